@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import cache, partial
 from typing import Any
 
@@ -30,8 +29,8 @@ from farfield.figures.samples import (
 from farfield.figures.style import (
     INK,
     LINES,
-    column_figure,
     house,
+    new_figure,
     of_verdict,
     plain_ticks,
     round_numbers,
@@ -92,7 +91,7 @@ def kept(curves: Curves, trained: int) -> str:
 
 def absent(found: Sequence[Sample], wanted: Sequence[str], options: str = "") -> str:
     """A sentence on what the printed figure shows and the runs do not hold."""
-    names = [w for w in wanted if not any(fnmatchcase(s.label, w) for s in found)]
+    names = [w for w in wanted if w not in {s.label for s in found}]
     if not names:
         return ""
     commands = dict.fromkeys(f"`{command(name, options=options)}`" for name in names)
@@ -112,22 +111,28 @@ def _calm(curves: Curves) -> Curves:
     return flat if 1 < len(flat) < len(curves) and max(map(max, means)) > 2 * least else []
 
 
-def _draw(axes: Any, curves: Curves, order: Sequence[str]) -> list[Named]:
+def _draw(
+    axes: Any, curves: Curves, order: Sequence[str], apart: Sequence[float] = ()
+) -> list[Named]:
     """Means over seeds by x, with a band from the least to the greatest; returns what to name.
 
     Args:
         axes: where.
         curves: values over seeds by x, of each sample.
         order: the labels of the whole figure, in which a line has its place.
+        apart: values of x that were measured otherwise, to which no line is drawn.
     """
     lines = []
     for sample, values in curves:
-        x, ink = list(values), colour_of(sample.label)
-        line = Named(spoken(sample.label), x, [float(np.mean(values[k])) for k in x], ink)
+        points = [
+            p for k, v in values.items() for p in [(np.nan, [np.nan])] * (k in apart) + [(k, v)]
+        ]
+        x, ink = [k for k, _ in points], colour_of(sample.label)
+        line = Named(spoken(sample.label), x, [float(np.mean(v)) for _, v in points], ink)
         style = told_apart(order.index(sample.label)) | {"color": ink, "clip_on": False}
         axes.plot(x, line.y, label=line.name, **style)
         if len(sample.runs) > 1:
-            low, high = ([f(values[k]) for k in x] for f in (min, max))
+            low, high = ([f(v) for _, v in points] for f in (min, max))
             axes.fill_between(x, low, high, color=ink, alpha=0.18, linewidth=0)
         lines.append(line)
     return lines
@@ -164,10 +169,10 @@ def perplexity(
     calm = _calm(curves)
     shown = {row[2] for row in rows}
     with house(column=True):
-        drawn, panels = column_figure(4.4 if calm else 2.8, rows=2 if calm else 1)
+        drawn, panels = new_figure(4.4 if calm else 2.8, rows=2 if calm else 1)
         named = []
         for axes, some in zip(np.atleast_1d(panels), (curves, calm), strict=False):
-            lines = _draw(axes, some, [s.label for s in found])
+            lines = _draw(axes, some, [s.label for s in found], _far(found))
             _lengths(axes, shown, found[0].length)
             axes.set_ylabel("perplexity (log)")
             low = [spoken(s.label) for s, _ in calm] if some is curves else []
@@ -179,13 +184,13 @@ def perplexity(
         Data(("encoding", "seed", "length", "perplexity"), tuple(rows)),
         f"{kept(curves, found[0].length)} {COLOURS_SAY} Upright: the training length.{below}",
         drawn,
-        made=f"{conditions(found)}{bands(found)} Protocol: {protocol}.{_far(found)}{printed}"
+        made=f"{conditions(found)}{bands(found)} Protocol: {protocol}.{_elsewhere(found)}{printed}"
         f"{absent(found, wanted)}",
     )
 
 
-def _far(found: Sequence[Sample]) -> str:
-    """A sentence on the length that was scored on a text of its own."""
+def _far(found: Sequence[Sample]) -> list[int]:
+    """The lengths that were scored on a text of their own."""
     rows = [
         p
         for s in found
@@ -194,12 +199,16 @@ def _far(found: Sequence[Sample]) -> str:
         if p["protocol"] == "non-overlapping"
     ]
     base = {p.get("targets") for p in rows if p["length"] == found[0].length}
-    far = sorted({p["length"] for p in rows if p.get("targets") not in base})
-    if not far:
+    return sorted({p["length"] for p in rows if p.get("targets") not in base})
+
+
+def _elsewhere(found: Sequence[Sample]) -> str:
+    """A sentence on those lengths."""
+    if not (far := _far(found)):
         return ""
     return (
-        f" At {', '.join(map(str, far))} tokens other targets were scored: drawn is the ratio on "
-        "these times the perplexity at the training length."
+        f" At {', '.join(map(str, far))} tokens other targets were scored, so no line goes there: "
+        "drawn is the ratio on these times the perplexity at the training length."
     )
 
 
@@ -235,7 +244,7 @@ def windows(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawi
     rows: list[tuple[Any, ...]] = []
     lines: list[Named] = []
     with house(column=True):
-        drawn, axes = column_figure(2.8)
+        drawn, axes = new_figure(2.8)
         for k, s in enumerate(found):
             for (protocol, mode), dash in zip(modes.items(), LINES, strict=False):
                 values = {n: by for n, by in s.perplexity(protocol).items() if n <= s.length}
@@ -294,7 +303,7 @@ def cumulative_gradient(
             for tokens, share in curve
         ]
     with house(column=True):
-        drawn, axes = column_figure(2.8)
+        drawn, axes = new_figure(2.8)
         lines = _draw(axes, curves, [s.label for s, _ in curves])
         if len({s.label for s in found}) < len(found):
             own = [f"{spoken(s.label)}, trained on {s.length}" for s, _ in curves]
@@ -348,7 +357,7 @@ def gradient_by_position(
     lengths = sorted({g["trained"] for g in found})
     rows: list[tuple[Any, ...]] = []
     with house(column=True):
-        drawn, (whole, near) = column_figure(4.2, rows=2)
+        drawn, (whole, near) = new_figure(4.2, rows=2)
         lines: dict[Any, list[Named]] = {whole: [], near: []}
         for k, length in enumerate(lengths):
             models = [g for g in found if g["trained"] == length]
@@ -422,7 +431,7 @@ def attention_fields(runs: Sequence[Run], *, figure: str, wanted: Sequence[str])
         curves.append((s, dict(sorted(shares.items(), reverse=True))))
     least = min(curves[0][1])
     with house(column=True):
-        drawn, axes = column_figure(2.8)
+        drawn, axes = new_figure(2.8)
         lines = _draw(axes, curves, [s.label for s in found])
         axes.set(xscale="log", yscale="log", xlabel="eps (log)")
         axes.set(xlim=(max(curves[0][1]), least), ylabel="attention ERF / row length (log)")

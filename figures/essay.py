@@ -18,15 +18,15 @@ from typing import Any
 from markupsafe import Markup
 
 from farfield.figures.document import environment, typeset
+from farfield.figures.trained import HEADS, SLOPES, mixed
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.theory.answers.blocks import Ladder, Steps
 from farfield.theory.answers.notation import html
 from farfield.theory.answers.writers.svg import NARROW, WIDE, climbed
 from farfield.theory.convergence import check_convergence
 from farfield.validation.claims import claims
-from farfield.validation.claims.claim import shown
+from farfield.validation.claims.claim import brief
 from farfield.validation.json_files import write
-from farfield.validation.reference.trials import trials
 
 EPS = Fraction(1, 100)
 TEXTS = (("-n/8", "−n/8"), ("-2*log(1+n)", "−2 log(1+n)"), ("-log(1+n)", "−log(1+n)"))
@@ -44,8 +44,6 @@ LADDERS = (
     ),
     ("-log(1+n)^(11/10)", "−log(1+n)^1.1"),
 )
-SLOPES = ("1/2", "1/4", "1/16")
-HEADS = 8
 
 
 def held(field: ReceptiveField) -> str:
@@ -91,17 +89,9 @@ def _ladders() -> Iterator[dict[str, Any]]:
 
 def _heads() -> dict[str, dict[int, tuple[float, int]]]:
     """Measured ratios and seeds, by the slope of the local heads and by their number."""
-    named = {t.name: t for t in trials()}
-    found: dict[str, dict[int, tuple[float, int]]] = {}
-    for slope in SLOPES:
-        names = {0: "nope", 1: f"1 head {slope}", HEADS: f"8 heads {slope}"}
-        names |= {k: f"{k} heads {slope}" for k in range(2, HEADS)}
-        found[slope] = {
-            k: (round(math.exp(named[name].loss), 3), named[name].seeds)
-            for k, name in sorted(names.items())
-            if name in named
-        }
-    return found
+    return {
+        s: {k: (round(math.exp(t.loss), 3), t.seeds) for k, t in mixed(s).items()} for s in SLOPES
+    }
 
 
 def _claims() -> list[dict[str, str]]:
@@ -114,7 +104,7 @@ def _claims() -> list[dict[str, str]]:
             "quote": c.quote,
             "where": ", ".join(filter(None, (c.section, c.place))),
             "said": c.corrected or c.reason or c.statement,
-            "against": shown(c.evidence) if str(c.verdict) == "refuted" else "",
+            "against": brief(c.evidence) if str(c.verdict) == "refuted" else "",
         }
         for c in claims()
     ]

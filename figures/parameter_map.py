@@ -6,10 +6,13 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
@@ -17,7 +20,7 @@ from sympy import Expr, Rational, Symbol
 
 from farfield.figures.exhibit import Data
 from farfield.figures.plotting import saved
-from farfield.figures.style import COLOURS, INK, house, new_figure, svg
+from farfield.figures.style import COLOURS, INK, NO, YES, house, new_figure, svg
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.answer import InputError, Result
@@ -25,17 +28,28 @@ from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.number import exact, natural, share
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
-from farfield.theory.decision.regions import DECADES, between, boundary, holds, stretches
+from farfield.theory.decision.regions import (
+    DECADES,
+    Curve,
+    Range,
+    between,
+    boundary,
+    holds,
+    stretches,
+)
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.parameters import interval
 
 MAX_POINTS = 200
-RASTER = 240
+COLUMNS = 120
+"""Stripes in which the areas of two parameters are filled."""
 BUDGET_S = 2.0
 """Seconds for the receptive field at one point."""
 LEAST_LEAK = 1e-8
 TALLEST = 7.0
 """Contours are drawn up to ten to this power."""
+Area = tuple[float, float, float, float, bool | None]
+"""Left, right, bottom and top of a rectangle, and whether the series converges there."""
 
 
 class MapPoint(NamedTuple):
@@ -176,16 +190,11 @@ def parameter_map(
     verdict = check_convergence(bias, assumptions={a.name: d for a, d in axes.items()})
     grid = [between(*_range(a.name, ranges[a.name], d), counted) for a, d in axes.items()]
     places = list(_places(bias, tuple(axes), grid, goal, span, verdict, notice))
-    ends = [(xs[0], xs[-1]) for xs in grid]
+    ends = tuple((xs[0], xs[-1]) for xs in grid)
     names = tuple(a.name for a in axes)
-    curves = tuple(boundary(verdict.condition, names, ends))
-    if len(grid) == 1:
-        never = _never(verdict, names[0], ends[0], {})
-        figure = _draw_line(names, grid, places, curves, never, goal, span)
-    else:
-        fine = [between(*end, RASTER) for end in ends]
-        masked = (fine[0], fine[1], _divergent(verdict, names, *fine))
-        figure = _draw_plane(names, grid, places, curves, masked, goal, span)
+    draw = _draw_line if len(grid) == 1 else _draw_plane
+    figure = draw(names, ends, verdict.condition, places, goal, span)
+    _, curves = sides(verdict.condition, names, ends)
     return ParameterMap(
         found.name, names, _condition(verdict), goal, span, tuple(places), curves, figure
     )
@@ -272,117 +281,109 @@ def _condition(verdict: Convergence) -> str:
     )
 
 
-def _never(
-    verdict: Convergence, name: str, ends: Sequence[Rational], at: Mapping[str, Rational]
-) -> list[tuple[Rational, Rational]]:
-    """The stretches of a parameter on which the series diverges, the others fixed."""
-    if verdict.verdict is Verdict.DIVERGES:
-        return [(ends[0], ends[-1])]
-    if verdict.verdict is not Verdict.CONDITIONAL:
-        return []
-    found = stretches(verdict.condition, name, (ends[0], ends[-1]), at)
-    return [(low, high) for low, high, held in found if held is False]
-
-
-def _divergent(
-    verdict: Convergence, names: Sequence[str], xs: Sequence[Rational], ys: Sequence[Rational]
-) -> np.ndarray:
-    """Where the series diverges, shape (ys, xs)."""
-    found = np.zeros((len(ys), len(xs)), bool)
-    for i, x in enumerate(xs):
-        for low, high in _never(verdict, names[1], ys, {names[0]: x}):
-            found[np.array([bool(low <= y <= high) for y in ys]), i] = True
-    return found
-
-
 # -- drawing --------------------------------------------------------------------------------------
 
 
-def _scaled(axis: Any, xs: Sequence[Rational]) -> None:
-    plain = FuncFormatter(lambda x, _: f"{x:g}")
-    if xs[0] > 0 and xs[-1] / xs[0] > DECADES:
-        (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
-    axis.set_major_formatter(plain)
-    axis.set_minor_formatter(NullFormatter())
+def shaded(axes: Any, condition: Any, names: Sequence[str], ends: Sequence[Range]) -> None:
+    """Fill where a series converges and where it diverges, with the boundary between them.
+
+    Args:
+        axes: where.
+        condition: under which it converges; None where that is not known.
+        names: of one parameter or two.
+        ends: the least value and the greatest of each.
+    """
+    for axis, end in zip((axes.xaxis, axes.yaxis), ends, strict=False):
+        if end[0] > 0 and end[1] / end[0] > DECADES:
+            (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)("log")
+        axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.grid(False)
+    found, curves = sides(condition, tuple(names), tuple(ends))
+    for held, ink in ((True, YES), (False, NO)):
+        own = [((a, c), (b, c), (b, d), (a, d)) for a, b, c, d, verdict in found if verdict is held]
+        at = axes.transData if len(names) > 1 else axes.get_xaxis_transform()
+        look = {"facecolor": ink, "alpha": 0.14, "linewidth": 0, "zorder": 0, "transform": at}
+        axes.add_collection(PolyCollection(own, **look))
+    for left, right, _, _, side in found if len(names) == 1 else ():
+        middle = math.sqrt(left * right) if axes.get_xscale() == "log" else (left + right) / 2
+        said = "converges" if side else "diverges"
+        axes.text(middle, 1.02, said, transform=axes.get_xaxis_transform(), ha="center")
+    for curve in curves:
+        if len(names) > 1:
+            axes.plot(*zip(*curve, strict=True), color=INK, linewidth=2)
+            continue
+        at = axes.axvline(curve[0][0], color=INK).get_xdata()[0]
+        axes.text(at, 0.03, f" {at:.3g}", transform=axes.get_xaxis_transform())
+    axes.set(xlabel=names[0], xlim=[float(v) for v in ends[0]])
+    if len(names) > 1:
+        axes.set(ylabel=names[1], ylim=[float(v) for v in ends[1]])
+
+
+@lru_cache(64)
+def sides(
+    condition: Any, names: tuple[str, ...], ends: tuple[Range, ...]
+) -> tuple[tuple[Area, ...], tuple[Curve, ...]]:
+    """Rectangles by verdict, and the boundary between them: of one parameter its stretches, of two
+    those of thin stripes."""
+    found: list[tuple[Any, ...]]
+    if len(names) == 1:
+        pieces = stretches(condition, names[0], ends[0], {})
+        found = [(low, high, 0, 1, held) for low, high, held in pieces]
+    else:
+        found = [
+            (a, b, low, high, held)
+            for a, b in pairwise(between(*ends[0], COLUMNS + 1))
+            for low, high, held in stretches(condition, names[1], ends[1], {names[0]: (a + b) / 2})
+        ]
+    areas = ((float(a), float(b), float(c), float(d), held) for a, b, c, d, held in found)
+    return tuple(area for area in areas if area[-1] is not None), tuple(
+        boundary(condition, names, ends)
+    )
 
 
 def _draw_line(
     names: Sequence[str],
-    grid: Sequence[Sequence[Rational]],
+    ends: Sequence[Range],
+    condition: Any,
     places: Sequence[MapPoint],
-    curves: Sequence[Any],
-    never: Sequence[tuple[Rational, Rational]],
     eps: Rational,
     trained: int,
 ) -> Figure:
     """Receptive field and leak over one parameter, one above the other."""
     with house():
-        figure, axes = new_figure(5.6, 4.8)
-        axes.remove()
-        above, below = figure.subplots(2, 1, sharex=True)
-        known = [p for p in places if p.tokens is not None and p.tokens < math.inf]
-        above.plot(
-            [float(p.x) for p in known],
-            [p.tokens for p in known],
-            color=COLOURS[0],
-            marker="o",
-            markersize=3,
-        )
-        for p in places:
-            if p.tokens is None and p.low is not None and p.high is not None and p.high < 1e300:
-                ends = (p.low, p.high)
-                above.plot([float(p.x)] * 2, ends, color=COLOURS[0], linewidth=3, alpha=0.4)
-        for held in ("converges", "diverges"):
-            leaking = [p for p in places if p.leak is not None and p.verdict == held]
-            below.plot(
-                [float(p.x) for p in leaking],
-                [max(p.leak or 0, LEAST_LEAK) for p in leaking],
-                color=COLOURS[0],
-                marker="o",
-                markersize=3,
-            )
-        for axis in (above, below):
-            axis.set_yscale("log")
-            _scaled(axis.xaxis, grid[0])
-            for ((x, _),) in curves:
-                axis.axvline(x, color="#444444", linewidth=1.2, linestyle="--")
-            _hatched(axis, never)
-        above.set_xlim(float(grid[0][0]), float(grid[0][-1]))
-        above.set_ylabel(f"TRF({share(eps)}) in tokens")
-        below.set_ylabel(f"leak beyond {trained}")
-        below.set_xlabel(names[0])
+        figure, (above, below) = new_figure(4.8, 5.6, rows=2)
+        for axes, value, least in ((above, "tokens", 0.7), (below, "leak", LEAST_LEAK)):
+            shaded(axes, condition, names, ends)
+            for held in ("converges", "diverges"):
+                known = [(float(p.x), getattr(p, value)) for p in places if p.verdict == held]
+                drawn = [(x, max(y, least)) for x, y in known if y is not None and y < math.inf]
+                axes.plot(*np.array(drawn).reshape(-1, 2).T, "o-", color=COLOURS[0], markersize=3)
+            axes.set_yscale("log")
+        vague = [p for p in places if p.tokens is None and p.high is not None and p.high < 1e300]
+        for p in vague:
+            above.vlines(float(p.x), p.low, p.high, color=COLOURS[0], linewidth=3, alpha=0.4)
+        above.set(xlabel="", xticklabels=[], ylabel=f"TRF({share(eps)}) in tokens")
+        below.set(ylabel=f"leak beyond {trained}")
         return figure
-
-
-def _hatched(axis: Any, never: Sequence[tuple[Rational, Rational]]) -> None:
-    """Hatch the stretches of one parameter on which the series diverges, and say so."""
-    for low, high in ((float(low), float(high)) for low, high in never):
-        look = {"facecolor": "none", "edgecolor": "#888888", "hatch": "///", "alpha": 0.6}
-        axis.axvspan(low, high, linewidth=0, **look)
-        middle = math.sqrt(low * high) if axis.get_xscale() == "log" else (low + high) / 2
-        place = {"transform": axis.get_xaxis_transform(), "ha": "center"}
-        axis.text(middle, 0.5, "diverges", backgroundcolor="white", **place)
 
 
 def _draw_plane(
     names: Sequence[str],
-    grid: Sequence[Sequence[Rational]],
+    ends: Sequence[Range],
+    condition: Any,
     places: Sequence[MapPoint],
-    curves: Sequence[Any],
-    never: tuple[Sequence[Rational], Sequence[Rational], np.ndarray],
     eps: Rational,
     trained: int,
 ) -> Figure:
     """Contours of the receptive field over the leak as shade, with the boundary of convergence."""
-    xs, ys = ([float(v) for v in axis] for axis in grid)
+    xs, ys = (sorted({float(p[k] or 0) for p in places}) for k in (0, 1))
     shape = (len(ys), len(xs))
     fields = np.array([_finite(p.tokens) for p in places]).reshape(shape)
     shown = [None if p.verdict == "diverges" else p.leak for p in places]
     leaks = np.array([_finite(value) for value in shown]).reshape(shape)
     with house():
-        figure, axes = new_figure(6.2, 4.6)
-        _scaled(axes.xaxis, grid[0])
-        _scaled(axes.yaxis, grid[1])
+        figure, axes = new_figure(4.6, 6.2)
         shade = axes.pcolormesh(
             xs,
             ys,
@@ -391,45 +392,24 @@ def _draw_plane(
             norm=LogNorm(LEAST_LEAK, 1),
             shading="nearest",
             rasterized=True,
+            alpha=0.7,
+            zorder=-1,
         )
-        shade.set_alpha(0.7)
-        bar = figure.colorbar(shade, ax=axes, pad=0.02)
-        bar.set_label(f"leak beyond {trained} tokens")
+        figure.colorbar(shade, ax=axes, pad=0.02, label=f"leak beyond {trained} tokens")
         drawn = np.ma.masked_invalid(np.log10(fields))
         levels = _levels(drawn.compressed())
         if levels:
             lines = axes.contour(xs, ys, drawn, levels=levels, colors=INK, linewidths=1.1)
             axes.clabel(lines, fmt=lambda v: f"{10**v:,.0f}".replace(",", " "), fontsize=8)
-        if never[2].any():
-            at = [[float(v) for v in axis] for axis in never[:2]]
-            for look in ({"colors": "white"}, {"colors": "none", "hatches": ["///"]}):
-                axes.contourf(*at, never[2], levels=[0.5, 1.5], **look)
-        for curve in curves:
-            axes.plot(*zip(*curve, strict=True), color=INK, linewidth=2.4)
-        vague = [p for p in places if p.tokens is None]
-        axes.plot(
-            [float(p.x) for p in vague],
-            [float(p.y or 0) for p in vague],
-            "o",
-            markerfacecolor="white",
-            color="#444444",
-            markersize=4,
-            linestyle="",
-            clip_on=False,
-        )
-        axes.set(xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]), xlabel=names[0], ylabel=names[1])
-        axes.grid(False)
-        axes.set_title(
-            _legend(eps, bool(levels), bool(curves), bool(vague)), loc="left", fontsize=9
-        )
+        vague = [(float(p.x), float(p.y or 0)) for p in places if p.tokens is None]
+        circles = {"markerfacecolor": "white", "color": INK, "markersize": 4, "clip_on": False}
+        axes.plot(*np.array(vague).reshape(-1, 2).T, "o", **circles)
+        shaded(axes, condition, names, ends)
+        said = [f"contours: TRF({share(eps)}) in tokens"] * bool(levels)
+        said += ["circles: no single number"] * bool(vague)
+        legend = "green: converges, orange: diverges\n" + ", ".join(said)
+        axes.set_title(legend, loc="left", fontsize=9)
         return figure
-
-
-def _legend(eps: Rational, lines: bool, boundary: bool, vague: bool) -> str:
-    said = [f"contours: TRF({share(eps)}) in tokens"] if lines else []
-    said += ["hatched: diverges"] if boundary else []
-    said += ["circles: no single number"] if vague else []
-    return "; ".join(said)
 
 
 def _finite(value: float | None) -> float:

@@ -274,7 +274,7 @@ def _frontier(formulas: Sequence[Any], length: int, advantage: Any, trained: Any
     x_name = f"exposure: most attention of any input beyond {found.trained} tokens"
     y_name = f"farthest key within reach of {decimal(float(found.advantage))} nats (tokens)"
     with house():
-        figure, axes = new_figure(6.4, 4.2)
+        figure, axes = new_figure(4.2, 6.4)
         axes.plot([p.x for p in best], [p.y for p in best], color="#888888", zorder=0)
         axes.axhline(found.trained, color="#888888", linewidth=0.7, linestyle=":", zorder=0)
         for p in data:
@@ -318,7 +318,7 @@ def _draw(
 ) -> Figure:
     looks = {name: (COLOURS[k % len(COLOURS)], LINES[k % 4]) for k, name in enumerate(subjects)}
     with house():
-        figure, axes = new_figure(6.4, 4.2)
+        figure, axes = new_figure(4.2, 6.4)
         lines = []
         for (name, head), points in _grouped(data).items():
             heads = subjects[name].num_heads

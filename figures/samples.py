@@ -12,24 +12,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from sympy import Rational
-
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import CATALOGUE
-from farfield.theory.formula.grammar import read
 from farfield.validation.harness.configuration import SCHEMA, describe
 from farfield.validation.harness.plan import PlannedEncoding
 from farfield.validation.harness.store import stored
 from farfield.validation.json_files import CorruptFile
-from farfield.validation.labels import label_of, options_of, variants_of
+from farfield.validation.labels import options_of
 from farfield.validation.reference.registration import FIRST
 
 Run = Mapping[str, Any]
@@ -37,8 +32,6 @@ MODE = " + "
 BCA = f"{MODE}BCA"
 PRESET = "small"
 """Of the reference runs."""
-USUAL_VALUES = range(-8, 17)
-"""Tried as the value that tells a variant, beside the integers of the formula."""
 
 
 def reference() -> tuple[Run, ...]:
@@ -123,46 +116,21 @@ def subject(label: str) -> PlannedEncoding:
     return next(planned, None) or PlannedEncoding(label, options_of(label))
 
 
-def label(run: Run) -> str:
-    """What the plan calls the encoding of a run. One that is not in the plan goes by its name and
-    what tells its variant, or else by the formula of its first head."""
-    own = run["encoding"]
+def bears(run: Run, label: str) -> bool:
+    """Whether a run is of the encoding that a label names: by its own label, or by its formulas."""
+    own, entry = run["encoding"], CATALOGUE.get(run["encoding"]["name"])
     if "label" in own:
-        return str(own["label"])
-    heads = run["preset"]["heads"]
-    known = _planned(heads).get((own["mechanism"], own["sha256"]))
-    return known or _variant(own["name"], own.get("dialect"), own["sha256"], tuple(own["heads"]))
+        return bool(own["label"] == label)
+    if entry is not None and entry.tables is not None:  # of any number of buckets
+        return entry.name == label
+    return (own["mechanism"], own["sha256"]) == _formulas(label, run["preset"]["heads"])
 
 
 @cache
-def _planned(heads: int) -> dict[tuple[str, str], str]:
-    """The labels of the plan, by mechanism and formula."""
-    found: dict[tuple[str, str], str] = {}
-    for s in (s for sweep in FIRST.plan.sweeps for s in sweep.encodings):
-        described = describe(s.encoding(heads))
-        found.setdefault((described["mechanism"], described["sha256"]), s.label)
-    return found
-
-
-@cache
-def _variant(name: str, dialect: str | None, sha256: str, heads: tuple[str, ...]) -> str:
-    """The label of the variant whose formulas these are, the integers in them tried as its value;
-    with the formula behind it where there is none."""
-    formula = heads[0].replace("**", "^") if heads else ""
-    formula = f" ({formula if len(formula) < 24 else formula[:21] + '...'})" if formula else ""
-    entry = CATALOGUE.get(name)
-    if entry is None:
-        return name + formula
-    plain: dict[str, Any] = {"name": name, "dialect": dialect}
-    if entry.tables is not None or not heads:
-        return label_of(plain)
-    numbers = (number.p for number in read(heads[0]).atoms(Rational) if number.is_Integer)
-    for options in (plain, *variants_of(name, dialect, {*USUAL_VALUES, *numbers})):
-        subject = PlannedEncoding(name, options)
-        with suppress(InputError):  # a value that the entry does not take
-            if describe(subject.encoding(len(heads)))["sha256"] == sha256:
-                return label_of(options)
-    return label_of(plain) + formula
+def _formulas(label: str, heads: int) -> tuple[str, str]:
+    """Mechanism and formulas of the encoding that a label names, as a result has them."""
+    described = describe(subject(label).encoding(heads))
+    return described["mechanism"], described["sha256"]
 
 
 def command(label: str, *, length: int | None = None, options: str = "") -> str:
@@ -245,7 +213,7 @@ def settings(
 
     Args:
         runs: what there is.
-        wanted: labels; `*` stands for anything in that of an encoding.
+        wanted: labels.
         fits: which measurements count, by themselves and their training length; the first does.
     """
     groups: dict[Any, list[Run]] = {}
@@ -260,14 +228,11 @@ def _samples(
 ) -> list[Sample]:
     grouped: dict[str, dict[int, tuple[Run, Mapping[str, Any]]]] = {}
     for asked in wanted:
-        pattern, plus, mode = asked.partition(MODE)
+        base, _, mode = asked.partition(MODE)
         for run in sorted(runs, key=lambda r: r["seed"]):
-            name = label(run)
-            if not fnmatchcase(name, pattern):
-                continue
-            for m in run["measurements"]:
+            for m in run["measurements"] if bears(run, base) else ():
                 if _mode(m["inference"]) == mode and fits(m, run["preset"]["length"]):
-                    grouped.setdefault(name + plus + mode, {}).setdefault(run["seed"], (run, m))
+                    grouped.setdefault(asked, {}).setdefault(run["seed"], (run, m))
     return [
         Sample(name, *(tuple(column) for column in zip(*by_seed.values(), strict=True)))
         for name, by_seed in grouped.items()

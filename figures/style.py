@@ -21,8 +21,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from farfield.theory.answers.writers.svg import COLOURS as COLOURS
-from farfield.theory.answers.writers.svg import NO, YES
+from farfield.theory.answers.writers.svg import NO as NO
 from farfield.theory.answers.writers.svg import SOFT as SOFT
+from farfield.theory.answers.writers.svg import YES as YES
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE
 
@@ -84,17 +85,12 @@ def house(column: bool = False) -> Iterator[None]:
         yield
 
 
-def new_figure(width: float = 5.4, height: float = 3.6) -> tuple[Figure, Any]:
-    """A figure of one panel, in inches, without any global state; call within `house()`."""
+def new_figure(
+    height: float, width: float = COLUMN, rows: int = 1, columns: int = 1
+) -> tuple[Figure, Any]:
+    """A figure with its panels as an array (or the only panel), sizes in inches, without any global
+    state; call within `house()`."""
     figure = Figure(figsize=(width, height))
-    FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
-
-
-def column_figure(height: float = 2.5, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
-    """A figure one column wide, with its panels as an array (or the only panel); call within
-    `house(column=True)`."""
-    figure = Figure(figsize=(COLUMN, height))
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns)
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from farfield.figures.exhibit import Data, Drawing, Exhibit
 from farfield.figures.line_names import Named, name_lines, name_points
-from farfield.figures.style import INK, LINES, MARKERS, column_figure, house, plain_ticks
+from farfield.figures.style import INK, LINES, MARKERS, house, new_figure, plain_ticks
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.reference.hold import both
 from farfield.validation.reference.registration import USUAL
-from farfield.validation.reference.trials import left_out, slope, trials
+from farfield.validation.reference.trials import Trial, left_out, slope, trials
 
 NAME = "farfield"
 CITATION = "What the trained models say"
@@ -27,8 +27,8 @@ FAR = 4
 
 def _ratios(axes: Any, highest: float) -> None:
     """A logarithmic axis of ratios of perplexity, and the line up to which perplexity holds."""
-    near = (1.05,) if highest < 2 else ()
-    ticks = [r for r in (1, *near, 1.2, 1.5, 2, 4, 8, 16) if r <= highest]
+    ticks = [1, 1.05, 1.2, 1.5] if highest < 2 else [1, 1.5, 2, 4, 8, 16]
+    ticks = [r for r in ticks if r <= highest]
     axes.set_yscale("log")
     axes.set_yticks(ticks, [str(r) for r in ticks])
     axes.yaxis.set_minor_formatter("")
@@ -47,7 +47,7 @@ def law(runs: Any = None) -> Drawing:
     farthest = [known[k].name for k in np.argsort(-np.abs(loss - told))[:FAR]]
     longer = [t for t in every if t.steps != USUAL["steps"]]
     with house(column=True):
-        figure, (whole, near) = column_figure(4.6, rows=2)
+        figure, (whole, near) = new_figure(4.6, rows=2)
         at = np.linspace(0, value.max(), 101)
         for axes, end in ((whole, value.max() * 1.25), (near, NEAR)):
             axes.plot(at, np.exp(constant * at), color=INK, linewidth=1)
@@ -81,20 +81,24 @@ def law(runs: Any = None) -> Drawing:
 
 SLOPES = {"1/2": "8 heads 1/2", "1/4": "alibi equal 2", "1/16": "alibi equal 4"}
 """Of the local heads, with the case in which all are local."""
+HEADS = 8
+
+
+def mixed(slope: str) -> dict[int, Trial]:
+    """The trials with so many local heads of eight, all of one slope, the others without a bias."""
+    known = {t.name: t for t in trials()}
+    names = {k: f"{k} head{'s' * (k > 1)} {slope}" for k in range(1, HEADS)}
+    names = {0: "nope", **names, HEADS: SLOPES[slope]}
+    return {k: known[name] for k, name in names.items() if name in known}
 
 
 def mixtures(runs: Any = None) -> Drawing:
     """The ratio of perplexity by the number of local heads of eight, a line a slope."""
-    ratio = {t.name: float(np.exp(t.loss)) for t in trials()}
-    rows, lines = [], []
-    for said, whole in SLOPES.items():
-        labels = {0: "nope", 8: whole} | {k: f"{k} head{'s' * (k > 1)} {said}" for k in (1, 2, 4)}
-        points = [(k, ratio[labels[k]]) for k in sorted(labels) if labels[k] in ratio]
-        x, y = zip(*points, strict=True)
-        lines.append(Named(f"slope {said}", x, y, INK))
-        rows += [(said, k, y) for k, y in points]
+    ratios = {s: {k: float(np.exp(t.loss)) for k, t in mixed(s).items()} for s in SLOPES}
+    lines = [Named(f"slope {s}", [*found], [*found.values()], INK) for s, found in ratios.items()]
+    rows = tuple((s, k, y) for s, found in ratios.items() for k, y in found.items())
     with house(column=True):
-        figure, axes = column_figure(2.6)
+        figure, axes = new_figure(2.6)
         for line, dash, marker in zip(lines, LINES, MARKERS, strict=False):
             axes.plot(line.x, line.y, dash, marker=marker, color=INK, label=line.name)
         axes.set(
@@ -106,9 +110,9 @@ def mixtures(runs: Any = None) -> Drawing:
         _ratios(axes, max(y for *_, y in rows))
         name_lines(figure, (axes, lines))
     return Drawing(
-        Data(("slope", "local heads", "ratio of perplexity"), tuple(rows)),
+        Data(("slope", "local heads", "ratio of perplexity"), rows),
         f"One local head of eight is enough: slope 1/4 takes the ratio of perplexity at 16 times "
-        f"the training length from {ratio['nope']:.2f} to {ratio['1 head 1/4']:.2f}. The other "
+        f"the training length from {ratios['1/4'][0]:.2f} to {ratios['1/4'][1]:.2f}. The other "
         f"heads have no bias. Perplexity holds below the dashed line ({HOLDS:g}).",
         figure,
     )
@@ -127,7 +131,7 @@ def hold_and_use(runs: Any = None) -> Drawing:
     aside = [b for b in learned if b.ratio is None]
     end = 1.2 * max(b.ratio or 1 for b in with_loss)
     with house(column=True):
-        figure, axes = column_figure(4)
+        figure, axes = new_figure(4)
         for b in with_loss:
             style = {} if b.learned else {"fillstyle": "none"}
             axes.plot([b.ratio], [b.used], "o", color=INK, clip_on=False, **style)

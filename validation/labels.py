@@ -7,8 +7,7 @@ the options that its dialect alone reads.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
@@ -56,17 +55,6 @@ def options_of(label: str) -> dict[str, Any]:
     if len(rest) > len(told) or not all(_whole(value) for value in rest):
         raise InputError(f"label {label[:40]!r}: {name} has no variant {' '.join(rest)!r}")
     return options | {k: int(v) for k, v in zip(told, rest, strict=False)}
-
-
-def variants_of(name: str, dialect: str | None, values: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """The options of every variant of an entry that a label can tell, at these values.
-
-    >>> list(variants_of("window", "inclusive", [16]))
-    [{'name': 'window', 'dialect': 'inclusive', 'w': 16}]
-    """
-    told = _told(CATALOGUE[name], dialect)
-    for value in itertools.product(values, repeat=len(told)) if told else ():
-        yield {"name": name, "dialect": dialect} | dict(zip(told, value, strict=True))
 
 
 def _told(entry: Entry, dialect: str | None) -> Sequence[str]:

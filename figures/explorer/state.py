@@ -13,9 +13,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import sympy
+from matplotlib.figure import Figure
+from sympy import Rational
 
 from farfield.figures.document import (
     Columns,
@@ -24,15 +27,17 @@ from farfield.figures.document import (
     Item,
     KeyNumbers,
     Number,
-    Section,
+    Picture,
     Terms,
-    about,
     page,
     piece,
 )
-from farfield.figures.explorer.map import parameter_map
+from farfield.figures.pages.commands import command
 from farfield.figures.pages.pictures import against_critical, name_of
+from farfield.figures.pages.study import key_numbers
 from farfield.figures.pages.terms import THEORY
+from farfield.figures.parameter_map import shaded
+from farfield.figures.style import INK, house, new_figure, svg
 from farfield.numerics.leak import leak
 from farfield.numerics.price import reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
@@ -42,12 +47,13 @@ from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import InputError, Status
 from farfield.theory.answers.blocks import Formula, Ladder, Sentence, Steps, Table, note, table
 from farfield.theory.answers.notation import Term, as_text, terminal, words
-from farfield.theory.answers.number import count, listed
-from farfield.theory.convergence import Convergence, check_convergence
+from farfield.theory.answers.number import listed
+from farfield.theory.convergence import Convergence, Verdict, check_convergence
+from farfield.theory.decision.regions import Range
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.parameters import interval
 from farfield.validation.forecast import chance, forecast
-from farfield.validation.short import field_text, reach_text, share_text
+from farfield.validation.short import field_text
 from farfield.validation.study.prediction import ADVANTAGE
 
 EPS, TRAINED, TESTED, ERROR = "1/100", 64, 1024, "1/100"
@@ -237,7 +243,7 @@ class Explorer:
             began = time.monotonic()
             try:
                 with unless(withdrawn):
-                    shown = self._answer(values, budget_s)
+                    shown = self.answer(values, budget_s)
             except Unreachable:
                 if not withdrawn():
                     raise
@@ -248,7 +254,8 @@ class Explorer:
                 return
             yield [note("A first answer; more time is being spent on it."), *shown]
 
-    def _answer(self, values: Mapping[str, Fraction], budget_s: float) -> list[Item]:
+    def answer(self, values: Mapping[str, Fraction], budget_s: float) -> list[Item]:
+        """All that is shown, as far as a time allows."""
         questions = self.decided(budget_s)
         found = [*self.refusals(), *head(questions, values, budget_s)]
         for q in questions if len(questions) > 1 else ():
@@ -294,11 +301,39 @@ def first(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
 
 
 def chart(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
-    """The map of the parameters, where the verdict depends on them."""
-    shown = {s.name: s.steps for s in question.sliders}
-    here = {s.name: values.get(s.name, s.value) for s in question.sliders}
-    drawn = parameter_map(question.decided, shown, here)
-    return [] if drawn is None else [drawn]
+    """The map of the first two parameters on which the verdict depends, the others as they
+    stand."""
+    c = question.decided
+    if c.verdict is not Verdict.CONDITIONAL:
+        return []
+    condition = sympy.sympify(c.condition)
+    own = {s.name: s for s in condition.free_symbols}
+    moved = [s for s in question.sliders if s.name in own]
+    here = {s.name: values.get(s.name, s.value) for s in moved}
+    condition = condition.xreplace({own[s.name]: Rational(here[s.name]) for s in moved[2:]})
+    names = [s.name for s in moved[:2]]
+    ends = [(Rational(s.steps[0]), Rational(s.steps[-1])) for s in moved[:2]]
+    figure, dot = _ground(condition, tuple(names), tuple(ends))
+    dot.set_data([float(here[names[0]])], [float(here[names[1]]) if len(names) > 1 else 0.5])
+    said = words(
+        "Green: the series converges, exactly if {condition}. The dot: here.", condition=c.condition
+    )
+    alt = f"Where {' and '.join(names)} make the series converge"
+    return [Picture(svg(figure, f"map of {question.text}"), said, alt, c.label)]
+
+
+@lru_cache(8)
+def _ground(condition: Any, names: tuple[str, ...], ends: tuple[Range, ...]) -> tuple[Figure, Any]:
+    """The map, laid out once, and the dot on it that a slider moves."""
+    with house():
+        figure, axes = new_figure(3.4 if len(names) > 1 else 1.2, 5)
+        shaded(axes, condition, names, ends)
+        if len(names) == 1:
+            axes.set(yticks=[], ylim=(0, 1))
+        (dot,) = axes.plot([], [], "o", color=INK, markersize=9, clip_on=False)
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    return figure, dot
 
 
 def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float = WHOLE) -> Item:
@@ -307,55 +342,21 @@ def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float 
     if why := _no_numbers(subject):
         return note("No numbers: {why}.", why=why)
     with until(time.monotonic() + budget_s):
-        fields = theoretical_receptive_field(subject, EPS, budget_s=budget_s)
+        whole = theoretical_receptive_field(subject, EPS, budget_s=budget_s)
+        row = theoretical_receptive_field(subject, EPS, length=TESTED)
         beyond = leak(subject, TRAINED, TESTED)
         window = certified_window(subject, ERROR, 1, 1)
         far = reach(subject, ADVANTAGE, length=TESTED)
     holds = forecast(subject, trained=TRAINED, tested=TESTED)
-    told = commands(question, values)
-    return KeyNumbers(
-        [
-            Number(
-                (about("trf", f"TRF({EPS})"),),
-                as_text(field_text(fields)),
-                words("nearest keys hold 99\u00a0%"),
-                fields.label,
-                told["trf"],
-            ),
-            Number(
-                (about("leak", "leak"),),
-                as_text(share_text(beyond.value)),
-                words("of a row of {n} beyond {m}", n=TESTED, m=TRAINED),
-                beyond.label,
-                told["leak"],
-            ),
-            Number(
-                (about("window", "window"),),
-                as_text(count(window.width)),
-                words("keys for an error of {e}, logits within 1", e=ERROR),
-                window.label,
-                told["window"],
-            ),
-            Number(
-                (about("reach", "reach"),),
-                as_text(reach_text(far)),
-                words("with an advantage of {g} nats, in a row of {n}", g=ADVANTAGE, n=TESTED),
-                far.label,
-                told["reach"],
-            ),
-            Number(
-                words("forecast"),
-                as_text("not known" if holds.holds is None else chance(holds.holds)),
-                words(
-                    "probability that perplexity holds from {m} to {n} bytes", m=TRAINED, n=TESTED
-                )
-                if holds.holds is not None
-                else as_text(str(holds.reason)),
-                holds.label,
-                told["forecast"],
-            ),
-        ]
+    sure = words("probability that perplexity holds from {m} to {n} bytes", m=TRAINED, n=TESTED)
+    last = Number(
+        words("forecast"),
+        as_text("not known" if holds.holds is None else chance(holds.holds)),
+        sure if holds.holds is not None else as_text(str(holds.reason)),
+        holds.label,
+        command("forecast", subject, f"--trained {TRAINED} --tested {TESTED}"),
     )
+    return KeyNumbers([*key_numbers(subject, whole, row, beyond, window, far), last])
 
 
 def _no_numbers(e: Encoding) -> str:
@@ -397,15 +398,9 @@ def commands(question: Question, values: Mapping[str, Fraction]) -> dict[str, st
     """What computes the same in a terminal, and in Python."""
     own = {s.name: values.get(s.name, s.value) for s in question.sliders}
     sets = "".join(f" --set {name}={value}" for name, value in own.items())
-    said = f"{shlex.quote(question.text)}{sets}"
     python = "".join(f', {name}="{value}"' for name, value in own.items())
     return {
-        "check": f"farfield check {shlex.quote(question.text)}",
-        "trf": f"farfield trf {said} --eps {EPS}",
-        "leak": f"farfield trf {said} --trained {TRAINED} --tested {TESTED}",
-        "window": f"farfield window {said} --error {ERROR} --logit-bound 1",
-        "reach": f"farfield reach {said} --advantage {ADVANTAGE} --length {TESTED}",
-        "forecast": f"farfield forecast {said} --trained {TRAINED} --tested {TESTED}",
+        "trf": f"farfield trf {shlex.quote(question.text)}{sets} --eps {EPS}",
         "python": "import farfield\n"
         f"bias = farfield.encoding({question.text!r}{python})\n"
         f"farfield.check_convergence({question.text!r}).verdict\n"
@@ -424,22 +419,7 @@ def html(items: Sequence[Item], terms: Terms | None = None) -> str:
 
 def export(explorer: Explorer, values: Mapping[str, Fraction]) -> str:
     """The state of the explorer as a page that stands alone."""
-    questions = explorer.decided()
-    sections = [
-        Section(
-            name_of(q.subject),
-            [
-                Columns(
-                    [*first(q, values), numbers(q, values)],
-                    [picture([q], values), *chart(q, values)],
-                ),
-            ],
-        )
-        for q in questions
-        if len(questions) > 1
-    ]
-    lead = [*explorer.refusals(), *head(questions, values)]
-    return page(words("Explored"), lead, sections, THEORY)
+    return page(words("Explored"), explorer.answer(values, WHOLE), [], THEORY)
 
 
 def values_of(moved: Mapping[str, Any]) -> dict[str, Fraction]:

@@ -30,7 +30,7 @@ from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.encodings.listing import of_entry
 from farfield.validation.atlas import Atlas, ModelFamily, checked
 from farfield.validation.claims import Claim, Verdict
-from farfield.validation.claims.claim import shown
+from farfield.validation.claims.claim import brief
 from farfield.validation.json_files import writable_folder, write
 from farfield.validation.short import field_text, share_text
 from farfield.validation.study.prediction import Prediction
@@ -282,7 +282,7 @@ def ledger(claims: Sequence[Claim]) -> Iterator[Item]:
                     ", ".join(filter(None, (c.section, c.place))),
                     None if c.label is None else Term(c.label, "label"),
                     c.statement,
-                    c.corrected or c.reason or shown(c.evidence),
+                    c.corrected or c.reason or brief(c.evidence),
                 )
                 for c in own
                 if c.verdict is verdict

@@ -28,11 +28,15 @@ from farfield.figures.pages import pictures
 from farfield.figures.pages.commands import command
 from farfield.figures.pages.pictures import named
 from farfield.figures.pages.terms import MEASURED, PAPERS, THEORY
-from farfield.numerics.price import head_prices
+from farfield.numerics.leak import Leak
+from farfield.numerics.price import Reach, head_prices
+from farfield.numerics.receptive_field import ReceptiveField
+from farfield.numerics.windows.question import Window
 from farfield.theory.answers.answer import Label
 from farfield.theory.answers.blocks import (
     Block,
     Curve,
+    Formula,
     Ladder,
     Sentence,
     Steps,
@@ -41,14 +45,27 @@ from farfield.theory.answers.blocks import (
     sentence,
     table,
 )
-from farfield.theory.answers.notation import Latex, Term, Text, as_text, terminal, words
+from farfield.theory.answers.notation import (
+    Latex,
+    Term,
+    Text,
+    as_text,
+    expression_line,
+    shortened,
+    terminal,
+    words,
+)
 from farfield.theory.answers.number import count, decimal, listed, plural
 from farfield.theory.convergence import Convergence, Verdict
-from farfield.theory.encodings import CATALOGUE
+from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.validation.short import field_text, reach_text, share_text
 from farfield.validation.study.findings import findings, last_token_ratio
 from farfield.validation.study.place import PLACE_EPS
-from farfield.validation.study.prediction import ADVANTAGE, LOGIT_BOUND, Prediction
+from farfield.validation.study.prediction import (
+    LOGIT_BOUND,
+    WINDOW_ERRORS,
+    Prediction,
+)
 from farfield.validation.study.study import Study
 
 
@@ -71,7 +88,8 @@ def study_page(s: Study) -> str:
     for e in asked:
         p = e.prediction
         title = words("How far it sees") if alone else named(p)
-        parts: list[Item] = [] if alone else [head(p)]
+        drawn = len(set(p.encoding.biases)) > 1  # in the lead it is one line
+        parts: list[Item] = [] if alone else [head(p, drawn)]
         parts += reach(p)
         if parts:
             sections.append(Section(title, parts))
@@ -132,17 +150,25 @@ def _lead(s: Study) -> Iterator[Item]:
 # -- the head -------------------------------------------------------------------------------------
 
 
-def head(p: Prediction) -> Item:
-    """An encoding at a glance: formula, verdict, three numbers, and the bias as a picture."""
-    found = dataclasses.replace(p.convergence, subject=terminal(named(p)))
+def head(p: Prediction, drawn: bool = True) -> Item:
+    """An encoding at a glance, below its name: formula, verdict, numbers, and a picture.
+
+    Args:
+        p: what is known of it.
+        drawn: whether the share that the nearest tokens keep is drawn.
+    """
+    name = "The bias" if p.encoding.biases else "The encoding"
+    found = dataclasses.replace(p.convergence, subject=name)
     said, *others = found.blocks()
-    kept = [b for b in others if not isinstance(b, (Steps, Ladder, Table))]
+    told = named(p) == as_text(p.encoding.formula or "")  # the heading is the formula
+    shut = (Steps, Ladder, Table, Formula) if told else (Steps, Ladder, Table)
+    kept = [b for b in others if not isinstance(b, shut)]
     left: list[Item] = [
-        *p.opening(terminal(named(p))),
+        *p.opening(name),
         said,
-        *kept[:1],
+        *(b for b in kept if isinstance(b, Formula)),
         *head_numbers(p),
-        *kept[1:],
+        *(b for b in kept if not isinstance(b, Formula)),
     ]
     heads = p.convergence.heads
     near = sum(h.verdict is Verdict.CONVERGES for h in heads)
@@ -168,84 +194,82 @@ def head(p: Prediction) -> Item:
     if not p.row_fields:
         never = p.convergence.windowable.theorem == "bounded-logits"
         return Columns(left, [*([pictures.bounded_share()] if never else []), *_why(found)])
-    return Columns(left, [pictures.kept_share([(terminal(named(p)), p.encoding, 0)])])
+    shares = pictures.kept_share([(terminal(named(p)), p.encoding, 0)])
+    return Columns(left, [shares] * drawn)
 
 
 def head_numbers(p: Prediction) -> Iterator[Item]:
     """The numbers that the page begins with; none where there is no additive bias."""
-    if not p.row_fields:
-        return
-    field = next(iter(p.receptive_fields[1:2]), None)
-    own, row, leak = p.encoding, p.row_fields[1], p.leaks[-1]
-    if len({h.verdict for h in p.convergence.heads}) > 1:
+    if p.row_fields:
+        field = next(iter(p.receptive_fields[1:2]), None)
+        window = next(iter(p.windows[-1:]), None)
+        mixed = len({h.verdict for h in p.convergence.heads}) > 1
+        found = key_numbers(
+            p.encoding, field, p.row_fields[1], p.leaks[-1], window, p.reaches[0], mixed=mixed
+        )
+        yield KeyNumbers(list(found))
+
+
+def key_numbers(
+    e: Encoding,
+    field: ReceptiveField | None,
+    row: ReceptiveField,
+    lost: Leak,
+    window: Window | None,
+    far: Reach,
+    mixed: bool = False,
+) -> Iterator[Number]:
+    """Receptive field, leak, window and reach, each with the command that computes it.
+
+    Args:
+        e: the encoding.
+        field: of the whole series; None where that was not asked, since it diverges.
+        row: the receptive field in a row.
+        lost: the leak beyond the training length.
+        window: certified; None where that was not asked, since no head has one.
+        far: the reach in a row.
+        mixed: whether some heads converge and others do not.
+    """
+    worst, best = (" (worst head)", " (best head)") if e.num_heads > 1 else ("", "")
+    sights = kept = ""
+    if mixed:
         nearest = min(row.heads, key=lambda h: math.inf if h.tokens is None else h.tokens)
-        least = min(h.value for h in leak.heads if h.value is not None)
+        least = min(h.value for h in lost.heads if h.value is not None)
         sights = f"; {field_text(nearest)} in the head that sees least"
         kept = f"; {share_text(least)} in the head that loses least"
-    else:
-        sights = kept = ""
-    worst = " (worst head)" if own.num_heads > 1 else ""
-    yield KeyNumbers(
-        [
-            Number(
-                (about("trf", f"TRF({row.eps})"),),
-                as_text("infinite" if field is None else field_text(field)),
-                words("nearest keys hold 99\u00a0% of the whole{worst}", worst=worst)
-                if field is not None
-                else words(
-                    "{row} in a row of {n}{worst}",
-                    row=field_text(row),
-                    n=p.row_length,
-                    worst=worst + sights,
-                ),
-                row.label if field is None else field.label,
-                command("trf", own, f"--eps {row.eps}"),
-            ),
-            Number(
-                (about("leak", "leak"),),
-                as_text(share_text(p.longest_leak)),
-                words(
-                    "of a row of {n} beyond {m} trained on{worst}",
-                    n=p.row_length,
-                    m=p.trained,
-                    worst=worst + kept,
-                ),
-                leak.label,
-                command("leak", own, f"--trained {p.trained} --tested {p.row_length}"),
-            ),
-            _window_number(p),
-            Number(
-                (about("reach", "reach"),),
-                as_text(reach_text(p.reaches[0])),
-                words(
-                    "with an advantage of {g} nats, in a row of {n}{best}",
-                    g=ADVANTAGE,
-                    n=p.row_length,
-                    best=" (best head)" if worst else "",
-                ),
-                p.reaches[0].label,
-                command("reach", own, f"--advantage {ADVANTAGE} --length {p.row_length}"),
-            ),
-        ]
+    ends = field is not None and field.tokens != math.inf
+    whole = f"nearest keys hold 99\u00a0% of the whole{worst}"
+    in_row = f"{field_text(row)} in a row of {row.length}{worst}{sights}"
+    yield Number(
+        (about("trf", f"TRF({row.eps})"),),
+        as_text(field_text(field) if field else "infinite"),
+        as_text(whole if ends else in_row),
+        (field or row).label,
+        command("trf", e, f"--eps {row.eps}"),
     )
-
-
-def _window_number(p: Prediction) -> Number:
-    name = (about("window", "window"),)
-    if not p.windows:
-        again = command("window", p.encoding, f"--error 1/100 --logit-bound {LOGIT_BOUND}")
-        return Number(name, as_text("none"), words("the series diverges"), "theorem", again)
-    w = p.windows[-1]
-    return Number(
-        name,
-        as_text(count(w.width)),
-        words(
-            "keys for an error of {error}, logits within {bound}",
-            error=str(w.error),
-            bound=LOGIT_BOUND,
-        ),
-        w.label,
-        command("window", p.encoding, f"--error {w.error} --logit-bound {LOGIT_BOUND}"),
+    yield Number(
+        (about("leak", "leak"),),
+        as_text(share_text(lost.value)),
+        as_text(f"of a row of {lost.tested} beyond {lost.trained} trained on{worst}{kept}"),
+        lost.label,
+        command("trf", e, f"--trained {lost.trained} --tested {lost.tested}"),
+    )
+    again = command("window", e, f"--error {WINDOW_ERRORS[-1]} --logit-bound {LOGIT_BOUND}")
+    width = math.inf if window is None else window.width
+    said = f"keys for an error of {WINDOW_ERRORS[-1]}, logits within {LOGIT_BOUND}"
+    yield Number(
+        (about("window", "window"),),
+        as_text("none" if width == math.inf else count(width)),
+        as_text(f"the series diverges{worst}" if width == math.inf else said),
+        window.label if window else "theorem",
+        again,
+    )
+    yield Number(
+        (about("reach", "reach"),),
+        as_text(reach_text(far)),
+        as_text(f"with an advantage of {far.advantage} nats, in a row of {far.length}{best}"),
+        far.label,
+        command("reach", e, f"--advantage {far.advantage} --length {far.length}"),
     )
 
 
@@ -278,8 +302,12 @@ def reach(p: Prediction) -> Iterator[Item]:
             bound=LOGIT_BOUND,
         ),
     ]
-    curves = (pictures.tail(p), pictures.price(p), pictures.window_curve(p))
-    yield Columns(told, [*climbed, *(c for c in curves if c is not None)])
+    first, *others = (
+        c for c in (pictures.tail(p), pictures.price(p), pictures.window_curve(p)) if c
+    )
+    yield Columns(told, [*climbed, first])
+    if others:
+        yield Tiles(others)
 
 
 def _numbers(p: Prediction) -> Iterator[Item]:
@@ -333,7 +361,7 @@ def _alone(p: Prediction) -> Iterator[tuple[str, str, str, Any, str]]:
     """Term, quantity, value, answer, command."""
     own = p.encoding
     for k in p.leaks:
-        again = command("leak", own, f"--trained {k.trained} --tested {k.tested}")
+        again = command("trf", own, f"--trained {k.trained} --tested {k.tested}")
         yield "leak", f"leak, {k.trained} to {k.tested}", share_text(k.value), k, again
     for a in p.reaches:
         length = "" if a.length is None else f" --length {a.length}"
@@ -341,7 +369,7 @@ def _alone(p: Prediction) -> Iterator[tuple[str, str, str, Any, str]]:
         again = command("reach", own, f"--advantage {a.advantage}{length}")
         yield "reach", f"reach of {a.advantage} nats, {said}", reach_text(a), a, again
     for d in p.horizons:
-        again = command("leak", own, f"--dtype {d.dtype}")
+        again = command("trf", own, f"--dtype {d.dtype}")
         yield "horizon", f"dtype horizon, {d.dtype}", count(d.tokens), d, again
     if (r := p.resolution) is not None:
         again = command("resolution", own, f"--length {r.length}")
@@ -384,7 +412,7 @@ def _by_head(p: Prediction) -> Table:
     rows = [
         (
             h + 1,
-            e.biases[h],
+            shortened(expression_line(e.biases[h]), 32),
             verdict,
             *(field_text(heads[h]) for heads in whole),
             *(field_text(f.heads[h]) for f in p.row_fields),

@@ -16,7 +16,7 @@ from farfield.figures.papers.printed_rows import Layout, Row
 from farfield.figures.papers.printed_tables import printed_table
 from farfield.figures.papers.remeasured import measured_again
 from farfield.figures.samples import MODE
-from farfield.figures.style import INK, SOFT, column_figure, house, plain_ticks
+from farfield.figures.style import INK, SOFT, house, new_figure, plain_ticks
 from farfield.theory.answers.number import listed
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.validation.published import PrintedNumber
@@ -72,7 +72,7 @@ def _additive(bias: object, name: str, caption: str) -> Drawing:
         return f"{value + 0:g}".replace("-", "−") if np.isfinite(value) else "−∞"
 
     with house(column=True):
-        figure, (left, right) = column_figure(2.0, columns=2)
+        figure, (left, right) = new_figure(2.0, columns=2)
         cells(left, seen, lambda q, k: f"$q_{q + 1}k_{k + 1}$")
         cells(right, open_, shown)
         for query, key in zip(*np.nonzero(seen & ~open_), strict=True):
@@ -96,7 +96,7 @@ def fig3() -> Drawing:
     ]
     first = min(row[2] for row in table)
     with house(column=True):
-        figure, panels = column_figure(2.3, rows=2)
+        figure, panels = new_figure(2.3, rows=2)
         for axes, length in zip(panels, contexts, strict=True):
             target = np.arange(1, scored + 1)[:, None]
             place = np.arange(first, scored + 1)[None, :]
@@ -138,7 +138,7 @@ def fig8() -> Drawing:
     i, j = positions(len(places))
     image = np.ma.masked_where(j > i, values[np.abs(i - j)])
     with house(column=True):
-        figure, axes = column_figure(2.9)
+        figure, axes = new_figure(2.9)
         shown = axes.imshow(image, cmap="cividis", extent=(0, LENGTH, LENGTH, 0))
         axes.set(xlabel="key position", ylabel="query position")
         axes.set(xticks=range(0, 8001, 4000), yticks=range(0, 8001, 2000))
@@ -171,7 +171,7 @@ def fig9() -> Drawing:
         ("least squares, all", curves["all"], ":"),
     )
     with house(column=True):
-        figure, axes = column_figure(2.4)
+        figure, axes = new_figure(2.4)
         axes.plot(n + 1, row, label="Eq. 6, last row", linewidth=0.6, color=SOFT)
         for label, values, dash in shown:
             axes.plot(n + 1, values, dash, label=label, color=INK)
@@ -183,8 +183,8 @@ def fig9() -> Drawing:
             ("key position", "n", "bias", "printed fit", "fit to 50", "fit to all"),
             rows(LENGTH - n, n, row, printed, curves["last 50"], curves["all"]),
         ),
-        f"Least squares give {a50:.3f} log(1+n) + {c50:.3f} over the 50 nearest keys and "
-        f"{a:.3f} log(1+n) − {-c:.3f} over all; printed is −0.825 log(1+n) − 0.8.",
+        f"Least squares give −{-a50:.3f} log(1+n) + {c50:.3f} over the 50 nearest keys and "
+        f"−{-a:.3f} log(1+n) − {-c:.3f} over all; printed is −0.825 log(1+n) − 0.8.",
         figure,
         made=f"Grey: Eq. 6 for the query at {LENGTH}, compression ratio 8, d_bar = 128. The 50 "
         "nearest keys are those of footnote 7. The paper draws the row by key position, where its "
@@ -204,13 +204,13 @@ def fig10() -> Drawing:
     sizes = (64, 128, 256)
     curves = [_sandwich(d).bias(n)[0] for d in sizes]
     with house(column=True):
-        figure, axes = column_figure(2.3)
+        figure, axes = new_figure(2.3)
         lines = [Named(f"d_bar = {d}", n + 1, y) for d, y in zip(sizes, curves, strict=True)]
         for line in lines:
             axes.plot(line.x, line.y, label=line.name, color=line.colour, linewidth=0.6)
         _by_distance(axes)
         name_lines(figure, (axes, lines))
-    ends = listed([f"{line.y[-1]:.1f} for {line.name}" for line in lines])
+    ends = listed([f"−{-line.y[-1]:.1f} for {line.name}" for line in lines])
     return Drawing(
         Data(("key position", "n", *(f"d_bar {d}" for d in sizes)), rows(LENGTH - n, n, *curves)),
         f"A larger d_bar deepens the bias: {n[-1]} tokens back it is {ends}.",

@@ -15,7 +15,7 @@ from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
 from farfield.figures.line_names import Named, name_lines
 from farfield.figures.masks import cells, positions
 from farfield.figures.samples import Run
-from farfield.figures.style import LINES, column_figure, house, of_verdict, plain_ticks, told_apart
+from farfield.figures.style import LINES, house, new_figure, of_verdict, plain_ticks, told_apart
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
@@ -38,7 +38,7 @@ def fig1_right() -> Drawing:
         "nonoverlapping": (j <= i) & (i // window == j // window),
     }
     with house(column=True):
-        figure, panels = column_figure(1.95, columns=2)
+        figure, panels = new_figure(1.95, columns=2)
         for axes, (name, seen) in zip(panels, modes.items(), strict=True):
             cells(axes, seen, accent=i == j)
             axes.set_title(name)
@@ -72,7 +72,7 @@ def fig2() -> Drawing:
     shown += [("alibi", f"ALiBi, slope 1/{2**h}", alibi.head(h)) for h in (2, 4, 6)]
     columns = [np.exp(encoding(bias).bias(distances)[0]) for _, _, bias in shown]
     with house(column=True):
-        figure, axes = column_figure(2.1)
+        figure, axes = new_figure(2.1)
         for (name, label, _), b, dash in zip(shown, columns, LINES, strict=True):
             drawstyle = "steps-post" if name == "window" else "default"
             axes.plot(distances, b, dash, label=label, drawstyle=drawstyle, color=colour_of(name))
@@ -112,7 +112,7 @@ def fig6() -> Drawing:
     lines: dict[int | None, list[Named]] = {ROW: [], None: []}
     eps = [float(e) for e in EPS]
     with house(column=True):
-        figure, (row, series) = column_figure(4.6, rows=2)
+        figure, (row, series) = new_figure(4.6, rows=2)
         for place, (name, label, subject) in enumerate(_subjects()):
             ink = of_verdict(check_convergence(subject).verdict)
             for axes, length in ((row, ROW), (series, None)):
@@ -162,7 +162,7 @@ def fig7() -> Drawing:
     i, j = positions(size)
     rows: list[tuple[Any, ...]] = []
     with house(column=True):
-        figure, panels = column_figure(4.9, rows=2)
+        figure, panels = new_figure(4.9, rows=2)
         for axes, (name, title) in zip(
             panels, (("type1", "Type 1"), ("type2", "Type 2")), strict=True
         ):

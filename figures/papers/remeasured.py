@@ -5,7 +5,7 @@ A missing measurement is `-`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -18,7 +18,6 @@ from farfield.figures.papers.printed_rows import (
     Layout,
     Pair,
     Row,
-    agreeing,
     agreements,
     bases,
     direction,
@@ -88,10 +87,9 @@ def measured_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
     if outside:
         made += f" Not in the catalogue: {', '.join(outside)}."
     caption = (
-        f"{_said(agreed)} Two marks behind a printed number. First: our measurement rises or falls "
-        "from the training length like the printed one. Second: it is better or worse than "
-        f"{name}, like the printed one. ✓ yes, ✗ no, · not applicable. Columns: multiples of the "
-        "training length."
+        f"{_said(agreed)} Columns: multiples of the training length. Direction: ✓ for each number "
+        "that rises or falls from the training length as ours does, ✗ for each that does not. "
+        f"Side: ✓ where it is better or worse than {name}, as ours is."
     )
     return Drawing(_long(found, agreed), caption, shown=_wide(layout, found, agreed), made=made)
 
@@ -142,8 +140,9 @@ def _multiple(m: Fraction) -> str:
     return f"{m.numerator}×" if m.denominator == 1 else f"{m.numerator}/{m.denominator}×"
 
 
-def _tick(pair: tuple[int, int] | None) -> str:
-    return "·" if pair is None else "✓" if pair[0] == pair[1] else "✗"
+def _ticks(directions: Iterable[tuple[int, int] | None]) -> str:
+    """A mark for each direction that print and measurement both have."""
+    return "".join("✓" if d[0] == d[1] else "✗" for d in directions if d is not None)
 
 
 def _number(value: float) -> str:
@@ -160,8 +159,7 @@ def _ours(e: Pair) -> str:
 
 def _theirs(e: Pair) -> str:
     spread = "" if e.cell.std is None else f"{PLUS_MINUS}{e.cell.std:g}"
-    ticks = f"\u00a0{_tick(e.length)}{_tick(e.side)}" if e.length or e.side else ""
-    return e.cell.printed + spread + MARKS.get(e.cell.marker, "") + ticks
+    return e.cell.printed + spread + MARKS.get(e.cell.marker, "")
 
 
 def _wide(layout: Layout, found: Sequence[Pair], agreed: Sequence[Agreement]) -> Data:
@@ -193,17 +191,13 @@ def _lines(
     n = f"measured,\u00a0n\u00a0=\u00a0{seeds}"
     yield who, n, trained, *(_ours(ours[m]) if m in ours else "" for m in multiples), "", ""
     for k, (dataset, by) in enumerate(by_set.items()):
-        length, side = (
-            agreeing([d for e in by.values() if (d := get(e)) is not None])
-            for get in (lambda e: e.length, lambda e: e.side)
-        )
         yield (
             "" if k else f"{row.printed}, printed",
             dataset or "printed",
             next(iter(by.values())).cell.train_length,
             *(_theirs(by[m]) if m in by else "" for m in multiples),
-            _of(length),
-            _of(side),
+            _ticks(e.length for _, e in sorted(by.items())),
+            _ticks(e.side for _, e in sorted(by.items())),
         )
 
 

@@ -22,7 +22,7 @@ from farfield.figures.papers.printed_tables import (
 )
 from farfield.figures.papers.remeasured import measured_again, resolution_table
 from farfield.figures.samples import BCA, MODE
-from farfield.figures.style import INK, SOFT, column_figure, house
+from farfield.figures.style import INK, SOFT, house, new_figure
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.validation.harness.visibility import Visibility
@@ -62,7 +62,7 @@ def fig2() -> Drawing:
     curves = [e.bias(distances)[0] for _, e in shown]
     curves = [g / g[0] for g in curves]
     with house(column=True):
-        figure, panels = column_figure(3.2, rows=2)
+        figure, panels = new_figure(3.2, rows=2)
         named = []
         for axes, other in zip(panels, (0, 2), strict=True):
             lines = [
@@ -97,7 +97,7 @@ def fig3() -> Drawing:
         "inference": Visibility(bca=length // 2).sees(*inference),
     }
     with house(column=True):
-        figure, panels = column_figure(2.1, columns=2)
+        figure, panels = new_figure(2.1, columns=2)
         for axes, (name, seen) in zip(panels, masks.items(), strict=True):
             cells(axes, seen)
             axes.set_title(f"{name}, {len(seen)} tokens")

@@ -46,18 +46,28 @@
       out += `<text x="${at(10 ** e)}" y="${down + 18}" text-anchor="middle">${short(10 ** e)}</text>`;
     }
     out += `<text x="${(left + right) / 2}" y="${H - 6}" text-anchor="middle">${xname}</text>`;
+    // Each line in pixels; a name along its line stands where no line goes through it.
+    const paths = lines.map((line) => line.points.filter(([a, b]) => a >= x[0] && a <= x[1] * 1.001 && Number.isFinite(b))
+      .map(([a, b]) => [at(a), over(b)]));
+    const ink = paths.flatMap((path) => path.slice(1).flatMap(([a, b], k) => Array.from({ length: 1 + Math.ceil(Math.hypot(a - path[k][0], b - path[k][1]) / 3) },
+      (_, i, n = 1 + Math.ceil(Math.hypot(a - path[k][0], b - path[k][1]) / 3)) => [path[k][0] + (a - path[k][0]) * i / n, path[k][1] + (b - path[k][1]) * i / n])));
+    const clear = (l, t, w) => l > left + 4 && l + w < right && t > up && t + 16 < down - 4
+      && !ink.some(([a, b]) => a > l - 3 && a < l + w + 3 && b > t && b < t + 18);
     const ends = [];
-    for (const line of lines) {
-      const points = line.points.filter(([a, b]) => a >= x[0] && a <= x[1] * 1.001 && Number.isFinite(b));
-      if (!points.length) continue;
-      out += `<path class="${line.look}" d="M${points.map(([a, b]) => `${at(a).toFixed(1)} ${over(b).toFixed(1)}`).join("L")}"/>`;
-      const named = line.level && points.find(([, b]) => b < line.level);
-      if (named) out += `<text class="${line.look} halo" x="${at(named[0]) + (line.left ? -6 : 6)}" y="${over(named[1])}"${line.left ? ' text-anchor="end"' : ""}>${esc(line.name)}</text>`;
-      else if (line.name) ends.push({ line, y: over(points[points.length - 1][1]) });
-    }
+    lines.forEach((line, k) => {
+      const path = paths[k], wide = 8 * line.name.length;
+      if (!path.length) return;
+      out += `<path class="${line.look}" d="M${path.map(([a, b]) => `${a.toFixed(1)} ${b.toFixed(1)}`).join("L")}"/>`;
+      const places = line.along ? path.flatMap(([a, b]) => [[a + 6, b - 9], [a - 6 - wide, b - 9], [a + 6, b - 24]]) : [];
+      const place = places.find(([l, t]) => clear(l, t, wide));
+      if (place) {
+        out += `<text class="${line.look}" x="${place[0]}" y="${place[1] + 13}">${esc(line.name)}</text>`;
+        for (let i = 0; i <= wide; i += 4) ink.push([place[0] + i, place[1] + 9]);
+      } else if (line.name) ends.push({ line, y: path[path.length - 1][1] });
+    });
     ends.sort((a, b) => a.y - b.y);
     if (wide) ends.reduce((least, e) => { e.y = Math.max(e.y, least); return e.y + 16; }, 0);
-    if (wide) for (let k = ends.length - 1, most = H - 30; k >= 0; k--) { ends[k].y = Math.min(ends[k].y, most); most = ends[k].y - 16; }
+    if (wide) for (let k = ends.length - 1, most = down + 4; k >= 0; k--) { ends[k].y = Math.min(ends[k].y, most); most = ends[k].y - 16; }
     for (const { line, y } of wide ? ends : []) out += `<text class="${line.look}" x="${right + 8}" y="${y + 4}">${esc(line.name)}</text>`;
     out += "</svg>";
     if (!wide && ends.length) out += `<p class="note">${ends.map((e) => `<span class="${e.line.look}">${esc(e.line.name)}</span>`).join(" · ")}</p>`;
@@ -144,7 +154,7 @@
     get("g-value").value = g.toFixed(1);
     const share = (bias, k) => 1 / (1 + Math.exp(price(bias, k) - g));
     const places = Array.from({ length: 241 }, (_, k) => 10 ** (k / 40));
-    const lines = PRICED.map((b, k) => ({ name: b.name, look: "grey", level: [.85, .06, .12, 0][k] * share(b, 0), left: k === 1, points: places.map((x) => [x, share(b, x - 1)]) }));
+    const lines = PRICED.map((b, k) => ({ name: b.name, look: "grey", along: k < 3, points: places.map((x) => [x, share(b, x - 1)]) }));
     const told = PRICED.map((b) => `${b.name} ${percent(share(b, n))}`).join(", ");
     get("found-said").textContent = `The needle gets: ${told}.`;
     const bar = { name: "", look: "yours", points: [[n + 1, 0], [n + 1, 1]] };

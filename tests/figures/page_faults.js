@@ -53,17 +53,33 @@
         box.bottom > frame.bottom + 1) cut.push(e.textContent);
   }
   // A label that a line of its picture goes through, and one that is too small to be read.
+  // A grid is drawn so faintly that it does not count.
   const crossed = [], small = [];
-  for (const svg of document.querySelectorAll("svg.curve, svg.ladder")) {
-    if (!visible(svg)) continue;
-    const size = parseFloat(getComputedStyle(svg).fontSize) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-    if (size < 9) small.push(`${size} px: ${svg.getAttribute("aria-label").slice(0, 60)}`);
-    const labels = [...svg.querySelectorAll("text.name, text.halo")].map((t) => [t.textContent, t.getBBox()]);
-    for (const line of svg.querySelectorAll(".line path:not(.leader), path.mark")) {
-      for (let at = 0, end = line.getTotalLength(); at <= end; at += 2) {
-        const { x, y } = line.getPointAtLength(at);
-        for (const [said, box] of labels) {
-          if (x > box.x + 2 && x < box.x + box.width - 2 && y > box.y + 4 && y < box.y + box.height - 4 &&
+  const faint = (e) => {
+    let seen = parseFloat(getComputedStyle(e).strokeOpacity);
+    for (; e instanceof SVGElement; e = e.parentElement) seen *= parseFloat(getComputedStyle(e).opacity);
+    return seen < 0.3;
+  };
+  for (const svg of document.querySelectorAll("svg")) {
+    const labels = [...svg.querySelectorAll("text")].filter((t) => t.textContent.trim() && visible(t)).map(
+      (t) => ({ said: t.textContent.trim(), box: t.getBoundingClientRect(), at: t.getScreenCTM(), size: parseFloat(getComputedStyle(t).fontSize) }));
+    for (const { said, size, at } of labels) {
+      const shown = size * Math.hypot(at.a, at.b);
+      if (shown < 8.99) small.push(`${shown.toFixed(1)} px: ${said}`);
+    }
+    if (!labels.length || !visible(svg)) continue;
+    for (const line of svg.querySelectorAll("path, line, polyline, polygon, circle")) {
+      const drawn = getComputedStyle(line);
+      if (line.closest("defs, clipPath") || drawn.stroke === "none" || faint(line) || !visible(line)) continue;
+      const clip = line.closest("[clip-path]")?.getAttribute("clip-path").match(/#([^)"]*)/);
+      const rect = clip && document.getElementById(clip[1])?.firstElementChild?.getBBox();
+      const to = line.getScreenCTM();
+      for (let at = 0, end = line.getTotalLength(); at <= end; at += 1.5) {
+        const point = line.getPointAtLength(at);
+        if (rect && (point.x < rect.x || point.x > rect.x + rect.width || point.y < rect.y || point.y > rect.y + rect.height)) continue;
+        const { x, y } = point.matrixTransform(to);
+        for (const { said, box } of labels) {
+          if (x > box.left + 2 && x < box.right - 2 && y > box.top + 4 && y < box.bottom - 4 &&
               !crossed.includes(said)) crossed.push(said);
         }
       }

@@ -12,7 +12,7 @@ from farfield.figures.gallery import exhibits
 from farfield.figures.line_names import Named, name_lines
 from farfield.figures.parameter_map import parameter_map
 from farfield.figures.samples import reference
-from farfield.figures.style import COLUMN, house, new_figure, spoken
+from farfield.figures.style import house, new_figure, spoken
 from farfield.theory.answers.writers.svg import COLOURS, NO, YES
 
 PIXELS = 328
@@ -99,7 +99,7 @@ def test_a_frontier_and_a_map_are_clear():
 def test_lines_that_end_together_are_named_where_they_part():
     x = np.linspace(0, 1, 50)
     with house(column=True):
-        figure, axes = new_figure(COLUMN, 2.5)
+        figure, axes = new_figure(2.5)
         lines = [Named(f"power {k}", x, x**k) for k in (1, 3, 9)]
         for line in lines:
             axes.plot(line.x, line.y)

@@ -176,6 +176,25 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def brief(evidence: Mapping[str, Any], most: int = 3) -> str:
+    """The evidence on one line: of many cases the first, the largest numbers before smaller ones.
+
+    >>> brief({"rise": {"a": 0.1, "b": 3.0, "c": 2.0, "d": 0.2}, "kept": 10})
+    'rise: b: 3, c: 2, d: 0.2 and 1 more; kept: 10'
+    """
+    said = []
+    for name, value in plain(evidence).items():
+        if isinstance(value, dict):
+            sizes = [abs(v) if isinstance(v, (int, float)) else 0 for v in value.values()]
+            order = sorted(zip(sizes, value.items(), strict=True), key=lambda x: -x[0])
+            value = [f"{k}: {v:.3g}" if size else f"{k}: {shown(v)}" for size, (k, v) in order]
+        if isinstance(value, list):
+            more = f" and {len(value) - most} more" * (len(value) > most)
+            value = ", ".join(map(shown, value[:most])) + more
+        said.append(f"{name}: {shown(value)}")
+    return "; ".join(said)
+
+
 Decide = Callable[[Data], Finding]
 
 
