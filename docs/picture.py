@@ -1,32 +1,38 @@
-"""The picture of the README and of the documentation's home, and the essay.
+"""The picture of the README and of the documentation's home, that of a design, and the essay.
 
     python docs/picture.py
 
-writes `docs/_static/farfield.svg` and `docs/how-far-does-it-see.html`. Every number in them is
-computed when they are made.
+writes `farfield.svg`, `farfield-narrow.svg` and `fields.svg` in `docs/_static`, and
+`docs/how-far-does-it-see.html`. Every number in them is computed when they are made.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
+from fractions import Fraction
 from html import escape
 from pathlib import Path
 
 import farfield
 from farfield.figures.essay import write_essay
 from farfield.figures.pages.pictures import kept_share
+from farfield.theory.answers.blocks import Curve, Line, Weight
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.writers.html import stylesheet
-from farfield.theory.answers.writers.svg import WIDE, drawn
+from farfield.theory.answers.writers.svg import NARROW, WIDE, drawn
 
-FILE = Path(__file__).parent / "_static" / "farfield.svg"
+STATIC = Path(__file__).parent / "_static"
 ESSAY = Path(__file__).parent / "how-far-does-it-see.html"
 FORMULAS = ("-2*log(1+n)", "-log(1+n)")
 EPS, ERROR = "1/100", "1/10"
 WIDTH, HEIGHT, LEFT = 1140, 470, 425
+ACROSS = 360
+"""Width of the picture on a phone."""
+DESIGN, GOAL = "-153/91*log(1+n)", 512
+SHARES = tuple(Fraction(k, 10**e) for e in range(1, 6) for k in (5, 3, 2, 1))
 INK = """
-svg { color: #1a1b1c; --paper: #fdfdfc; --yes: #00684a; --no: #a33d00; font-family: system-ui,
-  sans-serif; }
+svg { color: #1a1b1c; --paper: #fdfdfc; --yes: #00684a; --no: #a33d00;
+  --c0: #0072b2; font-family: system-ui, sans-serif; }
 .ground { fill: #fdfdfc; }
 @media (prefers-color-scheme: dark) {
   svg { color: #e6e6e4; --paper: #17181a; --yes: #5fc9a2; --no: #f0965a; --c0: #5eb3ec; }
@@ -63,37 +69,82 @@ def told(formula: str) -> list[tuple[str, str, int]]:
     return lines
 
 
-def picture() -> str:
-    """The picture as SVG text."""
-    rows, y = [], 78
+def picture(narrow: bool = False) -> str:
+    """The picture as SVG text, beside its words or on a phone below them."""
+    rows, y = [], 30 if narrow else 78
     for formula in FORMULAS:
         for text, colour, size in told(formula):
+            size = max(11, round(0.7 * size)) if narrow else size
             rows.append(
-                f'<text x="24" y="{y}" font-size="{size}" fill="{colour}">{escape(text)}</text>'
+                f'<text x="{14 if narrow else 24}" y="{y}" font-size="{size}" fill="{colour}">'
+                f"{escape(text)}</text>"
             )
             y += round(size * 1.75)
-        y += 34
+        y += 10 if narrow else 34
     shown = [
         (expression_line(e.formula), e, str(farfield.check_convergence(e).verdict))
         for e in map(farfield.encoding, FORMULAS)
     ]
-    curve = drawn(kept_share(shown), WIDE)
-    curve = re.sub(
-        r"<svg ",
-        f'<svg x="{LEFT}" y="24" width="{WIDTH - LEFT - 10}" height="{HEIGHT - 40}" ',
-        curve,
-        count=1,
+    curve = kept_share(shown)
+    if narrow:
+        return framed(drawn(curve, NARROW), (4, y, ACROSS - 8), (ACROSS, y + 320), rows)
+    return framed(drawn(curve, WIDE), (LEFT, 24, WIDTH - LEFT - 10), (WIDTH, HEIGHT), rows)
+
+
+def fields() -> str:
+    """A design, its neighbour and ALiBi: how many tokens hold all but a share."""
+    lines = []
+    named = {DESIGN: "the design", "-2*log(1+n)": "−2 log(1+n)"}
+    named |= {f"-n/{k}": f"ALiBi, slope 1/{k}" for k in (16, 256)}
+    for formula, name in named.items():
+        e = farfield.encoding(formula)
+        found = farfield.theoretical_receptive_field(e, SHARES)
+        x, y = tuple(map(float, SHARES)), tuple(max(1.0, float(f.tokens)) for f in found)
+        mine = formula == DESIGN
+        weight = Weight.STRONG if mine else Weight.CONTEXT
+        lines.append(Line(name, x, y, 0 if mine else None, weight=weight))
+    curve = Curve(
+        "Receptive fields by the share left outside.",
+        "ε, share of the mass left outside",
+        "TRF(ε) in tokens",
+        tuple(lines),
+        True,
+        True,
+        posts=((f"ε = {EPS}", float(Fraction(EPS))),),
+        marks=((f"{GOAL} tokens", float(GOAL)),),
+        falls=True,
+    )
+    return framed(drawn(curve, WIDE), (10, 10, 740), (760, 450), [])
+
+
+def framed(
+    curve: str, place: tuple[int, int, int], size: tuple[int, int], rows: Sequence[str]
+) -> str:
+    """A curve at its place (left, top, width) on a ground of its own, with texts beside it."""
+    (x, y, width), (wide, high) = place, size
+    curve = curve.replace(' style="display:none"', "")
+    curve = curve.replace(
+        "<svg ", f'<svg x="{x}" y="{y}" width="{width}" height="{high - y - 16}" ', 1
     )
     style = stylesheet().replace(".farfield ", "")
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
-        f'fill="currentColor"><title>What farfield says of two biases</title>'
-        f"<style>{style}{INK}</style>"
-        f'<rect width="{WIDTH}" height="{HEIGHT}" rx="12" class="ground"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" '
+        f'fill="currentColor"><title>What farfield says</title><style>{style}{INK}</style>'
+        f'<rect width="{wide}" height="{high}" rx="12" class="ground"/>'
         f"{''.join(rows)}{curve}</svg>\n"
     )
 
 
+def pictures() -> dict[str, str]:
+    """The texts of the pictures, by their files."""
+    return {
+        "farfield.svg": picture(),
+        "farfield-narrow.svg": picture(narrow=True),
+        "fields.svg": fields(),
+    }
+
+
 if __name__ == "__main__":
-    FILE.write_text(picture(), encoding="utf-8")
+    for name, text in pictures().items():
+        (STATIC / name).write_text(text, encoding="utf-8")
     write_essay(ESSAY)

@@ -56,6 +56,7 @@ from farfield.theory.answers.notation import (
     words,
 )
 from farfield.theory.answers.number import count, decimal, listed, plural
+from farfield.theory.answers.writers.svg import power
 from farfield.theory.convergence import Convergence, Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.validation.short import field_text, reach_text, share_text
@@ -469,7 +470,7 @@ def _place(s: Study) -> Iterator[Item]:
         "By how many keys hold all but {eps} of the weight, the fewest first, {own} of {count}.",
         Label.CERTIFIED,
         count=f"{len(s.place.ranks)} biases",
-        eps=PLACE_EPS[-1],
+        eps=power(float(PLACE_EPS[-1])),
         own=own,
     )
     yield Tiles([pictures.biases(s), pictures.fields(s)])

@@ -24,7 +24,7 @@ from farfield.figures.pages.exhibits import save
 from farfield.figures.pages.study import write_study
 from farfield.validation.atlas import Atlas, family_pages
 from farfield.validation.checkpoints.audit import audit
-from farfield.validation.claims import claim
+from farfield.validation.claims import claim, claims
 from farfield.validation.study.study import catalogue, study, survey
 
 WIDTHS = (360, 768, 1280, 1920)
@@ -288,6 +288,33 @@ def test_the_explorer_in_a_browser(browser, explorer, axe, width, scheme):
     assert typed.input_value() == "[-n/4; 0 x7]"
     assert not said
     assert all(url.startswith((explorer, "data:", "blob:")) for url in asked)
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Every page of the atlas and of the figures, and the pictures of the documentation."""
+    folder = tmp_path_factory.mktemp("pictures")
+    write_atlas(Atlas(survey(catalogue()), tuple(claims()), family_pages()), folder / "atlas")
+    save(draw(), folder / "figures")
+    for drawn in (Path(__file__).parents[2] / "docs" / "_static").glob("*.svg"):
+        text = drawn.read_text(encoding="utf-8")
+        (folder / f"{drawn.stem}.html").write_text(f"<body style='margin:0'>{text}")
+    return sorted(folder.rglob("*.html"))
+
+
+@pytest.mark.parametrize("width", (360, 1280))
+def test_no_picture_has_a_small_or_crossed_label(browser, pictures, width):
+    page, found = browser.new_page(viewport={"width": width, "height": 900}), {}
+    for path in pictures:
+        if "narrow" in path.stem and width > 360:
+            continue  # phones alone are shown that one
+        page.goto(path.as_uri())
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        faults = page.evaluate(MEASURE)
+        seen = {k: v for k, v in faults.items() if v and k != "scroll"}
+        found |= {path.name: seen} if seen else {}
+    assert len(pictures) > 100 and not found
     page.close()
 
 

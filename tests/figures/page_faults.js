@@ -79,7 +79,8 @@
         if (rect && (point.x < rect.x || point.x > rect.x + rect.width || point.y < rect.y || point.y > rect.y + rect.height)) continue;
         const { x, y } = point.matrixTransform(to);
         for (const { said, box } of labels) {
-          if (x > box.left + 2 && x < box.right - 2 && y > box.top + 4 && y < box.bottom - 4 &&
+          const edge = Math.min(4, .28 * box.height);
+          if (x > box.left + 2 && x < box.right - 2 && y > box.top + edge && y < box.bottom - edge &&
               !crossed.includes(said)) crossed.push(said);
         }
       }

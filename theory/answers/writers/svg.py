@@ -441,9 +441,8 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
     >>> climbed(Ladder("t", (Rung(("p",), 2.0, ("2",)),), "converges"))[:4]
     '<svg'
     """
-    size, wide = shape.type, shape is WIDE
-    left, right = (170, shape.width - 30) if wide else (14, shape.width - 14)
-    tall = (4.2 if wide else 5.9) * size
+    size, left, right = shape.type, shape.left if shape is WIDE else 14, shape.width - 14
+    tall = 5.9 * size
     top = 3.2 * size
     height = top + tall * len(ladder.rungs) + 2.6 * size
     middle = (left + right) / 2
@@ -454,7 +453,7 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
 
     end = height - 2.6 * size
     told = "; ".join(f"{terminal(r.ratio)} tends to {terminal(r.said)}" for r in ladder.rungs)
-    hidden = "" if wide else ' style="display:none"'
+    hidden = "" if shape is WIDE else ' style="display:none"'
     parts = [
         f'<svg viewBox="0 0 {shape.width} {height:.0f}" role="img" aria-label="'
         f'{escape(ladder.title)} {escape(told)}: it {ladder.verdict}." class="ladder {shape.name}"'
@@ -480,27 +479,27 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
         x = at(rung.limit)
         last = k == len(ladder.rungs) - 1
         ink = VERDICTS.get(ladder.verdict, "currentColor") if last else "currentColor"
-        name = terminal(rung.ratio)
-        place = (
-            f'x="{left - 12}" y="{y + 0.35 * size:.0f}" text-anchor="end"'
-            if wide
-            else f'x="{left + 4}" y="{y - 2.3 * size:.0f}"'
-        )
-        leftwards = before is not None and before[0] > x + 1  # the line comes from the right
-        anchor = "end" if leftwards or x > middle + (right - middle) * 0.45 else "start"
+        name = terminal(rung.ratio).replace("ρ₀", "−p(n)")
+        said = f"→ {terminal(rung.said)}" + ("" if last else ": a tie, go on")
+        wide = len(said) * size * GLYPH + 18
+        low = x < middle - 1
+        leftwards = x - wide > left and (low or x + wide > right)
+        anchor, shift = ("end", -8) if leftwards else ("start", 8)
+        met = before is not None and abs(before[0] - x) > 1 and low is not leftwards
+        base = y + 1.7 * size if met else y - 0.9 * size  # off the line from the rung before
+        side = f'x="{right - 4}" text-anchor="end"' if low else f'x="{left + 4}"'
         if before is not None:
             parts.append(
                 f'<path d="M{before[0]:.1f} {before[1] + 7:.1f}L{x:.1f} {y - 8:.1f}" '
                 'stroke="currentColor" fill="none"/>'
             )
-        shift = -2 if anchor == "end" else 2
-        said = f"→ {terminal(rung.said)}" + ("" if last else ": a tie, go on")
         parts.append(
             f'<path d="M{left} {y:.1f}H{right}" stroke="currentColor" opacity="0.35"/>'
-            f"<text {place}>{escape(name)}</text>"
+            f'<text {side} y="{y - 2.3 * size:.0f}" font-size="{size - 1}">'
+            f"{escape(name)}</text>"
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{8 if last else 6}" style="color:{ink}" '
             'fill="currentColor"/>'
-            f'<text x="{x + 4 * shift:.1f}" y="{y - 0.9 * size:.1f}" text-anchor="{anchor}" '
+            f'<text x="{x + shift:.1f}" y="{base:.1f}" text-anchor="{anchor}" '
             f'class="halo" style="color:{ink}" font-weight="600">{escape(said)}</text>'
         )
         before = (x, y)
