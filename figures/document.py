@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
@@ -51,7 +50,6 @@ class Heading:
     """A heading within a section."""
 
     text: Text
-    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,6 @@ class Fold:
 
     text: Text
     items: Sequence[Item]
-    label: str | None = None
 
 
 @dataclass(frozen=True)
@@ -146,7 +143,14 @@ def environment() -> Environment:
     blocks: Environment = writer.environment()
     assert blocks.loader is not None
     own = PackageLoader("farfield.figures")
-    return blocks.overlay(loader=ChoiceLoader([own, blocks.loader]))
+    found = blocks.overlay(loader=ChoiceLoader([own, blocks.loader]))
+    found.filters = {
+        **blocks.filters,
+        "kind": lambda item: type(item).__name__,
+        "told": lambda text: Markup(html(text)),
+        "values": writer.values,
+    }
+    return found
 
 
 @cache
@@ -171,7 +175,7 @@ def piece(items: Sequence[Item], terms: Terms | None = None) -> str:
     '<p class="note">a &lt; b</p>\n'
     """
     template = environment().get_template("piece.html")
-    return template.render(items=list(map(_values, items)), terms=_explained(terms))
+    return template.render(items=items, terms=terms or {})
 
 
 def occurring(items: Sequence[Item], terms: Terms) -> Terms:
@@ -204,60 +208,9 @@ def page(
     template = environment().get_template("page.html")
     return typeset(
         template.render(
-            title=terminal(title),
-            heading=Markup(html(title)),
-            lead=list(map(_values, lead)),
-            sections=[
-                {"title": Markup(html(s.title)), "inside": list(map(_values, s.items))}
-                for s in sections
-            ],
-            terms=_explained(terms),
+            title=terminal(title), heading=title, lead=lead, sections=sections, terms=terms or {}
         )
     )
-
-
-def _explained(terms: Terms | None) -> list[tuple[str, str, Markup]]:
-    return [(key, name, Markup(html(said))) for key, (name, said) in (terms or {}).items()]
-
-
-def _values(item: Item) -> dict[str, Any]:
-    """What the template shows of an item."""
-    match item:
-        case Picture(svg, caption, alt, label, narrow):
-            return {
-                "kind": "Picture",
-                "svg": Markup(svg),
-                "caption": Markup(html(caption)),
-                "alt": alt,
-                "label": label,
-                "narrow": Markup(narrow),
-            }
-        case Heading(text, anchor):
-            return {"kind": "Heading", "text": Markup(html(text)), "anchor": anchor}
-        case Fold(text, items, label):
-            inside = list(map(_values, items))
-            return {"kind": "Fold", "text": Markup(html(text)), "label": label, "inside": inside}
-        case Columns(left, right):
-            return {
-                "kind": "Columns",
-                "left": list(map(_values, left)),
-                "right": list(map(_values, right)),
-            }
-        case Tiles(items, small):
-            return {"kind": "Gallery", "small": small, "inside": list(map(_values, items))}
-        case KeyNumbers(numbers):
-            shown = [
-                {
-                    "name": Markup(html(x.name)),
-                    "value": Markup(html(x.value)),
-                    "said": Markup(html(x.said)),
-                    "label": x.label,
-                    "command": x.command,
-                }
-                for x in numbers
-            ]
-            return {"kind": "Numbers", "numbers": shown}
-    return writer.values(item)
 
 
 def write_page(content: str, folder: str | os.PathLike[str]) -> Path:
