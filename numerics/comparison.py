@@ -199,7 +199,7 @@ class Ranking(Answer):
             for (name, p, verdict, fields), after in zip(self.rows, [*names[1:], ""], strict=True)
         ]
         fields = [f"TRF({share(eps)})" for eps in EPS]
-        return table(("bias", "p(n)", "series", *fields, "below the next for eps up to"), rows)
+        return table(("bias", "p(n)", "series", *fields, "smaller than the next below eps ="), rows)
 
 
 def _upto(pair: Comparison) -> str:

@@ -85,4 +85,7 @@
       head.append(" ", button);
     });
   }
+  // What scrolls is a stop of the keyboard, what does not is none.
+  const sized = new ResizeObserver((seen) => seen.forEach(({ target: box }) => { box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1; }));
+  document.querySelectorAll(".formula, .steps, .table").forEach((box) => sized.observe(box));
 })();

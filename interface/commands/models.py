@@ -53,7 +53,7 @@ def window(
             bounds or text or length or segments or keep,
             "--bounds, --keep, --text, --length and --segments belong to --model",
         )
-        refuse(logit_bound is None, "a formula needs --logit-bound, a bound of |q.k|/sqrt(d)")
+        refuse(logit_bound is None, "a formula needs a bound of |q.k|/sqrt(d), as --logit-bound 1")
         from farfield.numerics.windows.window import certified_window
 
         subjects = subject.read_each(formulas)

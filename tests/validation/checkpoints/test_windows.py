@@ -280,7 +280,7 @@ def test_the_verb(capsys, outside_models, tmp_path):
     for args, message in (
         ((), "give a formula, or a model's folder"),
         (("alibi", *given), "give a formula, or a model's folder"),
-        (("alibi",), "needs --logit-bound"),
+        (("alibi",), "as --logit-bound 1"),
         ((*given, "--logit-bound", "1"), "brings its own biases and bounds"),
         (("alibi", "--logit-bound", "1", "--bounds", "text"), "belong to --model"),
         ((*given[:4], "--length", "100000"), "takes 100001"),
