@@ -41,7 +41,7 @@ from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.answers.number import decimal, listed, natural, plural
 from farfield.theory.encodings import Encoding
 from farfield.theory.encodings.head_lists import as_list
-from farfield.validation.extrapolation import TOLERANCE
+from farfield.validation.extrapolation import LIMIT
 from farfield.validation.harness.layers import read_layers
 from farfield.validation.harness.trainable import trainable
 from farfield.validation.reference.lending import Hybrid, ratios_on_text, use_of
@@ -415,7 +415,7 @@ def _of_bias(subject: Encoding, asked: Forecast, heads: int | None) -> Forecast:
         return _refused(asked, why)
     center, scale = expected(order.loss)
     errors = _law().errors
-    held = int((center + scale * errors < math.log1p(TOLERANCE)).sum())
+    held = int((center + scale * errors < LIMIT).sum())
     low, high = within(order.loss)
     return dataclasses.replace(
         asked,
@@ -557,10 +557,9 @@ def calibration() -> dict[str, float]:
     known = _known()
     loss = np.array([t.loss for t in known])
     said = left_out(np.array([t.order.loss for t in known]), loss, [t.family for t in known])
-    limit = math.log1p(TOLERANCE)
     return {
         "n": len(known),
-        "right": int(((said < limit) == (loss < limit)).sum()),
+        "right": int(((said < LIMIT) == (loss < LIMIT)).sum()),
         "R2": 1 - float(((loss - said) ** 2).sum() / ((loss - loss.mean()) ** 2).sum()),
     }
 
@@ -572,7 +571,7 @@ def _law() -> _Law:
     loss = np.array([t.loss for t in known])
     said = left_out(quantity, loss, [t.family for t in known])
     away = np.abs(loss - said)
-    small = said < math.log1p(TOLERANCE)
+    small = said < LIMIT
     floor = float(np.sqrt(np.mean(away[small] ** 2)))
     growth = float(np.sqrt(np.mean((away[~small] / said[~small]) ** 2)))
     scale = floor + growth * said

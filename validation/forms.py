@@ -16,8 +16,7 @@ Below, of a case with training length `L`, and `L0 = 64`:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -35,31 +34,16 @@ from farfield.numerics.finite_length import (
     order_resolutions,
     resolution_weighted_leak,
 )
-from farfield.validation.rules import Case
-
-Known = Sequence[tuple[Case, float]]
-"""Cases that were seen, with the measured logarithm of the ratio."""
-
-Size = Callable[[Case], float]
-"""The logarithm of the perplexity ratio that is said of a case, in nats."""
+from farfield.validation.extrapolation import LIMIT
+from farfield.validation.rules import Case, Known, Quantity, Rule
 
 LENGTH, DEPTH, STEPS = 64, 4, 1000  # of the models on which the constants were found
 LAW, MENDED = 0.53, 2 / 3  # nats a unit of the order loss, and of the mended form
 
 
-@dataclass(frozen=True)
-class LawForm:
-    """A form of the law.
-
-    Args:
-        name: as it is written in predictions.
-        words: its formula, with its constants.
-        given: its size, given what was seen; most forms do not look at that.
-    """
-
-    name: str
-    words: str
-    given: Callable[[Known], Size]
+def _form(name: str, words: str, size: Quantity) -> Rule:
+    """A rule whose quantity is the logarithm of the perplexity ratio, in nats."""
+    return Rule(name, words, size, LIMIT, slope=1.0)
 
 
 def _law(c: Case) -> float:
@@ -100,7 +84,7 @@ def _steps_by_reach(c: Case) -> float:
     return _mended(c, c.trained) + 5 / 4 * (1 - STEPS / c.steps) * beyond
 
 
-def _constant(known: Known) -> Size:
+def _constant(known: Known) -> Quantity:
     mean = float(np.mean([loss for _, loss in known]))
     return lambda c: mean
 
@@ -111,64 +95,62 @@ def _parts(c: Case) -> np.ndarray:
     return np.array([resolution_weighted_leak(c.bias, c.trained), kept_share(kept), value])
 
 
-def _nearest(known: Known) -> Size:
+def _nearest(known: Known) -> Quantity:
     seen = np.array([_parts(c) for c, _ in known])
     unit = np.stack([np.ones_like(seen[:, 0])] * 2 + [np.maximum(1, seen[:, 2])], axis=1)
     losses = [loss for _, loss in known]
     return lambda c: losses[int((np.abs(seen - _parts(c)) / unit).max(axis=1).argmin())]
 
 
-def _fixed(size: Size) -> Callable[[Known], Size]:
-    return lambda known: size
-
-
 _MENDED = "2/3 ((1/4) / (rho' + 1/4) M + (Q'' log(1 + rho''))^2 / 5)"
 
-FORMS: Mapping[str, LawForm] = {
+FORMS: Mapping[str, Rule] = {
     form.name: form
     for form in (
-        LawForm("law", "0.53 times the order loss", _fixed(_law)),
-        LawForm("mended", _MENDED, _fixed(lambda c: _mended(c, c.trained))),
-        LawForm(
+        _form("law", "0.53 times the order loss", _law),
+        _form("mended", _MENDED, lambda c: _mended(c, c.trained)),
+        _form(
             "absolute",
             "0.53 times the order loss, with 64^2 in place of L^2 in rho and rho_R",
-            _fixed(lambda c: _changed(c, length=LENGTH, half=HALF)),
+            lambda c: _changed(c, length=LENGTH, half=HALF),
         ),
-        LawForm(
+        _form(
             "mended, absolute",
             f"{_MENDED}, with 64^2 in place of L^2 in rho' and rho''",
-            _fixed(lambda c: _mended(c, LENGTH)),
+            lambda c: _mended(c, LENGTH),
         ),
-        LawForm(
+        _form(
             "depth",
             "0.53 times the order loss, with (1/4) (layers/4)^(4/5) in place of 1/4",
-            _fixed(
-                lambda c: _changed(c, length=c.trained, half=HALF * (c.layers / DEPTH) ** (4 / 5))
-            ),
+            lambda c: _changed(c, length=c.trained, half=HALF * (c.layers / DEPTH) ** (4 / 5)),
         ),
-        LawForm(
+        _form(
             "mended, times steps",
             f"S {_MENDED}",
-            _fixed(lambda c: c.steps / STEPS * _mended(c, c.trained)),
+            lambda c: c.steps / STEPS * _mended(c, c.trained),
         ),
-        LawForm(
+        _form(
             "mended, steps by leak",
             f"{_MENDED} + 3/2 (1 - 1/S) x S^2 / (1 + x (S^2 - 1)), "
             "x the mean leak weighted by R'' L^2 + 1/64",
-            _fixed(_steps_by_leak),
+            _steps_by_leak,
         ),
-        LawForm(
+        _form(
             "mended, steps by reach",
             f"{_MENDED} + 5/4 (1 - 1/S) y, "
             "y the mean layered mass beyond L weighted by R'' L^2 + 1/64",
-            _fixed(_steps_by_reach),
+            _steps_by_reach,
         ),
-        LawForm("constant", "the mean of what was seen", _constant),
-        LawForm(
+        Rule(
+            "constant", "the mean of what was seen", threshold=LIMIT, slope=1.0, learned=_constant
+        ),
+        Rule(
             "nearest",
             "what came out of the nearest case seen: the largest difference of Q, rho / (rho + 1/4)"
             " and the order loss, the last relative above 1",
-            _nearest,
+            threshold=LIMIT,
+            slope=1.0,
+            learned=_nearest,
         ),
     )
 }

@@ -6,13 +6,12 @@ sizes are calibrated on results that were seen (`calibrated`), written down befo
 judged on those: nothing here looks at what it is judged on.
 
 Perplexity *holds* if its ratio to that at the training length (last token, geometric mean over
-seeds) rises by less than `TOLERANCE` at every tested length.
+seeds) rises by less than a tolerance at every tested length.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +31,7 @@ from farfield.numerics.finite_length import (
 )
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
-from farfield.validation.extrapolation import TOLERANCE as TOLERANCE
+from farfield.validation.extrapolation import LIMIT
 
 MIXING, SHARE = 0.4, 0.99  # of the layered receptive field, as first registered
 EPS = 0.01  # of the receptive field of one layer
@@ -83,25 +82,41 @@ def case(
     return Case(bias, trained, tested, layers, converges, steps)
 
 
+Quantity = Callable[[Case], float]
+
+Known = Sequence[tuple[Case, float]]
+"""Cases that were seen, each with the measured logarithm of its perplexity ratio."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """A rule of forecast.
 
     Args:
-        name: as it stands in predictions.
+        name: as predictions write it.
         words: what it says, with `{c}` for its threshold.
         quantity: of a case; perplexity is said to hold where it is at most the threshold.
         threshold: fixed beforehand, or None: halfway between two seen quantities, where fewest of
             the seen are wrong; `sized`: where the size predicted reaches the tolerance.
         blind_to_windows: the quantity has no say on windows that are flat inside; they are left
             out when its size is calibrated.
+        slope: nats a unit of the quantity, fixed beforehand; None: fitted to what was seen.
+        learned: the quantity that the seen cases give, where it depends on them.
     """
 
     name: str
     words: str
-    quantity: Callable[[Case], float]
+    quantity: Quantity | None = None
     threshold: float | str | None = None
     blind_to_windows: bool = False
+    slope: float | None = None
+    learned: Callable[[Known], Quantity] | None = None
+
+    def given(self, seen: Known) -> Quantity:
+        """Its quantity, given what was seen; most rules do not look at that."""
+        quantity = self.learned(seen) if self.learned else self.quantity
+        assert quantity is not None
+        return quantity
 
 
 def _verdict(c: Case) -> float:
@@ -265,23 +280,20 @@ class Calibrated:
     """A rule with its numbers.
 
     Args:
-        name: of the rule.
+        rule: what is calibrated.
         threshold: perplexity is said to hold where the quantity is at most this.
         slope: the logarithm of the perplexity ratio is forecast as slope times quantity.
+        quantity: of a case.
     """
 
-    name: str
+    rule: Rule
     threshold: float
     slope: float
-
-    @property
-    def rule(self) -> Rule:
-        """What it calibrates."""
-        return RULES[self.name]
+    quantity: Quantity
 
     def says(self, c: Case) -> dict[str, Any]:
         """What the rule says of a case: quantity, whether perplexity holds, size."""
-        quantity = self.rule.quantity(c)
+        quantity = self.quantity(c)
         return {
             "quantity": quantity,
             "holds": quantity <= self.threshold,
@@ -289,26 +301,28 @@ class Calibrated:
         }
 
 
-def calibrated(rule: Rule, seen: Sequence[tuple[Case, float]]) -> Calibrated:
+def calibrated(rule: Rule, seen: Known) -> Calibrated:
     """A rule with the numbers that seen results give it.
 
     Args:
         rule: the rule.
         seen: cases, each with the measured logarithm of its perplexity ratio.
     """
-    pairs = [(rule.quantity(c), loss, c) for c, loss in seen]
+    quantity = rule.given(seen)
+    if rule.slope is not None and isinstance(rule.threshold, float):
+        return Calibrated(rule, rule.threshold, rule.slope, quantity)
+    pairs = [(quantity(c), loss, c) for c, loss in seen]
     fitted = [(q, y) for q, y, c in pairs if not (rule.blind_to_windows and _flat(c))]
     weight = sum(q * q for q, _ in fitted)
     slope = sum(q * y for q, y in fitted) / weight if weight else 0.0
     if isinstance(rule.threshold, float):
-        return Calibrated(rule.name, rule.threshold, slope)
-    limit = math.log1p(TOLERANCE)
+        return Calibrated(rule, rule.threshold, slope, quantity)
     if rule.threshold == "sized":
-        return Calibrated(rule.name, limit / slope, slope)
+        return Calibrated(rule, LIMIT / slope, slope, quantity)
     values = sorted({q for q, *_ in pairs})
     ends = [a + (b - a) / 2 for a, b in itertools.pairwise(values)]
-    wrong = {end: sum((q <= end) != (y < limit) for q, y, _ in pairs) for end in ends}
-    return Calibrated(rule.name, min(ends, key=lambda end: (wrong[end], end)), slope)
+    wrong = {end: sum((q <= end) != (y < LIMIT) for q, y, _ in pairs) for end in ends}
+    return Calibrated(rule, min(ends, key=lambda end: (wrong[end], end)), slope, quantity)
 
 
 def _flat(c: Case) -> bool:

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from farfield.theory.answers.number import plural
-from farfield.validation.evidence.judged import LIMIT, Outcome, outcomes
+from farfield.validation.evidence.judged import Outcome, outcomes
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
+from farfield.validation.extrapolation import LIMIT
 from farfield.validation.forms import FORMS
 from farfield.validation.reference.registration import REGISTRATIONS
 

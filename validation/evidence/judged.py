@@ -17,7 +17,7 @@ import numpy as np
 
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
-from farfield.validation.extrapolation import TOLERANCE
+from farfield.validation.extrapolation import LIMIT, TOLERANCE
 from farfield.validation.forms import FORMS
 from farfield.validation.published import bias_of, columns, curve, table
 from farfield.validation.reference.committed import Row
@@ -34,7 +34,6 @@ from farfield.validation.reference.trials import left_out, slope, trials
 from farfield.validation.repeated import proportion
 from farfield.validation.rules import ORDER_LOSS, RULES, Calibrated, Case, case
 
-LIMIT = math.log1p(TOLERANCE)
 NEAR = 2.0  # a quantity within this factor of its threshold is near
 
 
@@ -277,9 +276,12 @@ def outside(numbers: Row) -> Evidence:
     Args:
         numbers: the rules of a registration, each with threshold and slope.
     """
-    rules = [Calibrated(rule, its["threshold"], its["slope"]) for rule, its in numbers.items()]
+    rules = [
+        Calibrated(RULES[name], its["threshold"], its["slope"], RULES[name].given(()))
+        for name, its in numbers.items()
+    ]
     found = []
     for m, its_case in printed():
-        said = {c.name: {**c.says(its_case), "threshold": c.threshold} for c in rules}
+        said = {c.rule.name: {**c.says(its_case), "threshold": c.threshold} for c in rules}
         found.append(Outcome(m.name, m.name.partition(" ")[0], said, m.loss))
     return _scored("outside", found, tolerance=TOLERANCE, order=ORDER_LOSS)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
-from farfield.validation.extrapolation import TOLERANCE, holds
+from farfield.validation.extrapolation import LIMIT, TOLERANCE, holds
 from farfield.validation.reference.observations import PLAIN
 from farfield.validation.reference.table import LAST, WHOLE, Model
 from farfield.validation.repeated import (
@@ -84,7 +84,7 @@ def forecasts(found: Sequence[Model]) -> Iterator[Evidence]:
     verdict = predictors["verdict (0 or 1)"]
     leak = predictors[LEAK]
     gain, low, high = rank_gain(leak, verdict, loss)
-    fails = [x >= math.log(1 + TOLERANCE) for x in loss]
+    fails = [x >= LIMIT for x in loss]
     table = (
         ("predictor", "Spearman's rho", "95 %", "Kendall's tau", "AUC of failing"),
         *(
@@ -118,7 +118,7 @@ def coverage(found: Sequence[Model]) -> Iterator[Evidence]:
     """Chi et al.'s rule against the gradient mass, as predictors of the loss."""
     reach = max(n for o in found for n in o.last)
     loss = [math.log(o.last[reach]) for o in found]
-    fails = [x >= math.log(1 + TOLERANCE) for x in loss]
+    fails = [x >= LIMIT for x in loss]
     covered = [o.gradient <= o.trained for o in found]
     right = sum(c != f for c, f in zip(covered, fails, strict=True))
     low, high = proportion(right, len(found))

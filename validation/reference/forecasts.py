@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.extrapolation import TOLERANCE
-from farfield.validation.forms import FORMS, Size
+from farfield.validation.forms import FORMS
 from farfield.validation.harness.plan import Plan
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.registration import (
@@ -18,9 +17,9 @@ from farfield.validation.reference.registration import (
     cases,
     identity,
 )
-from farfield.validation.rules import RULES, Calibrated, Case, calibrated
+from farfield.validation.rules import RULES, Case, calibrated
 
-LIMIT = math.log1p(TOLERANCE)
+PREDICTORS = {**RULES, **FORMS}
 
 Seen = Sequence[tuple[Row, Case, float]]
 """Cases with what names them and the measured logarithm of their perplexity ratio."""
@@ -35,32 +34,23 @@ def forecasts(plan: Plan, seen: Seen, names: Collection[str]) -> dict[str, Any]:
         names: of the rules and forms.
     """
     known = [(c, loss) for _, c, loss in seen]
-    rules = [calibrated(rule, known) for name, rule in RULES.items() if name in names]
-    forms = {name: form.given(known) for name, form in FORMS.items() if name in names}
+    chosen = {n: calibrated(rule, known) for n, rule in PREDICTORS.items() if n in names}
     return {
         "tolerance": TOLERANCE,
         "rules": {
-            r.name: {
-                "says": r.rule.words.format(c=f"{r.threshold:.4g}"),
-                "threshold": r.threshold,
-                "slope": r.slope,
+            name: {
+                "says": c.rule.words.format(c=f"{c.threshold:.4g}"),
+                "threshold": c.threshold,
+                "slope": c.slope,
             }
-            for r in rules
-        }
-        | {name: {"says": FORMS[name].words, "threshold": LIMIT, "slope": 1.0} for name in forms},
+            for name, c in chosen.items()
+        },
         "seen": [{**named, "log_ratio": loss} for named, _, loss in seen],
-        "cases": [{**named, "forecasts": _said(rules, forms, c)} for named, c in cases(plan)],
+        "cases": [
+            {**named, "forecasts": {name: rule.says(c) for name, rule in chosen.items()}}
+            for named, c in cases(plan)
+        ],
     }
-
-
-def _said(
-    rules: Sequence[Calibrated], forms: Mapping[str, Size], c: Case
-) -> dict[str, dict[str, Any]]:
-    sizes = {name: size(c) for name, size in forms.items()}
-    return {
-        name: {"quantity": loss, "holds": loss <= LIMIT, "log_ratio": loss}
-        for name, loss in sizes.items()
-    } | {rule.name: rule.says(c) for rule in rules}
 
 
 def everything_seen() -> Seen:
@@ -86,7 +76,7 @@ def recorded(part: Row) -> Seen:
 
 def registered(registration: Registration) -> dict[str, Any]:
     """What every rule and form says of every case of a registration."""
-    return forecasts(registration.plan, everything_seen(), (*RULES, *FORMS))
+    return forecasts(registration.plan, everything_seen(), PREDICTORS)
 
 
 def added(registration: Registration) -> dict[str, Any]:
@@ -99,7 +89,7 @@ def added(registration: Registration) -> dict[str, Any]:
     said = (registration.predictions, *registration.added)
     if any("rules" not in part for part in said):
         raise InputError("the predictions of this registration are no rules': nothing to add")
-    later = (RULES.keys() | FORMS.keys()) - {name for part in said for name in part["rules"]}
+    later = PREDICTORS.keys() - {name for part in said for name in part["rules"]}
     found = forecasts(registration.plan, everything_seen(), later)
     known = registration.outcomes()
     found["cases"] = [c for c in found["cases"] if identity(c) not in known]

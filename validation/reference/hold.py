@@ -24,6 +24,7 @@ from sympy import Expr, S
 
 from farfield.numerics.price import head_prices
 from farfield.theory.answers.answer import InputError
+from farfield.validation.extrapolation import LIMIT
 from farfield.validation.forms import FORMS
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus
@@ -31,7 +32,6 @@ from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import Store
 from farfield.validation.reference.collection import condensed, write_result
 from farfield.validation.reference.committed import HERE, Row, place, rounded
-from farfield.validation.reference.forecasts import LIMIT
 from farfield.validation.reference.lending import (
     LEARNED,
     keep_logits,

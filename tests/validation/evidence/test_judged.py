@@ -3,8 +3,9 @@ import math
 import pytest
 
 from farfield.validation.evidence import judged
-from farfield.validation.evidence.judged import LIMIT, Outcome, printed
+from farfield.validation.evidence.judged import Outcome, printed
 from farfield.validation.evidence.referee import UNSEEN, blind, fields, verdicts
+from farfield.validation.extrapolation import LIMIT
 from farfield.validation.forms import FORMS
 from farfield.validation.reference.observations import observations
 from farfield.validation.reference.registration import REGISTRATIONS, identity

@@ -189,7 +189,8 @@ def test_the_numbers_of_a_page_are_those_of_the_results(name, number):
 
 def test_the_readme_is_short_and_begins_with_the_picture():
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 120 and lines[4].startswith("![The share of the attention")
+    assert len(lines) <= 120 and lines[4] == "<picture>"
+    assert 'alt="The share of the attention' in lines[6]
 
 
 def test_a_number_of_the_readme_leads_to_its_query_and_runs():
