@@ -2,7 +2,7 @@
 
     python docs/picture.py
 
-writes `farfield.svg`, `farfield-narrow.svg` and `fields.svg` in `docs/_static`, and
+writes `farfield.svg`, `farfield-narrow.svg`, `fields.svg` and `idea.svg` in `docs/_static`, and
 `docs/how-far-does-it-see.html`. Every number in them is computed when they are made.
 """
 
@@ -28,6 +28,7 @@ EPS, ERROR = "1/100", "1/10"
 WIDTH, HEIGHT, LEFT = 1140, 470, 425
 ACROSS = 360
 """Width of the picture on a phone."""
+IDEA = "-log(1+n)^(3/2)"
 DESIGN, GOAL = "-153/91*log(1+n)", 512
 SHARES = tuple(Fraction(k, 10**e) for e in range(1, 6) for k in (5, 3, 2, 1))
 INK = """
@@ -117,6 +118,13 @@ def fields() -> str:
     return framed(drawn(curve, WIDE), (10, 10, 740), (760, 450), [])
 
 
+def idea() -> str:
+    """The share that the nearest tokens keep under the idea of the tutorial."""
+    e = farfield.encoding(IDEA)
+    curve = kept_share([("the idea", e, 0)])
+    return framed(drawn(curve, WIDE), (10, 10, 740), (760, 450), [])
+
+
 def framed(
     curve: str, place: tuple[int, int, int], size: tuple[int, int], rows: Sequence[str]
 ) -> str:
@@ -141,6 +149,7 @@ def pictures() -> dict[str, str]:
         "farfield.svg": picture(),
         "farfield-narrow.svg": picture(narrow=True),
         "fields.svg": fields(),
+        "idea.svg": idea(),
     }
 
 
