@@ -103,8 +103,8 @@ def paired_test(first: Sequence[float], second: Sequence[float], alpha: float = 
     )
 
 
-@dataclass(frozen=True, repr=False)
-class RankCorrelation(Result):
+@dataclass(frozen=True)
+class RankCorrelation:
     """Spearman's and Kendall's rank correlation of two lists.
 
     Fields:
@@ -122,18 +122,6 @@ class RankCorrelation(Result):
     tau: float
     p: float
     exact: bool
-
-    def blocks(self) -> Sequence[Block]:
-        return (
-            sentence(
-                "Spearman's rho is {rho}, Kendall's tau {tau}, p = {p}, n = {n}.",
-                Label.MEASURED,
-                rho=self.rho_text(),
-                tau=f"{self.tau:.2f}",
-                p=f"{self.p:.2g}",
-                n=self.n,
-            ),
-        )
 
     def rho_text(self) -> str:
         """Spearman's rho with its interval.

@@ -59,10 +59,19 @@ def everything() -> tuple[Outcome, ...]:
     )
 
 
-def errors(found: Sequence[Outcome]) -> dict[str, float]:
-    """By form, the mean absolute error of the log ratio on cases that no one had seen."""
+def tally(found: Sequence[Outcome]) -> tuple[list[Outcome], dict[str, int], dict[str, float]]:
+    """How the forms did on the cases that no one had seen.
+
+    Returns:
+        The decided cases. By form, how many of them it has right, and the mean absolute error of
+        its log ratio over the decided and the open ones.
+    """
     tests = [c for c in found if c.name not in SEEN]
-    return {form: _off(tests, form) for form in FORMS} if tests else {}
+    clear = [c for c in tests if decided(c)]
+    hits = {form: sum(right(c, form) for c in clear) for form in FORMS}
+    away = {form: [abs(c.said[form]["log_ratio"] - c.further[0]) for c in tests] for form in FORMS}
+    off = {form: float(np.mean(errors)) if errors else math.nan for form, errors in away.items()}
+    return clear, hits, off
 
 
 def answers() -> Iterator[Evidence]:
@@ -76,9 +85,7 @@ def answers() -> Iterator[Evidence]:
 
 def _answer(words: str, found: Sequence[Outcome]) -> Evidence:
     tests = [c for c in found if c.name not in SEEN]
-    clear = [c for c in tests if decided(c)]
-    hits = {form: sum(right(c, form) for c in clear) for form in FORMS}
-    off = {form: _off(tests, form) for form in FORMS}
+    clear, hits, off = tally(found)
     held = sum(map(holds, clear))
     best = max(FORMS, key=lambda form: (hits[form], -off[form]))
     return told(
@@ -107,10 +114,3 @@ def _answer(words: str, found: Sequence[Outcome]) -> Evidence:
         undecided=len(tests) - len(clear),
         seen=[(c.name, *c.further[:2]) for c in found if c not in tests],
     )
-
-
-def _off(found: Sequence[Outcome], form: str) -> float:
-    """The mean absolute error of the log ratio."""
-    if not found:
-        return math.nan
-    return float(np.mean([abs(c.said[form]["log_ratio"] - c.further[0]) for c in found]))

@@ -23,7 +23,6 @@ from farfield.theory.answers.number import plural
 from farfield.validation.evidence import circuits, competing, judged, mixtures, referee
 from farfield.validation.evidence.told import environment, sentences
 from farfield.validation.forecast import calibration
-from farfield.validation.forms import FORMS
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.reference import hold
 from farfield.validation.reference.committed import Row
@@ -115,15 +114,14 @@ def forms() -> Found:
     side of the tolerance they were right in all decided cases that no one had seen."""
     every = competing.everything()
     open_ = [c for c in every if c.named["steps"] == 4000]
-    off = competing.errors(open_)
-    best = min(off, key=lambda form: off[form], default="")
-    tests = [c for c in open_ if c.name not in competing.SEEN]
-    numbers = {"n": plural(len(tests), "case") if tests else "", "best": best, **off}
+    tests = sum(c.name not in competing.SEEN for c in open_)
+    numbers: dict[str, Any] = {"n": ""}
     if tests:
-        numbers["best off"] = off[best]
-    clear = [c for c in every if c.name not in competing.SEEN and competing.decided(c)]
+        *_, off = competing.tally(open_)
+        best = min(off, key=lambda form: off[form])
+        numbers = {"n": plural(tests, "case"), "best": best, "best off": off[best], **off}
+    clear, hits, _ = competing.tally(every)
     if clear:
-        hits = {form: sum(competing.right(c, form) for c in clear) for form in FORMS}
         first = max(hits, key=lambda form: hits[form])
         holds = sum(competing.holds(c) for c in clear)
         numbers |= {

@@ -345,17 +345,16 @@ def score(found: Sequence[TaskRun]) -> dict[str, Any]:
         "always used": [(True, c) for c in known],
         "as at the training length": [(c.trained >= SHARE, c) for c in known],
     }
-    right = {
-        name: {"right": sum(yes == (c.far >= 0.5) for yes, c in said), "of": len(said)}
-        for name, said in rules.items()
-    }
     points = [
-        (said >= SHARE, found >= 0.5)
+        (attention >= SHARE, accuracy >= 0.5)
         for c in known
-        for said, found in zip(c.predicted, c.accuracy, strict=True)
+        for attention, accuracy in zip(c.predicted, c.accuracy, strict=True)
     ]
-    first = right["attention from 1/4"]
     decided = [(yes, c.far >= 0.5) for yes, c in rules["attention from 1/4"] if c.decided]
+    right = {
+        name: _right([(yes, c.far >= 0.5) for yes, c in pairs]) for name, pairs in rules.items()
+    }
+    first = right["attention from 1/4"]
     error = float(np.mean([*errors.values()]))
     return {
         **counted,
@@ -368,22 +367,19 @@ def score(found: Sequence[TaskRun]) -> dict[str, Any]:
             "as at the training length": float(np.mean([c.error(c.trained) for c in known])),
         },
         "used": right,
-        "points": {
-            "right": sum(said == found for said, found in points),
-            "of": len(points),
-            "always": sum(found for _, found in points),
-        },
-        "decided": {
-            "right": sum(said == found for said, found in decided),
-            "of": len(decided),
-            "always": sum(found for _, found in decided),
-        },
+        "points": _right(points) | {"always": sum(found for _, found in points)},
+        "decided": _right(decided) | {"always": sum(found for _, found in decided)},
         "wrong": sorted(c.name for yes, c in rules["attention from 1/4"] if yes != (c.far >= 0.5)),
         "holds": {
             "attention": error <= NEAR,
             "used": first["right"] >= RIGHT * first["of"],
         },
     }
+
+
+def _right(pairs: Sequence[tuple[bool | None, bool]]) -> dict[str, int]:
+    """How often what was said is what was found."""
+    return {"right": sum(said == found for said, found in pairs), "of": len(pairs)}
 
 
 def scored() -> dict[str, Any]:

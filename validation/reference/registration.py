@@ -71,7 +71,8 @@ class Registration:
     @cached_property
     def added(self) -> tuple[Row, ...]:
         """What rules said that came later."""
-        return tuple(json.loads(p.read_text(encoding="utf-8")) for p in self._added)
+        paths = sorted(self.folder.glob("added_*.json"))
+        return tuple(json.loads(p.read_text(encoding="utf-8")) for p in paths)
 
     @property
     def digest(self) -> str:
@@ -81,10 +82,6 @@ class Registration:
     @property
     def _predictions(self) -> Path:
         return self.folder / "predictions.json"
-
-    @property
-    def _added(self) -> list[Path]:
-        return sorted(self.folder.glob("added_*.json"))
 
     @property
     def name(self) -> str:
