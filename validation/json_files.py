@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from farfield.theory.answers.answer import InputError, plain
 from farfield.theory.files import write as write
 
@@ -19,9 +21,13 @@ class CorruptFile(Exception):
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write a JSON object with the SHA-256 of its canonical text, so that damage is noticed."""
-    sealed = {**value, "sha256": _seal(value)}
-    write(path, json.dumps(sealed, indent=1, ensure_ascii=False, allow_nan=False).encode())
+    """Write a JSON object with the SHA-256 of its canonical text, so that damage is noticed.
+
+    The file is that text, with the seal before its last brace. A reader needs only its bytes.
+    """
+    text = _canonical(value)
+    seal = hashlib.sha256(text).hexdigest()
+    write(path, text[:-1] + (b', "sha256": "%s"}' % seal.encode()))
 
 
 def recorded(value: Any) -> Any:
@@ -61,18 +67,25 @@ def read_json(path: Path) -> dict[str, Any]:
         CorruptFile: the file was changed later.
     """
     try:
-        value = json.loads(path.read_bytes())
+        content = path.read_bytes()
+        value = from_json(content, allow_inf_nan=False)
         seal = value.pop("sha256")
-    except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError):
+        text = content.removesuffix(b', "sha256": "%s"}' % seal.encode()) + b"}"
+        # Earlier versions laid the file out otherwise: the canonical text is then made again.
+        whole = _is(seal, text) or _is(seal, _canonical(value))
+    except (ValueError, KeyError, TypeError, AttributeError, OSError):
         raise CorruptFile(f"{path.parent.name}/{path.name} is not readable") from None
-    if seal != _seal(value):
+    if not whole:
         raise CorruptFile(f"{path.parent.name}/{path.name} has changed since it was written")
     return value
 
 
-def _seal(value: dict[str, Any]) -> str:
-    text = json.dumps(value, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+def _is(seal: str, text: bytes) -> bool:
+    return hashlib.sha256(text).hexdigest() == seal
+
+
+def _canonical(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, sort_keys=True, allow_nan=False).encode()
 
 
 def writable_folder(folder: str | os.PathLike[str]) -> Path:

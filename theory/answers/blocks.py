@@ -331,7 +331,10 @@ def _table(block: Table, unicode: bool, width: int) -> Iterator[str]:
     while sum(widths) + 2 * len(widths) > width and max(widths) > NARROW:
         widths[widths.index(max(widths))] -= 1  # the widest cells take several lines
     for row in rows:
-        parts = [textwrap.wrap(cell, w) or [""] for cell, w in zip(row, widths, strict=True)]
+        parts = [
+            [cell] if len(cell) <= w and cell.isprintable() else textwrap.wrap(cell, w) or [""]
+            for cell, w in zip(row, widths, strict=True)
+        ]
         for line in itertools.zip_longest(*parts, fillvalue=""):
             cells = (
                 cell.rjust(w) if k in block.numeric else cell.ljust(w)

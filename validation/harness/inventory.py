@@ -293,7 +293,7 @@ def compare(store: Store, keys: Sequence[str]) -> RunComparison:
     for folder in folders:
         try:
             record = read_json(folder / "training.json")
-            ratios.append({r[:3]: r[3] for r in _ratios(folder)})
+            ratios.append({r[:3]: r[3] for r in _ratios(folder, os.listdir(folder))})
         except CorruptFile as error:
             raise InputError(f"run {folder.name} cannot be compared: {error}") from None
         settings.append(dict(_flat({**record["configuration"], **_labels(record)})))
@@ -362,15 +362,16 @@ def finished_run(store: Store, key: str) -> Path:
 def run_of(folder: Path) -> Run:
     """The run in a folder, as far as its JSON says."""
     with os.scandir(folder) as files:
-        times = [file.stat().st_mtime for file in files]
-    run = Run(folder.name, "unfinished", modified=max(times, default=folder.stat().st_mtime))
-    finished, asked, kept = (folder / f"{n}.json" for n in ("training", "asked", "checkpoint"))
+        times = {file.name: file.stat().st_mtime for file in files}
+    modified = max(times.values()) if times else folder.stat().st_mtime
+    run = Run(folder.name, "unfinished", modified=modified)
+    finished = "training.json" in times
     try:
         if ".corrupt-" in folder.name:
             return replace(run, state="set aside")
-        if not finished.exists() and not asked.exists():
+        if not finished and "asked.json" not in times:
             return run
-        record = read_json(finished if finished.exists() else asked)
+        record = read_json(folder / ("training.json" if finished else "asked.json"))
         described = record["configuration"]
         heads = described["encoding"]["heads"]
         run = replace(
@@ -380,11 +381,11 @@ def run_of(folder: Path) -> Run:
             length=described["preset"]["length"],
             seed=described["seed"],
         )
-        if finished.exists():
+        if finished:
             done, losses = record["steps"], record["losses"]
-            run = replace(run, state="finished", ratios=tuple(_ratios(folder)))
-        elif kept.exists():
-            checkpoint = read_json(kept)
+            run = replace(run, state="finished", ratios=tuple(_ratios(folder, times)))
+        elif "checkpoint.json" in times:
+            checkpoint = read_json(folder / "checkpoint.json")
             done, losses = checkpoint["step"], checkpoint["record"]["losses"]
         else:
             return run
@@ -407,9 +408,9 @@ def _labels(record: dict[str, Any]) -> dict[str, Any]:
     return {"encoding": shown[:20], "preset": f"{preset['layers']}x{preset['width']}"}
 
 
-def _ratios(folder: Path) -> Iterator[tuple[str, str, int, float]]:
-    for path in sorted(folder.glob("measurement-*.json")):
-        measurement = read_json(path)
+def _ratios(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str, int, float]]:
+    for name in sorted(n for n in names if n.startswith("measurement-") and n.endswith(".json")):
+        measurement = read_json(folder / name)
         for p in measurement.get("perplexity", ()):
             yield measurement["inference"]["label"], p["protocol"], p["length"], float(p["ratio"])
 

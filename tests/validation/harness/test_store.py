@@ -17,12 +17,28 @@ def test_json_comes_back(tmp_path):
     assert read_json(tmp_path / "a.json") == value
 
 
+def test_files_laid_out_by_earlier_versions_are_read(tmp_path):
+    value = {"b": [1, 2.5, None], "a": {"é": "x"}}
+    write_json(tmp_path / "a.json", value)
+    sealed = json.loads((tmp_path / "a.json").read_bytes())
+    laid_out = json.dumps(
+        {k: sealed[k] for k in ("b", "a", "sha256")}, indent=1, ensure_ascii=False
+    )
+    (tmp_path / "a.json").write_text(laid_out, encoding="utf-8")
+    assert read_json(tmp_path / "a.json") == value
+    (tmp_path / "a.json").write_text(laid_out.replace("2.5", "2.6"), encoding="utf-8")
+    with pytest.raises(CorruptFile, match="changed"):
+        read_json(tmp_path / "a.json")
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         lambda text: text[: len(text) // 2],
         lambda text: b"",
         lambda text: text.replace(b"1.25", b"1.26"),
+        lambda text: text.replace(b"1.25", b"1e999"),
+        lambda text: text.replace(b"1.25", b"NaN"),
         lambda text: b"[]",
         lambda text: b"\xff\xfe",
     ],
