@@ -10,7 +10,7 @@ import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -374,10 +374,6 @@ def _of_text(
     }
 
 
-if TYPE_CHECKING:
-    import torch
-
-
 def needed(configuration: Configuration) -> int:
     """Bytes that training and measuring take at their peak, estimated.
 
@@ -398,8 +394,6 @@ def needed(configuration: Configuration) -> int:
 def available(device: torch.device) -> int | None:
     """Bytes that are free on a device; None where the system does not say."""
     if device.type == "cuda":
-        import torch
-
         return int(torch.cuda.mem_get_info(device)[0])
     found = []
     meminfo = Path("/proc/meminfo")
