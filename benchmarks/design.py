@@ -111,7 +111,7 @@ def draw(rng: random.Random) -> tuple[Any, str, str, dict[str, Any]]:
         if rng.random() < 0.5:
             options = {"eps": rng.choice(("1/10", "1/100")), "length": length}
             return family, "trf", f"{rng.choice(('=', '<=', '>='))}{1 + size % length}", options
-        options = {"trained": length // 4, "evaluated": length}
+        options = {"trained": length // 4, "tested": length}
         return family, "leak", f"{rng.choice(('<=', '>'))}1/{rng.randint(2, 1000)}", options
     match rng.choice(("trf", "trf", "trf", "leak", "window", "horizon", "layered", "resolution")):
         case "trf":

@@ -108,9 +108,6 @@ def design(
         subject.head is not None or subject.bca is not None,
         "a design has no --head and no --bca; accepted: --heads, one value each",
     )
-    targets = asdict(goal) | {"evaluated": None if goal.leak is None else goal.tested}
-    if goal.leak is not None and goal.forecast is None:
-        targets["tested"] = None  # it is the test length of the leak
     budget = 10.0 if subject.budget is None else seconds(subject.budget)
     with progress("design", output) as step:
         found = search(
@@ -123,7 +120,7 @@ def design(
             values=pairs(subject.set, "--set"),
             assumptions=pairs(subject.assume, "--assume"),
             notice=step,
-            **targets,
+            **asdict(goal),
         )
     if plan is None:
         return emit(found, output)

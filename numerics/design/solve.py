@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -69,7 +70,7 @@ def design(
         dialect: variant of an encoding of the catalogue.
         assumptions: domains of parameters: positive (the default), real, [0, 2), ...
         notice: called as `notice(stage, done, total)`.
-        **targets: `trf` with `eps` (and `length`), `leak` with `trained` (and `evaluated`),
+        **targets: `trf` with `eps` (and `length`), `leak` with `trained` (and `tested`),
             `window` with `error`, `logit_bound`, `value_bound` (and `sinks`, `row`, `temper`),
             `layered` with `layers` (and `mixing`, `q`, `length`), `reach` with `advantage` (and
             `share`, `length`), `horizon` with `dtype` (and `flush_to_zero`), `resolution` (with
@@ -96,6 +97,10 @@ def design(
     """
     asked = {name: targets.pop(name) for name in TARGETS if targets.get(name) is not None}
     targets = {name: value for name, value in targets.items() if value is not None}
+    if "evaluated" in targets:
+        former = "design(evaluated=...) is design(tested=...)"
+        warnings.warn(former, DeprecationWarning, stacklevel=2)
+        targets.setdefault("tested", targets.pop("evaluated"))
     if not asked:
         raise InputError(f"a design needs a target; accepted: {', '.join(TARGETS)}")
     if not budget_s > 0:
@@ -181,7 +186,8 @@ class _Goal:
         together = [
             k
             for k in wholes
-            if all(given.get(o) is not None for o, must in options(TARGETS[k]).items() if must)
+            if "leak" not in asked  # there the test length is that of the leak
+            and all(given.get(o) is not None for o, must in options(TARGETS[k]).items() if must)
         ]
         named = [*asked, *([optimise] if optimise else []), *(COSTS if several else ()), *together]
         chosen = {name: quantity(name, given) for name in dict.fromkeys(named)}

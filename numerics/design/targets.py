@@ -42,7 +42,7 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball, tabulate
 
 BITS = (64, 128, 512, 2_048)
-COUNTS = ("length", "trained", "evaluated", "tested", "row", "sinks", "layers")
+COUNTS = ("length", "trained", "tested", "row", "sinks", "layers")
 """Options that count tokens or layers."""
 
 
@@ -232,20 +232,21 @@ class LeakTarget(Mass):
     """The share of the prior mass beyond a training length."""
 
     name = "leak"
-    ask = staticmethod(lambda bias, trained, evaluated: leak(bias, trained, evaluated))
+    ask = staticmethod(lambda bias, trained, tested: leak(bias, trained, tested))
     relation = "<="
     integer = False
     better = -1
-    keys = "evaluated"
+    keys = "tested"
 
     trained: Any = 2048
-    evaluated: Any = None
+    tested: Any = None
 
     def phrase(self) -> str:
         return f"leak beyond {plural(int(self.trained), 'token')}"
 
     def brief(self) -> str:
-        return f"leak({self.trained})"
+        row = "" if self.tested is None else f", {self.tested}"
+        return f"leak({self.trained}{row})"
 
     def ball(self, bias: Expr, limit: Rational) -> arb:
         s, goal = self.summed(bias), rational(limit)

@@ -83,7 +83,7 @@ def test_both_ends_of_an_equality(family, quantity, goal, options, fixed):
 
 SHARES = [
     ("-a*log(1+n)", "leak", "1/1000", {"trained": 2048}, "low"),
-    ("alibi", "leak", "1/1000", {"trained": 64, "evaluated": 512}, "low"),
+    ("alibi", "leak", "1/1000", {"trained": 64, "tested": 512}, "low"),
     ("-a*n", "resolution", "1/100", {}, "low"),
     ("-n/a", "leak", "1/1000", {"trained": 2048}, "high"),
 ]
@@ -264,6 +264,14 @@ def test_targets_as_text():
     assert read_targets(quantity("resolution", {}), 0.125)[0].relation == ">="
 
 
+def test_the_former_name_of_the_tested_length_works_with_a_hint():
+    family, asked = "-a*log(1+n)", {"leak": "1/100", "trained": 64}
+    with pytest.warns(DeprecationWarning, match="tested"):
+        former = design(family, **asked, evaluated=512)
+    assert former.low == design(family, **asked, tested=512).low
+    assert former.low[1] < design(family, **asked).low[0]  # the row leaves less outside
+
+
 def test_every_quantity_has_an_option_on_the_command_line():
     from dataclasses import fields
     from importlib import import_module
@@ -273,7 +281,7 @@ def test_every_quantity_has_an_option_on_the_command_line():
     import_module("farfield.validation.design")  # registers the target on the forecast
 
     known = {*TARGETS} | {name for kind in TARGETS.values() for name in options(kind)}
-    assert {f.name for f in fields(Goal)} == known - {"evaluated"}  # --tested, of a leak too
+    assert {f.name for f in fields(Goal)} == known
 
 
 # -- several targets, several heads, several families ---------------------------------------------
@@ -379,7 +387,7 @@ def test_heads_are_forecast_together():
     found = design("alibi", trf=(4, 32), heads=4, trained=64, tested=1024)
     (said,) = found.together
     assert said.ratio == farfield.forecast(found.encoding, trained=64, tested=1024).ratio
-    assert found.costs[0].keys() == {"leak(64)", "horizon(bf16)", "window(1/100)"}
+    assert found.costs[0].keys() == {"leak(64, 1024)", "horizon(bf16)", "window(1/100)"}
 
 
 # -- bad input ------------------------------------------------------------------------------------
