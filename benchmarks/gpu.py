@@ -216,8 +216,11 @@ def timed(call: Callable[[], object], setup: Setup) -> tuple[float, float | None
 
 
 def exactness(setup: Setup) -> Rows:
-    """Largest error over largest entry, in units of roundoff; fused attention without a bias and
-    a gradient by the other path of a CPU, which has no backward pass of the kernel, beside them."""
+    """The largest error relative to the largest entry, in units of roundoff.
+
+    Fused attention without a bias is the control. FlexAttention has no backward pass on a CPU, so
+    gradients come from `toeplitz` there.
+    """
     asked = setup.asked["exactness"]
     for dtype in ROUNDOFF:
         inputs = setup.sample((2, asked["heads"], asked["length"], asked["size"]), dtype)

@@ -9,8 +9,10 @@ import gc
 import os
 import re
 import shlex
+import shutil
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Sequence
 from itertools import takewhile
@@ -188,7 +190,12 @@ def _unraisable(seen: Any) -> None:
 
 
 def _complain(what: str, code: int) -> int:
-    tell(f"farfield: {what}")
+    """Say what is wrong, on a terminal in lines of whole words, and return the exit code."""
+    said = f"farfield: {what}"
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        said = textwrap.fill(said, width, break_long_words=False, break_on_hyphens=False)
+    tell(said)
     return code
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -44,6 +46,19 @@ def emit(answers: Result | Sequence[Result], output: Output, *after: str) -> int
 def emit_all(answers: Sequence[Result], output: Output) -> int:
     """Write what was asked of one formula or of several: a single answer is no list."""
     return emit(answers[0] if len(answers) == 1 else answers, output)
+
+
+def lay_out(rows: Sequence[Sequence[str]]) -> None:
+    """Write rows in columns; on a terminal the last column takes several lines where it must."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    for *cells, last in rows:
+        start = "".join(f"{cell:<{w}}  " for cell, w in zip(cells, widths, strict=True))
+        if sys.stdout.isatty():
+            columns = shutil.get_terminal_size().columns
+            last = textwrap.fill(
+                start + last, columns, subsequent_indent=" " * len(start), break_on_hyphens=False
+            )[len(start) :]
+        say(start + last)
 
 
 def say(text: str) -> None:

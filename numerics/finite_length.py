@@ -19,9 +19,9 @@ same for a bias stretched with the length. What of the order is lost is
 0 where every head resolves neighbours and looks no further than the training length, 1 where no
 head resolves or all that do look beyond.
 
-A bias that falls and then stays on a floor is worse than none: its heads were relied upon, and the
-far keys of a long row drown what they see. So the *order loss* has one part for the order that a
-row lacks and one for what is drowned in it:
+A bias that decays to a plateau is worse than no bias. The model relies on its heads for order, and
+on long rows the plateau's mass swamps the nearby keys. So the *order loss* has two parts: the order
+that a row lacks, and the order that the far keys swamp:
 
     1 - rho / (rho + 1/4) + (Q log(1 + rho_R))^2 / 5.
 

@@ -1,4 +1,4 @@
-"""How a certified sum ends where there is none: the exceptions that are meant."""
+"""Exceptions raised when a series cannot be summed rigorously."""
 
 from __future__ import annotations
 

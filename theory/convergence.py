@@ -72,7 +72,7 @@ IMPLICATION = {
     "about one layer's outputs, not about perplexity.",
     Verdict.CONDITIONAL: "Windowable exactly where the condition holds ([Q, Theorem 0.4] and its "
     "converse, ours).",
-    Verdict.OUT_OF_SCOPE: "[Q, Theorem 0.4] does not speak of this encoding.",
+    Verdict.OUT_OF_SCOPE: "[Q, Theorem 0.4] covers additive biases only; it does not apply.",
     Verdict.UNDECIDED: "Nothing is claimed.",
 }
 
@@ -235,7 +235,7 @@ class Convergence(Answer):
                 where="; ".join(window.hypotheses),
                 why=None if window.reason is None else str(window.reason),
             )
-            yield note("The exp-series does not speak of it: {reason}.", reason=str(self.reason))
+            yield note("The exp-series does not apply: {reason}.", reason=str(self.reason))
         else:
             yield Note(words("{what}", what=self.implication))
         if self.verdict is Verdict.UNDECIDED:
@@ -317,7 +317,7 @@ class Convergence(Answer):
 
 
 _SO = {
-    Verdict.CONVERGES: "a long enough window comes as near to full attention as one likes",
+    Verdict.CONVERGES: "a long enough window matches full attention to any accuracy you ask for",
     Verdict.DIVERGES: "no fixed window is enough, the share outside any window tends to 1",
 }
 _OF_HEADS = {

@@ -138,8 +138,8 @@ MECHANISMS = {
         ),
         Mechanism(
             "stick_breaking",
-            "a long enough window comes as near to full attention as one likes: nearer keys use up "
-            "the stick, whatever the bias",
+            "a long enough window matches full attention to any accuracy you ask for: nearer keys "
+            "use up the stick, whatever the bias",
             True,
             "stick-breaking",
             ("logits are at least -beta", VALUES),

@@ -266,8 +266,8 @@ class Proof(Result):
         if len(decided) != 1 or rules.count("tie") != len(rungs) - 1 or None in rungs:
             return None
         return Ladder(
-            "The ladder of the proof: a limit of exactly 1 leads to the next rung, any other "
-            "decides.",
+            "How the proof goes: a limit above 1 converges, below 1 diverges; exactly 1 leads to "
+            "the next row.",
             tuple(r for r in rungs if r is not None),
             decided[0],
         )

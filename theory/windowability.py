@@ -36,7 +36,7 @@ class Windowable(Answer):
 
     def blocks(self) -> Sequence[Block]:
         said = {
-            True: "a long enough window comes as near to full attention as one likes.",
+            True: "a long enough window matches full attention to any accuracy you ask for.",
             False: "no fixed window is ever enough: outside it the mass tends to 1 as rows grow.",
             None: "whether a window is ever enough is not known: {why}.",
         }[self.value]

@@ -1,8 +1,8 @@
 """Labels: what runs and curves of an encoding are called, short and the same everywhere.
 
-A label is the name of an entry with what tells its variant: `window 16`, `alibi shift -3`. The
-words are the dialect, where it is not the entry's first, and the values of its parameters and of
-the options that its dialect alone reads.
+A label is the encoding's name plus the options that distinguish its variant: `window 16`, `alibi
+shift -3`. The options are the dialect, unless it is the entry's first, the values of parameters,
+and the options that this dialect alone reads.
 """
 
 from __future__ import annotations

@@ -96,11 +96,11 @@ class Rule:
         name: as predictions write it.
         words: what it says, with `{c}` for its threshold.
         quantity: of a case; perplexity is said to hold where it is at most the threshold.
-        threshold: fixed beforehand, or None: halfway between two seen quantities, where fewest of
-            the seen are wrong; `sized`: where the size predicted reaches the tolerance.
-        blind_to_windows: the quantity has no say on windows that are flat inside; they are left
-            out when its size is calibrated.
-        slope: nats a unit of the quantity, fixed beforehand; None: fitted to what was seen.
+        threshold: fixed before the runs, or None: halfway between two seen quantities, where
+            fewest of the seen are wrong; `sized`: where the size predicted reaches the tolerance.
+        blind_to_windows: the quantity cannot rank windows with a constant bias; its calibration
+            leaves them out.
+        slope: nats a unit of the quantity, fixed before the runs; None: fitted to what was seen.
         learned: the quantity that the seen cases give, where it depends on them.
     """
 

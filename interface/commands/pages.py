@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import shutil
+import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -13,7 +15,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from farfield.options import Formula, Output, Subject, refuse
-from farfield.output import emit, emit_all, say, speaks_unicode
+from farfield.output import emit, emit_all, lay_out, say, speaks_unicode
 from farfield.progress_bar import progress
 
 
@@ -30,7 +32,7 @@ def study(
     over: Annotated[bool, Parameter(name="--replace")] = False,
     output: Output = Output(),
 ) -> int:
-    """All that is known of an idea for a bias: theory, place, page; measured with --train.
+    """Everything farfield can say about a bias, as one page; --train measures it too.
 
     Args:
         formulas: formulas in n, or names of the catalogue.
@@ -148,8 +150,11 @@ def atlas(
 def _catalogue(names: Sequence[str], subject: Subject, output: Output) -> int:
     """Encodings with their dialects, options and parameters, or the list of all of them."""
     if not names and not output.json and speaks_unicode(output):
-        say(files("farfield").joinpath(INDEX).read_text(encoding="utf-8").rstrip())
-        return 0
+        lines = files("farfield").joinpath(INDEX).read_text(encoding="utf-8").rstrip()
+        wide = max(map(len, lines.splitlines()))
+        if not sys.stdout.isatty() or wide <= shutil.get_terminal_size().columns:
+            say(lines)
+            return 0
     from farfield.theory.encodings.listing import catalogue, of_entry
 
     if names:
@@ -180,8 +185,7 @@ def figures(
     from farfield.figures.index import INDEX
 
     if listing:
-        for e in INDEX.values():
-            say(f"{e.id:<20} {e.kind:<10} {e.title}")
+        lay_out([(e.id, e.kind, e.title) for e in INDEX.values()])
         return 0
     from farfield.figures.gallery import draw
     from farfield.figures.pages.exhibits import save

@@ -21,7 +21,7 @@ from farfield.options import (
     refuse,
     seconds,
 )
-from farfield.output import emit, emit_all, say, tell
+from farfield.output import emit, emit_all, lay_out, say, tell
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError
 
@@ -471,6 +471,6 @@ def prove(
         say("\n\n".join(t.latex() for t in chosen))
         return OK
     if name is None and not output.json:
-        say("\n".join(f"{t.name:<20} {t.title}  [{t.source}]" for t in chosen))
+        lay_out([(t.name, f"{t.title}  [{t.source}]") for t in chosen])
         return OK
     return emit(chosen if name is None else chosen[0], output)

@@ -3,8 +3,8 @@
     checker     the steps of a proof in order, cell by cell
     bounds      steps that compare p with another formula
     growth      a comparator of growth of its own, for the rungs of the ladder
-    numbers     balls and tables, with whatever exact test of zero one is given
-    standing    where a check stands, and how it reads a step
+    numbers     balls and tables, with the exact test of zero that one is given
+    standing    the state of a check, and how it reads a step
     outcomes    false, or open
 
 A contract of `make lint` and a test forbid it every module of the engine.

@@ -16,7 +16,7 @@ from farfield.theory.formula.grammar import read
 
 @dataclass
 class Standing:
-    """Where a check stands: the bias as it is at this step, and the values of the parameters."""
+    """The state of a check: the bias at this step, and the values of the parameters."""
 
     p: Expr
     values: dict[Symbol, Expr]

@@ -79,7 +79,7 @@ class RowBias:
 
     @property
     def windowable(self) -> Windowable:
-        """Whether one window comes as near to full attention as one likes, in all rows."""
+        """Whether one window matches full attention to any accuracy you ask for, in all rows."""
         raise NotImplementedError
 
 

@@ -1,6 +1,7 @@
 """The verbs as a user calls them: answers, exit codes, one clear line for bad input."""
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 import farfield.progress_bar
 from farfield.cli import GROUPS, main
 from farfield.options import Output
+from farfield.theory.encodings.listing import catalogue
 
 
 def run(capsys, *args):
@@ -198,6 +200,26 @@ def test_former_words_answer_as_todays_and_say_so(capsys, words):
 def test_help_begins_with_the_command_to_start_with(capsys):
     out = " ".join(run(capsys, "--help")[1].split())
     assert out.index("Begin with: farfield study") < out.index(" explore ") < out.index(" check ")
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_narrow_terminal_gets_whole_words_within_its_width(width):
+    for answer in (catalogue(), farfield.compare_tails("-n/64", "-sqrt(n)", "alibi")):
+        wide, narrow = answer.text(), answer.text(width=width)
+        known = {*wide.split(), *(word + ":" for word in wide.split())}
+        for line in narrow.splitlines():
+            cells = [cell for cell in re.split("  +", line) if cell]
+            assert len(line) <= width or len(cells) == 1
+            assert {word for word in line.split() if word.isalpha()} <= known
+
+
+def test_a_complaint_keeps_its_words_whole_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    piped = run(capsys, "check", "-n", "--nosuch")[2]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    shown = run(capsys, "check", "-n", "--nosuch")[2]
+    assert piped.count("\n") == 1 and max(map(len, shown.splitlines())) <= 60
+    assert shown.split() == piped.split()
 
 
 def test_light_start_and_names():

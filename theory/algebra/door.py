@@ -34,8 +34,9 @@ class Interrupted(BaseException):
     """The time of the call that a thread is inside is spent."""
 
 
-class _Place:
-    """Whether a thread is inside a watched call, what ends it, and when it was interrupted."""
+class _CallSlot:
+    """The slot of one thread: whether a watched call is active, what ends it, when it was
+    interrupted."""
 
     __slots__ = ("__weakref__", "inside", "lock", "raised", "spent", "thread")
 
@@ -47,43 +48,44 @@ class _Place:
 
 
 class _Watcher:
-    """The places of all threads, and the thread that looks at them while one is occupied."""
+    """The slots of all threads, and the thread that checks them while a call is active."""
 
     def __init__(self) -> None:
-        self.places: WeakSet[_Place] = WeakSet()
-        self.own = threading.local()
+        self.slots: WeakSet[_CallSlot] = WeakSet()
+        self.local = threading.local()
         self.thread: threading.Thread | None = None
 
-    def place(self) -> _Place:
-        """The watch of the thread at work."""
-        found = getattr(self.own, "place", None)
+    def slot(self) -> _CallSlot:
+        """The slot of the current thread."""
+        found = getattr(self.local, "slot", None)
         if found is None:
-            found = self.own.place = _Place()
-            self.places.add(found)
+            found = self.local.slot = _CallSlot()
+            self.slots.add(found)
         return found
 
     def start(self) -> None:
-        """Have someone look at the places."""
+        """Start the thread that checks the slots."""
         self.thread = threading.Thread(target=self._look, name="farfield-watch", daemon=True)
         self.thread.start()
 
     def _look(self) -> None:
-        """Interrupt late calls until none is left."""
+        """Interrupt calls past their deadline; return once none was active for IDLE_S seconds."""
         seen = time.monotonic()
         while True:
             time.sleep(STEP_S)
             now = time.monotonic()
-            for place in list(self.places):
-                with place.lock:
-                    if not place.inside:
+            for slot in list(self.slots):
+                with slot.lock:
+                    if not slot.inside:
                         continue
                     seen = now
-                    if now > place.raised + AGAIN_S and place.spent():
-                        place.raised = now
-                        _set_exception(place.thread, Interrupted)
+                    if now > slot.raised + AGAIN_S and slot.spent():
+                        slot.raised = now
+                        _set_exception(slot.thread, Interrupted)
             if now > seen + IDLE_S:
-                self.thread = None  # before the last look: who comes after it starts another
-                if not any(place.inside for place in list(self.places)):
+                # Cleared before the final check: a call that starts later starts a new thread.
+                self.thread = None
+                if not any(slot.inside for slot in list(self.slots)):
                     return
                 self.thread = threading.current_thread()
 
@@ -99,8 +101,8 @@ def _set_exception(thread: int, exception: type[BaseException] | None) -> None:
 
 
 def inside() -> bool:
-    """Whether the thread at work is inside a watched call."""
-    return _WATCHER.place().inside
+    """Whether the current thread is inside a watched call."""
+    return _WATCHER.slot().inside
 
 
 def watched(spent: Callable[[], bool], call: Callable[[], Any]) -> Any:
@@ -113,17 +115,17 @@ def watched(spent: Callable[[], bool], call: Callable[[], Any]) -> Any:
     Raises:
         Interrupted: once it must end, wherever the call may be.
     """
-    place = _WATCHER.place()
-    place.spent, place.raised, place.inside = spent, 0.0, True
+    slot = _WATCHER.slot()
+    slot.spent, slot.raised, slot.inside = spent, 0.0, True
     try:
         if _WATCHER.thread is None:
             _WATCHER.start()
         return call()
     finally:  # no call and no jump back before the note: nothing can be delivered here
-        with place.lock:
-            place.inside = False
-            if place.raised:
-                _set_exception(place.thread, None)
+        with slot.lock:
+            slot.inside = False
+            if slot.raised:
+                _set_exception(slot.thread, None)
 
 
 OURS = str(Path(__file__).parents[2])

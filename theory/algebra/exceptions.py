@@ -1,7 +1,4 @@
-"""How a question of the engine ends where it has no answer: the exceptions that are meant.
-
-Anything else that is raised is a bug, and stays one.
-"""
+"""Exceptions raised when the engine cannot answer. Any other exception is a bug."""
 
 from __future__ import annotations
 
@@ -9,8 +6,8 @@ from typing import Any
 
 
 class Undecided(Exception):
-    """The engine cannot decide; the message says what it could not decide, `steps` (of a proof)
-    what was tried before."""
+    """No rule decides the question. The message names the obstacle; `steps` lists the rules
+    tried."""
 
     steps: tuple[Any, ...] = ()
 

@@ -217,7 +217,6 @@ def table(
 # -- lines for a terminal -------------------------------------------------------------------------
 
 WIDTH, LEAST_WIDTH = 100, 60
-NARROW = 16
 COLOURS = {
     **dict.fromkeys(("converges", "confirmed"), "32"),
     **dict.fromkeys(("diverges", "refuted"), "33"),
@@ -317,22 +316,31 @@ def _wrapped(line: str, indent: str = "", *, width: int) -> list[str]:
 
 
 def _table(block: Table, unicode: bool, width: int) -> Iterator[str]:
-    """Columns side by side; while they are too wide the widest gives way, down to NARROW."""
+    """Columns side by side; where whole words do not fit so, a row is a list of its cells."""
 
     def shown(row: Sequence[Text]) -> list[str]:
         return [terminal(as_text(cell), unicode=unicode) for cell in row]
 
     rows = [shown(block.header)] * bool(block.header) + [shown(row) for row in block.rows]
     if block.title:
-        yield terminal(block.title, unicode=unicode)
+        yield from _wrapped(terminal(block.title, unicode=unicode), width=width)
     if not rows:
         return
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    while sum(widths) + 2 * len(widths) > width and max(widths) > NARROW:
-        widths[widths.index(max(widths))] -= 1  # the widest cells take several lines
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    longest = [max(map(len, " ".join(column).split()), default=0) for column in columns]
+    least = [min(word, width // 3) for word in longest]
+    while sum(widths) + 2 * len(widths) > width:
+        wide = [k for k, (w, end) in enumerate(zip(widths, least, strict=True)) if w > end]
+        if not wide:
+            yield from _listed(rows, bool(block.header), width)
+            return
+        widths[max(wide, key=widths.__getitem__)] -= 1  # the widest cells take several lines
     for row in rows:
         parts = [
-            [cell] if len(cell) <= w and cell.isprintable() else textwrap.wrap(cell, w) or [""]
+            [cell]
+            if len(cell) <= w and cell.isprintable()
+            else textwrap.wrap(cell, w, break_on_hyphens=False) or [""]
             for cell, w in zip(row, widths, strict=True)
         ]
         for line in itertools.zip_longest(*parts, fillvalue=""):
@@ -341,3 +349,14 @@ def _table(block: Table, unicode: bool, width: int) -> Iterator[str]:
                 for k, (cell, w) in enumerate(zip(line, widths, strict=True))
             )
             yield ("  " + "  ".join(cells)).rstrip()
+
+
+def _listed(rows: Sequence[Sequence[str]], headed: bool, width: int) -> Iterator[str]:
+    """A row as its first cell, and a line for each other cell under the name of its column."""
+    names = rows[0] if headed else [""] * len(rows[0])
+    for first, *others in rows[headed:]:
+        yield from _wrapped("  " + first, "    ", width=width)
+        for name, cell in zip(names[1:], others, strict=True):
+            if cell:
+                said = f"    {name}: {cell}" if name else f"    {cell}"
+                yield from _wrapped(said, "      ", width=width)

@@ -35,11 +35,11 @@ class Math:
 
 @dataclass(frozen=True)
 class Term:
-    """A word with a part to play, which a page may set off.
+    """A word with a role, which pages set off by a style.
 
     Args:
         word: as it is read.
-        kind: what it is one of (`verdict`, `label`, `status`), or `code`, `strong`; `command`,
+        kind: the role: `verdict`, `label`, `status`, `code`, `strong`; `command`,
             which computes its neighbour; `about KEY`, explained on a page under that key;
             `to ADDRESS`, a link.
     """

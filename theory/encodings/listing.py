@@ -88,8 +88,8 @@ class Catalogue(Result):
         ]
         return (
             sentence(
-                "{all}: {inside} with a bias in the distance alone, {others} that the exp-series "
-                "does not speak of.",
+                "{all}: {inside} with a bias in the distance alone, {others} to which the "
+                "exp-series does not apply.",
                 all=plural(len(rows), "encoding"),
                 inside=inside,
                 others=len(rows) - inside,

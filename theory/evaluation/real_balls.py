@@ -2,8 +2,8 @@
 
 Rational values stay exact (`fmpq`), so that comparisons and jumps are decided wherever the
 arithmetic is rational; everything else is a ball that contains the true value (`functions.balls`).
-Where a ball straddles a jump, as that of log(8)/log(2) in a floor, an exact zero test may decide:
-it is the arithmetic's one parameter, so that whoever evaluates says whose proofs it believes.
+Where a ball straddles a jump, as log(8)/log(2) does in a floor, an exact zero test may decide. The
+test is the arithmetic's one parameter: the independent checker of proofs passes its own.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
 
 
 def _as_read(e: Any) -> Any:
-    """The expression with its functions of several arguments built as the reader builds them, and
-    its sums as SymPy means them."""
+    """Rebuild functions of several arguments with the constructors of the grammar, and sums by
+    SymPy's convention."""
     args = tuple(map(_as_read, e.args))
     if isinstance(e, sympy.Sum):
         return sum_of_sympy(e.func(*args))

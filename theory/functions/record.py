@@ -33,7 +33,7 @@ class Spelling:
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """All that is known of one function, with reasons for the gaps.
+    """The rules of one function, with a reason for each missing rule.
 
     Fields:
         node: the SymPy class whose nodes it governs.

@@ -33,10 +33,10 @@ whether the monomial tends to oo, to 0, or is 1 (`size`), and so how two monomia
 Named remainders
 ----------------
 In `n/(log n - 1) - n/(log n - 1 + 1/n)` infinitely many slow terms cancel before the first fast
-one, and O() hides the answer at every order. In named mode an expansion in slow monomials ends in
-an exact symbol, bounded and otherwise unknown, named after the function and its argument: equal
-functions then cancel by equality of names, and the fast terms come to light. Asking for the sign
-of a named remainder raises `NeedMore`.
+one, and O() hides the answer at every order. In named mode the remainder of an expansion in slow
+monomials is kept as a symbol, bounded and otherwise unknown. It is named after the function and its
+argument. Two equal remainders then cancel exactly, and the fast terms come to light. Asking for the
+sign of a named remainder raises `NeedMore`.
 
 Where rigour lives: `sign`, `compare`, the remainder lines of the product and of `taylor`. The rest
 is bookkeeping.

@@ -327,7 +327,8 @@ def _range(rho: Transseries) -> Decision:
 
 
 def _infimum(rho: Transseries) -> Decision:
-    """The series over the n where the coefficient is within a gap of its infimum."""
+    """Sum only the n at which the coefficient is within `gap` of its infimum; if that sum
+    diverges, the series does."""
     swing = swing_of(rho)
 
     def attempt(gap: fmpq) -> Decision:

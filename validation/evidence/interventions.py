@@ -108,7 +108,7 @@ class Price:
 
     Fields:
         nats: mean loss with the change less that without, on the same targets.
-        standard_error: of it, over the targets.
+        standard_error: the standard error of `nats` over the targets.
         targets: how many.
     """
 

@@ -12,9 +12,9 @@ may hold -inf but not at n = 0; None is no bias. `visible` says which keys a que
 the path of a CPU. Row `i` of the bias is `p` shifted by `i`, so a strided view of one vector is the
 mask of a whole chunk of queries. Memory stays linear in the length. Heads whose bias falls
 below what float32 can hold are computed in a band. `flexible` is the path of a GPU, one kernel with
-the bias as its score function and block masks made by arithmetic. `fused` takes the one that the
-device has. Where models do more to their logits than softmax, a `Weighting` says so, and `weighted`
-computes it on every device. This file needs torch alone.
+the bias as its score function and block masks made by arithmetic. `fused` picks the
+fastest path for the device. A `Weighting` describes soft-capping and attention sinks, and
+`weighted` computes them on every device. This file needs torch alone.
 """
 
 from __future__ import annotations

@@ -86,9 +86,9 @@ def score_mod(
 ) -> ScoreMod:
     """The score function of FlexAttention that adds `p(query - key)`; causal where it is finite.
 
-    The arguments are those of `bias_tensor`. A query before the key keeps its score: causality is
-    the block mask's. With learned values, make it anew at every step: it holds the graph of its
-    table.
+    The arguments are those of `bias_tensor`. A query before the key keeps its score: the block
+    mask carries causality. If `values` require a gradient, build this function anew at every step:
+    it holds the autograd graph of its table.
 
     >>> from farfield.theory.encodings import encoding
     >>> add = score_mod(encoding("alibi"), 8)
@@ -126,8 +126,8 @@ def block_mask(
         length: of the text, in tokens.
         widths: keys to keep, the query's own included: one number, or one a head, as the widths
             of a `certified_window` and of its heads.
-        sinks: first keys that every query sees besides, within the support; at most as many as the
-            least width.
+        sinks: the first keys, which every query sees as well, within the support; at most as many
+            as the least width.
         heads: of the model, where the encoding has fewer and widths are given for each.
         block: side of the blocks that a kernel may skip.
         device: of the mask.

@@ -27,8 +27,8 @@
     task = { kind = "induction" }      # in place of a text: fields of `tasks.Task`
     probe = { distances = [8, 500] }   # of a task: fields of `measurement.Probes`
 
-A job is one run: what it is called, its configuration, and its key in the store. Jobs come in the
-order of the file, seeds before encodings, so that a plan that is cut short has whole columns.
+A job is one run: its name, its configuration and its key in the store. Jobs run in the order of the
+file, all encodings for one seed before the next seed. An interrupted plan so has complete seeds.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A job is one run, named by the hash of its configuration, so finished jobs are never repeated.
 Several processes, on machines that share the folder, may work on one plan together: each takes the
 next job that is neither finished nor held. A worker that dies loses its job alone, which is taken
-up again from its last checkpoint; the system frees its lock. A driver that dies loses nothing that
-is in the store, and its workers end at their next word to it.
+up again from its last checkpoint; the system frees its lock. If the driver dies, stored runs are
+safe; its workers exit when they next try to report.
 
 The driver asks an engine to `start` jobs and hears their `outcomes`. Engines of this module:
 
