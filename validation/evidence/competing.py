@@ -23,6 +23,9 @@ from farfield.validation.reference.registration import REGISTRATIONS
 SEEN = ("slope 1/32, steps 4000", "1 head 1/4, steps 4000")
 """Cases that had been measured before the forms were written down."""
 
+LAWS = tuple(form for form in FORMS if form not in ("constant", "nearest"))
+"""The forms that are a law of the formula; the other two are nulls."""
+
 DECIDED = 2.0  # standard errors from the tolerance
 PARTS = (
     ("four times the steps", "steps", 4000),

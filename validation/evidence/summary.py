@@ -79,16 +79,13 @@ def _registered() -> Iterator[Row]:
 
 
 def runs() -> Found:
-    """How many runs of the further registrations are planned, and how many finished."""
-    planned = [job.configuration.preset for r in REGISTRATIONS for job in r.plan.jobs(corpus())]
-    made = [run["preset"] for run in _registered()]
-    untouched = [
-        f"{what} {value}"
-        for what in ("length", "layers", "width", "steps")
-        for value in sorted({getattr(p, what) for p in planned} - {p[what] for p in made})
-    ]
+    """How many runs of the further registrations are planned, and how many finished; the same of
+    their first seeds."""
+    planned = [job.configuration.seed for r in REGISTRATIONS for job in r.plan.jobs(corpus())]
+    made = [run["seed"] for run in _registered()]
     found = _files(_registered())
-    return {"planned": len(planned), "finished": len(found), "open": ", ".join(untouched)}, found
+    numbers = {"planned": len(planned), "finished": len(found)}
+    return numbers | {"first": planned.count(0), "first finished": made.count(0)}, found
 
 
 def steps() -> Found:
@@ -118,11 +115,15 @@ def forms() -> Found:
     numbers: dict[str, Any] = {"n": ""}
     if tests:
         *_, off = competing.tally(open_)
-        best = min(off, key=lambda form: off[form])
+        best = min(competing.LAWS, key=lambda form: off[form])
         numbers = {"n": plural(tests, "case"), "best": best, "best off": off[best], **off}
-    clear, hits, _ = competing.tally(every)
+    clear, hits, off = competing.tally(every)
     if clear:
-        first = max(hits, key=lambda form: hits[form])
+        first, nearest = (
+            max(competing.LAWS, key=lambda form: (hits[form], -off[form])),
+            hits["nearest"],
+        )
+        closest = min(competing.LAWS, key=lambda form: off[form])
         holds = sum(competing.holds(c) for c in clear)
         numbers |= {
             "decided": len(clear),
@@ -130,7 +131,12 @@ def forms() -> Found:
             "first right": hits[first],
             "first share": hits[first] / len(clear),
             "law right": hits["law"],
+            "nearest right": nearest,
+            "nearest share": nearest / len(clear),
             "null right": max(holds, len(clear) - holds),
+            "closest": closest,
+            "closest off": off[closest],
+            "nearest off": off["nearest"],
         }
     return numbers, _files(r for r in _registered() if r["preset"]["steps"] == 4000)
 
