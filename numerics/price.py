@@ -177,9 +177,11 @@ class Reach(Answer):
             found.append(Formula(words("`p(n)`"), self.formula))
         parts = [str(a) if a == b else f"{a} to {b}" for a, b in self.intervals]
         by_head = [tokens_text(h.tokens).removesuffix(" tokens") for h in self.heads]
+        nearest = self.intervals[0][0] if self.intervals else None
+        own = ", the query's own among them" if nearest == 0 else ""
         found.append(
             facts(
-                tokens=None if self.answer is None else self.answer.text(),
+                tokens=None if self.answer is None else self.answer.text() + own,
                 distances=listed(parts) if len(parts) > 1 else None,
                 by_head=listed(by_head) or None,
                 why=None if self.reason is None else str(self.reason),
