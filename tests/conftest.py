@@ -1,17 +1,31 @@
 """Reproducible examples, and no silent gap: a skip that ``pyproject.toml`` does not allow fails."""
 
 import collections
+import gc
 import os
 import tomllib
 
 import pytest
 from hypothesis import settings
 
-# Run by name alone: a browser, and the recorded answers.
-collect_ignore = ["figures/browser_pages.py", "pinned/check.py", "pinned/record.py"]
+# Run by name alone: the built documentation, a browser, and the recorded answers.
+collect_ignore = [
+    "built_docs.py",
+    "figures/browser_pages.py",
+    "pinned/check.py",
+    "pinned/record.py",
+]
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests themselves run side by side
 settings.register_profile("farfield", deadline=None, derandomize=True)
 settings.load_profile("farfield")
+gc.disable()  # until what the tests import is there
+
+
+def pytest_collection_finish():
+    """The collector of cycles leaves out what was imported: it lives as long as the run."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -45,7 +45,7 @@ def test_registered_forecasts_follow_from_the_plan_and_from_what_was_seen(regist
     said = registration.predictions
     assert said["plan_sha256"] == sha256(registration.folder / "plan.toml")
     for part in (said, *registration.added):
-        again = forecasts(registration.plan, recorded(part), part["rules"].keys())
+        again = forecasts(registration, recorded(part), part["rules"].keys())
         again = json.loads(json.dumps(rounded(again)))
         assert part["seen"] == again["seen"]
         for rule, numbers in again["rules"].items():

@@ -12,10 +12,12 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import sympy
+from sympy import Expr
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import LISTED, Encoding
@@ -196,17 +198,23 @@ def hybrid(label: str) -> Encoding:
 
 def describe(encoding: Encoding) -> dict[str, Any]:
     """What an encoding computes, in JSON form: mechanism, formula of each head, parameters."""
-    heads = []
+    heads: list[Expr] = []
     if encoding.mechanism == "bias":
         heads = [encoding.head(h) for h in range(1, encoding.num_heads + 1)]
-    exact = "\n".join(sympy.srepr(head) for head in heads)
+    exact = "\n".join(_written(head)[1] for head in heads)
     entering = ("name", "domain", "learned", "init", "clamp")
     return {
         "mechanism": encoding.mechanism,
-        "heads": [str(head) for head in heads],
+        "heads": [_written(head)[0] for head in heads],
         "sha256": hashlib.sha256(exact.encode()).hexdigest(),
         "parameters": [{k: recorded(p)[k] for k in entering} for p in encoding.parameters],
     }
+
+
+@lru_cache(maxsize=1024)
+def _written(head: Expr) -> tuple[str, str]:
+    """A formula as it is read, and as the tree that it is: all seeds of a plan have the same."""
+    return str(head), sympy.srepr(head)
 
 
 def key(described: dict[str, Any]) -> str:

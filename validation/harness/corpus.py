@@ -25,6 +25,7 @@ import sysconfig
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -151,17 +152,7 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
     'source code of the standard library of Python 3...'
     """
     if text in (None, DOCUMENTATION):
-        library = Path(sysconfig.get_path("stdlib"))
-        files = [
-            name
-            for name in _names(library)
-            if name.endswith(".py") and not name.startswith("_sysconfigdata")
-        ]
-        code, what = _contents(library, files), "source code"
-        if text == DOCUMENTATION:
-            code, what = {name: _documentation(c) for name, c in code.items()}, "documentation"
-        source = f"{what} of the standard library of Python {platform.python_version()}"
-        return _split(source, code)
+        return _builtin(text == DOCUMENTATION)
     if str(text).startswith("builtin:"):
         raise InputError(f"text {str(text)!r} is not built in; accepted: {DOCUMENTATION}")
     if str(text).startswith("dataset:"):
@@ -178,6 +169,21 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
         return _mapped(path)
     except OSError as error:
         raise InputError(f"text {str(text)!r} cannot be read: {error.strerror}") from None
+
+
+@cache
+def _builtin(documentation: bool) -> Corpus:
+    """The source code of the standard library, or what it says in English."""
+    library = Path(sysconfig.get_path("stdlib"))
+    files = [
+        name
+        for name in _names(library)
+        if name.endswith(".py") and not name.startswith("_sysconfigdata")
+    ]
+    code, what = _contents(library, files), "source code"
+    if documentation:
+        code, what = {name: _documentation(c) for name, c in code.items()}, "documentation"
+    return _split(f"{what} of the standard library of Python {platform.python_version()}", code)
 
 
 def _from_dataset(name: str) -> Corpus:

@@ -8,13 +8,11 @@ from typing import Any
 from farfield.theory.answers.answer import InputError
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.forms import FORMS
-from farfield.validation.harness.plan import Plan
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.registration import (
     FIRST,
     REGISTRATIONS,
     Registration,
-    cases,
     identity,
 )
 from farfield.validation.rules import RULES, Case, calibrated
@@ -25,11 +23,11 @@ Seen = Sequence[tuple[Row, Case, float]]
 """Cases with what names them and the measured logarithm of their perplexity ratio."""
 
 
-def forecasts(plan: Plan, seen: Seen, names: Collection[str]) -> dict[str, Any]:
+def forecasts(registration: Registration, seen: Seen, names: Collection[str]) -> dict[str, Any]:
     """What rules and forms say of every case of a plan, their numbers taken from what was seen.
 
     Args:
-        plan: of the runs to come.
+        registration: of the runs to come.
         seen: the cases that calibrate the rules.
         names: of the rules and forms.
     """
@@ -48,7 +46,7 @@ def forecasts(plan: Plan, seen: Seen, names: Collection[str]) -> dict[str, Any]:
         "seen": [{**named, "log_ratio": loss} for named, _, loss in seen],
         "cases": [
             {**named, "forecasts": {name: rule.says(c) for name, rule in chosen.items()}}
-            for named, c in cases(plan)
+            for named, c in registration.cases
         ],
     }
 
@@ -64,8 +62,8 @@ def everything_seen() -> Seen:
 
 def recorded(part: Row) -> Seen:
     """What calibrated a registered part, by its own record: results that came later change it."""
-    known = {identity(named): c for r in REGISTRATIONS for named, c in cases(r.plan)}
-    known |= {(named["label"], named["length"]): c for named, c in cases(FIRST.plan)}
+    known = {identity(named): c for r in REGISTRATIONS for named, c in r.cases}
+    known |= {(named["label"], named["length"]): c for named, c in FIRST.cases}
     found = []
     for row in part["seen"]:
         named = {k: v for k, v in row.items() if k != "log_ratio"}
@@ -76,7 +74,7 @@ def recorded(part: Row) -> Seen:
 
 def registered(registration: Registration) -> dict[str, Any]:
     """What every rule and form says of every case of a registration."""
-    return forecasts(registration.plan, everything_seen(), PREDICTORS)
+    return forecasts(registration, everything_seen(), PREDICTORS)
 
 
 def added(registration: Registration) -> dict[str, Any]:
@@ -90,7 +88,7 @@ def added(registration: Registration) -> dict[str, Any]:
     if any("rules" not in part for part in said):
         raise InputError("the predictions of this registration are no rules': nothing to add")
     later = PREDICTORS.keys() - {name for part in said for name in part["rules"]}
-    found = forecasts(registration.plan, everything_seen(), later)
+    found = forecasts(registration, everything_seen(), later)
     known = registration.outcomes()
     found["cases"] = [c for c in found["cases"] if identity(c) not in known]
     if not found["cases"] or not later:

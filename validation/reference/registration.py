@@ -63,6 +63,11 @@ class Registration:
         return read_plan(self.folder / "plan.toml")
 
     @cached_property
+    def cases(self) -> tuple[tuple[Row, Case], ...]:
+        """Every case whose biases are fixed, with what identifies it in results."""
+        return tuple(cases(self.plan))
+
+    @cached_property
     def predictions(self) -> Row:
         """What was predicted before the first run."""
         found: Row = json.loads(self._predictions.read_text(encoding="utf-8"))
@@ -99,7 +104,7 @@ class Registration:
     def seen(self) -> Iterator[tuple[Row, Case, Model]]:
         """The cases that have results, as they came out."""
         outcomes = self.outcomes()
-        for name, found in {identity(named): (named, c) for named, c in cases(self.plan)}.items():
+        for name, found in {identity(named): (named, c) for named, c in self.cases}.items():
             if name in outcomes:
                 yield *found, outcomes[name]
 
