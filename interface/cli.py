@@ -15,6 +15,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Sequence
+from functools import cache
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -73,6 +74,7 @@ def completion(shell: Literal["bash", "zsh", "fish"] = "bash", /) -> int:
     return OK
 
 
+@cache
 def application() -> App:
     """The verbs with their options."""
     app = App(
@@ -199,16 +201,20 @@ def _complain(what: str, code: int) -> int:
     return code
 
 
+@cache
+def _names(verb: str) -> set[str]:
+    """The arguments and options of a verb."""
+    arguments = application()[verb].assemble_argument_collection()
+    return {name for one in arguments for name in one.names} | {"--help", "--version"}
+
+
 def _require_known(app: App, given: Sequence[str]) -> None:
     """Refuse an unknown option by its name, before its value is taken for the formula."""
     if not given or given[0].startswith("-") or given[0] not in app:
         return
     if given[0] in NAMED_BY_USERS:
         return
-    verb = app[given[0]]
-    known = {
-        name for argument in verb.assemble_argument_collection() for name in argument.names
-    } | {"--help", "--version"}
+    known = _names(given[0])
     for word in takewhile(lambda word: word != "--", given[1:]):
         name = word.partition("=")[0]
         if re.fullmatch("--[a-z][a-z-]+", name) and name not in known:

@@ -27,7 +27,7 @@ from farfield.theory.encodings import encoding
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
 
-BUDGET = 0.3
+BUDGET = 0.1
 QUESTIONS = {
     "trf": lambda f, **more: theoretical_receptive_field(f, "1/100", **more),
     "leak": lambda f, **more: leak(f, 100, **more),
@@ -97,7 +97,7 @@ def test_a_thread_that_waits_for_another_is_answered_in_time(slow):
 
     other = threading.Thread(target=hold_the_balls)
     other.start()
-    time.sleep(0.5)
+    time.sleep(0.2)
     begun = time.monotonic()
     found = [leak("-n/7", 64, budget_s=BUDGET) for _ in range(3)]
     assert time.monotonic() - begun < 10 and other.is_alive()
@@ -119,7 +119,7 @@ def test_a_design_keeps_its_budget():
 @pytest.mark.parametrize("name", sorted({*QUESTIONS} - {"layers"}))
 def test_a_parameter_just_above_the_border_is_no_error(name):
     for tiny in ("(1+exp(-exp(exp(4))))", "(2-exp(-exp(exp(4))))"):
-        found = QUESTIONS[name](f"-log(n+1)*{tiny}", budget_s=1)
+        found = QUESTIONS[name](f"-log(n+1)*{tiny}", budget_s=BUDGET)
         assert found.status in ("exact", "enclosed", "unknown")
 
 

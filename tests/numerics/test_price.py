@@ -65,7 +65,7 @@ def assert_price(found, expected):
         assert found.enclosure[0] <= expected <= found.enclosure[1]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_against_brute_force(seed):
     rng = random.Random(seed)
@@ -103,7 +103,7 @@ SERIES = (
 )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("text, total, weight", SERIES, ids=[s[0] for s in SERIES])
 def test_series_against_closed_forms(text, total, weight):
     whole = total(0)

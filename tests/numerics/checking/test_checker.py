@@ -55,7 +55,7 @@ def corruptions(document, rng):
     return [(f"step {index + 1}, {step['rule']}: {what}", spoil) for what, spoil in ways]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_accepts_the_proof_and_rejects_it_corrupted(case):
     proof = document(case)
@@ -72,7 +72,7 @@ def test_accepts_the_proof_and_rejects_it_corrupted(case):
             print(what)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("text", "domains"),
     [

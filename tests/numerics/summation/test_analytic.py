@@ -56,7 +56,7 @@ def test_the_general_path_agrees_with_closed_forms(text):
             assert b.rel_accuracy_bits() > 90
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(
     r=st.fractions("11/10", 4, max_denominator=10), h=st.integers(1, 40), j=st.integers(0, 10**9)
 )
@@ -136,10 +136,10 @@ def test_waves_against_float64_sums():
 
 def test_swelling_waves_against_float64_sums():
     """log(n+2) sin(n) in the bias: the mean of (n+2)^{-sin} is I_0(log(n+2))."""
-    x = np.arange(4 * 10**6) + 2.0
+    x = np.arange(10**6) + 2.0
     sums = np.cumsum((x ** -(3 + np.sin(x - 2)))[::-1])[::-1]
     mean, _ = scipy.integrate.quad(
-        lambda s: scipy.special.ive(0, s) * math.exp(-s), math.log(4 * 10**6 + 1.5), 60
+        lambda s: scipy.special.ive(0, s) * math.exp(-s), math.log(10**6 + 1.5), 60
     )
     for eps in (1e-1, 1e-2, 1e-4):
         j = theoretical_receptive_field("-log(n+2)*(3+sin(n))", str(eps)).tokens
@@ -314,7 +314,7 @@ GENERAL = [
 SOME = st.fractions(min_value="1/4", max_value=3, max_denominator=8)
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(
     a=SOME,
     b=SOME,
@@ -366,6 +366,7 @@ def test_pieces_by_residue_class():
         ("-2*log(1+n)+sin(n)", "1e-8", 58572271),
         ("-log(n+20)*(3+cos(pi*n))", "1e-8", 1999727646),
         ("-4*log(n+2)-log(n+2)/2*sin(2*n)^2", "1e-8", 534),
+        ("-n/20+sign(cos(3*n))", "1/100", 92),
         ("-n/20+(-1)^n/2+sign(cos(3*n))", "1/100", 91),
     ],
 )
@@ -388,7 +389,7 @@ def test_threads_do_not_disturb_each_other():
     _series.cache_clear()
 
     def ask(f):
-        for _ in range(5):
+        for _ in range(2):
             if theoretical_receptive_field(f, "1/1000").tokens != wanted[f]:
                 wrong.append(f)
 
@@ -409,7 +410,7 @@ def test_bad_budgets(budget):
 @pytest.mark.timeout(60)
 def test_a_hopeless_query_ends():
     hopeless = "-log(n+20)-log(n+20)/log(log(n+20))^2"
-    found = theoretical_receptive_field(hopeless, "1e-30", budget_s=2)
+    found = theoretical_receptive_field(hopeless, "1e-30", budget_s=0.5)
     assert found.tokens is None
     assert found.reason
 

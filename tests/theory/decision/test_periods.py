@@ -26,7 +26,7 @@ LONG = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("formula", "verdict"), LONG)
 def test_a_long_period_is_decided(formula, verdict):
     found = check_convergence(formula, budget_s=60)

@@ -89,7 +89,7 @@ def test_none_of_500_random_formulas_is_wrong(seed):
             check_proof(found)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "text, verdict",
     [

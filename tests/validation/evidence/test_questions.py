@@ -94,12 +94,12 @@ def test_a_gain_counts_as_extrapolation_one_sided_only():
 
 
 def test_a_gradient_field_as_predicted_leaves_no_error():
-    numbers = find(made_up(lambda e: e["layered"]["beyond"]), "depth").numbers
+    numbers = find(made_up(lambda e: e["layered"]["beyond"])[::2], "depth").numbers
     assert numbers["registered mixing 0.4"]["factor"] == pytest.approx(1)
     assert numbers["fitted mixing"]["factor"] == pytest.approx(1, abs=0.02)
     assert numbers["finite-row TRF(1/100)"]["factor"] > 1.2
     twice = made_up(lambda e: e["layered"]["beyond"], gradient=lambda e: 2 * e["layered"]["tokens"])
-    off = find(twice, "depth").numbers["registered mixing 0.4"]
+    off = find(twice[::2], "depth").numbers["registered mixing 0.4"]
     assert off["factor"] == pytest.approx(2)
 
 

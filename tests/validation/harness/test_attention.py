@@ -239,7 +239,7 @@ def test_the_budget_notices_half_precision():
         within(*budgeted(rounded, inputs, bias, CAUSAL, 2.0**-24))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", TRAINABLE_NAMES)
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_the_score_function_of_the_kernel(name):
