@@ -137,8 +137,8 @@ def _places(axes: Any, line: Named, path: np.ndarray) -> Iterator[Bbox]:
 
 def _inside(box: Bbox, ink: np.ndarray) -> bool:
     """Whether a line goes through a box."""
-    low, high = np.array(box.min) - CLEAR, np.array(box.max) + CLEAR
-    return bool(((ink > low) & (ink < high)).all(axis=1).any())
+    (x0, y0), (x1, y1), (x, y) = np.array(box.min) - CLEAR, np.array(box.max) + CLEAR, ink.T
+    return bool(((x > x0) & (x < x1) & (y > y0) & (y < y1)).any())
 
 
 def _distance(points: np.ndarray, path: np.ndarray) -> float:

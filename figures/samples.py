@@ -41,9 +41,14 @@ def reference() -> tuple[Run, ...]:
         InputError: results of another schema, or a file that is no JSON text.
     """
     with as_file(files("farfield.validation").joinpath("reference")) as folder:
-        paths = sorted(folder.rglob("*.json"), key=lambda p: (len(p.parts), p.name))
-        each = (run for p in paths for run in _runs(p.read_text(encoding="utf-8"), p.name))
-        return tuple(run for run in each if _on_text(run))
+        return _committed(folder)
+
+
+@cache
+def _committed(folder: Path) -> tuple[Run, ...]:
+    paths = sorted(folder.rglob("*.json"), key=lambda p: (len(p.parts), p.name))
+    each = (run for p in paths for run in _runs(p.read_text(encoding="utf-8"), p.name))
+    return tuple(run for run in each if _on_text(run))
 
 
 def _runs(text: str, name: str) -> list[Run]:

@@ -32,9 +32,10 @@ def faults(figure):
             ink = path.interpolated(8).vertices if len(path.vertices) < 2000 else path.vertices
             if line.get_clip_on():
                 ink = ink[((ink > frame.min - 1) & (ink < frame.max + 1)).all(axis=1)]
+            x, y = ink.T
             for name, box in names:
-                low, high = box.padded(-2).min, box.padded(-2).max  # letters rarely fill a box
-                if ((ink > low) & (ink < high)).all(axis=1).any():
+                (x0, y0), (x1, y1) = box.padded(-2).get_points()  # letters rarely fill a box
+                if ((x > x0) & (x < x1) & (y > y0) & (y < y1)).any():
                     found.append(f"{name} is crossed")
         for k, (name, box) in enumerate(names):
             found += [

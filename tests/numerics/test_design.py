@@ -68,6 +68,7 @@ EQUAL = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("family", "quantity", "goal", "options", "fixed"), EQUAL)
 def test_both_ends_of_an_equality(family, quantity, goal, options, fixed):
     found = design(family, **{quantity: goal}, **options, **fixed)

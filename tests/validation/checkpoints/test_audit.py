@@ -262,7 +262,7 @@ def test_a_hybrid_in_one_screen(tmp_path, speaks):
     said = " ".join(found.text().split())
     assert "Cache in 16 bits: 49.1 GiB at 1048576 tokens" in said
     assert "25.0% of full attention" in said
-    assert len(found.text(width=80).splitlines()) <= 26
+    assert len(found.text(width=80).splitlines()) <= 28
     assert "keeps the keys of the chunk, at most 8192, in all but every 4th layer from 4" in said
     assert f"takes an advantage of {math.log((1 << 20) - 1):.4g} nats" in said
     found = configured(tmp_path / "smollm3", "smollm3", max_position_embeddings=65_536)

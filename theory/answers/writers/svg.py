@@ -8,6 +8,7 @@ the values under a pointer.
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -119,13 +120,13 @@ class _Drawing:
             *([(at, self.top), (at, self.bottom)] for at in upright),
             *([(shape.left, at), (self.right, at)] for at in level),
         ]
-        self.ink = [
+        self.ink = sorted(
             (a[0] + (b[0] - a[0]) * k / steps, a[1] + (b[1] - a[1]) * k / steps)
             for path in paths
             for a, b in pairwise(path)
             for steps in [1 + int(math.dist(a, b) / 3)]
             for k in range(steps + 1)
-        ]
+        )
 
     def _outside(self) -> bool:
         """Whether names stand to the right of the frame."""
@@ -217,7 +218,8 @@ class _Drawing:
         fits = box.left >= self.shape.left and box.right <= edge and box.top >= self.top - 4
         if not fits or box.bottom > self.bottom or any(map(box.meets, self.placed)):
             return False
-        if any(box.left < x < box.right and box.top < y < box.bottom for x, y in self.ink):
+        above = self.ink[bisect(self.ink, (box.left, math.inf)) : bisect(self.ink, (box.right,))]
+        if any(box.top < y < box.bottom for _, y in above):
             return False
         self.placed.append(box)
         return True
