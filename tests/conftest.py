@@ -16,7 +16,7 @@ collect_ignore = [
     "pinned/record.py",
 ]
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests themselves run side by side
-settings.register_profile("farfield", deadline=None, derandomize=True)
+settings.register_profile("farfield", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("farfield")
 gc.disable()  # until what the tests import is there
 

@@ -290,10 +290,11 @@ def test_figures_are_deterministic_and_prefixed():
     def own(drawn):
         return {*re.findall(r'(?:id|class)="([^"]+)"', drawn)}
 
-    assert draw() == draw()
-    assert INK not in draw() and "currentColor" in draw()
-    assert own(draw()) and not own(draw()) & own(draw("two"))
-    assert {*re.findall(r'(?:ref="#|url\(#)([^")]+)', draw())} <= own(draw())
+    shown = draw()
+    assert shown == draw()
+    assert INK not in shown and "currentColor" in shown
+    assert own(shown) and not own(shown) & own(draw("two"))
+    assert {*re.findall(r'(?:ref="#|url\(#)([^")]+)', shown)} <= own(shown)
 
 
 # -- drawings without a library -------------------------------------------------------------------

@@ -61,7 +61,7 @@ def exactly(scores, after=None):
 @pytest.mark.parametrize("size", [1e-8, 1.0, 30.0, 500.0, 1e6])
 def test_the_resolution_of_scores_is_enclosed_under_every_rounding(size):
     rng = np.random.default_rng(int(size) + 1)
-    for _ in range(200):
+    for _ in range(100):
         scores = rng.normal(size=rng.integers(3, 9)) * size
         scores = np.rint(scores) if rng.random() < 0.3 else scores
         r = attention_resolution(scores)

@@ -74,7 +74,7 @@ def test_battery(case):
     assert result.proof.steps and result.label == "theorem"
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(12)
 def test_battery_in_three_disguises(case, series):
     rng = random.Random(case["id"])
     domains = case["params"] or {}

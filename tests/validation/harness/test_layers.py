@@ -77,7 +77,7 @@ def test_what_is_compiled_is_one_graph_at_every_length(name, small):
     compiled = torch.compile(model, fullgraph=True, backend="eager")
     counted, graphs = torch._dynamo.utils.counters["stats"], 0
     with torch.no_grad():
-        for number, length in enumerate((300, 200, 140, 150, 160, 170, 180, 190, 210, 220)):
+        for number, length in enumerate((300, 200, 140, 170, 190, 220)):
             x = tokens(length, 1)
             found = compiled(x, *model.given(length, flex=True))
             torch.testing.assert_close(found, model(x, path=materialised), rtol=1e-4, atol=2e-5)
