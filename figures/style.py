@@ -1,7 +1,7 @@
 """House style: one look for every figure, the same bytes for the same data.
 
-Green and orange say a verdict, blue is what was asked about, all else is ink or grey and differs by
-marker and line. Names stand beside their lines. Text stays text. `svg` returns a figure
+Green and orange show a verdict, and blue the user's formula. All else is ink or grey and differs by
+marker and line. Each line has its name beside it. Text stays text. `svg` returns a figure
 as inline SVG: its identifiers carry a prefix, so that several figures live in one page, and its
 ink is `currentColor`, so that it follows the page's light or dark scheme.
 """

@@ -192,7 +192,7 @@ def _unraisable(seen: Any) -> None:
 
 
 def _complain(what: str, code: int) -> int:
-    """Say what is wrong, on a terminal in lines of whole words, and return the exit code."""
+    """Print the error, wrapped at words on a terminal, and return the exit code."""
     said = f"farfield: {what}"
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns

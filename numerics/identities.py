@@ -1,8 +1,9 @@
 """Identities and inequalities between expressions, decided for all values of their symbols.
 
-Symbols without a sign are real, the others positive, and so is what has a logarithm or a symbolic
-exponent. Exponentials, such powers, sines and cosines are rewritten over independent generators
-(`exp(L)`, `x^r`, `exp(i u)`), in which both sides are rational functions; then
+Symbols without a sign are real, the others positive. The argument of a logarithm and the base of a
+symbolic exponent are positive too. Exponentials, such powers, sines and cosines are rewritten over
+independent generators (`exp(L)`, `x^r`, `exp(i u)`), in which both sides are rational functions;
+then
 
 * an identity holds if the numerator of left - right is the zero polynomial;
 * an inequality holds if numerator and denominator of right - left have no negative coefficient;

@@ -1,13 +1,13 @@
 r"""The price of distance: which logit advantage a head must have to use a far key (ours).
 
 One query sees keys at distances `0 <= k < N` with prior weights `b_k = exp(p(k))`. The *price* of
-distance n, for a row of N keys and for the whole series, is
+distance n has one formula for a row of N keys and one for the whole series.
 
     pi_N(n) = log((B_N - b_n) / b_n),        pi(n) = log((B - b_n) / b_n).
 
-It is infinite where the series diverges. The
-attention on a key is `sigma(g - pi)`: the logistic function of its *advantage* g, its logit less
-the prior-weighted log-mean-exp of the other logits, less the price. So an advantage g gives a share
+The price is infinite where the series diverges. The *advantage* g of a key is its logit less the
+prior-weighted log-mean-exp of the other logits. The attention on the key is `sigma(g - pi)`, the
+logistic function of the advantage less the price. So an advantage g gives a share
 alpha of the attention, or more, to the distances with
 
     pi(n) + log(alpha / (1 - alpha)) <= g,

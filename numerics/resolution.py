@@ -868,7 +868,7 @@ def fp16_range(
     """The half-precision range condition of [S, 3.2] for the factors of Algorithm 1.
 
     Queries are multiplied by `zeta^(m/base)`, keys by `zeta^(-m/base)`. The extreme is the least
-    zeta at the farthest position L (`length`, or half of it if centred): both fit if
+    zeta at the farthest position L (`length`, halved if centred): both fit if
     `zeta^(-L/base) <= 65504` (and then `zeta^(L/base) >= 1.5e-5` does not vanish).
 
     >>> fp16_range().fits, fp16_range(centred=True).fits

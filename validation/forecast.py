@@ -79,7 +79,7 @@ class MeasuredRatio:
     """What came out of models with the same biases, at the same lengths and depth.
 
     Fields:
-        name: of the encoding or the run, with what is not usual of it.
+        name: of the encoding or the run, with the settings that differ from the usual ones.
         steps: of training.
         seeds: how many models.
         ratio: of the perplexity at the longest length to that at the training length.

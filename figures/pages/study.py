@@ -155,7 +155,7 @@ def head(p: Prediction, drawn: bool = True) -> Item:
     """An encoding at a glance, below its name: formula, verdict, numbers, and a picture.
 
     Args:
-        p: what is known of it.
+        p: the predictions for the encoding.
         drawn: whether the share that the nearest tokens keep is drawn.
     """
     name = "The bias" if p.encoding.biases else "The encoding"

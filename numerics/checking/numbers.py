@@ -1,9 +1,9 @@
 """The numbers that a check relies on: balls and float tables of what the steps of a proof say.
 
 They come from `theory.evaluation`, which knows formulas and nothing of proofs. One thing is left to
-the caller: whether an exact test may say that a constant is 0, where a ball straddles a jump,
-as that of log(8)/log(2) in a floor. Without such a test nothing but balls is believed, and what
-they leave open is open.
+the caller: an exact test of zero, for a constant whose ball straddles a jump, such as
+log(8)/log(2) in a floor. Without such a test only balls decide, and a question that they leave open
+stays open.
 """
 
 from __future__ import annotations

@@ -104,8 +104,8 @@ def read_family(
     """The family a user means.
 
     Args:
-        given: a formula, a SymPy expression, a name of the catalogue (which stands for its formula
-            with one free parameter a head) or an `Encoding`.
+        given: a formula, a SymPy expression, an `Encoding`, or a name of the catalogue: then its
+            formula with one free parameter a head.
         chosen: the name of the parameter that is free.
         dialect: variant of an encoding of the catalogue.
         values: of the other parameters, and options of the encoding.

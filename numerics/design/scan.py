@@ -118,8 +118,10 @@ class _Scan:
         return self._summit(tried[max(k - 1, 0)], tried[min(k + 1, len(tried) - 1)])
 
     def _beside(self, u: float, v: float) -> Rational | None:
-        """A parameter beside a threshold between two coordinates, one or the other of which meets
-        each target."""
+        """A parameter beside a threshold between two coordinates.
+
+        Each target must hold at one of the two.
+        """
         states = list(zip(self.events, self.at(u), self.at(v), strict=True))
         if all(True in held and None not in held for _, *held in states):
             for event, *held in states:

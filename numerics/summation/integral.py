@@ -230,7 +230,7 @@ def without_tiny(h: Expr, t: Symbol, variable: TailEnclosure, goal: arb) -> tupl
         return e.func(*(mark(a) for a in e.args))
 
     def linear(e: Expr) -> Expr:
-        """log1p and expm1 of what is small as it and a rest, so that products cancel."""
+        """log1p and expm1 of a small x as x plus a rest, so that products cancel."""
         if not e.has(t) or e == t:
             return e
         e = e.func(*(linear(a) for a in e.args))

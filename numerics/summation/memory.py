@@ -1,7 +1,7 @@
-"""The one memory of sums.
+"""The cache of sums.
 
-A sum, a series, a bias are values: they never change, and a question never changes them. What was
-computed of one holds as long as it lives, and is kept here, beside it.
+Sums, series and biases are immutable, so their computed results stay valid. The cache keeps these
+results for as long as the object lives.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEPT: dict[int, dict[Any, Any]] = {}
 
 
 def memory(of: Any) -> dict[Any, Any]:
-    """The memory of one object, not of equal ones; forgotten with it."""
+    """The cache of one object, not of equal ones; it ends with the object."""
     place = id(of)
     if place not in _KEPT:
         weakref.finalize(of, _KEPT.pop, place, None).atexit = False

@@ -48,7 +48,7 @@ def _monotone(p: Expr, start: int) -> Kernel:
 
 
 def _part(p: Expr, start: int) -> Kernel:
-    """The sum of what is left of a bias when a method has taken its oscillations off."""
+    """The sum of the part of a bias that remains without its oscillations."""
     return find(p, start, smooth=True)
 
 

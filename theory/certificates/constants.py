@@ -106,7 +106,7 @@ def _check(e: Expr, s: int, known: Sequence[Constraint]) -> None:
 
 def _is_simple(e: Expr) -> bool:
     """Whether the prover's tactics find the sign of a constant that follows from no linear facts:
-    a product of what is positive, or a sum of terms of degree 2 at most, one denominator in all."""
+    a product of positive factors, or a sum of terms of degree 2 at most with one denominator."""
     terms = [
         [(b, k) for b, k in t.as_powers_dict().items() if b.free_symbols]
         for t in sympy.Add.make_args(e)

@@ -329,8 +329,9 @@ _NAMES = {"n": "n", "PI": "pi", "m_infty": "(-oo)", "true": "True", "false": "Fa
 
 
 class _Terms:
-    """A term of the prover, spelled as a formula; tables and sums are read by themselves, and
-    stand in it under names of their own."""
+    """A term of the prover, spelled as a formula.
+
+    Tables and sums are read separately, and the formula has a name for each."""
 
     def __init__(self, text: str, domains: Mapping[str, str], known: Mapping[str, str]) -> None:
         self.tokens = [*_TOKEN.findall(text), ""]

@@ -99,7 +99,7 @@ def _on_class(p: Form, facts: Facts, place: tuple[int, int] | None) -> ProvedVer
 def _expanded(
     attempt: Callable[[Expander], ProvedVerdict], facts: Facts, place: tuple[int, int] | None = None
 ) -> ProvedVerdict:
-    """What is found with as many terms as it takes, after the bounds of constants it rests on."""
+    """Prove the verdict with as many terms as it takes, after the bounds of its constants."""
     for terms in ORDERS:
         current = Context(signs=known_signs(facts), order=terms)
         with deciding(current):

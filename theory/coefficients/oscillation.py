@@ -1,13 +1,13 @@
 """Bounds of oscillating coefficients: sines and cosines of the distance, fractional parts.
 
 A coefficient oscillates when it contains `n` inside a sine or cosine whose argument has no finite
-limit, or a *bounded atom*: a symbol that stands for a quantity known only through its bounds
+limit, or a *bounded atom*: a symbol for a quantity known only through its bounds
 (`floor(x) = x - u` with u in [0, 1]). `bounds` encloses such a coefficient for all large n:
 
 * sums of sinusoids of one argument are first combined, `x sin g + y cos g` has the exact range
   `+- sqrt(x^2 + y^2)`; products and powers are turned into sums, so that identities such as
   `sin 2g = 2 sin g cos g` vanish;
-* what is left is enclosed term by term, each term a product of powers of bounded factors.
+* the rest is enclosed term by term, each term a product of powers of bounded factors.
 """
 
 from __future__ import annotations

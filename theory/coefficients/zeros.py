@@ -125,7 +125,7 @@ def _elementary(c: Expr) -> Expr:
 
 
 def _log_of_primes(a: Expr) -> Expr:
-    """log of a positive product as a sum of logs of primes and of what is no rational."""
+    """log of a positive product as a sum of logs of primes and of irrational factors."""
     total = S.Zero
     for f in sympy.Mul.make_args(a):
         base, exponent = f.as_base_exp()

@@ -167,7 +167,7 @@ class Floats(Arrays):
         return np.where(whole, np.array(entries)[place], np.nan)
 
     def by_balls(self, e: Expr, at: np.ndarray) -> np.ndarray:
-        """Each value from a ball, at a precision that leaves no doubt about 50 bits of it."""
+        """Each value from a ball, at a precision that fixes 50 of its bits."""
         function = self.balls.compiled(e)
         values = np.full(at.shape, np.nan)
         for index, distance in enumerate(at):

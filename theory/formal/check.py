@@ -73,8 +73,7 @@ def theorems(text: str) -> Iterator[tuple[str, str]]:
 
 
 def library(folder: Path = HERE) -> dict[str, list[tuple[str, str]]]:
-    """The theorems of each file that has any, and the verdicts of the catalogue, with what is said
-    of each."""
+    """Names and statements: the theorems of each file, and the verdicts of the catalogue."""
     found = {
         file.stem: list(theorems(file.read_text(encoding="utf-8")))
         for file in sorted(folder.glob("*.v"))

@@ -95,8 +95,10 @@ def held(a: Expr) -> Expr:
 
 
 def evaluated_if_small(node: Any, *, of_numbers: bool = True, hold: bool = False) -> Any:
-    """A builder that lets SymPy evaluate at small rationals (`of_numbers`) or at what has symbols,
-    as it may hang on the rest. With `hold` it does not see large rationals at all."""
+    """A builder that lets SymPy evaluate small rationals (`of_numbers`) and arguments with symbols.
+
+    SymPy may hang on others. With `hold` it does not see large rationals at all.
+    """
 
     def build(*args: Expr) -> Expr:
         numbers = [not a.free_symbols for a in args]

@@ -23,7 +23,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Spelling:
-    """What the reader builds of a name and its arguments, of which there are `least` to `most`."""
+    """The node that the parser builds from a name and its `least` to `most` arguments."""
 
     name: str
     build: Callable[..., Expr]

@@ -1,13 +1,12 @@
 """From an expression to its transseries at n -> oo: the arithmetic behind verdicts.
 
 `transseries(e)` expands a SymPy expression. A function of an argument with a finite limit is
-expanded by its Taylor series there. At infinity and at singular points it is expanded by the rule
-of its record, with an error of at most a constant times the first omitted term (real arguments).
-The rules are handed `t` (`OPERATIONS`): what operators do not say of a transseries, its limit, sign
-and series.
+expanded by its Taylor series there. At infinity and at singular points the rule of its record
+expands it. The error is at most a constant times the first omitted term (real arguments). The rules
+get `t` (`OPERATIONS`): the limit, the sign and the series of a transseries.
 
-`eventual(e)` first replaces what depends on comparisons (Piecewise, Min, Max, Abs, sign, tables)
-by what it is for all large n.
+`eventual(e)` first replaces Piecewise, Min, Max, Abs, sign and tables by their values for all large
+n.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ pi: those turn periodically and belong to residue classes.
 
 **Independence.** Call phases P_1, ..., P_d independent if their vectors of rational coordinates
 over (power of n, unit) are linearly independent. Let h be integers, not all 0, at most H in size,
-and Q = sum h_j P_j. Radicals of which no two have a rational quotient, are linearly independent
-over the rationals (Besicovitch 1940, Mordell 1953). So the highest coefficient of Q is a + pi b
+and Q = sum h_j P_j. Radicals are linearly independent over the rationals if no two have a rational
+quotient (Besicovitch 1940, Mordell 1953). So the highest coefficient of Q is a + pi b
 with a, b algebraic, not both 0, b irrational or 0. Hence it is no rational multiple of 2 pi
 (if a is not 0, since pi is transcendental). Baker's theorem (1975, Theorem 3.1) applies to a linear
 form in the single logarithm log(-1) with algebraic coefficients:
@@ -123,7 +123,7 @@ def _phase(vector: Vector) -> Expr:
 
 
 def turning(e: Expr) -> list[tuple[Expr, Expr]]:
-    """The parts of e that turn, outermost, each with its angle (of which it has period 2 pi)."""
+    """The outermost oscillating parts of e, each with its angle (period 2 pi)."""
     if isinstance(e, (sympy.sin, sympy.cos)) and e.has(n):
         return [(e, e.args[0])]
     if isinstance(e, sympy.frac) and e.has(n):

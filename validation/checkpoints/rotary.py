@@ -1,4 +1,4 @@
-"""What a configuration says of a rotation, in the names of the library's versions.
+"""Read the rotation of a configuration, in the names of the library's versions.
 
 The library knows these kinds of rescaling. All of them turn queries and keys, which keeps norms, so
 none changes whether a window is enough; `yarn` and `longrope` multiply the logits by a constant.
@@ -8,7 +8,7 @@ none changes whether a window is enough; `yarn` and `longrope` multiply the logi
     yarn           slow angles divided by a factor, fast ones kept
     longrope       each angle divided by a number of its own
     llama3         slow angles divided by a factor, those between by less
-    proportional   a part of the angles of the whole head turns, the others stand still
+    proportional   a part of the angles of the whole head turns, the others do not
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Named predicates judge every claim; its entry names the quantities and the predicates.
 
 An entry *reads* tables, runs or biases and *finds* quantities by group, or a function of the
-paper's module has them *computed*. The entry says which predicates must hold of the quantities. It
-says the same of what holds *instead* where the statement fails, and of what it *needs* to be
+paper's module has them *computed*. The entry says which predicates must hold of the quantities. Two
+more lists have the same form: `instead` holds where the statement fails, and `needs` makes it
 testable at all.
 
     read = { cells = ["chi2023_table3"] }
@@ -14,9 +14,9 @@ testable at all.
     holds = [{ is = "below", of = "worst delta", limit = 0.01 }]
 
 A quantity that is found takes a measure of each group of rows (`measures`), or ranks, or the keys
-at which a predicate holds. A function takes what is read or `given`, over its own defaults, and
-returns quantities by name; `n` is the number of cases it compared. Every quantity whose name does
-not begin with `_` is evidence.
+at which a predicate holds. A function takes the data read or `given`, over its own
+defaults. It returns quantities by name; `n` is the number of cases it compared. Every quantity
+whose name does not begin with `_` is evidence.
 
 A predicate is asked of each number (`NUMBERS`) or of each row of numbers (`ROWS`). It has to hold
 of all, unless it says `some`, `most` or `only`. `at` and `but` name a key, or a quantity that lists
@@ -205,7 +205,7 @@ def _limit(given: Any, tolerance: float) -> Any:
 
 
 def _against(spec: Spec, found: _Found) -> tuple[dict[Path, Any], dict[Path, Any]]:
-    """What a predicate is asked of, and the part of it of which it does not hold."""
+    """The quantity that a predicate judges, and the part of the quantity that fails it."""
     value = found.values[spec["of"]]
     if spec["is"] in ROWS:
         asked: dict[Path, Any] = dict(each_row(value))

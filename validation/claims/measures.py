@@ -2,7 +2,7 @@
 
 A claim's entry selects rows (`where`), groups them (`by`) and takes a measure of each group
 (`MEASURES`). A measure looks at the curve of a group, value by length, or at one row. `at`, `start`
-and `end` take a part of a curve; `than` names what it is compared with. What is found has the form
+and `end` take a part of a curve; `than` names what it is compared with. The result has the form
 of the groups, unless the entry wants another (`digits`, `pick`, `flip`, `join`, `list`).
 """
 

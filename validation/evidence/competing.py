@@ -53,7 +53,7 @@ def right(case: Outcome, form: str) -> bool:
 
 
 def everything() -> tuple[Outcome, ...]:
-    """Every case of which the forms spoke, as far as it was measured on further targets."""
+    """Every case that the forms predicted and that was measured on further targets."""
     return tuple(
         case
         for r in REGISTRATIONS

@@ -39,7 +39,7 @@ NEAR = 2.0  # a quantity within this factor of its threshold is near
 
 @dataclass(frozen=True)
 class Outcome:
-    """One case: what was said of it before its runs, and what came out.
+    """One case: its predictions, made before its runs, and its result.
 
     Fields:
         name, family: of the case.

@@ -1,6 +1,6 @@
 """Does the theory predict? Answers computed from the committed reference results.
 
-Every answer has a number, an interval, the number of encodings it stands on, and their runs. The
+Every answer has a number, an interval, the number of encodings behind it, and their runs. The
 predictions were registered before the first run (`farfield.validation.reference`), so nothing here
 is tuned after the fact, except where an answer says that a number was fitted: then it was fitted
 on one half of the encodings and judged on the other, over many splits.

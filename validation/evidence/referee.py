@@ -1,4 +1,4 @@
-"""The first registration as a referee reads it: what was seen, what is one model, what is null.
+"""The first registration, scored as a referee would: unseen cases, each model once, null answers.
 
 Its predictions were hashed before the first run, but not blind: models of the same configuration
 had been piloted with most of its encodings. `UNSEEN` names the others.
@@ -37,7 +37,7 @@ SATURATED = 0.9  # of the row: a field beyond is cut by it
 
 
 def referee(found: Sequence[Model]) -> Iterator[Evidence]:
-    """What has to stand beside the other answers, at the training length of these observations."""
+    """Yield the answers that qualify the others, at the training length of these observations."""
     results = committed_results()
     yield verdicts(found)
     yield fields(found)

@@ -1,8 +1,8 @@
 """Configurations of runs: training, measurements, and the keys of both.
 
 A run is named by the hash of its configuration in canonical JSON. What decides the weights
-(encoding, architecture, schedule, seed, text) makes the key of the training. What is measured on
-them makes the key of a measurement, so one training serves many measurements. The name of an
+(encoding, architecture, schedule, seed, text) makes the key of the training. The settings of a
+measurement make a key of their own, so one training serves many measurements. The name of an
 encoding is a label and enters neither key; its formula does.
 """
 

@@ -7,7 +7,7 @@ An entry is a bias (`"-n/4"`), a list of biases one a head, or a table:
     sinks       true: each head learns a logit in the denominator
     share, base, scaling    of a rotation: share of the head size that turns, base, factor by which
                 positions are compressed
-    bias        besides a rotation: a bias, or a list of biases one a head
+    bias        added to a rotation: a bias, or a list of biases one a head
     scale       of the logits with the row's length: `log`, or a table of `form` (`log`,
                 `1 + a log`), `a`, `length`, `when` (`both`, `training`, `inference`), `heads`
 """

@@ -6,8 +6,8 @@ Pre-norm, GELU, tied embedding unless the shape says otherwise:
     x = x + attention(norm(x)); x = x + mlp(norm(x))        in each layer
     logits = norm(x) @ embedding.T
 
-A position enters in one of five ways: a bias of the attention scores, a rotation of queries and
-keys, a window, a factor of the logits that grows with the row, a vector added to the embedding.
+A position enters in one of five ways. Attention has a bias of its scores, a rotation of queries and
+keys, a window, or a factor of its logits that grows with the row. Or the embedding gets a vector.
 
 `model(tokens, bias, mask)` takes the bias and the mask of each layer as data. `model.given` makes
 them, and the tables of rotations, outside of what is compiled:
@@ -15,7 +15,7 @@ them, and the tables of rotations, outside of what is compiled:
     bias, mask = model.given(length)                           # once a length and visibility
     scores = torch.compile(model, fullgraph=True)(tokens, bias, mask)
 
-On a CPU a bias is a table and a mask is what is visible. On a GPU a bias is a table or a score
+On a CPU a bias is a table and a mask is a `Visibility`. On a GPU a bias is a table or a score
 function, and a mask the block mask of FlexAttention. This file needs torch alone.
 """
 

@@ -110,7 +110,7 @@ def table(name: str) -> tuple[PrintedNumber, ...]:
 
 
 def _cell(row: Mapping[str, str]) -> PrintedNumber:
-    """A row; a key stands for the encoding, a quantity for the metric, a relation for the mark."""
+    """Read a row: its encoding may be a key, its metric a quantity, its mark a relation."""
     trained, evaluated = (
         int(row[k]) if row.get(k) else None for k in ("train_length", "eval_length")
     )

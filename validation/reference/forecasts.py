@@ -24,7 +24,7 @@ Seen = Sequence[tuple[Row, Case, float]]
 
 
 def forecasts(registration: Registration, seen: Seen, names: Collection[str]) -> dict[str, Any]:
-    """What rules and forms say of every case of a plan, their numbers taken from what was seen.
+    """Forecast every case of a plan by the rules and forms, their numbers fitted to the seen cases.
 
     Args:
         registration: of the runs to come.

@@ -320,11 +320,11 @@ def cells(results: Sequence[Row], said: Mapping[str, bool | None]) -> list[TaskR
 def score(found: Sequence[TaskRun]) -> dict[str, Any]:
     """The predictions beside what came out, over the cells that have learned their task.
 
-    Attention: mean over cells of each cell's mean absolute error, that of the worst cell and of the
-    worst family, and those of two nulls: one constant (the mean of all that was measured) and each
-    model's own attention at the training length. Accuracy at the farthest distance, above or below
-    one half: the share that each rule has right. Not registered are the same at every point, and
-    over the runs whose accuracy is `decided`.
+    Attention: mean over cells of each cell's mean absolute error, and the error of the worst cell
+    and of the worst family. Two nulls have theirs: one constant (the mean of all measurements) and
+    each model's own attention at the training length. Accuracy at the farthest distance, above
+    or below one half: the share that each rule has right. Not registered are the same at every
+    point, and over the runs whose accuracy is `decided`.
     `holds` names what the registration must reach.
     """
     known = [c for c in found if c.learned]
@@ -378,7 +378,7 @@ def score(found: Sequence[TaskRun]) -> dict[str, Any]:
 
 
 def _right(pairs: Sequence[tuple[bool | None, bool]]) -> dict[str, int]:
-    """How often what was said is what was found."""
+    """How often the prediction is the result."""
     return {"right": sum(said == found for said, found in pairs), "of": len(pairs)}
 
 

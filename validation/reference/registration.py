@@ -98,7 +98,7 @@ class Registration:
         return results(self.name)
 
     def outcomes(self) -> dict[Identity, Model]:
-        """What came out, for each case of which a seed is finished."""
+        """The results of each case that has a finished seed."""
         return {identity(model.named): model for model in grouped(self.results())}
 
     def seen(self) -> Iterator[tuple[Row, Case, Model]]:

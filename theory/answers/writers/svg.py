@@ -243,8 +243,10 @@ class _Drawing:
         return found
 
     def _lines(self) -> Iterator[str]:
-        """Context first, then what it is about, thin lines on top of it so that none is hidden;
-        the names beside their lines."""
+        """Draw the context first, the subject above it, thin lines on top so that none is hidden.
+
+        The names lie beside their lines.
+        """
         lines = list(zip(self.curve.lines, _colours(self.curve.lines), strict=True))
         order = [Weight.CONTEXT, Weight.STRONG, Weight.PLAIN, Weight.POINTS]
         lines.sort(key=lambda pair: order.index(pair[0].weight))
