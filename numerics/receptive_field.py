@@ -37,7 +37,15 @@ from farfield.numerics.summation.series import Series, series
 from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import check_time, until
 from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
-from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, decisive
+from farfield.theory.answers.answer import (
+    Answer,
+    Code,
+    InputError,
+    Label,
+    Reason,
+    Status,
+    deciding_head,
+)
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.errors import MissingValues
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
@@ -352,7 +360,7 @@ def _widest(heads: tuple[ReceptiveField, ...]) -> ReceptiveField:
     """The head that decides; a bracket rises to what another head is known to have."""
     if len(heads) == 1:
         return heads[0]
-    worst = decisive(heads, lambda h: log_bounds(h.answer)[1])
+    worst = deciding_head(heads, lambda h: log_bounds(h.answer)[1])
     answer = worst.answer
     if isinstance(answer, Bracket):  # another head may have more than this one's lower end
         answer = Bracket(max([answer.low, *_exact_tokens(heads)]), answer.high)
@@ -694,7 +702,7 @@ def _foreseen(compare: _Comparison, eps: sympy.Rational, most: int) -> list[int]
     if s.last.kernel is None or s.last.end is not None:
         return []
     try:
-        guess = s.last.kernel.foresee(goal, most)
+        guess = s.last.kernel.guess_index(goal, most)
     except (Undefined, ZeroDivisionError, Unreachable):
         return []
     return [] if guess is None else [guess, guess - 1]

@@ -39,7 +39,7 @@ from farfield.theory.answers.answer import (
     Reason,
     Result,
     Status,
-    decisive,
+    deciding_head,
 )
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
@@ -287,7 +287,7 @@ def _mask_fits(mask: Mask, tokens: int | None) -> None:
 
 def _mean(heads: tuple[Resolution, ...]) -> Resolution:
     """The heads' mean; it is only as certain as the least certain head."""
-    first, worst = heads[0], decisive(heads, lambda h: h.label is Label.APPROXIMATE)
+    first, worst = heads[0], deciding_head(heads, lambda h: h.label is Label.APPROXIMATE)
     enclosures = [h.enclosure for h in heads if h.enclosure is not None]
     enclosure = None
     if len(enclosures) == len(heads):

@@ -31,7 +31,7 @@ from farfield.theory.answers.answer import (
     Label,
     Reason,
     Status,
-    decisive,
+    deciding_head,
     plain,
 )
 from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
@@ -452,7 +452,7 @@ def _merged(assumptions: Mapping[str, str] | None, options: dict[str, Any]) -> d
 
 def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergence:
     """Several heads: `diverges` as soon as one does, `converges` only if all do."""
-    worst = decisive(
+    worst = deciding_head(
         results, lambda r: r.verdict is Verdict.CONDITIONAL, lambda r: r.verdict is Verdict.DIVERGES
     )
     v = worst.verdict

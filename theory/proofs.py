@@ -125,7 +125,7 @@ DECIDING = (
 """Rules that settle what they are asked."""
 
 
-class Later:
+class Lazy:
     """An expression that is built when a proof is shown."""
 
     def __init__(self, build: Callable[[], Any]) -> None:
@@ -142,7 +142,7 @@ class Later:
 
 def now(value: Any) -> Any:
     """A value of a step as an expression, number or text."""
-    return value.expression if isinstance(value, Later) else value
+    return value.expression if isinstance(value, Lazy) else value
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,8 @@ class Step:
         """The step for these values of its symbols."""
 
         def own(value: Any) -> Any:
-            if isinstance(value, Later):
-                return Later(lambda: own(value.expression))
+            if isinstance(value, Lazy):
+                return Lazy(lambda: own(value.expression))
             return value.xreplace(values) if hasattr(value, "xreplace") else value
 
         return Step(self.rule, {name: own(value) for name, value in self.values.items()})

@@ -156,7 +156,7 @@ def sweep(
     from farfield.board import board
     from farfield.validation.harness.corpus import corpus
     from farfield.validation.harness.experiment import chosen_device
-    from farfield.validation.harness.sweep import Here, Processes
+    from farfield.validation.harness.sweep import Processes, SameProcess
     from farfield.validation.harness.sweep import sweep as run
 
     said = None if predictions is None else _hash_of(predictions)
@@ -171,7 +171,7 @@ def sweep(
         chosen = Cluster(workers, address, cpus=cpus_per_job or 1, gpus=gpus_per_job or 0)
     else:
         chosen_device(device)  # refused now, not by every job
-        chosen = Here(device) if workers in (None, 1) else Processes(workers, device)
+        chosen = SameProcess(device) if workers in (None, 1) else Processes(workers, device)
     with board(read.title, len(jobs)) as watch:
         swept = run(jobs, Store(runs), chosen, watch)
     return max(emit(swept, output), UNKNOWN * bool(swept.failed))

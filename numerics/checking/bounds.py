@@ -14,8 +14,8 @@ import sympy
 from flint import arb
 from sympy import Expr
 
+from farfield.numerics.checking.check_state import CheckState, expression
 from farfield.numerics.checking.numbers import BITS, Numbers
-from farfield.numerics.checking.standing import Standing, expression
 from farfield.numerics.checking.stops import Open, ProofError
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
@@ -50,7 +50,7 @@ def _excess(
         return float("inf") if scale is None else float((abs(ball) / scale).mid())
 
 
-def check_expansion(said: Mapping[str, Any], own: Standing) -> None:
+def check_expansion(said: Mapping[str, Any], own: CheckState) -> None:
     """|p + rho| <= C error, for a C that does not grow from 10^40 to 10^90."""
     rho, error = said["rho"], said["error"]
     if own.rest is not None and not own.verdicts:
@@ -67,7 +67,7 @@ def check_expansion(said: Mapping[str, Any], own: Standing) -> None:
     own.rest, own.rung, own.limit, own.tied = rho, 0, None, True
 
 
-def check_bound(rule: str, said: Mapping[str, Any], own: Standing) -> None:
+def check_bound(rule: str, said: Mapping[str, Any], own: CheckState) -> None:
     """An upper (lower) bound lies above (below) p everywhere; the others on a set of returns."""
     bound, error = said["bound"], said["error"]
     if rule in ("upper bound", "lower bound", "tangent"):
@@ -111,7 +111,7 @@ def _rarely_near(p: Expr) -> bool:
     return any(e.exp.has(*waves) for e in p.atoms(sympy.Pow, sympy.exp))
 
 
-def _returns(rule: str, said: Mapping[str, Any], own: Standing) -> list[int]:
+def _returns(rule: str, said: Mapping[str, Any], own: CheckState) -> list[int]:
     """Distances where the oscillation is near its value at `at`, or p is comparatively large."""
     if rule == "recurrence":
         turns = [
@@ -152,7 +152,7 @@ def _turn(phase: str, numbers: Numbers) -> int:
     raise Open("the average over a phase that turns too slowly for numbers")
 
 
-def check_average(said: Mapping[str, Any], own: Standing) -> None:
+def check_average(said: Mapping[str, Any], own: CheckState) -> None:
     """The mean of exp(p + bound) over many distances stays between positive constants."""
     rng = np.random.default_rng(0)
     means = []
@@ -169,7 +169,7 @@ def check_average(said: Mapping[str, Any], own: Standing) -> None:
         raise ProofError("the mean over a block is not that of the bound")
 
 
-def check_returns(own: Standing) -> None:
+def check_returns(own: CheckState) -> None:
     """In each decade some term stays above a constant."""
     values = own.numbers.table(own.p, np.arange(100, 3_000_000))
     peaks = [np.nanmax(values[10**k - 100 : 10 ** (k + 1) - 100]) for k in range(2, 6)]
@@ -177,7 +177,7 @@ def check_returns(own: Standing) -> None:
         raise ProofError("the terms do not return")
 
 
-def check_distance(said: Mapping[str, Any], own: Standing) -> None:
+def check_distance(said: Mapping[str, Any], own: CheckState) -> None:
     """p is below the bound at the distances where it comes nearest."""
     if said["error"] != 0:
         raise Open("a bound up to an error")
@@ -188,7 +188,7 @@ def check_distance(said: Mapping[str, Any], own: Standing) -> None:
         raise ProofError("p exceeds the bound of the distance")
 
 
-def check_least_exponent(said: Mapping[str, Any], own: Standing) -> None:
+def check_least_exponent(said: Mapping[str, Any], own: CheckState) -> None:
     """p >= bound - C wherever top - bound is small."""
     at = np.geomspace(1e3, 1e9, _samples(own.p, 400_000)).astype(np.int64)
     tables = (own.numbers.table(e, at) for e in (own.p, said["bound"], said["top"]))

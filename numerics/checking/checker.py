@@ -33,9 +33,9 @@ from farfield.numerics.checking.bounds import (
     check_returns,
     points,
 )
+from farfield.numerics.checking.check_state import CheckState, expression
 from farfield.numerics.checking.growth import iterated, limit
 from farfield.numerics.checking.numbers import BITS, Numbers
-from farfield.numerics.checking.standing import Standing, expression
 from farfield.numerics.checking.stops import Open, ProofError
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, sentence
@@ -93,7 +93,7 @@ def check_proof(document: Mapping[str, Any] | Result, is_zero: ZeroTest | None =
         if values is None:
             cited += [step["rule"] for step in leaf]
             continue
-        own = Standing(p.xreplace(values), values, numbers)
+        own = CheckState(p.xreplace(values), values, numbers)
         outcome = _check_leaf(own, leaf, domains, computed, cited)
         wanted = _claimed(document, values, domains, numbers)
         if wanted is not None and outcome is not wanted:
@@ -178,7 +178,7 @@ def _claimed(
 
 
 def _check_leaf(
-    own: Standing,
+    own: CheckState,
     steps: list[dict[str, Any]],
     domains: Mapping[str, str],
     computed: list[str],
@@ -244,7 +244,7 @@ _TEXTS = ("how", "reason", "alternatives", "phase")
 _NUMBERS = ("k", "k_before", "period", "residue", "at")
 
 
-def _value(name: str, value: Any, domains: Mapping[str, str], own: Standing) -> Any:
+def _value(name: str, value: Any, domains: Mapping[str, str], own: CheckState) -> Any:
     """What a step says under a name, read again from its text."""
     if name in _TEXTS:
         return value
@@ -257,7 +257,7 @@ def _value(name: str, value: Any, domains: Mapping[str, str], own: Standing) -> 
     return own.at(expression(str(value), domains))
 
 
-def _check_step(rule: str, said: Mapping[str, Any], own: Standing) -> bool:
+def _check_step(rule: str, said: Mapping[str, Any], own: CheckState) -> bool:
     """Whether the step had something to compute; raises ProofError if it is false."""
     if rule == "zero":
         _check_zero(said["constant"], own.numbers)
@@ -302,7 +302,7 @@ def _check_step(rule: str, said: Mapping[str, Any], own: Standing) -> bool:
     return True
 
 
-def _check_infinite(masked: bool, own: Standing) -> None:
+def _check_infinite(masked: bool, own: CheckState) -> None:
     """The bias is minus infinity far out where it is said to be masked, else plus infinity."""
     own.verdicts.append(masked)
     try:
@@ -314,7 +314,7 @@ def _check_infinite(masked: bool, own: Standing) -> None:
         raise ProofError("the terms are not masked, or not infinite")
 
 
-def _check_alternative(p: Expr, own: Standing) -> None:
+def _check_alternative(p: Expr, own: CheckState) -> None:
     """The alternative lies on one side of p, as far as it is tried."""
     if {1, -1} <= {own.numbers.compare(own.p, p, at) for at in points(own.p)}:
         raise ProofError("the alternative does not bound p on one side")
@@ -349,7 +349,7 @@ def _checked_class(
     return said["p"]
 
 
-def _check_rung(rule: str, said: Mapping[str, Any], own: Standing) -> None:
+def _check_rung(rule: str, said: Mapping[str, Any], own: CheckState) -> None:
     """The limit of rest/L_k, found again; at a tie (limit 1) the scale leaves the rest."""
     if own.unreadable:
         raise Open("a named remainder")
@@ -374,7 +374,7 @@ def _check_rung(rule: str, said: Mapping[str, Any], own: Standing) -> None:
     own.rung, own.limit = k, said["limit"]
 
 
-def _check_end(rule: str, said: Mapping[str, Any], own: Standing) -> None:
+def _check_end(rule: str, said: Mapping[str, Any], own: CheckState) -> None:
     """The last limit against 1, and the comparison series that belongs to its rung."""
     if own.unreadable:
         own.verdicts.append(rule == "converges")

@@ -4,7 +4,7 @@
     methods          the ordered list of methods: which one sums a formula is decided there alone
     families         closed forms, and Euler-Maclaurin with an integral in closed form
     monotone         completely monotone terms, the integral by quadrature
-    analytic         analytic terms of no family (`analytic_bias`, `integral`), or `light` ones
+    analytic         analytic terms of no family (`analytic_bias`, `integral`; `superpolynomial`)
     bounded          steps, residue classes, oscillations between two bounds
     oscillatory      sums with waves, growing waves and rotations
     euler_maclaurin  the formula itself, once

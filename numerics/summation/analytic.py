@@ -47,8 +47,8 @@ from farfield.numerics.summation.analytic_bias import (
 from farfield.numerics.summation.euler_maclaurin import at_end, remainder
 from farfield.numerics.summation.integral import LEVELS, STEP, TailIntegral
 from farfield.numerics.summation.kernel import Kernel, first_below, suffix_sums
-from farfield.numerics.summation.light import MAX_TERMS, light_kernel
 from farfield.numerics.summation.memory import memory
+from farfield.numerics.summation.superpolynomial import MAX_TERMS, superpolynomial_kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
@@ -145,7 +145,7 @@ class Analytic(Kernel):
         memory(self)["last", bits] = j, value
         return value
 
-    def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
+    def guess_index(self, goal: Callable[[int], arb], most: int) -> int | None:
         """A guess of the least j with T_j < goal(bits): from the sums up to N, beyond by Newton's
         method on log of the integral against t, at rising precision. It is None beyond
         `max_bits`."""
@@ -297,9 +297,9 @@ def analytic_kernel(p: Expr, start: int) -> Kernel:
     """
     source = read_bias(p)
     with recognising():
-        found = light_kernel(source, start, 1 << 12) or _heavy(source, start)
+        found = superpolynomial_kernel(source, start, 1 << 12) or _heavy(source, start)
     if found is None:
-        found = light_kernel(source, start, MAX_TERMS // 2)
+        found = superpolynomial_kernel(source, start, MAX_TERMS // 2)
     if found is None:
         raise Unrecognised("no bound of the tail is proved")
     return found

@@ -63,7 +63,7 @@ class Kernel:
         """Whether the kernel's structure proves that every term is defined and finite."""
         return True
 
-    def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
+    def guess_index(self, goal: Callable[[int], arb], most: int) -> int | None:
         """A guess of the least j with T_j < goal(bits), a ball at that precision; None for none.
 
         It is rough where j has more than `most` bits.
@@ -170,7 +170,7 @@ class Direct(ComposedKernel):
 
 
 @dataclass(frozen=True)
-class Averaged(Direct):
+class MeanPlusOscillation(Direct):
     """A bias q with oscillations, whose T_j is near `mean` times the sum of `base` far out.
 
     `smooth` is q.
@@ -187,7 +187,7 @@ class Averaged(Direct):
         """The weight of the sum of `base` in T_j."""
         return arb(1)
 
-    def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
+    def guess_index(self, goal: Callable[[int], arb], most: int) -> int | None:
         with precision(64):
             small, (_, sums) = goal(64), self._base(64)
             if to_arb(sums[-1]) < small:
@@ -197,4 +197,4 @@ class Averaged(Direct):
             with precision(bits):
                 return goal(bits) / self.mean()
 
-        return self.base.foresee(share, most)
+        return self.base.guess_index(share, most)

@@ -23,7 +23,7 @@ from sympy import Expr, S
 from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.exceptions import Fork, NeedMore, NotReal, Undecided
+from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, SignNeeded, Undecided
 from farfield.theory.coefficients.exact import Context, deciding
 from farfield.theory.coefficients.signs import sign as _sign
 from farfield.theory.functions.nodes import n
@@ -38,7 +38,7 @@ def sign(c: Expr) -> int:
         return int(sympy.sign(c))
     with deciding(Context()):
         for form in (c, door.expand(c)):
-            with contextlib.suppress(Undecided, NotReal, NeedMore, Fork):
+            with contextlib.suppress(Undecided, NotReal, OrderTooLow, SignNeeded):
                 return _sign(form)
     raise Unrecognised(f"the sign of {c} is not decided")
 

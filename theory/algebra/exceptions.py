@@ -27,9 +27,9 @@ class NotReal(Exception):
     """The formula is not real, or not finite, for all large n; the message names the part."""
 
 
-class NeedMore(Exception):
+class OrderTooLow(Exception):
     """An expansion must be carried further before the question can be answered."""
 
 
-class Fork(Exception):
+class SignNeeded(Exception):
     """The sign of the argument, a polynomial in parameters, must be known."""

@@ -10,7 +10,7 @@ The *status* says how much is known, the *label* how much it weighs:
 
 it is None where nothing is known. A *reason* has a code, by which a program decides, and a
 sentence, for a reader: no sentence is ever read to decide something. For several heads an answer
-has one answer a head, and `decisive` is the one rule that says which speaks for all.
+has one answer a head, and `deciding_head` is the one rule that says which speaks for all.
 
 The JSON form is versioned (`SCHEMA`): its keys are the names of the fields. Expressions are
 written as text that farfield reads back. What is infinite or no number is null.
@@ -245,7 +245,7 @@ class Answer(Result):
 A = TypeVar("A", bound=Answer)
 
 
-def decisive(
+def deciding_head(
     heads: Sequence[A],
     size: Callable[[A], Any],
     settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
@@ -275,5 +275,5 @@ def folded(
     heads."""
     if len(heads) == 1:
         return heads[0]
-    worst = decisive(heads, size, settles)
+    worst = deciding_head(heads, size, settles)
     return dataclasses.replace(worst, formula=None, heads=tuple(heads))  # type: ignore[call-arg]

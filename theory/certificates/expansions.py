@@ -14,7 +14,7 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.exceptions import NeedMore
+from farfield.theory.algebra.exceptions import OrderTooLow
 from farfield.theory.certificates.constants import kept_roots, logarithm, root
 from farfield.theory.certificates.periods import bounded, value_on_class
 from farfield.theory.certificates.prover_forms import Form, NoCertificate, told
@@ -41,13 +41,13 @@ from farfield.theory.transseries.arithmetic import (
     add,
     binomials,
     compare,
+    drop_lead,
     factored,
     iterated_log,
     log1p_coefficient,
     log_of_monomial,
     number,
     taylor,
-    without_lead,
 )
 
 LINEAR = ("plus", "minus", "opp", "mult")
@@ -71,14 +71,14 @@ class Expander(Script):
         """The step that expands a part, and the sign of its leading coefficient.
 
         Raises:
-            NeedMore: the leading term hides in the remainder.
+            OrderTooLow: the leading term hides in the remainder.
         """
         name, g, s = self._led(f)
         if s:
             return name, g, s
         if g.exact:
             raise NoCertificate(f"{told(f.expr)} is 0 from some point on")
-        raise NeedMore
+        raise OrderTooLow
 
     def _led(self, f: Form) -> tuple[str, Transseries, int]:
         """The step that expands a part, and the sign of its leading coefficient, 0 where no term is
@@ -88,7 +88,7 @@ class Expander(Script):
             m, c = g.terms[0]
             if s := sign(c):
                 return name, g, s
-            rest = without_lead(g)
+            rest = drop_lead(g)
             name, g = self.known[f] = self.step(f, rest, adding_up(rest, [m]))
         return name, g, 0
 
@@ -285,7 +285,7 @@ class Expander(Script):
             by = f"apply (eventually_equal _ _ {name})"
             return self.fact(f"{a.show(self.index)} = {b.show(self.index)}", by), c.op != "lt"
         if s == 0:
-            raise NeedMore
+            raise OrderTooLow
         low, high = (a, b) if s > 0 else (b, a)
         name = self.lead(_difference(high, low))[0]
         by = f"apply (eventually_less _ _ _ _ _ _ {name}); [led | constant]"

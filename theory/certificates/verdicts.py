@@ -8,7 +8,7 @@ from functools import partial
 
 from flint import fmpq
 
-from farfield.theory.algebra.exceptions import NeedMore, Undecided
+from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.certificates.constants import facts_of
 from farfield.theory.certificates.expansions import Expander
 from farfield.theory.certificates.prover_forms import Form, NoCertificate, is_extended
@@ -18,7 +18,7 @@ from farfield.theory.coefficients.exact import Context, deciding
 from farfield.theory.decision.cells import Constraint, known_signs
 from farfield.theory.decision.engine import common_period
 from farfield.theory.transseries.arithmetic import Transseries, add, iterated_log
-from farfield.theory.transseries.scale import climbed
+from farfield.theory.transseries.scale import bertrand_test_and_rest
 
 ORDERS = (1, 2, 4, 8, 16, 32)
 MAX_PERIOD = 48
@@ -39,7 +39,7 @@ def decide(p: Form, facts: Facts) -> ProvedVerdict:
     """Decide the exp-series of a bias, on one cell of the parameters.
 
     Raises:
-        Fork: the answer depends on the parameters.
+        SignNeeded: the answer depends on the parameters.
         NoCertificate: none is known for this form.
     """
     try:
@@ -105,7 +105,7 @@ def _expanded(
         with deciding(current):
             try:
                 found = attempt(Expander(place))
-            except NeedMore:
+            except OrderTooLow:
                 continue
         signs = {c: s for c, (s, _) in current.trace.items()}
         return ProvedVerdict(found.converges, (*facts_of(signs, facts), *found.proof))
@@ -119,7 +119,7 @@ def _climb(p: Form, x: Expander, bias: str) -> ProvedVerdict:
         return ProvedVerdict(True, tuple(x.steps))
     parts = list(x.parts(finite))
     g = add(*parts)
-    decision, rest = climbed(-g)
+    decision, rest = bertrand_test_and_rest(-g)
     assert decision.fall is not None
     *ties, limit = decision.fall.limits
     level = len(ties)

@@ -3,8 +3,8 @@
 `sign` answers -1, 0 or 1 for all of them, or raises:
 
 * `Undecided`  a constant that balls cannot separate from 0 and no identity proves to be 0;
-* `NeedMore`   the answer hides in the remainder of an expansion: expand further;
-* `Fork`       it depends on the parameters: the caller splits the parameter space.
+* `OrderTooLow`   the answer hides in the remainder of an expansion: expand further;
+* `SignNeeded`       it depends on the parameters: the caller splits the parameter space.
 
 A constant is non-zero when a ball excludes 0. It is zero only by proof (module `zeros`), and only
 if a small ball agrees.
@@ -19,7 +19,7 @@ from flint import arb, fmpq
 from sympy import Expr
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.exceptions import Fork, NeedMore, Undecided
+from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded, Undecided
 from farfield.theory.coefficients.exact import (
     MAX_ATOMS,
     Coefficient,
@@ -58,11 +58,11 @@ def sign(c: Coefficient) -> int:
 
 
 def _sign_with_symbols(c: Expr) -> int:
-    """The product of the factors' signs; Fork where a factor's sign is not assumed yet."""
+    """The product of the factors' signs; SignNeeded where a factor's sign is not assumed yet."""
     if has_tail(c):
         if expand(c) == 0:
             return 0
-        raise NeedMore
+        raise OrderTooLow
     if oscillates(c):
         raise Undecided("the sign of an oscillating coefficient")
     known = _assumed_sign(c)
@@ -74,10 +74,10 @@ def _sign_with_symbols(c: Expr) -> int:
         if not factor.free_symbols:
             s = sign(coefficient(factor))
         else:
-            key, flip = canonical(factor)
+            key, flip = sign_key(factor)
             assumed = _assumed_sign(key)
             if assumed is None and key not in signs:
-                raise Fork(key)
+                raise SignNeeded(key)
             s = flip * (signs[key] if assumed is None else assumed)
         if s == 0:
             return 0
@@ -98,7 +98,7 @@ def _assumed_sign(c: Expr) -> int | None:
 
 
 @lru_cache(maxsize=4096)
-def canonical(factor: Expr) -> tuple[Expr, int]:
+def sign_key(factor: Expr) -> tuple[Expr, int]:
     """(key, s) with the sign of `factor` equal to s times that of `key`; a factor linear in its
     only parameter becomes `parameter - root`."""
     symbols = factor.free_symbols
@@ -151,10 +151,10 @@ def _linear_factors(f: Expr) -> list[Expr]:
     return [f]
 
 
-def simplest(c: Expr) -> Coefficient:
+def proved_rational(c: Expr) -> Coefficient:
     """The rational number that a constant is proved to be, if it is one of small denominator.
 
-    >>> simplest(sympy.sin(1)**2 + sympy.cos(1)**2 + sympy.Rational(1, 2))
+    >>> proved_rational(sympy.sin(1)**2 + sympy.cos(1)**2 + sympy.Rational(1, 2))
     3/2
     """
     if c.is_Rational or not c.args:
@@ -168,17 +168,17 @@ def simplest(c: Expr) -> Coefficient:
         return c
 
 
-def tidied(e: Expr) -> Expr:
+def with_proved_rationals(e: Expr) -> Expr:
     """The expression with its numerical parts replaced by the rationals they are proved to be."""
     if not e.free_symbols:
-        value = to_sympy(simplest(e))
+        value = to_sympy(proved_rational(e))
         if value.is_Rational or not (e.is_Add or e.is_Mul):
             return value
-        return to_sympy(simplest(e.func(*(to_sympy(simplest(a)) for a in e.args))))
+        return to_sympy(proved_rational(e.func(*(to_sympy(proved_rational(a)) for a in e.args))))
     if not (e.is_Add or e.is_Mul):
         return e
     fixed, rest = sympy.sift(e.args, lambda a: not a.free_symbols, binary=True)
-    return e.func(tidied(e.func(*fixed)), *map(tidied, rest))
+    return e.func(with_proved_rationals(e.func(*fixed)), *map(with_proved_rationals, rest))
 
 
 @lru_cache(maxsize=20_000)

@@ -1,13 +1,13 @@
 """Parameters: split their space where the decision turns, decide each cell, state the condition.
 
 The engine runs on symbols. Where it needs the sign of an expression in parameters it raises
-`Fork`. The space is split there into `> 0`, `< 0` and `= 0` (solved for a parameter where that is
-possible), and each part is decided anew. The outcome is a decision tree; `condition` folds it into
-a Boolean, dropping parts that cannot occur and splits that do not matter.
+`SignNeeded`. The space is split there into `> 0`, `< 0` and `= 0` (solved for a parameter where
+that is possible), and each part is decided anew. The outcome is a decision tree; `condition` folds
+it into a Boolean, dropping parts that cannot occur and splits that do not matter.
 
 Whether constraints can occur together is tested by Fourier-Motzkin elimination over the rationals
-with every non-linear monomial taken as a variable of its own: a system without a solution there
-has none at all. The converse is not needed.
+with every non-linear monomial taken as a variable of its own: a system without a solution there has
+none at all. The converse is not needed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import sympy
 from sympy import Expr, S, Symbol
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.exceptions import Fork, Undecided
+from farfield.theory.algebra.exceptions import SignNeeded, Undecided
 from farfield.theory.coefficients.exact import coefficient, expand, to_sympy
-from farfield.theory.coefficients.signs import canonical, sign, sign_factors, tidied
+from farfield.theory.coefficients.signs import sign, sign_factors, sign_key, with_proved_rationals
 from farfield.theory.formula.building import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
 from farfield.theory.formula.vocabulary import RELATIONS
@@ -74,7 +74,7 @@ def explore(
             raise Undecided(f"more than {MAX_CELLS} cells of the parameter space")
         try:
             return Leaf(run(e, facts))
-        except Fork as fork:
+        except SignNeeded as fork:
             (g,) = fork.args
         return Split(
             g,
@@ -112,12 +112,12 @@ def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
     for g, s in facts:
         if s == 2 or not g.free_symbols:
             continue
-        key, flip = canonical(g)
+        key, flip = sign_key(g)
         signs[key] = flip * s
         factors = sign_factors(g)
         own = [f for f in factors if f.free_symbols]
         if len(own) == 1:
-            key, flip = canonical(own[0])
+            key, flip = sign_key(own[0])
             for f in factors:
                 flip *= 1 if f.free_symbols else sign(coefficient(f))
             signs[key] = flip * s
@@ -260,7 +260,7 @@ def condition(
 ) -> Any:
     """The simplest Boolean found under which `truth(outcome)` holds, given the domains `facts`;
     cells where it is None do not matter."""
-    return _simplest(_fold(tree, truth), facts or [])
+    return _simplest(_condition_of_tree(tree, truth), facts or [])
 
 
 def _simplest(c: Any, facts: list[Constraint]) -> Any:
@@ -281,7 +281,7 @@ def _simplest(c: Any, facts: list[Constraint]) -> Any:
                 part = others
         kept.append(part)
     for i, part in enumerate(kept):
-        kept[i] = _widened(part, [*kept[:i], *kept[i + 1 :]], facts)
+        kept[i] = _weakened(part, [*kept[:i], *kept[i + 1 :]], facts)
     for part in list(kept):
         others = [x for x in kept if x is not part]
         if others and _contained(part, others, facts):
@@ -289,7 +289,7 @@ def _simplest(c: Any, facts: list[Constraint]) -> Any:
     return sympy.Or(*(sympy.And(*part) for part in kept))
 
 
-def _widened(part: list[Any], others: list[list[Any]], facts: list[Constraint]) -> list[Any]:
+def _weakened(part: list[Any], others: list[list[Any]], facts: list[Constraint]) -> list[Any]:
     """A part of a disjunction with as few relations as the whole allows; relations of other parts
     that it implies are taken in first: (a >= b & b > 1) | (a < b & a > 1) is (a > 1 & b > 1)."""
     implied = [
@@ -345,14 +345,14 @@ def _negation(r: Any) -> list[Any]:
     return [r.negated]
 
 
-def _fold(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
+def _condition_of_tree(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
     """A condition that says where the leaves hold. Parts of a split that agree share one relation,
     and what cannot occur, or does not matter (None), goes with its neighbour."""
     if isinstance(tree, Leaf):
         value = truth(tree.outcome)
         return None if value is None else S.true if value else S.false
     p, z, m = (
-        None if part is None else _fold(part, truth)
+        None if part is None else _condition_of_tree(part, truth)
         for part in (tree.positive, tree.zero, tree.negative)
     )
     if z is None:
@@ -379,12 +379,12 @@ def relation(g: Expr, op: str) -> Any:
         if expanded.is_polynomial(s) and door.degree(expanded, s) == 1:
             slope = expanded.coeff(s, 1)
             if slope.is_number and (way := sign(coefficient(slope))):
-                value = tidied(expand(-expanded.coeff(s, 0) / slope))
+                value = with_proved_rationals(expand(-expanded.coeff(s, 0) / slope))
                 return _solved(op, s, value, way)
     for s in symbols:
         found = _solution(expanded, s)
         if found is not None:
-            return _solved(op, s, tidied(found[0]), found[1])
+            return _solved(op, s, with_proved_rationals(found[0]), found[1])
     return RELATIONS[op](expanded, 0)
 
 

@@ -16,7 +16,13 @@ from sympy import Expr, S
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.exceptions import Fork, NeedMore, NotReal, Undecided, Unreachable
+from farfield.theory.algebra.exceptions import (
+    NotReal,
+    OrderTooLow,
+    SignNeeded,
+    Undecided,
+    Unreachable,
+)
 from farfield.theory.coefficients.exact import Context, deciding, oscillates, to_sympy
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.transseries.arithmetic import size
@@ -42,9 +48,9 @@ def limit_of_difference(p: Expr, q: Expr) -> Expr | None:
         with until(time.monotonic() + BUDGET), deciding(Context(order=order)):
             try:
                 return _limit(door.expand(p - q))
-            except NeedMore:
+            except OrderTooLow:
                 continue
-            except (Undecided, Unreachable, NotReal, Fork):
+            except (Undecided, Unreachable, NotReal, SignNeeded):
                 return None
     return None
 

@@ -4,13 +4,13 @@ The functions in calling order, with what each hands to the next:
 
     decide_series(p, domains)            the condition, with the steps that prove it
       cells.explore -> _cell             cells of the parameters, split where a sign is asked
-        _run                             residue classes n = qk + r, where parts are periodic
-          _run_class                     expansions of rising order (`ORDERS`, after `NeedMore`)
+        _decide_cell                     residue classes n = qk + r, where parts are periodic
+          _decide_class                  expansions of rising order (`ORDERS`, after `OrderTooLow`)
             _alternatives                Min, Max, pieces that stay open: one by one
               _from_expansion
                 eventual(p)              comparisons, tables, windows as they are for large n
                 transseries              rho = -p as a sum of monomials, exact or up to O()
-                climb(rho)               the ladder: rho against log n, log log n, ...
+                bertrand_test(rho)       the ladder: rho against log n, log log n, ...
                 wave_rules.decide        only where a coefficient oscillates
       cells.condition                    the cells that converge, as one condition
 
@@ -22,8 +22,8 @@ whose coefficient is proved not to be 0 decides everything.
 rho / log n -> 1, a tie. Rung 2: (rho - log n) / log log n -> 2 > 1, so the series converges, like
 sum 1/(n log(n)^2). With `FARFIELD_TRACE=1` the steps are printed as they are taken.
 
-*Parameters.* For `-a*log(n+1)` the first rung asks for the sign of a - 1. That raises `Fork`; the
-cells a > 1, a = 1, a < 1 are decided one by one and folded into the condition a > 1.
+*Parameters.* For `-a*log(n+1)` the first rung asks for the sign of a - 1. That raises `SignNeeded`;
+the cells a > 1, a = 1, a < 1 are decided one by one and folded into the condition a > 1.
 
 Every question about a number ends in `coefficients.signs`. What cannot be decided is undecided,
 with what was tried; nothing is guessed, and no SymPy limit is taken. A certificate
@@ -40,7 +40,7 @@ from sympy import Expr, S
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.exceptions import NeedMore, NotReal, Undecided, Unreachable
+from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided, Unreachable
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.coefficients.exact import Context, deciding, expand, oscillates
 from farfield.theory.decision import cells
@@ -49,7 +49,7 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
 from farfield.theory.proofs import Decision, Fall, Step, trace
 from farfield.theory.transseries.expansion import eventual, transseries
-from farfield.theory.transseries.scale import climb
+from farfield.theory.transseries.scale import bertrand_test
 from farfield.theory.waves.exponents import decide_exponent, has_oscillating_exponent
 from farfield.theory.waves.wave_rules import decide as decide_waves
 
@@ -167,28 +167,28 @@ def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:
 def _cell(e: Expr, facts: list[cells.Constraint]) -> Decision:
     """What is decided where these constraints hold."""
     try:
-        return _run(e, cells.known_signs(facts))
+        return _decide_cell(e, cells.known_signs(facts))
     except Undecided as why:
         return Decision(None, why.steps, str(why))
     except NotReal as why:
         return Decision(None, reason=str(why), real=False)
 
 
-def _run(p: Expr, signs: dict[Expr, int]) -> Decision:
+def _decide_cell(p: Expr, signs: dict[Expr, int]) -> Decision:
     """Decide one cell: residue classes, then the expansion, to higher orders as needed."""
     if p.has(S.ComplexInfinity, S.NaN):
         raise NotReal("a division by 0")
     period = common_period(p)
     if period == 1:
         try:
-            return _run_class(p, signs)
+            return _decide_class(p, signs)
         except Undecided:
             period = common_period(p, rounding=True)
             if period == 1:
                 raise
     if period > MAX_PERIOD:  # what is periodic is bounded: often that is enough
         try:
-            return _run_class(p, signs)
+            return _decide_class(p, signs)
         except Undecided as why:
             if period > MAX_CLASSES:
                 undecided = Undecided(f"its period of {period} is longer than {MAX_CLASSES}")
@@ -200,7 +200,7 @@ def _run(p: Expr, signs: dict[Expr, int]) -> Decision:
         own = residue_class(p, period, residue)
         head = Step("class", {"period": period, "residue": residue, "p": own})
         try:
-            outcome = _run_class(own, signs)
+            outcome = _decide_class(own, signs)
         except Undecided as why:
             failure = failure or _tried(why, steps[0], head)
             continue
@@ -219,7 +219,7 @@ def _tried(why: Undecided, *before: Step) -> Undecided:
     return why
 
 
-def _run_class(p: Expr, signs: dict[Expr, int]) -> Decision:
+def _decide_class(p: Expr, signs: dict[Expr, int]) -> Decision:
     """Expansions of rising order until one decides; what was tried is kept for the reader."""
     orders: list[Step] = []
     for order, named in ORDERS:
@@ -227,7 +227,7 @@ def _run_class(p: Expr, signs: dict[Expr, int]) -> Decision:
         with deciding(current):
             try:
                 outcome = _alternatives(p, signs)
-            except NeedMore:
+            except OrderTooLow:
                 kind = f"an expansion of order {order}" + named * " with named remainders"
                 why = "the answer hides in its remainder"
                 orders.append(Step("tried", {"what": kind, "why": why}))
@@ -251,7 +251,7 @@ def _alternatives(p: Expr, signs: dict[Expr, int]) -> Decision:
     try:
         return _from_expansion(p)
     except Undecided as why:
-        options, kind = _open_choice(p)
+        options, kind = _undecided_choice(p)
         if not options:
             raise
         undecided = why
@@ -259,7 +259,7 @@ def _alternatives(p: Expr, signs: dict[Expr, int]) -> Decision:
     tried: list[Step] = []
     for option in options:
         try:
-            outcome = _run(option, signs)
+            outcome = _decide_cell(option, signs)
         except (Undecided, NotReal) as why:  # it may be undefined where it does not apply
             tried.append(
                 Step(
@@ -293,7 +293,7 @@ def _alternatives(p: Expr, signs: dict[Expr, int]) -> Decision:
     raise _tried(undecided, *tried)
 
 
-def _open_choice(p: Expr) -> tuple[list[Expr], str]:
+def _undecided_choice(p: Expr) -> tuple[list[Expr], str]:
     """The alternatives of the first Min, Max or Piecewise that is a term of p, and its kind."""
     for term in sympy.Add.make_args(p):
         factor, choice = term.as_independent(sympy.Min, sympy.Max, sympy.Piecewise, as_Add=False)
@@ -324,7 +324,7 @@ def _from_expansion(p: Expr) -> Decision:
     try:
         rho = -transseries(tail)
         waves = any(oscillates(c) for _, c in rho.terms)
-        outcome = decide_waves(rho) if waves else climb(rho)
+        outcome = decide_waves(rho) if waves else bertrand_test(rho)
     except Undecided:
         if not has_oscillating_exponent(tail):
             raise

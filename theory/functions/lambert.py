@@ -80,11 +80,11 @@ def _expand(t: Any, e: Expr, a: Expr) -> Any:
         return t.at_finite(sympy.LambertW, g, "LambertW")
     if way != 1:
         raise Undecided("LambertW of what is not positive")
-    g = t.led(g)
+    g = t.with_proved_lead(g)
     m, c = g.terms[0]
     if t.oscillates(c):
         raise Undecided("LambertW of an oscillation")
-    rest = t.without_lead(g)
+    rest = t.drop_lead(g)
     w = _of_monomial(t, m, c)
     if rest.literally_zero:
         return w
@@ -126,7 +126,7 @@ def _of_monomial(t: Any, m: Any, c: Any) -> Any:
     plain = replace(current, named=False, memo={})
     with t.deciding(plain):
         log_x = t.log_of_monomial(m) + sympy.log(t.to_sympy(c))
-        log_x = t.led(log_x)  # the gain of each round is that of a proved leading term
+        log_x = t.with_proved_lead(log_x)  # the gain of each round is that of a proved leading term
         gain = log_x.top() ** fmpq(-1)
         error = log_x.log().top()
         w = log_x

@@ -11,7 +11,7 @@ import sympy
 from flint import acb, arb, fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.exceptions import NeedMore
+from farfield.theory.algebra.exceptions import OrderTooLow
 from farfield.theory.functions.balls import NAN, power_of, real
 from farfield.theory.functions.elementary import SMALL, remainder, small_sum
 from farfield.theory.functions.record import Function
@@ -76,7 +76,7 @@ def _expand_wave(t: Any, e: Expr, a: Expr) -> Any:
     g = t.transseries(a)
     try:
         bounded = t.direction(g) == 0 and not t.oscillates(t.split(g)[1])
-    except NeedMore:
+    except OrderTooLow:
         bounded = False
         if g.remainder is not None and t.size(g.remainder) <= 0:
             raise

@@ -14,9 +14,9 @@ powers are reduced to it:
     g = c m (1 + delta):   log g = log m + log c + log(1 + delta),   g^r = c^r m^r (1 + delta)^r
     g = infinite + constant + delta:   exp g = exp(infinite) e^constant exp(delta)
 
-A zero coefficient must be recognised before a term leads: `led` asks `sign`, drops what
-is proved zero, and when nothing is left but a remainder raises `NeedMore`; the driver then starts
-again with more terms. Nothing is ever inferred from a missing term.
+A zero coefficient must be recognised before a term leads. `with_proved_lead` asks `sign` and drops
+coefficients that are proved zero. When only a remainder is left it raises `OrderTooLow`, and the
+driver starts again with more terms. Nothing is ever inferred from a missing term.
 
 Monomials
 ---------
@@ -36,7 +36,7 @@ In `n/(log n - 1) - n/(log n - 1 + 1/n)` infinitely many slow terms cancel befor
 one, and O() hides the answer at every order. In named mode the remainder of an expansion in slow
 monomials is kept as a symbol, bounded and otherwise unknown. It is named after the function and its
 argument. Two equal remainders then cancel exactly, and the fast terms come to light. Asking for the
-sign of a named remainder raises `NeedMore`.
+sign of a named remainder raises `OrderTooLow`.
 
 Where rigour lives: `sign`, `compare`, the remainder lines of the product and of `taylor`. The rest
 is bookkeeping.
@@ -52,7 +52,7 @@ from typing import Any
 import sympy
 from flint import fmpq
 
-from farfield.theory.algebra.exceptions import NeedMore, NotReal, Undecided
+from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     ONE,
     ZERO,
@@ -254,7 +254,7 @@ class Transseries:
 
     def leading(self) -> Term | None:
         """The leading term, its coefficient proved non-zero; None for an exact 0."""
-        g = led(self)
+        g = with_proved_lead(self)
         return g.terms[0] if g.terms else None
 
     def top(self) -> Monomial:
@@ -373,18 +373,18 @@ def _series(x: Any) -> Transseries:
     return x if isinstance(x, Transseries) else number(_constant(x))
 
 
-def led(g: Transseries) -> Transseries:
+def with_proved_lead(g: Transseries) -> Transseries:
     """The same, led by a term whose coefficient is proved not to be 0; without terms for 0.
 
     Raises:
-        NeedMore: when only a remainder is left.
+        OrderTooLow: when only a remainder is left.
     """
     for k, (_, c) in enumerate(g.terms):
         if not vanishes(c) if oscillates(c) else sign(c):
             return g if k == 0 else Transseries(g.terms[k:], g.remainder)
     if g.exact:
         return Transseries()
-    raise NeedMore
+    raise OrderTooLow
 
 
 def normalised(terms: Iterable[Term], remainder: Monomial | None = None) -> Transseries:
@@ -398,7 +398,7 @@ def normalised(terms: Iterable[Term], remainder: Monomial | None = None) -> Tran
             _require_bounded(items[len(kept) :])
             items = kept
         items = [(m, coefficient(expand(c)) if has_tail(c) else c) for m, c in items]
-        return _compress([t for t in items if not is_zero_literally(t[1])], remainder)
+        return _name_tails([t for t in items if not is_zero_literally(t[1])], remainder)
     keep = len(items)
     if remainder is not None:
         while keep and compare(items[keep - 1][0], remainder) <= 0:
@@ -449,11 +449,11 @@ def taylor(
     """`sum coef(k) delta^k` for delta -> 0, coef(k) the Taylor coefficients of one analytic
     function; `name` identifies the function for named remainders, `path` its derivative."""
     if delta.terms and size(delta.terms[0][0]) >= 0:
-        delta = led(delta)
+        delta = with_proved_lead(delta)
         if delta.terms and size(delta.terms[0][0]) >= 0:
             raise Undecided("the variable of an expansion does not tend to 0")
     if delta.remainder is not None and size(delta.remainder) >= 0:
-        raise NeedMore
+        raise OrderTooLow
     _require_bounded(delta.terms)
     if not context().named or name is None or not delta.terms:
         return _plain_taylor(coef, delta)
@@ -473,7 +473,7 @@ def taylor(
             return g
         assert g.remainder is not None
         tail = named_tail((name, path, tuple(delta.terms)))
-        return _compress([*g.terms, (g.remainder, tail)], None)
+        return _name_tails([*g.terms, (g.remainder, tail)], None)
     total, power_of_fast = Transseries(), ONE_SERIES
     for j in range(context().order + 1):
         if j:
@@ -512,13 +512,13 @@ def _plain_taylor(coef: Coefficients, delta: Transseries) -> Transseries:
     return normalised(terms, remainder)
 
 
-def _compress(terms: list[Term], remainder: Monomial | None) -> Transseries:
+def _name_tails(terms: list[Term], remainder: Monomial | None) -> Transseries:
     """Named mode: per power of n keep `order` terms and name the rest exactly; at most `order`
     such groups, then O()."""
     order = context().order
     groups: list[list[Term]] = []
     for t in terms:
-        if groups and _pace(groups[-1][0][0]) == _pace(t[0]):
+        if groups and _speed_class(groups[-1][0][0]) == _speed_class(t[0]):
             groups[-1].append(t)
         else:
             groups.append([t])
@@ -543,7 +543,7 @@ def _compress(terms: list[Term], remainder: Monomial | None) -> Transseries:
     return Transseries(out, remainder)
 
 
-def _pace(m: Monomial) -> tuple[Coefficient, tuple[Term, ...]]:
+def _speed_class(m: Monomial) -> tuple[Coefficient, tuple[Term, ...]]:
     """The power of n and the exponential: monomials that share both differ by logarithms."""
     return (m.chain[0] if m.chain else ZERO), m.exponent
 
@@ -554,7 +554,7 @@ def _pace(m: Monomial) -> tuple[Coefficient, tuple[Term, ...]]:
 def split(g: Transseries) -> tuple[list[Term], Coefficient, Transseries]:
     """The terms that tend to infinity, the constant, and what tends to 0."""
     if g.remainder is not None and size(g.remainder) >= 0:
-        raise NeedMore
+        raise OrderTooLow
     infinite, constant, small = [], ZERO, []
     for m, c in g.terms:
         s = size(m)
@@ -567,18 +567,18 @@ def split(g: Transseries) -> tuple[list[Term], Coefficient, Transseries]:
     return infinite, constant, Transseries(small, g.remainder)
 
 
-def without_lead(g: Transseries) -> Transseries:
+def drop_lead(g: Transseries) -> Transseries:
     """What is left when the first term is taken away."""
     return Transseries(g.terms[1:], g.remainder)
 
 
 def factored(g: Transseries) -> tuple[Coefficient, Monomial, Transseries] | None:
     """(c, m, delta) with g = c m (1 + delta), delta -> 0; None for 0."""
-    g = led(g)
+    g = with_proved_lead(g)
     if not g.terms:
         return None
     m, c = g.terms[0]
-    rest = without_lead(g)
+    rest = drop_lead(g)
     if rest.literally_zero:
         return c, m, rest
     return c, m, rest * m ** fmpq(-1) * (inverse_of(c) if oscillates(c) else inverse(c))

@@ -20,7 +20,7 @@ import sympy
 from sympy import Expr, S
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.exceptions import NeedMore, NotReal, Undecided
+from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
@@ -43,7 +43,7 @@ from farfield.theory.coefficients.oscillation import (
     monotone,
     unbounded,
 )
-from farfield.theory.coefficients.signs import sign, tidied
+from farfield.theory.coefficients.signs import sign, with_proved_rationals
 from farfield.theory.evaluation.fold import Arithmetic, Operation, value
 from farfield.theory.evaluation.real_balls import RELATIONS
 from farfield.theory.formula.building import TooLarge, rebuilt
@@ -53,15 +53,15 @@ from farfield.theory.transseries.arithmetic import (
     Monomial,
     Transseries,
     add,
+    drop_lead,
     iterated_log,
-    led,
     log_of_monomial,
     monomial,
     number,
     size,
     split,
     taylor,
-    without_lead,
+    with_proved_lead,
 )
 from farfield.theory.transseries.growing_sums import finite_sum
 
@@ -149,7 +149,7 @@ def constant(e: Expr) -> Coefficient:
             if part.args and part not in values:
                 _ask_real(part)
                 values[part] = coefficient(part)
-        values[e] = coefficient(tidied(e))
+        values[e] = coefficient(with_proved_rationals(e))
     return values[e]
 
 
@@ -186,13 +186,13 @@ def direction(g: Transseries) -> int | None:
     """1 or -1 if g -> +oo or -oo, 0 if it is bounded, None if it oscillates without bound."""
     try:
         infinite, _, _ = split(g)
-    except NeedMore:
+    except OrderTooLow:
         if not (g.terms and size(g.terms[0][0]) > 0):
             raise
         infinite = list(g.terms)
     if not infinite:
         return 0
-    g = led(g)
+    g = with_proved_lead(g)
     if not g.terms:
         return 0
     m, c = g.terms[0]
@@ -210,7 +210,7 @@ def direction(g: Transseries) -> int | None:
 
 def eventual_sign_of(g: Transseries) -> int:
     """The sign of g for all large n."""
-    g = led(g)
+    g = with_proved_lead(g)
     if not g.terms:
         return 0
     if any(unbounded(c) for _, c in g.terms[1:]):
@@ -265,7 +265,7 @@ def increasing_or_taylor(f: Any, g: Transseries) -> Transseries:
 
 def stays_positive(e: Expr) -> bool:
     """Whether e > 0 for all large n, but for zeros of one exact oscillating term."""
-    g = led(transseries(e))
+    g = with_proved_lead(transseries(e))
     return bool(g.terms) and _weak_sign(g) > 0
 
 
@@ -323,7 +323,7 @@ for _operation in (
     has_bounded_atom,
     increasing_or_taylor,
     inverse,
-    led,
+    with_proved_lead,
     log_of_monomial,
     low_sign,
     minus,
@@ -339,7 +339,7 @@ for _operation in (
     to_sympy,
     transseries,
     with_named_remainder,
-    without_lead,
+    drop_lead,
 ):
     setattr(OPERATIONS, _operation.__name__, _operation)
 
@@ -398,7 +398,7 @@ class _AtInfinity:
             return 1 if x is S.Infinity else -1
         if y in _INFINITE:
             return -1 if y is S.Infinity else 1
-        g = led(transseries(x - y))
+        g = with_proved_lead(transseries(x - y))
         return _weak_sign(g) if g.terms else 0
 
 

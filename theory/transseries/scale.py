@@ -20,17 +20,17 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.exceptions import NeedMore, Undecided
+from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import context, has_tail, plus, to_sympy
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Decision, Fall, Later, Step, trace
+from farfield.theory.proofs import Decision, Fall, Lazy, Step, trace
 from farfield.theory.transseries.arithmetic import (
     Monomial,
     Transseries,
     compare,
+    drop_lead,
     iterated_log,
-    without_lead,
 )
 
 MAX_RUNGS = 40
@@ -58,7 +58,7 @@ def monomial_expression(m: Monomial) -> Expr:
     return chain * sympy.exp(inner)
 
 
-def shown(name: str, g: Transseries) -> dict[str, Any]:
+def as_step_values(name: str, g: Transseries) -> dict[str, Any]:
     """A transseries as a step has it: its terms, what the `error` is O() of (0: exact), and which
     symbols in the terms stand for bounded remainders, if any."""
     terms, remainder = list(g.terms), g.remainder
@@ -70,7 +70,7 @@ def shown(name: str, g: Transseries) -> dict[str, Any]:
     def build() -> Expr:
         return sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in terms))
 
-    error = Later(lambda: S.Zero if remainder is None else monomial_expression(remainder))
+    error = Lazy(lambda: S.Zero if remainder is None else monomial_expression(remainder))
     tails = context().tail_symbols
     if tails:
         whole, rest = build(), error.expression
@@ -82,18 +82,18 @@ def shown(name: str, g: Transseries) -> dict[str, Any]:
             bounded = ", ".join(map(str, names.values()))
             whole, rest = whole.xreplace(names), rest.xreplace(names)
             return {name: whole, "error": rest, "bounded": bounded}
-    return {name: Later(build), "error": error}
+    return {name: Lazy(build), "error": error}
 
 
-def climb(rho: Transseries) -> Decision:
+def bertrand_test(rho: Transseries) -> Decision:
     """Decide sum exp(-rho) for a rho without oscillating coefficients."""
-    return climbed(rho)[0]
+    return bertrand_test_and_rest(rho)[0]
 
 
-def climbed(rho: Transseries) -> tuple[Decision, Transseries]:
+def bertrand_test_and_rest(rho: Transseries) -> tuple[Decision, Transseries]:
     """The same with what is left of rho: without the logarithms of the rungs, and without leading
     terms that are 0."""
-    steps = [Step("expansion", shown("rho", rho))]
+    steps = [Step("expansion", as_step_values("rho", rho))]
     rest, limits = rho, list[Expr]()
     for k in range(1, MAX_RUNGS + 1):
         rest, limit, strict = _limit(rest, iterated_log(k))
@@ -106,7 +106,7 @@ def climbed(rho: Transseries) -> tuple[Decision, Transseries]:
             steps.append(Step(name, {"comparison": comparison(k), "k": k}))
             return Decision(strict > 0, tuple(steps), fall=Fall(tuple(limits))), rest
         steps.append(Step("tie", values))
-        rest = without_lead(rest)
+        rest = drop_lead(rest)
     raise Undecided("the ladder did not end")
 
 
@@ -124,4 +124,4 @@ def _limit(rho: Transseries, scale: Monomial) -> tuple[Transseries, Expr, int]:
             return rest, to_sympy(c), sign(plus(c, fmpq(-1)))
     if rho.remainder is None or compare(rho.remainder, scale) < 0:
         return Transseries([], rho.remainder), S.Zero, -1
-    raise NeedMore
+    raise OrderTooLow

@@ -45,7 +45,7 @@ from farfield.theory.coefficients.exact import (
 from farfield.theory.coefficients.oscillation import bounds
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decision, Step
-from farfield.theory.transseries.arithmetic import UNIT, Transseries, led, size
+from farfield.theory.transseries.arithmetic import UNIT, Transseries, size, with_proved_lead
 from farfield.theory.transseries.expansion import direction, eventual_sign_of, transseries
 from farfield.theory.waves.swing import Swing, is_very_slow, swing_of
 from farfield.theory.waves.wave_rules import (
@@ -216,7 +216,7 @@ def _least_exponent(e: Exponential, swing: Swing) -> Decision:
     others = (*prepared(transseries(e.rest)).terms, *transseries(e.factor).terms)
     if any(oscillates(c) for _, c in others):
         raise Undecided("more than the exponent oscillates")
-    lead = led(transseries(scale)).leading()
+    lead = with_proved_lead(transseries(scale)).leading()
     if lead is None or size(lead[0]) < 0:
         scale = S.NegativeOne
         bound = e.rest + scale + door.expand_mul(scale * over)

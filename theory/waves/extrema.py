@@ -39,7 +39,7 @@ from sympy import Expr, Rational, S, Symbol
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import coefficient, to_sympy
-from farfield.theory.coefficients.signs import sign, simplest
+from farfield.theory.coefficients.signs import proved_rational, sign
 from farfield.theory.formula.building import branches_taken
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.values import compile_ball
@@ -289,7 +289,7 @@ class _Side:
     def __init__(self, f: Expr, point: Expr, way: int) -> None:
         self.radius = 0.5
         self.branch = branches_taken(_moved(f, point, way), self, _BRANCHES)
-        self.limit = to_sympy(simplest(_at_zero(self.branch)))
+        self.limit = to_sympy(proved_rational(_at_zero(self.branch)))
 
     def difference(self, x: Expr, y: Expr) -> int:
         """The sign of x - y on (0, radius]."""

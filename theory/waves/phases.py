@@ -122,13 +122,13 @@ def _phase(vector: Vector) -> Expr:
     )
 
 
-def turning(e: Expr) -> list[tuple[Expr, Expr]]:
+def oscillating_parts(e: Expr) -> list[tuple[Expr, Expr]]:
     """The outermost oscillating parts of e, each with its angle (period 2 pi)."""
     if isinstance(e, (sympy.sin, sympy.cos)) and e.has(n):
         return [(e, e.args[0])]
     if isinstance(e, sympy.frac) and e.has(n):
         return [(e, 2 * sympy.pi * e.args[0])]
-    return [x for a in dict.fromkeys(e.args) for x in turning(a)]
+    return [x for a in dict.fromkeys(e.args) for x in oscillating_parts(a)]
 
 
 def parts(e: Expr) -> tuple[Expr, tuple[Part, ...]]:
@@ -149,12 +149,12 @@ def parts(e: Expr) -> tuple[Expr, tuple[Part, ...]]:
             constant += term
             continue
         lines = set()
-        for wave, angle in turning(term):
+        for wave, angle in oscillating_parts(term):
             read = coordinates(angle)
             if read is None or not read[0]:
                 raise Undecided("a phase is not known to be equidistributed")
             angles[wave] = read
-            lines.add(_line(read[0]))
+            lines.add(_direction_class(read[0]))
         if len(lines) != 1:
             raise Undecided("an oscillation mixes several phases")
         groups.setdefault(lines.pop(), []).append(term)
@@ -164,8 +164,11 @@ def parts(e: Expr) -> tuple[Expr, tuple[Part, ...]]:
     for line, terms in groups.items():
         key, scale = line[0]
         whole = sympy.Add(*terms)
-        own = {wave: (angles[wave][0][key] / scale, angles[wave][1]) for wave, _ in turning(whole)}
-        unit = _common(ratio for ratio, _ in own.values())
+        own = {
+            wave: (angles[wave][0][key] / scale, angles[wave][1])
+            for wave, _ in oscillating_parts(whole)
+        }
+        unit = _common_unit(ratio for ratio, _ in own.values())
         phase = _phase({k: v * unit for k, v in line})
         found.append(Part(_in_angle(whole, own, unit), phase))
     return constant, tuple(found)
@@ -179,14 +182,14 @@ def slow_part(e: Expr) -> Part:
     """
     own: dict[Expr, tuple[Rational, Expr]] = {}
     phases = set()
-    for wave, angle in turning(e):
+    for wave, angle in oscillating_parts(e):
         constant, moving = expand(angle).as_independent(n, as_Add=True)
         factor, phase = moving.as_coeff_Mul()
         own[wave] = (factor, constant)
         phases.add(phase)
     if len(phases) != 1:
         raise Undecided("an oscillation mixes several phases")
-    unit = _common(factor for factor, _ in own.values())
+    unit = _common_unit(factor for factor, _ in own.values())
     return Part(_in_angle(e, own, unit), unit * phases.pop())
 
 
@@ -198,13 +201,13 @@ def dependent(vectors: list[Vector]) -> bool:
     return bool(sympy.Matrix([[v.get(k, 0) for k in keys] for v in vectors]).rank() < len(vectors))
 
 
-def _line(vector: Vector) -> tuple[tuple[Unit, Rational], ...]:
+def _direction_class(vector: Vector) -> tuple[tuple[Unit, Rational], ...]:
     """The vector up to a rational factor."""
     first = next(iter(vector.values()))
     return tuple((k, v / first) for k, v in vector.items())
 
 
-def _common(ratios: Iterable[Rational]) -> Rational:
+def _common_unit(ratios: Iterable[Rational]) -> Rational:
     """The largest number of which all ratios are integer multiples."""
     all_ratios = list(ratios)
     divisor = math.gcd(*(int(r.p) for r in all_ratios))

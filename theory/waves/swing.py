@@ -11,7 +11,7 @@ from flint import fmpq
 from sympy import Expr
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.exceptions import NeedMore, Undecided
+from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
@@ -36,7 +36,14 @@ from farfield.theory.transseries.arithmetic import (
 )
 from farfield.theory.transseries.expansion import direction, transseries
 from farfield.theory.waves.extrema import enclosure, infimum
-from farfield.theory.waves.phases import ANGLE, coordinates, dependent, parts, slow_part, turning
+from farfield.theory.waves.phases import (
+    ANGLE,
+    coordinates,
+    dependent,
+    oscillating_parts,
+    parts,
+    slow_part,
+)
 
 
 def written_out(c: Coefficient) -> Expr | None:
@@ -139,7 +146,7 @@ def swing_of(rho: Transseries) -> Swing:
     meaning = written_out(c)
     if meaning is None:
         raise Undecided("an oscillation is known by its bounds only")
-    if all(_vector(angle) for _, angle in turning(meaning)):
+    if all(_vector(angle) for _, angle in oscillating_parts(meaning)):
         centre, found = parts(meaning)
         phases = tuple(part.phase for part in found)
         return Swing(index, m, phases, True, centre, (), tuple(p.function for p in found))
@@ -192,7 +199,7 @@ def slow_lead(g: Expr) -> Monomial:
     """The leading monomial of a slow phase: log n <= g = o(n), monotone to infinity."""
     lead, expansion = _steady_lead(g)
     if expansion.remainder is not None and size(expansion.remainder) >= 0:
-        raise NeedMore
+        raise OrderTooLow
     if lead is None or compare(lead, iterated_log(0)) >= 0 or compare(lead, iterated_log(1)) < 0:
         raise Undecided("the phase is not slow")
     return lead
@@ -210,7 +217,7 @@ def is_very_slow(g: Expr) -> bool:
     """Whether a phase is very slow."""
     try:
         very_slow_lead(g)
-    except (Undecided, NeedMore):
+    except (Undecided, OrderTooLow):
         return False
     return True
 
@@ -230,7 +237,7 @@ def suits_average(g: Expr, rho: Transseries) -> bool:
     """The conditions of the rule on a slow phase."""
     try:
         lead = slow_lead(g)
-    except (Undecided, NeedMore):
+    except (Undecided, OrderTooLow):
         return False
     power = lead.chain[0] if lead.chain else fmpq(0)
     rest = lead * Monomial((power,)) ** fmpq(-1)

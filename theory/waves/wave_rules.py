@@ -85,7 +85,7 @@ import sympy
 from flint import fmpq
 from sympy import Expr
 
-from farfield.theory.algebra.exceptions import NeedMore, Undecided
+from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
@@ -112,7 +112,7 @@ from farfield.theory.transseries.arithmetic import (
     normalised,
     size,
 )
-from farfield.theory.transseries.scale import climb, monomial_expression, shown
+from farfield.theory.transseries.scale import as_step_values, bertrand_test, monomial_expression
 from farfield.theory.values import compile_ball, tabulate
 from farfield.theory.waves.swing import (
     Swing,
@@ -130,9 +130,9 @@ from farfield.theory.waves.swing import (
 SAMPLES = 4096
 MARGINS = (fmpq(1, 1000), fmpq(1, 10**8))
 GAPS = (fmpq(1, 50), fmpq(1, 5000))
-OF_PI = fmpq(61033, 10**4)
-SOME = fmpq(1, 10**6)
-OF_ALGEBRAIC = fmpq(1000001, 10**6)
+PI_EXPONENT = fmpq(61033, 10**4)
+SMALL_POWER = fmpq(1, 10**6)
+ROTH_EXPONENT = fmpq(1000001, 10**6)
 
 
 def prepared(rho: Transseries) -> Transseries:
@@ -155,7 +155,7 @@ def decide(rho: Transseries) -> Decision:
     """Decide sum exp(-rho) for a rho with oscillating coefficients: by the first rule that does."""
     rho = prepared(rho)
     if not any(oscillates(c) for _, c in rho.terms):
-        return climb(rho)
+        return bertrand_test(rho)
     tried: dict[str, str] = {}
     more = False
     for name, rule in RULES.items():
@@ -164,10 +164,10 @@ def decide(rho: Transseries) -> Decision:
         except Undecided as why:
             tried[name] = str(why)
             trace("waves, {}: {}", name, why)
-        except NeedMore:
+        except OrderTooLow:
             more = True
     if more:
-        raise NeedMore
+        raise OrderTooLow
     undecided = Undecided("oscillation: " + "; ".join(dict.fromkeys(tried.values())))
     steps = [Step("tried", {"what": name, "why": why}) for name, why in tried.items()]
     undecided.steps = (*_expansion(rho), *steps)
@@ -182,7 +182,7 @@ def _expansion(rho: Transseries) -> tuple[Step, ...]:
         if e is None or not all(type(s) is sympy.Symbol for s in e.free_symbols):
             return ()
         terms.append((m, coefficient(e)))
-    return (Step("expansion", shown("rho", Transseries(terms, rho.remainder))),)
+    return (Step("expansion", as_step_values("rho", Transseries(terms, rho.remainder))),)
 
 
 def _is_bounded(c: Coefficient) -> bool:
@@ -216,10 +216,10 @@ def _bound(c: Coefficient, side: int) -> Coefficient:
 
 def concluded(bound: Transseries, wanted: bool, rule: str, **values: Any) -> Decision:
     """By a bound of rho, if its series converges, or diverges, as wanted."""
-    found = climb(bound)
+    found = bertrand_test(bound)
     if found.converges is not wanted:
         raise Undecided(_OTHERWISE[wanted])
-    return found.of_bound(Step(rule, shown("bound", -bound) | values))
+    return found.of_bound(Step(rule, as_step_values("bound", -bound) | values))
 
 
 _OTHERWISE = {
@@ -356,7 +356,7 @@ def on_intervals(upper: Transseries, swing: Swing) -> Decision:
     intervals [x, 2x] then add a positive constant each."""
     if not _bounded_above(upper + monomial(iterated_log(1)) * fmpq(-1)):
         raise Undecided(_OTHERWISE[False])
-    values = shown("bound", -upper) | swing.stated()
+    values = as_step_values("bound", -upper) | swing.stated()
     return Decision(False, (Step("very slow phase", values),))
 
 
@@ -390,7 +390,7 @@ def average(rho: Transseries) -> Decision:
     if not all(subpolynomial(x) for x, _ in rho.terms if size(x) > 0):
         raise Undecided("p grows like a power of n")
     if rho.remainder is not None and size(rho.remainder) > 0:
-        raise NeedMore
+        raise OrderTooLow
     if not swing.polynomial and not suits_average(swing.phases[0], rho):
         raise Undecided("the phase is not known to be equidistributed")
     low, kappa, _ = swing.infimum()
@@ -400,16 +400,16 @@ def average(rho: Transseries) -> Decision:
     for side, wanted in ((0, True), (1, False)):
         own = bounded(rho, side, {swing.index: low})
         mean = own + log_of_monomial(m) * kappa
-        found = climb(mean)
+        found = bertrand_test(mean)
         if found.converges is wanted or not several:
-            return found.of_bound(Step("average", shown("bound", mean) | values))
+            return found.of_bound(Step("average", as_step_values("bound", mean) | values))
     raise Undecided("further oscillations leave the average open")
 
 
 def _bounded_above(h: Transseries) -> bool:
     """Whether a transseries has a finite upper limit, by its growing terms."""
     if h.remainder is not None and size(h.remainder) > 0:
-        raise NeedMore
+        raise OrderTooLow
     lead = Transseries([t for t in h.terms if size(t[0]) > 0]).leading()
     return lead is None or sign(lead[1]) < 0
 
@@ -432,11 +432,11 @@ def _distance(rho: Transseries) -> Decision:
     if not vanishes_at_multiples_of_pi(swing, rho.terms[swing.index][1]):
         raise Undecided("the zeros of the oscillation are no multiples of pi")
     w = swing.phases[0].coeff(n)
-    kappa = OF_PI if w.is_Rational else OF_ALGEBRAIC if (w / sympy.pi).is_algebraic else None
+    kappa = PI_EXPONENT if w.is_Rational else ROTH_EXPONENT if (w / sympy.pi).is_algebraic else None
     if kappa is None:
         raise Undecided("no irrationality measure is known")
     away = swing.scale * Monomial((-order * kappa,))
-    if size(away * Monomial((-SOME,))) <= 0:
+    if size(away * Monomial((-SMALL_POWER,))) <= 0:
         raise Undecided(
             f"{swing.phases[0]} is known to stay away from multiples of pi by "
             f"n^(-{float(kappa):g}) and no more"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import sympy
 
 from farfield.numerics.windows.question import MAX_LOGIT, SCOPE
-from farfield.theory.answers.answer import Answer, InputError, Label, Status, decisive
+from farfield.theory.answers.answer import Answer, InputError, Label, Status, deciding_head
 from farfield.theory.answers.blocks import (
     Block,
     Curve,
@@ -452,7 +452,7 @@ def audit(
     limits = [(HeadBounds(float(logit), float(value)),) * folder.shape.heads] * folder.shape.layers
     asked = Asked(m, ordered, shares, DTYPES, budget)
     heads, windows = audited(folder, asked, proved or limits, known=not assumed)
-    worst = decisive(windows, lambda w: w.width)
+    worst = deciding_head(windows, lambda w: w.width)
     uncertain = assumed and worst.label is Label.CERTIFIED
     return dataclasses.replace(
         found,

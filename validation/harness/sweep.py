@@ -151,7 +151,7 @@ def sweep(
     def tell(key: str, stage: str, done: int, total: int, note: str) -> None:
         watch(known[key], stage, done, total, note)
 
-    with closing(Here() if engine is None else engine) as engine:
+    with closing(SameProcess() if engine is None else engine) as engine:
         while waiting or running or held:
             while waiting and len(running) < engine.slots:
                 key = waiting.popleft()
@@ -226,7 +226,7 @@ def failed(key: str, error: BaseException) -> JobOutcome:
     return JobOutcome(key, "failed", f"{type(error).__name__}: {first_line(error, 300)}")
 
 
-class Here:
+class SameProcess:
     """One job at a time, in this process.
 
     Args:

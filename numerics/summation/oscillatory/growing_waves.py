@@ -40,7 +40,7 @@ from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.waves import (
     FIRST_DIRECT,
     MAX_ORDER,
-    ByParts,
+    AbelSummation,
     Wave,
     as_cosine,
     expanded,
@@ -70,7 +70,7 @@ class Decay:
 
 
 @dataclass(frozen=True)
-class GrowingWave(ByParts):
+class GrowingWave(AbelSummation):
     """See the module's description; the one wave has the amplitude b, positive far out."""
 
     sector: int

@@ -50,7 +50,7 @@ from farfield.numerics.enclosures.logarithm import elementary
 from farfield.numerics.enclosures.quadrature import line_integral
 from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.numerics.summation.analytic_bias import sign_from
-from farfield.numerics.summation.kernel import Averaged, Kernel, terms
+from farfield.numerics.summation.kernel import Kernel, MeanPlusOscillation, terms
 from farfield.numerics.summation.memory import memory, remembered, remembered_by_precision
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.waves import expanded, linear_phase
@@ -74,7 +74,7 @@ _CORNERS = (sympy.Abs, sympy.sign, sympy.frac)
 
 
 @dataclass(frozen=True)
-class RotationKernel(Averaged):
+class RotationKernel(MeanPlusOscillation):
     """See the module's description: `base` sums F, `pieces` are those of g by their left ends."""
 
     omega: Expr

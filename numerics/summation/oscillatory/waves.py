@@ -27,7 +27,7 @@ from flint import acb, arb, ctx
 from sympy import Expr, S
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.kernel import Averaged, Kernel, number, terms
+from farfield.numerics.summation.kernel import Kernel, MeanPlusOscillation, number, terms
 from farfield.numerics.summation.memory import remembered_by_precision
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.normal_form import sign
@@ -74,7 +74,7 @@ def as_cosine(wave: Expr) -> tuple[Expr, Expr]:
 
 
 @dataclass(frozen=True)
-class ByParts(Averaged):
+class AbelSummation(MeanPlusOscillation):
     """The sum of a bias with waves: what they add to the mean part is summed by parts from N on."""
 
     waves: tuple[Wave, ...]
@@ -104,7 +104,7 @@ class ByParts(Averaged):
 
 
 @dataclass(frozen=True)
-class Waves(ByParts):
+class Waves(AbelSummation):
     """See the module's description."""
 
     def mean(self) -> arb:

@@ -23,7 +23,7 @@ from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
 from farfield.numerics.summation.analytic import analytic_kernel, smooth_row
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.oscillatory.rotations import RotationKernel
-from farfield.numerics.summation.oscillatory.waves import ByParts
+from farfield.numerics.summation.oscillatory.waves import AbelSummation
 from farfield.numerics.summation.series import _series, series
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.grammar import read
@@ -116,7 +116,7 @@ def test_answers_pass_the_ball_test_and_fall_with_eps(text, tokens):
 )
 def test_sums_by_parts_agree_with_direct_sums(text):
     s = series(read(text))
-    assert isinstance(s.last.kernel, ByParts)
+    assert isinstance(s.last.kernel, AbelSummation)
     with precision(96):
         at, _ = s.last.kernel._base(96)  # from here on the sums are by parts
         far = s.tail(at + 700)

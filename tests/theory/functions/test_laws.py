@@ -13,7 +13,7 @@ from farfield.numerics.enclosures.compiled import compile_complex, compile_real
 from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic_bias import half_line
-from farfield.theory.algebra.exceptions import NeedMore, NotReal, Undecided
+from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.answers.errors import InputError
 from farfield.theory.coefficients.exact import Context, deciding, has_tail, to_sympy
 from farfield.theory.functions.balls import Undefined, precision, to_arb
@@ -177,7 +177,7 @@ def test_expansions_approach_what_balls_say(name):
                         continue
                     total = sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in terms))
                     rest = 0 if g.remainder is None else monomial_expression(g.remainder)
-                except (Undecided, NotReal, NeedMore):
+                except (Undecided, NotReal, OrderTooLow):
                     continue
             if total.free_symbols - {n}:
                 continue  # a bounded shift

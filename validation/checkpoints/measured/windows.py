@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from farfield.numerics.windows.question import SCOPE, Window
-from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, decisive
+from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, deciding_head
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.number import count, listed, natural, plural, positive
 from farfield.validation.checkpoints.configured import Folder
@@ -258,7 +258,7 @@ def model_window(
         for layer, (each, own) in enumerate(zip(windows, limits, strict=True), 1)
     ]
     checked = _checked(network, rows, heads, float(eta), progress)
-    worst = decisive([w for each in windows for w in each], lambda w: w.width)
+    worst = deciding_head([w for each in windows for w in each], lambda w: w.width)
     views: dict[str, View] = {}
     widths = [[h.width for h in layer] for layer in heads]
     if any(_within(w, size) < size for layer in widths for w in layer):

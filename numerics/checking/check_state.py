@@ -15,7 +15,7 @@ from farfield.theory.formula.grammar import read
 
 
 @dataclass
-class Standing:
+class CheckState:
     """The state of a check: the bias at this step, and the values of the parameters."""
 
     p: Expr

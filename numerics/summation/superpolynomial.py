@@ -24,7 +24,7 @@ MAX_TERMS = 1 << 17  # terms of a sum one by one
 
 
 @dataclass(frozen=True)
-class Light(ComposedKernel):
+class SuperpolynomialSum(ComposedKernel):
     """The sums, and a bound of the rest."""
 
     source: Bias
@@ -63,7 +63,7 @@ class Light(ComposedKernel):
         known = self._sums()[bits]
         return known[j - self.start]
 
-    def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
+    def guess_index(self, goal: Callable[[int], arb], most: int) -> int | None:
         """From the sums."""
         with precision(64):
             small, reach = goal(64), 1
@@ -89,7 +89,7 @@ class Light(ComposedKernel):
         self._sums()[bits] = sums
 
 
-def light_kernel(source: Bias, start: int, most: int) -> Light | None:
+def superpolynomial_kernel(source: Bias, start: int, most: int) -> SuperpolynomialSum | None:
     """The kernel that sums one by one, where at most `most` terms give 128 bits."""
     y = 4
     while y <= most:
@@ -98,7 +98,7 @@ def light_kernel(source: Bias, start: int, most: int) -> Light | None:
             if not size < -120:
                 y *= 2
                 continue
-            trial = Light(start, S.Zero, source, start + y)
+            trial = SuperpolynomialSum(start, S.Zero, source, start + y)
             bound = trial.rest(start + y)
             if bound.is_finite() and bound < arb(2) ** -150 * source.term(start):
                 return trial
