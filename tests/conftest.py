@@ -59,6 +59,7 @@ def reason(report):
 
 
 def pytest_sessionfinish(session, exitstatus):
+    gc.freeze()  # what is left ends with the process
     if exitstatus == pytest.ExitCode.OK and silent_gaps(session.config):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

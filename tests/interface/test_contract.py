@@ -72,7 +72,7 @@ def test_answers_have_the_same_bones(name):
             answer.label = "theorem"
 
 
-@pytest.mark.parametrize("row", ROWS[::16], ids=lambda row: row["id"])
+@pytest.mark.parametrize("row", ROWS[::24], ids=lambda row: row["id"])
 def test_a_formula_is_answered_in_the_notation_of_mathematics(row):
     subject = farfield.encoding(row["expr"], assumptions=row["params"])
     found = [farfield.check_convergence(subject, budget_s=5), farfield.encoding(subject)]
@@ -117,13 +117,10 @@ def test_public_names_are_listed_once_and_typed():
 
 def test_as_a_module():
     done = subprocess.run(
-        [sys.executable, "-m", "farfield", "check", "-n"], capture_output=True, text=True
-    )
-    assert done.returncode == 0 and done.stdout.startswith(("-n: the series", "−n: the series"))
-    ascii_only = subprocess.run(
         [sys.executable, "-m", "farfield", "check", "-n"],
         capture_output=True,
         text=True,
         env={"PYTHONIOENCODING": "ascii"},
     )
-    assert ascii_only.returncode == 0 and ascii_only.stdout.isascii()
+    assert done.returncode == 0 and done.stdout.startswith("-n: the series")
+    assert done.stdout.isascii()

@@ -21,6 +21,7 @@ TAKEN = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TAKEN)
 def test_the_trace_names_the_method_and_those_passed_over(name, monkeypatch, capsys):
     p = read(TAKEN[name])

@@ -218,6 +218,7 @@ FAITHFUL = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("formula", FAITHFUL)
 def test_the_definition_has_the_formulas_value_at_every_n(formula):
     found = check_convergence(formula)

@@ -31,6 +31,7 @@ def excess(text, distances):
     return out, g.exact
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "text",
     [

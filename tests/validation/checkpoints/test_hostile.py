@@ -256,6 +256,7 @@ def _some(kind):
     return pytest.param(kind, marks=marks)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", [_some(kind) for kind in sorted(families())])
 def test_every_key_with_every_wrong_value(kind, tmp_path):
     """Read from JSON, as a file says it: refused in one line with the key, or described."""

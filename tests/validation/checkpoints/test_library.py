@@ -106,6 +106,7 @@ def test_the_described_mechanism_gives_the_outputs_of_the_library(kind, tmp_path
     assert model.opened == (kind not in ("mamba", "gemma3n_text"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", MASKED)
 def test_masks_scales_and_rotations_are_those_of_the_library(kind, tmp_path):
     """Masks position by position. Where every token is alike, the logit of a query and a key is
@@ -229,6 +230,7 @@ PROJECTED = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", [*NORMED, *PROJECTED])
 def test_logits_stay_within_what_weights_bound(kind, tmp_path):
     """Gains, unit norms, clipped entries and projections, on inputs far from every training; an

@@ -34,6 +34,7 @@ NAMES = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_one_interface(name, outside_models, numbers, text):
     folder = describe(outside_models.folder(name))

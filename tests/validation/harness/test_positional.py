@@ -53,6 +53,7 @@ def test_learned_bias_is_the_same_formula(name):
         np.testing.assert_allclose(found[h], expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LEARNED)
 def test_gradients_of_learned_biases(name):
     bias = learned(LEARNED[name], heads=8)
