@@ -402,7 +402,6 @@ def resolution(
     scale: str | None = None,
     mask: str | None = None,
     scores: Listed | None = None,
-    best_gamma: bool = False,
     output: Output = Output(),
 ) -> int:
     """Attention resolution of a bias, or of measured scores.
@@ -413,7 +412,6 @@ def resolution(
         scale: factor of the bias or scores, as 1/32 or 1/sqrt(64).
         mask: "window 128" or "bca 512".
         scores: a file of measured scores s_0, s_1, ... instead (- for standard input).
-        best_gamma: with xpos_surrogate and --length, the gamma that maximises R.
     """
     from farfield.numerics.resolution import attention_resolution
 
@@ -423,8 +421,6 @@ def resolution(
     if scores is not None:
         numbers = _numbers(read_text(scores), scores)
         return emit(attention_resolution(numbers, length, scale=scale, mask=mask), output)
-    if best_gamma:
-        return _best_gamma(formulas, subject, length, scale, output)
     subjects = subject.read_each(formulas)
     with subject.thinking(), progress("attention resolution", output):
         found = [attention_resolution(one, length, scale=scale, mask=mask) for one in subjects]
@@ -438,21 +434,6 @@ def _numbers(text: str, name: str) -> list[float]:
         return [float(word) for word in words]
     except ValueError:
         raise InputError(f"{name}: accepted is a list of numbers, one-dimensional") from None
-
-
-def _best_gamma(
-    formulas: Sequence[str], subject: Subject, length: str | None, scale: str | None, output: Output
-) -> int:
-    from farfield.numerics.resolution import best_gamma, fp16_range
-    from farfield.options import pairs
-
-    given: dict[str, Any] = dict(pairs(subject.set, "--set"))
-    refuse(
-        [*formulas] != ["xpos_surrogate"] or length is None or not set(given) <= {"d", "base"},
-        "--best-gamma takes xpos_surrogate with --length, and --set of d or base alone",
-    )
-    found = best_gamma(length, scale=scale, dialect=subject.dialect or "code", **given)
-    return emit((found, fp16_range(found.gamma, length, base=found.base)), output)
 
 
 def prove(

@@ -41,12 +41,6 @@ def test_resolution_of_scores_in_a_file(capsys, tmp_path):
     assert code == 0 and "[measured]" in out and "s_3" in out
 
 
-def test_the_best_gamma(capsys):
-    args = ("resolution", "xpos_surrogate", "--length", "128", "--scale", "1/8", "--set", "d=16")
-    code, out, _ = run(capsys, *args, "--best-gamma")
-    assert code == 0 and "is largest at γ = " in out and "half precision" in out
-
-
 def test_resolution_without_an_answer(capsys):
     assert run(capsys, "resolution", "n")[0] == 1
     code, out, _ = run(capsys, "resolution", "xpos")
@@ -114,7 +108,6 @@ def test_public_names():
         (("resolution", "-n", "--length", "1"), "number from 2"),
         (("resolution", "-n", "--scale", "-1"), "positive number"),
         (("resolution", "-n", "--mask", "circle 3"), "accepted: None"),
-        (("resolution", "-n", "--best-gamma"), "takes xpos_surrogate"),
         (("prove", "windows-error"), "did you mean 'window-error'?"),
         (("claims", "qin2024.lema0.2"), "did you mean 'qin2024.lemma0.2'?"),
         (("claims", "--paper", "press"), "accepted: qin2024, sun2023, chi2023"),

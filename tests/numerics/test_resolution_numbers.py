@@ -1,4 +1,4 @@
-"""Attention resolution: definition, identity, bounds, limits, masks, surrogates, half precision."""
+"""Attention resolution: definition, identity, bounds, limits, masks, surrogates."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -10,14 +10,7 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farfield.numerics.resolution import (
-    attention_resolution,
-    best_gamma,
-    fp16_range,
-    gamma_curve,
-    resolution_curve,
-    surrogate_scores,
-)
+from farfield.numerics.resolution import attention_resolution, resolution_curve
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding
@@ -187,15 +180,6 @@ def test_scores_do_not_overflow():
     assert resolution_curve([-2000.0, 0.0, -2000.0])[-1] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("dialect", ["code", "printed"])
-@pytest.mark.parametrize("name", ["rope_surrogate", "xpos_surrogate"])
-def test_surrogates_are_the_formulas_of_the_catalogue(name, dialect):
-    at = np.arange(0, 4000, 7)
-    gamma = None if name.startswith("rope") else 0.4
-    direct = surrogate_scores(at, 16, gamma=gamma, dialect=dialect)
-    assert np.allclose(direct, encoding(name, d=16, dialect=dialect).bias(at)[0], atol=1e-9)
-
-
 def test_the_scale_can_reverse_an_order():
     values = {
         scale: [
@@ -207,30 +191,6 @@ def test_the_scale_can_reverse_an_order():
     (x, r), (x2, r2) = values["1"], values["1/32"]
     assert x.enclosure[0] > r.enclosure[1] and x2.enclosure[1] < r2.enclosure[0]
     assert x2.scale == Fraction(1, 32) and x2.limit == 0.0
-
-
-def test_gamma():
-    gammas = np.geomspace(0.01, 10, 12)
-    curve = gamma_curve(gammas, 256, scale="1/8")
-    best = best_gamma(256, scale="1/8", high=10)
-    assert best.value >= curve.max() and best.value >= best.at_paper
-    assert best.at_paper == pytest.approx(gamma_curve(["0.4"], 256, scale="1/8")[0])
-
-
-@pytest.mark.parametrize(
-    ("options", "fits"),
-    [({"base": 1}, False), ({}, False), ({"centred": True}, True), ({"gamma": 2}, True)],
-)
-def test_half_precision(options, fits):
-    r = fp16_range(**options)
-    farthest = (8192 / 2 if options.get("centred") else 8192) / float(options.get("base", 512))
-    with np.errstate(over="ignore"):
-        powers = np.float64(r.zeta) ** np.array([-farthest, farthest])
-        rounded = powers.astype(np.float16)
-    assert r.fits is fits is bool(np.isfinite(rounded).all() and (rounded > 0).all())
-    options = {k: v for k, v in options.items() if k != "gamma"}
-    assert fp16_range(r.least_gamma * 1.001, **options).fits
-    assert not fp16_range(r.least_gamma * 0.999, **options).fits
 
 
 @pytest.mark.parametrize(
@@ -251,11 +211,6 @@ def test_half_precision(options, fits):
         (lambda: attention_resolution("-n", 10, mask="bca 8"), "at least 16"),
         (lambda: attention_resolution("-r*n"), "give values for r"),
         (lambda: attention_resolution([1e308, 0.0], scale=10), "exceed 1e+300"),
-        (lambda: best_gamma(10**12), "more than the 5000000 tokens"),
-        (lambda: gamma_curve([-1], 100), "gamma -1"),
-        (lambda: fp16_range(base=0), "base 0"),
-        (lambda: surrogate_scores([0.0], 7), "must be even"),
-        (lambda: surrogate_scores([0.0], base=-1.0), "base -1.0"),
     ],
 )
 def test_bad_input_is_one_clear_line(call, message):

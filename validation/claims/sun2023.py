@@ -13,9 +13,9 @@ import numpy as np
 import sympy
 
 from farfield.numerics.identities import vanishes
-from farfield.numerics.resolution import attention_resolution, fp16_range, surrogate_scores
+from farfield.numerics.resolution import attention_resolution
 from farfield.theory.closed_forms import rotation, rotation_with_decay
-from farfield.theory.encodings import encoding
+from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.claims.claim import Quantities
 from farfield.validation.claims.plain_attention import resolution, softmax, turned
 from farfield.validation.claims.words import by_chance
@@ -28,6 +28,8 @@ D = 64
 """Head size of the LeX Transformer: 1024 wide, 16 heads (Table 7)."""
 PAPER = Fraction(2, 5)
 """The gamma of the paper."""
+FP16_MAX = 65504.0
+"""The largest number of fp16; its inverse does not vanish there."""
 QUERY, KEY = rotation_with_decay()
 BLOCKS_OF_16 = Visibility(bca=16)
 BLOCKS_OF_8 = Visibility(bca=8)
@@ -36,24 +38,29 @@ BLOCKS_OF_8 = Visibility(bca=8)
 # -- resolutions of the surrogate -----------------------------------------------------------------
 
 
+def surrogate(gamma: Any, **options: Any) -> Encoding:
+    """g of xPos [Eq. 11] as a bias; of RoPE [Eq. 10], without decay, if gamma is None."""
+    if gamma is None:
+        return encoding("rope_surrogate", d=D, **options)
+    return encoding("xpos_surrogate", d=D, gamma=gamma, **options)
+
+
 @lru_cache(maxsize=128)
 def enclosed(
     length: int, gamma: Fraction | None, scale: Fraction, mask: str | None = None
 ) -> tuple[float, float]:
     """Bounds of R [Eq. 4] of a row of the surrogate at a scale, without decay if gamma is None."""
-    options: dict[str, Any] = {} if gamma is None else {"gamma": gamma}
-    surrogate = encoding("xpos_surrogate" if options else "rope_surrogate", d=D, **options)
-    found = attention_resolution(surrogate, length, scale=scale, mask=mask).enclosure
+    found = attention_resolution(surrogate(gamma), length, scale=scale, mask=mask).enclosure
     assert found is not None, "these rows are summed in balls"
     return found
 
 
 def best_gamma(length: int, scale: Fraction) -> Fraction:
     """The gamma of a grid with the largest R, in float64."""
-    at = np.arange(float(length))
+    at = np.arange(length)
     return max(
         (Fraction(k, 50) for k in range(1, 101, 3)),
-        key=lambda g: resolution(np.exp(float(scale) * surrogate_scores(at, D, gamma=float(g)))),
+        key=lambda g: resolution(np.exp(float(scale) * surrogate(g).bias(at)[0])),
     )
 
 
@@ -277,10 +284,9 @@ def signs(summand: Rule = lambda a, b: a * (a - b)) -> Quantities:
 
 def oscillation(gamma: float | None = 0.4) -> Quantities:
     """How much the surrogates of RoPE and xPos vary from 1000 to 4000 tokens."""
-    at = np.arange(1000, 4001.0)
+    at = np.arange(1000, 4001)
     rows = {
-        name: surrogate_scores(at, D, gamma=g) / (D / 2)
-        for name, g in (("RoPE", None), ("xPos", gamma))
+        name: surrogate(g).bias(at)[0] / (D / 2) for name, g in (("RoPE", None), ("xPos", gamma))
     }
     variation = {k: float(np.abs(np.diff(v)).sum()) for k, v in rows.items()}
     spread = {k: float(np.ptp(v)) for k, v in rows.items()}
@@ -390,7 +396,7 @@ def planes(sizes: Sequence[int] = tuple(range(1, D // 2 + 1)), size: Any = 3) ->
 
 def terms_of_sum(printed: int = D // 2 + 1, coordinates: int = D) -> Quantities:
     """How many terms Eq. 10 has, and how many planes there are."""
-    heights = [float(surrogate_scores([0.0], D, dialect=k)[0]) for k in ("printed", "code")]
+    heights = [float(surrogate(PAPER, dialect=k).bias([0])[0, 0]) for k in ("printed", "code")]
     return {
         "terms as printed": printed,
         "planes of d coordinates": coordinates // 2,
@@ -444,14 +450,19 @@ def powers_near_one(far: int = 4000, near: int = 8) -> Quantities:
 
 def fits_fp16(base: int, centred: bool, gamma: str | int = "2/5", length: int = 8192) -> Quantities:
     """The powers of zeta_0 in fp16, as given and as the released code has them."""
-    found = fp16_range(gamma, length, base=base, centred=centred)
+    zeta = float(Fraction(gamma)) / (1 + float(Fraction(gamma)))
+    farthest = (length / 2 if centred else length) / base
+    with np.errstate(over="ignore", divide="ignore"):
+        powers = np.exp(np.log(zeta) * np.array([-farthest, farthest, -length / 2 / 512]))
+    largest, smallest, code = map(float, powers)
+    least = FP16_MAX ** (-1 / farthest)
     return {
-        "zeta_0": found.zeta,
-        "largest power": found.largest,
-        "smallest power": found.smallest,
-        "fits from gamma =": found.least_gamma,
-        "_fits": found.fits,
-        "_fits as released": fp16_range(gamma, length, base=512, centred=True).fits,
+        "zeta_0": zeta,
+        "largest power": largest,
+        "smallest power": smallest,
+        "fits from gamma =": least / (1 - least),
+        "_fits": largest <= FP16_MAX,
+        "_fits as released": code <= FP16_MAX,
     }
 
 
@@ -576,8 +587,8 @@ def lacking_scores(given: Rule = lambda n: range(n), last: Rule = lambda n: n) -
 
 def surrogate_with_zeta(zeta: float = 0.0, right: float = 1.0) -> Quantities:
     """The largest gap to RoPE's g at 0 .. 199, with a zeta of all planes."""
-    at = np.arange(0, 200.0)
-    rope = surrogate_scores(at, D, gamma=None)
+    at = np.arange(200)
+    rope = surrogate(None).bias(at)[0]
     waves = np.cos(at[:, None] * 10_000.0 ** (-2 * np.arange(D // 2) / D))
     rows = [(waves * np.power(z, at / 512)[:, None]).sum(1) for z in (zeta, right)]
     return {
