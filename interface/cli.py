@@ -32,7 +32,7 @@ from cyclopts import (
 from farfield import __version__
 from farfield.commands import explore, goals, models, pages, runs, theory
 from farfield.exits import BAD_INPUT, INTERNAL, INTERRUPTED, OK
-from farfield.output import say, tell
+from farfield.output import print_error, print_out
 from farfield.theory.answers.errors import InputError, MissingValues
 
 GROUPS = {
@@ -70,7 +70,7 @@ def completion(shell: Literal["bash", "zsh", "fish"] = "bash", /) -> int:
     Args:
         shell: bash, zsh or fish.
     """
-    say(application().generate_completion(shell=shell))
+    print_out(application().generate_completion(shell=shell))
     return OK
 
 
@@ -118,7 +118,7 @@ def main(args: Sequence[str] | None = None) -> None:
         code = app(given, exit_on_error=False, print_error=False) or OK
         if given != typed:
             today = f"farfield {shlex.join(given)}"
-            tell(f"farfield: this command is now: {today}")
+            print_error(f"farfield: this command is now: {today}")
     except MissingValues as error:
         options = " ".join(f"--set {name}=VALUE" for name in error.names[:4])
         code = _complain(f"{error}: {options}", BAD_INPUT)
@@ -197,7 +197,7 @@ def _complain(what: str, code: int) -> int:
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
         said = textwrap.fill(said, width, break_long_words=False, break_on_hyphens=False)
-    tell(said)
+    print_error(said)
     return code
 
 

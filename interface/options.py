@@ -112,11 +112,11 @@ class Subject:
             return found
         return found.one_head(self.head)
 
-    def about(self, formula: str) -> Subject:
+    def restricted_to(self, formula: str) -> Subject:
         """These options as far as they concern one formula of several."""
         from farfield.theory.encodings.head_lists import as_list, is_table
 
-        taken = _taken(formula)
+        taken = _option_names(formula)
         tail = self.tail if is_table(as_list(formula)) else None
         return replace(
             self, set=_naming(taken, self.set), assume=_naming(taken, self.assume), tail=tail
@@ -135,7 +135,7 @@ class Subject:
         )
         if len(formulas) == 1:
             return [self.read(formulas[0])]
-        taken = set().union(*map(_taken, formulas))
+        taken = set().union(*map(_option_names, formulas))
         for option, given in (("--set", self.set), ("--assume", self.assume)):
             for name in pairs(given, option):
                 if name not in taken:
@@ -143,10 +143,10 @@ class Subject:
                     raise InputError(
                         f"{option} {name}=...: none of the formulas has it; they have: {known}"
                     )
-        return [self.about(formula).read(formula) for formula in formulas]
+        return [self.restricted_to(formula).read(formula) for formula in formulas]
 
     @contextmanager
-    def thinking(self) -> Iterator[None]:
+    def within_budget(self) -> Iterator[None]:
         """A time limit: answers that are open after `budget` become unknown."""
         from farfield.theory.algebra.budget import until
 
@@ -212,7 +212,7 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _taken(formula: str) -> set[str]:
+def _option_names(formula: str) -> set[str]:
     """The names of the parameters and options that an encoding has."""
     from farfield.theory.encodings import CATALOGUE, encoding
 

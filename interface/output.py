@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from farfield.theory.answers.answer import Result
 
 
-def emit(answers: Result | Sequence[Result], output: Output, *after: str) -> int:
+def write_answers(answers: Result | Sequence[Result], output: Output, *after: str) -> int:
     """Write one answer, or several, and return the exit code.
 
     Args:
@@ -28,7 +28,7 @@ def emit(answers: Result | Sequence[Result], output: Output, *after: str) -> int
     if output.json:
         found = [answer.to_dict() for answer in many]
         whole = found if isinstance(answers, Sequence) else found[0]
-        say(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
+        print_out(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
     else:
         from farfield.theory.answers.blocks import columns, in_colour
 
@@ -37,15 +37,15 @@ def emit(answers: Result | Sequence[Result], output: Output, *after: str) -> int
             a.text(details=output.proof, unicode=unicode, width=columns(), colour=in_colour())
             for a in many
         ]
-        say("\n\n".join(dict.fromkeys(each)))  # what several have to say alike is said once
+        print_out("\n\n".join(dict.fromkeys(each)))  # what several have to say alike is said once
         for line in after:
-            say(line)
+            print_out(line)
     return exit_code(many)
 
 
-def emit_all(answers: Sequence[Result], output: Output) -> int:
+def write_each(answers: Sequence[Result], output: Output) -> int:
     """Write what was asked of one formula or of several: a single answer is no list."""
-    return emit(answers[0] if len(answers) == 1 else answers, output)
+    return write_answers(answers[0] if len(answers) == 1 else answers, output)
 
 
 def lay_out(rows: Sequence[Sequence[str]]) -> None:
@@ -58,15 +58,15 @@ def lay_out(rows: Sequence[Sequence[str]]) -> None:
             last = textwrap.fill(
                 start + last, columns, subsequent_indent=" " * len(start), break_on_hyphens=False
             )[len(start) :]
-        say(start + last)
+        print_out(start + last)
 
 
-def say(text: str) -> None:
+def print_out(text: str) -> None:
     """A line on standard output."""
     print(text)
 
 
-def tell(text: str) -> None:
+def print_error(text: str) -> None:
     """A line on standard error, for progress and complaints."""
     print(text, file=sys.stderr)
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from farfield.options import Formula, refuse
-from farfield.output import say, tell
+from farfield.output import print_error, print_out
 from farfield.theory.answers.errors import InputError
 
 
@@ -34,14 +34,14 @@ def explore(
         webbrowser.get()
     except webbrowser.Error:
         headless = True
-        tell("farfield: no browser was found; open the address in one")
+        print_error("farfield: no browser was found; open the address in one")
     with as_file(files("farfield.figures.explorer").joinpath("app.py")) as app:
         notebook = app
         if edit:
             notebook = Path("farfield_explorer.py")
             if not notebook.exists():
                 shutil.copy(app, notebook)
-    say(f"http://127.0.0.1:{port}   (Ctrl-C ends it)")
+    print_out(f"http://127.0.0.1:{port}   (Ctrl-C ends it)")
     sys.stdout.flush()
     mode = ["--quiet", "edit" if edit else "run", str(notebook), *["--headless"] * headless]
     address = ["--host", "127.0.0.1", "--port", str(port), "--no-token"]

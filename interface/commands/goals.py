@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farfield.options import Formula, Output, Subject, pairs, refuse, seconds
-from farfield.output import emit
+from farfield.output import write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError
 
@@ -123,13 +123,13 @@ def design(
             **asdict(goal),
         )
     if plan is None:
-        return emit(found, output)
+        return write_answers(found, output)
     chosen = found.designs[0] if isinstance(found, Designs) else found
     try:
         Path(plan).write_text(chosen.plan(), encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {plan!r}: {error.strerror}") from None
-    return emit(found, output, f"\nplan: {plan}, for farfield sweep {plan}")
+    return write_answers(found, output, f"\nplan: {plan}, for farfield sweep {plan}")
 
 
 def plot(
@@ -159,7 +159,7 @@ def plot(
     from farfield.figures.plotting import plot as draw
 
     subjects = subject.read_each(formulas)
-    with subject.thinking(), progress("plot", output) as step:
+    with subject.within_budget(), progress("plot", output) as step:
         drawn = draw(
             *subjects,
             what=what,
@@ -170,7 +170,7 @@ def plot(
             notice=step,
         )
     files = drawn.save(out)
-    return emit(drawn, output, f"files: {files[0]}, {files[1]}")
+    return write_answers(drawn, output, f"files: {files[0]}, {files[1]}")
 
 
 def map(
@@ -200,7 +200,7 @@ def map(
         subject.head is not None or subject.bca is not None or subject.heads is not None,
         "a map is of one formula; accepted: --set, --assume, --dialect",
     )
-    with subject.thinking(), progress("map", output) as step:
+    with subject.within_budget(), progress("map", output) as step:
         drawn = parameter_map(
             formula,
             _ranges(ranges),
@@ -213,7 +213,7 @@ def map(
             notice=step,
         )
     files = drawn.save(out)
-    return emit(drawn, output, f"files: {files[0]}, {files[1]}")
+    return write_answers(drawn, output, f"files: {files[0]}, {files[1]}")
 
 
 def _ranges(words: Sequence[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from farfield.options import Count, CountFrom0, CountOrNone, Formula, Output, Subject, refuse
-from farfield.output import emit, emit_all
+from farfield.output import write_answers, write_each
 from farfield.progress_bar import progress
 
 
@@ -57,7 +57,7 @@ def window(
         from farfield.numerics.windows.window import certified_window
 
         subjects = subject.read_each(formulas)
-        with subject.thinking(), progress("certified window", output):
+        with subject.within_budget(), progress("certified window", output):
             found = [
                 certified_window(
                     one,
@@ -71,7 +71,7 @@ def window(
                 )
                 for one in subjects
             ]
-        return emit_all(found, output)
+        return write_each(found, output)
     refuse(
         subject.given() or logit_bound or value_bound or row or temper or gate,
         "--model brings its own biases and bounds; leave those options out",
@@ -85,7 +85,7 @@ def window(
         from farfield.validation.checkpoints.measured.certificates import model_certificate
 
         with progress("certificates of the model", output) as step:
-            return emit(
+            return write_answers(
                 model_certificate(
                     model,
                     keep,
@@ -101,7 +101,7 @@ def window(
     from farfield.validation.checkpoints.measured.windows import model_window
 
     with progress("window of the model", output) as step:
-        return emit(
+        return write_answers(
             model_window(
                 model,
                 error,
@@ -136,7 +136,7 @@ def reach(
         require_models()
     with progress("reach of the model", output) as step:
         found = model_reach(model, text=text, length=length, segments=segments or 4, progress=step)
-    return emit(found, output)
+    return write_answers(found, output)
 
 
 def erf(
@@ -197,7 +197,7 @@ def erf(
             visible=Visibility(bca, window),
             progress=step,
         )
-    return emit(found, output)
+    return write_answers(found, output)
 
 
 def perplexity(
@@ -243,7 +243,7 @@ def perplexity(
             visible=view,
             progress=step,
         )
-    return emit(found, output)
+    return write_answers(found, output)
 
 
 def audit(
@@ -296,7 +296,7 @@ def audit(
             text=text,
         )
     page = write_audit(result, out)
-    return emit(result, output, f"page: {page}")
+    return write_answers(result, output, f"page: {page}")
 
 
 def require_models() -> None:

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from farfield.options import Formula, Output, Subject, refuse
-from farfield.output import emit, emit_all, lay_out, say, speaks_unicode
+from farfield.output import lay_out, print_out, speaks_unicode, write_answers, write_each
 from farfield.progress_bar import progress
 
 
@@ -57,7 +57,7 @@ def study(
     folder = writable_folder(out or f"out/study/{folder_name(formulas, subject)}")
     if not over:
         require_same(folder, subjects, train=train)
-    with subject.thinking(), progress("study", output) as step:
+    with subject.within_budget(), progress("study", output) as step:
         result = examine(
             subjects,
             train=train,
@@ -69,7 +69,7 @@ def study(
             notice=step,
         )
     page = write_study(result, folder)
-    return emit(result, output, f"\npage: {page}")
+    return write_answers(result, output, f"\npage: {page}")
 
 
 def folder_name(formulas: tuple[str, ...], subject: Subject = Subject()) -> str:
@@ -144,7 +144,7 @@ def atlas(
         )
         step("pages", 0, 1)
         page = write_atlas(result, folder)
-    return emit(result, output, f"page: {page}")
+    return write_answers(result, output, f"page: {page}")
 
 
 def _catalogue(names: Sequence[str], subject: Subject, output: Output) -> int:
@@ -153,14 +153,14 @@ def _catalogue(names: Sequence[str], subject: Subject, output: Output) -> int:
         lines = files("farfield").joinpath(INDEX).read_text(encoding="utf-8").rstrip()
         wide = max(map(len, lines.splitlines()))
         if not sys.stdout.isatty() or wide <= shutil.get_terminal_size().columns:
-            say(lines)
+            print_out(lines)
             return 0
     from farfield.theory.encodings.listing import catalogue, of_entry
 
     if names:
-        return emit_all([of_entry(one) for one in subject.read_each(names)], output)
+        return write_each([of_entry(one) for one in subject.read_each(names)], output)
     every = catalogue()
-    return emit(every.encodings if output.json else every, output)
+    return write_answers(every.encodings if output.json else every, output)
 
 
 def figures(
@@ -202,7 +202,9 @@ def figures(
         "; ".join(f"{name}: {why}" for name, why in gallery.missing.items()),
     )
     captions = [d.caption for d in gallery.drawn.values()] if len(gallery.drawn) == 1 else []
-    return emit(gallery, output, *captions, f"{plural(len(gallery.files), 'file')} in {out}")
+    return write_answers(
+        gallery, output, *captions, f"{plural(len(gallery.files), 'file')} in {out}"
+    )
 
 
 def claims(
@@ -248,7 +250,7 @@ def claims(
     with using(*studies) if studies else nullcontext():
         if identifier is not None:
             found = claim(identifier)
-            return emit([found] if output.json else found, output)
+            return write_answers([found] if output.json else found, output)
         with progress("deciding claims", output) as step:
             count = len(checks(paper, kind))
             done = itertools.count(1)
@@ -256,4 +258,4 @@ def claims(
                 paper, kind, lambda c: step("", next(done), count, f"{c.id}: {c.verdict}")
             )
     shown = tuple(c for c in decided if wanted in (None, c.verdict))
-    return emit(shown if output.json else Decided(shown), output)
+    return write_answers(shown if output.json else Decided(shown), output)

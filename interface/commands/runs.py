@@ -12,7 +12,7 @@ from cyclopts.types import NonNegativeInt
 
 from farfield.exits import UNKNOWN
 from farfield.options import CountOrNone, Formula, Output, Subject, refuse
-from farfield.output import emit, emit_all
+from farfield.output import write_answers, write_each
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError
 
@@ -74,7 +74,7 @@ def train(
         wide = dataclasses.replace(subject, heads=chosen.heads)
         for k, found in enumerate(subjects):
             if found.source != LISTED and found.num_heads not in (1, chosen.heads):
-                subjects[k] = wide.about(formulas[k]).read(formulas[k])
+                subjects[k] = wide.restricted_to(formulas[k]).read(formulas[k])
     require_torch()
     from farfield.validation.harness.corpus import corpus
     from farfield.validation.harness.experiment import chosen_device, follow, train_and_measure
@@ -109,7 +109,7 @@ def train(
                 except TrainingDiverged as error:
                     raise InputError(str(error)) from None
             trained.append(Trained(result))
-    return emit_all(trained, output)
+    return write_each(trained, output)
 
 
 def sweep(
@@ -174,7 +174,7 @@ def sweep(
         chosen = SameProcess(device) if workers in (None, 1) else Processes(workers, device)
     with board(read.title, len(jobs)) as watch:
         swept = run(jobs, Store(runs), chosen, watch)
-    return max(emit(swept, output), UNKNOWN * bool(swept.failed))
+    return max(write_answers(swept, output), UNKNOWN * bool(swept.failed))
 
 
 def _hash_of(path: str) -> str:
@@ -211,10 +211,10 @@ def runs(
     )
     store = Store(folder)
     if keys:
-        return emit(compare(store, keys), output)
+        return write_answers(compare(store, keys), output)
     if not prune:
-        return emit(inventory(store), output)
+        return write_answers(inventory(store), output)
     found = prunable(store, older)
     shown = Inventory(remove(store, found) if yes else found, "no unfinished or corrupted runs")
     done = "removed" if yes else "nothing was removed; --yes removes these"
-    return emit(shown, output, *([done] if found else []))
+    return write_answers(shown, output, *([done] if found else []))

@@ -21,7 +21,7 @@ from farfield.options import (
     refuse,
     seconds,
 )
-from farfield.output import emit, emit_all, lay_out, say, tell
+from farfield.output import lay_out, print_error, print_out, write_answers, write_each
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError
 
@@ -80,7 +80,7 @@ def check(
                 written = found[0].certificate().source
     rejected = 0 if written is None else _certify(str(certificate), written, verify)
     missed = [_missed(name, one, expect) for name, one in zip(formulas, found, strict=True)]
-    return max(emit_all(found, output), *missed, rejected)
+    return max(write_each(found, output), *missed, rejected)
 
 
 def _certify(name: str, written: str, checked: bool) -> int:
@@ -90,11 +90,11 @@ def _certify(name: str, written: str, checked: bool) -> int:
 
     write(Path(name), written.encode())
     if not checked:
-        tell(f"farfield: {name}: certificate written")
+        print_error(f"farfield: {name}: certificate written")
         return OK
     found = verify_certificate(name)
     how = "checked by the prover" if found.proved else str(found.reason)
-    tell(f"farfield: {name}: certificate written, and {how}")
+    print_error(f"farfield: {name}: certificate written, and {how}")
     return OK if found.proved else UNKNOWN
 
 
@@ -109,7 +109,7 @@ def _verify(file: str, subject: Subject, output: Output) -> int:
     patience = PATIENCE if subject.budget is None else seconds(subject.budget)
     with progress("checking", output):
         found = verify_certificate(file, budget_s=patience)
-    return emit(found, output)
+    return write_answers(found, output)
 
 
 def _decide(found: Encoding, subject: Subject) -> Convergence:
@@ -122,7 +122,7 @@ def _decide(found: Encoding, subject: Subject) -> Convergence:
 def _missed(formula: str, found: Convergence, expect: str | None) -> int:
     if expect in (None, found.verdict.value):
         return 0
-    tell(f"farfield: {formula[:60]}: expected {expect}, found {found.verdict.value}")
+    print_error(f"farfield: {formula[:60]}: expected {expect}, found {found.verdict.value}")
     return UNKNOWN
 
 
@@ -133,26 +133,26 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
     if table := _as_table(formulas, listed):
         with progress("deciding", output):
             decided = _decide(subject.read(table), subject)
-        return max(emit(decided, output), _missed(listed, decided, expect))
+        return max(write_answers(decided, output), _missed(listed, decided, expect))
     code, rows = 0, []
     with progress("deciding", output) as step:
         for k, formula in enumerate(formulas):
             step(formula[:40], k, len(formulas))
             try:
-                found = _decide(subject.about(formula).read(formula), subject)
+                found = _decide(subject.restricted_to(formula).read(formula), subject)
             except InputError as error:
                 code = BAD_INPUT
                 rows.append({"formula": formula, "error": str(error)})
                 if not output.json:
-                    say(f"error         {formula[:60]}   {error}")
+                    print_out(f"error         {formula[:60]}   {error}")
                 continue
             unknown = int(found.verdict.value == "undecided")
             code = max(code, unknown, _missed(formula, found, expect))
             rows.append(found.to_dict() | {"given": formula})
             if not output.json:
-                say(f"{found.verdict.value:<13} {formula}{_condition(found, output)}")
+                print_out(f"{found.verdict.value:<13} {formula}{_condition(found, output)}")
     if output.json:
-        say(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_out(json.dumps(rows, indent=2, ensure_ascii=False))
     return code
 
 
@@ -227,17 +227,17 @@ def trf(
     refuse(other and (layers or length), "--trained and --dtype take no --layers and no --length")
     subjects = subject.read_each(formulas)
     if other:
-        with subject.thinking(), progress("leak", output):
-            return emit_all(_beyond(subjects, trained, tested, dtype), output)
+        with subject.within_budget(), progress("leak", output):
+            return write_each(_beyond(subjects, trained, tested, dtype), output)
     if layers is not None:
         from farfield.numerics.depth import layered_receptive_field
 
-        with subject.thinking(), progress("layered receptive field", output):
+        with subject.within_budget(), progress("layered receptive field", output):
             layered = [
                 layered_receptive_field(one, layers, mixing=mixing, q=q, length=length)
                 for one in subjects
             ]
-        return emit_all(layered, output)
+        return write_each(layered, output)
     from farfield.numerics.receptive_field import theoretical_receptive_field
 
     budget = 60.0 if subject.budget is None else seconds(subject.budget)
@@ -247,7 +247,7 @@ def trf(
             fields += theoretical_receptive_field(
                 one, list(eps), length=length, exact=exact, budget_s=budget
             )
-    return emit_all(fields, output)
+    return write_each(fields, output)
 
 
 def _beyond(
@@ -325,9 +325,9 @@ def reach(
         "--trained needs --advantage, in nats, and --length, the keys of the row",
     )
     subjects, results = subject.read_each(formulas), list[Any]()
-    with subject.thinking(), progress("reach", output):
+    with subject.within_budget(), progress("reach", output):
         if trained is not None:
-            return emit(
+            return write_answers(
                 reach_frontier(subjects, advantage, trained=trained, length=length, share=share),
                 output,
             )
@@ -340,7 +340,7 @@ def reach(
                 )
             elif distance is not None:
                 results.append(price_of_distance(found, distance, length=length))
-    return emit_all(results, output)
+    return write_each(results, output)
 
 
 def forecast(
@@ -375,10 +375,10 @@ def forecast(
     options = {"trained": trained, "tested": tested, "steps": steps, "use": use}
     if layer:
         refuse(formulas, "forecast: a formula beside --layer; accepted: one of them")
-        return emit_all([forecast_of(None, layers=[*map(written, layer)], **options)], output)
+        return write_each([forecast_of(None, layers=[*map(written, layer)], **options)], output)
     options["layers"] = layers
     subjects = subject.read_each(formulas)
-    return emit_all([forecast_of(one, **options) for one in subjects], output)
+    return write_each([forecast_of(one, **options) for one in subjects], output)
 
 
 def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = Output()) -> int:
@@ -391,8 +391,8 @@ def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = O
 
     refuse(len(formulas) < 2, f"compare takes two formulas or more; {len(formulas)} given")
     subjects = subject.read_each(formulas)
-    with subject.thinking(), progress("comparing tails", output):
-        return emit(compare_tails(*subjects), output)
+    with subject.within_budget(), progress("comparing tails", output):
+        return write_answers(compare_tails(*subjects), output)
 
 
 def resolution(
@@ -420,11 +420,11 @@ def resolution(
     )
     if scores is not None:
         numbers = _numbers(read_text(scores), scores)
-        return emit(attention_resolution(numbers, length, scale=scale, mask=mask), output)
+        return write_answers(attention_resolution(numbers, length, scale=scale, mask=mask), output)
     subjects = subject.read_each(formulas)
-    with subject.thinking(), progress("attention resolution", output):
+    with subject.within_budget(), progress("attention resolution", output):
         found = [attention_resolution(one, length, scale=scale, mask=mask) for one in subjects]
-    return emit_all(found, output)
+    return write_each(found, output)
 
 
 def _numbers(text: str, name: str) -> list[float]:
@@ -449,9 +449,9 @@ def prove(
 
     chosen = tuple(theorems().values()) if name is None else (theorem(name),)
     if latex:
-        say("\n\n".join(t.latex() for t in chosen))
+        print_out("\n\n".join(t.latex() for t in chosen))
         return OK
     if name is None and not output.json:
         lay_out([(t.name, f"{t.title}  [{t.source}]") for t in chosen])
         return OK
-    return emit(chosen if name is None else chosen[0], output)
+    return write_answers(chosen if name is None else chosen[0], output)

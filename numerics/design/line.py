@@ -48,7 +48,7 @@ Pair = tuple[Rational, Rational]
 
 
 @dataclass(frozen=True)
-class Edge:
+class Endpoint:
     """A threshold of an event between two rationals at which it was decided.
 
     Args:
@@ -69,7 +69,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Region:
+class FeasibleInterval:
     """An interval of parameters, each end between an outer and an inner rational; None: the end of
     the domain."""
 
@@ -79,13 +79,13 @@ class Region:
     value: Rational | None
 
 
-class Empty(Exception):
+class Infeasible(Exception):
     """No parameter meets the targets; between the two edges the wanted half-lines miss each other.
 
     `proved` is False where they could only not be told from each other.
     """
 
-    def __init__(self, low: Edge, high: Edge, proved: bool) -> None:
+    def __init__(self, low: Endpoint, high: Endpoint, proved: bool) -> None:
         super().__init__(f"{low.event.target} and {high.event.target}")
         self.low, self.high, self.proved = low, high, proved
 
@@ -178,7 +178,7 @@ class ParameterLine:
 
     # where an event changes
 
-    def edge(self, event: Event) -> Edge | bool:
+    def edge(self, event: Event) -> Endpoint | bool:
         """The threshold of an event; True if it is as wanted everywhere, False if nowhere."""
         if event.quantity.integer and event.limit < 1:
             return not event.wanted
@@ -200,7 +200,7 @@ class ParameterLine:
             self.open_ends.add(within is self._rising(event))
         return within == event.wanted
 
-    def _integer_edge(self, event: Event) -> Edge | bool:
+    def _integer_edge(self, event: Event) -> Endpoint | bool:
         """The threshold of a family that moves at integers."""
         up_to = self.step == "ceiling"  # m stands for (m - 1, m], else for [m, m + 1)
         low = first = int(sympy.floor(self.low)) + up_to
@@ -216,7 +216,7 @@ class ParameterLine:
         beside = max(at, S.One) * Rational(1, 10**10)
         pair = (at, at + beside) if up_to else (at - beside, at)
         outside, inside = pair[::-1] if before else pair
-        return Edge(event, outside, inside, inside == at)
+        return Endpoint(event, outside, inside, inside == at)
 
     def _bracket(self, event: Event) -> tuple[float, float] | bool:
         """Two coordinates between which the gauge changes its sign; whether Q is within the limit
@@ -251,7 +251,7 @@ class ParameterLine:
                 continue
         raise Unreachable(f"{event.quantity.words()} is known at no {self.family.parameter} tried")
 
-    def sharp(self, event: Event, u: float, v: float) -> Edge:
+    def sharp(self, event: Event, u: float, v: float) -> Endpoint:
         """A threshold between neighbouring decimals, from coordinates with a gauge of either sign.
 
         Raises:
@@ -272,7 +272,7 @@ class ParameterLine:
             if first is not second:
                 outside, inside = (up, down) if first else (down, up)
                 contained = event.quantity.closed and not event.strict
-                edge = Edge(event, outside, inside, contained == event.wanted)
+                edge = Endpoint(event, outside, inside, contained == event.wanted)
                 return self.narrowed(edge, unit)
             if first is upwards:
                 down, up = down - unit * 8**widen, down
@@ -293,7 +293,7 @@ class ParameterLine:
                 a += aside * unit
         return a, self.holds(event, a)
 
-    def narrowed(self, edge: Edge, unit: Rational) -> Edge:
+    def narrowed(self, edge: Endpoint, unit: Rational) -> Endpoint:
         """The same threshold between rationals at most a unit apart."""
         while abs(edge.inside - edge.outside) > unit:
             middle = (edge.inside + edge.outside) / 2
@@ -352,7 +352,7 @@ class ParameterLine:
 
     # where all targets are met
 
-    def region(self, targets: Sequence[Target]) -> Region:
+    def region(self, targets: Sequence[Target]) -> FeasibleInterval:
         """The parameters that meet all targets.
 
         Raises:
@@ -361,7 +361,7 @@ class ParameterLine:
             Unreachable: what could not be decided.
         """
         events = [event for t in targets for event in t.events()]
-        sides: dict[bool, list[Edge]] = {True: [], False: []}
+        sides: dict[bool, list[Endpoint]] = {True: [], False: []}
         for event in events:
             found = self.edge(event)
             if found is False:
@@ -369,7 +369,7 @@ class ParameterLine:
                     f"{event.target} is met by no {self.family.parameter} of "
                     f"{self.family.name}: {self.reached(event.quantity)}"
                 )
-            if isinstance(found, Edge):
+            if isinstance(found, Endpoint):
                 sides[found.below].append(found)
         for finer in range(MAX_FINER, -1, -1):
             sides[True].sort(key=lambda e: -e.outside)
@@ -382,16 +382,16 @@ class ParameterLine:
             if low is None or high is None or inner[0] <= inner[1]:
                 return self._between((low, high), inner, events)
             if low.outside >= high.outside or self.step is not None:
-                raise Empty(low, high, True)
+                raise Infeasible(low, high, True)
             if not finer:
-                raise Empty(low, high, False)
+                raise Infeasible(low, high, False)
             for side in sides.values():
                 side[0] = self.narrowed(side[0], abs(side[0].inside - side[0].outside) / FINER)
         raise AssertionError("the last step returns or raises")
 
     def _between(
-        self, edges: Sequence[Edge | None], inner: Sequence[Expr], events: Sequence[Event]
-    ) -> Region:
+        self, edges: Sequence[Endpoint | None], inner: Sequence[Expr], events: Sequence[Event]
+    ) -> FeasibleInterval:
         """The interval between two edges, or up to the ends of the line."""
         ends = [None if e is None else (e.outside, x) for e, x in zip(edges, inner, strict=True)]
         closed = [e.contained if e else c for e, c in zip(edges, self.closed, strict=True)]
@@ -401,7 +401,7 @@ class ParameterLine:
                 down, up = self.around(end)
                 outside = end if end == exact else (up if k else down)
                 ends[k], closed[k] = (outside, end + (down - up if k else up - down)), False
-        return Region(
+        return FeasibleInterval(
             ends[0], ends[1], (closed[0], closed[1]), self._simplest(ends, closed, events)
         )
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from sympy import Rational
 
-from farfield.numerics.design.line import Pair, ParameterLine, Region
+from farfield.numerics.design.line import FeasibleInterval, Pair, ParameterLine
 from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.targets import Event, Target
 from farfield.theory.algebra.budget import budget, check_time, until
@@ -31,7 +31,7 @@ PLACE_SHARE, EDGE_SHARE = 1 / 8, 1 / 3
 """Of the time that is left, for one parameter and for one threshold."""
 
 
-def scanned(line: ParameterLine, targets: Sequence[Target]) -> tuple[Region, str]:
+def scanned(line: ParameterLine, targets: Sequence[Target]) -> tuple[FeasibleInterval, str]:
     """An interval around a parameter that meets all targets, and where nothing was decided, in
     words. Its ends were decided; the parameters between them were not.
 
@@ -51,7 +51,7 @@ def scanned(line: ParameterLine, targets: Sequence[Target]) -> tuple[Region, str
         if short is not None and all(scan.decided(short)):
             good = short
     closed = [end is not None and (line.step is None or end[1].is_Integer) for end in (low, high)]
-    return Region(low, high, (closed[0], closed[1]), good), scan.open_words()
+    return FeasibleInterval(low, high, (closed[0], closed[1]), good), scan.open_words()
 
 
 @dataclass

@@ -15,7 +15,7 @@ from sympy import Expr, Interval, Rational, S, Symbol
 
 from farfield.numerics.design.designs import Design, Designs
 from farfield.numerics.design.family import Family, read_family
-from farfield.numerics.design.line import Edge, Empty, ParameterLine, Region
+from farfield.numerics.design.line import Endpoint, FeasibleInterval, Infeasible, ParameterLine
 from farfield.numerics.design.order import support_step, tail_order
 from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.scan import scanned
@@ -105,7 +105,7 @@ def design(
         raise InputError(f"a design needs a target; accepted: {', '.join(TARGETS)}")
     if not budget_s > 0:
         raise InputError(f"budget_s {budget_s!r} must be a positive number of seconds")
-    goal = _Goal.read(asked, targets, heads, optimise, notice or (lambda *_: None))
+    goal = _Targets.read(asked, targets, heads, optimise, notice or (lambda *_: None))
     own = {**targets, **(values or {})}
     if isinstance(family, (list, tuple)):
         families = [_read(f, parameter, dialect, own, assumptions) for f in family]
@@ -139,7 +139,7 @@ def _read(
 
 
 @dataclass(frozen=True)
-class _Goal:
+class _Targets:
     """The question about a family: targets of one head, or of each of several.
 
     Args:
@@ -170,7 +170,7 @@ class _Goal:
         heads: int | None,
         optimise: str | None,
         notice: Notice,
-    ) -> _Goal:
+    ) -> _Targets:
         """The goal that is meant; options of its quantities are taken out of `given`."""
         if heads is not None and not 1 <= natural(heads, "heads") <= MAX_HEADS:
             raise InputError(f"heads {heads}: accepted is a number from 1 to {MAX_HEADS}")
@@ -219,7 +219,7 @@ class _Goal:
     def of(self, family: Family) -> Design:
         """The design of one family."""
         self.notice(f"order of {family.name}"[:40], 0, 1)
-        asked = _Asked(family, self)
+        asked = _FamilyRequest(family, self)
         found = []
         for h, targets in enumerate(self.heads):
             self.notice("searching", h, len(self.heads))
@@ -336,11 +336,11 @@ def _known(asked: Quantity, bias: Expr) -> float | None:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _FamilyRequest:
     """One family and one goal; what does not depend on the limits is found once."""
 
     family: Family
-    goal: _Goal
+    goal: _Targets
 
     @cached_property
     def _convergence(self) -> tuple[Verdict, Any]:
@@ -431,7 +431,7 @@ class _Asked:
                 return self._unreached(blank, axis, t)
         try:
             found = axis.region(targets)
-        except Empty as none:
+        except Infeasible as none:
             if none.low.event.target == none.high.event.target:
                 ends = (none.low.outside, none.high.outside)
                 return self._between(blank, none.low.event.target, ends, none.proved)
@@ -451,7 +451,7 @@ class _Asked:
         return done
 
     def _met(
-        self, blank: Design, targets: tuple[Target, ...], found: Region, monotone: bool
+        self, blank: Design, targets: tuple[Target, ...], found: FeasibleInterval, monotone: bool
     ) -> Design:
         if found.value is None:
             raise Unreachable("no rational was found between the ends")
@@ -475,7 +475,7 @@ class _Asked:
     def _unreached(self, blank: Design, axis: ParameterLine, target: Target) -> Design:
         """No parameter reaches the number: what is reached on both sides of where it would be."""
         edge = axis.edge(next(target.events()))
-        if not isinstance(edge, Edge):
+        if not isinstance(edge, Endpoint):
             raise InputError(
                 f"{target} is met by no {axis.family.parameter} of "
                 f"{axis.family.name}: {axis.reached(target.quantity)}"
@@ -499,7 +499,7 @@ class _Asked:
 
 def _first_sampled(
     axes: Sequence[ParameterLine], targets: tuple[Target, ...]
-) -> tuple[Region, str]:
+) -> tuple[FeasibleInterval, str]:
     why = Unreachable("no parameter was tried")
     for axis in axes:
         try:
@@ -509,7 +509,7 @@ def _first_sampled(
     raise why
 
 
-def _contradiction(family: Family, none: Empty) -> str:
+def _contradiction(family: Family, none: Infeasible) -> str:
     a, low, high = family.parameter, none.low, none.high
     return (
         f"no {a} of {family.name} meets both {low.event.target}, which needs {a} "
@@ -518,7 +518,7 @@ def _contradiction(family: Family, none: Empty) -> str:
     )
 
 
-def _best(found: Region, axis: ParameterLine, best: Quantity) -> Rational | None:
+def _best(found: FeasibleInterval, axis: ParameterLine, best: Quantity) -> Rational | None:
     """The simplest value within a thousandth of the end at which a quantity is best."""
     assert axis.order is not None
     up = axis.order * best.grows * best.better > 0

@@ -31,7 +31,7 @@ from farfield.validation.checkpoints.configured import RUN, Folder
 from farfield.validation.checkpoints.guarded import opened, require_plain, short
 from farfield.validation.checkpoints.run import encoding_of, preset_of
 from farfield.validation.checkpoints.weights import headers
-from farfield.validation.harness.attention import PLAIN, Weighting, fused
+from farfield.validation.harness.attention import PLAIN, LogitTransform, fused
 from farfield.validation.harness.attention import Path as AttentionPath
 from farfield.validation.harness.checkpoints import require_tensors
 from farfield.validation.harness.experiment import available
@@ -248,9 +248,9 @@ class Chunked(Visibility):
         """The first position that the query at this position sees."""
         return max(self.seen.first(query), query // self.chunk * self.chunk)
 
-    def kept_first(self) -> int:
+    def sink_tokens(self) -> int:
         """At least one, so that a path looks at positions and not at distances alone."""
-        return max(1, self.seen.kept_first())
+        return max(1, self.seen.sink_tokens())
 
 
 class OutsideModel:
@@ -312,7 +312,7 @@ class OutsideModel:
         key: Tensor,
         value: Tensor,
         scale: float,
-        weighting: Weighting = PLAIN,
+        weighting: LogitTransform = PLAIN,
     ) -> Tensor:
         """Attention of one layer by the path in force, shapes (batch, heads, length, size)."""
         bias, visible, path = self.now
@@ -416,5 +416,5 @@ def _through_path(
 ) -> tuple[Tensor, None]:
     """The library's own hook for attention: rotated queries and keys come in, with the soft cap and
     the learned constant of the layer."""
-    weighting = Weighting(softcap, s_aux)
+    weighting = LogitTransform(softcap, s_aux)
     return module.attend(query, key, value, scaling, weighting).transpose(1, 2), None

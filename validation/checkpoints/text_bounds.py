@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from farfield.validation.checkpoints.configured import HeadBounds
-from farfield.validation.harness.attention import Weighting, observed
+from farfield.validation.harness.attention import LogitTransform, with_hook
 from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.progress import Progress, silent
@@ -63,7 +63,7 @@ def text_bounds(
 def through_layers(
     model: LanguageModel,
     rows: np.ndarray,
-    measure: Callable[[int, Tensor, Tensor, Tensor, Visibility, Weighting], None],
+    measure: Callable[[int, Tensor, Tensor, Tensor, Visibility, LogitTransform], None],
     stage: str,
     report: Progress,
 ) -> None:
@@ -75,7 +75,7 @@ def through_layers(
         def look(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> None:
             measure(next(layers), query.cpu(), key.cpu(), value.cpu(), *rest)  # noqa: B023
 
-        model.hidden(model.embed(row[None].to(model.device)), CAUSAL, observed(look))
+        model.hidden(model.embed(row[None].to(model.device)), CAUSAL, with_hook(look))
         report(stage, done, len(rows))
 
 

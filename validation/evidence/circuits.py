@@ -25,7 +25,7 @@ from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.experiment import trained_model
 from farfield.validation.harness.measures.recall import asked_at
-from farfield.validation.harness.model import Transformer, rows_of
+from farfield.validation.harness.model import Transformer, layer_bias
 from farfield.validation.harness.store import Store
 from farfield.validation.reference.committed import place
 from farfield.validation.reference.hold import HOLD, cells
@@ -94,7 +94,7 @@ def previous(model: Transformer, content: Tensor) -> list[float]:
     table = model.bias_table(keys)
     logits = content.clone()
     if table is not None and mechanism.biased:
-        logits += rows_of(table, 0, content.shape[1]).flip(-1)
+        logits += layer_bias(table, 0, content.shape[1]).flip(-1)
     if mechanism.window is not None:
         logits[..., : keys - mechanism.window] = -torch.inf
     return logits.softmax(-1)[..., -2].mean(0).tolist()

@@ -103,7 +103,7 @@ def tempered(heads: Sequence[int], length: int) -> Path:
 
 
 @dataclass(frozen=True)
-class Price:
+class LossChange:
     """The change of a loss.
 
     Fields:
@@ -117,14 +117,14 @@ class Price:
     targets: int
 
 
-def price(changed: np.ndarray, plain: np.ndarray) -> Price:
+def loss_change(changed: np.ndarray, plain: np.ndarray) -> LossChange:
     """Of losses with and without a change, one a target.
 
-    >>> price(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
+    >>> loss_change(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
     Price(nats=1.0, standard_error=1.0, targets=2)
     """
     difference = np.ravel(changed) - np.ravel(plain)
-    return Price(*mean_of(difference), len(difference))
+    return LossChange(*mean_of(difference), len(difference))
 
 
 def last_losses(model: Transformer, rows: np.ndarray, path: Path = fused) -> np.ndarray:

@@ -20,8 +20,8 @@ from farfield.validation.evidence.interventions import (
     MeasuredFile,
     foreign,
     last_losses,
+    loss_change,
     position_readout,
-    price,
     silenced,
     tempered,
 )
@@ -76,10 +76,10 @@ def measured(model: Transformer, text: np.ndarray) -> dict[str, Any]:
 
     Returns:
         `local`: heads with a falling bias. `nats`: last-token loss at the training length and at
-        `MULTIPLE` times it. Prices (`Price`): `silence local`, `silence free`, `silence one free`
-        at the training length; at the long one the same with `, long` behind, `foreign`:
-        everything beyond the training length is another text's, `far`: of all the far context,
-        foreign or not, against none, `tempered`: free heads with logits times
+        `MULTIPLE` times it. Changes of the loss (`LossChange`): `silence local`, `silence free`,
+        `silence one free` at the training length; at the long one the same with `, long`
+        behind, `foreign`: everything beyond the training length is another text's, `far`: of all
+        the far context, foreign or not, against none, `tempered`: free heads with logits times
         `log i / log L`. `fields`: mean attention field of local and of free heads there.
         `positions`: loss by position there. `readout`: how position can be read.
     """
@@ -91,17 +91,19 @@ def measured(model: Transformer, text: np.ndarray) -> dict[str, Any]:
     near = rows[:, -short - 1 :]
     loss = {"short": last_losses(model, near, fused), "long": last_losses(model, rows, fused)}
     prices = {
-        "foreign": price(last_losses(model, foreign(rows, short)), loss["long"]),
-        "far": price(loss["long"], loss["short"]),
+        "foreign": loss_change(last_losses(model, foreign(rows, short)), loss["long"]),
+        "far": loss_change(loss["long"], loss["short"]),
     }
     changes = {"silence local": local, "silence free": free, "silence one free": free[:1]}
     for name, heads in changes.items():
         if heads:
             for where, given in (("short", near), ("long", rows)):
                 changed = last_losses(model, given, silenced(heads))
-                prices[f"{name}, {where}"] = price(changed, loss[where])
+                prices[f"{name}, {where}"] = loss_change(changed, loss[where])
     if free:
-        prices["tempered"] = price(last_losses(model, rows, tempered(free, short)), loss["long"])
+        prices["tempered"] = loss_change(
+            last_losses(model, rows, tempered(free, short)), loss["long"]
+        )
     fields, _ = attention_receptive_field(model, text, thresholds=(EPS,), length=long)
     by_head = np.asarray(fields[0].heads)
     places = by_position(model, text, long, bins=POSITIONS, blocks=TARGETS // POSITIONS)

@@ -13,8 +13,8 @@ the path of a CPU. Row `i` of the bias is `p` shifted by `i`, so a strided view 
 mask of a whole chunk of queries. Memory stays linear in the length. Heads whose bias falls
 below what float32 can hold are computed in a band. `flexible` is the path of a GPU, one kernel with
 the bias as its score function and block masks made by arithmetic. `fused` picks the
-fastest path for the device. A `Weighting` describes soft-capping and attention sinks, and
-`weighted` computes them on every device. This file needs torch alone.
+fastest path for the device. A `LogitTransform` describes soft-capping and attention sinks, and
+`transformed_attention` computes them on every device. This file needs torch alone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ plain."""
 
 
 @dataclass(frozen=True, eq=False)
-class Weighting:
+class LogitTransform:
     """The changes to a layer's logits before softmax, or in its denominator.
 
     Args:
@@ -75,7 +75,7 @@ class Weighting:
         return torch.cat([scores, constant], -1).softmax(-1)[..., :-1]
 
 
-PLAIN = Weighting()
+PLAIN = LogitTransform()
 
 
 def materialised(
@@ -84,7 +84,7 @@ def materialised(
     value: Tensor,
     bias: Tensor | None = None,
     visible: Visibility = CAUSAL,
-    weighting: Weighting = PLAIN,
+    weighting: LogitTransform = PLAIN,
 ) -> Tensor:
     """Attention in float64 with every matrix in memory: the specification of the other paths.
 
@@ -103,7 +103,7 @@ def _matrix(
     value: Tensor,
     bias: Tensor | None,
     visible: Visibility,
-    weighting: Weighting,
+    weighting: LogitTransform,
     at: Tensor,
     keys: Tensor,
 ) -> Tensor:
@@ -300,18 +300,18 @@ def diagonals(matrix: Tensor) -> Tensor:
 # -- the last queries alone -----------------------------------------------------------------------
 
 
-def recent(
+def last_queries_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
     bias: Tensor | None = None,
     visible: Visibility = CAUSAL,
-    weighting: Weighting = PLAIN,
+    weighting: LogitTransform = PLAIN,
 ) -> Tensor:
     """Attention of the last queries of a text to all of its keys, their scores in one matrix.
 
     >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
-    >>> torch.allclose(recent(x[:, :, 7:], x, x), materialised(x, x, x)[:, :, 7:])
+    >>> torch.allclose(last_queries_attention(x[:, :, 7:], x, x), materialised(x, x, x)[:, :, 7:])
     True
     """
     keys = torch.arange(key.shape[-2], device=key.device)
@@ -329,13 +329,13 @@ def recent(
 # -- soft caps, learned sinks, first keys ---------------------------------------------------------
 
 
-def weighted(
+def transformed_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
     bias: Tensor | None = None,
     visible: Visibility = CAUSAL,
-    weighting: Weighting = PLAIN,
+    weighting: LogitTransform = PLAIN,
     chunk: int = 128,
 ) -> Tensor:
     """Attention with a weighting or with first keys that are kept, a chunk of queries at a time.
@@ -343,8 +343,8 @@ def weighted(
     Memory is linear in the length: the weights of a chunk are made again in the backward pass.
 
     >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
-    >>> bent = Weighting(cap=0.5, sink=torch.ones(2))
-    >>> torch.allclose(weighted(x, x, x, weighting=bent, chunk=4),
+    >>> bent = LogitTransform(cap=0.5, sink=torch.ones(2))
+    >>> torch.allclose(transformed_attention(x, x, x, weighting=bent, chunk=4),
     ...                materialised(x, x, x, weighting=bent))
     True
     """
@@ -352,7 +352,7 @@ def weighted(
     for start in range(0, query.shape[-2], chunk):
         at = torch.arange(start, min(start + chunk, query.shape[-2]), device=query.device)
         first, stop = visible.first(start), start + len(at)
-        early = range(min(visible.kept_first(), first))
+        early = range(min(visible.sink_tokens(), first))
         keys = torch.tensor([*early, *range(first, stop)], device=query.device)
         q, k, v = query[:, :, start:stop], key[:, :, keys], value[:, :, keys]
         part = (q, k, v, bias, visible, weighting, at, keys)
@@ -406,7 +406,7 @@ def blocks(
         return torch.maximum(seen, queries + 1 - near[:, None])[..., None]
 
     key, query = at, at[:, None]
-    early = (starts < max(sinks, visible.kept_first())) & (
+    early = (starts < max(sinks, visible.sink_tokens())) & (
         ends > query * block - far[:, None, None]
     )
     needed = (key <= query) & (early | (ends >= earliest(starts)))
@@ -439,7 +439,7 @@ def flexible(
     value: Tensor,
     bias: Tensor | ScoreMod | None = None,
     visible: Visibility | BlockMask = CAUSAL,
-    weighting: Weighting = PLAIN,
+    weighting: LogitTransform = PLAIN,
 ) -> Tensor:
     """Attention by torch's FlexAttention: the bias is its score function, visibility its mask.
 
@@ -504,11 +504,13 @@ def fused(
     value: Tensor,
     bias: Tensor | ScoreMod | None = None,
     visible: Visibility | BlockMask = CAUSAL,
-    weighting: Weighting = PLAIN,
+    weighting: LogitTransform = PLAIN,
 ) -> Tensor:
-    """The fastest path that the device has: `flexible` for a block mask, and on a GPU where it
-    works; else `toeplitz`, or `weighted` where more is done to the logits or first keys are kept. A
-    score function needs a block mask.
+    """Attention by the fastest path of the device.
+
+    `flexible` takes a block mask, and every bias on a GPU where it works. `transformed_attention`
+    takes transformed logits and first keys that are kept, and `toeplitz` all else. A score
+    function needs a block mask.
 
     >>> x = torch.ones(1, 1, 3, 2)
     >>> fused(x, x, x.cumsum(2))[0, 0, :, 0]
@@ -517,8 +519,8 @@ def fused(
     if not isinstance(visible, Visibility):
         return flexible(query, key, value, bias, visible, weighting)
     assert not callable(bias) or isinstance(bias, Tensor)
-    if not weighting.plain or visible.kept_first():
-        return weighted(query, key, value, bias, visible, weighting)
+    if not weighting.plain or visible.sink_tokens():
+        return transformed_attention(query, key, value, bias, visible, weighting)
     plain = bias is None and visible == CAUSAL
     on_gpu = query.device.type == "cuda" and query.dtype != torch.float64
     if on_gpu and not plain and flex_works(query.device, query.shape[-1], query.dtype):
@@ -526,7 +528,7 @@ def fused(
     return toeplitz(query, key, value, bias, visible)
 
 
-def observed(look: Callable[[Tensor, Tensor, Tensor, Visibility, Weighting], object]) -> Path:
+def with_hook(look: Callable[[Tensor, Tensor, Tensor, Visibility, LogitTransform], object]) -> Path:
     """The path `fused`, in each layer after a look at query, key, value, what is visible, and the
     weighting."""
 
@@ -536,7 +538,7 @@ def observed(look: Callable[[Tensor, Tensor, Tensor, Visibility, Weighting], obj
         value: Tensor,
         bias: Tensor | None,
         visible: Visibility,
-        weighting: Weighting = PLAIN,
+        weighting: LogitTransform = PLAIN,
     ) -> Tensor:
         look(query, key, value, visible, weighting)
         return fused(query, key, value, bias, visible, weighting)

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .attention import PLAIN, Path, Weighting, blocks, fused, recent
+from .attention import PLAIN, LogitTransform, Path, blocks, fused, last_queries_attention
 from .mechanism import LayerMechanism, Scale, Turn
 from .visibility import CAUSAL, Visibility, refused
 
@@ -138,9 +138,9 @@ class Layer(nn.Module):
             query, key = self.rotation(query, key)
         if self.mechanism.scale is not None:
             query = self._scaled(query, key.shape[-2], self.mechanism.scale)
-        weighting = PLAIN if self.sink is None else Weighting(sink=self.sink)
+        weighting = PLAIN if self.sink is None else LogitTransform(sink=self.sink)
         more = {} if weighting.plain else {"weighting": weighting}
-        attend = recent if query.shape[-2] < key.shape[-2] else path
+        attend = last_queries_attention if query.shape[-2] < key.shape[-2] else path
         attended = attend(query, key, value, bias, mask, **more).transpose(1, 2).flatten(2)
         x = x + self._thinned(self.attention_out(attended))
         return x + self._thinned(self.mlp_out(functional.gelu(self.wide(self.mlp_norm(x)))))
@@ -234,10 +234,10 @@ class Transformer(nn.Module):
                 layer.rotation.reach(length, self.device)
             biased, own = layer.mechanism.biased, functions[at]
             if table is not None and own is None:
-                own = rows_of(table, at, layer.heads)
+                own = layer_bias(table, at, layer.heads)
             biases.append(own if biased else None)
             mask = visible.within(layer.mechanism.window)
-            near = rows_of(widths, at, layer.heads) if biased else []
+            near = layer_bias(widths, at, layer.heads) if biased else []
             near = near if min(near, default=length) < length else []
             known = blocks(mask, length, reach=tuple(near), device=self.device) if flex else mask
             masks.append(known)
@@ -330,7 +330,7 @@ class Transformer(nn.Module):
         return self.embedding.weight.device
 
     def bias_table(self, length: int) -> Tensor | None:
-        """The bias at distances 0 .. length - 1 in float64, a row a head; see `rows_of`."""
+        """The bias at distances 0 .. length - 1 in float64, a row a head; see `layer_bias`."""
         return None if self.bias is None else self.bias(length).detach().double().cpu()
 
     def learned_values(self) -> dict[str, list[float]]:
@@ -339,12 +339,12 @@ class Transformer(nn.Module):
         return {name: values[name].tolist() for name in values}
 
 
-def rows_of(table: Any, layer: int, heads: int) -> Any:
+def layer_bias(table: Any, layer: int, heads: int) -> Any:
     """The rows of a table of biases that a layer has: all, or its own where each has its own.
 
     Layers count from 0. The table has 1, `heads` or `layers * heads` rows, a column a distance.
 
-    >>> rows_of(torch.arange(4.0)[:, None], 1, 2).tolist()
+    >>> layer_bias(torch.arange(4.0)[:, None], 1, 2).tolist()
     [[2.0], [3.0]]
     """
     return table if len(table) <= heads else table[layer * heads : (layer + 1) * heads]

@@ -53,7 +53,7 @@ class Visibility:
         from_window = 0 if self.window is None else query - self.window + 1
         return max(0, from_block, from_window)
 
-    def kept_first(self) -> int:
+    def sink_tokens(self) -> int:
         """How many of the first keys every query sees."""
         return 0
 
@@ -101,7 +101,7 @@ class WithSinks(Visibility):
             return Visibility(self.bca, window)
         return dataclasses.replace(self, reach=window)
 
-    def kept_first(self) -> int:
+    def sink_tokens(self) -> int:
         """How many of the first keys every query sees."""
         return self.sinks
 

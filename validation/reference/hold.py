@@ -228,7 +228,7 @@ def predicted(job: Job, store: Store, result: Row) -> list[Row]:
 def _bias(job: Job, store: Store, layer: int, head: int) -> Any:
     """The bias of a head: its formula, or a table where it was learned."""
     from farfield.validation.harness.experiment import trained_model
-    from farfield.validation.harness.model import rows_of
+    from farfield.validation.harness.model import layer_bias
 
     configuration = job.configuration
     biases = formulas(configuration)
@@ -236,7 +236,7 @@ def _bias(job: Job, store: Store, layer: int, head: int) -> Any:
         return biases[layer - 1][head - 1]
     model = trained_model(configuration, store)
     assert model is not None
-    own = rows_of(model.bias_table(configuration.longest), layer - 1, configuration.preset.heads)
+    own = layer_bias(model.bias_table(configuration.longest), layer - 1, configuration.preset.heads)
     return own[head - 1 if len(own) > 1 else 0].numpy()
 
 

@@ -15,7 +15,7 @@ from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import Chunked, OutsideModel, load
 from farfield.validation.checkpoints.measured.certificates import model_certificate
 from farfield.validation.checkpoints.norms import weight_bounds
-from farfield.validation.harness.attention import observed
+from farfield.validation.harness.attention import with_hook
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.visibility import CAUSAL
 
@@ -172,7 +172,7 @@ def test_the_language_model_within_a_larger_one(kind, tmp_path):
     x = torch.randint(3, 64, (1, LENGTH), generator=torch.Generator().manual_seed(1))
     seen = []
     with torch.no_grad():
-        hidden = model.hidden(model.embed(x), path=observed(lambda *given: seen.append(given)))
+        hidden = model.hidden(model.embed(x), path=with_hook(lambda *given: seen.append(given)))
         torch.testing.assert_close(model.logits(hidden), theirs(input_ids=x).logits)
     assert len(seen) == 4
 
@@ -267,7 +267,7 @@ def test_logits_and_values_stay_within_what_weights_bound(kind, tmp_path):
     model = OutsideModel(folder, made)
     inputs = 30 * torch.randn(1, LENGTH, 32, generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
-        model.hidden(inputs, path=observed(lambda *given: seen.append(given[:3])))
+        model.hidden(inputs, path=with_hook(lambda *given: seen.append(given[:3])))
     assert len(seen) == folder.shape.layers
     for (query, key, value), heads in zip(seen, weight_bounds(folder), strict=True):
         logits = (query[0] @ key[0].mT / math.sqrt(query.shape[-1])).abs().amax((-2, -1))

@@ -18,7 +18,7 @@ from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.repetitions import repeated
 from farfield.validation.checkpoints.norms import Projections, bounds_of
 from farfield.validation.checkpoints.reaches import farthest, half_within, model_reach
-from farfield.validation.harness.attention import observed
+from farfield.validation.harness.attention import with_hook
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.visibility import CAUSAL
 
@@ -67,7 +67,7 @@ def attentions(folder, rows):
         seen.append(weighting.softmax(scores))
 
     with torch.no_grad():
-        model.hidden(model.embed(torch.from_numpy(rows.astype(np.int64))), CAUSAL, observed(look))
+        model.hidden(model.embed(torch.from_numpy(rows.astype(np.int64))), CAUSAL, with_hook(look))
     return seen
 
 

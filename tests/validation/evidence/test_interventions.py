@@ -10,8 +10,8 @@ from farfield.validation.evidence import mixtures
 from farfield.validation.evidence.interventions import (
     foreign,
     last_losses,
+    loss_change,
     position_readout,
-    price,
     silenced,
     tempered,
 )
@@ -53,8 +53,10 @@ def test_what_lies_beyond_a_window_has_no_price(small, text):
     window = initialised(encoding("window", w=4), small, 0).double()
     rows = samples_of(text.held_out, 20, 40)
     plain = last_losses(window, rows)
-    assert price(last_losses(window, foreign(rows, 7)), plain).nats == pytest.approx(0, abs=1e-12)
-    assert abs(price(last_losses(window, foreign(rows, 6)), plain).nats) > 1e-9
+    assert loss_change(last_losses(window, foreign(rows, 7)), plain).nats == pytest.approx(
+        0, abs=1e-12
+    )
+    assert abs(loss_change(last_losses(window, foreign(rows, 6)), plain).nats) > 1e-9
     assert np.array_equal(foreign(rows, 40), rows)
 
 

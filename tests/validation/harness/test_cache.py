@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.harness.attention import materialised
-from farfield.validation.harness.model import Transformer, rows_of
+from farfield.validation.harness.model import Transformer, layer_bias
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.trainable import TRAINABLE
@@ -79,7 +79,7 @@ def extend(
         values.append(value if width is None else value[:, :, kept - min(kept, width - 1) :])
         if mask is None:
             mask = _mask(model, new, kept, width).to(query)
-        own = rows_of(mask, layer, query.shape[1])[None]
+        own = layer_bias(mask, layer, query.shape[1])[None]
         if rotations[layer] is not None:
             rotations[layer].reach(kept, key.device)
             query, key = rotations[layer](query, key)

@@ -8,7 +8,7 @@ import torch
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import materialised, toeplitz
-from farfield.validation.harness.model import rows_of
+from farfield.validation.harness.model import layer_bias
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
 from farfield.validation.harness.visibility import Visibility
@@ -125,7 +125,7 @@ def test_each_layer_may_have_heads_of_its_own(small):
     mixed = scores(first + second)
     assert not any(torch.allclose(mixed, scores(b)) for b in (first, second, second + first))
     model = initialised(encoding(first + second), small, 0)
-    rows = [rows_of(model.bias_table(9), k, small.heads) for k in range(2)]
+    rows = [layer_bias(model.bias_table(9), k, small.heads) for k in range(2)]
     for row, formulas in zip(rows, (first, second), strict=True):
         assert torch.equal(row, torch.from_numpy(encoding(formulas).bias(range(9))))
 

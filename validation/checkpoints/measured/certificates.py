@@ -28,7 +28,7 @@ from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, composed
 from farfield.validation.checkpoints.text_bounds import through_layers
 from farfield.validation.checkpoints.texts import tokens_of
-from farfield.validation.harness.attention import Weighting
+from farfield.validation.harness.attention import LogitTransform
 from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.visibility import Visibility, WithSinks
@@ -257,7 +257,7 @@ def _measured(
     found: dict[int, list[dict[str, Tensor]]] = {}
 
     def measure(
-        layer: int, query: Tensor, key: Tensor, value: Tensor, seen: Visibility, by: Weighting
+        layer: int, query: Tensor, key: Tensor, value: Tensor, seen: Visibility, by: LogitTransform
     ) -> None:
         read = _rows(query, key, value, seen, by, table, keep, sinks)
         found.setdefault(layer, []).append(read)
@@ -271,7 +271,7 @@ def _rows(
     key: Tensor,
     value: Tensor,
     visible: Visibility,
-    weighting: Weighting,
+    weighting: LogitTransform,
     table: Tensor | None,
     keep: int,
     sinks: int,
@@ -337,7 +337,7 @@ def _rows(
 
 
 def logits_of(
-    query: Tensor, key: Tensor, weighting: Weighting, table: Tensor | None, at: Tensor
+    query: Tensor, key: Tensor, weighting: LogitTransform, table: Tensor | None, at: Tensor
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Content logits and biases of some rows in float64, shapes (heads, rows, keys), heads 1 for a
     bias that all share; and the learned constants of the heads."""
@@ -351,7 +351,7 @@ def logits_of(
 
 def _weights(scores: Tensor, sink: Tensor | None) -> Tensor:
     """Weights of the keys, shape (heads, rows, keys)."""
-    return Weighting(sink=sink).softmax(scores[None])[0]
+    return LogitTransform(sink=sink).softmax(scores[None])[0]
 
 
 def _of_layer(layer: int, parts: Sequence[dict[str, Tensor]], eta: float) -> LayerCertificate:

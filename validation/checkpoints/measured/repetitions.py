@@ -18,7 +18,7 @@ from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.certificates import ROWS, logits_of
 from farfield.validation.checkpoints.text_bounds import through_layers
 from farfield.validation.checkpoints.texts import tokens_of
-from farfield.validation.harness.attention import Weighting
+from farfield.validation.harness.attention import LogitTransform
 from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.progress import Progress
@@ -54,7 +54,7 @@ def repeated(
         rows = samples_of(read.held_out, segments, period)
 
         def look(
-            at: int, query: Tensor, key: Tensor, _: Tensor, seen: Visibility, by: Weighting
+            at: int, query: Tensor, key: Tensor, _: Tensor, seen: Visibility, by: LogitTransform
         ) -> None:
             if periods[at] == period:  # noqa: B023
                 found = _odds(query, key, seen, by, table, period)  # noqa: B023
@@ -74,7 +74,7 @@ def _odds(
     query: Tensor,
     key: Tensor,
     visible: Visibility,
-    weighting: Weighting,
+    weighting: LogitTransform,
     table: Tensor | None,
     period: int,
 ) -> Tensor:

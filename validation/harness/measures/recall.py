@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farfield.validation.harness.attention import PLAIN, Weighting, fused
+from farfield.validation.harness.attention import PLAIN, LogitTransform, fused
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.presets import Probes
 from farfield.validation.harness.tasks import Task
@@ -168,7 +168,7 @@ def asked_at(
         value: Tensor,
         bias: Tensor | None,
         visible: Visibility,
-        weighting: Weighting = PLAIN,
+        weighting: LogitTransform = PLAIN,
     ) -> Tensor:
         one = query[:, :, query_at : query_at + 1].double()
         content = (one @ key.double().transpose(-2, -1)).cpu() / math.sqrt(query.shape[-1])

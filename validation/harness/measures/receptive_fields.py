@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from farfield.validation.harness.attention import Path, Weighting, observed
+from farfield.validation.harness.attention import LogitTransform, Path, with_hook
 from farfield.validation.harness.corpus import samples_of
-from farfield.validation.harness.model import Transformer, rows_of
+from farfield.validation.harness.model import Transformer, layer_bias
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 
 _SLACK = 1e-9  # of a logarithm, so that exact ties are no violation
@@ -256,11 +256,11 @@ def attention_rows(
     def prior(visible: Visibility, layer: int, heads: int) -> tuple[Tensor, Tensor, Tensor]:
         """Which keys are seen, the bias on them, its tails: of the layers that see so."""
         seen = (keys_at >= 0) & visible.sees(at[:, None], keys_at)
-        log_b = rows_of(bias, layer, heads)[:, None].masked_fill(~seen, -math.inf)
+        log_b = layer_bias(bias, layer, heads)[:, None].masked_fill(~seen, -math.inf)
         return seen, log_b, tail_sums((log_b - log_b.amax(-1, keepdim=True)).exp())
 
     def measure(
-        query: Tensor, key: Tensor, value: Tensor, visible: Visibility, weighting: Weighting
+        query: Tensor, key: Tensor, value: Tensor, visible: Visibility, weighting: LogitTransform
     ) -> None:
         heads = query.shape[1]  # layers without a bias of their own share the first one's
         own = len(found) % (len(bias) // heads) if len(bias) > heads else 0
@@ -293,7 +293,7 @@ def attention_rows(
         )
 
     for done, sample in enumerate(samples.split(1), 1):  # one at a time bounds the memory
-        model.hidden(model.embed(sample.to(model.device)), visible, observed(measure))
+        model.hidden(model.embed(sample.to(model.device)), visible, with_hook(measure))
         if progress is not None:
             progress(done)
     erfs, trfs, shares, gaps, failed, informative, largest = map(

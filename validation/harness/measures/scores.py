@@ -16,9 +16,9 @@ from torch import Tensor
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
-from farfield.validation.harness.attention import Weighting, diagonals, observed
+from farfield.validation.harness.attention import LogitTransform, diagonals, with_hook
 from farfield.validation.harness.corpus import samples_of
-from farfield.validation.harness.model import Transformer, rows_of
+from farfield.validation.harness.model import Transformer, layer_bias
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 
 _CHUNK = 256
@@ -72,7 +72,7 @@ def expected_scores(
     counts = torch.zeros(length, dtype=torch.float64)
 
     def look(
-        query: Tensor, key: Tensor, value: Tensor, visible: Visibility, weighting: Weighting
+        query: Tensor, key: Tensor, value: Tensor, visible: Visibility, weighting: LogitTransform
     ) -> None:
         total, counted = torch.zeros(length, dtype=torch.float64), torch.zeros_like(counts)
         scale = 1 / math.sqrt(query.shape[-1])
@@ -87,14 +87,14 @@ def expected_scores(
         sums.append(total)
         counts.copy_(counted)
 
-    path = observed(look)
+    path = with_hook(look)
     for sample in samples.split(1):
         model.hidden(model.embed(sample.to(model.device)), visible, path)
     content = torch.stack(sums).unflatten(0, (len(samples), -1)).mean(0) / counts
     scores = content
     if table is not None:
         heads = [layer.heads for layer in model.layers]
-        scores = content + torch.stack([rows_of(table, *at).mean(0) for at in enumerate(heads)])
+        scores = content + torch.stack([layer_bias(table, *at).mean(0) for at in enumerate(heads)])
     found = [[v if math.isfinite(v) else None for v in row] for row in scores.tolist()]
     mean = [v if math.isfinite(v) else None for v in scores.mean(0).tolist()]
     return ExpectedScores(
