@@ -56,7 +56,7 @@ class Plot(Result):
     """A figure of several formulas, with its data.
 
     Fields:
-        what: is drawn.
+        what: the quantity that is drawn.
         x_name, y_name: what the axes show, with units.
         data: every point: formula, head, x, y.
         missing: formulas with nothing to draw, with the reason.

@@ -59,14 +59,14 @@ class Comparison(Answer):
 
     Fields:
         formulas: the two biases, a and b.
-        names: what they were called.
+        names: the name of each, as it was given.
         lighter: "a" or "b", "neither" where the tails are equal; None where the test says nothing,
             or both series diverge. One that diverges is the heavier, with reason code `diverges`.
         limit: lim (p_a - p_b).
         crossover: eps*, up to which the lighter one has the smaller TRF, as a float.
         enclosure: floats around eps*.
         index: the last j with u_j > v_j, None if there is none (then eps* = 1).
-        proof: what carried the decision.
+        proof: the steps of the decision.
         receptive_fields: of a and of b, TRF(1/10), TRF(1/100) and TRF(1/1000) as they are written.
     """
 

@@ -59,7 +59,7 @@ RESOLUTION = 1e-8  # of a quantile in float64
 
 @dataclass(frozen=True, repr=False)
 class LayeredReceptiveField(Answer):
-    """The q-quantile of the R-fold convolution.
+    """A model of the gradient receptive field: the q-quantile of a kernel convolved R times.
 
     Fields:
         formula: the bias, None for several heads (their kernels are averaged).

@@ -47,7 +47,7 @@ class Candidate:
 
 @dataclass(frozen=True, repr=False)
 class Frontier(Answer):
-    """Candidates by what they reach and what it exposes.
+    """How far each candidate reaches, and the most attention that it puts on untrained distances.
 
     Fields:
         advantage: in nats, exact.

@@ -65,7 +65,7 @@ MAX_RUNS = 64  # runs of distances that an answer lists
 
 @dataclass(frozen=True, repr=False)
 class DistancePrice(Answer):
-    """The price of a distance, in nats of logit.
+    """The price of a distance: the nats of logit that a key there needs for half of the attention.
 
     Fields:
         formula: the bias, None where several heads are aggregated.

@@ -70,7 +70,7 @@ class Resolution(Answer):
         length: tokens of the row; None for the limit of ever longer rows.
         scale: the factor that multiplied the bias or the scores; R depends on it.
         mask: `none`, `window W` or `bca HALF`.
-        last: what `s_{N+1}` was.
+        last: the score used as `s_{N+1}`, in words.
         value: R; the mean of the heads; None where it is not known.
         enclosure: floats around it, where it is certified or of given scores, true under every
             rounding.
@@ -213,9 +213,9 @@ def attention_resolution(
     """The attention resolution [S, Eq. 4] of a bias or of measured scores.
 
     Args:
-        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`. RoPE and
-            xPos stand for their surrogates. Or scores `s_0, s_1, ...`, a one-dimensional array of
-            at least two finite numbers.
+        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`. For RoPE
+            and xPos their surrogates are taken. Or scores `s_0, s_1, ...`: a one-dimensional
+            array of at least two finite numbers.
         length: tokens T of the row, at least 2: the sum ends at `N = T - 2`. None: the limit of
             ever longer rows, or all scores of an array.
         scale: a positive factor of the scores; 1 where nothing is said. For a surrogate `1/32`

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(enum.StrEnum):
-    """What is known of the exp-series."""
+    """The verdict on the exp-series of a bias; `conditional` depends on the parameters."""
 
     CONVERGES = "converges"
     DIVERGES = "diverges"
@@ -87,7 +87,7 @@ class Convergence(Answer):
         formula: the bias, None where there is none, or one a head.
         verdict: `converges`, `diverges`, `conditional`, `out_of_scope` or `undecided`.
         condition: for `conditional`, when the series converges; True or False otherwise decided.
-        proof: what carried the decision; for `undecided`, what was tried.
+        proof: the steps of the decision; for `undecided`, the rules that were tried.
         assumptions: the domain of each parameter, as said or `positive`.
         heads: one answer a head where there are several; then the whole is `diverges` as soon as
             one head does.

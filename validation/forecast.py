@@ -106,11 +106,11 @@ class Forecast(Answer):
             length up to `tested`; None where it is not known.
         ratio: the expected ratio to the perplexity at the training length.
         interval: 95 % of such forecasts fall into it.
-        quantity: what the forecast rests on.
+        quantity: the name of the quantity behind the forecast.
         value: of that quantity, 0 or more.
         heads: its parts, by head.
         support: the trials nearest to it.
-        distance: to the nearest, by the quantity and its parts.
+        distance: to the nearest trial, by the quantity and its parts.
         measured: models with these very biases, at these lengths and this depth, whatever their
             text and steps.
         attention: pairs of a distance and the mean attention on a key there, in a row of `tested`

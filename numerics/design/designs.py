@@ -27,7 +27,7 @@ class Design(Answer):
 
     Fields:
         family, parameter: the family as it was given, and the name of its free parameter.
-        targets: what must be met, in words; `quantities`: what each speaks of, in short.
+        targets: the targets in words; `quantities`: the quantity of each, in short.
         low, high: two rationals in ascending order around each end of the interval of parameters
             that meet the targets; None where the interval reaches the end of the domain. The
             parameters `low[1]` and `high[0]` meet them.
@@ -42,8 +42,8 @@ class Design(Answer):
         nearest: for a number of tokens that no parameter reaches, the nearest below and above.
         condition: where the series converges, if not everywhere.
         call: the Python that makes the encoding.
-        costs: what each of several heads costs, by quantity.
-        together: what all heads together are, of the quantities that speak of a whole model.
+        costs: the costs of each of several heads, by quantity.
+        together: the quantities of a whole model, for all heads together.
         heads: one design a head where there are several.
         label: `certified`; `approximate` where a target is a model in float64.
     """
@@ -209,8 +209,8 @@ class Designs(Answer):
 
     Fields:
         designs: those that meet it, ranked; then those that do not, with the reason.
-        optimise: what they are ranked by, in words; None: in the order they were given.
-        scores: what each reaches of it, near the best end of its interval; None where it fails.
+        optimise: the quantity that ranks them, in words; None keeps the given order.
+        scores: the quantity of each, near the best end of its interval; None where it fails.
         value: the name of the best family; None where none meets the goal.
     """
 

@@ -89,7 +89,7 @@ def window_certificate(
     value_bound: Any = 1,
     scale: Any = None,
 ) -> RowCertificates:
-    """Which rows of a head a window is certified for, from its queries and keys alone (ours).
+    """Certify a window for single rows of a head, from its queries and keys alone (ours).
 
     Args:
         query: of one causal head, after any rotation; shape (rows, size), NumPy or torch, any real

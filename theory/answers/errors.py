@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 
 class InputError(ValueError):
-    """The text that was given, its defect, the texts that are accepted: one line, fit for a user to
-    read."""
+    """A question that farfield cannot read.
+
+    The message is one line for a user: the text that was given, its defect, and what is accepted.
+    """
 
 
 class MissingValues(InputError):

@@ -59,12 +59,12 @@ class Encoding(Result):
     """One bias formula with its heads; everything else in the project is its view.
 
     Fields:
-        name, dialect, source: what it is called, which variant, where it stands.
+        name, dialect, source: its name, its variant, and the place that prints it.
         formula: the bias in `n` and its parameters; None where the encoding is not additive.
         parameters: those the formula has, in order.
         biases: the bias of each head, fixed values substituted; empty where there is no formula.
-        mechanism: `bias`, or how a model applies it (`rotation`, `rotation_decay`, `sinusoidal`,
-            `learned_absolute`, `content`).
+        mechanism: `bias`, or how a model applies it: `rotation`, `gated_decay`, and all others of
+            `farfield.theory.mechanisms.MECHANISMS`.
         out_of_scope: the hypothesis of [Q, Theorem 0.4] that fails; None where it applies.
         bca: half-width in tokens of blockwise causal attention [S, 3.3], None without.
         note: further facts for a reader.

@@ -85,7 +85,7 @@ class Claim(Result):
 
     Fields:
         id: `paper.name`.
-        paper, section, place: where the sentence stands.
+        paper, section, place: of the sentence.
         quote: the sentence, or the part of it that is judged.
         statement: what is judged, in our own words.
         against: what would have refuted it.
@@ -94,7 +94,7 @@ class Claim(Result):
         verdict: what the check returned.
         label: weight of the evidence: `theorem`, `certified`, `approximate` or `measured`; None
             where it is not testable.
-        data: what the check was made on.
+        data: the inputs of the check.
         tolerance: the tolerance and the range in which the verdict is the same; empty where it
             depends on none.
         scale: of the models.
@@ -102,8 +102,8 @@ class Claim(Result):
         evidence: numbers, counterexamples, derivations, by name.
         corrected: what holds instead and was checked, empty unless the verdict is `corrected`.
         reason: why it is not testable, or not robust.
-        command: what runs the check again.
-        seconds: what the check took.
+        command: the command that repeats the check.
+        seconds: the time of the check.
     """
 
     id: str

@@ -204,7 +204,7 @@ def study(
     seed: int = 0,
     notice: Progress | None = None,
 ) -> Study:
-    """Everything that is known of an idea for a bias: theory and, if asked, a measurement.
+    """Answer every question about an idea for a bias: theory and, if asked, a measurement.
 
     Verdict with proof, receptive fields and their asymptotics, leak, dtype horizons, attention
     resolution, and the place among the catalogue. With `train`, small models are
@@ -219,7 +219,7 @@ def study(
         text: a file or folder to train on; the standard library's sources if None.
         store: folder of the runs; a finished run is never repeated.
         seed: of the weights and the order of the text.
-        notice: told how far it is.
+        notice: called as `notice(stage, done, total)`.
 
     Raises:
         InputError: no encoding, or one that cannot be read or trained; torch missing.
@@ -295,7 +295,7 @@ def survey(
         store: folder of the runs; a finished run is never repeated.
         seed: of the weights and the order of the text.
         title: of the page.
-        notice: told how far it is.
+        notice: called as `notice(stage, done, total)`.
 
     Raises:
         InputError: an encoding that cannot be trained, a text that is too short, a folder that

@@ -176,7 +176,7 @@ def empirical_receptive_field(
         visible: which keys a query sees.
         progress: told how many segments are read.
 
-    Memory is linear in the length; that of the gradient of a model from outside holds the
+    Memory is linear in the length. For the gradient of a model from outside it holds the
     activations of one layer at a time.
 
     Raises:
