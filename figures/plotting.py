@@ -19,9 +19,10 @@ from farfield.figures.exhibit import Data
 from farfield.figures.line_names import Named, name_lines, name_points
 from farfield.figures.style import COLOURS, FORMATS, LINES, house, new_figure, rendered, svg
 from farfield.numerics.frontier import reach_frontier
+from farfield.numerics.heads import resolve
 from farfield.numerics.leak import leak
 from farfield.numerics.price import head_prices
-from farfield.numerics.receptive_field import resolve, theoretical_receptive_field
+from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note

@@ -18,8 +18,8 @@ import sympy
 from flint import arb
 from sympy import Expr, S
 
+from farfield.numerics.heads import BLOCKWISE, resolve
 from farfield.numerics.price import DistancePrice, price_of_distance, reach
-from farfield.numerics.receptive_field import BLOCKWISE, resolve
 from farfield.numerics.windows.question import read_bounds
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status, folded
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts

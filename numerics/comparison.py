@@ -22,15 +22,9 @@ from flint import acb, arb, fmpq
 from sympy import Expr, Rational, S
 
 from farfield.numerics.enclosures.tails import UNIT, TailEnclosure, Unproved, level, tail_enclosure
-from farfield.numerics.heads import BUDGET_S, reason_of, within
+from farfield.numerics.heads import BUDGET_S, out_of_reach, reason_of, resolve, within
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.receptive_field import (
-    at_precision,
-    obstacle,
-    out_of_reach,
-    resolve,
-    theoretical_receptive_field,
-)
+from farfield.numerics.receptive_field import at_precision, obstacle, theoretical_receptive_field
 from farfield.numerics.search import decide
 from farfield.numerics.summation.analytic_bias import half_line, read_bias
 from farfield.numerics.summation.kernel import number

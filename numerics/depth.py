@@ -27,15 +27,13 @@ from flint import arb
 from scipy import fft
 from sympy import Expr
 
-from farfield.numerics.heads import BUDGET_S, reason_of
+from farfield.numerics.heads import BUDGET_S, out_of_reach, reason_of, resolve
 from farfield.numerics.heads import within as within_time
 from farfield.numerics.receptive_field import (
     Bracket,
     Exact,
     at_precision,
     obstacle,
-    out_of_reach,
-    resolve,
     theoretical_receptive_field,
 )
 from farfield.numerics.summation.series import Series, series

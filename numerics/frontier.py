@@ -16,10 +16,9 @@ from typing import Any, ClassVar
 
 import sympy
 
-from farfield.numerics.heads import BUDGET_S
+from farfield.numerics.heads import BUDGET_S, resolve
 from farfield.numerics.leak import leak
 from farfield.numerics.price import reach
-from farfield.numerics.receptive_field import resolve
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, plain
 from farfield.theory.answers.blocks import Block, Sentence, note, table
 from farfield.theory.answers.notation import shortened, words

@@ -12,17 +12,44 @@ from flint import arb
 from sympy import Expr
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.receptive_field import out_of_reach, seconds
 from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import A, Code, Reason, Status, folded
-from farfield.theory.encodings import Encoding
+from farfield.theory.answers.errors import InputError, MissingValues
+from farfield.theory.answers.number import plural
+from farfield.theory.encodings import Encoding, encoding
 
+BLOCKWISE = Reason(
+    Code.BOUNDED_SUPPORT, "blockwise causal attention is not a function of the distance alone"
+)
 BUDGET_S = 60.0
 """Seconds that a question may take where nothing is said."""
 
 Blank = Callable[..., A]
 """`blank(bias, status=..., label=None, reason=...)`: the answer that holds no value."""
+
+
+def resolve(f: Any, values: dict[str, Any]) -> Encoding:
+    """The encoding that is meant, with a value for every parameter."""
+    subject = encoding(f, **values)
+    if subject.free:
+        raise MissingValues(subject.name[:60], [p.name for p in subject.free])
+    return subject
+
+
+def seconds(value: Any) -> float:
+    """A time budget; bad input where it is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+        raise InputError(f"budget_s {str(value)[:40]} must be a number of seconds, at least 0")
+    return float(value)
+
+
+def out_of_reach(subject: Encoding) -> Reason | None:
+    """Why no mass by distance belongs to an encoding; None where one does."""
+    if subject.bca is not None:
+        seen = f"every row sees at most {plural(2 * subject.bca, 'key')}"
+        return Reason(BLOCKWISE.code, f"{BLOCKWISE}; {seen}")
+    return None if subject.biases else subject.out_of_scope
 
 
 @contextmanager

@@ -17,9 +17,8 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.heads import BUDGET_S, per_head, within
+from farfield.numerics.heads import BUDGET_S, per_head, resolve, within
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.receptive_field import resolve
 from farfield.numerics.search import decide, least
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, Stretch, series

@@ -15,8 +15,8 @@ from typing import Any
 
 from sympy import Expr
 
-from farfield.numerics.heads import BUDGET_S, per_head, sharp, within
-from farfield.numerics.receptive_field import at_precision, diverges, obstacle, resolve
+from farfield.numerics.heads import BUDGET_S, per_head, resolve, sharp, within
+from farfield.numerics.receptive_field import at_precision, diverges, obstacle
 from farfield.numerics.summation.series import series
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts

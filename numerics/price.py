@@ -32,15 +32,8 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.heads import BUDGET_S, Blank, per_head, within
-from farfield.numerics.receptive_field import (
-    MAX_FLOAT_LENGTH,
-    Bracket,
-    Exact,
-    diverges,
-    obstacle,
-    resolve,
-)
+from farfield.numerics.heads import BUDGET_S, Blank, per_head, resolve, within
+from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, Bracket, Exact, diverges, obstacle
 from farfield.numerics.search import decide, doubled
 from farfield.numerics.summation.series import Series, Stretch, exp_series
 from farfield.numerics.summation.telescoping import share as telescoped_share

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 from itertools import islice
 from typing import Any, ClassVar, overload
 
@@ -29,6 +30,7 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr
 
+from farfield.numerics.heads import per_head, resolve, seconds
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.search import crossing, decide, doubled, narrowed
 from farfield.numerics.summation.families import Geometric
@@ -44,15 +46,12 @@ from farfield.theory.answers.answer import (
     Label,
     Reason,
     Status,
-    deciding_head,
 )
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
-from farfield.theory.answers.errors import MissingValues
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact, integer, listed, natural, plural, share
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.convergence import Verdict, check_convergence
-from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
 from farfield.theory.values import tabulate
 
@@ -62,9 +61,6 @@ FINE = 10**9  # one part in so many is how finely a larger answer is enclosed
 MAX_EPS_BITS = 4_096  # of the denominator of eps
 MAX_STEPS = 80  # doublings, and halvings, of a bracket
 MAX_FLOAT_LENGTH = 2 * 10**7  # keys of a row that is summed in floats
-BLOCKWISE = Reason(
-    Code.BOUNDED_SUPPORT, "blockwise causal attention is not a function of the distance alone"
-)
 
 
 @dataclass(frozen=True)
@@ -107,7 +103,6 @@ class Bracket:
 
 
 Value = Exact | Enclosure | Bracket
-Grid = tuple[sympy.Rational, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -281,7 +276,23 @@ def theoretical_receptive_field(
     each: Iterable[Any] = (eps,) if single else eps  # type: ignore[assignment]
     grid = tuple(map(_eps, each))
     asked = _Request(row, exact, time.monotonic() + seconds(budget_s))
-    results = _of_encoding(subject, grid, asked)
+    compared = cache(lambda bias: _compared(bias, asked))
+
+    def of(eps: sympy.Rational) -> ReceptiveField:
+        def blank(bias: Expr | None, **more: Any) -> ReceptiveField:
+            verdict = check_convergence(subject).verdict if bias is None else None
+            return ReceptiveField(bias, eps, row, verdict=verdict, **more)
+
+        def ask(bias: Expr) -> ReceptiveField:
+            found = compared(bias)
+            if isinstance(found, Reason):
+                return _unsummed(bias, eps, found)
+            return _solved(found, bias, eps, asked)
+
+        return _raised(per_head(subject, ask, blank, lambda head: log_bounds(head.answer)[1]))
+
+    with until(asked.deadline):
+        results = tuple(map(of, grid))
     return results[0] if single else results
 
 
@@ -292,21 +303,6 @@ class _Request:
     length: int | None
     exact: bool
     deadline: float
-
-
-def resolve(f: Any, values: dict[str, Any]) -> Encoding:
-    """The encoding that is meant, with a value for every parameter."""
-    subject = encoding(f, **values)
-    if subject.free:
-        raise MissingValues(subject.name[:60], [p.name for p in subject.free])
-    return subject
-
-
-def seconds(value: Any) -> float:
-    """A time budget; bad input where it is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-        raise InputError(f"budget_s {str(value)[:40]} must be a number of seconds, at least 0")
-    return float(value)
 
 
 def _eps(value: Any) -> sympy.Rational:
@@ -325,66 +321,15 @@ def _eps(value: Any) -> sympy.Rational:
     return eps
 
 
-def _of_encoding(subject: Encoding, grid: Grid, asked: _Request) -> tuple[ReceptiveField, ...]:
-    """One answer an eps, the widest head's; equal heads are asked once."""
-    if reason := out_of_reach(subject):
-        return tuple(
-            ReceptiveField(
-                None,
-                e,
-                asked.length,
-                verdict=check_convergence(subject).verdict,
-                status=Status.OUT_OF_SCOPE,
-                label=None,
-                reason=reason,
-                subject=subject.name,
-            )
-            for e in grid
-        )
-    known = {b: _of_bias(b, grid, asked) for b in dict.fromkeys(subject.biases)}
-    return tuple(
-        replace(_widest(tuple(known[b][i] for b in subject.biases)), subject=subject.name)
-        for i in range(len(grid))
-    )
-
-
-def out_of_reach(subject: Encoding) -> Reason | None:
-    """Why no mass by distance belongs to an encoding; None where one does."""
-    if subject.bca is not None:
-        seen = f"every row sees at most {plural(2 * subject.bca, 'key')}"
-        return Reason(BLOCKWISE.code, f"{BLOCKWISE}; {seen}")
-    return None if subject.biases else subject.out_of_scope
-
-
-def _widest(heads: tuple[ReceptiveField, ...]) -> ReceptiveField:
-    """The head that decides; a bracket rises to what another head is known to have."""
-    if len(heads) == 1:
-        return heads[0]
-    worst = deciding_head(heads, lambda h: log_bounds(h.answer)[1])
-    answer = worst.answer
-    if isinstance(answer, Bracket):  # another head may have more than this one's lower end
-        answer = Bracket(max([answer.low, *_exact_tokens(heads)]), answer.high)
-    label = worst.label
-    if label is not None and any(h.label is Label.APPROXIMATE for h in heads):
-        label = Label.APPROXIMATE
-    return ReceptiveField(
-        None,
-        worst.eps,
-        worst.length,
-        worst.tokens,
-        answer,
-        worst.total,
-        worst.verdict,
-        heads,
-        worst.asymptotics,
-        status=worst.status,
-        label=label,
-        reason=worst.reason,
-    )
-
-
-def _exact_tokens(heads: Iterable[ReceptiveField]) -> list[int]:
-    return [h.answer.tokens for h in heads if isinstance(h.answer, Exact)]
+def _raised(found: ReceptiveField) -> ReceptiveField:
+    """A bracket rises to what another head is known to have; floats of one head mark them all."""
+    known = [h.answer.tokens for h in found.heads if isinstance(h.answer, Exact)]
+    if isinstance(found.answer, Bracket):
+        low = max([found.answer.low, *known])
+        found = replace(found, answer=Bracket(low, found.answer.high))
+    if found.label is not None and any(h.label is Label.APPROXIMATE for h in found.heads):
+        found = replace(found, label=Label.APPROXIMATE)
+    return found
 
 
 def log_bounds(answer: Value | None) -> tuple[float, float]:
@@ -402,18 +347,14 @@ def log_bounds(answer: Value | None) -> tuple[float, float]:
     return math.inf, math.inf
 
 
-def _of_bias(bias: Expr, grid: Grid, asked: _Request) -> tuple[ReceptiveField, ...]:
-    """Each eps on one series and its comparisons, within the budget."""
-    with until(asked.deadline):
-        try:
-            s = series(bias, diverges)
-            reason = obstacle(s) if asked.length is None else None
-        except OutOfTime as why:
-            reason = Reason(Code.BUDGET, str(why))
-        if reason is not None:
-            return tuple(_unsummed(bias, e, reason) for e in grid)
-        compare = _Comparison(s if asked.length is None else s.truncated(asked.length))
-        return tuple(_solved(compare, bias, e, asked) for e in grid)
+def _compared(bias: Expr, asked: _Request) -> _Comparison | Reason:
+    """The sums of a bias, for every eps; or why it has none."""
+    try:
+        s = series(bias, diverges)
+        reason = obstacle(s) if asked.length is None else None
+    except OutOfTime as why:
+        return Reason(Code.BUDGET, str(why))
+    return reason or _Comparison(s if asked.length is None else s.truncated(asked.length))
 
 
 def _unsummed(bias: Expr, eps: sympy.Rational, reason: Reason) -> ReceptiveField:

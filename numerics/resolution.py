@@ -26,8 +26,8 @@ from flint import arb, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.arrays import ROUNDOFF, TINY, floats
-from farfield.numerics.heads import BUDGET_S, each_head, reason_of, sharp, within
-from farfield.numerics.receptive_field import at_precision, diverges, obstacle, resolve
+from farfield.numerics.heads import BUDGET_S, each_head, reason_of, resolve, sharp, within
+from farfield.numerics.receptive_field import at_precision, diverges, obstacle
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable

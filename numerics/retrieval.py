@@ -17,7 +17,8 @@ import numpy as np
 from sympy import Expr
 
 from farfield.numerics.arrays import floats
-from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, out_of_reach, resolve
+from farfield.numerics.heads import out_of_reach, resolve
+from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH
 from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Curve, Formula, Line, Sentence
 from farfield.theory.answers.notation import Text, expression_line, shortened, words

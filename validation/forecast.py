@@ -34,7 +34,7 @@ from farfield.numerics.finite_length import (
     kernel_order,
     order_resolutions,
 )
-from farfield.numerics.receptive_field import out_of_reach, resolve
+from farfield.numerics.heads import out_of_reach, resolve
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened

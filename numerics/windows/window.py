@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from farfield.numerics.heads import BUDGET_S, per_head, within
-from farfield.numerics.receptive_field import resolve
+from farfield.numerics.heads import BUDGET_S, per_head, resolve, within
 from farfield.numerics.windows.question import Window, WindowError, WindowQuestion, read_bounds
 from farfield.numerics.windows.toeplitz import error_of, of_bias
 from farfield.numerics.windows.without_bias import error_of_mechanism, of_mechanism
