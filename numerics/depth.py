@@ -139,9 +139,7 @@ def layered_receptive_field(
     >>> layered_receptive_field("window", 12, w=40).tokens
     201
     """
-    count = natural(layers, "layers")
-    if count > MAX_LAYERS:
-        raise InputError(f"layers {count} must be at most {MAX_LAYERS}")
+    count = natural(layers, "layers", most=MAX_LAYERS)
     a, quantile = exact(mixing, "mixing"), exact(q, "q")
     if not 0 < a <= 1:
         raise InputError(f"mixing {a} must be in (0, 1]")

@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from farfield.numerics.depth import MAX_LAYERS
 from farfield.numerics.finite_length import (
     KernelOrder,
     head_leaks,
@@ -330,14 +331,11 @@ def forecast(
 
 def _depth(layers: Any) -> int:
     try:
-        return natural(layers, "layers")
-    except InputError:
-        if isinstance(layers, str) or hasattr(layers, "__iter__"):
-            raise InputError(
-                f"layers {layers!r:.60} is neither a number of layers nor a list; accepted: a "
-                "whole number from 1, or a list with one entry a layer, such as ['-n/8', '0']"
-            ) from None
-        raise
+        return natural(layers, "layers", most=MAX_LAYERS)
+    except InputError as error:
+        raise InputError(
+            f"{error}, or a list with one entry a layer, such as ['-n/8', '0']"
+        ) from None
 
 
 def _of_layers(layers: Sequence[Any], asked: Forecast, heads: int | None, use: Any) -> Forecast:

@@ -158,6 +158,7 @@ def test_what_has_no_bias_is_out_of_scope():
         ("-n", {"trained": 64, "tested": 1 << 21}, "at most 1048576"),
         ("-a*n", {"trained": 64, "tested": 128}, "free parameters: give values for a"),
         ("-n", {"trained": 64, "tested": 128, "layers": 0}, "layers"),
+        *(("-n", {"trained": 64, "tested": 128, "layers": 10**k}, "1 to 10000") for k in (9, 30)),
         ("1/n", {"trained": 64, "tested": 128}, "infinite"),
     ],
 )

@@ -87,10 +87,13 @@ def test_beyond_what_was_measured_the_reason_is_said(layers, options, why):
         ({"f": None, "layers": ["-n", "0"], "use": {}}, "use has nothing; accepted are target"),
         (
             {"f": None, "layers": np.array(["-n", "0"])},
-            r"layers array.* is neither a number of layers nor a list; accepted: a whole",
+            "layers .* is not a number; accepted: a whole .*, or a list with one entry a layer",
         ),
-        ({"f": None, "layers": iter(["-n"])}, "nor a list; accepted: .* one entry a layer"),
-        ({"f": None, "layers": "-n/8"}, "layers '-n/8' is neither .* such as \\['-n/8', '0'\\]"),
+        ({"f": None, "layers": iter(["-n"])}, "accepted: .* or a list with one entry a layer"),
+        (
+            {"f": None, "layers": "-n/8"},
+            "layers '-n/8' is not a number; .* such as \\['-n/8', '0'\\]",
+        ),
         ({"f": None, "layers": [b"0"]}, "layer 1: .*mechanism: b'0' is no formula; accepted: a"),
         ({"f": None, "layers": ["0", ["-n", 2]]}, r"layer 2: .*\['-n', 2\] is no formula"),
         ({"f": None, "layers": ["-n", "0"], "use": []}, "none of the .* measured runs"),

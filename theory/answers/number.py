@@ -205,8 +205,8 @@ def _scalar(value: Any) -> Any:
     return item
 
 
-def natural(value: Any, what: str, least: int = 1) -> int:
-    """An integer from `least` to 10^15, as a number or as text; `4k` is 4096, `1M` 1024 times 1024.
+def natural(value: Any, what: str, least: int = 1, most: int = MAX_INTEGER) -> int:
+    """An integer from `least` to `most`, as a number or text; `4k` is 4096, `1M` 1024 times 1024.
 
     Raises:
         InputError: anything else.
@@ -214,7 +214,8 @@ def natural(value: Any, what: str, least: int = 1) -> int:
     >>> natural("512", "length"), natural("4k", "length"), natural("1.5 K", "length")
     (512, 4096, 1536)
     """
-    wanted = f"accepted: a whole number from {least} to 10^15, such as 512 or 4k (4096)"
+    limit = "10^15" if most == MAX_INTEGER else most
+    wanted = f"accepted: a whole number from {least} to {limit}, such as 512 or 4k (4096)"
     shown = f"{what} {str(value)[:40]!r}"
     scaled = _SCALED.fullmatch(value) if isinstance(value, str) else None
     try:
@@ -224,7 +225,7 @@ def natural(value: Any, what: str, least: int = 1) -> int:
     number *= 1 if scaled is None else _SCALES[scaled[2]]
     if not number.is_Integer or "%" in shown:
         raise InputError(f"{shown} is no whole number; {wanted}")
-    if not least <= number <= MAX_INTEGER:
+    if not least <= number <= most:
         raise InputError(f"{shown} is out of range; {wanted}")
     return int(number)
 
