@@ -46,6 +46,8 @@ COLUMNS = 120
 BUDGET_S = 2.0
 """Seconds for the receptive field at one point."""
 LEAST_LEAK = 1e-8
+FAR = Rational(10) ** 100
+"""The largest end of a range; beyond it the axes of a figure leave the floats."""
 TALLEST = 7.0
 """Contours are drawn up to ten to this power."""
 Area = tuple[float, float, float, float, bool | None]
@@ -220,18 +222,17 @@ def _read(found: Any, ranges: Mapping[str, Any]) -> tuple[Expr, dict[Symbol, str
 
 def _range(name: str, given: Any, domain: str) -> tuple[Rational, Rational]:
     ends = given.split(":") if isinstance(given, str) else list(given)
+    said = f"range of {name} {str(given)[:40]!r}"
     if len(ends) != 2:
-        raise InputError(
-            f"range of {name} {str(given)[:40]!r}: accepted are two numbers, as 0.01:1"
-        )
+        raise InputError(f"{said}: accepted are two numbers, as 0.01:1")
     low, high = (exact(end, name) for end in ends)
     if not low < high:
-        raise InputError(f"range of {name} {low}:{high}: accepted is a smaller number first")
+        raise InputError(f"{said}: accepted is a smaller number first")
+    if any(end and not 1 / FAR <= abs(end) <= FAR for end in (low, high)):
+        raise InputError(f"{said}: accepted are 0 and sizes from 1e-100 to 1e100")
     own = interval(domain)
     if low not in own or high not in own:
-        raise InputError(
-            f"range of {name} {low}:{high}: {name} is {domain}; --assume {name}=real changes that"
-        )
+        raise InputError(f"{said}: {name} is {domain}; --assume {name}=real changes that")
     return low, high
 
 
@@ -270,7 +271,9 @@ def _places(
                 held = "diverges"
             elif found.tokens is not None and math.isfinite(found.tokens):
                 held = "converges"
-            yield MapPoint(x, y, held, found.tokens, low, high, leak(p, trained).value)
+            yield MapPoint(
+                x, y, held, found.tokens, low, high, leak(p, trained, budget_s=BUDGET_S).value
+            )
 
 
 def _condition(verdict: Convergence) -> str:
@@ -355,6 +358,8 @@ def _draw_line(
         figure, (above, below) = new_figure(4.8, 5.6, rows=2)
         for axes, value, least in ((above, "tokens", 0.7), (below, "leak", LEAST_LEAK)):
             shaded(axes, condition, names, ends)
+            axes.set_ylim(least, 1)  # where no point is known; else it grows with them
+            axes.set_autoscaley_on(True)
             for held in ("converges", "diverges"):
                 known = [(float(p.x), getattr(p, value)) for p in places if p.verdict == held]
                 drawn = [(x, max(y, least)) for x, y in known if y is not None and y < math.inf]
@@ -362,7 +367,9 @@ def _draw_line(
             axes.set_yscale("log")
         vague = [p for p in places if p.tokens is None and p.high is not None and p.high < 1e300]
         for p in vague:
-            above.vlines(float(p.x), p.low, p.high, color=COLOURS[0], linewidth=3, alpha=0.4)
+            above.vlines(
+                float(p.x), max(0.7, p.low or 0), p.high, color=COLOURS[0], linewidth=3, alpha=0.4
+            )
         above.set(xlabel="", xticklabels=[], ylabel=f"TRF({share(eps)}) in tokens")
         below.set(ylabel=f"leak beyond {trained}")
         return figure

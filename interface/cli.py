@@ -33,6 +33,7 @@ from farfield import __version__
 from farfield.commands import explore, goals, models, pages, runs, theory
 from farfield.exits import BAD_INPUT, INTERNAL, INTERRUPTED, OK
 from farfield.output import print_error, print_out
+from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError, MissingValues
 
 GROUPS = {
@@ -126,6 +127,8 @@ def main(args: Sequence[str] | None = None) -> None:
         code = _complain(str(error), BAD_INPUT)
     except CycloptsError as error:
         code = _complain(_plainly(app, error, given), BAD_INPUT)
+    except OutOfTime as error:
+        code = _complain(f"{error}, and nothing is written; accepted: a larger one", BAD_INPUT)
     except KeyboardInterrupt:
         code = _complain("interrupted", INTERRUPTED)
     except BrokenPipeError:

@@ -180,7 +180,6 @@ class Convergence(Answer):
         from farfield.theory.certificates import NoCertificate, certificate
 
         claims = self.claims()
-        assert self.formula is not None
         try:
             with until(time.monotonic() + self.budget_s):
                 return certificate(self.formula, claims)

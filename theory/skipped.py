@@ -7,6 +7,7 @@ from functools import lru_cache
 from flint import fmpq
 from sympy import Expr
 
+from farfield.theory.algebra.budget import unhurried
 from farfield.theory.formula.building import primitive
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.nodes import n
@@ -31,7 +32,7 @@ def _skipped(p: Expr, up_to: int) -> tuple[int, ...]:
     value = compile_ball(p)
     skipped, fine = [], 0
     for t in range(up_to):
-        with precision(256):
+        with unhurried(), precision(256):
             try:
                 ball = to_arb(value({n: fmpq(t)}))
                 good = ball.is_finite() or bool(ball < 0)

@@ -35,7 +35,8 @@ from farfield.numerics.finite_length import (
     kernel_order,
     order_resolutions,
 )
-from farfield.numerics.heads import out_of_reach, resolve
+from farfield.numerics.heads import out_of_reach, reason_of, resolve
+from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened
@@ -324,9 +325,11 @@ def forecast(
     asked = Forecast(m, n, depth, length, status=Status.UNKNOWN, label=None, subject=subject.name)
     if reason := out_of_reach(subject):
         return dataclasses.replace(asked, status=Status.OUT_OF_SCOPE, reason=reason)
-    known = _of_bias(subject, asked, count)
-    alike = Hybrid((subject.biases,) * depth, (None,) * depth)
-    return _with_use(known, alike, use)
+    try:
+        known = _of_bias(subject, asked, count)
+        return _with_use(known, Hybrid((subject.biases,) * depth, (None,) * depth), use)
+    except OutOfTime as why:
+        return dataclasses.replace(asked, reason=reason_of(why))
 
 
 def _depth(layers: Any) -> int:

@@ -17,6 +17,7 @@ from farfield.numerics.leak import leak
 from farfield.numerics.price import head_prices
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import window_error
+from farfield.theory.algebra.budget import Budget, budget, unhurried
 from farfield.theory.answers.blocks import Curve, Line, Weight
 from farfield.theory.answers.notation import Text, as_text, shortened, terminal
 from farfield.theory.answers.number import runs
@@ -74,10 +75,16 @@ def _name(p: Prediction) -> str:
 # -- one encoding ---------------------------------------------------------------------------------
 
 
+def table_of(e: Encoding, distances: np.ndarray) -> np.ndarray:
+    """The biases at some thousands of distances, in float64, also where no time is left."""
+    with unhurried():
+        return e.bias(distances)
+
+
 def weights(subject: Encoding, name: str, **look: Any) -> Iterator[Line]:
     """exp(p(n) - p(0)) by n + 1; of several heads the one that falls slowest."""
     n = np.unique(np.geomspace(1, HORIZON, 120).astype(int))
-    rows = subject.bias(np.concatenate([[0], n]))
+    rows = table_of(subject, np.concatenate([[0], n]))
     row = rows[int(np.argmax(rows[:, -1] - rows[:, 0]))]
     values = np.exp(np.clip(row[1:] - row[0], -745, 80))
     kept = int(np.flatnonzero(values > LEAST / 100)[-1]) + 2 if (values > LEAST / 100).any() else 1
@@ -130,11 +137,12 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
     if len(shown) == 1 and len(set(shown[0][1].biases)) > 1:
         shown, several = list(_each_head(shown[0][1], shown[0][2])), False
     own = {e.biases for _, e, _ in shown}
-    grey = [(name, encoding(formula), None) for name, formula in GREY]
+    with unhurried():
+        grey = [(name, encoding(formula), None) for name, formula in GREY]
     known = [(name, e, None) for name, e, _ in grey if e.biases not in own]
     lines = []
     for name, e, colour in (*known, *shown):
-        if len(points := _kept(e)) > 1:
+        if len(points := _kept(e, budget())) > 1:
             x, y = zip(*points, strict=True)
             weight = Weight.CONTEXT if colour is None else Weight.STRONG
             lines.append(Line(shortened(name, 40), x, y, colour, weight=weight))
@@ -156,15 +164,17 @@ def _each_head(e: Encoding, colour: int | str) -> Iterator[tuple[str, Encoding, 
     for bias in dict.fromkeys(e.biases):
         heads = [h for h, own in enumerate(e.biases, 1) if own == bias]
         noun = "head" if len(heads) == 1 else "heads"
-        yield f"{noun} {runs(heads)}", encoding(bias), colour
+        with unhurried():
+            alone = encoding(bias)
+        yield f"{noun} {runs(heads)}", alone, colour
 
 
 @lru_cache(maxsize=64)
-def _kept(e: Encoding) -> tuple[tuple[float, float], ...]:
+def _kept(e: Encoding, limits: Budget) -> tuple[tuple[float, float], ...]:
     """The length of a text, and the share of its mass that the nearest tokens keep: summed in
-    float64 while the text is short, certified from there on."""
+    float64 while the text is short, certified from there on, as far as the limits allow."""
     short = [n for n in LENGTHS if n <= SHORT]
-    biases = e.bias(np.arange(short[-1]))
+    biases = table_of(e, np.arange(short[-1]))
     masses = np.exp(biases - biases.max(axis=1, keepdims=True)).cumsum(axis=1)
     shares = (masses[:, NEAREST - 1, None] / masses[:, np.array(short) - 1]).min(axis=0)
     lost = [(n, leak(e, NEAREST, n).value) for n in LENGTHS[len(short) :]]
@@ -230,7 +240,7 @@ def tail(p: Prediction) -> Curve | None:
 def price(p: Prediction) -> Curve | None:
     """The price of each distance of a row, with what an advantage reaches and the receptive field
     on the same axis."""
-    prices = head_prices(p.encoding.bias(np.arange(p.row_length))).min(axis=0)
+    prices = head_prices(table_of(p.encoding, np.arange(p.row_length))).min(axis=0)
     n = np.unique(np.concatenate([[0], np.geomspace(1, p.row_length - 1, 150).astype(int)]))
     kept = n[np.isfinite(prices[n])]
     if len(kept) < 2:
@@ -324,8 +334,8 @@ def biases(s: Study) -> Curve:
     )
 
 
-def fields(s: Study) -> Curve:
-    """Receptive fields by eps; encodings whose series diverges have none."""
+def fields(s: Study) -> Curve | None:
+    """Receptive fields by eps; None where none is known, as where no time was left."""
     own = {e.prediction.encoding.biases for e in s.about(asked=True)}
     lines: list[tuple[str, Encoding, dict[str, Any]]] = []
     for k, e in enumerate(s.about(asked=True)):
@@ -342,6 +352,8 @@ def fields(s: Study) -> Curve:
         if points := [(eps, max(0.7, tokens)) for tokens, eps in _fields(subject)]:
             x, y = zip(*points, strict=True)
             drawn.append(Line(name, x, y, **look))
+    if not drawn:
+        return None
     return Curve(
         "TRF(ε) of the whole series, certified at 15 values of ε, worst head; only encodings whose "
         "series converges. The order at one ε need not be that at another.",

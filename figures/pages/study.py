@@ -235,9 +235,9 @@ def key_numbers(
     sights = kept = ""
     if mixed:
         nearest = min(row.heads, key=lambda h: math.inf if h.tokens is None else h.tokens)
-        least = min(h.value for h in lost.heads if h.value is not None)
+        least = min((h.value for h in lost.heads if h.value is not None), default=None)
         sights = f"; {field_text(nearest)} in the head that sees least"
-        kept = f"; {share_text(least)} in the head that loses least"
+        kept = "" if least is None else f"; {share_text(least)} in the head that loses least"
     ends = field is not None and field.tokens != math.inf
     whole = f"nearest keys hold 99\u00a0% of the whole{worst}"
     in_row = f"{field_text(row)} in a row of {row.length}{worst}{sights}"
@@ -303,12 +303,10 @@ def reach(p: Prediction) -> Iterator[Item]:
             bound=LOGIT_BOUND,
         ),
     ]
-    first, *others = (
-        c for c in (pictures.tail(p), pictures.price(p), pictures.window_curve(p)) if c
-    )
-    yield Columns(told, [*climbed, first])
-    if others:
-        yield Tiles(others)
+    drawn = [c for c in (pictures.tail(p), pictures.price(p), pictures.window_curve(p)) if c]
+    yield Columns(told, [*climbed, *drawn[:1]])
+    if drawn[1:]:
+        yield Tiles(drawn[1:])
 
 
 def _numbers(p: Prediction) -> Iterator[Item]:
@@ -396,7 +394,7 @@ def _alone(p: Prediction) -> Iterator[tuple[str, str, str, Any, str]]:
 def _by_head(p: Prediction) -> Table:
     """What each head sees: verdict, receptive fields, leak, prices of distances, reach, window."""
     n, e = p.row_length, p.encoding
-    prices = head_prices(e.bias(np.arange(n)))
+    prices = head_prices(pictures.table_of(e, np.arange(n)))
     distances = (p.trained, n - 1)
     whole = [f.heads for f in p.receptive_fields]
     header = (
@@ -473,7 +471,7 @@ def _place(s: Study) -> Iterator[Item]:
         eps=power(float(PLACE_EPS[-1])),
         own=own,
     )
-    yield Tiles([pictures.biases(s), pictures.fields(s)])
+    yield Tiles([c for c in (pictures.biases(s), pictures.fields(s)) if c])
     yield Fold(words("The whole order, and the tails compared"), [ranks, said])
 
 

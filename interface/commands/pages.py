@@ -57,18 +57,19 @@ def study(
     folder = writable_folder(out or f"out/study/{folder_name(formulas, subject)}")
     if not over:
         require_same(folder, subjects, train=train)
-    with subject.within_budget(), progress("study", output) as step:
-        result = examine(
-            subjects,
-            train=train,
-            preset=preset,
-            baselines=baseline or BASELINES,
-            text=text,
-            store=runs or folder / "runs",
-            seed=seed,
-            notice=step,
-        )
-    page = write_study(result, folder)
+    with subject.within_budget():
+        with progress("study", output) as step:
+            result = examine(
+                subjects,
+                train=train,
+                preset=preset,
+                baselines=baseline or BASELINES,
+                text=text,
+                store=runs or folder / "runs",
+                seed=seed,
+                notice=step,
+            )
+        page = write_study(result, folder)
     return write_answers(result, output, f"\npage: {page}")
 
 

@@ -269,3 +269,38 @@ def test_a_study_says_first_how_far_an_advantage_reaches(capsys, tmp_path):
     said = " ".join(capsys.readouterr().out.split("p(n)")[0].split())
     assert stop.value.code == 0
     assert "an advantage of 7 nats a key has half of the attention up to 24 tokens back" in said
+
+
+@pytest.mark.parametrize("budget", ["0.001", "0.1"])
+@pytest.mark.parametrize("formula", ["[-n/5; 0 x7]", "-n*Abs(sin(n))"])
+def test_a_budget_that_is_spent_leaves_gaps_in_a_study(capsys, tmp_path, formula, budget):
+    code, _, err = run(
+        capsys, "study", formula, "--budget", budget, "--out", str(tmp_path / "page")
+    )
+    assert code in (0, 1) and "farfield:" not in err
+    assert (tmp_path / "page" / "index.html").stat().st_size > 10_000
+
+
+def test_a_budget_without_room_for_any_answer_is_one_line(capsys, tmp_path):
+    place = tmp_path / "plane.svg"
+    call = ("map", "-a*log(1+n)", "--a", "0.1:3", "--out", str(place), "--budget", "0.001")
+    code, _, err = run(capsys, *call)
+    assert code == 2 and "budget" in err and err.count("\n") == 1
+    assert not place.exists()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            ("forecast", "alibi", "--trained", "64", "--tested", "128", "--layers", "1" * 12),
+            "10000",
+        ),
+        (("map", "-a*log(1+n)", "--a", "0:1e300"), "1e100"),
+        (("map", "-a*log(1+n)", "--a", "1e-200:1"), "1e-100"),
+        (("erf", "/nonexistent"), "--model"),
+    ],
+)
+def test_numbers_and_places_beyond_all_use_are_refused_in_a_line(capsys, call, said):
+    code, _, err = run(capsys, *call)
+    assert code == 2 and said in err and err.count("\n") == 1 and len(err) < 300

@@ -2,11 +2,13 @@ import dataclasses
 import importlib
 import json
 import math
+import time
 
 import numpy as np
 import pytest
 
 from farfield import encoding, forecast
+from farfield.theory.algebra.budget import until
 from farfield.theory.answers.answer import Code, InputError, Label, Status
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import rounded
@@ -81,6 +83,13 @@ def test_what_the_law_says_otherwise_of_the_nearest_model_is_not_forecast():
     found = forecast("-Min(3*log(1+n), 7)", trained=64, tested=1024)
     assert found.support[0] == "power 3 to a floor of 7" and found.distance < 1e-3
     assert "power 3 to a floor of 7, has the ratio 9.69" in found.reason.sentence
+
+
+def test_a_forecast_that_has_no_time_left_says_so():
+    asked = encoding("-5*log(1+n/9)")
+    with until(time.monotonic()):
+        found = forecast(asked, trained=64, tested=1024)
+    assert found.reason.code is Code.BUDGET and found.ratio is None
 
 
 def test_no_probability_is_certain():

@@ -27,13 +27,13 @@ class Certificate(Result):
     """A file whose theorem is the verdict on a formula.
 
     Fields:
-        formula: the bias.
+        formula: the bias, None of several heads that are given one by one.
         statement: the theorem, a line a head where heads differ.
         source: the file, for Rocq (Coq) 8.16 with Coquelicot.
         label: `theorem`.
     """
 
-    formula: Expr
+    formula: Expr | None
     statement: str
     source: str
     label: Label = Label.THEOREM
@@ -57,7 +57,7 @@ Claims = Mapping[
 ]  # by the name of the module, None where there is one bias alone
 
 
-def certificate(formula: Expr, claims: Claims) -> Certificate:
+def certificate(formula: Expr | None, claims: Claims) -> Certificate:
     """The certificate of a claim; see `Convergence.certificate`.
 
     Raises:
@@ -86,14 +86,15 @@ def check(text: str, claims: Claims) -> list[str]:
     return [f"{s.theorem}." for s in found]
 
 
-def _checked(formula: Expr, claims: Claims, parts: list[str]) -> Certificate:
+def _checked(formula: Expr | None, claims: Claims, parts: list[str]) -> Certificate:
     """The file, after its statements have been read back and found to be those claimed."""
     extended = any(": Rbar :=" in part for part in parts)
     modules = "Certificate Extended" if extended else "Certificate"
+    of = "each head" if formula is None else f"p(n) = {shortened(str(formula), 80)}"
     text = (
         "\n\n".join(
             [
-                f"(** The exp-series of p(n) = {shortened(str(formula), 80)}.\n\n    {NOTE} *)",
+                f"(** The exp-series of {of}.\n\n    {NOTE} *)",
                 f"From Farfield Require Import {modules}.\nOpen Scope R_scope.",
                 *parts,
             ]

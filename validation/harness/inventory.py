@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -351,6 +352,11 @@ def finished_run(store: Store, key: str) -> Path:
     Raises:
         InputError: there is none, or several.
     """
+    if not re.fullmatch("[0-9a-f]{1,16}", key):
+        hint = "; a model's own folder is given with --model" if "/" in key else ""
+        raise InputError(
+            f"run {key[:60]!r} is no key; accepted: its first digits, 0 to 9 and a to f{hint}"
+        )
     found = [p for p in _folders(store) if p.name.startswith(key) and "." not in p.name]
     finished = [p for p in found if (p / "training.json").exists()]
     if len(finished) == 1:

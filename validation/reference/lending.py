@@ -23,6 +23,7 @@ from sympy import Expr, S
 
 from farfield.numerics.price import head_prices
 from farfield.numerics.retrieval import RetrievalCurve, retrieval_curve
+from farfield.theory.algebra.budget import unhurried
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import listed
 from farfield.theory.encodings import encoding
@@ -197,11 +198,12 @@ def _measured() -> tuple[tuple[Path, Row, Any], ...]:
 @functools.cache
 def lenders() -> tuple[Lender, ...]:
     """The measured models on the task `induction` whose logits are kept, and those that failed."""
-    found = (
-        _lender(path, result, biases)
-        for path, result, biases in _measured()
-        if result["training"]["configuration"].get("task", {}).get("kind") == "induction"
-    )
+    with unhurried():
+        found = [
+            _lender(path, result, biases)
+            for path, result, biases in _measured()
+            if result["training"]["configuration"].get("task", {}).get("kind") == "induction"
+        ]
     return tuple(
         lender for lender in found if not lender.learned or logits_of(lender.result).exists()
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from farfield.numerics.receptive_field import (
     log_bounds,
     theoretical_receptive_field,
 )
+from farfield.theory.algebra.budget import unhurried
 from farfield.theory.answers.answer import InputError, Label, Result
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.notation import Term, shortened
@@ -124,13 +126,15 @@ class Place(Result):
         )
 
 
+@functools.cache
 def references() -> tuple[tuple[str, str, Encoding], ...]:
     """The reference heads of the catalogue: title, name of the entry, encoding of the head."""
-    return tuple(
-        (example.title, entry.name, encoding(_head(entry.name, example)))
-        for entry in CATALOGUE.values()
-        for example in entry.examples
-    )
+    with unhurried():
+        return tuple(
+            (example.title, entry.name, encoding(_head(entry.name, example)))
+            for entry in CATALOGUE.values()
+            for example in entry.examples
+        )
 
 
 def _head(name: str, example: Example) -> Expr:

@@ -191,6 +191,17 @@ def test_a_certificate_is_of_its_own_formula_alone():
 # -- wrong verdicts -------------------------------------------------------------------------------
 
 
+def test_heads_that_are_given_one_by_one_have_a_theorem_each():
+    found = check_convergence(["-n/4", "0", "0"]).certificate()
+    assert [line.split(".")[0] for line in found.statement.splitlines()] == [
+        "Theorem verdict : ex_series (fun n => exp (p n))",
+        "Theorem verdict : ~ ex_series (fun n => exp (p n))",
+    ]
+    assert found.formula is None and "each head" in found.source
+    same = check_convergence(["0", "0"]).certificate()
+    assert same.statement.startswith("Theorem verdict : ~ ex_series")
+
+
 @pytest.mark.parametrize("formula", [f for f in ALTERED if "b" not in f and "r1" not in f])
 def test_a_wrong_verdict_has_no_certificate(formula):
     (claim,) = check_convergence(formula).claims().values()
