@@ -139,28 +139,29 @@ def require_product(p: Reading) -> None:
         p.fail(begin, f"{shown} may mean {means}, or {digits}*{word}; write * for a product")
 
 
-def require_remainder(p: Reading, begin: int) -> None:
-    """Refuse `1% n` and, behind the product that begins at a symbol, `-n % 2`.
+def require_remainder(p: Reading, begin: int, op: str) -> None:
+    """Refuse `1% n` and, behind the product that begins at a symbol, `-n % 2` and `-n // 2`.
 
     Python takes the sign into the remainder, C and writing on paper do not.
     """
     factors, at = p.tokens[begin : p.position - 1], p.tokens[p.position - 1][2]
     kind, number, column = factors[-1]
-    if kind == "number":
+    if op == "%" and kind == "number":
         p.fail(
             column,
             f"{p.text[column : at + 1]} may mean {number}/100, or the remainder of {number}; "
             f"write {number}/100, or Mod({number}, ...)",
         )
     if p.token[0] == "end":
-        p.fail(at, "nothing stands behind %; expected the divisor of a remainder")
+        what = "a remainder" if op == "%" else "a rounded quotient"
+        p.fail(at, f"nothing stands behind {op}; expected the divisor of {what}")
     if factors[0][1] == "-" and p.text[factors[0][2]] in "-\u2212":
         inner = _shortened(p.text[factors[1][2] : at].strip())
         last = p.token[1]
         p.fail(
             factors[0][2],
-            f"-{inner} % {last} may mean (-{inner}) % {last}, or -({inner} % {last}); write it "
-            "with brackets",
+            f"-{inner} {op} {last} may mean (-{inner}) {op} {last}, or -({inner} {op} {last}); "
+            "write it with brackets",
         )
 
 

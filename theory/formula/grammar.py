@@ -322,8 +322,8 @@ class Parser(Reading):
                 break
             if op == "implied":
                 ambiguities.require_product(self)
-            elif op == "%":
-                ambiguities.require_remainder(self, begin)
+            elif op in ("//", "%"):
+                ambiguities.require_remainder(self, begin, op)
             if op == "implied" and before in ("/", "//", "%") and not self._apart(at):
                 self._two_meanings(at, before)
             at = self.column

@@ -121,7 +121,7 @@ def loss_change(changed: np.ndarray, plain: np.ndarray) -> LossChange:
     """Of losses with and without a change, one a target.
 
     >>> loss_change(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
-    Price(nats=1.0, standard_error=1.0, targets=2)
+    LossChange(nats=1.0, standard_error=1.0, targets=2)
     """
     difference = np.ravel(changed) - np.ravel(plain)
     return LossChange(*mean_of(difference), len(difference))

@@ -38,6 +38,7 @@ from farfield.validation.optional import first_line, library
 BYTES = 256
 DOCUMENTATION = "builtin:documentation"
 _CHUNK = 1 << 24
+_MOST = 2 << 30  # bytes of a folder's text, which is held in memory
 _PIECE = 1 << 16  # bytes encoded at a time; cut after a line end where there is one
 _TRIPLE = re.compile(rb'"""(.+?)"""|\'\'\'(.+?)\'\'\'', re.DOTALL)
 _WORDS = 8
@@ -245,7 +246,21 @@ def _cut(source: str, text: np.ndarray, files: int) -> Corpus:
 
 
 def _contents(folder: Path, names: list[str]) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in names}
+    """What the files of a folder hold; of one that begins as a binary file the beginning alone."""
+    contents, size = {}, 0
+    for name in names:
+        with open(folder / name, "rb") as file:
+            content = file.read(_CHUNK)
+            if b"\0" not in content:
+                content += file.read(_MOST + 1 - size)
+                size += len(content)
+        if size > _MOST:
+            raise InputError(
+                f"folder {folder.resolve().name} has more than {_MOST >> 30} GiB of text; "
+                "accepted: less, or one file, which stays on the disk"
+            )
+        contents[name] = content
+    return contents
 
 
 def _documentation(code: bytes) -> bytes:

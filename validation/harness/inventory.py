@@ -352,7 +352,7 @@ def finished_run(store: Store, key: str) -> Path:
     Raises:
         InputError: there is none, or several.
     """
-    if not re.fullmatch("[0-9a-f]{1,16}", key):
+    if not re.fullmatch("[0-9a-f]{0,16}", key):
         hint = "; a model's own folder is given with --model" if "/" in key else ""
         raise InputError(
             f"run {key[:60]!r} is no key; accepted: its first digits, 0 to 9 and a to f{hint}"

@@ -62,6 +62,8 @@ REFUSED = {  # the text: both readings, as the message says them
     "-logn*n": ("log(n)", "a parameter"),
     "-log2n - n": ("log2(n)", "a parameter"),
     "-n % 64": ("(-n) % 64", "-(n % 64)"),
+    "-n // 8": ("(-n) // 8", "-(n // 8)"),
+    "1 - -2*n//a": ("(-2*n) // a", "-(2*n // a)"),
     "-2*n % 3": ("(-2*n) % 3", "-(2*n % 3)"),
     "1 - -n % a": ("(-n) % a", "-(n % a)"),
     "1% n": ("1/100", "remainder"),

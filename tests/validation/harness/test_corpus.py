@@ -1,4 +1,5 @@
 import hashlib
+import importlib
 import os
 
 import numpy as np
@@ -107,6 +108,17 @@ def test_a_text_that_is_too_short(tmp_path):
         found.require(90, 9)
     with pytest.raises(InputError, match="held-out part has 10 bytes, a segment takes 11"):
         found.require(89, 10)
+
+
+def test_a_folder_is_read_as_far_as_it_fits_into_memory(tmp_path, monkeypatch):
+    module = importlib.import_module("farfield.validation.harness.corpus")
+    (tmp_path / "text").write_bytes(b"ab\n" * 3000)
+    with open(tmp_path / "weights", "wb") as file:
+        file.truncate(1 << 36)  # a sparse file; it begins with zeros
+    assert corpus(tmp_path).files == 1
+    monkeypatch.setattr(module, "_MOST", 8999)
+    with pytest.raises(InputError, match="more than 0 GiB of text"):
+        corpus(tmp_path)
 
 
 @pytest.mark.parametrize(("count", "length"), [(1, 3), (4, 3), (10, 9), (50, 5)])

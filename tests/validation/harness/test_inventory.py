@@ -70,7 +70,8 @@ def test_runs_are_compared_where_they_differ(store, speaks):
     assert ("causal", "last token", 40) in dict(found.ratios)
     assert speaks(found) == "2 runs that differ in seed."
     assert ("seed",) in {row[0] for row in found.blocks()[1].rows}
-    for wrong, message in (("", "names several"), ("nothing", "names no finished run")):
+    wrongs = {"": "names several", "f" * 16: "names no finished run", "runs/x": "is no key"}
+    for wrong, message in wrongs.items():
         with pytest.raises(InputError, match=message):
             compare(store, [wrong, keys[0]])
 
