@@ -8,6 +8,7 @@ to 1 if the series diverges.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import decimal, listed, natural, plural
 from farfield.theory.functions.balls import outward, to_arb
+
+LEAST = 1e-300
+"""Shares below it are told as that."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,6 +70,8 @@ class Leak(Answer):
             found.append(Formula(words("`p(n)`"), self.formula))
         where = "ever longer rows" if self.tested is None else plural(self.tested, "key")
         value = None if self.value is None else decimal(self.value, 10)
+        if self.value is not None and 0 < self.value < LEAST:
+            value = f"below {LEAST:g}"
         if self.status is Status.ENCLOSED:
             value = self._between()
         found.append(
@@ -112,6 +118,8 @@ class Leak(Answer):
 
 
 def _percent(value: float) -> str:
+    if 0 < value < LEAST:
+        return f"a share below {LEAST:g}"
     return f"{100 * value:.3g} %" if value > 1e-6 else f"a share of {value:.2g}"
 
 
@@ -167,7 +175,8 @@ def _of_bias(bias: Expr, m: int, n: int | None) -> Leak:
     low, high = outward(ball)
     enclosure = max(0.0, low), min(1.0, high)
     if sharp(ball):
-        return Leak(bias, m, n, float(ball.mid()), enclosure)
+        least = math.ulp(0.0) if ball > 0 else 0.0  # what is not 0 is not told as 0
+        return Leak(bias, m, n, max(least, float(ball.mid())), enclosure)
     reason = Reason(Code.NO_ENCLOSURE, "the sums are enclosed no further")
     if enclosure == (0.0, 1.0):
         return Leak(bias, m, n, status=Status.UNKNOWN, label=None, reason=reason)

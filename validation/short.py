@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
+from farfield.numerics.leak import LEAST
 from farfield.numerics.price import Reach
 from farfield.numerics.receptive_field import Bracket, Enclosure, Exact, ReceptiveField
 from farfield.theory.answers.answer import Status
 from farfield.theory.answers.number import count
-
-LEAST = 1e-300
-"""Shares below are told from 0 alone."""
 
 MOST = 700
 """Logarithms below are of numbers that float64 holds."""

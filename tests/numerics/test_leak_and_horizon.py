@@ -135,3 +135,10 @@ def test_the_former_name_of_the_tested_length_works_with_a_hint():
     assert former.to_dict()["evaluated"] == former.to_dict()["tested"] == 512
     with pytest.warns(DeprecationWarning):
         assert former.evaluated == 512
+
+
+@pytest.mark.parametrize("f", ["-1000*n", "-10^20*log(1+n)", "-10^50*log(3+n)"])
+def test_a_share_that_no_float_holds_is_not_told_as_zero(f):
+    found = leak(f, 2048, 4096)
+    assert 0 < found.value < 1e-300 and "share below 1e-300" in str(found)
+    assert leak("window", 64, 256, w=16).value == 0
