@@ -8,11 +8,12 @@ unknown size.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import sympy
 from flint import fmpq
@@ -77,6 +78,36 @@ def deciding(current: Context) -> Iterator[Context]:
         yield current
     finally:
         _CONTEXT.reset(token)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def remembered(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A cache for a function that decides constants, and depends on its arguments alone.
+
+    Each call writes into the decision at hand what the first call decided, and costs as much work.
+    So a proof does not depend on what was asked before.
+    """
+
+    def decorate(f: Callable[P, R]) -> Callable[P, R]:
+        @lru_cache(maxsize)
+        def first(*arguments: Hashable) -> tuple[R, Context]:
+            with deciding(Context()) as own:
+                return f(*arguments), own  # type: ignore[call-arg, arg-type]
+
+        @wraps(f)
+        def again(*arguments: P.args, **_: P.kwargs) -> R:
+            found, own = first(*arguments)
+            context().trace.update(own.trace)
+            context().spend(own.work)
+            return found
+
+        again.cache_clear = first.cache_clear  # type: ignore[attr-defined]
+        return again
+
+    return decorate
 
 
 def named_tail(key: Any) -> Symbol:

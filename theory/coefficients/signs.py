@@ -12,6 +12,7 @@ if a small ball agrees.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
 import sympy
@@ -23,17 +24,21 @@ from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded, Undecide
 from farfield.theory.coefficients.exact import (
     MAX_ATOMS,
     Coefficient,
+    Context,
     coefficient,
     context,
+    deciding,
     expand,
     has_tail,
     oscillates,
+    remembered,
     to_sympy,
 )
 from farfield.theory.coefficients.zeros import proved_zero
 from farfield.theory.evaluation.real_balls import RealBalls
 from farfield.theory.formula.building import steep
 from farfield.theory.functions.balls import precision
+from farfield.theory.functions.record import record_of
 
 MAX_BITS = 4096
 
@@ -50,9 +55,13 @@ def sign(c: Coefficient) -> int:
         return (c > 0) - (c < 0)
     if c.is_Rational:
         return int(sympy.sign(c))
-    answer, how = (_sign_with_symbols(c), "") if c.free_symbols else _number_sign(c)
-    if answer is None:
-        raise Undecided(how)
+    if c.free_symbols:
+        answer, how = _sign_with_symbols(c), ""
+    else:
+        decided, how = _number_sign(c)
+        if decided is None:
+            raise Undecided(how)
+        answer = decided
     context().trace[c] = (answer, how)
     return answer
 
@@ -97,7 +106,7 @@ def _assumed_sign(c: Expr) -> int | None:
     return 0 if door.assumed(c, "zero") else None
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def sign_key(factor: Expr) -> tuple[Expr, int]:
     """(key, s) with the sign of `factor` equal to s times that of `key`; a factor linear in its
     only parameter becomes `parameter - root`."""
@@ -195,9 +204,11 @@ def _nearby_rational(c: Expr) -> fmpq | None:
     return fmpq(int(whole), 5040)
 
 
-@lru_cache(maxsize=20_000)
+@remembered(maxsize=20_000)
 def _number_sign(c: Expr) -> tuple[int | None, str]:
     """The sign of a real constant with the reason, or (None, why not)."""
+    for part in sympy.postorder_traversal(c):
+        _decide_jump(part)
     shown = str(c)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     for bits in (64, 256):
@@ -223,13 +234,27 @@ def _ball_sign(c: Expr, bits: int) -> int | None:
     return None if ball is None else 1 if ball > 0 else -1 if ball < 0 else None
 
 
-def is_zero(c: Expr) -> bool:
-    """Whether a constant is proved to be 0."""
-    try:
+def _decide_jump(e: Expr) -> None:
+    """Where a function with jumps stands at one, prove that: a proof shows what it rests on."""
+    record = record_of(e.func)
+    if record is None or not record.jumps:
+        return
+    assert record.period is not None
+    inside, modulus = record.period(*e.args)
+    turns = inside / modulus
+    near = _nearby_rational(turns)
+    if near is not None and near.q == 1:
+        with suppress(Undecided):
+            sign(coefficient(turns - to_sympy(near)))
+
+
+def _is_zero(c: Expr) -> bool:
+    """Whether a constant is proved to be 0. A ball asks it once, and its value is kept, so the
+    decision at hand does not note the answer: `_decide_jump` does."""
+    with deciding(Context()), suppress(Undecided):
         return sign(coefficient(c)) == 0
-    except Undecided:
-        return False
+    return False
 
 
-BALLS = RealBalls(is_zero)
+BALLS = RealBalls(_is_zero)
 """Real balls that believe the proofs of this module where a jump depends on one."""

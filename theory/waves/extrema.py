@@ -38,7 +38,7 @@ from sympy import Expr, Rational, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Undecided
-from farfield.theory.coefficients.exact import coefficient, to_sympy
+from farfield.theory.coefficients.exact import coefficient, remembered, to_sympy
 from farfield.theory.coefficients.signs import proved_rational, sign
 from farfield.theory.formula.building import branches_taken
 from farfield.theory.functions.balls import Undefined, precision, to_arb
@@ -145,7 +145,7 @@ def enclosure(f: Expr, gap: float) -> tuple[fmpq, fmpq, tuple[tuple[float, float
 # -- exactly --------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def infimum(f: Expr) -> tuple[Expr, int, int]:
     """inf f, the largest order of a minimum, and an exponent e, all proved.
 
