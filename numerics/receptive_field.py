@@ -45,9 +45,10 @@ from farfield.theory.answers.answer import (
     InputError,
     Label,
     Reason,
+    Result,
     Status,
 )
-from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
+from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, table
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact, integer, listed, natural, plural, share
 from farfield.theory.answers.number import tokens as tokens_text
@@ -150,7 +151,7 @@ class ReceptiveField(Answer):
         return tuple(self._blocks())
 
     def _blocks(self) -> Iterator[Block]:
-        yield Sentence(self._first(), self.label)
+        yield Sentence(self.first_sentence(share(self.eps)), self.label)
         if self.formula is not None:
             yield Formula(words("`p(n)`"), self.formula)
         if self.status is Status.OUT_OF_SCOPE:
@@ -158,12 +159,16 @@ class ReceptiveField(Answer):
         yield facts(
             tokens=f"TRF({shortened(str(self.eps), 40)}) = {self.value_text()}",
             sum=None if self.total is None else f"B = {_ball_text(self.total)}",
-            by_head=listed([h.value_text().removesuffix(" tokens") for h in self.heads]) or None,
+            by_head=self.by_head() or None,
             why=None if self.reason is None else str(self.reason),
         )
 
-    def _first(self) -> Text:
-        """The answer in one sentence, for each status."""
+    def by_head(self) -> str:
+        """The tokens of each head where there are several."""
+        return listed([h.value_text().removesuffix(" tokens") for h in self.heads])
+
+    def first_sentence(self, eps: str) -> Text:
+        """The answer in one sentence, for each status, with the share that is left out."""
         subject = shortened(self.subject or expression_line(self.formula or 0), 80)
         of = "" if self.length is None else f" of a row of {plural(self.length, 'key')}"
         worst = ", in the widest head" if self.heads else ""
@@ -184,13 +189,49 @@ class ReceptiveField(Answer):
         return words(
             "{subject}: " + said,
             subject=subject,
-            eps=share(self.eps),
+            eps=eps,
             of=of,
             worst=worst,
             why=str(self.reason),
             tokens=self.value_text().removesuffix(" tokens")
             if self.status is Status.ENCLOSED
             else self.value_text(),
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class ReceptiveFields(Result):
+    """The receptive fields of one bias, by the share of the mass that is left out.
+
+    Fields:
+        each: an answer a share; not out of scope.
+    """
+
+    each: tuple[ReceptiveField, ...]
+
+    @property
+    def status(self) -> Status:
+        """Unknown where one of them is."""
+        found = [f.status for f in self.each]
+        return Status.UNKNOWN if Status.UNKNOWN in found else found[0]
+
+    def blocks(self) -> Sequence[Block]:
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
+        first, last, alike = self.each[0], self.each[-1], self.status is Status.INFINITE
+        shares = [share(f.eps) for f in self.each]
+        yield Sentence(first.first_sentence(listed(shares) if alike else shares[0]), first.label)
+        if first.formula is not None:
+            yield Formula(words("`p(n)`"), first.formula)
+        if not alike:
+            names = ("mass left out", "tokens", "by head")[: 3 if first.heads else 2]
+            cells = [(f.value_text().removesuffix(" tokens"), f.by_head()) for f in self.each]
+            rows = [(left, *c)[: len(names)] for left, c in zip(shares, cells, strict=True)]
+            yield table(names, rows, numeric=(1,))
+        yield facts(
+            sum=None if last.total is None else f"B = {_ball_text(last.total)}",
+            why="; ".join(dict.fromkeys(str(f.reason) for f in self.each if f.reason)) or None,
         )
 
 

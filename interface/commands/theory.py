@@ -238,15 +238,17 @@ def trf(
                 for one in subjects
             ]
         return write_each(layered, output)
-    from farfield.numerics.receptive_field import theoretical_receptive_field
+    from farfield.numerics.receptive_field import ReceptiveFields, theoretical_receptive_field
 
     budget = 60.0 if subject.budget is None else seconds(subject.budget)
     fields: list[Any] = []
     for one in subjects:
         with progress(f"receptive field of {one.name[:40]}", output):
-            fields += theoretical_receptive_field(
+            found = theoretical_receptive_field(
                 one, list(eps), length=length, exact=exact, budget_s=budget
             )
+        together = len(found) > 1 and not output.json and found[0].status != "out_of_scope"
+        fields += [ReceptiveFields(tuple(found))] if together else found
     return write_each(fields, output)
 
 

@@ -305,3 +305,13 @@ def test_a_budget_without_room_for_any_answer_is_one_line(capsys, tmp_path):
 def test_numbers_and_places_beyond_all_use_are_refused_in_a_line(capsys, call, said):
     code, _, err = run(capsys, *call)
     assert code == 2 and said in err and err.count("\n") == 1 and len(err) < 300
+
+
+def test_trf_of_several_eps_is_one_table(capsys):
+    """The answer at the first share in a sentence, every share in a row, what is alike once."""
+    code, out, _ = run(capsys, "trf", "alibi", "--eps", "0.1", "--eps", "0.01")
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert code == 0 and out.count("sum:") == 1
+    assert "10 % 590 5, 10, 19, 37, 74, 148, 295, 590" in lines
+    assert "1 % 1179 10, 19, 37, 74, 148, 295, 590, 1179" in lines
+    assert run(capsys, "trf", "-log(1+n)")[1].count("the series diverges") == 1

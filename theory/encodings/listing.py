@@ -18,7 +18,7 @@ from farfield.theory.answers.number import listed, plural
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.construction import encoding
 from farfield.theory.encodings.encoding import Encoding
-from farfield.theory.encodings.entry import Entry
+from farfield.theory.mechanisms import MECHANISMS
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,31 +77,38 @@ class Catalogue(Result):
     encodings: tuple[Encoding, ...]
 
     def blocks(self) -> Sequence[Block]:
-        inside = sum(bool(e.biases) for e in self.encodings)
-        rows = [
-            (
-                e.name,
-                shortened(e.formula_text() if e.biases else f"none: {e.out_of_scope}", 60),
-                *_takes(e),
-            )
-            for e in self.encodings
-        ]
+        inside = [e for e in self.encodings if e.biases]
+        outside = [e for e in self.encodings if not e.biases]
         return (
             sentence(
                 "{all}: {inside} with a bias in the distance alone, {others} to which the "
                 "exp-series does not apply.",
-                all=plural(len(rows), "encoding"),
-                inside=inside,
-                others=len(rows) - inside,
+                all=plural(len(self.encodings), "encoding"),
+                inside=len(inside),
+                others=len(outside),
             ),
-            table(("name", "bias p(n)", "parameters to give", "dialects"), rows),
+            table(
+                ("name", "bias p(n)", "parameters to give", "dialects"),
+                [(e.name, shortened(e.formula_text(), 60), *_takes(e)) for e in inside],
+            ),
+            table(
+                ("name", "why it has no bias p(n)", "a window is enough"),
+                [(e.name, e.out_of_scope, _enough(e)) for e in outside],
+            ),
         )
 
 
 def _takes(e: Encoding) -> tuple[str, str]:
     """What an entry takes: its free parameters and its dialects."""
-    entry: Entry = CATALOGUE[e.name]
-    return listed([p.name for p in e.free], 4), listed(entry.dialects)
+    return listed([p.name for p in e.free], 4), listed(CATALOGUE[e.name].dialects)
+
+
+def _enough(e: Encoding) -> str:
+    """Whether some window is ever enough, decided by the mechanism."""
+    decided = MECHANISMS[e.mechanism]
+    if decided.condition is not None:
+        return f"if {expression_line(decided.condition)}"
+    return {True: "yes", False: "never", None: "unknown"}[decided.windowable]
 
 
 def catalogue() -> Catalogue:
