@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import LogNorm
+from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
+from scipy.interpolate import CloughTocher2DInterpolator, RegularGridInterpolator
 from sympy import Expr, Rational, Symbol
 
 from farfield.figures.exhibit import Data
@@ -46,8 +48,18 @@ COLUMNS = 120
 BUDGET_S = 2.0
 """Seconds for the receptive field at one point."""
 LEAST_LEAK = 1e-8
+TINY = 1e-300
+"""Stands for 0 where it is drawn below the frame."""
+PALE = ListedColormap(1 - 0.7 * (1 - colormaps["Blues"](np.linspace(0, 1, 256))))
+FINE = 161
+"""Points in each direction between which the contours of a plane are drawn."""
+PAPER = {"facecolor": "white", "alpha": 1, "zorder": -1}
 FAR = Rational(10) ** 100
 """The largest end of a range; beyond it the axes of a figure leave the floats."""
+ROUNDS = 4
+"""Times that the points of a line are refined."""
+HIGHEST = 18.0
+"""The axis of receptive fields ends at ten to this power."""
 TALLEST = 7.0
 """Contours are drawn up to ten to this power."""
 Area = tuple[float, float, float, float, bool | None]
@@ -65,6 +77,15 @@ class MapPoint(NamedTuple):
     low: float | None
     high: float | None
     leak: float | None
+
+    @property
+    def level(self) -> float:
+        """log10 of the receptive field, or of the middle of a narrow enclosure; else NaN."""
+        if self.tokens is not None:
+            return math.log10(max(self.tokens, 1))
+        if not (self.low and self.high and self.high < 1.1 * self.low):
+            return math.nan
+        return (math.log10(self.low) + math.log10(self.high)) / 2
 
 
 @dataclass(frozen=True, repr=False)
@@ -164,7 +185,8 @@ def parameter_map(
         ranges: of each parameter, as `"0.01:1"`, both ends exact and inside its domain.
         eps: of the receptive field.
         trained: training length of the leak, in tokens.
-        points: in each direction.
+        points: in each direction; more of one parameter where the receptive field changes tenfold
+            between two.
         values: of the other parameters.
         dialect: variant of an encoding of the catalogue.
         assumptions: domains of parameters.
@@ -175,8 +197,8 @@ def parameter_map(
             outside the domain.
 
     >>> drawn = parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=6)
-    >>> drawn.boundary, [p.tokens for p in drawn.data]
-    ((((1.0, 0.0),),), [inf, inf, 5861, 61, 14, 6])
+    >>> drawn.boundary, {str(p.x): p.tokens for p in drawn.data if p.x in (1, 2, 3)}
+    ((((1.0, 0.0),),), {'1': inf, '2': 61, '3': 6})
     """
     goal, counted = exact(eps, "eps"), natural(points, "points", 2)
     if not 0 < goal < 1:
@@ -191,7 +213,15 @@ def parameter_map(
     bias, axes = _read(found, ranges)
     verdict = check_convergence(bias, assumptions={a.name: d for a, d in axes.items()})
     grid = [between(*_range(a.name, ranges[a.name], d), counted) for a, d in axes.items()]
-    places = list(_places(bias, tuple(axes), grid, goal, span, verdict, notice))
+    ask = partial(_point, bias, tuple(axes), goal, span, verdict)
+    wanted = [(x, y) for y in (grid[1] if len(grid) > 1 else [None]) for x in grid[0]]
+    places = []
+    for done, (x, y) in enumerate(wanted):
+        if notice is not None:
+            notice("points", done, len(wanted))
+        places.append(ask(x, y))
+    if len(grid) == 1:
+        places = _refined(places, ask)
     ends = tuple((xs[0], xs[-1]) for xs in grid)
     names = tuple(a.name for a in axes)
     draw = _draw_line if len(grid) == 1 else _draw_plane
@@ -244,36 +274,42 @@ def _converges(verdict: Convergence, at: Mapping[str, Rational]) -> str:
     return "undecided" if held is None else "converges" if held else "diverges"
 
 
-def _places(
+def _point(
     bias: Expr,
     names: Sequence[Symbol],
-    grid: Sequence[Sequence[Rational]],
     eps: Rational,
     trained: int,
     verdict: Convergence,
-    notice: Callable[..., None] | None,
-) -> Iterator[MapPoint]:
-    rows = grid[1] if len(grid) > 1 else [None]
-    total = len(rows) * len(grid[0])
-    for j, y in enumerate(rows):
-        for i, x in enumerate(grid[0]):
-            if notice is not None:
-                notice("points", j * len(grid[0]) + i, total)
-            at = dict(zip(names, (x, y) if y is not None else (x,), strict=True))
-            held = _converges(verdict, {a.name: value for a, value in at.items()})
-            p = bias.xreplace(at)
-            if held == "diverges":
-                yield MapPoint(x, y, held, math.inf, None, None, 1.0)
-                continue
-            found = theoretical_receptive_field(p, eps, budget_s=BUDGET_S)
-            low, high = found.span() or (None, None)
-            if found.reason is not None and found.reason.code == "diverges":
-                held = "diverges"
-            elif found.tokens is not None and math.isfinite(found.tokens):
-                held = "converges"
-            yield MapPoint(
-                x, y, held, found.tokens, low, high, leak(p, trained, budget_s=BUDGET_S).value
-            )
+    x: Rational,
+    y: Rational | None = None,
+) -> MapPoint:
+    at = dict(zip(names, (x, y) if y is not None else (x,), strict=True))
+    held = _converges(verdict, {a.name: value for a, value in at.items()})
+    if held == "diverges":
+        return MapPoint(x, y, held, math.inf, None, None, 1.0)
+    p = bias.xreplace(at)
+    found = theoretical_receptive_field(p, eps, budget_s=BUDGET_S)
+    low, high = found.span() or (None, None)
+    if found.reason is not None and found.reason.code == "diverges":
+        held = "diverges"
+    elif found.tokens is not None and math.isfinite(found.tokens):
+        held = "converges"
+    share_beyond = leak(p, trained, budget_s=BUDGET_S).value
+    return MapPoint(x, y, held, found.tokens, low, high, share_beyond)
+
+
+def _refined(places: list[MapPoint], ask: Callable[[Rational], MapPoint]) -> list[MapPoint]:
+    """The points of a line with more of them where the receptive field changes tenfold between
+    two, so that a line through them is the function for the eye."""
+    for _ in range(ROUNDS):
+        steep = [
+            (a.x + b.x) / 2
+            for a, b in pairwise(places)
+            if abs(a.level - b.level) > 1
+            and (min(a.level, b.level) < HIGHEST or max(a.level, b.level) == math.inf)
+        ]
+        places = sorted([*places, *map(ask, steep)], key=lambda p: p.x)
+    return places
 
 
 def _condition(verdict: Convergence) -> str:
@@ -308,10 +344,17 @@ def shaded(axes: Any, condition: Any, names: Sequence[str], ends: Sequence[Range
         at = axes.transData if len(names) > 1 else axes.get_xaxis_transform()
         look = {"facecolor": ink, "alpha": 0.14, "linewidth": 0, "zorder": 0, "transform": at}
         axes.add_collection(PolyCollection(own, **look))
+        if len(names) > 1 and not held:  # no shade of the leak below
+            axes.add_collection(PolyCollection(own, **look | PAPER))
     for left, right, _, _, side in found if len(names) == 1 else ():
-        middle = math.sqrt(left * right) if axes.get_xscale() == "log" else (left + right) / 2
         said = "converges" if side else "diverges"
-        axes.text(middle, 1.02, said, transform=axes.get_xaxis_transform(), ha="center")
+        axes.text(
+            _middle(left, right, axes),
+            1.02,
+            said,
+            transform=axes.get_xaxis_transform(),
+            ha="center",
+        )
     for curve in curves:
         if len(names) > 1:
             axes.plot(*zip(*curve, strict=True), color=INK, linewidth=2)
@@ -321,6 +364,11 @@ def shaded(axes: Any, condition: Any, names: Sequence[str], ends: Sequence[Range
     axes.set(xlabel=names[0], xlim=[float(v) for v in ends[0]])
     if len(names) > 1:
         axes.set(ylabel=names[1], ylim=[float(v) for v in ends[1]])
+
+
+def _middle(left: float, right: float, axes: Any) -> float:
+    """The middle of a stretch as it is drawn."""
+    return math.sqrt(left * right) if axes.get_xscale() == "log" else (left + right) / 2
 
 
 @lru_cache(64)
@@ -356,20 +404,28 @@ def _draw_line(
     """Receptive field and leak over one parameter, one above the other."""
     with house():
         figure, (above, below) = new_figure(4.8, 5.6, rows=2)
-        for axes, value, least in ((above, "tokens", 0.7), (below, "leak", LEAST_LEAK)):
+        for axes in (above, below):
             shaded(axes, condition, names, ends)
-            axes.set_ylim(least, 1)  # where no point is known; else it grows with them
+            axes.set_ylim(0.7, 1)  # where no point is known; else it grows with them
             axes.set_autoscaley_on(True)
-            for held in ("converges", "diverges"):
-                known = [(float(p.x), getattr(p, value)) for p in places if p.verdict == held]
-                drawn = [(x, max(y, least)) for x, y in known if y is not None and y < math.inf]
-                axes.plot(*np.array(drawn).reshape(-1, 2).T, "o-", color=COLOURS[0], markersize=3)
             axes.set_yscale("log")
-        vague = [p for p in places if p.tokens is None and p.high is not None and p.high < 1e300]
+            for held in ("converges", "diverges"):
+                own = [p for p in places if p.verdict == held]
+                known = [(float(p.x), _height(p) if axes is above else p.leak) for p in own]
+                drawn = [(x, y or TINY) for x, y in known if y is not None and y < math.inf]
+                axes.plot(*np.array(drawn).reshape(-1, 2).T, "o-", color=COLOURS[0], markersize=3)
+        vague = [p for p in places if math.isnan(p.level) and p.high and p.high < 1e300]
         for p in vague:
             above.vlines(
                 float(p.x), max(0.7, p.low or 0), p.high, color=COLOURS[0], linewidth=3, alpha=0.4
             )
+        above.set_ylim(top=min(above.get_ylim()[1], 10**HIGHEST))
+        below.set_ylim(max(below.get_ylim()[0], LEAST_LEAK), 2)
+        for left, right, _, _, side in sides(condition, tuple(names), tuple(ends))[0]:
+            if not side:
+                at = (_middle(left, right, above), 0.5)
+                place = above.get_xaxis_transform()
+                above.text(*at, "no receptive\nfield", transform=place, ha="center", va="center")
         above.set(xlabel="", xticklabels=[], ylabel=f"TRF({share(eps)}) in tokens")
         below.set(ylabel=f"leak beyond {trained}")
         return figure
@@ -386,32 +442,33 @@ def _draw_plane(
     """Contours of the receptive field over the leak as shade, with the boundary of convergence."""
     xs, ys = (sorted({float(p[k] or 0) for p in places}) for k in (0, 1))
     shape = (len(ys), len(xs))
-    fields = np.array([_finite(p.tokens) for p in places]).reshape(shape)
-    shown = [None if p.verdict == "diverges" else p.leak for p in places]
-    leaks = np.array([_finite(value) for value in shown]).reshape(shape)
+    fields = np.array([_bent(p.level) for p in places]).reshape(shape)
+    leaks = np.array([_finite(p.leak) for p in places]).reshape(shape)
     with house():
         figure, axes = new_figure(4.6, 6.2)
         shade = axes.pcolormesh(
             xs,
             ys,
-            np.ma.masked_invalid(leaks.clip(LEAST_LEAK, 1)),
-            cmap="Blues",
+            leaks.clip(LEAST_LEAK, 1),
+            cmap=PALE,
             norm=LogNorm(LEAST_LEAK, 1),
-            shading="nearest",
+            shading="gouraud",
             rasterized=True,
-            alpha=0.7,
-            zorder=-1,
+            zorder=-2,
         )
         figure.colorbar(shade, ax=axes, pad=0.02, label=f"leak beyond {trained} tokens")
-        drawn = np.ma.masked_invalid(np.log10(fields))
-        levels = _levels(drawn.compressed())
+        levels = _levels([p.level for p in places if math.isfinite(p.level)])
         if levels:
-            lines = axes.contour(xs, ys, drawn, levels=levels, colors=INK, linewidths=1.1)
-            axes.clabel(lines, fmt=lambda v: f"{10**v:,.0f}".replace(",", " "), fontsize=8)
-        vague = [(float(p.x), float(p.y or 0)) for p in places if p.tokens is None]
+            at = [_bent(level) for level in levels]
+            lines = axes.contour(*_smooth(xs, ys, fields), levels=at, colors=INK, linewidths=1.1)
+        vague = [(float(p.x), float(p.y or 0)) for p in places if math.isnan(p.level)]
         circles = {"markerfacecolor": "white", "color": INK, "markersize": 4, "clip_on": False}
         axes.plot(*np.array(vague).reshape(-1, 2).T, "o", **circles)
         shaded(axes, condition, names, ends)
+        if levels:
+            texts = [f"{10**v:.0f}" if v % 1 or v < 3 else f"$10^{v:.0f}$" for v in levels]
+            said_at = dict(zip(at, texts, strict=True))
+            axes.clabel(lines, fmt=said_at, fontsize=8, manual=_free_places(axes, lines))
         said = [f"contours: TRF({share(eps)}) in tokens"] * bool(levels)
         said += ["circles: no single number"] * bool(vague)
         legend = "green: converges, orange: diverges\n" + ", ".join(said)
@@ -419,15 +476,60 @@ def _draw_plane(
         return figure
 
 
+def _free_places(axes: Any, lines: Any) -> list[tuple[float, float]]:
+    """A place on each contour for its label, far from other lines and the frame, where there is
+    one."""
+    inside = axes.transData + axes.transAxes.inverted()
+    paths = [inside.transform(path.vertices) for path in lines.get_paths()]
+    drawn = [inside.transform(line.get_xydata()) for line in axes.get_lines()]
+    found = []
+    for own in (path for path in paths if len(path)):
+        others = [other for other in [*paths, *drawn] if other is not own and len(other)]
+        room = np.minimum(own, 1 - own).min(axis=1) / 3  # a label is longer than it is high
+        for other in others:
+            room = np.minimum(room, np.linalg.norm(own[:, None] - other[None], axis=2).min(axis=1))
+        if room.max() > 0.018:
+            found.append(tuple(inside.inverted().transform(own[room.argmax()])))
+    return found
+
+
+def _smooth(
+    xs: Sequence[float], ys: Sequence[float], values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A grid with known and unknown values on a finer one, smooth where the cells are known."""
+    grid = np.arange(len(xs)), np.arange(len(ys))
+    fine = np.linspace(0, len(xs) - 1, FINE), np.linspace(0, len(ys) - 1, FINE)
+    places = np.stack(np.meshgrid(*fine, indexing="ij"), axis=-1)
+    nodes = np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1)
+    cells = RegularGridInterpolator(grid, values.T)(places)
+    known = np.isfinite(values.T)
+    if known.sum() > 3 and np.isfinite(cells).any():
+        curved = CloughTocher2DInterpolator(nodes[known], values.T[known])(places)
+        cells = np.where(np.isfinite(cells), curved, np.nan)
+    x, y = (np.interp(f, g, v) for f, g, v in zip(fine, grid, (xs, ys), strict=True))
+    return x, y, cells.T
+
+
+def _height(p: MapPoint) -> float | None:
+    """The receptive field where it is drawn as a point."""
+    return None if math.isnan(p.level) or p.level > 300 else 10**p.level
+
+
 def _finite(value: float | None) -> float:
     return math.nan if value is None or not math.isfinite(value) else float(value)
 
 
-def _levels(known: np.ndarray) -> list[float]:
+def _bent(level: float) -> float:
+    """A level on a scale where those beyond the tallest contour bend the others little; NaN where
+    there is no receptive field."""
+    return 1 - TALLEST / (TALLEST + level) if math.isfinite(level) else math.nan
+
+
+def _levels(known: Sequence[float]) -> list[float]:
     """Round levels within common logarithms: decades, finer steps where there are few."""
-    if not known.size:
+    if not known:
         return []
-    low, high = max(known.min(), 0.0), min(known.max(), TALLEST)
+    low, high = max(min(known), 0.0), min(max(known), TALLEST)
     decades = [float(k) for k in range(1, int(TALLEST) + 1) if low < k < high]
     if len(decades) > 2:
         return decades

@@ -2,8 +2,10 @@
 
 import csv
 import math
+from itertools import combinations, pairwise
 
 import pytest
+from matplotlib.contour import ContourSet
 from sympy import Rational
 
 import farfield
@@ -103,11 +105,11 @@ def test_each_side_of_the_boundary_has_the_colour_of_its_verdict():
     """A point on the boundary says nothing of the other side of it."""
     drawn = parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=6)
     assert drawn.data[1].x == 1 and drawn.data[1].verdict == "diverges"
-    for axes in drawn.figure.axes:
+    for axes, more in zip(drawn.figure.axes, (["no receptive\nfield"], []), strict=True):
         filled = [path.vertices[:, 0] for c in axes.collections for path in c.get_paths()]
         assert [(min(x), max(x)) for x in filled] == [(1, 3), (0.5, 1)]
         said = [text.get_text().strip() for text in axes.texts]
-        assert said == ["diverges", "converges", "1"]
+        assert said == ["diverges", "converges", "1", *more]
     never = parameter_map("-a*log(1+n)", {"a": "2:3"}, points=4).figure
     assert all([t.get_text() for t in axes.texts] == ["converges"] for axes in never.axes)
 
@@ -124,9 +126,35 @@ def test_points_are_certified():
         bias = farfield.encoding("-a*n^b", a=place.x, b=place.y).head(1)
         assert farfield.theoretical_receptive_field(bias, "1/100").tokens == place.tokens
     line = parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=6)
-    assert line.boundary == (((1.0, 0.0),),) and line.data[3].x == 2 and line.data[3].tokens == 61
+    at = {p.x: p for p in line.data}
+    assert line.boundary == (((1.0, 0.0),),) and at[2].tokens == 61
     assert line.data[0].verdict == "diverges" and line.data[0].leak == 1
-    assert isinstance(line.data[3].x, Rational)
+    assert all(isinstance(x, Rational) for x in at)
+
+
+def test_a_line_is_finer_where_the_receptive_field_is_steep():
+    line = parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=6)
+    levels = [p.level for p in line.data if p.verdict == "converges"]
+    assert levels == sorted(levels, reverse=True) and levels[0] > 30  # up to the pole
+    below = [a - b for a, b in pairwise(levels) if a < 9]
+    assert len(below) > 5 and max(below) < 1.3
+    flat = parameter_map("-a*n", {"a": "1/10:1/2"}, points=6)
+    assert len(flat.data) == 6
+
+
+@pytest.mark.parametrize("formula", ["-a*log(1+b*n)", "-a*n^b"])
+def test_the_labels_of_contours_are_apart_and_within_the_frame(formula):
+    drawn = parameter_map(formula, {"a": "1/10:3", "b": "1/10:1"}, points=8)
+    axes = drawn.figure.axes[0]
+    drawn.figure.canvas.draw()
+    frame = axes.get_window_extent()
+    (lines,) = [c for c in axes.collections if isinstance(c, ContourSet)]
+    boxes = [text.get_window_extent() for text in lines.labelTexts]
+    assert len(boxes) > 1
+    assert all(frame.x0 <= b.x0 and b.x1 <= frame.x1 for b in boxes)
+    assert all(frame.y0 <= b.y0 and b.y1 <= frame.y1 for b in boxes)
+    upright = formula == "-a*log(1+b*n)"  # boxes of slanting labels overlap without a touch
+    assert not (upright and any(a.overlaps(b) for a, b in combinations(boxes, 2)))
 
 
 @pytest.mark.parametrize(
