@@ -13,6 +13,7 @@ release = farfield.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
     "pages",
@@ -37,6 +38,7 @@ default_role = "code"
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 
+autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_google_docstring = True

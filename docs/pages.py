@@ -17,6 +17,8 @@ from latex2mathml.converter import convert
 
 SECTION = re.compile(r"^\s*(Args|Returns|Raises|Fields|Yields|Note|Example|Examples):\s*$")
 ESSAY = "how-far-does-it-see.html"
+LONG = 280
+"""Characters from which the values of an entry are folded."""
 EMPHASIS = re.compile(r"(?<!\w)(\*{1,2}[A-Za-z][^*]*\*{1,2})(?!\w)|\*")
 BULLET = re.compile(r"^(\s*)([*-]|\d+\.)\s")
 
@@ -357,27 +359,35 @@ def claims_pages(app: Any) -> None:
         for section, (checks, passages) in sections(paper).items():
             links = ", ".join(
                 f'<a href="claims/{paper}.html#{c.id}">{escape(c.id.partition(".")[2])}</a> '
-                f"({_spoken(decided[c.id].verdict)})"
+                f"({_verdict(decided[c.id])})"
                 for c in checks
             )
             left = "<br>".join(f"“{escape(p.quote)}”: {_named(p.why)}" for p in passages)
-            rows.append(f"<tr><td>{escape(section)}</td><td>{links}</td><td>{left}</td></tr>")
+            others = len(passages) or ""
+            rows.append(f"<tr><td>{escape(section)}</td><td>{links}</td><td>{others}</td></tr>")
             page += [f"## {section}", *(_entry(decided[c.id]) for c in checks)]
             if left:
                 page.append(f"```{{raw}} html\n<p>Without an entry:<br>{left}</p>\n```")
         _written(source / "claims" / f"{paper}.md", page)
-        head = "<tr><th>section</th><th>entries</th><th>without an entry, and why</th></tr>"
+        head = "<tr><th>section</th><th>entries</th><th>without an entry</th></tr>"
         table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
         parts += [
             f"## {title}",
-            f"{len(found)} entries: {said}; [by section](claims/{paper}.md).",
-            f'```{{raw}} html\n<div class="words">{table}</div>\n```',
+            f"{len(found)} entries: {said}. [The page of the paper](claims/{paper}.md) has them by "
+            "section, and says why a sentence has no entry.",
+            f'```{{raw}} html\n<div class="farfield words">{table}</div>\n```',
         ]
     _written(source / "claims.md", parts)
 
 
 def _spoken(verdict: Any) -> str:
     return str(verdict).replace("_", " ")
+
+
+def _verdict(claim: Any) -> str:
+    """The verdict in its colour."""
+    said = _spoken(claim.verdict)
+    return f'<span class="verdict {said.replace(" ", "-")}">{said}</span>'
 
 
 def _named(text: str) -> str:
@@ -401,14 +411,22 @@ def _entry(claim: Any) -> str:
             f'<a href="../checked.html#{checked_anchor(s)}">{escape(s.place)}</a>'
             for s in statements
         )
-    facts = "".join(f"<dt>{k}</dt><dd>{v}</dd>" for k, v in shown_rows.items())
+    facts = "".join(f"<dt>{k}</dt><dd>{_folded(v)}</dd>" for k, v in shown_rows.items())
     where = ", ".join(filter(None, (claim.place, claim.kind, claim.label)))
     content = (
-        f'<div class="claim" id="{claim.id}"><p><strong>{escape(claim.id.partition(".")[2])}: '
-        f'{_spoken(claim.verdict)}</strong> <span class="label">{escape(where)}</span></p>'
+        f'<div class="farfield claim" id="{claim.id}"><p><strong>'
+        f"{escape(claim.id.partition('.')[2])}: {_verdict(claim)}</strong> "
+        f'<span class="label">{escape(where)}</span></p>'
         f"<blockquote>{escape(claim.quote)}</blockquote><dl>{facts}</dl></div>"
     )
     return "```{raw} html\n" + re.sub(r"\s*\n\s*", " ", content) + "\n```"
+
+
+def _folded(said: str) -> str:
+    """A long list of values behind its beginning."""
+    if len(said) < LONG or "<" in said:
+        return said
+    return f"<details><summary>{said[: LONG // 2].rpartition(',')[0]}, …</summary>{said}</details>"
 
 
 def _written(place: Path, parts: list[str]) -> None:
