@@ -280,7 +280,7 @@ def theoretical_receptive_field(
     budget_s: float = 60.0,
     **values: Any,
 ) -> ReceptiveField | tuple[ReceptiveField, ...]:
-    """The theoretical receptive field [Q, Eq. 22] of a bias, an exact integer up to 10^18.
+    """The theoretical receptive field of a bias (equation 22 of [Q]): an exact integer up to 10^18.
 
     Args:
         f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.

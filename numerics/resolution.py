@@ -210,7 +210,7 @@ def attention_resolution(
     budget_s: float = BUDGET_S,
     **values: Any,
 ) -> Resolution:
-    """The attention resolution [S, Eq. 4] of a bias or of measured scores.
+    """The attention resolution of a bias or of measured scores (equation 4 of [S]).
 
     Args:
         f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`. For RoPE
