@@ -17,6 +17,7 @@ from farfield.theory.answers.answer import InputError, Result, plain
 from farfield.theory.answers.blocks import Block, note, sentence
 from farfield.theory.answers.names import nearest
 from farfield.theory.formal.checked_statements import proving
+from farfield.theory.relations import SIX
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ _ESCAPED = {"_": r"\_", "^": r"\^{}", "{": r"\{", "}": r"\}", "%": r"\%", "&": r
 
 def _tex(words: str) -> str:
     """Words as LaTeX text, their relation signs in math mode."""
-    signs = {"<=>": r"\iff", "<=": r"\le", ">=": r"\ge", "->": r"\to", "<": "<", ">": ">"}
+    signs = {"<=>": r"\iff", "->": r"\to"} | {r.sign: r.tex for r in SIX}
     escaped = "".join(_ESCAPED.get(c, c) for c in words)
     return re.sub("<=>|<=|>=|->|<|>", lambda found: f"${signs[found.group()]}$", escaped)
 

@@ -23,6 +23,8 @@ from sympy import Basic, S
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
+from farfield.theory.relations import SIX
+
 LONG = 100
 
 
@@ -141,9 +143,7 @@ _GREEK = {
 }
 _SIGNS = {
     "->": ("→", r"\to"),
-    "<=": ("≤", r"\le"),
-    ">=": ("≥", r"\ge"),
-    "!=": ("≠", r"\ne"),
+    **{relation.sign: (relation.shown, relation.tex) for relation in SIX if relation.sign != "=="},
     "oo": ("∞", r"\infty"),
     "-": ("−", "-"),
     "*": ("·", r"\,"),
@@ -315,8 +315,7 @@ class _Line(StrPrinter):
         return "π" if self.unicode else "pi"
 
     def _print_Relational(self, expr: Any) -> str:
-        sign = {"==": "=", "!=": self._sign("!="), "<=": self._sign("<="), ">=": self._sign(">=")}
-        op = sign.get(expr.rel_op, expr.rel_op)
+        op = "=" if expr.rel_op == "==" else self._sign(expr.rel_op)
         return f"{self._print(expr.lhs)} {op} {self._print(expr.rhs)}"
 
     def _print_And(self, expr: Any) -> str:

@@ -16,6 +16,7 @@ from sympy import Expr, Rational, S, Symbol
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.functions.nodes import Lookup, Root, n
+from farfield.theory.relations import BY_KIND
 
 
 class NoCertificate(InputError):
@@ -331,18 +332,9 @@ _BUILDERS: dict[Any, Callable[[Expr], Form]] = {
     type(S.Exp1): lambda e: Form("exp", (form(S.One),), e),
 }
 
-_RELATIONS = {
-    sympy.StrictLessThan: ("lt", False),
-    sympy.LessThan: ("le", False),
-    sympy.StrictGreaterThan: ("lt", True),
-    sympy.GreaterThan: ("le", True),
-    sympy.Equality: ("eq", False),
-    sympy.Unequality: ("eq", False),
-}
-
 
 def _condition(c: Any) -> Form:
-    """A condition in the prover's relations, > and >= by swapped sides."""
+    """A condition in the prover's relations, > and >= by swapped sides, != as the negation."""
     if c in (S.true, S.false):
         return Form("true" if c == S.true else "false", (), c)
     if isinstance(c, sympy.Not):
@@ -354,13 +346,15 @@ def _condition(c: Any) -> Form:
             op = "and" if isinstance(c, sympy.And) else "or"
             result = Form(op, (result, _condition(other)), c)
         return result
-    if c.func not in _RELATIONS:
+    relation = BY_KIND.get(c.func)
+    if relation is None:
         raise NoCertificate(f"the condition {told(c)}")
-    op, swapped = _RELATIONS[c.func]
     _plain(c.lhs - c.rhs)
-    sides = (form(c.rhs), form(c.lhs)) if swapped else (form(c.lhs), form(c.rhs))
-    result = Form(op, sides, c)
-    return Form("not", (result,), c) if isinstance(c, sympy.Unequality) else result
+    if isinstance(c, sympy.Ne):
+        return Form("not", (_condition(c.negated),), c)
+    if 1 in relation.signs:
+        c = c.reversed
+    return Form(BY_KIND[c.func].name.lower(), (form(c.lhs), form(c.rhs)), c)
 
 
 def bias_form(e: Expr) -> Form:

@@ -25,17 +25,9 @@ from farfield.theory.certificates.verdicts import braced, decide
 from farfield.theory.decision.cells import Leaf, Tree, explore, leaves
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import n
+from farfield.theory.relations import BY_KIND, BY_SIGNS
 
 SERIES = "ex_series (fun n => exp (p n))"
-_SIGN = {1: "0 < {}", 0: "0 = {}", -1: "0 > {}"}
-_RELATION = {
-    sympy.StrictGreaterThan: ">",
-    sympy.GreaterThan: ">=",
-    sympy.StrictLessThan: "<",
-    sympy.LessThan: "<=",
-    sympy.Equality: "=",
-    sympy.Unequality: "<>",
-}
 
 
 def definition(formula: Expr) -> str:
@@ -67,9 +59,9 @@ def relation(c: Any) -> str:
             f"({relation(a)})" if isinstance(a, (sympy.And, sympy.Or)) else relation(a)
             for a in parts
         )
-    if c.func not in _RELATION:
+    if c.func not in BY_KIND:
         raise NoCertificate(f"the condition {str(c)[:60]} cannot be stated")
-    return f"{form(c.lhs).show()} {_RELATION[c.func]} {form(c.rhs).show()}"
+    return f"{form(c.lhs).show()} {BY_KIND[c.func].prover} {form(c.rhs).show()}"
 
 
 def statement(assumed: list[str], verdict: str) -> str:
@@ -175,7 +167,7 @@ def _wrapped(sentence: str, indent: str) -> str:
 def _cases(tree: Tree, assumed: list[str]) -> Iterator[str]:
     """One theorem a case."""
     for number, (path, leaf) in enumerate(leaves(tree), 1):
-        own = [*assumed, *(_SIGN[s].format(_operand(g)) for g, s in path)]
+        own = [*assumed, *(f"0 {BY_SIGNS[-s,].prover} {_operand(g)}" for g, s in path)]
         verdict = claim(leaf.outcome.converges)
         said = f"Theorem case_{number} : " + " -> ".join([*own, verdict]) + "."
         yield _theorem(said, [*_introduced(own), *leaf.outcome.proof])

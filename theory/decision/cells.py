@@ -26,7 +26,7 @@ from farfield.theory.coefficients.exact import coefficient, expand, to_sympy
 from farfield.theory.coefficients.signs import sign, sign_factors, sign_key, with_proved_rationals
 from farfield.theory.formula.building import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
-from farfield.theory.formula.vocabulary import RELATIONS
+from farfield.theory.relations import BY_KIND, BY_SIGN, BY_SIGNS, Relation
 from farfield.theory.values import enclose
 
 MAX_CELLS = 200
@@ -328,13 +328,11 @@ def _possible_with(facts: list[Constraint], relations: list[Any]) -> bool:
     """Whether domains and relations can hold together (True if that is not known)."""
     rows = list(facts)
     for r in relations:
-        g = expand(r.lhs - r.rhs)
-        if isinstance(r, sympy.Ne):
+        signs = BY_KIND[r.func].signs
+        if signs == (1, -1):
             continue
-        code = {sympy.StrictGreaterThan: 1, sympy.GreaterThan: 2, sympy.Equality: 0}.get(r.func)
-        if code is None:
-            g, code = -g, 1 if isinstance(r, sympy.StrictLessThan) else 2
-        rows.append((g, code))
+        way = -1 if -1 in signs else 1
+        rows.append((expand(way * (r.lhs - r.rhs)), 2 if len(signs) > 1 else abs(signs[0])))
     return possible(rows)
 
 
@@ -363,15 +361,12 @@ def _condition_of_tree(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
         signs = tuple(s for s in parts if parts[s] == c)
         if len(signs) == 3:
             return c
-        guard = relation(tree.on, _OF_SIGNS[signs])
+        guard = relation(tree.on, BY_SIGNS[signs])
         found.append(guard if c == S.true else c if c == S.false else sympy.And(guard, c))
     return sympy.Or(*found)
 
 
-_OF_SIGNS = {(1,): ">", (1, 0): ">=", (0,): "==", (1, -1): "!=", (0, -1): "<=", (-1,): "<"}
-
-
-def relation(g: Expr, op: str) -> Any:
+def relation(g: Expr, op: Relation) -> Any:
     """`g op 0` as a user would write it: solved for a parameter where that is simple."""
     symbols = sorted(g.free_symbols, key=lambda s: s.name)
     expanded = expand(g)
@@ -385,15 +380,12 @@ def relation(g: Expr, op: str) -> Any:
         found = _solution(expanded, s)
         if found is not None:
             return _solved(op, s, with_proved_rationals(found[0]), found[1])
-    return RELATIONS[op](expanded, 0)
+    return op.kind(expanded, 0)
 
 
-_MIRROR = str.maketrans("<>", "><")
-
-
-def _solved(op: str, s: Expr, value: Expr, way: int) -> Any:
+def _solved(op: Relation, s: Expr, value: Expr, way: int) -> Any:
     """`s op value`, mirrored where the compared expression falls in s."""
-    return RELATIONS[op if way > 0 else op.translate(_MIRROR)](s, value)
+    return (op if way > 0 else BY_SIGN[op.mirrored]).kind(s, value)
 
 
 def at(c: Any, values: Mapping[str, Expr]) -> Any:

@@ -48,6 +48,7 @@ from farfield.theory.formula.building import substituted
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
 from farfield.theory.proofs import Decision, Fall, Step, trace
+from farfield.theory.relations import BY_SIGNS
 from farfield.theory.transseries.expansion import eventual, transseries
 from farfield.theory.transseries.scale import bertrand_test
 from farfield.theory.waves.exponents import decide_exponent, has_oscillating_exponent
@@ -115,7 +116,6 @@ def residue_class(p: Expr, period: int, residue: int) -> Expr:
 
 
 ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
-SIGNS = {1: ">", 0: "==", -1: "<"}
 MAX_PERIOD = 48
 """Residue classes that are decided one by one at once."""
 MAX_CLASSES = 512
@@ -140,7 +140,7 @@ def _decided(p: Expr, domains: Mapping[str, str]) -> Decision:
     """The leaves of the parameters' tree as one condition; one undecided leaf leaves all open."""
     tree = cells.explore(p, domains, _cell)
     leaves = [
-        (tuple(cells.relation(g, SIGNS[s]) for g, s in path), leaf.outcome)
+        (tuple(cells.relation(g, BY_SIGNS[s,]) for g, s in path), leaf.outcome)
         for path, leaf in cells.leaves(tree)
     ]
     if not any(found.real for _, found in leaves):

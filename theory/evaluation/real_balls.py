@@ -8,7 +8,6 @@ test is the arithmetic's one parameter: the independent checker of proofs passes
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -33,6 +32,7 @@ from farfield.theory.functions.balls import (
 )
 from farfield.theory.functions.nodes import Held, Lookup, Root
 from farfield.theory.functions.record import Function
+from farfield.theory.relations import BY_KIND
 
 Environment = Mapping[Symbol, Ball]
 ZeroTest = Callable[[Expr], bool]
@@ -95,9 +95,8 @@ class RealBalls(Arithmetic):
             return lambda power: power, (e.plain,)
         if e in (S.true, S.false):
             return lambda: bool(e), ()
-        if isinstance(e, sympy.core.relational.Relational) and type(e) in RELATIONS:
-            relation = RELATIONS[type(e)]
-            return lambda difference: relation(sign_of(difference), 0), (e.lhs - e.rhs,)
+        if relation := BY_KIND.get(type(e)):
+            return lambda difference: sign_of(difference) in relation.signs, (e.lhs - e.rhs,)
         if isinstance(e, sympy.Not):
             return lambda holds: not holds, e.args
         build = next((f for kind, f in _DEFERRED if isinstance(e, kind)), None)
@@ -163,14 +162,6 @@ _CONSTANTS: dict[Expr, Callable[[], Ball]] = {
     S.GoldenRatio: lambda: (1 + arb(5).sqrt()) / 2,
     S.Infinity: arb.pos_inf,
     S.NegativeInfinity: arb.neg_inf,
-}
-RELATIONS: dict[Any, Callable[[Any, Any], Any]] = {
-    sympy.StrictLessThan: operator.lt,
-    sympy.LessThan: operator.le,
-    sympy.StrictGreaterThan: operator.gt,
-    sympy.GreaterThan: operator.ge,
-    sympy.Equality: operator.eq,
-    sympy.Unequality: operator.ne,
 }
 
 

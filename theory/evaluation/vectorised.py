@@ -24,10 +24,11 @@ from sympy.core.relational import Relational
 
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.evaluation.fold import Arithmetic, Operation, value
-from farfield.theory.evaluation.real_balls import RELATIONS, RealBalls
+from farfield.theory.evaluation.real_balls import RealBalls
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function
+from farfield.theory.relations import SIX
 
 BLOCK = 1 << 14  # distances at a time: the values of all parts of a formula stay in the cache
 TURN = 1 << 10  # distances that share a factor of a wave
@@ -98,7 +99,7 @@ class Arrays(Arithmetic):
 
 
 _RELATIONS: dict[Any, Callable[..., Any]] = {
-    **RELATIONS,
+    **{relation.kind: relation.holds for relation in SIX},
     sympy.And: lambda *parts: functools.reduce(operator.and_, parts),
     sympy.Or: lambda *parts: functools.reduce(operator.or_, parts),
     sympy.Not: lambda part: part ^ True,

@@ -8,8 +8,9 @@ import sympy
 from sympy import Expr, S
 
 from farfield.theory.formula.reading import Reading
-from farfield.theory.formula.vocabulary import CONDITIONS, RELATIONS
+from farfield.theory.formula.vocabulary import CONDITIONS
 from farfield.theory.functions.nodes import n, unevaluated
+from farfield.theory.relations import BY_SIGN
 
 _FAR = 10**12  # a distance beyond all pieces that people write
 
@@ -103,10 +104,10 @@ def _comparison(p: Reading) -> Any:
         return inner
     left = p.sum()
     relations = []
-    while op := p.accept(*RELATIONS):
+    while op := p.accept(*BY_SIGN):
         right = p.sum()
         easy = left.is_Rational and right.is_Rational
-        relations.append(RELATIONS[op](left, right, evaluate=bool(easy)))
+        relations.append(BY_SIGN[op].kind(left, right, evaluate=bool(easy)))
         left = right
     if not relations:
         p.fail(column, "expected a condition such as n < 16 or True")
@@ -138,7 +139,7 @@ def opened(p: Reading, at: int | None = None) -> bool:
     depth, compared, before = 1, False, ""
     for kind, value, _ in p.tokens[p.position if at is None else at :]:
         depth += (value == "(") - (value == ")")
-        compared |= value in RELATIONS
+        compared |= value in BY_SIGN
         if depth == 1 and (
             value in ("&", "~", "and", "or", "not") or (value == "|" and before == ")" and compared)
         ):
@@ -146,6 +147,6 @@ def opened(p: Reading, at: int | None = None) -> bool:
         before = value
         if depth == 0 or (depth == 1 and value in (",", "if")):
             return False
-        if depth == 1 and (value in RELATIONS or (kind == "name" and value in CONDITIONS)):
+        if depth == 1 and (value in BY_SIGN or (kind == "name" and value in CONDITIONS)):
             return True
     return False

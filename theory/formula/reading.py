@@ -19,6 +19,7 @@ from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.building import MAX_DEPTH, MAX_TOKENS, bounded
 from farfield.theory.formula.vocabulary import CALLED, RESERVED
 from farfield.theory.functions.record import Refused, spellings
+from farfield.theory.relations import BY_SIGN, SIX
 
 Token = tuple[str, str, int]  # its kind, its text, its column
 
@@ -75,9 +76,7 @@ _SIGNS = {
     "⋅": "*",
     "∗": "*",
     "÷": "/",
-    "≤": "<=",
-    "≥": ">=",
-    "≠": "!=",
+    **{relation.shown: relation.sign for relation in SIX if not relation.shown.isascii()},
     "⌊": "floor(",
     "⌋": ")",
     "⌈": "ceiling(",
@@ -95,11 +94,9 @@ _TEX_SIGNS = {
     "times": "*",
     "ast": "*",
     "div": "/",
-    "le": "<=",
+    **{relation.name.lower(): relation.sign for relation in SIX if relation.tex[0] == "\\"},
     "leq": "<=",
-    "ge": ">=",
     "geq": ">=",
-    "ne": "!=",
     "neq": "!=",
     "lvert": "|",
     "rvert": "|",
@@ -422,7 +419,7 @@ class Tokens:
         """Whether no operator that binds closer is next to `i - j`."""
         left = before[-1][1] if before else "("
         right = after[0][1] if after else ")"
-        compared = ("<", "<=", ">", ">=", "==", "!=", ",", "|")
+        compared = (*BY_SIGN, ",", "|")
         return left in ("(", "{", "=", "+", *compared) and right in (")", "}", "+", "-", *compared)
 
     def fail(self, column: int, what: str) -> NoReturn:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import sympy
 
 from farfield.theory.answers.errors import InputError
+from farfield.theory.relations import BY_SIGN, SIX
 
 SUM, PRODUCT, POWER, ATOM = 1, 2, 3, 4
 CONSTANTS = {math.pi: "pi", -math.pi: "-pi", 2 * math.pi: "(2*pi)", math.e: "E"}
@@ -28,14 +29,8 @@ _OPERATORS = {
     "mod": ("%", PRODUCT),
     "pow": ("**", POWER),
 }
-_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _UFUNCS = {
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-    "equal": "==",
-    "not_equal": "!=",
+    **{relation.ufunc: relation.sign for relation in SIX},
     "logical_and": "&",
     "bitwise_and": "&",
     "logical_or": "|",
@@ -208,13 +203,13 @@ def _operator(sign: str, binds: int, back: bool) -> Callable[[Traced, Any], Trac
 for _name, (_sign, _binds) in _OPERATORS.items():
     setattr(Traced, f"__{_name}__", _operator(_sign, _binds, False))
     setattr(Traced, f"__r{_name}__", _operator(_sign, _binds, True))
-for _name, _sign in _COMPARISONS.items():
-    setattr(Traced, f"__{_name}__", _operator(_sign, ATOM, False))
+for _relation in SIX:
+    setattr(Traced, f"__{_relation.name.lower()}__", _operator(_relation.sign, ATOM, False))
 
 
 def _infix(sign: str, left: Any, right: Any, binds: int) -> Traced:
     """Two operands and a sign, with brackets where the sides bind less tightly."""
-    if sign in ("<", "<=", ">", ">=", "==", "!=", "&", "|"):
+    if sign in BY_SIGN or sign in "&|":
         return Traced(f"({_text(left, SUM)} {sign} {_text(right, SUM)})")
     power = sign == "**"
     text = f"{_text(left, binds + power)}{sign}{_text(right, binds + (not power))}"

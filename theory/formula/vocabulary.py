@@ -13,6 +13,8 @@ from typing import Any
 import sympy
 from sympy import Expr, S
 
+from farfield.theory.relations import SIX
+
 CONSTANTS: dict[str, Expr] = {
     "pi": S.Pi,
     "E": S.Exp1,
@@ -25,21 +27,8 @@ CONSTANTS: dict[str, Expr] = {
     "infty": S.Infinity,
     "Infinity": S.Infinity,
 }
-RELATIONS: dict[str, Any] = {
-    "<": sympy.Lt,
-    "<=": sympy.Le,
-    ">": sympy.Gt,
-    ">=": sympy.Ge,
-    "==": sympy.Eq,
-    "!=": sympy.Ne,
-}
 CONDITIONS: dict[str, Any] = {
-    "Eq": sympy.Eq,
-    "Ne": sympy.Ne,
-    "Lt": sympy.Lt,
-    "Le": sympy.Le,
-    "Gt": sympy.Gt,
-    "Ge": sympy.Ge,
+    **{relation.name: relation.kind for relation in SIX},
     "And": sympy.And,
     "Or": sympy.Or,
     "Not": sympy.Not,

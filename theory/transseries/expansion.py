@@ -45,10 +45,10 @@ from farfield.theory.coefficients.oscillation import (
 )
 from farfield.theory.coefficients.signs import sign, with_proved_rationals
 from farfield.theory.evaluation.fold import Arithmetic, Operation, value
-from farfield.theory.evaluation.real_balls import RELATIONS
 from farfield.theory.formula.building import TooLarge, rebuilt
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function, record_of
+from farfield.theory.relations import BY_KIND
 from farfield.theory.transseries.arithmetic import (
     Monomial,
     Transseries,
@@ -440,7 +440,7 @@ def holds(condition: Any) -> bool:
     if isinstance(condition, sympy.ITE):
         test, yes, no = condition.args
         return holds(yes if holds(test) else no)
-    relation = RELATIONS.get(type(condition))
+    relation = BY_KIND.get(type(condition))
     if relation is None:
         raise Undecided(f"a condition of the kind {type(condition).__name__}")
-    return bool(relation(_AtInfinity.sign(eventual(condition.lhs - condition.rhs)), 0))
+    return _AtInfinity.sign(eventual(condition.lhs - condition.rhs)) in relation.signs
