@@ -248,7 +248,7 @@ def _decide_jump(e: Expr) -> None:
             sign(coefficient(turns - to_sympy(near)))
 
 
-def _is_zero(c: Expr) -> bool:
+def is_zero(c: Expr) -> bool:
     """Whether a constant is proved to be 0. A ball asks it once, and its value is kept, so the
     decision at hand does not note the answer: `_decide_jump` does."""
     with deciding(Context()), suppress(Undecided):
@@ -256,5 +256,5 @@ def _is_zero(c: Expr) -> bool:
     return False
 
 
-BALLS = RealBalls(_is_zero)
+BALLS = RealBalls(is_zero)
 """Real balls that believe the proofs of this module where a jump depends on one."""
