@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import sympy
 
 
-class Relation(NamedTuple):
+class OrderRelation(NamedTuple):
     """One of the six.
 
     Args:
@@ -36,13 +36,17 @@ class Relation(NamedTuple):
 
 
 SIX = (
-    Relation("<", "Lt", "less", sympy.Lt, operator.lt, (-1,), ">", "<", "<", "<"),
-    Relation("<=", "Le", "less_equal", sympy.Le, operator.le, (0, -1), ">=", "≤", r"\le", "<="),
-    Relation(">", "Gt", "greater", sympy.Gt, operator.gt, (1,), "<", ">", ">", ">"),
-    Relation(">=", "Ge", "greater_equal", sympy.Ge, operator.ge, (1, 0), "<=", "≥", r"\ge", ">="),
-    Relation("==", "Eq", "equal", sympy.Eq, operator.eq, (0,), "==", "=", "=", "="),
-    Relation("!=", "Ne", "not_equal", sympy.Ne, operator.ne, (1, -1), "!=", "≠", r"\ne", "<>"),
+    OrderRelation("<", "Lt", "less", sympy.Lt, operator.lt, (-1,), ">", "<", "<", "<"),
+    OrderRelation(
+        "<=", "Le", "less_equal", sympy.Le, operator.le, (0, -1), ">=", "≤", r"\le", "<="
+    ),
+    OrderRelation(">", "Gt", "greater", sympy.Gt, operator.gt, (1,), "<", ">", ">", ">"),
+    OrderRelation(
+        ">=", "Ge", "greater_equal", sympy.Ge, operator.ge, (1, 0), "<=", "≥", r"\ge", ">="
+    ),
+    OrderRelation("==", "Eq", "equal", sympy.Eq, operator.eq, (0,), "==", "=", "=", "="),
+    OrderRelation("!=", "Ne", "not_equal", sympy.Ne, operator.ne, (1, -1), "!=", "≠", r"\ne", "<>"),
 )
 BY_SIGN = {relation.sign: relation for relation in SIX}
-BY_KIND: dict[Any, Relation] = {relation.kind: relation for relation in SIX}
+BY_KIND: dict[Any, OrderRelation] = {relation.kind: relation for relation in SIX}
 BY_SIGNS = {relation.signs: relation for relation in SIX}

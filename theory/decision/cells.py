@@ -26,7 +26,7 @@ from farfield.theory.coefficients.exact import coefficient, expand, to_sympy
 from farfield.theory.coefficients.signs import sign, sign_factors, sign_key, with_proved_rationals
 from farfield.theory.formula.building import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
-from farfield.theory.relations import BY_KIND, BY_SIGN, BY_SIGNS, Relation
+from farfield.theory.relations import BY_KIND, BY_SIGN, BY_SIGNS, OrderRelation
 from farfield.theory.values import enclose
 
 MAX_CELLS = 200
@@ -366,7 +366,7 @@ def _condition_of_tree(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
     return sympy.Or(*found)
 
 
-def relation(g: Expr, op: Relation) -> Any:
+def relation(g: Expr, op: OrderRelation) -> Any:
     """`g op 0` as a user would write it: solved for a parameter where that is simple."""
     symbols = sorted(g.free_symbols, key=lambda s: s.name)
     expanded = expand(g)
@@ -383,7 +383,7 @@ def relation(g: Expr, op: Relation) -> Any:
     return op.kind(expanded, 0)
 
 
-def _solved(op: Relation, s: Expr, value: Expr, way: int) -> Any:
+def _solved(op: OrderRelation, s: Expr, value: Expr, way: int) -> Any:
     """`s op value`, mirrored where the compared expression falls in s."""
     return (op if way > 0 else BY_SIGN[op.mirrored]).kind(s, value)
 
