@@ -110,7 +110,7 @@ def test_works_without_the_engine():
     script = """
         import json, sys
         SHARED = {f"theory.{room}" for room in
-                  ("algebra", "answers", "evaluation", "formula", "functions", "proofs")}
+                  ("algebra", "answers", "evaluation", "formula", "functions", "proofs", "relations")}
         OWN = {"theory", "theory.views", "numerics", "numerics.checking"}
 
         class Engine:
