@@ -109,8 +109,8 @@ def test_works_without_the_engine():
     proofs = [check_convergence(text).to_dict() for text in asked]
     script = """
         import json, sys
-        SHARED = {f"theory.{room}" for room in
-                  ("algebra", "answers", "evaluation", "formula", "functions", "proofs", "relations")}
+        SHARED = {f"theory.{room}" for room in ("algebra", "answers", "evaluation", "formula",
+                                                "functions", "proofs", "relations")}
         OWN = {"theory", "theory.views", "numerics", "numerics.checking"}
 
         class Engine:
