@@ -12,8 +12,8 @@ from farfield.figures.line_names import Named, name_lines, name_points
 from farfield.figures.style import INK, LINES, MARKERS, house, new_figure, plain_ticks
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.reference.hold import both
+from farfield.validation.reference.known_cases import Trial, left_out, slope, trials
 from farfield.validation.reference.registration import USUAL
-from farfield.validation.reference.trials import Trial, left_out, slope, trials
 
 NAME = "farfield"
 CITATION = "What the trained models say"

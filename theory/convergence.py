@@ -40,7 +40,7 @@ from farfield.theory.answers.number import exact, listed, plural, runs, seconds
 from farfield.theory.decision import cells
 from farfield.theory.decision.engine import decide_series
 from farfield.theory.encodings import Encoding, encoding
-from farfield.theory.formula.building import primitive
+from farfield.theory.formula.bounded_nodes import primitive
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of

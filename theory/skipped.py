@@ -8,7 +8,7 @@ from flint import fmpq
 from sympy import Expr
 
 from farfield.theory.algebra.budget import unhurried
-from farfield.theory.formula.building import primitive
+from farfield.theory.formula.bounded_nodes import primitive
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball

@@ -4,7 +4,8 @@ The quantity is the *kernel order loss* of `farfield.numerics.finite_length`, an
 
     log ratio = c * kernel order loss,    c fitted through the origin on the committed trials
 
-(`farfield.validation.reference.trials`: small models of bytes, judged by last-token perplexity).
+(`farfield.validation.reference.known_cases`: small models of bytes, judged by their last-token
+perplexity).
 The law was found on these trials and is not derived. How sure a forecast is comes from the same
 trials. Each is forecast with its family left out of the fit. The errors of those forecasts, in
 units that grow with the loss, are the errors to expect of a new one.
@@ -46,10 +47,10 @@ from farfield.theory.encodings.head_lists import as_list
 from farfield.validation.extrapolation import LIMIT
 from farfield.validation.harness.layers import read_layers
 from farfield.validation.harness.trainable import trainable
+from farfield.validation.reference.known_cases import Trial, left_out, slope, trials
 from farfield.validation.reference.lending import Hybrid, ratios_on_text, use_of
 from farfield.validation.reference.observations import HEADS
 from farfield.validation.reference.registration import USUAL
-from farfield.validation.reference.trials import Trial, left_out, slope, trials
 
 QUANTITY = "kernel order loss"
 MAX_TESTED = 1 << 20

@@ -53,8 +53,8 @@ from farfield.theory.decision.regions import Range
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.parameters import interval
 from farfield.validation.forecast import chance, forecast
-from farfield.validation.short import field_text
 from farfield.validation.study.prediction import ADVANTAGE
+from farfield.validation.table_cells import field_text
 
 EPS, TRAINED, TESTED, ERROR = "1/100", 64, 1024, "1/100"
 FIRST, WHOLE = 0.3, 5.0

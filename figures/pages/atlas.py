@@ -32,8 +32,8 @@ from farfield.validation.atlas import Atlas, ModelFamily, checked
 from farfield.validation.claims import Claim, Verdict
 from farfield.validation.claims.claim import brief
 from farfield.validation.json_files import writable_folder, write
-from farfield.validation.short import field_text, share_text
 from farfield.validation.study.prediction import Prediction
+from farfield.validation.table_cells import field_text, share_text
 
 ORDER = (
     Verdict.REFUTED,

@@ -23,7 +23,7 @@ from farfield.theory.answers.notation import Text, as_text, shortened, terminal
 from farfield.theory.answers.number import runs
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
-from farfield.validation.short import reach_text
+from farfield.validation.defaults import EPS
 from farfield.validation.study.findings import last_token_ratio
 from farfield.validation.study.place import references
 from farfield.validation.study.prediction import (
@@ -34,7 +34,7 @@ from farfield.validation.study.prediction import (
     Prediction,
 )
 from farfield.validation.study.study import Study
-from farfield.validation.usual import EPS
+from farfield.validation.table_cells import reach_text
 
 SHARES = tuple(Fraction(k, 10**e) for e in range(1, 6) for k in (5, 2, 1))
 HORIZON = 4096

@@ -59,7 +59,6 @@ from farfield.theory.answers.number import count, decimal, listed, plural
 from farfield.theory.answers.writers.svg import power
 from farfield.theory.convergence import Convergence, Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding
-from farfield.validation.short import field_text, reach_text, share_text
 from farfield.validation.study.findings import findings, last_token_ratio
 from farfield.validation.study.place import PLACE_EPS
 from farfield.validation.study.prediction import (
@@ -68,6 +67,7 @@ from farfield.validation.study.prediction import (
     Prediction,
 )
 from farfield.validation.study.study import Study
+from farfield.validation.table_cells import field_text, reach_text, share_text
 
 
 def write_study(s: Study, folder: str | os.PathLike[str]) -> Path:

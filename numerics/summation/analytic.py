@@ -46,8 +46,8 @@ from farfield.numerics.summation.analytic_bias import (
 )
 from farfield.numerics.summation.euler_maclaurin import at_end, remainder
 from farfield.numerics.summation.integral import LEVELS, STEP, TailIntegral
+from farfield.numerics.summation.kept_sums import memory
 from farfield.numerics.summation.kernel import Kernel, first_below, suffix_sums
-from farfield.numerics.summation.memory import memory
 from farfield.numerics.summation.superpolynomial import MAX_TERMS, superpolynomial_kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time

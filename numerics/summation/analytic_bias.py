@@ -26,7 +26,7 @@ from farfield.numerics.enclosures.tails import (
 )
 from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.numerics.summation.euler_maclaurin import taylor
-from farfield.numerics.summation.memory import memory, remembered
+from farfield.numerics.summation.kept_sums import memory, remembered
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time

@@ -16,8 +16,8 @@ from sympy import Expr, S
 
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.euler_maclaurin import Smooth
+from farfield.numerics.summation.kept_sums import remembered
 from farfield.numerics.summation.kernel import Kernel, number
-from farfield.numerics.summation.memory import remembered
 from farfield.numerics.summation.normal_form import NormalForm, normal_form, sign
 from farfield.theory.algebra import door
 from farfield.theory.functions.balls import precision, rational

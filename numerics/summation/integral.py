@@ -18,7 +18,7 @@ from farfield.numerics.enclosures.compiled import compile_real
 from farfield.numerics.enclosures.quadrature import integral
 from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.summation.analytic_bias import falls, half_line
-from farfield.numerics.summation.memory import memory, remembered_by_precision
+from farfield.numerics.summation.kept_sums import memory, remembered_by_precision
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from flint import arb, ctx, fmpq
 from sympy import Expr
 
-from farfield.numerics.summation.memory import memory
+from farfield.numerics.summation.kept_sums import memory
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision, to_arb

@@ -22,8 +22,8 @@ from sympy import Expr, S, Symbol
 from farfield.numerics.outcomes import Divergent, Unrecognised
 from farfield.numerics.summation.analytic import smooth_row
 from farfield.numerics.summation.analytic_bias import sign_from
+from farfield.numerics.summation.kept_sums import memory
 from farfield.numerics.summation.kernel import CLOCKED, Kernel
-from farfield.numerics.summation.memory import memory
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door

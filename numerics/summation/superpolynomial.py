@@ -14,8 +14,8 @@ from flint import arb, ctx, fmpq
 from sympy import S
 
 from farfield.numerics.summation.analytic_bias import Bias
+from farfield.numerics.summation.kept_sums import memory
 from farfield.numerics.summation.kernel import ComposedKernel, first_below, suffix_sums
-from farfield.numerics.summation.memory import memory
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n

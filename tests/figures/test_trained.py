@@ -2,7 +2,7 @@
 
 from farfield.figures.trained import SLOPES, hold_and_use, law, mixtures
 from farfield.validation.reference.hold import both
-from farfield.validation.reference.trials import trials
+from farfield.validation.reference.known_cases import trials
 
 
 def test_every_trial_is_a_point():

@@ -320,13 +320,13 @@ def judged_claims():
 
 
 def judged_evidence():
-    from farfield.validation.evidence import judged, mixtures
+    from farfield.validation.evidence import mixtures, rule_scores
     from farfield.validation.evidence.questions import answers
     from farfield.validation.evidence.summary import summary
-    from farfield.validation.reference.trials import write_outcomes
+    from farfield.validation.reference.known_cases import write_outcomes
 
     write_outcomes()  # in the copy: the table of trials is that of its results
-    found = [*judged.answers(), mixtures.answer()]
+    found = [*rule_scores.answers(), mixtures.answer()]
     for length in (64, 128):
         found += answers(length=length)
     told = {}

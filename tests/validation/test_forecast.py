@@ -12,7 +12,7 @@ from farfield.theory.algebra.budget import until
 from farfield.theory.answers.answer import Code, InputError, Label, Status
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import rounded
-from farfield.validation.reference.trials import gathered, left_out, trials
+from farfield.validation.reference.known_cases import gathered, left_out, trials
 
 MIXTURE = ["-n/4", *7 * ["0"]]
 

@@ -36,7 +36,7 @@ from farfield.theory.coefficients.exact import (
 )
 from farfield.theory.coefficients.zeros import proved_zero
 from farfield.theory.evaluation.real_balls import RealBalls
-from farfield.theory.formula.building import steep
+from farfield.theory.formula.bounded_nodes import steep
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.record import record_of
 

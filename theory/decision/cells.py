@@ -24,7 +24,7 @@ from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import SignNeeded, Undecided
 from farfield.theory.coefficients.exact import coefficient, expand, to_sympy
 from farfield.theory.coefficients.signs import sign, sign_factors, sign_key, with_proved_rationals
-from farfield.theory.formula.building import TooLarge, substituted
+from farfield.theory.formula.bounded_nodes import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
 from farfield.theory.relations import BY_KIND, BY_SIGN, BY_SIGNS, OrderRelation
 from farfield.theory.values import enclose

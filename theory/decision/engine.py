@@ -44,7 +44,7 @@ from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided, 
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.coefficients.exact import Context, deciding, expand, oscillates
 from farfield.theory.decision import cells
-from farfield.theory.formula.building import substituted
+from farfield.theory.formula.bounded_nodes import substituted
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
 from farfield.theory.proofs import Decision, Fall, Step, trace

@@ -21,7 +21,7 @@ from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
 from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.encodings.head_lists import as_list, is_table, repeated, worded
-from farfield.theory.formula.given import as_expression
+from farfield.theory.formula.from_python import as_expression
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import Lookup, n

@@ -11,7 +11,7 @@ import sympy
 from sympy import Expr, Integer, Symbol
 
 from farfield.theory.algebra import door
-from farfield.theory.formula.building import MAX_SUM_TERMS, steep
+from farfield.theory.formula.bounded_nodes import MAX_SUM_TERMS, steep
 from farfield.theory.formula.reading import Reading
 from farfield.theory.formula.vocabulary import CONSTANTS
 from farfield.theory.functions.record import Refused, spellings

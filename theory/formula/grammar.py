@@ -35,7 +35,7 @@ from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula import ambiguities, conditions, finite_sums, typeset
-from farfield.theory.formula.building import MAX_DIGITS, MAX_LENGTH, READ_S, power
+from farfield.theory.formula.bounded_nodes import MAX_DIGITS, MAX_LENGTH, READ_S, power
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.formula.reading import GREEK, Reading
 from farfield.theory.formula.vocabulary import AMBIGUOUS, CALLED, CONSTANTS, SYNONYMS

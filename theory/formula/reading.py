@@ -16,7 +16,7 @@ from sympy import Expr
 from farfield.theory.algebra.door import supervised
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.errors import InputError
-from farfield.theory.formula.building import MAX_DEPTH, MAX_TOKENS, bounded
+from farfield.theory.formula.bounded_nodes import MAX_DEPTH, MAX_TOKENS, bounded
 from farfield.theory.formula.vocabulary import CALLED, RESERVED
 from farfield.theory.functions.record import Refused, spellings
 from farfield.theory.relations import BY_SIGN, SIX

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sympy import Expr, Integer, Rational, S
 
 from farfield.theory.formula import conditions
-from farfield.theory.formula.building import power
+from farfield.theory.formula.bounded_nodes import power
 from farfield.theory.formula.reading import Reading, Token
 
 _HELD = ("if", "for", "when", "otherwise", "else")

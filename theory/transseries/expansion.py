@@ -45,7 +45,7 @@ from farfield.theory.coefficients.oscillation import (
 )
 from farfield.theory.coefficients.signs import sign, with_proved_rationals
 from farfield.theory.evaluation.fold import Arithmetic, Operation, value
-from farfield.theory.formula.building import TooLarge, rebuilt
+from farfield.theory.formula.bounded_nodes import TooLarge, rebuilt
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function, record_of
 from farfield.theory.relations import BY_KIND

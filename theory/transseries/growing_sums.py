@@ -16,7 +16,7 @@ from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import coefficient, context, expand
 from farfield.theory.coefficients.signs import sign
-from farfield.theory.formula.building import steep
+from farfield.theory.formula.bounded_nodes import steep
 from farfield.theory.functions.gamma import loggamma_of, polygamma_of
 from farfield.theory.functions.integrals import li_of
 from farfield.theory.functions.nodes import n

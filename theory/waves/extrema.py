@@ -40,7 +40,7 @@ from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import coefficient, remembered, to_sympy
 from farfield.theory.coefficients.signs import proved_rational, sign
-from farfield.theory.formula.building import branches_taken
+from farfield.theory.formula.bounded_nodes import branches_taken
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.values import compile_ball
 from farfield.theory.waves.phases import ANGLE

@@ -46,8 +46,8 @@ from farfield.validation.checkpoints.layer_audit import (
     widest,
 )
 from farfield.validation.checkpoints.norms import weight_bounds
+from farfield.validation.defaults import DTYPES, EPS, TRAINED
 from farfield.validation.optional import library
-from farfield.validation.usual import DTYPES, EPS, TRAINED
 
 if TYPE_CHECKING:
     from farfield.validation.checkpoints.head_audit import HeadAudit

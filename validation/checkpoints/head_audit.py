@@ -28,7 +28,7 @@ from farfield.theory.encodings import Encoding
 from farfield.theory.functions.nodes import Lookup
 from farfield.validation.checkpoints.configured import Folder, HeadBounds
 from farfield.validation.checkpoints.layer_audit import Proved
-from farfield.validation.short import field_text, share_text
+from farfield.validation.table_cells import field_text, share_text
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from farfield.validation.checkpoints.folder import UNCHECKED, describe
 from farfield.validation.checkpoints.head_audit import farthest
 from farfield.validation.checkpoints.layer_audit import bound_of, keys_text, longest_row, which
 from farfield.validation.checkpoints.norms import weight_bounds
+from farfield.validation.defaults import TRAINED
 from farfield.validation.optional import library
 from farfield.validation.progress import Progress, silent
-from farfield.validation.usual import TRAINED
 
 EVERY_TEXT = "for every text, by the norms of its weights"
 

@@ -13,7 +13,7 @@ from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import count
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding
-from farfield.validation.short import share_text
+from farfield.validation.table_cells import share_text
 
 LONGEST = 1 << 22
 """Of the rows, which are summed in float64."""

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.evidence import circuits, competing, judged, mixtures
+from farfield.validation.evidence import circuits, competing, mixtures, rule_scores
 from farfield.validation.evidence.questions import answers
 from farfield.validation.evidence.summary import QUERIES, filled, summary, where
 from farfield.validation.harness.corpus import corpus
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> None:
                 print("\n".join(f"  validation/{name}" for name in shown.files))
         case ["answers"]:
             found = [
-                *judged.answers(),
+                *rule_scores.answers(),
                 *competing.answers(),
                 *filter(None, [mixtures.answer(), circuits.answer()]),
             ]

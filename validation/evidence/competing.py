@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from farfield.theory.answers.number import plural
-from farfield.validation.evidence.judged import Outcome, outcomes
+from farfield.validation.evidence.rule_scores import Outcome, outcomes
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
 from farfield.validation.extrapolation import LIMIT

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.evidence import referee
+from farfield.validation.evidence import first_registration
 from farfield.validation.evidence.fields import receptive_fields, resolutions
 from farfield.validation.evidence.layered_fields import depth
 from farfield.validation.evidence.losses import coverage, forecasts, verdicts
@@ -25,7 +25,7 @@ LEAST = 5  # encodings below which nothing is concluded
 
 QUESTIONS: Mapping[str, Callable[[Sequence[Model]], Iterable[Evidence]]] = {
     "verdict": verdicts,
-    "referee": referee.referee,
+    "referee": first_registration.referee,
     "forecast": forecasts,
     "receptive fields": receptive_fields,
     "depth": depth,

@@ -20,16 +20,22 @@ from typing import Any
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import plural
-from farfield.validation.evidence import circuits, competing, judged, mixtures, referee
+from farfield.validation.evidence import (
+    circuits,
+    competing,
+    first_registration,
+    mixtures,
+    rule_scores,
+)
 from farfield.validation.evidence.told import environment, sentences
 from farfield.validation.forecast import calibration
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.reference import hold
 from farfield.validation.reference.committed import Row
+from farfield.validation.reference.known_cases import Trial, trials
 from farfield.validation.reference.observations import observations
 from farfield.validation.reference.registration import REGISTRATIONS, USUAL, identity
 from farfield.validation.reference.table import LAST, results, rows
-from farfield.validation.reference.trials import Trial, trials
 from farfield.validation.rules import ORDER_LOSS
 
 MARKS = re.compile(r"(<!-- sentences: (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -178,13 +184,13 @@ def changes() -> Found:
 
 @cache
 def _judged() -> tuple[Any, ...]:
-    return tuple(judged.answers())
+    return tuple(rule_scores.answers())
 
 
 def rules() -> Found:
     """The rule that was registered first and is right most often, over all registrations."""
     *found, _, _ = _judged()
-    chosen = max(judged.registered_rules(), key=lambda rule: found[0].numbers[rule])
+    chosen = max(rule_scores.registered_rules(), key=lambda rule: found[0].numbers[rule])
     said = [answer for answer in found if chosen in answer.numbers]
     right = {
         name: sum(answer.numbers[rule] for answer in said)
@@ -209,21 +215,26 @@ def outside() -> Found:
     """The rules on printed models (the tables of `validation/published`)."""
     found = _judged()[-1]
     numbers = {"n": found.n, "order loss": found.numbers[ORDER_LOSS], **found.numbers}
-    return numbers, tuple(f"published/{name}" for name in judged.TABLES)
+    return numbers, tuple(f"published/{name}" for name in rule_scores.TABLES)
 
 
 def _first(length: int) -> Found:
     found = observations(length=length)
-    numbers = {**referee.verdicts(found).numbers, "n": len(found), "blind": len(referee.UNSEEN)}
+    numbers = {
+        **first_registration.verdicts(found).numbers,
+        "n": len(found),
+        "blind": len(first_registration.UNSEEN),
+    }
     return numbers, _files(r for r in results() if r["preset"]["length"] == length)
 
 
 def fields() -> Found:
     """The layered receptive field against the gradient field, by how large a factor it is off."""
-    found = dict(referee.fields(observations(length=64)).numbers)
-    return found | {"all": found[referee.LAYERED], "linear": found["R (TRF - 1) + 1"]}, _files(
-        r for r in results() if r["preset"]["length"] == 64
-    )
+    found = dict(first_registration.fields(observations(length=64)).numbers)
+    return found | {
+        "all": found[first_registration.LAYERED],
+        "linear": found["R (TRF - 1) + 1"],
+    }, _files(r for r in results() if r["preset"]["length"] == 64)
 
 
 def use() -> Found:

@@ -14,8 +14,8 @@ from farfield.validation.harness.store import Store, commit
 from farfield.validation.harness.sweep import finished
 from farfield.validation.json_files import read_json, write
 from farfield.validation.reference.committed import HERE, Row, place, rounded
+from farfield.validation.reference.known_cases import write_outcomes
 from farfield.validation.reference.registration import FIRST, REGISTRATIONS
-from farfield.validation.reference.trials import write_outcomes
 
 LONG = 100
 TOLERANCE = 0.02

@@ -25,8 +25,8 @@ from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.entry import Example
-from farfield.validation.short import field_text
 from farfield.validation.study.prediction import Prediction
+from farfield.validation.table_cells import field_text
 
 PLACE_EPS = ("1/10", "1/1000", "1e-6", "1e-12")
 

@@ -21,9 +21,9 @@ from farfield.theory.answers.notation import Latex
 from farfield.theory.answers.number import count, decimal, listed
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding
+from farfield.validation.defaults import DTYPES, EPS
 from farfield.validation.forecast import Forecast, chance, forecast
-from farfield.validation.short import field_text, reach_text, share_text
-from farfield.validation.usual import DTYPES, EPS
+from farfield.validation.table_cells import field_text, reach_text, share_text
 
 WINDOW_ERRORS, LOGIT_BOUND, VALUE_BOUND = ("1/10", "1/100"), 1, 1
 ADVANTAGE = 7

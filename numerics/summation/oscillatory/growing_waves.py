@@ -35,7 +35,7 @@ from farfield.numerics.enclosures.tails import UNIT, Unproved
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic import ANGLES, analytic_kernel
 from farfield.numerics.summation.analytic_bias import Bias, falls, read_bias
-from farfield.numerics.summation.memory import remembered
+from farfield.numerics.summation.kept_sums import remembered
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.waves import (
     FIRST_DIRECT,

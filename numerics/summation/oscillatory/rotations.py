@@ -50,13 +50,13 @@ from farfield.numerics.enclosures.logarithm import elementary
 from farfield.numerics.enclosures.quadrature import line_integral
 from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.numerics.summation.analytic_bias import sign_from
+from farfield.numerics.summation.kept_sums import memory, remembered, remembered_by_precision
 from farfield.numerics.summation.kernel import Kernel, MeanPlusOscillation, terms
-from farfield.numerics.summation.memory import memory, remembered, remembered_by_precision
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.waves import expanded, linear_phase
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.formula.building import branches_taken
+from farfield.theory.formula.bounded_nodes import branches_taken
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball

@@ -27,8 +27,8 @@ from flint import acb, arb, ctx
 from sympy import Expr, S
 
 from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.summation.kept_sums import remembered_by_precision
 from farfield.numerics.summation.kernel import Kernel, MeanPlusOscillation, number, terms
-from farfield.numerics.summation.memory import remembered_by_precision
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door

@@ -14,7 +14,7 @@ import sympy
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.encodings.construction import named
-from farfield.theory.formula.given import as_expression
+from farfield.theory.formula.from_python import as_expression
 from farfield.theory.formula.grammar import read
 
 WRITTEN = r"""

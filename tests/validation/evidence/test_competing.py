@@ -1,7 +1,7 @@
 import pytest
 
 from farfield.validation.evidence.competing import DECIDED, _answer, decided, everything, right
-from farfield.validation.evidence.judged import Outcome, mean
+from farfield.validation.evidence.rule_scores import Outcome, mean
 from farfield.validation.extrapolation import LIMIT
 from farfield.validation.forms import FORMS
 from farfield.validation.reference.registration import titled

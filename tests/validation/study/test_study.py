@@ -22,7 +22,6 @@ from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.atlas import Atlas, atlas
 from farfield.validation.json_files import writable_folder
-from farfield.validation.short import field_text
 from farfield.validation.study.findings import Studied, findings
 from farfield.validation.study.place import place, references
 from farfield.validation.study.prediction import predict
@@ -34,6 +33,7 @@ from farfield.validation.study.study import (
     study,
     survey,
 )
+from farfield.validation.table_cells import field_text
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.visibility import Visibility, WithSinks
 from farfield.validation.progress import Progress, silent
-from farfield.validation.short import sampled
+from farfield.validation.table_cells import sampled
 
 ROWS = 128
 """Rows of a segment, evenly spaced."""

@@ -34,7 +34,7 @@ from farfield.validation.harness.measures.receptive_fields import (
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.progress import Progress, silent
-from farfield.validation.short import sampled
+from farfield.validation.table_cells import sampled
 
 KINDS = ("gradient", "attention")
 _TOKENS = 8192  # of gradients at a time, unless one segment has more

@@ -33,13 +33,13 @@ from farfield.validation.checkpoints.text_bounds import (
     through_layers,
 )
 from farfield.validation.checkpoints.texts import tokens_of
+from farfield.validation.defaults import TRAINED
 from farfield.validation.harness.attention import Path, fused
 from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.progress import Progress, silent
-from farfield.validation.short import sampled
-from farfield.validation.usual import TRAINED
+from farfield.validation.table_cells import sampled
 
 SOURCES = {
     "text": "bounds measured on a text, maxima that another text may exceed",

@@ -6,7 +6,7 @@ import gc
 import pytest
 from flint import fmpq
 
-from farfield.numerics.summation import memory
+from farfield.numerics.summation import kept_sums
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.series import series
 from farfield.theory.formula.grammar import read
@@ -71,7 +71,7 @@ def test_what_is_remembered_is_forgotten_with_its_object():
     class Asked:
         value: fmpq
 
-        @memory.remembered
+        @kept_sums.remembered
         def square(self):
             counted.append(self.value)
             return self.value**2
@@ -81,15 +81,15 @@ def test_what_is_remembered_is_forgotten_with_its_object():
     assert [one.square(), one.square(), equal.square()] == [9, 9, 9]
     assert counted == [3, 3]
     place = id(one)
-    assert place in memory._KEPT
+    assert place in kept_sums._KEPT
     del one
     gc.collect()
-    assert place not in memory._KEPT
+    assert place not in kept_sums._KEPT
 
 
 def test_by_precision():
     class Asked:
-        @memory.remembered_by_precision
+        @kept_sums.remembered_by_precision
         def third(self):
             return to_arb(fmpq(1, 3))
 

@@ -21,6 +21,7 @@ from farfield.validation.extrapolation import LIMIT, TOLERANCE
 from farfield.validation.forms import FORMS
 from farfield.validation.published import bias_of, columns, curve, table
 from farfield.validation.reference.committed import Row
+from farfield.validation.reference.known_cases import left_out, slope, trials
 from farfield.validation.reference.registration import (
     REGISTRATIONS,
     USUAL,
@@ -30,7 +31,6 @@ from farfield.validation.reference.registration import (
     titled,
 )
 from farfield.validation.reference.table import LAST, Model
-from farfield.validation.reference.trials import left_out, slope, trials
 from farfield.validation.repeated import proportion
 from farfield.validation.rules import ORDER_LOSS, RULES, Calibrated, Case, case
 

@@ -10,7 +10,7 @@ from sympy import Expr, S, Symbol
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import exact
-from farfield.theory.formula.building import rebuilt
+from farfield.theory.formula.bounded_nodes import rebuilt
 from farfield.theory.formula.finite_sums import sum_of_sympy
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import DOMAINS, parameter

@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from farfield.validation.evidence import judged
-from farfield.validation.evidence.judged import Outcome, printed
-from farfield.validation.evidence.referee import UNSEEN, blind, fields, verdicts
+from farfield.validation.evidence import rule_scores
+from farfield.validation.evidence.first_registration import UNSEEN, blind, fields, verdicts
+from farfield.validation.evidence.rule_scores import Outcome, printed
 from farfield.validation.extrapolation import LIMIT
 from farfield.validation.forms import FORMS
 from farfield.validation.reference.observations import observations
@@ -21,9 +21,9 @@ def test_a_rule_is_right_and_near():
 
 
 def test_every_registered_rule_is_scored_and_none_dropped():
-    found = judged.judge(REGISTRATIONS[0])
+    found = rule_scores.judge(REGISTRATIONS[0])
     rules = {name for name, *_ in found.table[1:]}
-    assert {*judged.registered_rules()} <= rules <= {*RULES, *FORMS}
+    assert {*rule_scores.registered_rules()} <= rules <= {*RULES, *FORMS}
     assert all(0 <= found.numbers[rule] <= found.n for rule in rules)
     assert 2 * found.numbers["null"] >= found.n
     assert found.n == len(REGISTRATIONS[0].outcomes())
