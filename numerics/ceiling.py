@@ -20,10 +20,11 @@ from sympy import Expr, S
 
 from farfield.numerics.heads import BLOCKWISE, resolve
 from farfield.numerics.price import DistancePrice, price_of_distance, reach
+from farfield.numerics.shown import shown, subject_of
 from farfield.numerics.windows.question import read_bounds
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status, folded
-from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
-from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.blocks import Block
+from farfield.theory.answers.notation import Text, words
 from farfield.theory.answers.number import integer, listed, natural, plural
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import outward, precision, rational
@@ -58,17 +59,16 @@ class AttentionCeiling(Answer):
     heads: tuple[AttentionCeiling, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
-        found: list[Block] = [Sentence(self._first(), self.label)]
-        if self.formula is not None:
-            found.append(Formula(words("`p(n)`"), self.formula))
         longest = None if self.longest is None else f"{integer(self.longest)} keys"
         by_head = listed([_percent(h.value) for h in self.heads])
-        why = None if self.reason is None else str(self.reason)
         far = None if self.farthest is None else f"{integer(self.farthest)} back"
-        known = facts(
-            farthest_for_half=far, longest_row_for_half=longest, by_head=by_head or None, why=why
+        return shown(
+            self,
+            self._first(),
+            farthest_for_half=far,
+            longest_row_for_half=longest,
+            by_head=by_head or None,
         )
-        return [*found, known]
 
     def _first(self) -> Text:
         said = "no bound of the attention follows from one of the logits: {why}."
@@ -79,7 +79,7 @@ class AttentionCeiling(Answer):
             said = "how much attention the key at distance {n} of {row} can have is not known."
         return words(
             "{subject}: " + said,
-            subject=shortened(self.subject or expression_line(self.formula or 0), 80),
+            subject=subject_of(self),
             logits="content logits" if self.longest is None else "logits",
             bound=self.logit_bound,
             n=self.distance,

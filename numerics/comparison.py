@@ -76,9 +76,6 @@ class Comparison(Answer):
     proof: Proof = field(default_factory=lambda: Proof(""))
     receptive_fields: tuple[tuple[str, ...], ...] = ()
 
-    def blocks(self) -> Sequence[Block]:
-        return tuple(self._blocks())
-
     def _blocks(self) -> Iterator[Block]:
         first, second = (shortened(name, 60) for name in self.names)
         if self.receptive_fields:

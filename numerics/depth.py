@@ -36,11 +36,12 @@ from farfield.numerics.receptive_field import (
     obstacle,
     theoretical_receptive_field,
 )
+from farfield.numerics.shown import shown, subject_of
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
-from farfield.theory.answers.blocks import Block, Formula, facts, sentence
-from farfield.theory.answers.notation import expression_line, shortened, words
+from farfield.theory.answers.blocks import Block
+from farfield.theory.answers.notation import words
 from farfield.theory.answers.number import exact, natural, plural, share
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.coefficients.exact import to_sympy
@@ -87,28 +88,22 @@ class LayeredReceptiveField(Answer):
 
     def blocks(self) -> Sequence[Block]:
         if self.tokens is not None:
-            shown = tokens_text(self.tokens)
+            near = tokens_text(self.tokens)
         else:
-            shown = "an unknown number of tokens" if self.bracket is None else self.bracket.text()
-        subject = self.subject or expression_line(self.formula or 0)
-        first = sentence(
+            near = "an unknown number of tokens" if self.bracket is None else self.bracket.text()
+        first = words(
             "{subject}: through {layers}, {share} of the influence on a token comes from the "
-            "nearest {shown}.",
-            self.label,
-            subject=shortened(subject, 80),
+            "nearest {near}.",
+            subject=subject_of(self),
             share=share(self.q),
             layers=plural(self.layers, "layer"),
-            shown=shown,
+            near=near,
         )
-        formula = [] if self.formula is None else [Formula(words("`p(n)`"), self.formula)]
-        return (
+        return shown(
+            self,
             first,
-            *formula,
-            facts(
-                share_of_a_layer_through_attention=self.mixing,
-                row=None if self.length is None else plural(self.length, "key"),
-                why=None if self.reason is None else str(self.reason),
-            ),
+            share_of_a_layer_through_attention=self.mixing,
+            row=None if self.length is None else plural(self.length, "key"),
         )
 
 

@@ -20,12 +20,13 @@ from sympy import Expr, S
 from farfield.numerics.heads import BUDGET_S, per_head, resolve, within
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.search import decide, least
+from farfield.numerics.shown import shown, subject_of
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, Stretch, series
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Reason, Status
-from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
-from farfield.theory.answers.notation import expression_line, shortened, words
+from farfield.theory.answers.blocks import Block
+from farfield.theory.answers.notation import words
 from farfield.theory.answers.number import listed
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.functions.balls import precision, to_arb
@@ -76,21 +77,16 @@ class Horizon(Answer):
             Status.OUT_OF_SCOPE: "there are no weights by distance: {why}.",
         }.get(self.status, "from distance {tokens} on every weight rounds to 0 in {kind}{worst}.")
         worst = ", in the farthest head" if self.heads else ""
-        subject = shortened(self.subject or expression_line(self.formula or 0), 80)
         first = words(
             "{subject}: " + said,
-            subject=subject,
+            subject=subject_of(self),
             kind=kind,
             worst=worst,
             tokens=str(self.tokens),
             why=str(self.reason),
         )
         each = listed([tokens_text(h.tokens).removesuffix(" tokens") for h in self.heads])
-        found: list[Block] = [Sentence(first, self.label)]
-        if self.formula is not None:
-            found.append(Formula(words("`p(n)`"), self.formula))
-        why = None if self.reason is None else str(self.reason)
-        return [*found, facts(by_head=each or None, why=why)]
+        return shown(self, first, by_head=each or None)
 
 
 def dtype_horizon(

@@ -18,10 +18,11 @@ from sympy import Expr
 
 from farfield.numerics.heads import BUDGET_S, per_head, resolve, sharp, within
 from farfield.numerics.receptive_field import at_precision, diverges, obstacle
+from farfield.numerics.shown import shown, subject_of
 from farfield.numerics.summation.series import series
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
-from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
-from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.blocks import Block, Sentence
+from farfield.theory.answers.notation import Text, words
 from farfield.theory.answers.number import decimal, listed, natural, plural
 from farfield.theory.functions.balls import outward, to_arb
 
@@ -63,29 +64,21 @@ class Leak(Answer):
         return self.enclosure if self.value is None else super().span()
 
     def blocks(self) -> Sequence[Block]:
-        found: list[Block] = [Sentence(self._first(), self.label)]
         if self.status is Status.OUT_OF_SCOPE:
-            return found
-        if self.formula is not None:
-            found.append(Formula(words("`p(n)`"), self.formula))
+            return [Sentence(self._first(), self.label)]
         where = "ever longer rows" if self.tested is None else plural(self.tested, "key")
         value = None if self.value is None else decimal(self.value, 10)
         if self.value is not None and 0 < self.value < LEAST:
             value = f"below {LEAST:g}"
         if self.status is Status.ENCLOSED:
             value = self._between()
-        found.append(
-            facts(
-                **{f"leak({self.trained}, {where})": value},
-                by_head=listed([decimal(h.value) for h in self.heads]) if self.heads else None,
-                why=None if self.reason is None else str(self.reason),
-            )
-        )
-        return found
+        by_head = listed([decimal(h.value) for h in self.heads]) or None
+        known = {f"leak({self.trained}, {where})": value}
+        return shown(self, self._first(), **known, by_head=by_head)
 
     def _first(self) -> Text:
         """The answer in one sentence, for each status."""
-        subject = shortened(self.subject or expression_line(self.formula or 0), 80)
+        subject = subject_of(self)
         rows = "as rows grow" if self.tested is None else f"in a row of {self.tested} keys"
         if self.status is Status.OUT_OF_SCOPE:
             said = "there is no prior mass by distance to speak of: {why}."

@@ -35,13 +35,14 @@ from sympy import Expr, S
 from farfield.numerics.heads import BUDGET_S, Blank, per_head, resolve, within
 from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, Bracket, Exact, diverges, obstacle
 from farfield.numerics.search import decide, doubled
+from farfield.numerics.shown import shown, subject_of
 from farfield.numerics.summation.series import Series, Stretch, exp_series
 from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
-from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
-from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.blocks import Block, Sentence
+from farfield.theory.answers.notation import Text, shortened, words
 from farfield.theory.answers.number import decimal, exact, listed, natural, plural
 from farfield.theory.answers.number import share as share_text
 from farfield.theory.answers.number import tokens as tokens_text
@@ -81,19 +82,10 @@ class DistancePrice(Answer):
     heads: tuple[DistancePrice, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
-        found: list[Block] = [Sentence(self._first(), self.label)]
         if self.status is Status.OUT_OF_SCOPE:
-            return found
-        if self.formula is not None:
-            found.append(Formula(words("`p(n)`"), self.formula))
-        found.append(
-            facts(
-                price=decimal(self.value, 10),
-                by_head=listed([decimal(h.value) for h in self.heads]) or None,
-                why=None if self.reason is None else str(self.reason),
-            )
-        )
-        return found
+            return [Sentence(self._first(), self.label)]
+        by_head = listed([decimal(h.value) for h in self.heads]) or None
+        return shown(self, self._first(), price=decimal(self.value, 10), by_head=by_head)
 
     def _first(self) -> Text:
         """The answer in one sentence, for each status."""
@@ -116,7 +108,7 @@ class DistancePrice(Answer):
             )
         return words(
             "{subject}: " + said,
-            subject=shortened(self.subject or expression_line(self.formula or 0), 80),
+            subject=subject_of(self),
             n=self.distance,
             row=_of_row(self.length),
             value=decimal(self.value),
@@ -163,24 +155,19 @@ class Reach(Answer):
         return self.answer.low, math.inf if high is None else high
 
     def blocks(self) -> Sequence[Block]:
-        found: list[Block] = [Sentence(self._first(), self.label)]
         if self.status is Status.OUT_OF_SCOPE:
-            return found
-        if self.formula is not None:
-            found.append(Formula(words("`p(n)`"), self.formula))
+            return [Sentence(self._first(), self.label)]
         parts = [str(a) if a == b else f"{a} to {b}" for a, b in self.intervals]
         by_head = [tokens_text(h.tokens).removesuffix(" tokens") for h in self.heads]
         nearest = self.intervals[0][0] if self.intervals else None
         own = ", the query's own among them" if nearest == 0 else ""
-        found.append(
-            facts(
-                tokens=None if self.answer is None else self.answer.text() + own,
-                distances=listed(parts) if len(parts) > 1 else None,
-                by_head=listed(by_head) or None,
-                why=None if self.reason is None else str(self.reason),
-            )
+        return shown(
+            self,
+            self._first(),
+            tokens=None if self.answer is None else self.answer.text() + own,
+            distances=listed(parts) if len(parts) > 1 else None,
+            by_head=listed(by_head) or None,
         )
-        return found
 
     def _first(self) -> Text:
         """The answer in one sentence, for each status."""
@@ -202,7 +189,7 @@ class Reach(Answer):
         gaps = self.farthest is not None and self.tokens != self.farthest + 1
         return words(
             "{subject}: " + said,
-            subject=shortened(self.subject or expression_line(self.formula or 0), 80),
+            subject=subject_of(self),
             g=_number(self.advantage),
             share="half" if self.share == S.Half else share_text(self.share),
             row=_of_row(self.length),

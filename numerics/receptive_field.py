@@ -33,6 +33,7 @@ from sympy import Expr
 from farfield.numerics.heads import per_head, resolve, seconds
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.search import crossing, decide, doubled, narrowed
+from farfield.numerics.shown import shown, subject_of
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, series
@@ -49,7 +50,7 @@ from farfield.theory.answers.answer import (
     Status,
 )
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, table
-from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.notation import Text, shortened, words
 from farfield.theory.answers.number import exact, integer, listed, natural, plural, share
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.convergence import Verdict, check_convergence
@@ -148,19 +149,15 @@ class ReceptiveField(Answer):
         return tokens_text(self.tokens) if self.answer is None else self.answer.text()
 
     def blocks(self) -> Sequence[Block]:
-        return tuple(self._blocks())
-
-    def _blocks(self) -> Iterator[Block]:
-        yield Sentence(self.first_sentence(share(self.eps)), self.label)
-        if self.formula is not None:
-            yield Formula(words("`p(n)`"), self.formula)
+        first = self.first_sentence(share(self.eps))
         if self.status is Status.OUT_OF_SCOPE:
-            return
-        yield facts(
+            return (Sentence(first, self.label),)
+        return shown(
+            self,
+            first,
             tokens=f"TRF({shortened(str(self.eps), 40)}) = {self.value_text()}",
             sum=None if self.total is None else f"B = {_ball_text(self.total)}",
             by_head=self.by_head() or None,
-            why=None if self.reason is None else str(self.reason),
         )
 
     def by_head(self) -> str:
@@ -169,7 +166,7 @@ class ReceptiveField(Answer):
 
     def first_sentence(self, eps: str) -> Text:
         """The answer in one sentence, for each status, with the share that is left out."""
-        subject = shortened(self.subject or expression_line(self.formula or 0), 80)
+        subject = subject_of(self)
         of = "" if self.length is None else f" of a row of {plural(self.length, 'key')}"
         worst = ", in the widest head" if self.heads else ""
         if self.heads and self.status in (Status.INFINITE, Status.UNKNOWN):
@@ -214,9 +211,6 @@ class ReceptiveFields(Result):
         """Unknown where one of them is."""
         found = [f.status for f in self.each]
         return Status.UNKNOWN if Status.UNKNOWN in found else found[0]
-
-    def blocks(self) -> Sequence[Block]:
-        return tuple(self._blocks())
 
     def _blocks(self) -> Iterator[Block]:
         first, last, alike = self.each[0], self.each[-1], self.status is Status.INFINITE

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from sympy import Expr, S
 from farfield.numerics.arrays import ROUNDOFF, TINY, floats
 from farfield.numerics.heads import BUDGET_S, each_head, reason_of, resolve, sharp, within
 from farfield.numerics.receptive_field import at_precision, diverges, obstacle
+from farfield.numerics.shown import shown
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
@@ -40,7 +41,7 @@ from farfield.theory.answers.answer import (
     Status,
     deciding_head,
 )
-from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
+from farfield.theory.answers.blocks import Block, Sentence
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import decimal, exact, listed, natural
 from farfield.theory.closed_forms import (
@@ -98,14 +99,8 @@ class Resolution(Answer):
     rows: tuple[float, float] | None = None
 
     def blocks(self) -> Sequence[Block]:
-        return tuple(self._blocks())
-
-    def _blocks(self) -> Iterator[Block]:
-        yield Sentence(self._first(), self.label)
         if self.status is Status.OUT_OF_SCOPE:
-            return
-        if self.formula is not None:
-            yield Formula(words("`p(n)`"), self.formula)
+            return [Sentence(self._first(), self.label)]
         low, high = self.bounds or (None, None)
         bounds = None if high is None else words("`R <= sum P_i^2` = {high}", high=decimal(high))
         if low is not None:
@@ -115,7 +110,9 @@ class Resolution(Answer):
                 high=decimal(high),
             )
         form = None if self.closed_form is None else shortened(expression_line(self.closed_form))
-        yield facts(
+        return shown(
+            self,
+            self._first(),
             scale=expression_line(self.scale),
             mask=None if self.mask == "none" else self.mask,
             after_the_row=self.last,
@@ -126,7 +123,6 @@ class Resolution(Answer):
             if self.rows is None
             else f"from {decimal(self.rows[0])} to {decimal(self.rows[1])}",
             by_head=listed([decimal(h.value) for h in self.heads]) or None,
-            why=None if self.reason is None else str(self.reason),
         )
 
     def _first(self) -> Text:

@@ -19,9 +19,10 @@ from sympy import Expr
 from farfield.numerics.arrays import floats
 from farfield.numerics.heads import out_of_reach, resolve
 from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH
+from farfield.numerics.shown import subject_of
 from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Curve, Formula, Line, Sentence
-from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.notation import Text, words
 from farfield.theory.answers.number import natural, plural
 
 MAX_WORK = 10**9  # draws times keys of a row
@@ -71,7 +72,7 @@ class RetrievalCurve(Answer):
         far = max(range(len(self.distances)), key=self.distances.__getitem__)
         return words(
             "{subject}: " + said,
-            subject=shortened(self.subject or expression_line(self.formula or 0), 80),
+            subject=subject_of(self),
             length=plural(self.length, "key"),
             far=self.distances[far],
             share="" if self.attention is None else f"{100 * self.attention[far]:.3g} %",

@@ -18,9 +18,10 @@ import sympy
 from sympy import Expr
 
 from farfield.numerics.price import DistancePrice, price_of_distance
+from farfield.numerics.shown import shown, subject_of
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, folded
-from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
-from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.blocks import Block
+from farfield.theory.answers.notation import Text, words
 from farfield.theory.answers.number import decimal, exact, listed, natural, plural, positive
 
 
@@ -50,12 +51,8 @@ class LogitScale(Answer):
     heads: tuple[LogitScale, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
-        found: list[Block] = [Sentence(self._first(), self.label)]
-        if self.formula is not None:
-            found.append(Formula(words("`p(n)`"), self.formula))
         by_head = listed([decimal(h.value) for h in self.heads])
-        why = None if self.reason is None else str(self.reason)
-        return [*found, facts(by_head=by_head or None, why=why)]
+        return shown(self, self._first(), by_head=by_head or None)
 
     def _first(self) -> Text:
         said = "which scale of the logits reaches distance {n} of {row} is not known."
@@ -66,7 +63,7 @@ class LogitScale(Answer):
             said += "are multiplied by {value}."
         return words(
             "{subject}: " + said,
-            subject=shortened(self.subject or expression_line(self.formula or 0), 80),
+            subject=subject_of(self),
             n=self.distance,
             row=f"a row of {plural(self.length, 'key')}",
             g=decimal(float(self.advantage)),

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -205,9 +205,6 @@ class Convergence(Answer):
         if self.reason is not None:  # bounded support, or no series where the formula is not real
             raise NoCertificate(str(self.reason))
         return Certifiable(self.formula, dict(self.assumptions), self.condition)
-
-    def blocks(self) -> Sequence[Block]:
-        return tuple(self._blocks())
 
     def _blocks(self) -> Iterator[Block]:
         yield Sentence(self._first(), self.label or self.windowable.label)

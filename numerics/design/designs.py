@@ -98,9 +98,6 @@ class Design(Answer):
         low, high = ("…" if pair is None else _end(pair) for pair in (self.low, self.high))
         return f"{'(['[self.closed[0]]}{low}, {high}{')]'[self.closed[1]]}"
 
-    def blocks(self) -> Sequence[Block]:
-        return tuple(self._blocks())
-
     def _blocks(self) -> Iterator[Block]:
         yield Sentence(self._first(), self.label)
         if self.heads:

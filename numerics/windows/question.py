@@ -11,9 +11,10 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr
 
+from farfield.numerics.shown import shown, subject_of
 from farfield.theory.answers.answer import Answer, InputError, Status
-from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, note
-from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.blocks import Block, note
+from farfield.theory.answers.notation import Text, words
 from farfield.theory.answers.number import decimal, exact, listed, natural, plural
 from farfield.theory.functions.balls import rational
 from farfield.theory.proofs import Proof
@@ -80,31 +81,20 @@ class Window(Answer):
         kept = (nearest < self.sliding_window) | (starts < self.sinks)
         return (last[:, None] >= starts[None, :]) & kept
 
-    def blocks(self) -> Sequence[Block]:
-        return tuple(self._blocks())
-
     def _blocks(self) -> Iterator[Block]:
-        yield Sentence(self._first(), self.label)
-        if self.formula is not None:
-            yield Formula(words("`p(n)`"), self.formula)
         bounds = words(
             "`|q.k|/sqrt(d) <= {logit}`, values of norm at most {value}",
             logit=self.logit_bound,
             value=self.value_bound,
         )
         each = listed(["none" if h.width is None else decimal(h.width) for h in self.heads])
-        yield facts(
-            where=bounds,
-            by_head=each or None,
-            why=None if self.reason is None else str(self.reason),
-        )
+        yield from shown(self, self._first(), where=bounds, by_head=each or None)
         if self.status is Status.EXACT:
             yield note("{scope}.", scope=SCOPE)
             yield self.proof.block()
 
     def _first(self) -> Text:
         """The answer in one sentence, for each status."""
-        subject = shortened(self.subject or expression_line(self.formula or 0), 80)
         said = {
             Status.INFINITE: "no fixed window is enough: whatever is kept, some input changes the "
             "output by nearly {most}.",
@@ -120,7 +110,7 @@ class Window(Answer):
         where += "" if self.row is None else f", in a row of {plural(self.row, 'key')}"
         return words(
             "{subject}: " + said,
-            subject=subject,
+            subject=subject_of(self),
             error=self.error,
             where=where,
             width="" if self.status is not Status.EXACT else plural(int(self), "token"),
@@ -159,7 +149,6 @@ class WindowError(Answer):
         return self.enclosure if self.value is None else super().span()
 
     def blocks(self) -> Sequence[Block]:
-        subject = shortened(self.subject or expression_line(self.formula or 0), 80)
         said = "a window of {width}{first} changes no output by more than {value}{worst}."
         most = self.value if self.enclosure is None else self.enclosure[1]
         if most is None:
@@ -168,18 +157,14 @@ class WindowError(Answer):
         worst = ", in the worst head" if self.heads else ""
         first = words(
             "{subject}: " + said,
-            subject=subject,
+            subject=subject_of(self),
             width=plural(self.width, "token"),
             value=decimal(self.value if self.status is Status.EXACT else most),
             worst=worst,
             first=first_keys,
         )
-        found: list[Block] = [Sentence(first, self.label)]
-        if self.formula is not None:
-            found.append(Formula(words("`p(n)`"), self.formula))
         each = listed([decimal(h.value) for h in self.heads])
-        why = None if self.reason is None else str(self.reason)
-        return [*found, facts(by_head=each or None, why=why)]
+        return shown(self, first, by_head=each or None)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import dataclasses
 import enum
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from farfield.theory.answers.blocks import Block, Sentence
@@ -123,6 +123,10 @@ class Result:
 
     def blocks(self) -> Sequence[Block]:
         """What it says, the first block in one plain sentence."""
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterable[Block]:
+        """The blocks, one after the other."""
         raise TypeError(f"{type(self).__name__} says nothing")
 
     def text(self, *, details: bool = False, unicode: bool = True, **terminal: Any) -> str:

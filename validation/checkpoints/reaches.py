@@ -9,7 +9,7 @@ every text. An advantage on a text is measured, where a text is at hand: torch o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -106,9 +106,6 @@ class ModelReach(Answer):
     length: int = 0
     segments: int = 0
     text_source: str = ""
-
-    def blocks(self) -> Sequence[Block]:
-        return tuple(self._blocks())
 
     def _blocks(self) -> Iterator[Block]:
         said = {

@@ -176,9 +176,6 @@ class Trained(Result):
 
     run: dict[str, Any]
 
-    def blocks(self) -> Sequence[Block]:
-        return tuple(self._blocks())
-
     def _blocks(self) -> Iterator[Block]:
         run = unrecorded(self.run)
         training, text = run["training"], run["text"]

@@ -103,9 +103,6 @@ class ModelCertificate(Answer):
     segments: int = 0
     text_source: str = field(default="")
 
-    def blocks(self) -> Sequence[Block]:
-        return tuple(self._blocks())
-
     def _blocks(self) -> Iterator[Block]:
         said = "{model}: no row of {length} tokens drops a key."
         if self.share is not None:

@@ -7,7 +7,7 @@ interval, its curve and its definition.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -97,9 +97,6 @@ class EmpiricalReceptiveField(Answer):
     trf: float | None = None
     bounds: Bounds | None = None
     definition: str = ""
-
-    def blocks(self) -> Sequence[Block]:
-        return tuple(self._blocks())
 
     def _blocks(self) -> Iterator[Block]:
         digits = 0 if self.method == "gradient" else 1

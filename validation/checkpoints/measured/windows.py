@@ -103,9 +103,6 @@ class ModelWindow(Answer):
     text_source: str = ""
     note: str = ""
 
-    def blocks(self) -> Sequence[Block]:
-        return tuple(self._blocks())
-
     def _blocks(self) -> Iterator[Block]:
         said = {
             Status.INFINITE: "no window serves every head: {why}.",
