@@ -235,7 +235,7 @@ def _exp(power: float) -> float:
 
 
 def _ball_text(ball: Any) -> str:
-    return str(ball) if isinstance(ball, fmpq) else str(ball.str(20))
+    return str(ball) if isinstance(ball, fmpq) else ball.str(20).strip("[]").replace("+/-", "±")
 
 
 Eps = str | int | float | Fraction

@@ -223,7 +223,17 @@ COLOURS = {
     **dict.fromkeys(("conditional", "corrected", "undecided"), "35"),
 }
 """The colour of a verdict, as a terminal names it."""
-_ASCII = {"…": "...", "−": "-", "·": "*", "—": "-", "’": "'", "×": "x", "∞": "oo", "ε": "eps"}
+_ASCII = {
+    "…": "...",
+    "−": "-",
+    "·": "*",
+    "—": "-",
+    "’": "'",
+    "×": "x",
+    "±": "+/-",
+    "∞": "oo",
+    "ε": "eps",
+}
 
 
 def columns() -> int:
