@@ -187,7 +187,7 @@ def _layered(
     lags, inside = FIRST_LAGS if row is None else min(row, MAX_LAGS), 0
     while 1 - q > RESOLUTION:
         size = min(lags, row or lags)
-        kernel = np.mean([_kernel(b, size, totals[b]) for b in subject.biases], axis=0)
+        kernel = np.mean([step_weights(b, size, totals[b]) for b in subject.biases], axis=0)
         found, inside = _quantile(kernel, count, float(a), float(q), row == size)
         if found is not None:
             return LayeredReceptiveField(formula, count, a, q, row, found, label=Label.APPROXIMATE)
@@ -233,7 +233,7 @@ def layered_mass(
     subject = resolve(f, values)
     if reason := out_of_reach(subject):
         raise InputError(f"{subject.name} has no mass by distance: {reason}")
-    kernel = np.mean([_kernel(b, row, None) for b in subject.biases], axis=0)
+    kernel = np.mean([step_weights(b, row, None) for b in subject.biases], axis=0)
     cumulative = convolved(kernel, count, float(a))
     return min(1.0, float(cumulative[near - 1] / cumulative[-1]))
 
@@ -241,14 +241,15 @@ def layered_mass(
 def _total(bias: Expr, row: int | None) -> float | None:
     """B, or that of a row beyond the grid; None where the row sums its own terms."""
     if row is not None:
-        return None if row <= MAX_LAGS else _float(series(bias).truncated(row))
+        return None if row <= MAX_LAGS else total_of(series(bias).truncated(row))
     s = series(bias)
     if reason := obstacle(s):
         raise InputError(f"give length, the keys of the row: {reason}")
-    return _float(s)
+    return total_of(s)
 
 
-def _float(s: Series) -> float:
+def total_of(s: Series) -> float:
+    """The sum of a series, to float64."""
     try:
         return float(to_arb(at_precision(s.total, 128)).mid())
     except OutOfTime:
@@ -257,7 +258,7 @@ def _float(s: Series) -> float:
         raise InputError(f"the weights of a row have no sum in reach: {why}") from None
 
 
-def _kernel(bias: Expr, size: int, total: float | None) -> np.ndarray:
+def step_weights(bias: Expr, size: int, total: float | None) -> np.ndarray:
     """The weights of one step; those of a whole row where there is no total."""
     weights = np.exp(tabulate(bias, np.arange(size)))
     if not np.isfinite(weights).all():

@@ -72,6 +72,16 @@ def head_weights(bias: np.ndarray) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
+def head_fields(bias: np.ndarray, eps: float) -> np.ndarray:
+    """The least number of nearest keys that hold all but `eps` of each head's row, shape (heads,).
+
+    >>> head_fields(np.zeros((1, 8)), 0.3)
+    array([6])
+    """
+    tails = head_weights(bias)[:, ::-1].cumsum(axis=1)
+    return ((tails >= eps * tails[:, -1:]) & (tails > 0)).sum(axis=1)
+
+
 def head_leaks(bias: np.ndarray, trained: int) -> np.ndarray:
     """The share of each head's prior mass beyond the training length, shape (heads,).
 
@@ -116,19 +126,16 @@ def order_resolutions(bias: np.ndarray, trained: int, *, own: bool = False) -> n
     return (np.minimum(near, far) * np.abs(near - far)).sum(axis=1)
 
 
-def head_layered_masses(
-    bias: np.ndarray, trained: int, layers: int, mixing: float = 1.0
-) -> np.ndarray:
+def head_layered_masses(bias: np.ndarray, trained: int, layers: int) -> np.ndarray:
     """The share beyond the training length of each head's kernel convolved over the layers.
 
-    A share `1 - mixing` of each layer passes by; sums beyond the row count as beyond. Shape
-    (heads,).
+    Sums beyond the row count as beyond. Shape (heads,).
 
     >>> head_layered_masses(np.array([[0.0, 0.0, -np.inf, -np.inf]]), 2, 2)
     array([0.25])
     """
     kernels = head_weights(bias)
-    return np.array([1 - convolved(k, layers, mixing)[trained - 1] for k in kernels]).clip(0, 1)
+    return np.array([1 - convolved(k, layers, 1.0)[trained - 1] for k in kernels]).clip(0, 1)
 
 
 def kept_resolution(bias: np.ndarray, trained: int) -> float:

@@ -696,13 +696,13 @@ def head_prices(bias: np.ndarray) -> np.ndarray:
     return np.where(masked, np.inf, others - np.where(masked, 0, row))
 
 
-def head_reaches(bias: np.ndarray, advantage: float, share: float = 0.5) -> np.ndarray:
-    """How many distances of a row an advantage reaches, by float64 prices; shape (heads,).
+def head_reaches(bias: np.ndarray, advantage: float) -> np.ndarray:
+    """How many distances of a row an advantage reaches with half of the attention; shape (heads,).
 
     >>> head_reaches(np.zeros((1, 64)), 4.2), head_reaches(np.zeros((1, 64)), 4.1)
     (array([64]), array([0]))
     """
-    return (head_prices(bias) + math.log(share / (1 - share)) <= advantage).sum(axis=1)
+    return (head_prices(bias) <= advantage).sum(axis=1)
 
 
 def _float_row(bias: Expr, length: int | None, why: Unreachable) -> np.ndarray:

@@ -56,6 +56,7 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball, tabulate
 
 BITS = 128  # of balls of limits and short rows
+FIRST_TERMS = 4_096  # of a sum over neighbours, one by one
 MAX_BALLS = 20_000  # terms of a row in balls; longer ones in float64, approximate
 MAX_FLOATS = 5 * 10**6  # tokens of a mask that is read
 MAX_SCORE = 1e300  # beyond it a score times its scale is no float
@@ -386,14 +387,14 @@ def _limit_ball(bias: Expr, s: Series) -> arb:
     return (to_arb(squares.total()) - to_arb(products)) / total**2
 
 
-def _neighbours(s: Series, squares: Series, first: int = 4_096) -> arb:
+def _neighbours(s: Series, squares: Series) -> arb:
     """sum x_i x_{i+1}: the first terms one by one; of the rest, it is at most `sqrt(Q_M Q_{M+1})`
     (Cauchy-Schwarz), and at least 0, or `Q_{M+1}` where the terms fall from M on."""
-    x = [to_arb(s.term(i)) for i in range(first + 1)]
+    x = [to_arb(s.term(i)) for i in range(FIRST_TERMS + 1)]
     known = sum((a * b for a, b in itertools.pairwise(x)), arb(0))
-    here, after = to_arb(squares.tail(first)), to_arb(squares.tail(first + 1))
+    here, after = to_arb(squares.tail(FIRST_TERMS)), to_arb(squares.tail(FIRST_TERMS + 1))
     kernel = s.last.kernel
-    falls = kernel is not None and kernel.direction < 0 and kernel.monotone_from <= first
+    falls = kernel is not None and kernel.direction < 0 and kernel.monotone_from <= FIRST_TERMS
     low, high = (after if falls else arb(0)), (here * after).sqrt()
     return known + low.union(high)
 

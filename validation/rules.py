@@ -21,6 +21,7 @@ import numpy as np
 from farfield.numerics.depth import layered_quantile
 from farfield.numerics.finite_length import (
     has_order,
+    head_fields,
     head_layered_masses,
     head_leaks,
     head_resolutions,
@@ -124,8 +125,7 @@ def _verdict(c: Case) -> float:
 
 
 def _receptive_field(c: Case) -> float:
-    cumulative = head_weights(c.bias).cumsum(axis=1)
-    return float((1 + (cumulative > 1 - EPS).argmax(axis=1)).mean()) / c.trained
+    return float(head_fields(c.bias, EPS).mean()) / c.trained
 
 
 def _layered_field(c: Case) -> float:

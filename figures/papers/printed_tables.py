@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from farfield.figures.exhibit import Data, Drawing, Exhibit
+from farfield.numerics.finite_length import head_leaks
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.validation.extrapolation import TOLERANCE, holds
@@ -42,8 +43,7 @@ def _leak(subject: Encoding, trained: int, longest: int) -> float | None:
     """The leak in float64, the mean over heads; None where there is none."""
     if not subject.biases or subject.bca is not None or subject.free:
         return None
-    b = np.exp(subject.bias(np.arange(longest)))
-    return float((b[:, trained:].sum(axis=1) / b.sum(axis=1)).mean())
+    return float(head_leaks(subject.bias(np.arange(longest)), trained).mean())
 
 
 def _shown(cell: PrintedNumber | None) -> str:

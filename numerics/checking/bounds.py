@@ -6,7 +6,7 @@ Numbers at finitely many distances: a failure there refutes, a success confirms.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -69,15 +69,10 @@ def check_expansion(said: Mapping[str, Any], own: CheckState) -> None:
 
 def check_bound(rule: str, said: Mapping[str, Any], own: CheckState) -> None:
     """An upper (lower) bound lies above (below) p everywhere; the others on a set of returns."""
-    bound, error = said["bound"], said["error"]
     if rule in ("upper bound", "lower bound", "tangent"):
         side = -1 if rule == "lower bound" else 1
         tightest = float("inf")
-        for at in points(own.p, 60):
-            x, y = own.numbers.ball(own.p, at), own.numbers.ball(bound, at)
-            slack = own.numbers.ball(error, at) if error != 0 else arb(0)
-            if x is None or y is None or slack is None:
-                continue
+        for at, x, y, slack in _known(said, own, points(own.p, 60)):
             with precision(BITS):
                 gap = side * (y - x) + 100 * abs(slack)
                 if gap < 0:
@@ -90,11 +85,7 @@ def check_bound(rule: str, said: Mapping[str, Any], own: CheckState) -> None:
             raise ProofError(f"the {rule} is nowhere near p")
         return
     reached = []
-    for at in _returns(rule, said, own):
-        x, y = own.numbers.ball(own.p, at), own.numbers.ball(bound, at)
-        slack = own.numbers.ball(error, at) if error != 0 else arb(0)
-        if x is None or y is None or slack is None:
-            continue
+    for _, x, y, slack in _known(said, own, _returns(rule, said, own)):
         with precision(BITS):
             reached.append(not x - y + 100 * abs(slack) < 0)
     if not reached:
@@ -103,6 +94,17 @@ def check_bound(rule: str, said: Mapping[str, Any], own: CheckState) -> None:
         raise Open("several phases that are seldom near the infimum together")
     if not any(reached):
         raise ProofError(f"p never reaches the bound of the {rule}")
+
+
+def _known(
+    said: Mapping[str, Any], own: CheckState, distances: Iterable[int]
+) -> Iterator[tuple[int, arb, arb, arb]]:
+    """Each distance with the values of p, of its bound and of the error, where balls know them."""
+    for at in distances:
+        x, y = own.numbers.ball(own.p, at), own.numbers.ball(said["bound"], at)
+        slack = own.numbers.ball(said["error"], at) if said["error"] != 0 else arb(0)
+        if x is not None and y is not None and slack is not None:
+            yield at, x, y, slack
 
 
 def _rarely_near(p: Expr) -> bool:

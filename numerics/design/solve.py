@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import sympy
-from sympy import Expr, Interval, Rational, S, Symbol
+from sympy import Expr, Interval, Rational, Symbol
+from sympy.core.relational import Relational
 
 from farfield.numerics.design.designs import Design, Designs
 from farfield.numerics.design.family import Family, read_family
@@ -536,20 +537,10 @@ def _best(found: FeasibleInterval, axis: ParameterLine, best: Quantity) -> Ratio
 
 def _solutions(condition: Any, a: Symbol) -> Any:
     """The parameters that meet a condition, as a set; None where it is not solved for them."""
-    if isinstance(condition, (sympy.And, sympy.Or)):
-        parts = [_solutions(arg, a) for arg in condition.args]
-        if None in parts:
-            return None
-        join = sympy.Intersection if isinstance(condition, sympy.And) else sympy.Union
-        return join(*parts)
-    if isinstance(condition, (sympy.Eq, sympy.Ne)) or getattr(condition, "lhs", None) != a:
+    parts = condition.atoms(Relational)
+    if any(p.lhs != a or p.rhs.free_symbols or p.has(sympy.Eq, sympy.Ne) for p in parts):
         return None
-    end = condition.rhs
-    if end.free_symbols:
-        return None
-    if isinstance(condition, (sympy.Gt, sympy.Ge)):
-        return Interval(end, S.Infinity, isinstance(condition, sympy.Gt))
-    return Interval(S.NegativeInfinity, end, False, isinstance(condition, sympy.Lt))
+    return condition.as_set()
 
 
 def _words(where: Any, a: Symbol) -> str:

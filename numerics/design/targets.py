@@ -17,12 +17,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-import numpy as np
 import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, Rational, S, Symbol
 
-from farfield.numerics.depth import MAX_LAGS, convolved, layered_receptive_field
+from farfield.numerics.depth import (
+    MAX_LAGS,
+    convolved,
+    layered_receptive_field,
+    step_weights,
+    total_of,
+)
 from farfield.numerics.horizon import dtype_horizon, threshold
 from farfield.numerics.leak import leak
 from farfield.numerics.outcomes import Unrecognised
@@ -39,7 +44,7 @@ from farfield.theory.answers.answer import Answer, Code, InputError, Status
 from farfield.theory.answers.number import exact, natural, plural, share
 from farfield.theory.functions.balls import rational, to_arb
 from farfield.theory.functions.nodes import n
-from farfield.theory.values import compile_ball, tabulate
+from farfield.theory.values import compile_ball
 
 BITS = (64, 128, 512, 2_048)
 COUNTS = ("length", "trained", "tested", "row", "sinks", "layers")
@@ -310,8 +315,7 @@ class Layered(Quantity):
     def gauge(self, bias: Expr, limit: Rational) -> Any:
         if limit > MAX_LAGS:
             raise Unreachable(f"beyond the {MAX_LAGS} distances of the model in float64")
-        total = float(to_arb(at_precision(self.summed(bias).total, ctx.prec)).mid())
-        kernel = np.exp(tabulate(bias, np.arange(int(limit)))) / total
+        kernel = step_weights(bias, int(limit), total_of(self.summed(bias)))
         inside = convolved(kernel, int(self.layers), float(exact(self.mixing)))[-1]
         return arb(float(exact(self.q)) - float(inside))
 

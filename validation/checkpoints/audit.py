@@ -368,7 +368,7 @@ def audit(
     """
     if bounds not in BOUNDS:
         raise InputError(f"bounds {bounds!r} are not known; accepted: {', '.join(BOUNDS)}")
-    folder = model if isinstance(model, Folder) else describe(model)
+    folder = describe(model)
     known, origin = folder.trained, "by the configuration"
     if trained is not None:
         known, origin = natural(trained, "trained"), "as given"
@@ -444,14 +444,10 @@ def audit(
         found = dataclasses.replace(found, measured=_measured(folder, budget, text, biased))
     if not biased:
         return dataclasses.replace(found, **widest(folder, found.layers_alike))
-    from farfield.validation.checkpoints.head_audit import (  # its sums are not always needed
-        Asked,
-        audited,
-    )
+    from farfield.validation.checkpoints.head_audit import audited  # its sums: not always needed
 
     limits = [(HeadBounds(float(logit), float(value)),) * folder.shape.heads] * folder.shape.layers
-    asked = Asked(m, ordered, shares, DTYPES, budget)
-    heads, windows = audited(folder, asked, proved or limits, known=not assumed)
+    heads, windows = audited(folder, found, proved or limits, known=not assumed)
     worst = deciding_head(windows, lambda w: w.width)
     uncertain = assumed and worst.label is Label.CERTIFIED
     return dataclasses.replace(

@@ -52,13 +52,17 @@ _ACCEPTED = (
 )
 
 
-def describe(folder: str | os.PathLike[str]) -> Folder:
+def describe(folder: str | os.PathLike[str] | Folder) -> Folder:
     """What a folder says of its model; no weight is read but those that are the encoding.
+
+    What was described before is handed on as it is.
 
     Raises:
         InputError: the folder is missing or is no model; its configuration is contradictory;
             learned biases cannot be read.
     """
+    if isinstance(folder, Folder):
+        return folder
     path = Path(folder).expanduser()
     given = f"model {str(folder)!r}"
     if not path.is_dir():

@@ -9,7 +9,6 @@ file and the key. Nothing of a folder is executed.
 from __future__ import annotations
 
 import json
-import math
 import os
 import stat
 from collections import Counter
@@ -218,14 +217,14 @@ class Config:
             )
         return found
 
-    def number(self, *names: str, usual: float, least: float = 0.0) -> float:
-        """A finite number above `least`."""
+    def number(self, *names: str, usual: float) -> float:
+        """A finite number above 0."""
         found = self.value(*names, usual=usual)
         real = isinstance(found, int | float) and not isinstance(found, bool)
-        if not real or not least < found <= LARGEST or not math.isfinite(found):
-            more = "a positive number" if least == 0 else f"a number above {least:g}"
+        if not real or not 0 < found <= LARGEST:
             raise self.wrong(
-                f"{self.named(names)} {short(found)}", f"{more} of at most {LARGEST:.0e}"
+                f"{self.named(names)} {short(found)}",
+                f"a positive number of at most {LARGEST:.0e}",
             )
         return float(found)
 

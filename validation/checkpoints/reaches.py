@@ -212,7 +212,7 @@ def model_reach(
     """
     length = None if length is None else natural(length, "length", 8)
     segments = natural(segments, "segments")
-    folder = model if isinstance(model, Folder) else describe(model)
+    folder = describe(model)
     row = folder.trained or TRAINED
     if folder.no_claim or all(a.encoding is None for a in folder.attention):
         why = folder.no_claim or "no layer has attention"

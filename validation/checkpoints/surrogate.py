@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import sympy
 
+from farfield.numerics.finite_length import head_fields, head_leaks
 from farfield.theory.answers.answer import InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import count
@@ -84,17 +85,13 @@ def surrogate_of(
         )
     symbol, bias = made.parameters[0].symbol, made.head(1)
     scale = 2 / sympy.sqrt(head_size)
-    values = made.bias(np.arange(lengths[-1]))[0] * float(scale)
-    b = np.exp(values - values.max())
-    partial = np.cumsum(b)
-    total = partial[-1]
-    tails = total - np.concatenate([[0.0], partial])
+    row = made.bias(np.arange(lengths[-1]))[:1] * float(scale)
     return Surrogate(
         f"{symbol}*sum of cos(n theta_i), {len(bias.args) or 1} angles",
         str(scale),
         check_convergence(made).verdict,
         lengths,
         eps,
-        tuple(int(np.argmax(tails < float(e) * total)) for e in eps),
-        tuple(float(1 - partial[trained - 1] / partial[n - 1]) for n in lengths),
+        tuple(head_fields(row, float(e)).item() for e in eps),
+        tuple(head_leaks(row[:, :n], trained).item() for n in lengths),
     )

@@ -22,7 +22,6 @@ from torch import Tensor
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import count, natural, plural, positive
-from farfield.validation.checkpoints.configured import Folder
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, composed
@@ -211,7 +210,7 @@ def model_certificate(
     eta = positive(error, "error")
     length = None if length is None else natural(length, "length")
     segments = natural(segments, "segments")
-    folder = model if isinstance(model, Folder) else describe(model)
+    folder = describe(model)
     size = length or min(folder.trained or 1024, 1024)
     network = load(folder, tokens=size)
     read = tokens_of(folder, text)

@@ -283,10 +283,9 @@ def _opened(
     model: Any, text: Any, size: int
 ) -> tuple[Transformer | OutsideModel, str, np.ndarray, str]:
     """The model, its name, the tokens to read and what they are."""
-    if isinstance(model, str | os.PathLike):
-        model = describe(model)
-    if isinstance(model, Folder):
-        folder, model = model, load(model, tokens=size)
+    if isinstance(model, str | os.PathLike | Folder):
+        folder = describe(model)
+        model = load(folder, tokens=size)
     elif isinstance(model, OutsideModel):
         folder = model.folder
     elif isinstance(model, Transformer):

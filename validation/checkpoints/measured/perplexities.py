@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import natural, plural
-from farfield.validation.checkpoints.configured import Folder
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.texts import tokens_of
@@ -111,7 +110,7 @@ def model_perplexity(
         raise InputError(f"protocol {protocol!r} is not known; accepted: {', '.join(PROTOCOLS)}")
     if not isinstance(samples, int) or samples < 1:
         raise InputError(f"samples {samples!r}: accepted is a whole number from 1")
-    folder = model if isinstance(model, Folder) else describe(model)
+    folder = describe(model)
     network = load(folder, tokens=sizes[-1])
     read = tokens_of(folder, text)
 

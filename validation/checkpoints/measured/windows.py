@@ -20,7 +20,6 @@ from farfield.numerics.windows.question import SCOPE, Window
 from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, deciding_head
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.number import count, listed, natural, plural, positive
-from farfield.validation.checkpoints.configured import Folder
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.head_audit import head_window
 from farfield.validation.checkpoints.layer_audit import layers_of, widest
@@ -225,7 +224,7 @@ def model_window(
         raise InputError(f"bounds {bounds!r} are not known; accepted: {', '.join(SOURCES)}")
     length = None if length is None else natural(length, "length")
     segments = natural(segments, "segments")
-    folder = model if isinstance(model, Folder) else describe(model)
+    folder = describe(model)
     given = next((a.encoding for a in folder.attention if a.biased), None)
     if given is None:
         found = widest(folder, layers_of(folder, folder.trained or TRAINED))
