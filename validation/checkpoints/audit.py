@@ -444,10 +444,14 @@ def audit(
         found = dataclasses.replace(found, measured=_measured(folder, budget, text, biased))
     if not biased:
         return dataclasses.replace(found, **widest(folder, found.layers_alike))
-    from farfield.validation.checkpoints.head_audit import audited  # its sums: not always needed
+    from farfield.validation.checkpoints.head_audit import (  # its sums are not always needed
+        Asked,
+        audited,
+    )
 
     limits = [(HeadBounds(float(logit), float(value)),) * folder.shape.heads] * folder.shape.layers
-    heads, windows = audited(folder, found, proved or limits, known=not assumed)
+    asked = Asked(m, ordered, shares, DTYPES, budget)
+    heads, windows = audited(folder, asked, proved or limits, known=not assumed)
     worst = deciding_head(windows, lambda w: w.width)
     uncertain = assumed and worst.label is Label.CERTIFIED
     return dataclasses.replace(

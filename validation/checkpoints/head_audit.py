@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
 from sympy import Expr
@@ -29,9 +29,6 @@ from farfield.theory.functions.nodes import Lookup
 from farfield.validation.checkpoints.configured import Folder, HeadBounds
 from farfield.validation.checkpoints.layer_audit import Proved
 from farfield.validation.table_cells import field_text, share_text
-
-if TYPE_CHECKING:
-    from farfield.validation.checkpoints.audit import Audit
 
 
 @dataclass(frozen=True)
@@ -80,15 +77,27 @@ class HeadAudit:
         )
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of every head: the training length, the lengths of rows, the shares outside a
+    receptive field, the types of the horizons, and the budget of the windows."""
+
+    trained: int
+    lengths: tuple[int, ...]
+    eps: tuple[sympy.Rational, ...]
+    dtypes: tuple[str, ...]
+    error: sympy.Rational
+
+
 def audited(
-    folder: Folder, asked: Audit, limits: Proved, *, known: bool
+    folder: Folder, asked: Asked, limits: Proved, *, known: bool
 ) -> tuple[list[HeadAudit], list[Window]]:
     """The heads of every layer with a bias, with their windows in the same order; layers that share
     a bias and its bounds share their entries.
 
     Args:
         folder: what a folder says of its model.
-        asked: the audit, whose lengths, shares, types and budget are asked of each head.
+        asked: of each head.
         limits: the bounds of the heads of each layer.
         known: whether these bounds were given or proved.
     """
@@ -121,7 +130,7 @@ def audited(
     return entries, windows
 
 
-def _theory(subject: Encoding, heads: int, a: Audit) -> Iterator[HeadAudit]:
+def _theory(subject: Encoding, heads: int, a: Asked) -> Iterator[HeadAudit]:
     """What the theory says of each head."""
     verdict = check_convergence(subject)
     fields = theoretical_receptive_field(subject, a.eps)
