@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
 
 import sympy
 from flint import arb, fmpq
 from sympy import Dummy, Expr, Rational, S
 
-from farfield.theory.certificates.prover_forms import CHOICES, NoCertificate, form, without_roots
-from farfield.theory.coefficients.exact import expand
+from farfield.theory.certificates.prover_forms import CHOICES, NoCertificate, without_roots
+from farfield.theory.certificates.script import shown
+from farfield.theory.coefficients.exact import coefficient, expand
 from farfield.theory.decision.cells import Constraint, possible
 from farfield.theory.functions.nodes import Root
 from farfield.theory.values import enclose
 
-Interval = tuple[Fraction, Fraction]
+Interval = tuple[fmpq, fmpq]
 DIGITS = (2, 4, 6)
 FACTORED = 10**9
-PI = (Fraction(314159, 100000), Fraction(314160, 100000))
+PI = (fmpq(314159, 100000), fmpq(314160, 100000))
 
 
 # -- logarithms and powers -------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def _decided(e: Expr, digits: int) -> bool:
     symbols = {a: Dummy() for a in dict.fromkeys(_atoms(e))}
     values = {}
     for a, x in symbols.items():
-        low, high = (arb(fmpq(end.numerator, end.denominator)) for end in _bounds(a, digits))
+        low, high = map(arb, _bounds(a, digits))
         values[x] = low.union(high)
     ball = enclose(e.xreplace(symbols), 128, values)
     return ball is not None and not ball.contains(0)
@@ -157,37 +157,30 @@ def _bounds(a: Expr, digits: int) -> Interval:
     if ball is None:
         raise NoCertificate(f"the constant {str(a)[:60]} is not enclosed")
     scale = 10**digits
-    low = Fraction(math.floor(float(ball.lower()) * scale) - 1, scale)
-    return low, low + Fraction(3, scale)
+    low = fmpq(math.floor(float(ball.lower()) * scale) - 1, scale)
+    return low, low + fmpq(3, scale)
 
 
 def _sentences(a: Expr, digits: int) -> Iterator[str]:
     """The facts about an atom in the context: bounds, or that it is positive."""
-    shown = form(a).show()
+    name = shown(a)
     if a == S.Pi:
         yield "pose proof PI_between."
     elif not digits or (a.is_Pow and a.free_symbols):
         if isinstance(a, sympy.exp) or a.is_Pow:
-            yield f"assert (0 < {shown}) by constant."
+            yield f"assert (0 < {name}) by constant."
     else:
         low, high = _bounds(a, digits)
         proof = _proof(a, low, high)
-        yield f"assert ({_shown(low)} < {shown} < {_shown(high)}) by (split; {proof})."
+        yield f"assert ({shown(low)} < {name} < {shown(high)}) by (split; {proof})."
 
 
-def _shown(q: Fraction) -> str:
-    return str(q.numerator) if q.denominator == 1 else f"{q.numerator} / {q.denominator}"
-
-
-def _proof(a: Expr, low: Fraction, high: Fraction) -> str:
+def _proof(a: Expr, low: fmpq, high: fmpq) -> str:
     """The tactic that proves a constant to lie between two rationals."""
     if isinstance(a, sympy.log) and a.args[0].is_Rational and a.args[0] > 1:
-        q = Fraction(int(a.args[0].p), int(a.args[0].q))
-        return _by_exponential("ln_above", "ln_below", q, low, high)
+        return _by_exponential(coefficient(a.args[0]), low, high)
     if a == S.Exp1 or (isinstance(a, sympy.exp) and a.args[0].is_Rational and a.args[0] > 0):
-        x = sympy.S.One if a == S.Exp1 else a.args[0]
-        at = Fraction(int(x.p), int(x.q))
-        return _of_exponential(at, low, high)
+        return _of_exponential(coefficient(a.as_base_exp()[1]), low, high)
     if _is_root(a) and a.base > 0 and a.exp > 0:
         m, d = int(a.exp.p), int(a.exp.q)
         return f"root_between {m}%nat {d}%nat"
@@ -196,7 +189,7 @@ def _proof(a: Expr, low: Fraction, high: Fraction) -> str:
     raise NoCertificate(f"the constant {str(a)[:60]} is not enclosed")
 
 
-def _cubics(y: Fraction) -> tuple[Fraction, Fraction]:
+def _cubics(y: fmpq) -> tuple[fmpq, fmpq]:
     """Bounds of e^-y and e^y from below."""
     return 1 - y + y**2 / 2 - y**3 / 6, 1 + y + y**2 / 2 + y**3 / 6
 
@@ -209,21 +202,21 @@ def _pieces(holds: Callable[[int], bool]) -> int:
     raise NoCertificate("a constant is not enclosed closely enough")
 
 
-def _by_exponential(above: str, below: str, q: Fraction, low: Fraction, high: Fraction) -> str:
+def _by_exponential(q: fmpq, low: fmpq, high: fmpq) -> str:
     """low < log q < high."""
     k = _pieces(lambda k: low / k <= 1 and q * _cubics(low / k)[0] ** k > 1)
     j = _pieces(lambda k: q < _cubics(high / k)[1] ** k)
     return (
-        f"[constant_by ({above} _ _ {k} ({_shown(low / k)})) | "
-        f"constant_by ({below} _ _ {j} ({_shown(high / j)}))]"
+        f"[constant_by (ln_above _ _ {k} ({shown(low / k)})) | "
+        f"constant_by (ln_below _ _ {j} ({shown(high / j)}))]"
     )
 
 
-def _of_exponential(x: Fraction, low: Fraction, high: Fraction) -> str:
+def _of_exponential(x: fmpq, low: fmpq, high: fmpq) -> str:
     """low < e^x < high."""
     k = _pieces(lambda k: low < _cubics(x / k)[1] ** k)
     j = _pieces(lambda k: x / k <= 1 and high * _cubics(x / k)[0] ** k > 1)
     return (
-        f"[constant_by (exp_above _ _ {k} ({_shown(x / k)})) | "
-        f"constant_by (exp_below _ _ {j} ({_shown(x / j)}))]"
+        f"[constant_by (exp_above _ _ {k} ({shown(x / k)})) | "
+        f"constant_by (exp_below _ _ {j} ({shown(x / j)}))]"
     )

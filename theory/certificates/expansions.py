@@ -16,9 +16,9 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.exceptions import OrderTooLow
 from farfield.theory.certificates.constants import kept_roots, logarithm, root
-from farfield.theory.certificates.periods import bounded, value_on_class
 from farfield.theory.certificates.prover_forms import Form, NoCertificate, told
 from farfield.theory.certificates.script import (
+    Period,
     Script,
     Step,
     adding_up,
@@ -34,6 +34,8 @@ from farfield.theory.coefficients.exact import (
     to_sympy,
 )
 from farfield.theory.coefficients.signs import sign
+from farfield.theory.decision.engine import residue_class
+from farfield.theory.functions.nodes import n
 from farfield.theory.transseries.arithmetic import (
     UNIT,
     Monomial,
@@ -97,11 +99,11 @@ class Expander(Script):
         if f.constant:
             value = coefficient(kept_roots(f.expr))  # 0 is a term, too: the prover has it as one
             return f"(expands_const ({f.show()}))", Transseries([(UNIT, value)])
-        if (found := value_on_class(f, self.period)) is not None:
+        if (found := _value_on_class(f, self.period)) is not None:
             periodic, tactic = found
             by = f"periodic ({shown(periodic)}) by ({tactic})"
             return self.ruled(f, number(coefficient(periodic)), by, [UNIT])
-        if bounded(f, self.period):
+        if _bounded(f, self.period):
             return self.step(f, Transseries([], UNIT), "apply expands_bounded; bounded")
         if f.op in LINEAR and not self._is_product(f):
             parts = list(self.parts(f))
@@ -115,7 +117,7 @@ class Expander(Script):
 
     def parts(self, f: Form, factor: Coefficient = fmpq(1)) -> Iterator[Transseries]:  # noqa: B008
         """The expansions of the parts of a sum, each with its factor."""
-        if f.constant or f.op not in LINEAR or self._is_product(f) or bounded(f, self.period):
+        if f.constant or f.op not in LINEAR or self._is_product(f) or _bounded(f, self.period):
             yield self.expand(f)[1] * factor
         elif f.op == "mult":
             own = coefficient(to_sympy(factor) * kept_roots(f.args[0].expr))
@@ -335,3 +337,71 @@ def _powers(delta: Transseries, remainder: Monomial | None) -> list[Monomial]:
         last = [m for m in products if compare(m, remainder) > 0]
         found += last
     return found
+
+
+# -- bounded and periodic parts -------------------------------------------------------------------
+
+
+def _bounded(f: Form, period: Period) -> bool:
+    """Whether a part is put together from waves, signs, residues and constants, and has no
+    value of its own on the residue class at hand."""
+    if f.op in ("cos", "sin", "sign", "mod"):
+        return _value_on_class(f, period) is None
+    if f.op == "rpower" and f.args[0].constant:  # z^(c n) with 0 < z <= 1 and c >= 0
+        z, speed = f.args[0].expr, f.args[1].expr / n
+        return bool(z.is_Rational and 0 < z <= 1 and speed.is_Rational and speed >= 0)
+    if f.op == "div":
+        return _bounded(f.args[0], period) and f.args[1].constant
+    parts = f.op in ("plus", "minus", "opp", "mult", "power", "sum")
+    return f.constant or (parts and all(_bounded(a, period) for a in f.args))
+
+
+# t -> y with cos (pi t) = cos y, and likewise for sin: where the values are rational
+_COSINES = {
+    "0": "0",
+    "1/3": "PI / 3",
+    "1/2": "PI / 2",
+    "2/3": "2 * (PI / 3)",
+    "1": "PI",
+    "4/3": "PI / 3 + PI",
+    "3/2": "PI / 2 + PI",
+    "5/3": "2 * (PI / 3) + PI",
+}
+_SINES = {
+    "0": "0",
+    "1/6": "PI / 6",
+    "1/2": "PI / 2",
+    "5/6": "PI - PI / 6",
+    "1": "PI",
+    "7/6": "PI / 6 + PI",
+    "3/2": "PI / 2 + PI",
+    "11/6": "PI - PI / 6 + PI",
+}
+
+
+def _value_on_class(f: Form, period: Period) -> tuple[Expr, str] | None:
+    """The rational value of a periodic part at q n + r, and the tactic that proves it."""
+    if period is None or f.op not in ("sign", "mod", "cos", "sin", "power"):
+        return None
+    if f.op == "power":
+        found = _value_on_class(f.args[0], period)
+        if found is None:
+            return None
+        return found[0] ** f.value, f"power_value ({found[0]}) by ({found[1]})"
+    q, r = period
+    value = residue_class(f.expr, q, r)
+    if not value.is_Rational:
+        return None
+    if f.op in ("cos", "sin"):
+        turns = _turns(f, r)
+        angle = turns >= 0 and (_COSINES if f.op == "cos" else _SINES).get(str(turns % 2))
+        speed = f.args[0].expr.coeff(n, 1) / S.Pi
+        by = f"wave_value ({angle}) {speed * q / 2}%nat {turns // 2}%nat"
+        return (value, by) if angle and speed > 0 else None
+    a, b = f.value if f.op == "sign" else f.value[0]
+    return value, f"{f.op}_value {a * q}%nat {a * r + b}%nat"
+
+
+def _turns(f: Form, r: int) -> Expr:
+    """The phase of a wave at r, in multiples of pi."""
+    return sympy.expand(f.args[0].expr.subs(n, r)) / S.Pi

@@ -14,6 +14,7 @@ from farfield.theory.certificates.prover_forms import Form, form
 from farfield.theory.coefficients.exact import Coefficient, to_sympy
 from farfield.theory.transseries.arithmetic import Monomial, Transseries, compare
 
+Period = tuple[int, int] | None  # the residue class q n + r as (q, r); None for all n
 Step = tuple[str, Transseries]  # the name of an assertion, and what it asserts
 
 
@@ -84,7 +85,7 @@ class Script:
         steps: the assertions so far.
     """
 
-    period: tuple[int, int] | None = None
+    period: Period = None
     steps: list[str] = field(default_factory=list)
 
     @property

@@ -1,4 +1,8 @@
-"""From the expansion of a bias to the proof of its verdict: rungs, residue classes, -oo."""
+"""From the expansion of a bias to the proof of its verdict: rungs, residue classes, -oo.
+
+Where waves are not negligible, each is replaced by -1 or 1. A bound above that converges decides,
+and so does a bound below that diverges.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from flint import fmpq
+from sympy import S
 
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.certificates.constants import facts_of
 from farfield.theory.certificates.expansions import Expander
 from farfield.theory.certificates.prover_forms import Form, NoCertificate, is_extended
-from farfield.theory.certificates.script import adding_up, expanded, together
-from farfield.theory.certificates.wave_bounds import bound, has_waves
-from farfield.theory.coefficients.exact import Context, deciding
+from farfield.theory.certificates.script import Period, adding_up, expanded, together
+from farfield.theory.coefficients.exact import Context, coefficient, deciding
+from farfield.theory.coefficients.signs import sign
 from farfield.theory.decision.cells import Constraint, known_signs
 from farfield.theory.decision.engine import common_period
 from farfield.theory.transseries.arithmetic import Transseries, add, iterated_log
@@ -45,7 +50,7 @@ def decide(p: Form, facts: Facts) -> ProvedVerdict:
     try:
         return _on_class(p, facts, None)
     except (NoCertificate, Undecided) as why:
-        if has_waves(p) and (decision := _by_bound(p, facts)) is not None:
+        if _has_waves(p) and (decision := _by_bound(p, facts)) is not None:
             return decision
         size = common_period(p.expr)
         if size == 1:
@@ -72,7 +77,7 @@ def _compared(p: Form, above: bool, x: Expander) -> ProvedVerdict:
     finite, bias = _stripped(p, x, "p")
     if finite is None:
         raise NoCertificate("no waves where the bias is -oo from some point on")
-    q, step = bound(finite, above, x)
+    q, step = _bound(finite, above, x)
     decision = _climb(q, x, x.function(q))
     *steps, last = decision.proof
     rule = "upper_bound" if above else "lower_bound"
@@ -87,7 +92,71 @@ def _compared(p: Form, above: bool, x: Expander) -> ProvedVerdict:
     )
 
 
-def _on_class(p: Form, facts: Facts, place: tuple[int, int] | None) -> ProvedVerdict:
+def _bound(f: Form, above: bool, x: Expander) -> tuple[Form, str]:
+    """A form without waves that lies above (or below) from some point on, and the name of the step
+    that says so."""
+    if not _has_waves(f):
+        return f, f"(at_most_refl {x.function(f)})"
+    if f.op in ("cos", "sin"):
+        end = Form("number", (), S.One if above else S.NegativeOne)
+        place = {("cos", True): 0, ("sin", True): 1, ("cos", False): 2, ("sin", False): 3}
+        path = "proj1 " * (place[f.op, above] < 3)
+        inner = f"(wave_at_most {x.function(f.args[0])})"
+        for _ in range(place[f.op, above]):
+            inner = f"(proj2 {inner})"
+        return end, f"({path}{inner})"
+    if f.op in ("plus", "minus"):
+        a, first = _bound(f.args[0], above, x)
+        b, second = _bound(f.args[1], above if f.op == "plus" else not above, x)
+        by = f"apply at_most_{f.op}; [exact {first} | exact {second}]"
+        combined = a.expr + b.expr if f.op == "plus" else a.expr - b.expr
+        return _stated(f, Form(f.op, (a, b), combined), above, by, x)
+    if f.op == "opp":
+        a, inner = _bound(f.args[0], not above, x)
+        return _stated(f, Form("opp", (a,), -a.expr), above, f"apply at_most_opp; exact {inner}", x)
+    if f.op == "mult":
+        a, b = f.args
+        if _has_waves(a) and _has_waves(b):
+            raise NoCertificate("a product of waves that is not negligible")
+        factor, wave = (b, a) if _has_waves(a) else (a, b)
+        fact, s = _sign(factor, x)
+        other, inner = _bound(wave, above == (s > 0), x)
+        rule = "at_most_mult" if s > 0 else "at_most_mult_opp"
+        by = f"apply ({rule} {x.function(factor)}); [exact {fact} | exact {inner}]"
+        pair = (other, factor) if factor is b else (factor, other)
+        if factor is b:
+            by = f"apply at_most_swap; {by}"
+        return _stated(f, Form("mult", pair, factor.expr * other.expr), above, by, x)
+    raise NoCertificate(f"{str(f.expr)[:60]} has waves that are not negligible")
+
+
+def _has_waves(f: Form) -> bool:
+    """Whether a wave that changes with the distance occurs."""
+    return (f.op in ("cos", "sin") and not f.constant) or any(map(_has_waves, f.args))
+
+
+def _stated(f: Form, g: Form, above: bool, by: str, x: Expander) -> tuple[Form, str]:
+    """The bound g with the step that proves f below it, or above."""
+    low, high = (f, g) if above else (g, f)
+    return g, x.asserted("B", f"at_most {x.function(low)} {x.function(high)}", by)
+
+
+def _sign(f: Form, x: Expander) -> tuple[str, int]:
+    """The sign of a factor from some point on, and the step that says so."""
+    if f.constant:
+        s = sign(coefficient(f.expr))
+        claim = f"0 < {f.show()}" if s > 0 else f"{f.show()} < 0"
+        by = "exists 0%nat; intros; constant"
+    else:
+        name, _, s = x.lead(f)
+        shown = f.show(x.index)
+        claim = f"0 < {shown}" if s > 0 else f"{shown} < 0"
+        rule = "eventually_positive" if s > 0 else "eventually_negative"
+        by = f"apply ({rule} _ _ _ _ _ {name}); [led | constant]"
+    return x.asserted("S", f"eventually (fun n : nat => {claim})", by), s
+
+
+def _on_class(p: Form, facts: Facts, place: Period) -> ProvedVerdict:
     """The whole series, or one residue class."""
     return _expanded(
         lambda x: _climb(p, x, "p" if place is None else f"(fun n : nat => p ({x.index})%nat)"),
@@ -97,7 +166,7 @@ def _on_class(p: Form, facts: Facts, place: tuple[int, int] | None) -> ProvedVer
 
 
 def _expanded(
-    attempt: Callable[[Expander], ProvedVerdict], facts: Facts, place: tuple[int, int] | None = None
+    attempt: Callable[[Expander], ProvedVerdict], facts: Facts, place: Period = None
 ) -> ProvedVerdict:
     """Prove the verdict with as many terms as it takes, after the bounds of its constants."""
     for terms in ORDERS:

@@ -1,9 +1,16 @@
-"""A formula that is no text: a SymPy expression in symbols of its own, a Python function."""
+"""A formula that is no text: a SymPy expression in symbols of its own, a Python function.
+
+A function is called once, with a distance that records each operation. The result is text that the
+grammar reads, so whatever NumPy, torch or SymPy calls a function, the grammar knows or refuses.
+Nothing is sampled, and no value is guessed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
 import sympy
 from sympy import Expr, S, Symbol
@@ -14,9 +21,9 @@ from farfield.theory.formula.bounded_nodes import rebuilt
 from farfield.theory.formula.finite_sums import sum_of_sympy
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import DOMAINS, parameter
-from farfield.theory.formula.tracing import traced
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Refused, record_of
+from farfield.theory.relations import BY_SIGN, SIX
 
 _BUILT = (
     sympy.Add,
@@ -121,3 +128,254 @@ def _distance(expr: Expr, f: Any) -> Symbol | None:
 def _assumes(symbol: Symbol, wanted: Mapping[str, bool]) -> bool:
     """Whether a caller's symbol has at least the assumptions wanted."""
     return all(symbol.assumptions0.get(k) == v for k, v in wanted.items())
+
+
+# -- Python functions -----------------------------------------------------------------------------
+
+SUM, PRODUCT, POWER, ATOM = 1, 2, 3, 4
+CONSTANTS = {math.pi: "pi", -math.pi: "-pi", 2 * math.pi: "(2*pi)", math.e: "E"}
+OTHERWISE = "accepted: arithmetic and the functions of NumPy, torch or SymPy; or a table, values="
+_OPERATORS = {
+    "add": ("+", SUM),
+    "sub": ("-", SUM),
+    "mul": ("*", PRODUCT),
+    "truediv": ("/", PRODUCT),
+    "floordiv": ("//", PRODUCT),
+    "mod": ("%", PRODUCT),
+    "pow": ("**", POWER),
+}
+_UFUNCS = {
+    **{relation.ufunc: relation.sign for relation in SIX},
+    "logical_and": "&",
+    "bitwise_and": "&",
+    "logical_or": "|",
+    "bitwise_or": "|",
+}
+_PLAIN = (
+    "float",
+    "double",
+    "half",
+    "to",
+    "astype",
+    "copy",
+    "clone",
+    "detach",
+    "contiguous",
+    "type",
+    "type_as",
+    "cpu",
+    "asarray",
+    "array",
+    "as_tensor",
+    "tensor",
+    "float32",
+    "float64",
+    "float16",
+    "unsqueeze",
+    "squeeze",
+    "expand",
+    "view",
+    "reshape",
+)
+_SHAPES = ("shape", "ndim", "T", "size", "dtype", "device", "item", "tolist")
+
+
+def traced(f: Callable[..., Any]) -> Any:
+    """The text (or SymPy expression) that a function of the distance computes.
+
+    Raises:
+        InputError: where it takes several arguments, branches on the distance, asks for its shape
+            or value, or returns no expression.
+
+    >>> traced(lambda n: -0.5 * n**2)
+    '(-0.5)*n**2'
+    """
+    name = getattr(f, "__name__", type(f).__name__)
+    try:
+        wanted = [
+            p
+            for p in inspect.signature(f).parameters.values()
+            if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+    except (TypeError, ValueError):  # a ufunc, a function written in C
+        wanted = [None]  # type: ignore[list-item]
+    if len(wanted) != 1:
+        raise InputError(f"{name} takes {len(wanted)} arguments; accepted: one, the distance")
+    try:
+        value = f(Traced("n"))
+    except InputError:
+        raise
+    except RecursionError:
+        raise InputError(f"{name} cannot be traced: it does not end; {OTHERWISE}") from None
+    except Exception as error:  # whatever a user's function raises on a value it did not expect
+        said = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise InputError(f"{name} cannot be traced: {said}; {OTHERWISE}") from None
+    if isinstance(value, sympy.Basic):
+        return value
+    return _text(value, SUM)
+
+
+class Traced:
+    """A distance or a function of the distance, as text, and how tightly it binds."""
+
+    def __init__(self, text: str, binds: int = ATOM) -> None:
+        if len(text) > 10_000:
+            raise InputError("the function writes a formula of more than 10000 characters")
+        self._text, self._binds = text, binds
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def _sympy_(self) -> Any:
+        return read(self._text)
+
+    def __neg__(self) -> Traced:
+        return Traced(f"-{_text(self, POWER)}", SUM)
+
+    def __pos__(self) -> Traced:
+        return self
+
+    def __abs__(self) -> Traced:
+        return _called("abs", self)
+
+    def __invert__(self) -> Traced:
+        return Traced(f"~({self._text})")
+
+    def __and__(self, other: Any) -> Traced:
+        return _infix("&", self, other, SUM)
+
+    def __or__(self, other: Any) -> Traced:
+        return _infix("|", self, other, SUM)
+
+    def __getitem__(self, key: Any) -> Traced:
+        if all(k in (None, Ellipsis) or k == slice(None) for k in _each(key)):
+            return self
+        _refuse(f"it takes a part of its argument, [{key}]")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Traced:
+        if method != "__call__" or options.keys() - {"dtype", "casting"}:
+            _refuse(f"np.{ufunc.__name__}.{method} with {', '.join(options) or 'its arguments'}")
+        if ufunc.__name__ in _UFUNCS:
+            first, second = inputs
+            return _infix(_UFUNCS[ufunc.__name__], first, second, SUM)
+        if ufunc.__name__ in ("logical_not", "invert"):
+            return Traced(f"~({_text(inputs[0], SUM)})")
+        return _called(ufunc.__name__, *inputs)
+
+    def __array_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Traced:
+        return _called(func.__name__, *args, **options)
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), options: Any = None
+    ) -> Any:
+        name = func.__name__.strip("_").removeprefix("special_")
+        if name in _OPERATORS or name.removeprefix("r") in _OPERATORS:
+            back = name not in _OPERATORS
+            sign, binds = _OPERATORS[name.removeprefix("r") if back else name]
+            first, second = args[::-1] if back else args
+            return _infix(sign, first, second, binds)
+        return _called(name, *args, **(options or {}))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in _SHAPES:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            _refuse(f"it asks for .{name} of its argument")
+        return lambda *args, **options: _called(name, self, *args, **options)
+
+    def __bool__(self) -> NoReturn:
+        _refuse(f"it branches on {self._text}; write np.where or torch.where")
+
+    def __float__(self) -> NoReturn:
+        _refuse(f"it asks for the value of {self._text}; write np.log, torch.log or the like")
+
+    __int__ = __index__ = __complex__ = __float__
+
+    def __len__(self) -> NoReturn:
+        _refuse("it asks for the length of its argument")
+
+    def __iter__(self) -> NoReturn:
+        _refuse("it goes through its argument")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def _operator(sign: str, binds: int, back: bool) -> Callable[[Traced, Any], Traced]:
+    """A Python operator that writes its formula; `back` where the traced side is the right one."""
+
+    def apply(self: Traced, other: Any) -> Traced:
+        return _infix(sign, other, self, binds) if back else _infix(sign, self, other, binds)
+
+    return apply
+
+
+for _name, (_sign, _binds) in _OPERATORS.items():
+    setattr(Traced, f"__{_name}__", _operator(_sign, _binds, False))
+    setattr(Traced, f"__r{_name}__", _operator(_sign, _binds, True))
+for _relation in SIX:
+    setattr(Traced, f"__{_relation.name.lower()}__", _operator(_relation.sign, ATOM, False))
+
+
+def _infix(sign: str, left: Any, right: Any, binds: int) -> Traced:
+    """Two operands and a sign, with brackets where the sides bind less tightly."""
+    if sign in BY_SIGN or sign in "&|":
+        return Traced(f"({_text(left, SUM)} {sign} {_text(right, SUM)})")
+    power = sign == "**"
+    text = f"{_text(left, binds + power)}{sign}{_text(right, binds + (not power))}"
+    return Traced(text, binds)
+
+
+def _called(name: str, *args: Any, **options: Any) -> Traced:
+    """A function, or a method of the distance, by its name."""
+    for key, value in options.items():
+        if key in ("min", "max", "a_min", "a_max") and name in ("clip", "clamp"):
+            continue
+        if key in ("out", "where", "axis", "dim") and value is not None:
+            _refuse(f"{name} with {key}=")
+    kept = {
+        k: v for k, v in options.items() if k in ("min", "max", "a_min", "a_max") and v is not None
+    }
+    if name in _PLAIN:
+        if any(w in str(a) for a in (*args[1:], *options.values()) for w in ("int", "bool")):
+            _refuse(f"it rounds its argument, by {name}; write np.floor or torch.floor")
+        return args[0] if isinstance(args[0], Traced) else Traced(_text(args[0], ATOM))
+    if name in ("clip", "clamp") and len(args) > 1 and args[1] is None:
+        args, kept = args[:1], kept | {"max": args[2]}
+    if name in ("clip", "clamp") and len(args) > 2 and args[2] is None:
+        args = args[:2]
+    given = [_text(a, SUM) for a in args] + [f"{k}={_text(v, SUM)}" for k, v in kept.items()]
+    return Traced(f"{name}({', '.join(given)})")
+
+
+def _text(value: Any, binds: int) -> str:
+    """A value as text that binds at least so tightly."""
+    if isinstance(value, Traced):
+        return value._text if value._binds >= binds else f"({value._text})"
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, sympy.Basic):
+        return f"({value})"
+    if hasattr(value, "item"):
+        if getattr(value, "ndim", 0) != 0:
+            _refuse(f"it uses an array of shape {tuple(value.shape)}")
+        detached = getattr(value, "detach", lambda: value)()
+        value = getattr(detached, "numpy", lambda: detached)()
+        value = value[()] if hasattr(value, "ndim") else value
+    if isinstance(value, str) or not hasattr(value, "__float__"):
+        _refuse(f"it returns or uses {type(value).__name__} {str(value)[:40]!r}")
+    text = CONSTANTS.get(value) or str(value).replace("inf", "oo")
+    if "nan" in text or "j" in text:
+        _refuse(f"it uses {text}")
+    return text if binds <= SUM or not text.startswith("-") else f"({text})"
+
+
+def _each(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _refuse(why: str) -> NoReturn:
+    raise InputError(f"the function cannot be traced: {why}; {OTHERWISE}")
