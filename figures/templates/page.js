@@ -48,7 +48,8 @@
     entry.addEventListener("pointerleave", () => light(figure, null));
   }
   const value = (cell) => {
-    const text = cell.textContent.trim().replace("−", "-").replace(/,/g, "");
+    const plain = cell.innerHTML.replace(/(·|\b)10<sup>(.*?)<\/sup>/, (_, dot, power) => `${dot ? "" : 1}e${power}`).replace(/<[^>]*>/g, "");
+    const text = plain.trim().replaceAll("−", "-").replace(/,/g, "");
     if (!cell.classList.contains("number")) return text.toLowerCase();
     if (text === "infinite") return Infinity;
     const [a, b] = text.replace(/^[^\d.-]+/, "").split("/").map(parseFloat);

@@ -173,6 +173,11 @@ def test_the_index_of_the_atlas_is_searched_and_sorted(opened):
     table.get_by_role("button", name="sort by verdict").click()
     verdicts = table.locator("tbody td:nth-child(3)").all_inner_texts()
     assert verdicts == sorted(verdicts) and len(verdicts) == 30
+    table.get_by_role("button", name="sort by leak").click()
+    cells = table.locator("tbody td:nth-child(5)").all()
+    leaks = [c.inner_html().replace("−", "-") for c in cells if c.inner_text()]
+    numbers = [float(re.sub("(.*)·10<sup>(.*)</sup>", r"\1e\2", leak)) for leak in leaks]
+    assert numbers == sorted(numbers) and min(numbers) < 1e-5 and any("sup" in x for x in leaks)
     table.get_by_role("link", name="RoPE", exact=True).click()
     assert page.locator("h1").inner_text() == "RoPE"
     assert not said

@@ -492,21 +492,32 @@ def expression_mathml(e: Any) -> str:
 
 
 def html(text: Text) -> str:
-    """A text as HTML, its mathematics as MathML, which needs no script and no network.
+    """A text as HTML, its mathematics as MathML, which needs no script and no network; powers of
+    ten are raised.
 
-    >>> html(words("as `n -> oo`"))[:40]
-    'as <math aria-label="n → ∞"><mrow><mi>n<'
+    >>> html(words("as `n -> oo`"))[:40], html(words("5.66e+19"))
+    ('as <math aria-label="n → ∞"><mrow><mi>n<', '5.66·10<sup>19</sup>')
     """
     shown = []
     for part in text:
         if isinstance(part, Term):
             shown.append(_term(part))
         elif isinstance(part, str):
-            shown.append(escape(part))
+            shown.append(_EXPONENT.sub(_raised, escape(part)))
         else:
             source = part.source if isinstance(part, Latex) else " ".join(_latex_parts(part))
             shown.append(f'<math aria-label="{escape(_plain(part, True))}">{_mathml(source)}')
     return "".join(shown)
+
+
+_EXPONENT = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([+-])0*(\d+)\b")
+
+
+def _raised(number: re.Match[str]) -> str:
+    """A float's text as a product with a power of ten, or as a power of ten alone."""
+    digits, sign, power = number.groups()
+    product = "" if digits == "1" else f"{digits}·"
+    return f"{product}10<sup>{'−' * (sign == '-')}{power}</sup>"
 
 
 def _term(term: Term) -> str:
