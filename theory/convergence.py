@@ -204,7 +204,8 @@ class Convergence(Answer):
             )
         if self.reason is not None:  # bounded support, or no series where the formula is not real
             raise NoCertificate(str(self.reason))
-        return Certifiable(self.formula, dict(self.assumptions), self.condition)
+        domains = {name: interval(said) for name, said in self.assumptions}
+        return Certifiable(self.formula, domains, self.condition)
 
     def _blocks(self) -> Iterator[Block]:
         yield Sentence(self._first(), self.label or self.windowable.label)
@@ -482,7 +483,7 @@ def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:
         return {}
     factor = parameter("s", "positive")
     try:
-        decision = decide_series(factor * one.pop(), {"s": "positive"})
+        decision = decide_series(factor * one.pop(), {"s": interval("positive")})
     except NotReal:
         return {}
     if decision.condition not in (S.true, S.false) or any(s.rule == "cell" for s in decision.steps):
@@ -496,7 +497,7 @@ def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:
 def _decide_bias(p: Expr, domains: Mapping[str, str]) -> Convergence:
     """The decision as an answer; a bias that is nowhere real is bad input."""
     try:
-        decision = decide_series(p, domains)
+        decision = decide_series(p, {name: interval(said) for name, said in domains.items()})
     except NotReal as why:
         raise InputError(f"formula {shortened(str(p))!r} is not real for large n ({why})") from None
     return _convergence(p, decision, tuple(domains.items()))

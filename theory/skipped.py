@@ -13,9 +13,11 @@ from farfield.theory.functions.balls import Undefined, Undetermined, precision, 
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
+MOST_TERMS = 4096
 
-def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:
-    """The distances below `up_to` whose bias is undefined or +oo, searched until 64 in a row are
+
+def skipped_terms(p: Expr) -> tuple[int, ...]:
+    """The distances below 4096 whose bias is undefined or +oo, searched until 64 in a row are
     fine. A row of them that lasts to the end of the search is taken for overflow, but for its
     beginning at 0.
 
@@ -23,15 +25,15 @@ def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:
     >>> skipped_terms(-log(log(n)))
     (0, 1)
     """
-    return () if p.free_symbols - {n} else _skipped(primitive(p)[1], up_to)
+    return () if p.free_symbols - {n} else _skipped(primitive(p)[1])
 
 
 @lru_cache(maxsize=64)
-def _skipped(p: Expr, up_to: int) -> tuple[int, ...]:
+def _skipped(p: Expr) -> tuple[int, ...]:
     """The heads of a family, positive multiples of one bias, share it."""
     value = compile_ball(p)
     skipped, fine = [], 0
-    for t in range(up_to):
+    for t in range(MOST_TERMS):
         with unhurried(), precision(256):
             try:
                 ball = to_arb(value({n: fmpq(t)}))
@@ -45,7 +47,7 @@ def _skipped(p: Expr, up_to: int) -> tuple[int, ...]:
         fine = fine + 1 if good else 0
         if fine >= 64:
             return tuple(skipped)
-    last = up_to
+    last = MOST_TERMS
     while skipped and skipped[-1] == last - 1:
         last = skipped.pop()
-    return tuple(skipped) if last > 0 else tuple(range(up_to))
+    return tuple(skipped) if last > 0 else tuple(range(MOST_TERMS))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Expr
+from sympy import Expr, Set
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.answer import Label, Result
@@ -48,7 +48,7 @@ class Certifiable:
     """What a certificate is to state of one bias: where its series converges."""
 
     formula: Expr
-    domains: Mapping[str, str]
+    domains: Mapping[str, Set]
     condition: Any
 
 

@@ -130,12 +130,15 @@ def printed(stated: Stated) -> None:
     Raises:
         NotTheStatement: it is printed otherwise.
     """
-    said = sentences(stated.formula, stated.domains, stated.condition)
+    domains = {name: interval(said) for name, said in stated.domains.items()}
+    said = sentences(stated.formula, domains, stated.condition)
     if said != (f"{stated.definition}.", f"{stated.theorem}."):
         raise NotTheStatement("the certificate's sentences are not as they are generated")
 
 
-def compare(stated: Stated, formula: Expr, domains: Mapping[str, str], condition: Any) -> None:
+def compare(
+    stated: Stated, formula: Expr, domains: Mapping[str, sympy.Set], condition: Any
+) -> None:
     """Check that a certificate states this of this bias.
 
     Raises:
@@ -297,7 +300,7 @@ def _domain(low: str, high: str) -> str:
         own = interval(f"{low}, {high}")
     except InputError as why:
         raise NotTheStatement(f"the certificate's hypotheses: {why}") from None
-    return next((name for name in DOMAINS if interval(name) == own), f"{low}, {high}")
+    return next((name for name, reals in DOMAINS.items() if reals == own), f"{low}, {high}")
 
 
 # -- terms ----------------------------------------------------------------------------------------

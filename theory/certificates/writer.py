@@ -23,7 +23,6 @@ from farfield.theory.certificates.prover_forms import (
 )
 from farfield.theory.certificates.verdicts import braced, decide
 from farfield.theory.decision.cells import Leaf, Tree, explore, leaves
-from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import n
 from farfield.theory.relations import BY_KIND, BY_SIGNS
 
@@ -36,10 +35,9 @@ def definition(formula: Expr) -> str:
     return f"Definition p (n : nat) : {kind} := {bias_form(formula).show()}."
 
 
-def domain_facts(symbol: Any, domain: str) -> Iterator[str]:
+def domain_facts(symbol: Any, own: sympy.Set) -> Iterator[str]:
     """What a domain says of a parameter."""
-    own, name = interval(domain), coq_name(symbol.name)
-    low, high = own.inf, own.sup
+    low, high, name = own.inf, own.sup, coq_name(symbol.name)
     if low.is_finite:
         yield f"{form(low).show()} {'<=' if low in own else '<'} {name}"
     if high.is_finite:
@@ -75,7 +73,7 @@ def claim(converges: bool) -> str:
     return SERIES if converges else f"~ {SERIES}"
 
 
-def sentences(formula: Expr, domains: Mapping[str, str], condition: Any) -> tuple[str, str]:
+def sentences(formula: Expr, domains: Mapping[str, sympy.Set], condition: Any) -> tuple[str, str]:
     """The definition of the bias, and the theorem of its verdict, each without its proof.
 
     Raises:
@@ -88,7 +86,7 @@ def sentences(formula: Expr, domains: Mapping[str, str], condition: Any) -> tupl
     return _named(definition(formula), formula), _named(said, formula)
 
 
-def hypotheses(formula: Expr, domains: Mapping[str, str]) -> list[str]:
+def hypotheses(formula: Expr, domains: Mapping[str, sympy.Set]) -> list[str]:
     """What the domains say of the parameters, by their names."""
     return [f for s in _parameters(formula) for f in domain_facts(s, domains[s.name])]
 
@@ -105,7 +103,7 @@ def _named(text: str, formula: Expr) -> str:
 
 
 def source(
-    formula: Expr, domains: Mapping[str, str], condition: Any, name: str | None = None
+    formula: Expr, domains: Mapping[str, sympy.Set], condition: Any, name: str | None = None
 ) -> str:
     """The sentences about one bias; `condition` says when it converges (true, false or a relation).
 

@@ -26,6 +26,7 @@ from farfield.theory.coefficients.exact import coefficient, expand, to_sympy
 from farfield.theory.coefficients.signs import sign, sign_factors, sign_key, with_proved_rationals
 from farfield.theory.formula.bounded_nodes import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
+from farfield.theory.functions.nodes import n
 from farfield.theory.relations import BY_KIND, BY_SIGN, BY_SIGNS, OrderRelation
 from farfield.theory.values import enclose
 
@@ -55,7 +56,7 @@ Tree = Leaf | Split
 
 def explore(
     e: Expr,
-    domains: Mapping[str, str],
+    domains: Mapping[str, sympy.Set],
     run: Callable[[Expr, list[Constraint]], Any],
     *,
     solve: bool = True,
@@ -63,7 +64,8 @@ def explore(
     """The decision tree of `run(expression, facts)` over the parameters; with `solve`, the
     expression where `g = 0` is the one with its parameter solved for."""
     symbols = sorted(e.free_symbols, key=lambda s: s.name)
-    facts = [c for s in symbols for c in domain_constraints(s, domains.get(s.name))]
+    reals = {n.name: interval("nonnegative"), **domains}
+    facts = [c for s in symbols for c in domain_constraints(s, reals[s.name])]
     budget = [MAX_CELLS]
 
     def grow(e: Expr, facts: list[Constraint]) -> Tree | None:
@@ -89,18 +91,8 @@ def explore(
     return tree
 
 
-def domain_constraints(s: Symbol, domain: str | None) -> list[Constraint]:
+def domain_constraints(s: Symbol, own: sympy.Set) -> list[Constraint]:
     """The domain of a parameter as constraints; closed ends stay open to `= 0` by a sign of 2."""
-    if domain is None:
-        domain = next(
-            (
-                d
-                for d in ("positive", "negative", "nonnegative", "nonpositive")
-                if getattr(s, f"is_{d}")
-            ),
-            "real",
-        )
-    own = interval(domain)
     opened = (own.left_open, own.right_open) if own.is_Interval else (False, False)
     ends = zip((own.inf, own.sup), (s - own.inf, own.sup - s), opened, strict=True)
     return [(fact, 1 if is_open else 2) for end, fact, is_open in ends if end.is_finite]

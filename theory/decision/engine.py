@@ -122,7 +122,7 @@ MAX_CLASSES = 512
 """Those that are decided one by one where bounds of what is periodic do not decide."""
 
 
-def decide_series(p: Expr, domains: Mapping[str, str]) -> Decision:
+def decide_series(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
     """The decision on `sum exp(p(n))` for parameters in these domains, within `budget.until`.
 
     Raises:
@@ -136,7 +136,7 @@ def decide_series(p: Expr, domains: Mapping[str, str]) -> Decision:
         return _undecided(str(why))
 
 
-def _decided(p: Expr, domains: Mapping[str, str]) -> Decision:
+def _decided(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
     """The leaves of the parameters' tree as one condition; one undecided leaf leaves all open."""
     tree = cells.explore(p, domains, _cell)
     leaves = [

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 import sympy
-from sympy import Expr, Integer, Rational, S, Symbol
+from sympy import Expr, Integer, Rational, S
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import nearest, plain
@@ -23,7 +23,7 @@ from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.encodings.head_lists import as_list, is_table, repeated, worded
 from farfield.theory.formula.from_python import as_expression
 from farfield.theory.formula.grammar import read
-from farfield.theory.formula.parameters import interval
+from farfield.theory.formula.parameters import domain_of
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import spellings
 
@@ -234,7 +234,7 @@ def _from_formula(
         domains = {**domains, **wider}  # as the formula is read: a/a is 1 where a is positive
         formula = expression(source, domains)
     parameters = tuple(
-        Parameter(s.name, domains.get(s.name, _domain_of(s)), True)
+        Parameter(s.name, domains.get(s.name, domain_of(s)), True)
         for s in sorted(formula.free_symbols - {n}, key=lambda s: str(s.name))
     )
     count = _count(heads, parameters, given, 1)
@@ -326,14 +326,6 @@ def _number(value: Any, name: str) -> Expr:
     return value if isinstance(value, Expr) and value.is_number else exact(value, name)
 
 
-def _domain_of(symbol: Symbol) -> str:
-    """The narrowest domain that the symbol's assumptions say."""
-    for domain in ("positive", "nonnegative", "negative", "nonpositive"):
-        if getattr(symbol, f"is_{domain}"):
-            return domain
-    return "real"
-
-
 def _from_table(values: Any, tail: str) -> Encoding:
     """One lookup a head, exact in the given numbers, with the tail behind its last entry."""
     if tail not in ("constant", "cut"):
@@ -400,9 +392,8 @@ def _head_values(
         if isinstance(value, (list, tuple)):
             value = value[h - 1]
         number = _number(value, key)
-        domain = known[key].domain
-        if number not in interval(domain) and not (known[key].zero and number == 0):
-            raise InputError(f"{key} = {number} is outside its domain ({domain})")
+        if number not in known[key].interval and not (known[key].zero and number == 0):
+            raise InputError(f"{key} = {number} is outside its domain ({known[key].domain})")
         own[key] = number
     return own
 

@@ -20,7 +20,7 @@ from farfield.theory.answers.notation import (
 )
 from farfield.theory.answers.number import exact, listed
 from farfield.theory.encodings.head_lists import notation
-from farfield.theory.formula.parameters import parameter
+from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.values import tabulate_all
 from farfield.theory.views import view
@@ -48,6 +48,11 @@ class Parameter:
     @property
     def symbol(self) -> Symbol:
         return parameter(self.name, self.domain)
+
+    @property
+    def interval(self) -> sympy.Set:
+        """The values of its domain."""
+        return interval(self.domain)
 
 
 LISTED = "one formula a head"

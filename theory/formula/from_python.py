@@ -20,7 +20,7 @@ from farfield.theory.answers.number import exact
 from farfield.theory.formula.bounded_nodes import rebuilt
 from farfield.theory.formula.finite_sums import sum_of_sympy
 from farfield.theory.formula.grammar import read
-from farfield.theory.formula.parameters import DOMAINS, parameter
+from farfield.theory.formula.parameters import domain_of, parameter
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Refused, record_of
 from farfield.theory.relations import BY_SIGN, SIX
@@ -77,8 +77,7 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
         if symbol == distance:
             swap[symbol] = n
         else:
-            assumed = next((d for d, a in DOMAINS.items() if _assumes(symbol, a)), "positive")
-            swap[symbol] = parameter(symbol.name, said.get(symbol.name, assumed))
+            swap[symbol] = parameter(symbol.name, said.get(symbol.name, domain_of(symbol)))
     try:
         expr = _as_read(expr.xreplace({k: v for k, v in swap.items() if k != v}))
     except Refused as wrong:
@@ -123,11 +122,6 @@ def _distance(expr: Expr, f: Any) -> Symbol | None:
                     "without assumptions, integer, real, positive or nonnegative"
                 )
     return named[0] if named else None
-
-
-def _assumes(symbol: Symbol, wanted: Mapping[str, bool]) -> bool:
-    """Whether a caller's symbol has at least the assumptions wanted."""
-    return all(symbol.assumptions0.get(k) == v for k, v in wanted.items())
 
 
 # -- Python functions -----------------------------------------------------------------------------

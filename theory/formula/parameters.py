@@ -14,13 +14,6 @@ from farfield.theory.formula.vocabulary import RESERVED
 from farfield.theory.functions.record import spellings
 
 DOMAINS = {
-    "positive": {"positive": True},
-    "nonnegative": {"nonnegative": True},
-    "negative": {"negative": True},
-    "nonpositive": {"nonpositive": True},
-    "real": {"real": True},
-}
-_REALS = {
     "positive": sympy.Interval.open(0, S.Infinity),
     "nonnegative": sympy.Interval(0, S.Infinity),
     "negative": sympy.Interval.open(S.NegativeInfinity, 0),
@@ -37,14 +30,19 @@ def parameter(name: str, domain: str = "positive") -> Symbol:
     (True, True)
     """
     check_name(name)
-    return Symbol(name, **DOMAINS[sign_domain(domain)])
+    return Symbol(name, **{sign_domain(domain): True})
 
 
 def sign_domain(domain: str) -> str:
     """The widest of the five sign domains that holds an interval; itself for a sign domain."""
     if domain in DOMAINS:
         return domain
-    return next(name for name, reals in _REALS.items() if interval(domain).is_subset(reals))
+    return next(name for name, reals in DOMAINS.items() if interval(domain).is_subset(reals))
+
+
+def domain_of(symbol: Symbol) -> str:
+    """The narrowest sign domain that a symbol's assumptions say; positive where they say none."""
+    return next((name for name in DOMAINS if symbol.assumptions0.get(name)), "positive")
 
 
 def interval(domain: str) -> sympy.Set:
@@ -53,8 +51,8 @@ def interval(domain: str) -> sympy.Set:
     >>> interval("[0, 2)"), 2 in interval("[0, 2)"), interval("positive").sup
     (Interval.Ropen(0, 2), False, oo)
     """
-    if domain in _REALS:
-        return _REALS[domain]
+    if domain in DOMAINS:
+        return DOMAINS[domain]
     match = re.fullmatch(r"\s*([\[(])\s*([^,\s]+)\s*,\s*([^,\s]+)\s*([\])])\s*", str(domain))
     if match is None:
         raise InputError(

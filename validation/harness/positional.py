@@ -22,7 +22,6 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding, Parameter
 from farfield.theory.evaluation.fold import value
 from farfield.theory.evaluation.vectorised import Arrays, Lacking
-from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.validation.harness.attention import ScoreMod
 from farfield.validation.harness.corpus import BYTES
@@ -168,7 +167,7 @@ def additive_bias(encoding: Encoding, heads: int) -> FixedBias | LearnedBias:
 
 def _bounds(parameter: Parameter) -> tuple[float, float]:
     """The narrower of clamp and domain, kept off the open ends of the domain."""
-    own = interval(parameter.domain)
+    own = parameter.interval
     lows = [float(own.inf) + (0 if own.inf in own else _MARGIN)]
     highs = [float(own.sup) - (0 if own.sup in own else _MARGIN)]
     if parameter.clamp[0] is not None:

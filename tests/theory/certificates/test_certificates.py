@@ -21,6 +21,7 @@ from farfield.theory.certificates.certificate import check
 from farfield.theory.certificates.readback import NotTheStatement
 from farfield.theory.certified import FOLDER, certified
 from farfield.theory.encodings import CATALOGUE
+from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import n
 
 SERIES = "ex_series (fun n => exp (p n))"
@@ -318,7 +319,7 @@ def test_a_condition_that_cannot_be_stated_has_none():
     condition = sympy.Symbol("a", positive=True) > sympy.zeta(3)
     formula = -sympy.Symbol("a", positive=True) * sympy.log(n + 1)
     with pytest.raises(NoCertificate, match="no certificate for this form"):
-        certificate(formula, {None: Certifiable(formula, {"a": "positive"}, condition)})
+        certificate(formula, {None: Certifiable(formula, {"a": interval("positive")}, condition)})
 
 
 def test_the_file_and_what_is_said_of_it(farfield, tmp_path):

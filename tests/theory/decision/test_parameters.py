@@ -19,7 +19,7 @@ from farfield.theory.decision.cells import (
     possible,
 )
 from farfield.theory.formula.grammar import read
-from farfield.theory.formula.parameters import parameter
+from farfield.theory.formula.parameters import interval, parameter
 
 GRID = [sympy.Rational(k, 2) for k in range(-6, 7)]
 A, B = parameter("a", "real"), parameter("b", "real")
@@ -35,7 +35,7 @@ def by_sign(e, facts):
 def test_each_point_lies_in_the_leaf_of_its_sign(text):
     given = {name: "real" for name in "ab" if name in text}
     e = read(text, given)
-    tree = explore(e, given, by_sign)
+    tree = explore(e, {name: interval(said) for name, said in given.items()}, by_sign)
     for values in itertools.product(GRID, repeat=len(given)):
         at = dict(zip(sorted(e.free_symbols, key=str), values, strict=True))
         node = tree
@@ -46,12 +46,16 @@ def test_each_point_lies_in_the_leaf_of_its_sign(text):
 
 
 def test_domains_cut_the_tree():
-    assert {leaf.outcome for _, leaf in leaves(explore(A, {"a": "real"}, by_sign))} == {-1, 0, 1}
+    assert {leaf.outcome for _, leaf in leaves(explore(A, {"a": interval("real")}, by_sign))} == {
+        -1,
+        0,
+        1,
+    }
     positive = parameter("c", "positive")
-    assert [leaf.outcome for _, leaf in leaves(explore(positive, {"c": "positive"}, by_sign))] == [
-        1
-    ]
-    assert len(domain_constraints(A, "[0, 1)")) == 2
+    assert [
+        leaf.outcome for _, leaf in leaves(explore(positive, {"c": interval("positive")}, by_sign))
+    ] == [1]
+    assert len(domain_constraints(A, interval("[0, 1)"))) == 2
 
 
 def test_contradictions_are_seen_and_nothing_else_is():
@@ -68,7 +72,8 @@ def test_contradictions_are_seen_and_nothing_else_is():
 def test_the_condition_is_true_where_the_leaf_is(text):
     given = {name: "real" for name in "ab" if name in text}
     e = read(text, given)
-    found = condition(explore(e, given, by_sign), lambda outcome: outcome > 0)
+    domains = {name: interval(said) for name, said in given.items()}
+    found = condition(explore(e, domains, by_sign), lambda outcome: outcome > 0)
     found = found[0] if isinstance(found, tuple) else found
     for values in itertools.product(GRID, repeat=len(given)):
         at = dict(zip(sorted(e.free_symbols, key=str), values, strict=True))

@@ -34,12 +34,8 @@ def environment() -> Any:
     )
 
 
-def fragment(blocks: Sequence[Block], *, open: bool = False) -> str:
-    r"""Blocks as a piece of a page.
-
-    Args:
-        blocks: in order.
-        open: whether proofs are unfolded.
+def fragment(blocks: Sequence[Block]) -> str:
+    r"""Blocks as a piece of a page, proofs folded.
 
     >>> from farfield.theory.answers.blocks import note
     >>> fragment([note("a < b")])
@@ -48,7 +44,7 @@ def fragment(blocks: Sequence[Block], *, open: bool = False) -> str:
     found: str = (
         environment()
         .get_template("fragment.html")
-        .render(blocks=[values(block) for block in blocks], open=open)
+        .render(blocks=[values(block) for block in blocks])
     )
     return found
 

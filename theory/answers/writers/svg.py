@@ -376,13 +376,6 @@ class Axis:
             part = (value - self.low) / (self.high - self.low)
         return self.first + part * (self.last - self.first)
 
-    def value(self, pixel: float) -> float:
-        """The value at a pixel."""
-        part = (pixel - self.first) / (self.last - self.first)
-        if self.log:
-            return self.low * (self.high / self.low) ** part
-        return self.low + part * (self.high - self.low)
-
     def told(self) -> str:
         """The axis for a script: kind, ends in values, ends in pixels."""
         kind = "log" if self.log else "linear"
