@@ -20,6 +20,7 @@ from farfield.numerics.summation.kept_sums import remembered
 from farfield.numerics.summation.kernel import Kernel, number
 from farfield.numerics.summation.normal_form import NormalForm, normal_form, sign
 from farfield.theory.algebra import door
+from farfield.theory.answers.notation import expression_latex
 from farfield.theory.functions.balls import precision, rational
 from farfield.theory.values import compile_ball
 
@@ -148,8 +149,8 @@ def hurwitz(r: arb, x: arb) -> arb:
 def _power_law(r: Expr, amplitude: Expr) -> str:
     """(A / ((r-1) B eps))^{1/(r-1)}, for b_n ~ A n^{-r} (ours)."""
     above, below = door.fraction(door.simplify(amplitude / (r - 1)))
-    factor = "" if below == 1 else sympy.latex(below) + r"\, "
-    base = rf"\frac{{{sympy.latex(above)}}}{{{factor}B\, \varepsilon}}"
+    factor = "" if below == 1 else expression_latex(below) + r"\, "
+    base = rf"\frac{{{expression_latex(above)}}}{{{factor}B\, \varepsilon}}"
     return _power(base, 1 / (r - 1))
 
 
@@ -159,13 +160,13 @@ _LOG = r"\log(1/\varepsilon)"
 def _over(text: str, divisor: Expr) -> str:
     """LaTeX of a quotient, a rational divisor turned over where it is."""
     above, below = door.fraction(1 / divisor)
-    text = text if above == 1 else rf"{sympy.latex(above)}\, {text}"
-    return text if below == 1 else rf"\frac{{{text}}}{{{sympy.latex(below)}}}"
+    text = text if above == 1 else rf"{expression_latex(above)}\, {text}"
+    return text if below == 1 else rf"\frac{{{text}}}{{{expression_latex(below)}}}"
 
 
 def _power(base: str, exponent: Expr) -> str:
     """LaTeX of a power, without an exponent of 1."""
-    return base if exponent == 1 else rf"\left({base}\right)^{{{sympy.latex(exponent)}}}"
+    return base if exponent == 1 else rf"\left({base}\right)^{{{expression_latex(exponent)}}}"
 
 
 def _root(goal: arb, gamma: Expr, r: Expr) -> arb:

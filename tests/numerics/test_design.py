@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import sympy
-from sympy import Rational, S, Symbol
+from sympy import Integer, Rational, S, Symbol
 
 import farfield
 from farfield.numerics.design.family import read_family
@@ -14,6 +14,7 @@ from farfield.numerics.design.line import ParameterLine
 from farfield.numerics.design.order import rises, support_step, tail_order
 from farfield.numerics.design.rationals import decimals_around, simplest
 from farfield.numerics.design.targets import TARGETS, options, quantity, read_targets
+from farfield.theory.answers.notation import expression_latex, expression_line
 from farfield.theory.functions.nodes import n
 
 a = Symbol("a", positive=True)
@@ -475,3 +476,16 @@ def test_random_targets():
 @pytest.mark.timeout(3600)
 def test_two_hundred_random_targets():
     assert driver().run(200, 0)["wrong"] == 0
+
+
+def test_formulas_with_integers_of_any_length_are_written():
+    """Python writes no integer of more than 4,300 digits by itself."""
+    whole = "1" + "0" * 5_000
+    assert expression_line(Integer(10) ** 5_000 * n) == f"{whole}·n"
+    assert expression_line(n / Integer(10) ** 5_000, unicode=False) == f"n/{whole}"
+    assert expression_latex(n + Rational(1, 10**5_000)) == rf"n + \frac{{1}}{{{whole}}}"
+    steep = -((n / 100) ** 9_000)
+    assert "distance 101" in farfield.dtype_horizon(steep, "bf16").text()
+    assert "nearest 91 tokens" in farfield.theoretical_receptive_field(
+        steep, "1/10"
+    ).text().replace("\n", " ")

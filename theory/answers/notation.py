@@ -19,6 +19,7 @@ from html import escape
 from typing import Any
 
 import sympy
+from flint import fmpz
 from sympy import Basic, S
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
@@ -265,7 +266,16 @@ def _math_line(m: Math, unicode: bool) -> str:
     return "".join(shown)
 
 
-class _Line(StrPrinter):
+class _AnyLength:
+    """Integers of any length: Python writes none of more than 4,300 digits."""
+
+    def _print_Integer(self, expr: Any) -> str:
+        return str(fmpz(int(expr)))
+
+    _print_int = _print_Integer
+
+
+class _Line(_AnyLength, StrPrinter):
     """SymPy's printer of lines, with the signs of mathematics in place of Python's."""
 
     def __init__(self, unicode: bool) -> None:
@@ -281,6 +291,9 @@ class _Line(StrPrinter):
     def _sign(self, ascii: str) -> str:
         """The sign as Unicode has it, or as it is typed."""
         return _SIGNS[ascii][0] if self.unicode else ascii
+
+    def _print_Rational(self, expr: Any) -> str:
+        return f"{self._print(expr.p)}/{self._print(expr.q)}"
 
     def _print_Pow(self, expr: Any, rational: bool = False) -> str:
         base, exponent = expr.args
@@ -388,11 +401,15 @@ _UNICODE, _ASCII = _Line(True), _Line(False)
 # -- LaTeX ----------------------------------------------------------------------------------------
 
 
-class _Latex(LatexPrinter):
+class _Latex(_AnyLength, LatexPrinter):
     """SymPy's printer of LaTeX, with conditions in words and tables by their letter."""
 
     def _print_Lookup(self, expr: Any) -> str:
         return f"T[{self._print(expr.args[0])}]"
+
+    def _print_Rational(self, expr: Any) -> str:
+        above, below = (self._print(abs(k)) for k in (expr.p, expr.q))
+        return rf"{'- ' * (expr.p < 0)}\frac{{{above}}}{{{below}}}"
 
     def _print_And(self, expr: Any) -> str:
         return self._words(expr, "and")
