@@ -14,7 +14,8 @@ import sympy
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import alibi_slope, encoding
 from farfield.validation.claims.claim import Quantities
-from farfield.validation.claims.plain_attention import softmax, turned
+from farfield.validation.claims.plain_attention import reached, seen_by, softmax, turned
+from farfield.validation.harness.visibility import Visibility
 
 Rule = Callable[..., Any]
 LAYERS = 12
@@ -28,23 +29,13 @@ def sandwich(n: np.ndarray) -> np.ndarray:
 # -- windows and slopes ---------------------------------------------------------------------------
 
 
-def reached(w: int, layers: int) -> int:
-    """How many tokens the last query reaches through layers of windows, counted."""
-    place = np.arange(w * layers + 3)
-    seen = (place[:, None] >= place) & (place[:, None] - place < w)
-    row = np.eye(len(place), dtype=bool)[-1]
-    for _ in range(layers):
-        row = row @ seen
-    return int(row.sum())
-
-
 def reaches(
     reach: Rule = lambda w, layers: w * layers,
     exact: Rule = lambda w, layers: layers * (w - 1) + 1,
 ) -> Quantities:
     """Tokens reached in three stacks of windows, and by two formulas."""
     cases = ((2, 3), (5, 4), (8, 12))
-    found = [reached(*case) for case in cases]
+    found = [reached(seen_by(Visibility(window=w), w * layers + 3), layers) for w, layers in cases]
     printed = [reach(*case) for case in cases]
     return {
         "tokens reached, as printed (w, R)": {

@@ -72,7 +72,7 @@ def decision(
         entry: what a claim's file says of it, as far as `KEYS` name it.
         paper: the module whose functions compute what is not found in tables or runs.
     """
-    compute = getattr(paper, entry["computed"]) if "computed" in entry else _nothing
+    compute = getattr(paper, entry["computed"]) if "computed" in entry else lambda: {}
     parameters = inspect.signature(compute).parameters
     usual = {k: p.default for k, p in parameters.items() if p.default is not p.empty}
 
@@ -84,10 +84,6 @@ def decision(
         return _judged(entry, data, lambda: compute(**{k: data[k] for k in parameters}))
 
     return data, judged
-
-
-def _nothing() -> Quantities:
-    return {}
 
 
 # -- quantities -----------------------------------------------------------------------------------
@@ -191,7 +187,7 @@ ROWS: Mapping[str, Callable[[Mapping[Any, float], Any], bool]] = {
     "falls": lambda row, _: falls(dict(enumerate(row.values()))),
     "rises": lambda row, _: falls({-n: v for n, v in enumerate(row.values())}),
     "never falls": lambda row, _: all(a <= b for a, b in itertools.pairwise(row.values())),
-    "stays": lambda row, limit: stays(row, limit),
+    "stays": stays,
     "crosses": _crosses,
     "is": lambda row, value: list(row.values()) == value,
     "first exceeds by less": lambda row, limit: row[0] / row[1] - 1 < limit,

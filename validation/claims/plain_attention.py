@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from farfield.validation.harness.visibility import Visibility
+
 
 def softmax(scores: np.ndarray) -> np.ndarray:
     """The weights of rows of scores, shape (..., keys)."""
@@ -15,6 +17,23 @@ def softmax(scores: np.ndarray) -> np.ndarray:
         w = np.exp(scores - scores.max(-1, keepdims=True))
     weights: np.ndarray = w / w.sum(-1, keepdims=True)
     return weights
+
+
+def seen_by(visible: Visibility, length: int) -> np.ndarray:
+    """Which keys each query of a row sees, shape (length, length)."""
+    place = np.arange(length)
+    seen: np.ndarray = np.asarray(visible.sees(place[:, None], place[None, :]))
+    return seen
+
+
+def reached(seen: np.ndarray, layers: int) -> int:
+    """How many tokens the last query reaches through some layers, which all see alike.
+
+    Args:
+        seen: which keys each query sees, shape (T, T).
+        layers: one or more.
+    """
+    return int((np.linalg.matrix_power(seen.astype(int), layers)[-1] > 0).sum())
 
 
 def resolution(weights: Iterable[Any]) -> Any:

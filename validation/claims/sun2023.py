@@ -17,7 +17,7 @@ from farfield.numerics.resolution import attention_resolution
 from farfield.theory.closed_forms import rotation, rotation_with_decay
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.claims.claim import Quantities
-from farfield.validation.claims.plain_attention import resolution, softmax, turned
+from farfield.validation.claims.plain_attention import reached, resolution, seen_by, softmax, turned
 from farfield.validation.claims.words import by_chance
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.published import PrintedNumber, curve
@@ -139,10 +139,7 @@ def indicator(table2: Cells, table3: Cells, table5: Cells) -> Quantities:
 
 def visible_pairs(visible: Visibility = BLOCKS_OF_16) -> Quantities:
     """The visible pairs by half blocks, and the exponents of the length."""
-    seen = {}
-    for blocks in (16, 32, 64):
-        place = np.arange(blocks * 16)
-        seen[blocks] = int(visible.sees(place[:, None], place[None, :]).sum())
+    seen = {blocks: int(seen_by(visible, blocks * 16).sum()) for blocks in (16, 32, 64)}
     exponents = [math.log2(b / a) for a, b in itertools.pairwise(seen.values())]
     return {"visible pairs by half blocks": seen, "exponent of the length": exponents}
 
@@ -520,13 +517,6 @@ def operations(table: int = 2) -> Quantities:
 # -- blockwise causal attention -------------------------------------------------------------------
 
 
-def seen_by(visible: Visibility, length: int) -> np.ndarray:
-    """Which keys each query of a row sees, shape (length, length)."""
-    place = np.arange(length)
-    seen: np.ndarray = np.asarray(visible.sees(place[:, None], place[None, :]))
-    return seen
-
-
 def hidden_pairs(half: int = 512) -> Quantities:
     """How many pairs of a causal row BCA hides."""
     pairs = {n: n * (n + 1) // 2 for n in (1024, 2048)}
@@ -543,9 +533,8 @@ def keys_of_rows(visible: Visibility = BLOCKS_OF_16) -> Quantities:
 
 def reach_of_layers(visible: Visibility = BLOCKS_OF_8) -> Quantities:
     """How many tokens the last query reaches through 1 to 4 layers."""
-    seen = seen_by(visible, 12 * 8).astype(int)
-    reach = [int((np.linalg.matrix_power(seen, k)[-1] > 0).sum()) for k in range(1, 5)]
-    return {"tokens reached by 1, 2, 3, 4 layers": reach}
+    seen = seen_by(visible, 12 * 8)
+    return {"tokens reached by 1, 2, 3, 4 layers": [reached(seen, k) for k in range(1, 5)]}
 
 
 # -- Section 4 and after --------------------------------------------------------------------------

@@ -26,8 +26,9 @@ from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.experiment import trained_model
 from farfield.validation.harness.measures.recall import asked_at
 from farfield.validation.harness.model import Transformer, layer_bias
+from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import Store
-from farfield.validation.reference.committed import place
+from farfield.validation.reference.committed import Row, place
 from farfield.validation.reference.hold import HOLD, cells
 
 MEASURED = MeasuredFile("circuits.json")
@@ -108,18 +109,19 @@ def measure(folder: str) -> Iterator[str]:
     """Measure the runs that have learned their task and are not in the file, from a folder."""
     store = Store(folder)
     learned = {cell.name for cell in cells(HOLD.results(), {}) if cell.learned}
-    for job in HOLD.plan.jobs(corpus()):
-        if job.name not in learned or MEASURED.has(job.key):
-            continue
+
+    def found(job: Job) -> Row | None:
         model = trained_model(job.configuration, store)
         if model is None:
-            continue
+            return None
         result = json.loads(place(job, HOLD.folder).read_text(encoding="utf-8"))
         recall = result["measurements"][0]["recall"]
         at = {"layer": recall["layer"], "head": recall["head"]}
-        named = {"name": job.name, "label": job.label, "key": job.key, **at}
-        MEASURED.add({**named, **measured(model, job.configuration, **at)})
-        yield f"{job.name}: measured"
+        named = {"name": job.name, "label": job.label, **at}
+        return {**named, **measured(model, job.configuration, **at)}
+
+    jobs = (job for job in HOLD.plan.jobs(corpus()) if job.name in learned)
+    yield from MEASURED.extend(jobs, found)
 
 
 def feeding(row: Mapping[str, Any]) -> int:

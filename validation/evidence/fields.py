@@ -79,7 +79,7 @@ def _heads(biased: Sequence[Model]) -> Iterator[Evidence]:
         if len(set(trf.ravel())) > 2:
             r = rank_correlation(trf.ravel().tolist(), erf.ravel().tolist())
             within[o.label] = r.rho
-            rows.append((o.label, f"{r.rho:.2f} ({r.rho_low:.2f} to {r.rho_high:.2f})", str(r.n)))
+            rows.append((o.label, r.rho_text(), str(r.n)))
     r = rank_correlation([a for a, _ in pairs], [b for _, b in pairs], resamples=500)
     yield told(
         "heads",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any
@@ -23,6 +23,7 @@ from farfield.validation.harness.attention import Path, fused
 from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures.perplexity import mean_of, token_losses
 from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.plan import Job
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.json_files import write
 from farfield.validation.reference.committed import Row, rounded
@@ -51,14 +52,25 @@ class MeasuredFile:
         text = self.file.read_text(encoding="utf-8") if self.file.exists() else "[]"
         return tuple(json.loads(text))
 
-    def has(self, key: str) -> bool:
-        """Whether the run of this key is in the file."""
-        return any(row["key"] == key for row in self.rows())
+    def extend(self, jobs: Iterable[Job], measured: Callable[[Job], Row | None]) -> Iterator[str]:
+        """Measure the models that are not in the file, and write each behind the others at once.
 
-    def add(self, row: Row) -> None:
-        """Write what was measured of one more model behind the others."""
-        lines = ",\n".join(json.dumps(one) for one in (*self.rows(), rounded(row)))
-        write(self.file, f"[{lines}]\n".encode())
+        Args:
+            jobs: the runs of the models.
+            measured: what to write of one; None where there is no model.
+
+        Returns:
+            A line for each that was measured.
+        """
+        for job in jobs:
+            known = self.rows()
+            if any(row["key"] == job.key for row in known) or (row := measured(job)) is None:
+                continue
+            lines = ",\n".join(
+                json.dumps(one) for one in (*known, rounded({"key": job.key, **row}))
+            )
+            write(self.file, f"[{lines}]\n".encode())
+            yield f"{job.name}: measured"
 
 
 def silenced(heads: Sequence[int], every: int = 1) -> Path:

@@ -124,18 +124,18 @@ def measured(model: Transformer, text: np.ndarray) -> dict[str, Any]:
 def measure(jobs: Sequence[Job], folder: str) -> Iterator[str]:
     """Measure the models among the jobs that are not in the file, training them where need be."""
     store = Store(folder)
-    for job in jobs:
-        seeds = MODELS.get(job.label, ())
-        if job.configuration.seed not in seeds or MEASURED.has(job.key):
-            continue
+
+    def found(job: Job) -> Row:
         least = dataclasses.replace(job.configuration, measurement=LEAST, inference=())
         if trained_model(least, store) is None:
             train_and_measure(least, store)
         model = trained_model(least, store)
         assert model is not None
-        named = {"label": job.label, "seed": job.configuration.seed, "key": job.key}
-        MEASURED.add({**named, **measured(model, job.configuration.corpus.held_out)})
-        yield f"{job.name}: measured"
+        named = {"label": job.label, "seed": job.configuration.seed}
+        return {**named, **measured(model, job.configuration.corpus.held_out)}
+
+    chosen = (job for job in jobs if job.configuration.seed in MODELS.get(job.label, ()))
+    yield from MEASURED.extend(chosen, found)
 
 
 def answer() -> Evidence | None:

@@ -12,17 +12,16 @@ from farfield.validation.reference.missing import missing
 from farfield.validation.reference.registration import FIRST, REGISTRATIONS
 
 USAGE = (
-    "accepted: register NAME, add NAME, missing FOLDER, use FOLDER, lend FOLDER, score or collect "
-    "FOLDER [--replace]"
+    "accepted: register NAME, add NAME, missing FOLDER, use FOLDER, score or collect FOLDER "
+    "[--replace]"
 )
 
 
 def main(arguments: list[str]) -> None:
     """Do what the arguments say."""
     match arguments:
-        case ["use" | "missing" | "lend" as what, folder]:
-            made = {"use": hold.use, "missing": missing, "lend": hold.lend}[what]
-            for line in made(folder):
+        case ["use" | "missing" as what, folder]:
+            for line in (hold.use if what == "use" else missing)(folder):
                 print(line, flush=True)
         case ["score"]:
             print(json.dumps(hold.scored(), indent=1))

@@ -12,7 +12,6 @@ every longer row; no row longer than those of training enters a prediction.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +33,8 @@ from farfield.validation.reference.collection import condensed, write_result
 from farfield.validation.reference.committed import HERE, Row, place, rounded
 from farfield.validation.reference.lending import (
     LEARNED,
+    at_home,
+    cell_of,
     keep_logits,
     logits_of,
     longer,
@@ -87,7 +88,7 @@ def predict() -> dict[str, Any]:
     for job in HOLD.plan.jobs(corpus()):
         configuration = job.configuration
         chosen, biases = configuration.preset, formulas(configuration)
-        name = _cell(job.name, configuration.seed)
+        name = cell_of(job.name, configuration.seed)
         if name in cells:
             continue
         cell: dict[str, Any] = {
@@ -122,11 +123,6 @@ def predict() -> dict[str, Any]:
         "prices": prices,
         "cells": list(cells.values()),
     }
-
-
-def _cell(name: str, seed: int) -> str:
-    """The name of a run, for all its seeds."""
-    return name.replace(f", {seed}", "", 1)
 
 
 def _asked(configuration: Configuration) -> list[tuple[int, int]]:
@@ -165,41 +161,22 @@ def _keep(job: Job, result: Row, store: Store) -> None:
     named = {"name": job.name, "family": job.family, "command": COMMAND}
     found = {**condensed(result, job.label, HOLD.digest), **named}
     if job.configuration.task is not None:
-        found["predicted"] = rounded(predicted(job, store, result))
-        _lend(job, store, result)
+        from farfield.validation.harness.measures.recall import retrieval_logits
+
+        (measured,) = result["measurements"]
+        logits = retrieval_logits(store.folder(job.key) / measured["logits"])
+        found["predicted"] = rounded(predicted(job, store, result, logits))
+        keep_logits(logits, logits_of(place(job, HOLD.folder)))
     write_result(place(job, HOLD.folder), found)
 
 
-def lend(folder: str | Path) -> Iterator[str]:
-    """Keep the logits of the runs in a folder that have a committed result; a line for each."""
-    store = Store(folder)
-    for job in HOLD.plan.jobs(corpus()):
-        if job.configuration.task is not None and place(job, HOLD.folder).exists():
-            path = place(job, HOLD.folder)
-            if not logits_of(path).exists():
-                _lend(job, store, json.loads(path.read_text(encoding="utf-8")))
-                yield f"{job.name}: {logits_of(path).name}"
-
-
-def _lend(job: Job, store: Store, result: Row) -> None:
-    from farfield.validation.harness.measures.recall import retrieval_logits
-
-    (measured,) = result["measurements"]
-    kept = store.folder(job.key) / measured["logits"]
-    keep_logits(retrieval_logits(kept), logits_of(place(job, HOLD.folder)))
-
-
-def predicted(job: Job, store: Store, result: Row) -> list[Row]:
+def predicted(job: Job, store: Store, result: Row, logits: Mapping[str, np.ndarray]) -> list[Row]:
     """The attention of the retrieving head at every point that was asked, from its logits at the
     training length."""
-    from farfield.validation.harness.measures.recall import retrieval_logits
-
     configuration = job.configuration
     trained = configuration.preset.length
     (measured,) = result["measurements"]
     layer, head = measured["recall"]["layer"], measured["recall"]["head"]
-    kept = store.folder(job.key) / measured["logits"]
-    logits = retrieval_logits(kept)
     if len(logits) < 3:
         raise InputError(f"{job.name}: no rows of the training length were asked far enough back")
     bias = _bias(job, store, layer, head)
@@ -296,22 +273,21 @@ def cells(results: Sequence[Row], said: Mapping[str, bool | None]) -> list[TaskR
         points = result["measurements"][0]["recall"]["points"]
         pairs = list(zip(points, result["predicted"], strict=True))
         length = result["preset"]["length"]
-        home = [p for p in points if p["length"] == length]
         longer = [(p, q) for p, q in pairs if p["length"] > length]
         last, last_said = max(pairs, key=lambda pair: (pair[0]["length"], pair[0]["distance"]))
         found.append(
             TaskRun(
                 result["name"],
                 result["family"],
-                float(np.mean([p["accuracy"] for p in home])),
-                float(np.mean([p["attention"] for p in home])),
+                at_home(result, "accuracy"),
+                at_home(result, "attention"),
                 tuple(p["attention"] for p, _ in longer),
                 tuple(q["attention"] for _, q in longer),
                 tuple(p["accuracy"] for p, _ in longer),
                 last["accuracy"],
                 abs(last["accuracy"] - 0.5) >= 1 / math.sqrt(last["rows"]),
                 last_said["attention"],
-                said.get(_cell(result["name"], result["seed"])),
+                said.get(cell_of(result["name"], result["seed"])),
             )
         )
     return found
@@ -388,7 +364,7 @@ def scored() -> dict[str, Any]:
     found = score(cells(HOLD.results(), {name: cell.get("used") for name, cell in said.items()}))
     losses = {}
     for result in HOLD.results():
-        name = _cell(result["name"], result["seed"])
+        name = cell_of(result["name"], result["seed"])
         if "log_ratio" in said.get(name, {}):
             last = [p for m in result["measurements"] for p in m["perplexity"]]
             ratios = [float(p["ratio"]) for p in last if p["protocol"] == "last token"]
@@ -443,7 +419,7 @@ def both() -> tuple[Both, ...]:
             own = result["encoding"]["label"].removeprefix("English: ")
             texts.append({**result, "name": own})
         elif result["text"]["kind"] == "induction" and result["preset"]["length"] == 64:
-            tasks.setdefault(_cell(result["name"], result["seed"]), []).append(result)
+            tasks.setdefault(cell_of(result["name"], result["seed"]), []).append(result)
     models = {(m.name, m.layers): m for m in grouped(texts) if m.trained == 64}
     found = []
     for cell, group in tasks.items():
@@ -451,7 +427,6 @@ def both() -> tuple[Both, ...]:
         text = models.get((SAME_BIAS.get(label, label), 4))
         ratios = text.ratios() if text else {}
         points = [m["recall"]["points"] for run in group for m in run["measurements"]]
-        home = [p["accuracy"] for row in points for p in row if p["length"] == 64]
         longest = max(p["length"] for row in points for p in row)
         far = [
             p["accuracy"]
@@ -459,7 +434,7 @@ def both() -> tuple[Both, ...]:
             for p in row
             if p["length"] == longest and p["distance"] > 64
         ]
-        learned = float(np.mean(home)) >= LEARNED
+        learned = float(np.mean([at_home(run, "accuracy") for run in group])) >= LEARNED
         ratio = ratios.get(longest)
         name = cell.replace(", 64", "", 1)
         if group[0]["preset"]["layers"] == 2 or ratio is not None:

@@ -183,6 +183,26 @@ def read_logits(path: Path) -> dict[str, np.ndarray]:
         return {name: kept[name] * float(kept["unit"]) for name in kept.files if name != "unit"}
 
 
+def cell_of(name: str, seed: int) -> str:
+    """The name of a run without its seed.
+
+    >>> cell_of("t5, 64, 0", 0)
+    't5, 64'
+    """
+    return name.replace(f", {seed}", "", 1)
+
+
+def at_home(result: Row, what: str) -> float:
+    """The mean of a measurement on rows of the training length.
+
+    Args:
+        result: of a run on a task, in JSON form.
+        what: `accuracy` or `attention`.
+    """
+    points, length = result["measurements"][0]["recall"]["points"], result["preset"]["length"]
+    return float(np.mean([p[what] for p in points if p["length"] == length]))
+
+
 @functools.cache
 def _measured() -> tuple[tuple[Path, Row, Any], ...]:
     """The runs that are measured: where each is, its result, and its biases as registered."""
@@ -191,7 +211,7 @@ def _measured() -> tuple[tuple[Path, Row, Any], ...]:
     found = []
     for path in sorted(FOLDER.glob("*-*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
-        found.append((path, result, biases[result["name"].replace(f", {result['seed']}", "", 1)]))
+        found.append((path, result, biases[cell_of(result["name"], result["seed"])]))
     return tuple(found)
 
 
@@ -238,9 +258,8 @@ def ratios_on_text(asked: Hybrid, trained: int, tested: int) -> dict[str, float]
 
 def _lender(path: Path, result: Row, biases: Sequence[Sequence[str]] | None) -> Lender:
     recall, length = result["measurements"][0]["recall"], result["preset"]["length"]
-    home = [p["accuracy"] for p in recall["points"] if p["length"] == length]
     hybrid = None if biases is None else _hybrid(result, biases)
-    learned = float(np.mean(home)) >= LEARNED
+    learned = at_home(result, "accuracy") >= LEARNED
     return Lender(result["name"], path, hybrid, length, recall["layer"], recall["head"], learned)
 
 

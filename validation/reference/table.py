@@ -134,11 +134,6 @@ class Model:
         """Ratio to the perplexity at the training length, by length beyond it."""
         return {n: math.exp(v) for n, v in _log_means(self.ratio, protocol) if n > self.trained}
 
-    def increase(self, protocol: str = LAST) -> float:
-        """The largest relative increase of perplexity beyond the training length."""
-        mean = self.mean(protocol)
-        return max(v for n, v in mean.items() if n > self.trained) / mean[self.trained] - 1
-
     @property
     def last(self) -> dict[int, float]:
         """Ratios of the last token's perplexity."""

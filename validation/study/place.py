@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -148,25 +147,20 @@ def place(predictions: Sequence[Prediction]) -> Place | None:
     >>> [r.name for r in place([predict(encoding("-n/3"))]).ranks][:3]
     ['ALiBi, slope 1/2', 'window of 64', '-n/3']
     """
-    own = [
-        Rank(p.name, p.encoding.formula_text(), p.convergence.verdict, (), True)
-        for p in predictions
-        if p.row_fields
-    ]
-    if not own:
+    subjects = {p.name: p.encoding for p in predictions if p.row_fields}
+    if not subjects:
         return None
-    subjects = {p.name: p.encoding for p in predictions}
-    ranks = []
-    for rank in own:
-        fields = theoretical_receptive_field(subjects[rank.name], PLACE_EPS)
-        ranks.append(dataclasses.replace(rank, receptive_fields=fields))
-    for title, _, subject in references():
-        fields = theoretical_receptive_field(subject, PLACE_EPS)
-        verdict = fields[0].verdict
-        assert verdict is not None  # of the whole series, not of a row
-        ranks.append(Rank(title, subject.formula_text(), verdict, fields))
+    ranks = [_rank(name, subject, asked=True) for name, subject in subjects.items()]
+    ranks += [_rank(title, subject) for title, _, subject in references()]
     ranks.sort(key=_weight)
     return Place(tuple(ranks), tuple(_relations(subjects, ranks)))
+
+
+def _rank(name: str, subject: Encoding, *, asked: bool = False) -> Rank:
+    fields = theoretical_receptive_field(subject, PLACE_EPS)
+    verdict = fields[0].verdict
+    assert verdict is not None  # of the whole series, not of a row
+    return Rank(name, subject.formula_text(), verdict, fields, asked)
 
 
 def _relations(subjects: Mapping[str, Encoding], ranks: Sequence[Rank]) -> Iterator[Relation]:

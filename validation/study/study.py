@@ -325,16 +325,10 @@ def survey(
         )
         run = None
         if name in configurations:
-            run = _run(configurations[name], Store(store), progress)
+            from farfield.validation.harness.experiment import train_and_measure  # needs torch
+
+            run = train_and_measure(configurations[name], Store(store), progress)
         entries.append(Studied(prediction, run))
         progress("done", 1, 1)
     described = corpus.describe() if corpus else None
     return Study(tuple(entries), chosen, described, title)
-
-
-def _run(configuration: Configuration, store: Store, progress: Progress) -> dict[str, Any]:
-    from farfield.validation.harness.experiment import (
-        train_and_measure,  # torch, where it is wanted
-    )
-
-    return train_and_measure(configuration, store, progress)
