@@ -37,6 +37,7 @@ from farfield.validation.optional import first_line, library
 
 BYTES = 256
 DOCUMENTATION = "builtin:documentation"
+ACCEPTED = "accepted: text in an encoding without zero bytes, as UTF-8"
 _CHUNK = 1 << 24
 _MOST = 2 << 30  # bytes of a folder's text, which is held in memory
 _PIECE = 1 << 16  # bytes encoded at a time; cut after a line end where there is one
@@ -233,10 +234,10 @@ def _mapped(path: Path) -> Corpus:
     """A single file, which stays on the disk: only the pages in use are in memory."""
     source, size = f"file {path.name}", path.stat().st_size
     if size == 0:
-        raise InputError(f"{source} is empty; accepted: text of any encoding")
+        raise InputError(f"{source} is empty; {ACCEPTED}")
     text = np.memmap(path, dtype=np.uint8, mode="r")
     if any((text[k : k + _CHUNK] == 0).any() for k in range(0, size, _CHUNK)):
-        raise InputError(f"{source} is binary (it has a zero byte); accepted: text of any encoding")
+        raise InputError(f"{source} is binary (it has a zero byte); {ACCEPTED}")
     return _cut(source, text, 1)
 
 
@@ -278,7 +279,7 @@ def _split(source: str, contents: dict[str, bytes]) -> Corpus:
     size = sum(map(len, texts.values()))
     if size == 0:
         wrong = "holds only binary files" if any(contents.values()) else "is empty"
-        raise InputError(f"{source} {wrong}; accepted: text of any encoding")
+        raise InputError(f"{source} {wrong}; {ACCEPTED}")
     held = {n for n in texts if hashlib.sha256(n.encode()).digest()[0] * 10 < 256}
     if not 0.05 * size <= sum(len(texts[n]) for n in held) <= 0.2 * size:
         return _cut(source, _bytes(texts.values()), len(texts))
