@@ -21,7 +21,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from farfield.theory.answers.blocks import Block, Facts
-from farfield.theory.answers.notation import Term, Text, html, terminal, words
+from farfield.theory.answers.notation import StyledWord, Text, html, terminal, words
 from farfield.theory.answers.writers import html as writer
 from farfield.validation.json_files import writable_folder, write
 
@@ -127,14 +127,14 @@ Terms = Mapping[str, tuple[str, Text]]
 """What a page explains on the spot: name and explanation by the key of a term."""
 
 
-def about(key: str, word: str) -> Term:
+def about(key: str, word: str) -> StyledWord:
     """A word that the page explains where it stands.
 
     Args:
         key: of the explanation among the page's `Terms`.
         word: as it is read.
     """
-    return Term(word, f"about {key}")
+    return StyledWord(word, f"about {key}")
 
 
 @cache

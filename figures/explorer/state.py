@@ -46,7 +46,7 @@ from farfield.theory.algebra.budget import check_time, unless, until
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import InputError, Status
 from farfield.theory.answers.blocks import Formula, Ladder, Sentence, Steps, Table, note, table
-from farfield.theory.answers.notation import Term, as_text, terminal, words
+from farfield.theory.answers.notation import StyledWord, as_text, terminal, words
 from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.decision.regions import Range
@@ -292,7 +292,7 @@ def first(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
         what = {True: "converges", False: "diverges", None: "undecided"}[holds]
         here.append(
             Sentence(
-                words("At {where}: {verdict}.", where=where, verdict=Term(what, "verdict")),
+                words("At {where}: {verdict}.", where=where, verdict=StyledWord(what, "verdict")),
                 found.label if holds is not None else None,
             )
         )
@@ -386,7 +386,7 @@ def comparison(questions: Sequence[Question], values: Mapping[str, Fraction]) ->
         verdict = (
             q.decided.verdict
             if not q.sliders or holds is None
-            else Term("converges" if holds else "diverges", "verdict")
+            else StyledWord("converges" if holds else "diverges", "verdict")
         )
         rows.append((name_of(q.subject), verdict, tokens))
     yield table(("formula", "verdict", f"TRF({EPS})"), rows, numeric=(2,))

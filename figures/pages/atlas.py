@@ -16,7 +16,7 @@ from farfield.figures.pages.study import head, measured, reach, verdict_text
 from farfield.figures.pages.terms import MEASURED, PAPERS, THEORY
 from farfield.theory.answers.blocks import Facts, facts, note, sentence, table
 from farfield.theory.answers.notation import (
-    Term,
+    StyledWord,
     Text,
     as_text,
     expression_line,
@@ -73,8 +73,8 @@ def _address(f: ModelFamily) -> str:
     return f"model-{f.name}"
 
 
-def _link(address: str, name: str) -> Term:
-    return Term(name, f"to {address}.html")
+def _link(address: str, name: str) -> StyledWord:
+    return StyledWord(name, f"to {address}.html")
 
 
 def _title(name: str) -> str:
@@ -176,7 +176,7 @@ def _suffices(p: Prediction) -> Text:
     """The verdict of the series, or of the theorem that decides where there is none."""
     c = p.convergence
     if c.verdict is Series.OUT_OF_SCOPE and c.windowable.value is not None:
-        return as_text(Term("always" if c.windowable.value else "never", "verdict"))
+        return as_text(StyledWord("always" if c.windowable.value else "never", "verdict"))
     return verdict_text(c)
 
 
@@ -216,11 +216,11 @@ def _encoding(a: Atlas, p: Prediction) -> Sheet:
         "In models": list(_models(a, own)),
         "In farfield": [
             facts(
-                name=Term(own, "code"),
+                name=StyledWord(own, "code"),
                 also=listed(entry.aliases) or None,
                 source=entry.source,
                 note=entry.note or None,
-                python=Term(f'farfield.encoding("{own}")', "code"),
+                python=StyledWord(f'farfield.encoding("{own}")', "code"),
             ),
             *of_entry(p.encoding).blocks()[-1:],
         ],
@@ -239,14 +239,17 @@ def _proofs(p: Prediction) -> Facts:
     """The statements on which the verdict rests, as the prover prints them."""
     return Facts(
         tuple(
-            (as_text(Term(s.place, "code")), words("{says} {said}", says=s.says, said=_coq(s)))
+            (
+                as_text(StyledWord(s.place, "code")),
+                words("{says} {said}", says=s.says, said=_coq(s)),
+            )
             for s in checked(p.encoding.name, p.convergence)
         )
     )
 
 
-def _coq(s: Any) -> Term:
-    return Term(" ".join(s.printed.split()), "code")
+def _coq(s: Any) -> StyledWord:
+    return StyledWord(" ".join(s.printed.split()), "code")
 
 
 def _models(a: Atlas, name: str) -> Iterator[Item]:
@@ -278,16 +281,16 @@ def ledger(claims: Sequence[Claim]) -> Iterator[Item]:
         for verdict in verdicts:
             rows = [
                 (
-                    Term(c.id.removeprefix(f"{paper}."), "code"),
+                    StyledWord(c.id.removeprefix(f"{paper}."), "code"),
                     ", ".join(filter(None, (c.section, c.place))),
-                    None if c.label is None else Term(c.label, "label"),
+                    None if c.label is None else StyledWord(c.label, "label"),
                     c.statement,
                     c.corrected or c.reason or brief(c.evidence),
                 )
                 for c in own
                 if c.verdict is verdict
             ]
-            told = (Term(_word(verdict), "verdict"), f": {plural(len(rows), 'claim')}")
+            told = (StyledWord(_word(verdict), "verdict"), f": {plural(len(rows), 'claim')}")
             found = table(header, rows, _word(verdict))
             yield found if verdict is Verdict.REFUTED else Fold(told, [found])
 
@@ -309,8 +312,8 @@ def _family(f: ModelFamily) -> Sheet:
             "Family {name}, as transformers reads a configuration in which "
             + ("only {settings} is set" if settings else "nothing is set")
             + ". Encoding: {links}.",
-            name=Term(f.name, "code"),
-            settings=Term(settings, "code"),
+            name=StyledWord(f.name, "code"),
+            settings=StyledWord(settings, "code"),
             links=links or "none",
         ),
     ]

@@ -18,7 +18,7 @@ from farfield.figures.gallery import PAPERS, Gallery, exhibits
 from farfield.figures.style import FORMATS, rendered, svg
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.blocks import Facts, Note, note, table
-from farfield.theory.answers.notation import Term, as_text, code, words
+from farfield.theory.answers.notation import StyledWord, as_text, code, words
 from farfield.validation.claims import checks, claim
 from farfield.validation.json_files import writable_folder, write
 
@@ -49,7 +49,7 @@ def sheets(gallery: Gallery) -> dict[str, Sheet]:
 
 def _card(e: Exhibit, drawing: Drawing) -> Item:
     """An exhibit in small, with the link to its page."""
-    said = words("{link} {id}", link=Term(e.title, f"to {e.id}.html"), id=_number(e))
+    said = words("{link} {id}", link=StyledWord(e.title, f"to {e.id}.html"), id=_number(e))
     if drawing.figure is None:
         return Note(said)
     return Picture(svg(drawing.figure, f"{e.id}-small".replace(".", "-")), said, e.title, e.kind)
@@ -65,9 +65,9 @@ def _number(e: Exhibit) -> str:
 
 def _sheet(e: Exhibit, drawing: Drawing) -> Sheet:
     """The page of an exhibit: what its paper says of it first, then the exhibit."""
-    home = note("{index}", index=Term(TITLE, f"to {INDEX}.html"))
+    home = note("{index}", index=StyledWord(TITLE, f"to {INDEX}.html"))
     items = drawing.items(e.title, e.id.replace(".", "-"), e.kind)
-    again = note("{again}", again=Term(f"farfield figures {e.id}", "code"))
+    again = note("{again}", again=StyledWord(f"farfield figures {e.id}", "code"))
     return Sheet(words("{title}", title=e.title), [home, *said_of(e), *items, again])
 
 
@@ -91,7 +91,7 @@ def said_of(e: Exhibit) -> Iterator[Item]:
                         "{said}{holds} {again}",
                         said=c.statement,
                         holds=f" Holds instead: {c.corrected}" * bool(c.corrected),
-                        again=Term(c.command, "command"),
+                        again=StyledWord(c.command, "command"),
                     ),
                 )
                 for c in found

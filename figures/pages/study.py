@@ -47,7 +47,7 @@ from farfield.theory.answers.blocks import (
 )
 from farfield.theory.answers.notation import (
     Latex,
-    Term,
+    StyledWord,
     Text,
     as_text,
     expression_line,
@@ -189,7 +189,7 @@ def head(p: Prediction, drawn: bool = True) -> Item:
         left.append(
             note(
                 "Its additive surrogate has a study: {command}.",
-                command=Term(f"farfield study {surrogates[0]}", "code"),
+                command=StyledWord(f"farfield study {surrogates[0]}", "code"),
             )
         )
     if not p.row_fields:
@@ -337,7 +337,7 @@ def _numbers(p: Prediction) -> Iterator[Item]:
 def _evidence(found: Sequence[Any], again: str) -> Text:
     labels = dict.fromkeys(a.label for a in found if a.label)
     shown = (*((label, "label") for label in labels), (again, "command"))
-    return tuple(Term(word, kind) for word, kind in shown if word)
+    return tuple(StyledWord(word, kind) for word, kind in shown if word)
 
 
 def _by_eps(p: Prediction) -> Iterator[tuple[str, str, list[str], Sequence[Any], str]]:
@@ -544,7 +544,7 @@ def _measurements(s: Study) -> Iterator[Item]:
         "or float64; layered TRF: approximate, a prediction of the gradient ERF; the rest: "
         "measured.",
         source=corpus.get("source", "a text"),
-        sha=Term(str(corpus.get("sha256", ""))[:16], "code"),
+        sha=StyledWord(str(corpus.get("sha256", ""))[:16], "code"),
     )
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from farfield.theory.answers.notation import (
-    Term,
+    StyledWord,
     Text,
     as_text,
     expression_line,
@@ -282,7 +282,7 @@ def _coloured(text: str, first: Block) -> str:
     """The text with the verdict of its first sentence in colour."""
     if isinstance(first, Sentence):
         for part in as_text(first.text):
-            if isinstance(part, Term) and part.kind == "verdict" and part.word in COLOURS:
+            if isinstance(part, StyledWord) and part.kind == "verdict" and part.word in COLOURS:
                 shown = f"\033[1;{COLOURS[part.word]}m{part.word}\033[0m"
                 text = re.sub(rf"\b{part.word}\b", shown, text, count=1)
     return text

@@ -1,7 +1,7 @@
 """Mathematics in words: expressions and short formulas, in Unicode, ASCII, LaTeX and MathML.
 
-A text is a tuple of words, of `Math` and of `Term`s. `words` reads it from a template: backticks
-hold mathematics in the spelling of a terminal, braces the values.
+A text is a tuple of words, of `Math` and of `StyledWord`s. `words` reads it from a template:
+backticks hold mathematics in the spelling of a terminal, braces the values.
 
     words("As `n -> oo`, `rho_0 = -p = {rho}`.", rho=2 * sympy.log(n))
 
@@ -37,7 +37,7 @@ class Math:
 
 
 @dataclass(frozen=True)
-class Term:
+class StyledWord:
     """A word with a role, which pages set off by a style.
 
     Args:
@@ -58,7 +58,7 @@ class Latex:
     source: str
 
 
-Text = tuple[str | Math | Term | Latex, ...]
+Text = tuple[str | Math | StyledWord | Latex, ...]
 
 _TOKEN = re.compile(r"[A-Za-z]+|\d+(?:\.\d+)?|->|<=|>=|!=|==|\.\.\.|\S|\s+")
 _PLACE = re.compile(r"\{(\w+)\}")
@@ -72,7 +72,7 @@ def words(template: str, /, **values: Any) -> Text:
     >>> terminal(words("{p} falls as `n -> oo`.", p=-sympy.log(1 + sympy.Symbol("n"))))
     '−log(n + 1) falls as n → ∞.'
     """
-    found: list[str | Math | Term | Latex] = []
+    found: list[str | Math | StyledWord | Latex] = []
     for k, part in enumerate(template.split("`")):
         if k % 2:
             found.append(Math(tuple(_tokens(part, values))))
@@ -90,10 +90,10 @@ def as_text(value: Any) -> Text:
     text as it is, all else as `str` says."""
     if isinstance(value, tuple):
         return value
-    if isinstance(value, (Math, Term, Latex)):
+    if isinstance(value, (Math, StyledWord, Latex)):
         return (value,)
     if isinstance(value, enum.Enum):
-        return (Term(str(value.value).replace("_", " "), type(value).__name__.lower()),)
+        return (StyledWord(str(value.value).replace("_", " "), type(value).__name__.lower()),)
     if isinstance(value, Basic):
         return (Math((value,)),)
     return (str(value),)
@@ -120,7 +120,7 @@ def code(text: str) -> Text:
     'run farfield check -n'
     """
     parts = enumerate(text.split("`"))
-    return tuple(Term(part, "code") if k % 2 else part for k, part in parts if part)
+    return tuple(StyledWord(part, "code") if k % 2 else part for k, part in parts if part)
 
 
 _GREEK = {
@@ -168,12 +168,12 @@ def terminal(text: Text, *, unicode: bool = True) -> str:
     return "".join(_plain(part, unicode) for part in text)
 
 
-def _plain(part: str | Math | Term | Latex, unicode: bool) -> str:
+def _plain(part: str | Math | StyledWord | Latex, unicode: bool) -> str:
     """A part of a text as characters alone."""
     match part:
         case Math():
             return _math_line(part, unicode)
-        case Term(word, _):
+        case StyledWord(word, _):
             return word
         case Latex(source):
             return _on_a_line(source, unicode)
@@ -235,6 +235,16 @@ def _printed(e: Basic, unicode: bool) -> str:
     """Kept, since an encoding is made and named again wherever one of its heads is asked for."""
     printed: str = (_UNICODE if unicode else _ASCII).doprint(e)
     return printed
+
+
+def beginning(value: Any, most: int = 60) -> str:
+    """A value's text, cut after so many characters.
+
+    >>> beginning("0123456789", 7)
+    '0123...'
+    """
+    text = str(value)
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def shortened(shown: str, width: int = LONG) -> str:
@@ -366,10 +376,10 @@ class _Line(_AnyLength, StrPrinter):
         return f"|{self._print(expr.args[0])}|"
 
     def _print_Min(self, expr: Any) -> str:
-        return f"min({', '.join(map(self._print, sorted(expr.args, key=sympy.default_sort_key)))})"
+        parts = map(self._print, sorted(expr.args, key=sympy.default_sort_key))
+        return f"{expr.func.__name__.lower()}({', '.join(parts)})"
 
-    def _print_Max(self, expr: Any) -> str:
-        return f"max({', '.join(map(self._print, sorted(expr.args, key=sympy.default_sort_key)))})"
+    _print_Max = _print_Min
 
     def _print_Mod(self, expr: Any) -> str:
         left, right = (self.parenthesize(a, 60) for a in expr.args)
@@ -517,8 +527,8 @@ def html(text: Text) -> str:
     """
     shown = []
     for part in text:
-        if isinstance(part, Term):
-            shown.append(_term(part))
+        if isinstance(part, StyledWord):
+            shown.append(_styled(part))
         elif isinstance(part, str):
             shown.append(_EXPONENT.sub(_raised, escape(part)))
         else:
@@ -537,7 +547,7 @@ def _raised(number: re.Match[str]) -> str:
     return f"{product}10<sup>{'−' * (sign == '-')}{power}</sup>"
 
 
-def _term(term: Term) -> str:
+def _styled(term: StyledWord) -> str:
     """A word that a page sets apart, explains on the spot, or hides behind a button."""
     word = escape(term.word)
     if term.kind in ("code", "strong"):

@@ -15,7 +15,7 @@ from typing import Any
 import sympy
 
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.notation import shortened
+from farfield.theory.answers.notation import beginning, shortened
 
 DIGITS = 60
 
@@ -157,7 +157,7 @@ def exact(value: Any, what: str = "number") -> sympy.Rational:
     if isinstance(value, sympy.Rational):
         return value
     text = str(value).strip().replace("\N{MINUS SIGN}", "-")
-    shown = text if len(text) <= 40 else text[:37] + "..."
+    shown = beginning(text, 40)
     mantissa, _, exponent = text.lower().partition("e")
     digits = sum(c.isdigit() for c in mantissa)
     if digits > 1000 or (exponent.lstrip("+-").isdigit() and abs(int(exponent[:8])) > 1000):

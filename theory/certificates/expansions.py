@@ -15,8 +15,9 @@ from flint import fmpq
 from sympy import Expr, S
 
 from farfield.theory.algebra.exceptions import OrderTooLow
+from farfield.theory.answers.notation import beginning
 from farfield.theory.certificates.constants import kept_roots, logarithm, root
-from farfield.theory.certificates.prover_forms import Form, NoCertificate, told
+from farfield.theory.certificates.prover_forms import Form, NoCertificate
 from farfield.theory.certificates.script import (
     Period,
     Script,
@@ -79,7 +80,7 @@ class Expander(Script):
         if s:
             return name, g, s
         if g.exact:
-            raise NoCertificate(f"{told(f.expr)} is 0 from some point on")
+            raise NoCertificate(f"{beginning(f.expr)} is 0 from some point on")
         raise OrderTooLow
 
     def _led(self, f: Form) -> tuple[str, Transseries, int]:
@@ -111,7 +112,7 @@ class Expander(Script):
             return self.step(f, g, adding_up(g, _monomials(parts)))
         rule = getattr(self, f"_{f.op}", None)
         if rule is None:
-            raise NoCertificate(f"{told(f.expr)} is neither bounded nor expanded")
+            raise NoCertificate(f"{beginning(f.expr)} is neither bounded nor expanded")
         found_by_rule: Step = rule(f)
         return found_by_rule
 
@@ -169,7 +170,7 @@ class Expander(Script):
         """What falls faster than every power of n; as small as the order of the decision asks."""
         name, g, s = self.lead(f.args[0])
         if s > 0 or compare(g.terms[0][0], iterated_log(1)) <= 0:
-            raise NoCertificate(f"the exponential {told(f.expr)}")
+            raise NoCertificate(f"the exponential {beginning(f.expr)}")
         k = -context().order
         by = f"apply (expands_exp_small _ _ _ _ _ ({k}) {name}); [led | constant | less]"
         return self.step(f, Transseries([], Monomial([fmpq(k)])), by)
@@ -178,7 +179,7 @@ class Expander(Script):
         """A power with a constant real exponent; the base must be positive in the end."""
         base, exponent = f.args
         if not exponent.constant:
-            raise NoCertificate(f"the exponential {told(f.expr)}")
+            raise NoCertificate(f"the exponential {beginning(f.expr)}")
 
         def written(name: str, orders: str, c: Expr) -> tuple[Expr, str]:
             value, why = root(c, exponent.expr)
@@ -222,7 +223,7 @@ class Expander(Script):
         """The step that expands a part, and the part as c m (1 + d); c > 0 where it is asked."""
         name, g, s = self.lead(f)
         if positive is not None and s < 0:
-            raise NoCertificate(f"{told(positive.expr)} is not real for large n")
+            raise NoCertificate(f"{beginning(positive.expr)} is not real for large n")
         parts = factored(g)
         assert parts is not None
         return name, (to_sympy(parts[0]), *parts[1:])

@@ -15,6 +15,7 @@ import sympy
 from sympy import Expr, Rational, S, Symbol
 
 from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.notation import beginning
 from farfield.theory.functions.nodes import Lookup, Root, n
 from farfield.theory.relations import BY_KIND
 
@@ -169,14 +170,8 @@ def form(e: Expr) -> Form:
     if e.is_Symbol:
         return Form("index" if e == n else "counter" if e.is_integer else "parameter", (), e)
     if build is None:
-        raise NoCertificate(f"{told(e)} has none of the functions covered")
+        raise NoCertificate(f"{beginning(e)} has none of the functions covered")
     return build(e)
-
-
-def told(e: Any) -> str:
-    """An expression, for a message."""
-    text = str(e)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _sum(e: Expr) -> Form:
@@ -243,14 +238,14 @@ def _affine(e: Expr) -> tuple[int, int]:
     """(a, b) of a n + b with natural numbers a and b."""
     a, b = e.coeff(n, 1), e.coeff(n, 0)
     if (a * n + b - e).expand() != 0 or not (a.is_Integer and b.is_Integer and a > 0 and b >= 0):
-        raise NoCertificate(f"{told(e)} is not a*n + b with natural numbers a and b")
+        raise NoCertificate(f"{beginning(e)} is not a*n + b with natural numbers a and b")
     return int(a), int(b)
 
 
 def _mod(e: Expr) -> Form:
     at, modulus = e.args
     if not (modulus.is_Integer and modulus > 0):
-        raise NoCertificate(f"{told(e)}: only residues modulo a natural number are covered")
+        raise NoCertificate(f"{beginning(e)}: only residues modulo a natural number are covered")
     return Form("mod", (), e, (_affine(at), int(modulus)))
 
 
@@ -265,7 +260,7 @@ def _absolute(e: Expr) -> Form:
 def _plain(e: Expr) -> Expr:
     """An expression whose comparison with another distinguishes no further cases."""
     if e.has(*CHOICES):
-        raise NoCertificate(f"cases within cases: {told(e)}")
+        raise NoCertificate(f"cases within cases: {beginning(e)}")
     return e
 
 
@@ -274,7 +269,7 @@ def _extreme(op: str) -> Callable[[Expr], Form]:
 
     def build(e: Expr) -> Form:
         if len(e.args) != 2:
-            raise NoCertificate(f"{told(e)}: only two are compared")
+            raise NoCertificate(f"{beginning(e)}: only two are compared")
         first, second = sorted(e.args, key=sympy.default_sort_key)
         return Form(op, (form(_plain(first)), form(_plain(second))), e)
 
@@ -285,9 +280,9 @@ def _finite_sum(e: Expr) -> Form:
     """Only between natural numbers; the bounds are written into the term."""
     index, low, high = e.limits[0]
     if len(e.limits) > 1 or not (low.is_Integer and high.is_Integer and low >= 0):
-        raise NoCertificate(f"{told(e)}: only sums between natural numbers are covered")
+        raise NoCertificate(f"{beginning(e)}: only sums between natural numbers are covered")
     if e.function.has(sympy.Sum):
-        raise NoCertificate(f"{told(e)}: a sum within a sum")
+        raise NoCertificate(f"{beginning(e)}: a sum within a sum")
     counter = Symbol("i'", integer=True, nonnegative=True)  # no parameter is called so
     body = form(e.function.xreplace({index: counter}))
     return Form("sum", (body,), e, (counter, int(low), int(high)))
@@ -308,7 +303,7 @@ def _entries(e: Expr, read: Callable[[Expr], Form]) -> Form:
     """A lookup as its entries and its tail."""
     at, table, tail = e.args
     if at != n:
-        raise NoCertificate(f"a table at {told(at)} instead of n")
+        raise NoCertificate(f"a table at {beginning(at)} instead of n")
     return Form("table", (*map(read, table), read(tail)), e)
 
 
@@ -348,7 +343,7 @@ def _condition(c: Any) -> Form:
         return result
     relation = BY_KIND.get(c.func)
     if relation is None:
-        raise NoCertificate(f"the condition {told(c)}")
+        raise NoCertificate(f"the condition {beginning(c)}")
     _plain(c.lhs - c.rhs)
     if isinstance(c, sympy.Ne):
         return Form("not", (_condition(c.negated),), c)
@@ -396,4 +391,4 @@ def extended_form(e: Expr) -> Form:
             result = part if result is None else Form("total", (result, part), e)
         assert result is not None
         return result
-    raise NoCertificate(f"-oo within {told(e)}")
+    raise NoCertificate(f"-oo within {beginning(e)}")

@@ -21,6 +21,7 @@ from sympy import Expr
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded, Undecided
+from farfield.theory.answers.notation import beginning
 from farfield.theory.coefficients.exact import (
     MAX_ATOMS,
     Coefficient,
@@ -209,8 +210,7 @@ def _number_sign(c: Expr) -> tuple[int | None, str]:
     """The sign of a real constant with the reason, or (None, why not)."""
     for part in sympy.postorder_traversal(c):
         _decide_jump(part)
-    shown = str(c)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    shown = beginning(c)
     for bits in (64, 256):
         s = _ball_sign(c, bits)
         if s:

@@ -17,6 +17,7 @@ import sympy
 from sympy import Expr, S
 
 from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.notation import beginning
 from farfield.theory.answers.number import exact
 from farfield.theory.formula.reading import uncommented
 
@@ -137,7 +138,7 @@ def _number(text: str) -> Expr:
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
+    return repr(beginning(text))
 
 
 def is_table(given: Any) -> bool:

@@ -19,7 +19,7 @@ from farfield.numerics.receptive_field import (
 from farfield.theory.algebra.budget import unhurried
 from farfield.theory.answers.answer import InputError, Label, Result
 from farfield.theory.answers.blocks import Block, note, sentence, table
-from farfield.theory.answers.notation import Term, shortened
+from farfield.theory.answers.notation import StyledWord, shortened
 from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
@@ -99,7 +99,7 @@ class Place(Result):
         said = {(r.asked, r.reference): r.words() for r in self.relations}
         rows = [
             (
-                Term(r.name, "strong") if r.asked else r.name,
+                StyledWord(r.name, "strong") if r.asked else r.name,
                 r.bias if len(r.bias) < 60 else "…",
                 r.verdict,
                 *map(field_text, r.receptive_fields),
