@@ -554,13 +554,18 @@ def within(value: float) -> tuple[float, float]:
     return center + scale * float(low), center + scale * float(high)
 
 
+def _fitted() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each known case the order loss, the loss, and the loss forecast without its family."""
+    known = _known()
+    quantity, loss = np.array([t.order.loss for t in known]), np.array([t.loss for t in known])
+    return quantity, loss, left_out(quantity, loss, [t.family for t in known])
+
+
 def calibration() -> dict[str, float]:
     """How the law fits its trials, each forecast without its family: `n`, `right`, `R2`."""
-    known = _known()
-    loss = np.array([t.loss for t in known])
-    said = left_out(np.array([t.order.loss for t in known]), loss, [t.family for t in known])
+    _, loss, said = _fitted()
     return {
-        "n": len(known),
+        "n": len(loss),
         "right": int(((said < LIMIT) == (loss < LIMIT)).sum()),
         "R2": 1 - float(((loss - said) ** 2).sum() / ((loss - loss.mean()) ** 2).sum()),
     }
@@ -568,10 +573,7 @@ def calibration() -> dict[str, float]:
 
 @functools.cache
 def _law() -> _Law:
-    known = _known()
-    quantity = np.array([t.order.loss for t in known])
-    loss = np.array([t.loss for t in known])
-    said = left_out(quantity, loss, [t.family for t in known])
+    quantity, loss, said = _fitted()
     away = np.abs(loss - said)
     small = said < LIMIT
     floor = float(np.sqrt(np.mean(away[small] ** 2)))

@@ -15,18 +15,14 @@ from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.claims.claim import Missing
 
 
+@lru_cache(maxsize=64)
 def decided(bias: Any, **options: Any) -> Convergence:
     """The verdict on a bias, the proofs of its first and last head checked independently.
 
     Raises:
         Missing: the independent check finds a step of a proof false.
     """
-    return _kept(bias, tuple(sorted(options.items())))
-
-
-@lru_cache(maxsize=64)
-def _kept(bias: Any, options: tuple[tuple[str, Any], ...]) -> Convergence:
-    found = check_convergence(bias, **dict(options))
+    found = check_convergence(bias, **options)
     heads = found.heads or (found,)
     for head in (*heads[:1], *heads[1:][-1:]):
         try:

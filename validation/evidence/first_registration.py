@@ -71,6 +71,14 @@ def verdicts(found: Sequence[Model]) -> Evidence:
         )
         for o in found
     }
+    said = {
+        (
+            o.prediction["extrapolates"],
+            round(o.prediction["layered"]["beyond"], 6),
+            o.prediction["layered"]["tokens"],
+        )
+        for o in found
+    }
     numbers = {
         "right": sum(map(right, found)),
         "null": null,
@@ -78,7 +86,7 @@ def verdicts(found: Sequence[Model]) -> Evidence:
         "additive null": max(sum(among), len(among) - sum(among)),
         "unseen": sum(map(right, unseen)),
         "models": len(models),
-        "values": len({_key(o) for o in found}),
+        "values": len(said),
     }
     return told(
         "referee verdicts",
@@ -88,14 +96,6 @@ def verdicts(found: Sequence[Model]) -> Evidence:
         tuple(o.runs for o in found),
         additive=len(additive),
         unseen=len(unseen),
-    )
-
-
-def _key(o: Model) -> tuple[Any, ...]:
-    return (
-        o.prediction["extrapolates"],
-        round(o.prediction["layered"]["beyond"], 6),
-        o.prediction["layered"]["tokens"],
     )
 
 
