@@ -316,9 +316,3 @@ def test_trf_of_several_eps_is_one_table(capsys):
     assert "1 % 1179 10, 19, 37, 74, 148, 295, 590, 1179" in lines
     said = " ".join(run(capsys, "trf", "-log(1+n)")[1].split())
     assert said.count("no number of nearest tokens holds all but 10 %, 1 %, 0.1 % of the mass") == 1
-
-
-@pytest.mark.parametrize("more", [("--json",), ("--proof",), ()])
-def test_integers_beyond_pythons_limit_are_written(capsys, more):
-    code, out, _ = run(capsys, "check", "-a*(n/100)^9000", *more)
-    assert code == 0 and "converges" in out

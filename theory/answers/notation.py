@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import enum
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +19,7 @@ from html import escape
 from typing import Any
 
 import sympy
+from flint import fmpz
 from sympy import Basic, S
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
@@ -27,11 +27,6 @@ from sympy.printing.str import StrPrinter
 from farfield.theory.relations import SIX
 
 LONG = 100
-DIGITS = 100_000
-"""Digits of an integer that is written: `(n/100)^9000` has 18,001, and Python's own limit, which is
-raised here, is 4,300."""
-if 0 < sys.get_int_max_str_digits() < DIGITS:
-    sys.set_int_max_str_digits(DIGITS)
 
 
 @dataclass(frozen=True)
@@ -281,7 +276,16 @@ def _math_line(m: Math, unicode: bool) -> str:
     return "".join(shown)
 
 
-class _Line(StrPrinter):
+class _AnyLength:
+    """Integers of any length: Python writes none of more than 4,300 digits."""
+
+    def _print_Integer(self, expr: Any) -> str:
+        return str(fmpz(int(expr)))
+
+    _print_int = _print_Integer
+
+
+class _Line(_AnyLength, StrPrinter):
     """SymPy's printer of lines, with the signs of mathematics in place of Python's."""
 
     def __init__(self, unicode: bool) -> None:
@@ -297,6 +301,9 @@ class _Line(StrPrinter):
     def _sign(self, ascii: str) -> str:
         """The sign as Unicode has it, or as it is typed."""
         return _SIGNS[ascii][0] if self.unicode else ascii
+
+    def _print_Rational(self, expr: Any) -> str:
+        return f"{self._print(expr.p)}/{self._print(expr.q)}"
 
     def _print_Pow(self, expr: Any, rational: bool = False) -> str:
         base, exponent = expr.args
@@ -404,11 +411,15 @@ _UNICODE, _ASCII = _Line(True), _Line(False)
 # -- LaTeX ----------------------------------------------------------------------------------------
 
 
-class _Latex(LatexPrinter):
+class _Latex(_AnyLength, LatexPrinter):
     """SymPy's printer of LaTeX, with conditions in words and tables by their letter."""
 
     def _print_Lookup(self, expr: Any) -> str:
         return f"T[{self._print(expr.args[0])}]"
+
+    def _print_Rational(self, expr: Any) -> str:
+        above, below = (self._print(abs(k)) for k in (expr.p, expr.q))
+        return rf"{'- ' * (expr.p < 0)}\frac{{{above}}}{{{below}}}"
 
     def _print_And(self, expr: Any) -> str:
         return self._words(expr, "and")
