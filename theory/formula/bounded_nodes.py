@@ -93,7 +93,7 @@ def power(base: Expr, exponent: Expr) -> Expr:
         if coefficient.is_Rational:
             size = max(abs(coefficient.p), coefficient.q).bit_length() * abs(exponent)
             if size > MAX_BITS:
-                return sympy.Pow(base, exponent, evaluate=False)
+                raise Refused(f"has a constant factor of more than {MAX_BITS} bits")
     else:  # multiplied out, (a b)^(n + c) has the factor a^c
         shift, factor = exponent.as_coeff_Add()[0], base.as_coeff_Mul()[0]
         if shift.is_Rational and factor.is_Rational:
