@@ -28,7 +28,7 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import expression_line, shortened, words
-from farfield.theory.answers.number import exact, natural, share
+from farfield.theory.answers.number import exact, inside, natural, share
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.decision.regions import (
     DECADES,
@@ -200,11 +200,7 @@ def parameter_map(
     >>> drawn.boundary, {str(p.x): p.tokens for p in drawn.data if p.x in (1, 2, 3)}
     ((((1.0, 0.0),),), {'1': inf, '2': 61, '3': 6})
     """
-    goal, counted = exact(eps, "eps"), natural(points, "points", 2)
-    if not 0 < goal < 1:
-        raise InputError(f"eps {eps}: accepted is a number in (0, 1)")
-    if counted > MAX_POINTS:
-        raise InputError(f"points {counted}: accepted is at most {MAX_POINTS}")
+    goal, counted = inside(eps, "eps", "(0, 1)"), natural(points, "points", 2, MAX_POINTS)
     span = natural(trained, "trained")
     if not 1 <= len(ranges) <= 2:
         raise InputError(f"a map has one range or two, as --a 0.01:1; {len(ranges)} are given")

@@ -26,8 +26,9 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
+from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import shortened, words
-from farfield.theory.answers.number import decimal, exact, listed, natural, share
+from farfield.theory.answers.number import decimal, inside, listed, natural, share
 from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.files import write
 from farfield.theory.values import tabulate
@@ -229,16 +230,11 @@ def plot(
     """
     if not formulas:
         raise InputError("give a formula, or several")
-    if what not in (*KINDS, "frontier"):
-        raise InputError(f"what {what!r}: accepted: {', '.join(KINDS)}, frontier")
-    last = natural(length, "length", 2)
-    if last > MAX_LENGTH:
-        raise InputError(f"length {last}: accepted is at most {MAX_LENGTH}")
+    one_of(what, "what", (*KINDS, "frontier"))
+    last = natural(length, "length", 2, MAX_LENGTH)
     if what == "frontier":
         return _frontier(formulas, last, advantage, trained)
-    goal = exact(eps, "eps")
-    if not 0 < goal < 1:
-        raise InputError(f"eps {eps}: accepted is a number in (0, 1)")
+    goal = inside(eps, "eps", "(0, 1)")
     subjects = [_drawable(f) for f in formulas]
     if sum(s.num_heads for s in subjects) > MAX_LINES:
         raise InputError(f"more than {MAX_LINES} heads; accepted are fewer formulas, or heads=8")

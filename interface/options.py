@@ -74,6 +74,10 @@ class Subject:
         """Whether any of these options was said."""
         return self != Subject()
 
+    def seconds(self, unless: float) -> float:
+        """The budget, or the usual one."""
+        return unless if self.budget is None else self.budget
+
     def read(self, formula: str) -> Encoding:
         """The encoding that is meant.
 
@@ -149,6 +153,7 @@ class Subject:
     def within_budget(self) -> Iterator[None]:
         """A time limit: answers that are open after `budget` become unknown."""
         from farfield.theory.algebra.budget import until
+        from farfield.theory.answers.number import seconds
 
         if self.budget is None:
             yield
@@ -176,15 +181,6 @@ def refuse(wrong: object, why: str) -> None:
     """Raise InputError where options do not go together: `why` says what is accepted."""
     if wrong:
         raise InputError(why)
-
-
-def seconds(budget: float) -> float:
-    """A positive number of seconds, as a user gave it."""
-    refuse(
-        not 0 < budget < float("inf"),
-        f"--budget {budget}: accepted is a positive number of seconds",
-    )
-    return budget
 
 
 def pairs(given: Sequence[str], option: str) -> dict[str, str]:

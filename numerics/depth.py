@@ -42,7 +42,7 @@ from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block
 from farfield.theory.answers.notation import words
-from farfield.theory.answers.number import exact, natural, plural, share
+from farfield.theory.answers.number import exact, inside, natural, plural, share
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.coefficients.exact import to_sympy
 from farfield.theory.encodings import Encoding
@@ -135,11 +135,7 @@ def layered_receptive_field(
     201
     """
     count = natural(layers, "layers", most=MAX_LAYERS)
-    a, quantile = exact(mixing, "mixing"), exact(q, "q")
-    if not 0 < a <= 1:
-        raise InputError(f"mixing {a} must be in (0, 1]")
-    if not 0 < quantile < 1:
-        raise InputError(f"q {quantile} must be in (0, 1)")
+    a, quantile = inside(mixing, "mixing", "(0, 1]"), inside(q, "q", "(0, 1)")
     row = None if length is None else natural(length, "length")
     subject = resolve(f, values)
     with within_time(budget_s):

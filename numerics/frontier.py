@@ -22,7 +22,7 @@ from farfield.numerics.price import reach
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, plain
 from farfield.theory.answers.blocks import Block, Sentence, note, table
 from farfield.theory.answers.notation import shortened, words
-from farfield.theory.answers.number import decimal, exact, natural, plural
+from farfield.theory.answers.number import decimal, inside, natural, plural
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,10 @@ def reach_frontier(
     if len(formulas) < 2:
         raise InputError("a frontier needs two formulas or more")
     gain, m, row = (
-        exact(advantage, "advantage"),
+        inside(advantage, "advantage", "(0, 700]"),
         natural(trained, "trained"),
         natural(length, "length"),
     )
-    if not 0 < gain <= 700:
-        raise InputError(f"advantage {gain}: accepted is a number of nats above 0, up to 700")
     if m >= row:
         raise InputError(f"trained = {m} must be below length = {row}")
     found, reason = [], None

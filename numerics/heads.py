@@ -15,8 +15,8 @@ from farfield.numerics.outcomes import Unrecognised
 from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import A, Code, Reason, Status, folded
-from farfield.theory.answers.errors import InputError, MissingValues
-from farfield.theory.answers.number import plural
+from farfield.theory.answers.errors import MissingValues
+from farfield.theory.answers.number import plural, seconds
 from farfield.theory.encodings import Encoding, encoding
 
 BLOCKWISE = Reason(
@@ -37,13 +37,6 @@ def resolve(f: Any, values: dict[str, Any]) -> Encoding:
     return subject
 
 
-def seconds(value: Any) -> float:
-    """A time budget; bad input where it is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-        raise InputError(f"budget_s {str(value)[:40]} must be a number of seconds, at least 0")
-    return float(value)
-
-
 def out_of_reach(subject: Encoding) -> Reason | None:
     """Why no mass by distance belongs to an encoding; None where one does."""
     if subject.bca is not None:
@@ -57,7 +50,7 @@ def within(budget_s: Any) -> Iterator[None]:
     """A time in which a question is answered.
 
     Raises:
-        InputError: a budget that is no number of seconds.
+        InputError: a budget that is no number of seconds, or a negative one.
     """
     with until(time.monotonic() + seconds(budget_s)):
         yield

@@ -24,8 +24,9 @@ from farfield.numerics.shown import shown, subject_of
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, Stretch, series
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.answers.answer import Answer, Code, InputError, Reason, Status
+from farfield.theory.answers.answer import Answer, Code, Reason, Status
 from farfield.theory.answers.blocks import Block
+from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import words
 from farfield.theory.answers.number import listed
 from farfield.theory.answers.number import tokens as tokens_text
@@ -113,9 +114,7 @@ def dtype_horizon(
     [35, 186, 208]
     """
     kind = getattr(dtype, "__name__", str(dtype)).removeprefix("torch.").lower()
-    kind = _NAMES.get(kind, kind)
-    if kind not in FORMATS:
-        raise InputError(f"dtype {str(dtype)[:40]!r} is not known; accepted: {', '.join(FORMATS)}")
+    kind = one_of(_NAMES.get(kind, kind), "dtype", FORMATS)
     subject = resolve(f, values)
     with within(budget_s):
         return per_head(

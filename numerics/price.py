@@ -43,7 +43,7 @@ from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Sentence
 from farfield.theory.answers.notation import Text, shortened, words
-from farfield.theory.answers.number import decimal, exact, listed, natural, plural
+from farfield.theory.answers.number import decimal, exact, inside, listed, natural, plural
 from farfield.theory.answers.number import share as share_text
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.functions.balls import Undefined, outward, precision, rational, to_arb
@@ -299,12 +299,7 @@ def reach(
         gain = exact(advantage, "advantage")
     except InputError:
         raise InputError(f"advantage {str(advantage)[:40]} is no finite number; {wanted}") from None
-    part = exact(share, "share")
-    if not 0 < part < 1:
-        raise InputError(
-            f"share {str(share)[:40]} is outside (0, 1); accepted: a share of the attention, such "
-            "as 1/2"
-        )
+    part = inside(share, "share", "(0, 1)")
     row = None if length is None else natural(length, "length")
     asked = _Advantage(gain, part, row)
     subject = resolve(f, values)

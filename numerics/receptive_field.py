@@ -30,7 +30,7 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr
 
-from farfield.numerics.heads import per_head, resolve, seconds
+from farfield.numerics.heads import per_head, resolve
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.search import crossing, decide, doubled, narrowed
 from farfield.numerics.shown import shown, subject_of
@@ -51,7 +51,15 @@ from farfield.theory.answers.answer import (
 )
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, table
 from farfield.theory.answers.notation import Text, shortened, words
-from farfield.theory.answers.number import exact, integer, listed, natural, plural, share
+from farfield.theory.answers.number import (
+    inside,
+    integer,
+    listed,
+    natural,
+    plural,
+    seconds,
+    share,
+)
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
@@ -342,17 +350,9 @@ class _Request:
 
 def _eps(value: Any) -> sympy.Rational:
     """An exact eps in (0, 1), its denominator bounded."""
-    wanted = "eps must be a number with 0 < eps < 1, such as 1/100"
-    try:
-        eps = exact(value, "eps")
-    except ValueError as error:
-        text = str(error) if isinstance(error, InputError) else "eps has too many digits"
-        raise InputError(f"{text}; {wanted}") from None
-    if not 0 < eps < 1:
-        shown = str(value) if int(abs(eps.p)).bit_length() < 200 else "given"
-        raise InputError(f"eps {shown[:40]} is outside (0, 1); {wanted}")
+    eps = inside(value, "eps", "(0, 1)")
     if int(eps.q).bit_length() > MAX_EPS_BITS:
-        raise InputError(f"eps has a denominator of more than {MAX_EPS_BITS} bits; {wanted}")
+        raise InputError(f"eps has a denominator of more than {MAX_EPS_BITS} bits")
     return eps
 
 

@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.answers.answer import InputError, Result, plain
+from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, note, sentence
-from farfield.theory.answers.names import nearest
+from farfield.theory.answers.names import one_of
 from farfield.theory.formal.checked_statements import proving
 from farfield.theory.relations import SIX
 
@@ -97,8 +97,4 @@ def theorem(name: str) -> Theorem:
     'R <= sum_{i<=N} P_i^2 <= 1, and there is no lower bound in general'
     """
     known = theorems()
-    if name in known:
-        return known[name]
-    close = nearest(str(name), known, 0.5)
-    hint = f"did you mean {close!r}?" if close else f"known: {', '.join(known)}"
-    raise InputError(f"no theorem {str(name)[:40]!r}; {hint}")
+    return known[one_of(name, "theorem", known)]

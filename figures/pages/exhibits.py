@@ -16,8 +16,8 @@ from farfield.figures.document import page as whole
 from farfield.figures.exhibit import Drawing, Exhibit
 from farfield.figures.gallery import PAPERS, Gallery, exhibits
 from farfield.figures.style import FORMATS, rendered, svg
-from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.blocks import Facts, Note, note, table
+from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import StyledWord, as_text, code, words
 from farfield.validation.claims import checks, claim
 from farfield.validation.json_files import writable_folder, write
@@ -113,8 +113,7 @@ def save(
     Raises:
         InputError: an unknown format; a folder that cannot be written to.
     """
-    if kind not in FORMATS:
-        raise InputError(f"format {kind!r} is not known; accepted: {', '.join(FORMATS)}")
+    one_of(kind, "format", FORMATS)
     content: dict[str, bytes] = {}
     for name, drawing in gallery.drawn.items():
         if drawing.figure is not None:

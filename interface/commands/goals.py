@@ -9,10 +9,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from farfield.options import Formula, Output, Subject, pairs, refuse, seconds
+from farfield.options import Formula, Output, Subject, pairs, refuse
 from farfield.output import write_answers
 from farfield.progress_bar import progress
-from farfield.theory.answers.errors import InputError
 
 Families = Annotated[tuple[str, ...], Parameter(allow_leading_hyphen=True)]
 Text = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
@@ -100,6 +99,7 @@ def design(
         plan: write a plan for `farfield sweep` that trains the encoding to this file.
     """
     from farfield.numerics.design.designs import Designs
+    from farfield.theory.files import write
     from farfield.validation.design import design as search
 
     families = [*formulas, *family]
@@ -108,13 +108,12 @@ def design(
         subject.head is not None or subject.bca is not None,
         "a design has no --head and no --bca; accepted: --heads, one value each",
     )
-    budget = 10.0 if subject.budget is None else seconds(subject.budget)
     with progress("design", output) as step:
         found = search(
             families if len(families) > 1 else families[0],
             parameter=parameter,
             heads=subject.heads,
-            budget_s=budget,
+            budget_s=subject.seconds(10),
             optimise=optimise,
             dialect=subject.dialect,
             values=pairs(subject.set, "--set"),
@@ -125,10 +124,7 @@ def design(
     if plan is None:
         return write_answers(found, output)
     chosen = found.designs[0] if isinstance(found, Designs) else found
-    try:
-        Path(plan).write_text(chosen.plan(), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {plan!r}: {error.strerror}") from None
+    write(Path(plan), chosen.plan().encode())
     return write_answers(found, output, f"\nplan: {plan}, for farfield sweep {plan}")
 
 

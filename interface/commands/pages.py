@@ -17,6 +17,7 @@ from cyclopts.types import NonNegativeInt
 from farfield.options import Formula, Output, Subject, refuse
 from farfield.output import lay_out, print_out, speaks_unicode, write_answers, write_each
 from farfield.progress_bar import progress
+from farfield.theory.answers.names import one_of
 
 
 def study(
@@ -181,8 +182,7 @@ def figures(
         runs: folder with runs to draw the measured ones from.
         out: folder of the files.
     """
-    kinds = ("svg", "png", "pdf")
-    refuse(kind not in kinds, f"--format {kind!r}: accepted: {', '.join(kinds)}")
+    one_of(kind, "--format", ("svg", "png", "pdf"))
     from farfield.figures.index import INDEX
 
     if listing:

@@ -15,6 +15,7 @@ from farfield.options import CountOrNone, Formula, Output, Subject, refuse
 from farfield.output import write_answers, write_each
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.names import one_of
 
 if TYPE_CHECKING:
     from farfield.validation.harness.sweep import Engine
@@ -146,7 +147,7 @@ def sweep(
     from farfield.validation.optional import require_torch
 
     ours = (address, cpus_per_job, gpus_per_job)
-    refuse(engine not in ("local", "ray"), f"--engine {engine!r}: accepted: local, ray")
+    one_of(engine, "--engine", ("local", "ray"))
     refuse(
         engine == "local" and any(value is not None for value in ours),
         "--address, --cpus-per-job and --gpus-per-job belong to --engine ray",

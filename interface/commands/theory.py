@@ -19,11 +19,11 @@ from farfield.options import (
     Output,
     Subject,
     refuse,
-    seconds,
 )
 from farfield.output import lay_out, print_error, print_out, write_answers, write_each
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.names import one_of
 
 if TYPE_CHECKING:
     from farfield.theory.convergence import Convergence
@@ -52,10 +52,8 @@ def check(
         verify: with --certificate, have the prover check it (coqc on the path); without a formula
             the file is checked that is there, and the answer says which theorem it proves.
     """
-    refuse(
-        expect is not None and expect not in VERDICTS,
-        f"--expect {expect!r}: accepted: {', '.join(VERDICTS)}",
-    )
+    if expect is not None:
+        one_of(expect, "--expect", VERDICTS)
     if verify and certificate is not None and not formulas and file is None:
         return _verify(certificate, subject, output)
     refuse(
@@ -106,17 +104,15 @@ def _verify(file: str, subject: Subject, output: Output) -> int:
     refuse(
         subject != Subject(budget=subject.budget), "a certificate is checked with --budget alone"
     )
-    patience = PATIENCE if subject.budget is None else seconds(subject.budget)
     with progress("checking", output):
-        found = verify_certificate(file, budget_s=patience)
+        found = verify_certificate(file, budget_s=subject.seconds(PATIENCE))
     return write_answers(found, output)
 
 
 def _decide(found: Encoding, subject: Subject) -> Convergence:
     from farfield.theory.convergence import check_convergence
 
-    budget = BUDGET if subject.budget is None else seconds(subject.budget)
-    return check_convergence(found, budget_s=budget)
+    return check_convergence(found, budget_s=subject.seconds(BUDGET))
 
 
 def _missed(formula: str, found: Convergence, expect: str | None) -> int:
@@ -240,12 +236,11 @@ def trf(
         return write_each(layered, output)
     from farfield.numerics.receptive_field import ReceptiveFields, theoretical_receptive_field
 
-    budget = 60.0 if subject.budget is None else seconds(subject.budget)
     fields: list[Any] = []
     for one in subjects:
         with progress(f"receptive field of {one.name[:40]}", output):
             found = theoretical_receptive_field(
-                one, list(eps), length=length, exact=exact, budget_s=budget
+                one, list(eps), length=length, exact=exact, budget_s=subject.seconds(60)
             )
         together = len(found) > 1 and not output.json and found[0].status != "out_of_scope"
         fields += [ReceptiveFields(tuple(found))] if together else found

@@ -32,7 +32,7 @@ from farfield.theory.algebra.budget import budget, until
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import expression_line
-from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.number import exact, natural, seconds
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import CATALOGUE
 
@@ -104,16 +104,15 @@ def design(
         targets.setdefault("tested", targets.pop("evaluated"))
     if not asked:
         raise InputError(f"a design needs a target; accepted: {', '.join(TARGETS)}")
-    if not budget_s > 0:
-        raise InputError(f"budget_s {budget_s!r} must be a positive number of seconds")
+    budget = seconds(budget_s)
     goal = _Targets.read(asked, targets, heads, optimise, notice or (lambda *_: None))
     own = {**targets, **(values or {})}
     if isinstance(family, (list, tuple)):
         families = [_read(f, parameter, dialect, own, assumptions) for f in family]
-        with until(time.monotonic() + budget_s):
+        with until(time.monotonic() + budget):
             return goal.ranked(families)
     found = read_family(family, parameter, dialect=dialect, values=own, assumptions=assumptions)
-    with until(time.monotonic() + budget_s):
+    with until(time.monotonic() + budget):
         return goal.of(found)
 
 

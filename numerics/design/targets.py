@@ -41,6 +41,7 @@ from farfield.numerics.windows.question import WindowQuestion
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Status
+from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import exact, natural, plural, share
 from farfield.theory.functions.balls import rational, to_arb
 from farfield.theory.functions.nodes import n
@@ -484,8 +485,7 @@ def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
     >>> quantity("horizon", {"dtype": "fp16", "eps": "1/10"}).words()
     'horizon in fp16'
     """
-    if name not in TARGETS:
-        raise InputError(f"{name!r} is no quantity; accepted: {', '.join(TARGETS)}")
+    one_of(name, "quantity", TARGETS)
     own = {
         k: natural(given[k], k, 0 if k == "sinks" else 1) if k in COUNTS else given[k]
         for k in options(TARGETS[name])

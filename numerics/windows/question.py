@@ -15,7 +15,7 @@ from farfield.numerics.shown import shown, subject_of
 from farfield.theory.answers.answer import Answer, InputError, Status
 from farfield.theory.answers.blocks import Block, note
 from farfield.theory.answers.notation import Text, words
-from farfield.theory.answers.number import decimal, exact, listed, natural, plural
+from farfield.theory.answers.number import decimal, inside, listed, natural, plural
 from farfield.theory.functions.balls import rational
 from farfield.theory.proofs import Proof
 
@@ -190,20 +190,14 @@ class WindowQuestion:
         cls, error: Any, logit_bound: Any, value_bound: Any, sinks: Any, row: Any, temper: Any
     ) -> WindowQuestion:
         """The question as a user puts it; raises InputError for values out of range."""
-        eta = exact(error, "error")
-        if eta <= 0:
-            raise InputError(
-                f"error {eta} must be positive: only all keys of a finite support have error 0"
-            )
+        eta = inside(error, "error", "(0, oo)")
         keys = None if row is None else natural(row, "row")
         if temper is not None and keys is None:
             raise InputError("temper scales the logits of a row: give row (--row), the keys of one")
         first = natural(sinks, "sinks", 0)
         if keys is not None and first > keys:
             raise InputError(f"sinks {first} are more than the row of {keys} keys")
-        scale = None if temper is None else exact(temper, "temper")
-        if scale is not None and not 0 < scale <= MAX_LOGIT:
-            raise InputError(f"temper {scale} must be positive, at most {MAX_LOGIT}")
+        scale = None if temper is None else inside(temper, "temper", f"(0, {MAX_LOGIT}]")
         return cls(eta, *read_bounds(logit_bound, value_bound), first, keys, scale)
 
     def spread(self) -> arb:
@@ -239,9 +233,5 @@ class WindowQuestion:
 
 def read_bounds(logit_bound: Any, value_bound: Any) -> tuple[sympy.Rational, sympy.Rational]:
     """The bounds of logits and values, exact; raises InputError where they are out of range."""
-    logit, value = exact(logit_bound, "logit_bound"), exact(value_bound, "value_bound")
-    if not 0 <= logit <= MAX_LOGIT:
-        raise InputError(f"logit_bound {logit} must be from 0 to {MAX_LOGIT}")
-    if value <= 0:
-        raise InputError(f"value_bound {value} must be positive")
-    return logit, value
+    logit = inside(logit_bound, "logit_bound", f"[0, {MAX_LOGIT}]")
+    return logit, inside(value_bound, "value_bound", "(0, oo)")

@@ -10,7 +10,7 @@ from farfield.numerics.windows.question import Window, WindowError, WindowQuesti
 from farfield.numerics.windows.toeplitz import error_of, of_bias
 from farfield.numerics.windows.without_bias import error_of_mechanism, of_mechanism
 from farfield.theory.answers.answer import InputError, Label
-from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.number import inside, natural
 
 
 def certified_window(
@@ -102,11 +102,9 @@ def window_error(
     """
     w, first = natural(width, "width"), natural(sinks, "sinks", 0)
     logit, value = read_bounds(logit_bound, value_bound)
-    weight = exact(sink_weight, "sink_weight")
-    if weight < 0 or (weight and not first):
-        raise InputError(
-            f"sink_weight {weight} with {first} sinks: accepted is 0 or more, of sinks"
-        )
+    weight = inside(sink_weight, "sink_weight", "[0, oo)")
+    if weight and not first:
+        raise InputError(f"sink_weight {weight} without sinks; accepted: with sinks")
     if first > w:
         raise InputError(f"sinks {first} are more than the window of {w} keys")
     subject = resolve(f, values)

@@ -27,7 +27,7 @@ from farfield.numerics.windows.question import MAX_BITS, Window, WindowError, Wi
 from farfield.numerics.windows.toeplitz import of_bias
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
-from farfield.theory.answers.number import exact
+from farfield.theory.answers.number import inside
 from farfield.theory.functions.balls import outward, precision, rational
 from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import MECHANISMS
@@ -116,9 +116,7 @@ def _gated(asked: WindowQuestion, gate: Any) -> Window:
     if gate is None:
         reason = Reason(Code.MISSING_BOUND, "give gate (--gate), the bound gamma of the gates")
         return asked.answer(None, status=Status.UNKNOWN, label=None, reason=reason)
-    gamma = exact(gate, "gate")
-    if not 0 < gamma <= 1:
-        raise InputError(f"gate {gamma}: accepted is a bound of gates, 0 < gate <= 1")
+    gamma = inside(gate, "gate", "(0, 1]")
     if gamma == 1:
         return _bounded(asked, "gated-decay")
     return replace(of_bias(n * sympy.log(gamma), asked), formula=None)

@@ -76,7 +76,7 @@ WRONG = {
     ("trf", "-n", "--trained", "4x"): ("'4x'", "4k (4096)"),
     ("trf", "-n", "--trained", "50%"): ("no whole number",),
     ("trf", "-n", "--trained", "0.3k"): ("no whole number",),
-    ("trf", "-n", "--eps", "101%"): ("outside (0, 1)",),
+    ("trf", "-n", "--eps", "101%"): ("a number in (0, 1)",),
     ("trf", "-n", "--eps", "1 % %"): ("1 %",),
     ("erf", "--model", "x", "--length", "4z"): ("--length '4z'", "4k (4096)"),
     ("design", "-a*n", "--leak", "<=1%", "--trained", "x"): ("trained 'x'", "4k (4096)"),

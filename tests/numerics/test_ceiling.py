@@ -47,7 +47,7 @@ def test_heads_masks_and_other_mechanisms():
 @pytest.mark.parametrize(
     "change, said",
     [
-        ({"logit_bound": -1}, "from 0 to 1000"),
+        ({"logit_bound": -1}, r"in \[0, 1000\]"),
         ({"logit_bound": math.inf}, "logit_bound"),
         ({"length": 0}, "length"),
         ({"distance": 64}, "outside a row"),

@@ -427,7 +427,7 @@ BAD = [
     (("-a*log(1+n)",), {"trf": (4, 8, 9), "heads": 2}, "3 targets"),
     (("-a*log(1+n)",), {"trf": 8, "heads": 0}, "heads"),
     (("-a*log(1+n)",), {"trf": 8, "optimise": "beauty"}, "beauty"),
-    (("-a*n",), {"trf": 8, "budget_s": -1}, "budget_s"),
+    (("-a*n",), {"trf": 8, "budget_s": -1}, "budget -1"),
     (("-a",), {"trf": 8}, "."),
     (("-n/(1+a)",), {"trf": "<=2"}, "from"),
 ]
@@ -484,8 +484,3 @@ def test_formulas_with_integers_of_any_length_are_written():
     assert expression_line(Integer(10) ** 5_000 * n) == f"{whole}·n"
     assert expression_line(n / Integer(10) ** 5_000, unicode=False) == f"n/{whole}"
     assert expression_latex(n + Rational(1, 10**5_000)) == rf"n + \frac{{1}}{{{whole}}}"
-    steep = -((n / 100) ** 9_000)
-    assert "distance 101" in farfield.dtype_horizon(steep, "bf16").text()
-    assert "nearest 91 tokens" in farfield.theoretical_receptive_field(
-        steep, "1/10"
-    ).text().replace("\n", " ")

@@ -56,7 +56,7 @@ def test_none_reaches():
         (["-n", "0"], {"trained": 2048}, "must be below"),
         (["-n", "0"], {"length": 0}, "length"),
         (["-n", "-a*n"], {}, "free parameters"),
-        (["-n", "0"], {"advantage": 0}, "above 0"),
+        (["-n", "0"], {"advantage": 0}, r"in \(0, 700\]"),
         (["-n", "0"], {"advantage": math.inf}, "advantage"),
     ],
 )

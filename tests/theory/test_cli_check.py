@@ -101,7 +101,7 @@ def test_a_list_from_standard_input(farfield):
         (("-a*n", "--assume", "log=real"), "name of a function"),
         (("-a*n", "--assume", "n=real"), "distance"),
         (("-a*n", "--set", "a=-1"), "outside its domain"),
-        (("-n", "--budget", "-1"), "positive number of seconds"),
+        (("-n", "--budget", "-1"), "a number of seconds, at least 0"),
         (("-n", "--budget", "x"), "unable to convert"),
         (("-n", "--heads", "0"), "from 1 to 1024"),
         (("-n", "--dialect", "press"), "no dialect"),

@@ -930,9 +930,9 @@ def test_gradients_are_those_of_reference_models():
     [
         (lambda: claim("qin2024.lema0.2"), "did you mean 'qin2024.lemma0.2'?"),
         (lambda: claim("nothing at all"), "papers: qin2024, sun2023, chi2023"),
-        (lambda: claims("qin"), "no paper 'qin'; accepted: qin2024"),
-        (lambda: sections("qin"), "no paper 'qin'; accepted: qin2024"),
-        (lambda: claims(kind="proofs"), "no kind 'proofs'; accepted: proof"),
+        (lambda: claims("qin"), "paper 'qin' is not known; accepted: qin2024"),
+        (lambda: sections("qin"), "paper 'qin' is not known; accepted: qin2024"),
+        (lambda: claims(kind="proofs"), "kind 'proofs' is not known; did you mean 'proof'"),
         (lambda: read_results("/nowhere/study.json"), "cannot read the results"),
     ],
 )

@@ -86,7 +86,7 @@ def test_known_numbers():
 
 
 def test_bad_names():
-    with pytest.raises(InputError, match="no printed table 'sun'"):
+    with pytest.raises(InputError, match="printed table 'sun' is not known"):
         rows("sun")
     with pytest.raises(InputError, match="no table of numbers"):
         table("figures")

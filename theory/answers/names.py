@@ -1,9 +1,12 @@
-"""Names as people write them: which known one is meant. Imports nothing, for errors at once."""
+"""Names as people write them: which known one is meant. Imports little, for errors at once."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from farfield.theory.answers.errors import InputError
 
 
 def plain(name: str) -> str:
@@ -24,3 +27,20 @@ def nearest(name: str, known: Iterable[str], least: float = 0.7) -> str | None:
     by_plain = {plain(k): k for k in known}
     close = difflib.get_close_matches(plain(name), by_plain, 1, least)
     return by_plain[close[0]] if close else None
+
+
+def one_of(value: Any, what: str, accepted: Collection[str]) -> str:
+    """A name that is accepted.
+
+    Raises:
+        InputError: another, or no text; the message tells the nearest.
+
+    >>> one_of("cpu", "device", ("auto", "cpu"))
+    'cpu'
+    """
+    if isinstance(value, str) and value in accepted:
+        return value
+    close = nearest(value, accepted) if isinstance(value, str) else None
+    hint = f"did you mean {str(close)!r}? " if close else ""
+    known = f"{hint}accepted: {', '.join(accepted)}"
+    raise InputError(f"{what} {repr(value)[:40]} is not known; {known}")

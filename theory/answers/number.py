@@ -18,6 +18,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.notation import beginning, shortened
 
 DIGITS = 60
+MAX_BITS = 12_000  # of an integer: Python writes none of more than 4300 digits
 
 
 def integer(value: int) -> str:
@@ -89,17 +90,16 @@ def decimal(value: float | None, digits: int = 6) -> str:
 
 
 def share(value: sympy.Rational | float) -> str:
-    """A share as per cent where that is short, else as it is.
+    """A share as per cent where that is short, a small power of ten as one, else as it is.
 
     >>> share(sympy.Rational(1, 100)), share(sympy.Rational(1, 3)), share(sympy.Rational(1, 10**6))
-    ('1 %', '1/3', '1/1000000')
+    ('1 %', '1/3', '1e-6')
     """
-    percent = sympy.nsimplify(value) * 100
-    if (
-        percent.is_Rational
-        and percent.q in (1, 2, 5, 10, 20, 100)
-        and percent >= sympy.Rational(1, 100)
-    ):
+    percent = exact(value) * 100
+    tens = len(str(percent.q)) - 1
+    if percent.p == 1 and tens > 2 and percent.q == 10**tens:
+        return f"1e-{tens + 2}"
+    if percent.q in (1, 2, 5, 10, 20, 100) and percent >= sympy.Rational(1, 100):
         return f"{float(percent):g} %"
     return shortened(str(value), 40)
 
@@ -142,7 +142,8 @@ def exact(value: Any, what: str = "number") -> sympy.Rational:
     A float is read as the decimal the user sees (its shortest text), never as its binary value.
 
     Raises:
-        InputError: when it is no finite rational number, or has more than 1000 digits.
+        InputError: when it is no finite rational number; for a text of more than 1000 digits, an
+            integer of more than 12,000 bits.
 
     >>> exact(0.1), exact("1e-3"), exact("6/5"), exact("0.5 %")
     (1/10, 1/1000, 6/5, 1/200)
@@ -154,8 +155,11 @@ def exact(value: Any, what: str = "number") -> sympy.Rational:
         value = _scalar(value)
     if isinstance(value, sympy.Float):
         value = float(value)
-    if isinstance(value, sympy.Rational):
-        return value
+    if isinstance(value, (int, Fraction, sympy.Rational)):
+        found = sympy.Rational(value)
+        if max(abs(found.p), found.q).bit_length() > MAX_BITS:
+            raise InputError(f"{what} has more than {MAX_BITS} bits; {wanted}")
+        return found
     text = str(value).strip().replace("\N{MINUS SIGN}", "-")
     shown = beginning(text, 40)
     mantissa, _, exponent = text.lower().partition("e")
@@ -170,30 +174,46 @@ def exact(value: Any, what: str = "number") -> sympy.Rational:
     return sympy.Rational(fraction.numerator, fraction.denominator)
 
 
-def positive(value: Any, what: str) -> sympy.Rational:
-    """A rational number above 0, as `exact` reads it.
+def inside(value: Any, what: str, domain: str) -> sympy.Rational:
+    """A rational number of an interval, as `exact` reads it.
+
+    Args:
+        value: the number.
+        what: its name.
+        domain: the interval, such as `(0, 1]` or `(0, oo)`.
 
     Raises:
         InputError: it is none.
 
-    >>> positive("1/100", "error")
-    1/100
+    >>> inside("1/100", "eps", "(0, 1)"), inside(1, "mixing", "(0, 1]")
+    (1/100, 1)
     """
     found = exact(value, what)
-    if found <= 0:
-        raise InputError(f"{what} {found} must be positive")
-    return found
+    ends = domain[1:-1].split(", ")
+    low, high = (math.inf if end == "oo" else sympy.Rational(end) for end in ends)
+    closed = {low: domain[0] == "[", high: domain[-1] == "]"}
+    if low < found < high or closed.get(found):
+        return found
+    wanted = _DOMAINS.get(domain, f"a number in {domain}")
+    raise InputError(f"{what} {beginning(str(found), 40)} is out of range; accepted: {wanted}")
+
+
+_DOMAINS = {"(0, oo)": "a positive number", "[0, oo)": "a number, at least 0"}
 
 
 def seconds(budget_s: Any) -> float:
-    """A budget of time.
+    """A budget of time; a billion seconds stand for all that is more.
 
     Raises:
-        InputError: no positive, finite number.
+        InputError: no number, or a negative one.
+
+    >>> seconds(2), seconds(math.inf)
+    (2.0, 1000000000.0)
     """
-    if not isinstance(budget_s, (int, float)) or not 0 < budget_s < math.inf:
-        raise InputError(f"budget_s {budget_s!r} must be a positive number of seconds")
-    return float(budget_s)
+    if isinstance(budget_s, bool) or not isinstance(budget_s, (int, float)) or not budget_s >= 0:
+        given = beginning(repr(budget_s), 40)
+        raise InputError(f"budget {given}; accepted: a number of seconds, at least 0")
+    return float(min(budget_s, 1e9))
 
 
 def _scalar(value: Any) -> Any:

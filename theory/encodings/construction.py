@@ -14,7 +14,7 @@ import sympy
 from sympy import Expr, Integer, Rational, S
 
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.names import nearest, plain
+from farfield.theory.answers.names import nearest, one_of, plain
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural, plural
 from farfield.theory.encodings.catalogue import CATALOGUE
@@ -323,13 +323,14 @@ def _has_zero(value: Any, name: str) -> bool:
 
 
 def _number(value: Any, name: str) -> Expr:
-    return value if isinstance(value, Expr) and value.is_number else exact(value, name)
+    return (
+        as_expression(value) if isinstance(value, Expr) and value.is_number else exact(value, name)
+    )
 
 
 def _from_table(values: Any, tail: str) -> Encoding:
     """One lookup a head, exact in the given numbers, with the tail behind its last entry."""
-    if tail not in ("constant", "cut"):
-        raise InputError(f"tail {tail!r} is not known; accepted: constant, cut")
+    one_of(tail, "tail", ("constant", "cut"))
     if hasattr(values, "tolist"):
         values = values.tolist()
     rows = values if _lists(values) and values and all(map(_lists, values)) else [values]

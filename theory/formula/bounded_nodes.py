@@ -12,6 +12,7 @@ from typing import Any
 import sympy
 from sympy import Expr, S
 
+from farfield.theory.answers.number import MAX_BITS
 from farfield.theory.evaluation.real_balls import PLAIN
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.record import Refused, record_of
@@ -20,7 +21,6 @@ MAX_LENGTH = 10_000  # characters
 MAX_DEPTH = 60  # brackets in brackets
 MAX_TOKENS = 4_000
 MAX_DIGITS = 1_000  # of a number that is written
-MAX_BITS = 12_000  # of a number that is formed: Python prints no integer of more than 4300 digits
 MAX_SUM_TERMS = 1_000
 MAX_EXPONENT = 10**4
 MAX_DEGREE = 100  # of a power of a sum within a power of a sum

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import sympy
 
-from farfield.numerics.windows.question import MAX_LOGIT, SCOPE
+from farfield.numerics.windows.question import SCOPE, read_bounds
 from farfield.theory.answers.answer import Answer, InputError, Label, Status, deciding_head
 from farfield.theory.answers.blocks import (
     Block,
@@ -30,8 +30,9 @@ from farfield.theory.answers.blocks import (
     sentence,
     table,
 )
+from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import Text, words
-from farfield.theory.answers.number import count, exact, listed, natural, plural, runs
+from farfield.theory.answers.number import count, inside, listed, natural, plural, runs
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import Lookup
 from farfield.validation.checkpoints.configured import RUN, Folder, HeadBounds
@@ -366,8 +367,7 @@ def audit(
         InputError: as `folder.describe`, and as `loading.load` where there is a text; a bad
             argument.
     """
-    if bounds not in BOUNDS:
-        raise InputError(f"bounds {bounds!r} are not known; accepted: {', '.join(BOUNDS)}")
+    one_of(bounds, "bounds", BOUNDS)
     folder = describe(model)
     known, origin = folder.trained, "by the configuration"
     if trained is not None:
@@ -386,24 +386,16 @@ def audit(
             f"length {max(tested)}: accepted are lengths up to {ends}, where the rows of "
             f"{folder.name!r} end"
         )
-    shares = tuple(exact(e, "eps") for e in eps)
-    if not shares or not all(0 < e < 1 for e in shares):
-        raise InputError("eps: accepted are numbers between 0 and 1")
-    budget = exact(error, "error")
+    shares = tuple(inside(e, "eps", "(0, 1)") for e in eps)
+    if not shares:
+        raise InputError("eps is empty; accepted: one or more numbers in (0, 1)")
+    budget = inside(error, "error", "(0, oo)")
     assumed = bounds == "given" and None in (logit_bound, value_bound)
-    logit, value = (
-        exact(1 if given is None else given, name)
-        for name, given in (("logit_bound", logit_bound), ("value_bound", value_bound))
-    )
+    logit, value = read_bounds(*(1 if b is None else b for b in (logit_bound, value_bound)))
     hypothesis = BOUNDS[bounds]
     if bounds == "given":
         hypothesis = f"if its logits stay within {logit} and its values within {value}"
         hypothesis += ", which nobody measured" if assumed else ""
-    if budget <= 0 or value <= 0 or not 0 <= logit <= MAX_LOGIT:
-        raise InputError(
-            f"error {budget}, logit_bound {logit}, value_bound {value}: accepted are a positive "
-            f"error, logits from 0 to {MAX_LOGIT} and positive values"
-        )
     ordered = tuple(sorted(tested))
     content = None if logit_bound is None else float(logit)
     proved = weight_bounds(folder) if bounds == "weights" else []

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, Note, sentence, table
 from farfield.theory.answers.errors import InputError
-from farfield.theory.answers.names import nearest
+from farfield.theory.answers.names import nearest, one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import listed, plural
 from farfield.validation.claims.claim import (
@@ -61,12 +61,10 @@ def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ..
     Raises:
         InputError: unknown paper or kind.
     """
-    if paper is not None and paper not in PAPERS:
-        close = nearest(paper, PAPERS)
-        hint = f"did you mean {close}? " if close else ""
-        raise InputError(f"no paper {paper!r}; {hint}accepted: {', '.join(PAPERS)}")
-    if kind is not None and kind not in KINDS:
-        raise InputError(f"no kind {kind!r}; accepted: {', '.join(KINDS)}")
+    if paper is not None:
+        one_of(paper, "paper", PAPERS)
+    if kind is not None:
+        one_of(kind, "kind", KINDS)
     return tuple(
         c
         for name in PAPERS
@@ -125,12 +123,7 @@ def verdict_of(name: str) -> Verdict:
     >>> verdict_of("Not testable").value
     'not_testable'
     """
-    meant = nearest(name, list(Verdict), 1.0)
-    if meant is None:
-        close = nearest(name, list(Verdict))
-        hint = f"did you mean {close}? " if close else ""
-        raise InputError(f"no verdict {name[:40]!r}; {hint}accepted: {', '.join(Verdict)}")
-    return Verdict(meant)
+    return Verdict(one_of(nearest(name, list(Verdict), 1.0) or name, "verdict", list(Verdict)))
 
 
 def claims(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.names import one_of
 from farfield.validation.evidence import first_registration
 from farfield.validation.evidence.fields import receptive_fields, resolutions
 from farfield.validation.evidence.layered_fields import depth
@@ -48,9 +48,8 @@ def answers(
     Raises:
         InputError: a name that is not among them.
     """
-    unknown = [name for name in only if name not in QUESTIONS]
-    if unknown:
-        raise InputError(f"question {unknown[0]!r}; accepted: {', '.join(QUESTIONS)}")
+    for name in only:
+        one_of(name, "question", QUESTIONS)
     found = observations(results, length)
     if len(found) < LEAST:
         return ()

@@ -19,6 +19,7 @@ from functools import cache, partial
 from typing import Any
 
 from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import plural
 from farfield.validation.evidence import (
     circuits,
@@ -361,8 +362,7 @@ def filled(text: str) -> str:
     """
 
     def sentences_of(place: re.Match[str]) -> str:
-        if place[2] not in LISTS:
-            raise InputError(f"no sentences {place[2]!r}; accepted: {', '.join(LISTS)}")
+        one_of(place[2], "list", LISTS)
         wrapped = (
             textwrap.fill(
                 s,

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.names import one_of
 from farfield.validation.harness import checkpoints, parallel
 from farfield.validation.harness.checkpoints import require_tensors
 from farfield.validation.harness.configuration import SCHEMA, Configuration, key
@@ -204,8 +205,7 @@ def chosen_device(name: str = "auto") -> torch.device:
     >>> chosen_device("cpu")
     device(type='cpu')
     """
-    if name not in ("auto", "cpu", "cuda"):
-        raise InputError(f"device {name!r} is not known; accepted: auto, cpu, cuda")
+    one_of(name, "device", ("auto", "cpu", "cuda"))
     visible = torch.cuda.is_available()
     if name == "cuda" and not visible:
         raise InputError("device 'cuda': torch sees no GPU here; accepted: cpu, or auto")

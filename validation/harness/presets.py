@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictFloat, StrictStr
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.names import one_of
 from farfield.validation.harness.settings import Count, Counts, Natural, Share, settings
 
 
@@ -287,9 +288,7 @@ def preset(name: str) -> Preset:
     >>> preset("demo").layers
     4
     """
-    if name not in PRESETS:
-        raise InputError(f"preset {name!r} is not known; accepted: {', '.join(PRESETS)}")
-    return PRESETS[name]
+    return PRESETS[one_of(name, "preset", PRESETS)]
 
 
 def resized(chosen: Preset, length: int) -> Preset:

@@ -17,6 +17,7 @@ from importlib.resources import files
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.names import one_of
 from farfield.theory.encodings import Encoding, encoding
 
 HEADS = {"chi2023": 12, "sun2023": 16}
@@ -89,8 +90,7 @@ def rows(name: str) -> tuple[Mapping[str, str], ...]:
     Raises:
         InputError: there is no such file.
     """
-    if name not in names():
-        raise InputError(f"no printed table {name!r}; known: {', '.join(names())}")
+    one_of(name, "printed table", names())
     text = files(__name__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 

@@ -403,7 +403,7 @@ def test_threads_do_not_disturb_each_other():
 
 @pytest.mark.parametrize("budget", ["soon", None, math.nan, -1, True])
 def test_bad_budgets(budget):
-    with pytest.raises(InputError, match="budget_s"):
+    with pytest.raises(InputError, match="a number of seconds, at least 0"):
         theoretical_receptive_field("-n", "1/10", budget_s=budget)
 
 

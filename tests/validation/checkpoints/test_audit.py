@@ -475,11 +475,14 @@ def test_the_verb_and_bad_input(capsys, outside_models, t5, tmp_path):
         ((root / "t5",), "has no weights"),
         ((bare, "--bounds", "weights"), "has no weights"),
         ((bloom, "--length", "5", "--trained", "6"), "accepted are lengths from 6"),
-        ((bloom, "--eps", "2"), "between 0 and 1"),
+        ((bloom, "--eps", "2"), "in (0, 1)"),
         ((bloom, "--bounds", "text"), "accepted: given, weights"),
         ((bloom, "--trained", "x"), "trained"),
-        ((bloom, "--error", "0"), "accepted are a positive error"),
-        ((bloom, "--logit-bound", "1001"), "logits from 0 to 1000"),
+        ((bloom, "--error", "0"), "error 0 is out of range; accepted: a positive number"),
+        (
+            (bloom, "--logit-bound", "1001"),
+            "logit_bound 1001 is out of range; accepted: a number in [0, 1000]",
+        ),
         ((llama, "--length", "10000000", "--surrogate"), "up to 4194304"),
         ((gpt2, "--length", "91"), "up to 90, where the rows of 'gpt2' e"),
     ):

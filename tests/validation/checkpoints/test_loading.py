@@ -350,7 +350,7 @@ def test_other_bad_input(outside_models, numbers, monkeypatch, tmp_path):
         (lambda: empirical_receptive_field(bloom, numbers[:20], length=20), "takes 21"),
         (lambda: empirical_receptive_field(bloom, numbers.astype(int) + 9), "outside 0 to 255"),
         (lambda: empirical_receptive_field(bloom, numbers, kind="both"), "gradient, attention"),
-        (lambda: empirical_receptive_field(bloom, numbers, q=1), "between 0 and 1"),
+        (lambda: empirical_receptive_field(bloom, numbers, q=1), r"in \(0, 1\)"),
         (lambda: empirical_receptive_field(bloom, numbers, length=0), "whole number from 1"),
     ):
         with pytest.raises(InputError, match=message):

@@ -234,7 +234,7 @@ def test_no_window(outside_models, small, text, tmp_path, speaks):
     assert json.loads(found.to_json())["sliding_window"] is None
     with pytest.raises(InputError, match="accepted: text, weights"):
         model_window(place, 1, bounds="guess", text=text)
-    with pytest.raises(InputError, match="must be positive"):
+    with pytest.raises(InputError, match="accepted: a positive number"):
         model_window(place, 0, text=text)
 
 

@@ -212,7 +212,7 @@ def test_a_number_of_the_readme_leads_to_its_query_and_runs():
     [
         (lambda: where("2.61%"), "no number '2.61%'"),
         (lambda: filled("# farfield\n"), "no line <!-- sentences"),
-        (lambda: filled("<!-- sentences: x -->\n<!-- end -->"), "no sentences 'x'"),
+        (lambda: filled("<!-- sentences: x -->\n<!-- end -->"), "list 'x' is not known"),
     ],
 )
 def test_a_number_or_a_place_that_is_not_there(call, message):

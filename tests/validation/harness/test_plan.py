@@ -212,7 +212,7 @@ def test_a_name_means_one_thing(sweeps, message, fixed):
         (sweep(far=-1), "sweep.0: far -1; .* equal to 0"),
         (sweep(presets=[]), r"sweep.0: presets \[\]; accepted is at least 1 item"),
         (sweep(presets="tiny"), "sweep.0: presets 'tiny'; accepted is a list"),
-        (sweep(presets=["tinny"]), "preset 'tinny' is not known; accepted: demo, tiny"),
+        (sweep(presets=["tinny"]), "preset 'tinny' is not known; did you mean 'tiny'"),
         (sweep(bca=1), "sweep.0: bca 1; accepted is a valid boolean"),
     ],
 )

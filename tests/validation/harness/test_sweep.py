@@ -295,7 +295,7 @@ def test_exit_code_of_a_job_that_fails(capsys, plan, source, tmp_path):
     [
         (("nowhere.toml",), "plan 'nowhere.toml' cannot be read: No such file"),
         (("PLAN", "--runs", "PLAN"), "cannot be written to"),
-        (("PLAN", "--engine", "slurm"), "--engine 'slurm': accepted: local, ray"),
+        (("PLAN", "--engine", "slurm"), "--engine 'slurm' is not known; accepted: local, ray"),
         (("PLAN", "--workers", "0"), "workers 0: accepted is a whole number from 1"),
         (("PLAN", "--gpus-per-job", "1"), "belong to --engine ray"),
         (("PLAN", "--device", "tpu"), "device 'tpu' is not known"),

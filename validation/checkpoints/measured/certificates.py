@@ -21,7 +21,7 @@ from torch import Tensor
 
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
-from farfield.theory.answers.number import count, natural, plural, positive
+from farfield.theory.answers.number import count, inside, natural, plural
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, composed
@@ -207,7 +207,7 @@ def model_certificate(
     near, first = natural(keep, "keep"), natural(sinks, "sinks", 0)
     if first > near:
         raise InputError(f"sinks {first} are more than the window of {near} keys")
-    eta = positive(error, "error")
+    eta = inside(error, "error", "(0, oo)")
     length = None if length is None else natural(length, "length")
     segments = natural(segments, "segments")
     folder = describe(model)

@@ -16,7 +16,8 @@ import sympy
 
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
-from farfield.theory.answers.number import exact, listed, natural, share
+from farfield.theory.answers.names import one_of
+from farfield.theory.answers.number import inside, listed, natural, share
 from farfield.validation.checkpoints.configured import Folder
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import OutsideModel, load
@@ -190,12 +191,9 @@ def empirical_receptive_field(
     >>> found.tokens <= 2 * (4 - 1) + 1  # the exact reach of two layers
     True
     """
-    if kind not in KINDS:
-        raise InputError(f"kind {kind!r} is not known; accepted: {', '.join(KINDS)}")
+    one_of(kind, "kind", KINDS)
     name, given = ("q", q) if kind == "gradient" else ("eps", eps)
-    threshold = exact(given, name)
-    if not 0 < threshold < 1:
-        raise InputError(f"{name} {str(given)[:40]}: accepted is a number between 0 and 1")
+    threshold = inside(given, name, "(0, 1)")
     size = natural(_LENGTH[kind] if length is None else length, "length")
     count = natural(_SEGMENTS[kind] if segments is None else segments, "segments")
     rows = natural(rows, "rows")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
+from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import natural, plural
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
@@ -106,8 +107,7 @@ def model_perplexity(
     sizes = sorted({natural(n, "length") for n in lengths})
     if not sizes:
         raise InputError("give at least one length of the context")
-    if protocol not in PROTOCOLS:
-        raise InputError(f"protocol {protocol!r} is not known; accepted: {', '.join(PROTOCOLS)}")
+    one_of(protocol, "protocol", PROTOCOLS)
     if not isinstance(samples, int) or samples < 1:
         raise InputError(f"samples {samples!r}: accepted is a whole number from 1")
     folder = describe(model)

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 
 from farfield.numerics.windows.question import SCOPE, Window
-from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, deciding_head
+from farfield.theory.answers.answer import Answer, Label, Reason, Status, deciding_head
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
-from farfield.theory.answers.number import count, listed, natural, plural, positive
+from farfield.theory.answers.names import one_of
+from farfield.theory.answers.number import count, inside, listed, natural, plural
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.head_audit import head_window
 from farfield.validation.checkpoints.layer_audit import layers_of, widest
@@ -219,9 +220,8 @@ def model_window(
     Raises:
         InputError: as `folder.describe` and `loading.load`; a bad argument; a text too short.
     """
-    eta = positive(error, "error")
-    if bounds not in SOURCES:
-        raise InputError(f"bounds {bounds!r} are not known; accepted: {', '.join(SOURCES)}")
+    eta = inside(error, "error", "(0, oo)")
+    one_of(bounds, "bounds", SOURCES)
     length = None if length is None else natural(length, "length")
     segments = natural(segments, "segments")
     folder = describe(model)
