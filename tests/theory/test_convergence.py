@@ -275,10 +275,23 @@ def test_a_condition_can_be_evaluated():
     for values, message in (
         ({"c": 1}, "no parameter 'c'"),
         ({"a": -1}, "outside its domain"),
+        ({"a": 7**9000}, "more than 12000 bits"),
+        ({"a": sympy.Rational(1, 7**9000)}, "more than 12000 bits"),
         ({"a": "x"}, "not a rational"),
     ):
         with pytest.raises(InputError, match=message):
             result.at(**values)
+
+
+def test_a_value_must_be_what_a_formula_may_hold():
+    large = sympy.Integer(7) ** 9000  # more digits than Python writes
+    for value in (int(large), 1 / large, sympy.airyai(1), sympy.I, sympy.zoo, sympy.nan):
+        with pytest.raises(InputError):
+            check_convergence("-a*n", a=value)
+
+
+def test_a_value_is_read_as_the_number_it_prints():
+    assert check_convergence("-a*n", a=sympy.Float("0.1")).verdict == "converges"
 
 
 def test_every_assumption_is_stated():
@@ -410,8 +423,8 @@ def test_threads_do_not_disturb_each_other():
         ("-a*n", {"assumptions": {"a": "[2, 1]"}}, "empty interval"),
         ("-a*n", {"assumptions": {"b": "real"}}, "does not contain"),
         ("-a*n", {"assumptions": {"a": "real"}, "a": 2}, "given a value and an assumption"),
-        ("-a*n", {"budget_s": 0}, "positive number of seconds"),
-        ("-a*n", {"budget_s": "1"}, "positive number of seconds"),
+        ("-a*n", {"budget_s": -1}, "a number of seconds, at least 0"),
+        ("-a*n", {"budget_s": "1"}, "a number of seconds, at least 0"),
         ("log(-n)", {}, "not real for large n"),
         ("sqrt(2-n)", {}, "not real for large n"),
         ("(-n)**(1/3)", {}, "not real for large n"),

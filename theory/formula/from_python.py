@@ -16,7 +16,7 @@ import sympy
 from sympy import Expr, S, Symbol
 
 from farfield.theory.answers.errors import InputError
-from farfield.theory.answers.number import exact
+from farfield.theory.answers.number import MAX_BITS, exact
 from farfield.theory.formula.bounded_nodes import rebuilt
 from farfield.theory.formula.finite_sums import sum_of_sympy
 from farfield.theory.formula.grammar import read
@@ -53,7 +53,8 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
 
     Raises:
         InputError: for anything that the reader of formulas would not have built; several symbols,
-            none called n; a distance that SymPy took for negative, even or the like.
+            none called n; a distance that SymPy took for negative, even or the like; a parameter
+            that it took for complex; integers that Python does not write.
 
     >>> as_expression(-sympy.log(1 + sympy.Symbol("x")))
     -log(n + 1)
@@ -70,6 +71,8 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
             f"not {type(f).__name__}"
         )
     expr = sympy.sympify(f)
+    if any(max(abs(x.p), x.q).bit_length() > MAX_BITS for x in expr.atoms(sympy.Rational)):
+        raise InputError(f"the formula has a number of more than {MAX_BITS} bits")
     said = dict(domains or {})
     swap: dict[Any, Expr] = {x: exact(x) for x in expr.atoms(sympy.Float)}
     distance = _distance(expr, f)
@@ -77,7 +80,7 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
         if symbol == distance:
             swap[symbol] = n
         else:
-            swap[symbol] = parameter(symbol.name, said.get(symbol.name, domain_of(symbol)))
+            swap[symbol] = parameter(symbol.name, said.get(symbol.name) or domain_of(symbol))
     try:
         expr = _as_read(expr.xreplace({k: v for k, v in swap.items() if k != v}))
     except Refused as wrong:

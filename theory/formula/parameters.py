@@ -41,8 +41,22 @@ def sign_domain(domain: str) -> str:
 
 
 def domain_of(symbol: Symbol) -> str:
-    """The narrowest sign domain that a symbol's assumptions say; positive where they say none."""
-    return next((name for name in DOMAINS if symbol.assumptions0.get(name)), "positive")
+    """The narrowest sign domain that a symbol's assumptions say; positive where they say none.
+
+    Raises:
+        InputError: for a symbol that may not be real, or not positive, as far as they say.
+
+    >>> domain_of(Symbol("a", integer=True)), domain_of(Symbol("a"))
+    ('real', 'positive')
+    """
+    said = symbol.assumptions0
+    found = next((d for d in DOMAINS if said.get(d) or said.get(f"extended_{d}")), None)
+    if found is None and (said.get("complex") or said.get("positive") is False):
+        raise InputError(
+            f"SymPy may take {symbol.name} for complex, or says only what it is not; accepted: "
+            "a symbol without assumptions, or one that is real, positive, negative or the like"
+        )
+    return found or "positive"
 
 
 def interval(domain: str) -> sympy.Set:

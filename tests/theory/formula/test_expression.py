@@ -360,6 +360,10 @@ def test_sympy_expressions_come_in_the_projects_symbols():
     assert e == -parameter("k") * n + sympy.log(n + 1) / 10
     negative = sympy.Symbol("k", negative=True)
     assert as_expression(negative * x) == parameter("k", "negative") * n
+    wide = sympy.Symbol("k", extended_nonnegative=True)
+    assert as_expression(wide * x) == parameter("k", "nonnegative") * n
+    of_any_kind = sympy.Symbol("k", complex=True)
+    assert as_expression(of_any_kind * x, {"k": "real"}) == parameter("k", "real") * n
 
 
 @pytest.mark.parametrize(
@@ -373,11 +377,20 @@ def test_sympy_expressions_come_in_the_projects_symbols():
         True,
         sympy.Integral(n, n),
         ["n"],
+        -sympy.Symbol("a", complex=True) * n,
+        -sympy.Symbol("a", imaginary=True) * n,
+        -sympy.Symbol("a", positive=False) * n,
     ],
 )
 def test_sympy_expressions_beyond_the_grammar_are_refused(bad):
     with pytest.raises(InputError):
         as_expression(bad)
+
+
+def test_integers_that_python_does_not_write_are_refused():
+    for factor in (7**9000, sympy.Rational(1, 7**9000)):
+        with pytest.raises(InputError, match="more than 12000 bits"):
+            as_expression(-factor * n)
 
 
 def test_reading_works_in_threads():
