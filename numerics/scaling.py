@@ -15,14 +15,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
+from flint import arb
 from sympy import Expr
 
+from farfield.numerics.heads import sharp
 from farfield.numerics.price import DistancePrice, price_of_distance
 from farfield.numerics.shown import shown, subject_of
-from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, folded
+from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status, folded
 from farfield.theory.answers.blocks import Block
 from farfield.theory.answers.notation import Text, words
-from farfield.theory.answers.number import decimal, exact, listed, natural, plural, positive
+from farfield.theory.answers.number import decimal, inside, listed, natural, plural
+from farfield.theory.functions.balls import outward, precision, rational
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,6 +59,10 @@ class LogitScale(Answer):
 
     def _first(self) -> Text:
         said = "which scale of the logits reaches distance {n} of {row} is not known."
+        low, high = self.enclosure or (0.0, math.inf)
+        if self.status is Status.ENCLOSED:
+            said = "the least scale of the logits that reaches distance {n} of {row} lies between "
+            said += "{low} and {high}."
         if self.value == math.inf:
             said = "no scale of the logits is sure to reach distance {n} of {row}: {why}."
         elif self.value is not None:
@@ -68,6 +75,8 @@ class LogitScale(Answer):
             row=f"a row of {plural(self.length, 'key')}",
             g=decimal(float(self.advantage)),
             value=decimal(self.value),
+            low=decimal(low),
+            high=decimal(high),
             why=str(self.reason),
         )
 
@@ -107,11 +116,8 @@ def logit_scale(
     >>> logit_scale("0", 5, length=10**6, noise=1).value
     inf
     """
-    gain, spread, part = positive(advantage, "advantage"), exact(noise, "noise"), exact(share)
-    if spread < 0:
-        raise InputError(f"noise {spread} is negative; accepted: a standard deviation, 0 or more")
-    if not 0 < part < 1:
-        raise InputError(f"share {part} is outside (0, 1); accepted: a share such as 1/2")
+    gain, spread = inside(advantage, "advantage", "(0, oo)"), inside(noise, "noise", "[0, oo)")
+    part = inside(share, "share", "(0, 1)")
     row = natural(length, "length")
     price = price_of_distance(f, row - 1 if distance is None else distance, length=row, **values)
     asked = LogitScale(price.formula, gain, row, price.distance, spread, subject=price.subject)
@@ -120,27 +126,31 @@ def logit_scale(
 
 
 def _of_price(asked: LogitScale, price: DistancePrice, share: sympy.Rational) -> LogitScale:
-    """The scale that pays the price in one head."""
+    """The scale that pays the price in one head, in balls: price and level may cancel."""
     asked = replace(asked, formula=price.formula)
-    if price.value is None:
+    if price.value is None and price.enclosure is None:
         return replace(asked, status=price.status, label=price.label, reason=price.reason)
-    ends = price.enclosure or (price.value, price.value)
-    level = math.log(share / (1 - share))
-    lead, spread = float(asked.advantage), float(asked.noise)
-    if ends[1] == math.inf:
+    if price.value == math.inf:
         return _never(asked, str(price.reason))
-    low, high = (_scale(end + level, lead, spread) for end in ends)
-    if high is None or low is None:
-        most = lead**2 / (2 * spread**2)
-        said = f"the distance costs {ends[1] + level:.4g} nats, and such a lead pays {most:.4g}"
-        return _never(asked, said + " on average at most")
-    label = Label.APPROXIMATE if spread else price.label
-    slack = 1e-14 * max(1.0, high)
+    with precision(128):
+        lead, spread = (arb(rational(x)) for x in (asked.advantage, asked.noise))
+        level = arb(rational(share / (1 - share))).log()
+        ends = [arb(end) + level for end in price.enclosure or (price.value, price.value)]
+        scales = [_scale(end, lead, spread) for end in ends]
+        if None in scales:
+            most = float(lead**2 / (2 * spread**2))
+            said = f"the distance costs {float(ends[1]):.4g} nats, and such a lead pays {most:.4g}"
+            return _never(asked, said + " on average at most")
+        low, high = scales
+        found, enclosure = low.union(high), (outward(low)[0], outward(high)[1])
+    known = sharp(found) and enclosure[1] < math.inf
     return replace(
         asked,
-        value=(low + high) / 2,
-        enclosure=(max(0.0, low - slack), high + slack),
-        label=label,
+        value=float(found.mid()) if known else None,
+        enclosure=(max(0.0, enclosure[0]), enclosure[1]),
+        status=Status.EXACT if known else Status.ENCLOSED,
+        label=Label.APPROXIMATE if spread > 0 else price.label,
+        reason=None if known else price.reason,
     )
 
 
@@ -152,13 +162,13 @@ def _never(asked: LogitScale, why: str) -> LogitScale:
     )
 
 
-def _scale(price: float, lead: float, spread: float) -> float | None:
+def _scale(price: arb, lead: arb, spread: arb) -> Any:
     """The least s >= 0 with s lead - (s spread)^2 / 2 >= price; None where there is none.
 
-    >>> _scale(2.0, 4.0, 0.0), _scale(6.0, 4.0, 1.0), _scale(9.0, 4.0, 1.0)
-    (0.5, 2.0, None)
+    >>> [_scale(arb(p), arb(4), arb(s)) for p, s in ((2, 0), (6, 1), (9, 1))]
+    [0.500000000000000, 2.00000000000000, None]
     """
     if price <= 0:
-        return 0.0
+        return arb(0)
     root = lead**2 - 2 * spread**2 * price
-    return 2 * price / (lead + math.sqrt(root)) if root >= 0 else None
+    return None if root < 0 else 2 * price / (lead + root.max(arb(0)).sqrt())

@@ -2,12 +2,14 @@
 
 import math
 
+import flint
 import numpy as np
 import pytest
 
 from farfield.numerics.price import price_of_distance, reach
 from farfield.numerics.scaling import logit_scale
 from farfield.theory.answers.errors import InputError
+from farfield.theory.functions.balls import precision
 
 
 def test_without_a_bias_the_schedule_is_log_of_the_others():
@@ -67,13 +69,31 @@ def test_heads_and_keys_without_a_price():
     assert logit_scale("rope", 7, length=64).status == "out_of_scope"
 
 
+@pytest.mark.parametrize("keys, part", [(64, 64), (1000, 1000), (64, 63), (65, 63), (10**6, 3)])
+@pytest.mark.parametrize("gain", ["1e-20", "1e-400", "1", "1e300", "1e400"])
+def test_a_certified_scale_holds_where_price_and_level_cancel(keys, part, gain):
+    found = logit_scale("0", gain, length=keys, share=f"1/{part}")
+    with precision(200):
+        true = max(flint.arb(0), (flint.arb(keys - 1) / (part - 1)).log()) / flint.arb(gain)
+    assert found.label == "certified" and found.enclosure[0] <= true <= found.enclosure[1]
+    assert found.value is None or found.enclosure[0] <= found.value <= found.enclosure[1]
+    assert (found.status == "enclosed") == (found.value is None)
+    assert str(found)
+
+
+@pytest.mark.parametrize("small", ["1e-200", "1e-400"])
+def test_a_lead_as_small_as_the_noise_pays_half_a_nat(small):
+    assert logit_scale("0", small, length=64, noise=small).value == math.inf
+    assert logit_scale("0", small, length=2, noise=small, share="3/5").status != "infinite"
+
+
 @pytest.mark.parametrize(
     "change, said",
     [
         ({"advantage": 0}, "positive"),
         ({"advantage": math.nan}, "advantage"),
-        ({"noise": -1}, "negative"),
-        ({"share": 1}, "outside"),
+        ({"noise": -1}, "noise -1 is out of range"),
+        ({"share": 1}, "out of range"),
         ({"length": 0}, "length"),
         ({"distance": 64}, "outside a row"),
     ],
