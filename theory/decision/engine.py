@@ -300,6 +300,8 @@ def _undecided_choice(p: Expr) -> tuple[list[Expr], str]:
         if factor.has(n) or not isinstance(choice, (sympy.Min, sympy.Max, sympy.Piecewise)):
             continue
         if isinstance(choice, sympy.Piecewise):
+            if choice.args[-1][1] != S.true:  # else no piece may apply at some large n
+                continue
             values, kind = [v for v, c in choice.args if c != S.false], "any"
         else:
             values = list(choice.args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import sympy
@@ -13,6 +14,10 @@ from farfield.theory.functions.nodes import n, unevaluated
 from farfield.theory.relations import BY_SIGN
 
 _FAR = 10**12  # a distance beyond all pieces that people write
+ENDED = (
+    f"no value is given for large n, as n = {_FAR}; end the pieces with one for all the "
+    "rest: (value, True)"
+)
 
 
 def piecewise(p: Reading, column: int) -> Expr:
@@ -51,15 +56,16 @@ def pieced(p: Reading, column: int, pieces: list[tuple[Expr, Any]]) -> Expr:
     live = [(value, c) for value, c in pieces if c != S.false]
     if live and live[0][1] == S.true:
         return live[0][0]
-    plain = not any(c.atoms(sympy.Function, sympy.Pow) for _, c in pieces)
-    far = [c.subs(n, _FAR) for _, c in live] if plain else [S.true]
-    if all(c == S.false for c in far):
-        p.fail(
-            column,
-            f"no value is given for large n, as n = {_FAR}; end the pieces with one for all the "
-            "rest: (value, True)",
-        )
+    if ended(pieces):
+        p.fail(column, ENDED)
     return p.build(column, unevaluated(sympy.Piecewise), *(live or pieces))
+
+
+def ended(pieces: Iterable[tuple[Expr, Any]]) -> bool:
+    """Whether plain conditions give no value at a distance beyond what people write."""
+    conditions = [c for _, c in pieces]
+    plain = not any(c.atoms(sympy.Function, sympy.Pow) for c in conditions)
+    return plain and all(c.subs(n, _FAR) == S.false for c in conditions)
 
 
 def _piece(p: Reading) -> tuple[Expr, Any]:

@@ -8,6 +8,7 @@ Nothing is sampled, and no value is guessed.
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -18,6 +19,7 @@ from sympy import Expr, S, Symbol
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import MAX_BITS, exact
 from farfield.theory.formula.bounded_nodes import rebuilt
+from farfield.theory.formula.conditions import ENDED, ended
 from farfield.theory.formula.finite_sums import sum_of_sympy
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import domain_of, parameter
@@ -71,6 +73,8 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
             f"not {type(f).__name__}"
         )
     expr = sympy.sympify(f)
+    if not isinstance(expr, Expr) or expr.has(sympy.MatrixExpr):
+        raise InputError(f"{str(f)[:40]!r} is not a formula with a number at each distance")
     if any(max(abs(x.p), x.q).bit_length() > MAX_BITS for x in expr.atoms(sympy.Rational)):
         raise InputError(f"the formula has a number of more than {MAX_BITS} bits")
     said = dict(domains or {})
@@ -98,6 +102,8 @@ def _as_read(e: Any) -> Any:
     """Rebuild functions of several arguments with the constructors of the grammar, and sums by
     SymPy's convention."""
     args = tuple(map(_as_read, e.args))
+    if isinstance(e, sympy.Piecewise) and ended(e.args):
+        raise InputError(f"{str(e)[:40]!r}: {ENDED}")
     if isinstance(e, sympy.Sum):
         return sum_of_sympy(e.func(*args))
     record = record_of(e.func) if len(args) > 1 else None
@@ -109,6 +115,12 @@ def _as_read(e: Any) -> Any:
 def _distance(expr: Expr, f: Any) -> Symbol | None:
     """The symbol of the distance."""
     symbols = sorted(expr.free_symbols, key=lambda s: str(s.name))
+    for one, other in itertools.pairwise(symbols):
+        if one.name == other.name != "n":
+            raise InputError(
+                f"formula {str(f)[:40]!r} has two symbols of SymPy called {one.name}; "
+                "accepted: one of each name"
+            )
     named = [s for s in symbols if s.name == "n"] or symbols
     if len(named) > 1:
         names = ", ".join(str(s.name) for s in named)
