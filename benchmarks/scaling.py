@@ -4,7 +4,6 @@
     python benchmarks/scaling.py processes [--preset NAME] [--steps N]
     python benchmarks/scaling.py workers [--steps N]
     python benchmarks/scaling.py listing [--runs N]
-    python benchmarks/scaling.py cost [--rate FLOPS]
 
 `slice` trains a few steps of a preset and gives tokens a second, memory, utilisation and the time
 that the whole run would take. Utilisation is the share of the rate of one large matrix product on
@@ -35,7 +34,7 @@ from farfield.theory.encodings import encoding
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import Corpus, corpus
 from farfield.validation.harness.experiment import chosen_device, train_and_measure
-from farfield.validation.harness.measures.cost import GPT2, flops_a_token, replication, tokens
+from farfield.validation.harness.measures.cost import GPT2, flops_a_token, tokens
 from farfield.validation.harness.parallel import rank, together, total
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.positional import initialised
@@ -250,14 +249,13 @@ def measure_listing(runs: int) -> None:
 def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line does
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ("slice", "processes", "workers", "listing", "cost", "divided")
+    parts = ("slice", "processes", "workers", "listing", "divided")
     parser.add_argument("part", choices=parts)
     parser.add_argument("--preset", action="append", dest="presets")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--sequences", type=int, help="a step, on a CPU; as many as 2048 tokens")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--rate", type=float, default=0.4 * STATED["A100"])
     given = parser.parse_args()
     match given.part:
         case "slice":
@@ -273,8 +271,6 @@ def main() -> None:
             measure_workers(given.steps)
         case "listing":
             measure_listing(given.runs)
-        case "cost":
-            print(replication(given.rate))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ def train(
     text: str | None = None,
     seed: NonNegativeInt = 0,
     runs: str = "runs",
-    tokens: CountOrNone = None,
     device: str = "auto",
     length: CountOrNone = None,
     tested: str | None = None,
@@ -41,10 +40,9 @@ def train(
         formulas: a formula in n, a name of the catalogue, or heads as "[-n/4; 0 x7]"; several are
             trained one after the other.
         preset: architecture and schedule.
-        text: a file or folder to train on.
+        text: a file or folder to train on; NAME.npy holds tokens.
         seed: of the initial weights and of the order of the text.
         runs: folder where runs are kept.
-        tokens: train on a byte-pair encoding of the text with so many entries, not on bytes.
         device: auto, cpu or cuda.
         length: training length in tokens, as 64 or 4k (4096); the preset's if not given.
         tested: context lengths to measure in tokens, as 64,256,1024.
@@ -79,17 +77,11 @@ def train(
     require_torch()
     from farfield.validation.harness.corpus import corpus
     from farfield.validation.harness.experiment import chosen_device, follow, train_and_measure
-    from farfield.validation.harness.parallel import leader_first, together
+    from farfield.validation.harness.parallel import together
     from farfield.validation.harness.training import TrainingDiverged
 
     with together(chosen_device(device)) as leads:
-        with leader_first():
-            source = corpus(text)
-            if tokens is not None:
-                from farfield.validation.harness.corpus import tokenized
-
-                place = Path(runs) / f".tokens-{source.sha256[:16]}-{tokens}"
-                source = tokenized(source, tokens, place)
+        source = corpus(text)
         views = [
             variants(found, chosen.length) if window is None else (Visibility(window=window),)
             for found in subjects
@@ -186,36 +178,16 @@ def _hash_of(path: str) -> str:
 
 
 def runs(
-    *keys: str,
+    *,
     folder: Annotated[str, Parameter(name="--runs")] = "runs",
-    prune: bool = False,
-    yes: bool = False,
-    older: float = 0.0,
     output: Output = Output(),
 ) -> int:
-    """List the runs of a folder; compare those with these KEYS; prune.
+    """List the runs of a folder.
 
     Args:
-        keys: of runs to compare.
         folder: where runs are kept.
-        prune: name the unfinished and corrupted runs.
-        yes: with --prune, remove it.
-        older: with --prune, runs older than so many days.
     """
-    from farfield.validation.harness.inventory import Inventory, compare, inventory, prunable
-    from farfield.validation.harness.inventory import prune as remove
+    from farfield.validation.harness.inventory import inventory
     from farfield.validation.harness.store import Store
 
-    refuse(
-        (prune and keys) or (not prune and (yes or older)),
-        "--prune takes no keys, and --yes and --older belong to it",
-    )
-    store = Store(folder)
-    if keys:
-        return write_answers(compare(store, keys), output)
-    if not prune:
-        return write_answers(inventory(store), output)
-    found = prunable(store, older)
-    shown = Inventory(remove(store, found) if yes else found, "no unfinished or corrupted runs")
-    done = "removed" if yes else "nothing was removed; --yes removes these"
-    return write_answers(shown, output, *([done] if found else []))
+    return write_answers(inventory(Store(folder)), output)

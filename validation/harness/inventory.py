@@ -1,4 +1,4 @@
-"""What a store of runs holds: a line for each run, runs side by side, and what may be removed.
+"""What a store of runs holds, a line for each run; and one run for a reader.
 
 Reading needs no torch, and no run is opened for more than its JSON.
 """
@@ -6,11 +6,8 @@ Reading needs no torch, and no run is opened for more than its JSON.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-import shutil
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -119,51 +116,18 @@ def listing(runs: Sequence[Run]) -> Block:
 
 @dataclass(frozen=True, repr=False)
 class Inventory(Result):
-    """The runs of a store, newest last, or what there are none of."""
+    """The runs of a store, newest last."""
 
     runs: tuple[Run, ...]
-    none: str = "no runs"
 
     def blocks(self) -> Sequence[Block]:
         if not self.runs:
-            return (sentence("{none}", none=self.none),)
+            return (sentence("no runs"),)
         states = [r.state for r in self.runs]
         counts = [f"{states.count(state)} {state}" for state in STATES if state in states]
         runs = plural(len(states), "run")
         said = sentence("{runs}: {counts}.", Label.MEASURED, runs=runs, counts=listed(counts))
         return said, listing(self.runs)
-
-
-@dataclass(frozen=True, repr=False)
-class RunComparison(Result):
-    """Runs side by side: the settings in which they differ, and their measurements.
-
-    Fields:
-        keys: of the runs.
-        differences: pairs (setting, values), one value a run, None where it has none.
-        ratios: pairs (inference, protocol, length) and the perplexity ratios, one a run.
-    """
-
-    keys: tuple[str, ...]
-    differences: tuple[tuple[str, tuple[Any, ...]], ...]
-    ratios: tuple[tuple[tuple[str, str, int], tuple[float | None, ...]], ...]
-
-    def blocks(self) -> Sequence[Block]:
-        settings = [name for name, _ in self.differences]
-        rows: list[tuple[str | None, ...]]
-        rows = [(name, *map(_short, values)) for name, values in self.differences]
-        for (view, protocol, length), values in self.ratios:
-            shown = (None if v is None else f"{v:.4f}" for v in values)
-            rows.append((f"ratio, {protocol} {length}, {view}", *shown))
-        return (
-            sentence(
-                "{runs} that differ in {settings}.",
-                Label.MEASURED,
-                runs=plural(len(self.keys), "run"),
-                settings=listed(settings) or "nothing",
-            ),
-            table(("", *self.keys), rows),
-        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -276,62 +240,6 @@ def inventory(store: Store) -> Inventory:
     return Inventory(tuple(sorted(found, key=lambda run: (run.modified, run.key))))
 
 
-def compare(store: Store, keys: Sequence[str]) -> RunComparison:
-    """Finished runs side by side.
-
-    Args:
-        store: the store.
-        keys: two or more, each as many first digits of a key as make it unique.
-
-    Raises:
-        InputError: a key names no finished run, or several.
-    """
-    folders = [finished_run(store, key) for key in keys]
-    settings, ratios = [], []
-    for folder in folders:
-        try:
-            record = read_json(folder / "training.json")
-            ratios.append({r[:3]: r[3] for r in _ratios(folder, os.listdir(folder))})
-        except CorruptFile as error:
-            raise InputError(f"run {folder.name} cannot be compared: {error}") from None
-        settings.append(dict(_flat({**record["configuration"], **_labels(record)})))
-    names = dict.fromkeys(name for each in settings for name in each)
-    rows = ((name, tuple(each.get(name) for each in settings)) for name in names)
-    return RunComparison(
-        tuple(folder.name for folder in folders),
-        tuple((name, values) for name, values in rows if len(set(map(str, values))) > 1),
-        tuple(
-            (place, tuple(each.get(place) for each in ratios))
-            for place in dict.fromkeys(place for each in ratios for place in each)
-        ),
-    )
-
-
-def prunable(store: Store, older_than_days: float = 0.0) -> tuple[Run, ...]:
-    """The runs that are unfinished, corrupted or set aside, and not changed for some days."""
-    latest = time.time() - 86_400 * older_than_days
-    runs = inventory(store).runs
-    return tuple(run for run in runs if run.state != "finished" and run.modified <= latest)
-
-
-def prune(store: Store, runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Remove runs; those that another process holds, or has finished meanwhile, stay.
-
-    Returns:
-        The runs that were removed.
-    """
-    from filelock import FileLock, Timeout
-
-    removed = []
-    for run in runs:
-        key = run.key.partition(".")[0]
-        with contextlib.suppress(Timeout), FileLock(store.root / f"{key}.lock", timeout=0):
-            if run_of(store.folder(run.key)).state == run.state:
-                shutil.rmtree(store.folder(run.key))
-                removed.append(run)
-    return tuple(removed)
-
-
 def _folders(store: Store) -> list[Path]:
     try:
         with os.scandir(store.root) as found:
@@ -416,17 +324,3 @@ def _ratios(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str, int,
         measurement = read_json(folder / name)
         for p in measurement.get("perplexity", ()):
             yield measurement["inference"]["label"], p["protocol"], p["length"], float(p["ratio"])
-
-
-def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _flat(inner, f"{prefix}.{name}" if prefix else name)
-    elif isinstance(value, list):
-        yield prefix, json.dumps(value)
-    else:
-        yield prefix, value
-
-
-def _short(value: Any) -> str:
-    return "" if value is None else shortened(str(value), 40)

@@ -75,16 +75,6 @@ def together(device: torch.device) -> Iterator[bool]:
         dist.destroy_process_group()
 
 
-@contextmanager
-def leader_first() -> Iterator[None]:
-    """Do something in process 0 and then in the others, which find what it has written."""
-    if rank() > 0:
-        dist.barrier()
-    yield
-    if size() > 1 and rank() == 0:
-        dist.barrier()
-
-
 def nothing_to_train() -> None:
     """Tell the others, who wait in `begin`, that there is no training."""
     if size() > 1:

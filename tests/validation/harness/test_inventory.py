@@ -1,9 +1,7 @@
 import math
-import os
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -11,7 +9,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.configuration import Configuration, key
 from farfield.validation.harness.experiment import train_and_measure
-from farfield.validation.harness.inventory import Trained, compare, inventory, prunable, prune
+from farfield.validation.harness.inventory import Trained, finished_run, inventory
 from farfield.validation.harness.store import Store
 from farfield.validation.json_files import read_json, write_json
 
@@ -62,40 +60,13 @@ def test_every_run_is_listed_with_its_state(store, speaks):
     speaks(runs[0])
 
 
-def test_runs_are_compared_where_they_differ(store, speaks):
+def test_a_run_is_named_by_its_first_digits(store):
     keys = [r.key for r in inventory(store).runs if r.state == "finished"]
-    found = compare(store, [k[:8] for k in keys])
-    assert [name for name, _ in found.differences] == ["seed"]
-    assert {len(values) for _, values in found.ratios} == {2}
-    assert ("causal", "last token", 40) in dict(found.ratios)
-    assert speaks(found) == "2 runs that differ in seed."
-    assert ("seed",) in {row[0] for row in found.blocks()[1].rows}
+    assert finished_run(store, keys[0][:8]).name == keys[0]
     wrongs = {"": "names several", "f" * 16: "names no finished run", "runs/x": "is no key"}
     for wrong, message in wrongs.items():
         with pytest.raises(InputError, match=message):
-            compare(store, [wrong, keys[0]])
-
-
-def test_pruning_spares_what_is_finished_or_held(store):
-    chosen = prunable(store)
-    assert {r.state for r in chosen} == {"unfinished", "set aside"}
-    (killed,) = (r for r in chosen if r.state == "unfinished")
-    assert prunable(store, older_than_days=1) == ()
-    old = time.time() - 2 * 86_400
-    for path in store.folder(killed.key).iterdir():
-        os.utime(path, (old, old))
-    assert [r.key for r in prunable(store, older_than_days=1)] == [killed.key]
-    with store.locked(killed.key):
-        assert {r.state for r in prune(store, chosen)} == {"set aside"}
-    assert prune(store, chosen[:0]) == ()
-    assert [r.key for r in prune(store, [killed])] == [killed.key]
-    assert [r.state for r in inventory(store).runs] == ["finished"] * 2
-
-
-def test_a_run_that_was_finished_meanwhile_is_not_removed(store, text, small):
-    (killed,) = (r for r in prunable(store) if r.state == "unfinished")
-    train_and_measure(Configuration(encoding("type1"), text, small), store)
-    assert prune(store, [killed]) == ()
+            finished_run(store, wrong)
 
 
 def test_damaged_and_foreign_runs_are_listed(store):
@@ -105,8 +76,6 @@ def test_damaged_and_foreign_runs_are_listed(store):
     notes = {r.key: r.note for r in inventory(store).runs if r.state == "corrupted"}
     assert "is not readable" in notes[first.key]
     assert notes[second.key] == "written by another version"
-    with pytest.raises(InputError, match="cannot be compared"):
-        compare(store, [first.key, first.key])
 
 
 def test_runs_without_names_say_what_they_computed(store):

@@ -233,7 +233,7 @@ def test_too_many_processes(text, small, monkeypatch):
 
 def test_one_process_is_no_group(text, small, monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with parallel.together(torch.device("cpu")) as leads, parallel.leader_first():
+    with parallel.together(torch.device("cpu")) as leads:
         assert leads and (parallel.rank(), parallel.size()) == (0, 1)
         model = initialised(encoding("rope"), small, 0)
         assert parallel.begin(model, None, 5, torch.ones(2)) == (5, model)

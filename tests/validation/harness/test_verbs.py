@@ -19,7 +19,7 @@ def source(tmp_path_factory):
     return str(path)
 
 
-def test_train_list_compare_prune(capsys, source, tmp_path, monkeypatch):
+def test_train_and_list(capsys, source, tmp_path, monkeypatch):
     monkeypatch.setattr("farfield.progress_bar.QUIET_S", 0)
     folder = str(tmp_path / "runs")
     shared = ("--preset", "tiny", "--runs", folder, "--text", source)
@@ -36,13 +36,6 @@ def test_train_list_compare_prune(capsys, source, tmp_path, monkeypatch):
     code, out, _ = run(capsys, "runs", "--runs", folder, "--json")
     keys = [r["key"] for r in json.loads(out)["runs"]]
     assert code == 0 and first in keys and len(keys) == 2
-    code, out, _ = run(capsys, "runs", *keys, "--runs", folder)
-    assert code == 0 and "seed" in out
-    (tmp_path / "runs" / "0123").mkdir()
-    code, out, _ = run(capsys, "runs", "--prune", "--runs", folder)
-    assert code == 0 and "0123" in out and "--yes" in out
-    code, out, _ = run(capsys, "runs", "--prune", "--yes", "--runs", folder)
-    assert code == 0 and not (tmp_path / "runs" / "0123").exists()
     assert run(capsys, "runs", "--runs", folder)[1].startswith("2 runs: 2 finished.")
 
 
@@ -54,7 +47,6 @@ def test_train_list_compare_prune(capsys, source, tmp_path, monkeypatch):
         (("train", "fox", "--preset", "tiny"), "fox cannot be trained here"),
         (("train", "alibi", "--text", "/nowhere"), "'/nowhere' does not exist"),
         (("runs", "--runs", "nowhere"), "cannot be read"),
-        (("runs", "--yes", "--runs", "nowhere"), "belong to it"),
     ],
 )
 def test_one_clear_line(capsys, args, message, tmp_path, monkeypatch):
