@@ -1,6 +1,6 @@
 """The command line: `farfield VERB FORMULA`, one verb a public function.
 
-A formula may begin with a minus, so verbs have no short options. Exit codes: `farfield.exits`.
+A formula may begin with a minus, so verbs have no short options. Exit codes: `farfield.output`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from cyclopts import (
 
 from farfield import __version__
 from farfield.commands import explore, goals, models, pages, runs, theory
-from farfield.exits import BAD_INPUT, INTERNAL, INTERRUPTED, OK
-from farfield.output import print_error, print_out
+from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError, MissingValues
 

@@ -1,4 +1,11 @@
-"""What a verb says: answers for a reader or for a program, and the exit code that follows."""
+"""What a verb says: answers for a reader or for a program, and the exit code that follows.
+
+0  every question was answered: exact, enclosed, infinite or out of scope
+1  something stayed unknown, or is not what `--expect` says
+2  bad input
+3  an error of this program
+130  interrupted
+"""
 
 from __future__ import annotations
 
@@ -6,14 +13,20 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from farfield.exits import exit_code
 from farfield.options import Output
 
 if TYPE_CHECKING:
     from farfield.theory.answers.answer import Result
+
+OK, UNKNOWN, BAD_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def exit_code(answers: Iterable[Any]) -> int:
+    """The exit code of what a verb has to say."""
+    return int(any(str(getattr(answer, "status", "")) == "unknown" for answer in answers))
 
 
 def write_answers(answers: Result | Sequence[Result], output: Output, *after: str) -> int:

@@ -2,7 +2,8 @@
 
 Nothing is shown for the first two seconds. Then a terminal shows a bar on standard error, which
 says how long it has taken also where the work reports nothing. Elsewhere nothing is shown but
-notes, or a line at a time where `--progress` asks for it.
+notes, or a line at a time where `--progress` asks for it. A sweep has a bar for each running job,
+and elsewhere a line for each event.
 """
 
 from __future__ import annotations
@@ -10,16 +11,26 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from farfield.options import Output
+from farfield.output import print_error
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from farfield.validation.harness.plan import Job
 
 QUIET_S = 2.0
+ENDS = ("finished", "failed", "held", "lost")
 
 Step = Callable[..., None]
 """Called as `step(stage, done, total, note="")`; 0 of 0 is a note to be shown at once."""
+
+Watch = Callable[["Job", str, int, int, str], None]
 
 
 @contextmanager
@@ -30,7 +41,7 @@ def progress(what: str, output: Output = Output()) -> Iterator[Step]:
         what: is done, as a title.
         output: whether it is shown where there is no terminal.
     """
-    shown = _Bar(what) if sys.stderr.isatty() else _Lines(what) if output.progress else _Notes(what)
+    shown = _Progress(what, output.progress)
     timer = threading.Timer(QUIET_S, shown.open)
     timer.daemon = True
     timer.start()
@@ -41,81 +52,104 @@ def progress(what: str, output: Output = Output()) -> Iterator[Step]:
         shown.close()
 
 
-class _Notes:
-    """Notes alone."""
+class _Progress:
+    """The last message, shown as a bar on a terminal, or as a line each two seconds if asked."""
 
-    def __init__(self, what: str) -> None:
-        self.what, self.lock = what, threading.Lock()
-        self.said, self.done, self.total = what, 0, 0
-        self.shows, self.closed = False, False
+    def __init__(self, what: str, lines: bool) -> None:
+        self.what, self.lines, self.lock = what, lines, threading.Lock()
+        self.said, self.done, self.total, self.last = what, 0, 0, 0.0
+        self.shows: bool | None = None  # before the quiet time is over; False after the end
+        self.bars: Any = None
 
     def __call__(self, stage: str, done: int, total: int, note: str = "") -> None:
         with self.lock:
             if total == 0:
-                self.note(f"{self.what}: {note or stage}")
+                line = f"{self.what}: {note or stage}"
+                print_error(line) if self.bars is None else self.bars.console.print(
+                    line, markup=False
+                )
                 return
             said = f"{stage} ({note})" if stage and note else stage or note
             self.said, self.done, self.total = f"{self.what}: {said}", done, total
-            if self.shows:
-                self.show()
+            self._show()
 
     def open(self) -> None:
         """Begin to show the last message; called when the quiet time is over."""
         with self.lock:
-            if not self.closed:
+            if self.shows is None:
                 self.shows = True
-                self.show()
+                self._show()
 
     def close(self) -> None:
         """Show nothing more."""
         with self.lock:
-            self.closed, self.shows = True, False
-            self.end()
+            self.shows = False
+            if self.bars is not None:
+                self.bars.stop()
 
-    def note(self, line: str) -> None:
-        print(line, file=sys.stderr)
-
-    def show(self) -> None:
+    def _show(self) -> None:
         """Show the last message."""
-
-    def end(self) -> None:
-        """Clear the line."""
-
-
-class _Lines(_Notes):
-    """A line whenever two seconds have passed since the last one."""
-
-    last = 0.0
-
-    def show(self) -> None:
-        if time.monotonic() - self.last >= QUIET_S:
+        if not self.shows:
+            return
+        if sys.stderr.isatty():
+            if self.bars is None:
+                self.bars = _bars()
+                self.bars.start()
+                self.task = self.bars.add_task(self.what, total=None)
+            total = self.total if self.total > 1 else None
+            self.bars.update(self.task, description=self.said, completed=self.done, total=total)
+        elif self.lines and time.monotonic() - self.last >= QUIET_S:
             self.last = time.monotonic()
-            self.note(f"{self.said}, {self.done} of {self.total}" if self.total else self.said)
+            print_error(f"{self.said}, {self.done} of {self.total}" if self.total else self.said)
 
 
-class _Bar(_Notes):
-    """A bar for the stage at work."""
+def _bars() -> Any:
+    """Bars on standard error, one a task, that vanish when the work is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    bars: Any = None
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
-    def note(self, line: str) -> None:
-        if self.bars is None:
-            super().note(line)
-        else:
-            self.bars.console.print(line, markup=False)
 
-    def show(self) -> None:
-        if self.bars is None:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+@contextmanager
+def board(title: str, count: int) -> Iterator[Watch]:
+    """A place to report what becomes of the jobs of a plan.
 
-            columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-            self.bars = Progress(*columns, console=Console(stderr=True), transient=True)
-            self.bars.start()
-            self.task = self.bars.add_task(self.what, total=None)
-        total = self.total if self.total > 1 else None
-        self.bars.update(self.task, description=self.said, completed=self.done, total=total)
+    Args:
+        title: of the plan.
+        count: of its jobs.
+    """
+    if not sys.stderr.isatty():
+        yield _line
+        return
+    states: dict[str, str] = {}
+    rows: dict[str, TaskID] = {}
+    with _bars() as bars:
+        whole = bars.add_task(title, total=count)
 
-    def end(self) -> None:
-        if self.bars is not None:
-            self.bars.stop()
+        def show(job: Job, stage: str, done: int, total: int, note: str) -> None:
+            if stage in ENDS:
+                states[job.key] = stage
+                if job.key in rows:
+                    bars.remove_task(rows.pop(job.key))
+                ends = Counter(states.values())
+                others = "".join(f", {ends[state]} {state}" for state in ENDS[1:] if ends[state])
+                said = f"{title}: {ends['finished']} of {count} jobs finished{others}"
+                bars.update(whole, completed=ends["finished"], description=said)
+            elif stage != "notice":
+                if job.key not in rows:
+                    rows[job.key] = bars.add_task(job.name)
+                said = f"{job.name} {job.configuration.preset.name} {stage} {note}"
+                bars.update(rows[job.key], completed=done, total=max(total, 1), description=said)
+            if stage in ("failed", "lost", "notice"):
+                said = f"{job.name}: {stage}, {note}"
+                bars.console.print(said, markup=False, highlight=False)
+
+        yield show
+
+
+def _line(job: Job, stage: str, done: int, total: int, note: str) -> None:
+    """An event of a sweep on a line."""
+    if stage in (*ENDS, "started", "notice") and note != "before":
+        print_error(f"{job.name}: {stage}" + (f", {note}" if note else ""))

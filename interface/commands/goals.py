@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, make_dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -17,69 +17,63 @@ Families = Annotated[tuple[str, ...], Parameter(allow_leading_hyphen=True)]
 Text = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 
 
-@Parameter(name="*", negative=())
-@dataclass(frozen=True, kw_only=True)
-class Goal:
-    """What the encoding must reach: targets, each with its options. A target is a number, or one
-    after a sign, as ">=1024"; with --heads first:last, spaced geometrically, or a list."""
+TARGETS = {
+    "trf": "Receptive field in tokens, with --eps (and --length).",
+    "eps": "Share of the mass left outside, 1/100 if not given.",
+    "leak": "Share beyond the training length at most, with --trained (and --tested).",
+    "trained": "Training length in tokens, 2048 if not given.",
+    "tested": "Longest length at inference in tokens, of the forecast and the leak; all lengths if "
+    "not given.",
+    "window": "Certified window in tokens, with --error, --logit-bound, --value-bound.",
+    "error": "Error budget of the window, 1/100 if not given.",
+    "logit_bound": "Bound of the content logits, 1 if not given.",
+    "value_bound": "Bound of the values, 1 if not given.",
+    "sinks": "First tokens that the window keeps.",
+    "row": "Keys of the row of the window; all lengths if not given.",
+    "temper": "Factor of the logits of the window.",
+    "layered": "Receptive field of several layers in tokens, with --layers.",
+    "layers": "Number of layers.",
+    "mixing": "Share that a layer passes through attention, 2/5 if not given.",
+    "q": "Quantile of the layered field, 99/100 if not given.",
+    "reach": "Distances that an advantage reaches at least, with --advantage (and --share, "
+    "--length).",
+    "advantage": "Of the key that is sought over the other keys, in nats.",
+    "share": "Of the attention that the key is to have, 1/2 if not given.",
+    "horizon": "Distance in tokens from which on weights round to 0, with --dtype.",
+    "dtype": "fp16, bf16 (if not given), fp32 or fp64.",
+    "resolution": "Attention resolution at least (with --length, --scale).",
+    "length": "Keys of the row of the receptive fields and the resolution; all lengths if not "
+    "given.",
+    "forecast": "Quantity of the forecast at most, in (0, 1), with --trained, --tested (and "
+    "--layers).",
+    "scale": "Factor of the bias for the resolution.",
+}
+"""What the encoding must reach: targets, each with its options. A target is a number, or one after
+a sign, as ">=1024"; with --heads first:last, spaced geometrically, or a list."""
 
-    trf: Text = None
-    "Receptive field in tokens, with --eps (and --length)."
-    eps: Text = None
-    "Share of the mass left outside, 1/100 if not given."
-    leak: Text = None
-    "Share beyond the training length at most, with --trained (and --tested)."
-    trained: Text = None
-    "Training length in tokens, 2048 if not given."
-    tested: Text = None
-    "Longest length at inference in tokens, of the forecast and the leak; all lengths if not given."
-    window: Text = None
-    "Certified window in tokens, with --error, --logit-bound, --value-bound."
-    error: Text = None
-    "Error budget of the window, 1/100 if not given."
-    logit_bound: Text = None
-    "Bound of the content logits, 1 if not given."
-    value_bound: Text = None
-    "Bound of the values, 1 if not given."
-    sinks: Text = None
-    "First tokens that the window keeps."
-    row: Text = None
-    "Keys of the row of the window; all lengths if not given."
-    temper: Text = None
-    "Factor of the logits of the window."
-    layered: Text = None
-    "Receptive field of several layers in tokens, with --layers."
-    layers: Text = None
-    "Number of layers."
-    mixing: Text = None
-    "Share that a layer passes through attention, 2/5 if not given."
-    q: Text = None
-    "Quantile of the layered field, 99/100 if not given."
-    reach: Text = None
-    "Distances that an advantage reaches at least, with --advantage (and --share, --length)."
-    advantage: Text = None
-    "Of the key that is sought over the other keys, in nats."
-    share: Text = None
-    "Of the attention that the key is to have, 1/2 if not given."
-    horizon: Text = None
-    "Distance in tokens from which on weights round to 0, with --dtype."
-    dtype: Text = None
-    "fp16, bf16 (if not given), fp32 or fp64."
-    flush_to_zero: bool | None = None
-    "Subnormal weights are 0."
-    resolution: Text = None
-    "Attention resolution at least (with --length, --scale)."
-    length: Text = None
-    "Keys of the row of the receptive fields and the resolution; all lengths if not given."
-    forecast: Text = None
-    "Quantity of the forecast at most, in (0, 1), with --trained, --tested (and --layers)."
-    scale: Text = None
-    "Factor of the bias for the resolution."
+_SUBNORMAL = Annotated[bool | None, Parameter(help="Subnormal weights are 0.")]
+Goal = Parameter(name="*", negative=())(
+    make_dataclass(
+        "Goal",
+        [
+            *(
+                (name, Annotated[Text, Parameter(help=said)], None)
+                for name, said in TARGETS.items()
+            ),
+            ("flush_to_zero", _SUBNORMAL, None),
+        ],
+        namespace={"__module__": __name__},  # else cyclopts takes it for a type of Python's own
+        kw_only=True,
+        frozen=True,
+    )
+)
+"""The targets as options."""
+NO_GOAL = Goal()
 
 
 def design(
     *formulas: Formula,
-    goal: Goal = Goal(),
+    goal: Goal = NO_GOAL,  # type: ignore[valid-type]
     subject: Subject = Subject(),
     family: Families = (),
     parameter: str | None = None,

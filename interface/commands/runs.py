@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from farfield.exits import UNKNOWN
 from farfield.options import CountOrNone, Formula, Output, Subject, refuse
-from farfield.output import write_answers, write_each
-from farfield.progress_bar import progress
+from farfield.output import UNKNOWN, write_answers, write_each
+from farfield.progress_bar import board, progress
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import one_of
 
@@ -146,7 +145,6 @@ def sweep(
     )
     read = read_plan(plan)
     require_torch()
-    from farfield.board import board
     from farfield.validation.harness.corpus import corpus
     from farfield.validation.harness.experiment import chosen_device
     from farfield.validation.harness.sweep import Processes, SameProcess

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farfield.exits import BAD_INPUT, OK, UNKNOWN
 from farfield.options import (
     CountOrNone,
     Formula,
@@ -20,7 +19,16 @@ from farfield.options import (
     Subject,
     refuse,
 )
-from farfield.output import lay_out, print_error, print_out, write_answers, write_each
+from farfield.output import (
+    BAD_INPUT,
+    OK,
+    UNKNOWN,
+    lay_out,
+    print_error,
+    print_out,
+    write_answers,
+    write_each,
+)
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import one_of

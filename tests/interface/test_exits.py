@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from farfield.cli import GROUPS, main
-from farfield.exits import exit_code
+from farfield.output import exit_code
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import sentence
 from farfield.theory.convergence import Verdict
