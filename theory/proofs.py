@@ -238,8 +238,10 @@ def _rung(values: Mapping[str, Any]) -> Rung | None:
     limit = sympy.sympify(now(values["limit"]))
     if not limit.is_extended_real or limit.free_symbols:
         return None
-    ratio = words("`rho_{k}/{scale}`", k=values["k_before"], scale=now(values["scale"]))
-    return Rung(ratio, float(limit), as_text(limit))
+    ratio = "rho_{k}" if values["k_before"] else "-p(n)"
+    template = f"`{ratio}/{{scale}} -> {{limit}}`"
+    said = words(template, k=values["k_before"], scale=now(values["scale"]), limit=limit)
+    return Rung(said, float(limit))
 
 
 @dataclass(frozen=True)

@@ -153,11 +153,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Rung:
-    """One rung of a ladder: a ratio of the proof, by its name, and its limit."""
+    """One rung of a ladder: what is said of a ratio of the proof, and its limit."""
 
-    ratio: Text
-    limit: float
     said: Text
+    limit: float
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ the values under a pointer.
 from __future__ import annotations
 
 import math
-from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise, product
+from itertools import count
 
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
 from farfield.theory.answers.notation import terminal
@@ -41,25 +40,8 @@ class Shape:
 
 WIDE = Shape("wide", 720, 420, 14, 64)
 NARROW = Shape("narrow", 340, 300, 12, 56)
-
-
-@dataclass(frozen=True)
-class Rectangle:
-    """Where a text stands."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    def meets(self, other: Rectangle) -> bool:
-        """Whether the two share a point."""
-        return (
-            self.left < other.right
-            and other.left < self.right
-            and self.top < other.bottom
-            and other.top < self.bottom
-        )
+Named = tuple[str, tuple[float, float]]
+"""A name, and the place that it is the name of."""
 
 
 def drawn(curve: Curve, shape: Shape = WIDE) -> str:
@@ -97,13 +79,14 @@ def _colours(lines: Sequence[Line]) -> list[str]:
 
 
 class _Drawing:
-    """One curve in one shape."""
+    """One curve in one shape: names stand to the right of the frame, what posts say above it."""
 
     def __init__(self, curve: Curve, shape: Shape) -> None:
         self.curve, self.shape = curve, shape
-        self.names = shape is WIDE
-        self.top, self.bottom = shape.type * 1.9, shape.height - 3.4 * shape.type
-        self.right = shape.width - self._margin()
+        named = [line.name for line in curve.lines] if shape is WIDE else []
+        longest = max(map(len, (*named, *(name for name, _ in curve.marks))), default=0)
+        self.room = min(0.28 * shape.width, longest * shape.type * GLYPH + 18)
+        self.right = shape.width - max(18.0, self.room)
         xs = [v for line in curve.lines for v in line.x] + [v for _, v in curve.posts]
         ys = [v for line in curve.lines for v in line.y] + [v for _, v in curve.marks]
         if curve.frame is not None:
@@ -111,41 +94,26 @@ class _Drawing:
             ys = [low, high, *(v for _, v in curve.marks if low <= v <= high)]
         ends = (self.right, shape.left) if curve.falls else (shape.left, self.right)
         self.x = Axis(xs, curve.log_x, *ends)
+        self.posts = list(self._posts())
+        rows = 1 + max((row for _, _, _, row in self.posts), default=-1)
+        self.top, self.bottom = (1.9 + STEP * rows) * shape.type, shape.height - 3.4 * shape.type
         self.y = Axis(ys, curve.log_y, self.bottom, self.top)
-        self.placed: list[Rectangle] = []
-        upright = [self.x.at(v) for _, v in curve.posts if self.x.shows(v)]
-        level = [self.y.at(v) for _, v in curve.marks if self.y.shows(v)]
-        paths = [
-            *map(self._points, curve.lines),
-            *([(at, self.top), (at, self.bottom)] for at in upright),
-            *([(shape.left, at), (self.right, at)] for at in level),
-        ]
-        self.ink = sorted(
-            (a[0] + (b[0] - a[0]) * k / steps, a[1] + (b[1] - a[1]) * k / steps)
-            for path in paths
-            for a, b in pairwise(path)
-            for steps in [1 + int(math.dist(a, b) / 3)]
-            for k in range(steps + 1)
-        )
 
-    def _outside(self) -> bool:
-        """Whether names stand to the right of the frame."""
-        return self.shape is WIDE and any(line.name for line in self.curve.lines)
-
-    def _margin(self) -> float:
-        """The labels to the right of the frame: names, or what the last post says."""
-        posts = [name for name, _ in self.curve.posts]
-        named = [line.name for line in self.curve.lines] if self._outside() else []
-        longest = max(map(len, (*named, *posts[-1:])), default=0)
-        return (
-            min(0.28 * self.shape.width, longest * self.shape.type * GLYPH + 18) if longest else 18
-        )
+    def _posts(self) -> Iterator[tuple[str, float, float, int]]:
+        """The posts from the left: name, place, where the name begins, in which row it has room."""
+        ends: dict[int, float] = {}
+        places = [(self.x.at(v), name) for name, v in self.curve.posts if self.x.shows(v)]
+        for at, name in sorted(places):
+            width = len(name) * self.shape.type * GLYPH
+            left = max(4.0, min(at - 4, self.shape.width - width - 4))
+            row = next(k for k in count() if ends.get(k, 0) <= left)
+            ends[row] = left + width + self.shape.type
+            yield name, at, left, row
 
     def element(self) -> str:
         """The whole."""
         shape, curve = self.shape, self.curve
         hidden = ' style="display:none"' if shape is NARROW else ""
-        lines = list(self._lines())
         return "".join(
             [
                 f'<svg viewBox="0 0 {shape.width} {shape.height}" role="img" '
@@ -154,14 +122,13 @@ class _Drawing:
                 f'data-y="{self.y.told()}" '
                 f'data-names="{escape(curve.x_name)}|{escape(curve.y_name)}">',
                 *self._axes(),
-                *self._marks(),
-                *lines,
+                *self._lines(),
                 "</svg>",
             ]
         )
 
     def _axes(self) -> Iterator[str]:
-        """Grid lines, as many as their labels leave room for, and the names of both axes."""
+        """Grid lines, as many as their labels leave room for, the names of both axes, posts."""
         shape, size = self.shape, self.shape.type
         most = max(2, int((self.right - shape.left) / (size * 4.5)))
         for value, name in self.x.ticks(most):
@@ -184,45 +151,12 @@ class _Drawing:
             f"{escape(self.curve.x_name)}</text>"
             f'<text x="4" y="{1.15 * size:.1f}">{escape(self.curve.y_name)}</text>'
         )
-
-    def _marks(self) -> Iterator[str]:
-        """Posts and level lines, each name at the first place where it covers nothing."""
-        size = self.shape.type
-        posts = [(name, self.x.at(v)) for name, v in self.curve.posts if self.x.shows(v)]
-        for name, at in posts:
-            width = len(name) * size * GLYPH
-            yield f'<path d="M{at:.1f} {self.top:.0f}V{self.bottom:.0f}" class="mark"/>'
-            rows = range(1, int((self.bottom - self.top) / (STEP * size)) + 1)
-            for row, left in product(rows, (at + 5, at - 5 - width)):
-                base = self.top + row * STEP * size
-                box = Rectangle(left, base - size, left + width, base + 3)
-                if self._take(box, self.shape.width):
-                    yield f'<text x="{left:.1f}" y="{base:.1f}" class="halo">{escape(name)}</text>'
-                    break
-        for name, value in self.curve.marks:
-            if not self.y.shows(value):
-                continue
-            at = self.y.at(value)
-            width = len(name) * size * GLYPH
-            yield f'<path d="M{self.shape.left} {at:.1f}H{self.right}" class="mark"/>'
-            room = self.right - self.shape.left - width - 12
-            sides = [self.shape.left + 6 + room * part for part in (0, 1, 0.75, 0.5, 0.25)]
-            for left, base in product(sides, (at - 5, at + size + 2)):
-                if self._take(Rectangle(left, base - size, left + width, base + 3)):
-                    yield f'<text x="{left:.1f}" y="{base:.1f}" class="halo">{escape(name)}</text>'
-                    break
-
-    def _take(self, box: Rectangle, right: float | None = None) -> bool:
-        """Keep a place, if it is within the frame and no text and no line is in it."""
-        edge = self.right if right is None else right
-        fits = box.left >= self.shape.left and box.right <= edge and box.top >= self.top - 4
-        if not fits or box.bottom > self.bottom or any(map(box.meets, self.placed)):
-            return False
-        above = self.ink[bisect(self.ink, (box.left, math.inf)) : bisect(self.ink, (box.right,))]
-        if any(box.top < y < box.bottom for _, y in above):
-            return False
-        self.placed.append(box)
-        return True
+        for name, at, left, row in self.posts:
+            base = self.top - (0.5 + STEP * row) * size
+            yield (
+                f'<path d="M{at:.1f} {self.top:.0f}V{self.bottom:.0f}" class="mark"/>'
+                f'<text x="{left:.1f}" y="{base:.1f}">{escape(name)}</text>'
+            )
 
     def _points(self, line: Line) -> list[tuple[float, float]]:
         """The visible part of a line, cut where it leaves the frame."""
@@ -243,16 +177,21 @@ class _Drawing:
         return found
 
     def _lines(self) -> Iterator[str]:
-        """Draw the context first, the subject above it, thin lines on top so that none is hidden.
-
-        The names lie beside their lines.
-        """
+        """Draw the context first, the subject above it, thin lines on top so that none is hidden;
+        each with its name, and level lines likewise."""
         lines = list(zip(self.curve.lines, _colours(self.curve.lines), strict=True))
         order = [Weight.CONTEXT, Weight.STRONG, Weight.PLAIN, Weight.POINTS]
         lines.sort(key=lambda pair: order.index(pair[0].weight))
         shown = [(line, ink, p) for line, ink in lines if (p := self._points(line))]
-        names = self._names([(line, p) for line, _, p in shown]) if self.names else {}
-        for k, (line, ink, points) in enumerate(shown):
+        levels = [(name, self.y.at(v)) for name, v in self.curve.marks if self.y.shows(v)]
+        ends = [(name, (self.right, at)) for name, at in levels]
+        if self.shape is WIDE:  # what is only context goes without a name where there are too many
+            ends += [(line.name, p[-1]) for line, _, p in reversed(shown) if line.name]
+        names = self._names(ends)
+        for name, at in levels:
+            path = f"M{self.shape.left} {at:.1f}H{self.right}"
+            yield f'<path d="{path}" class="mark"/>{names.get((name, (self.right, at)), "")}'
+        for line, ink, points in shown:
             dash = DASHES[line.dash % len(DASHES)]
             marks = f' stroke-dasharray="{dash}"' if dash else ""
             if line.weight is Weight.POINTS:
@@ -267,66 +206,31 @@ class _Drawing:
             title = f"<title>{escape(line.name)}</title>" if line.name else ""
             yield (
                 f'<g class="line {line.weight}" style="color:{ink}" '
-                f'data-name="{escape(line.name)}">{title}{body}{names.get(k, "")}</g>'
+                f'data-name="{escape(line.name)}">{title}{body}'
+                f"{names.get((line.name, points[-1]), '')}</g>"
             )
 
-    def _names(self, lines: list[tuple[Line, list[tuple[float, float]]]]) -> dict[int, str]:
-        """The texts of the names: at the right where a line ends there, else along it."""
-        size = self.shape.type
-        found: dict[int, str] = {}
-        beside = []
-        for k, (line, points) in enumerate(lines):
-            if line.name and self._outside() and points[-1][0] > self.right - 24:
-                beside.append((k, line, points[-1]))
-        for (k, line, (x, y)), base in zip(
-            sorted(beside, key=lambda b: b[2][1]),
-            _apart(sorted(b[2][1] for b in beside), STEP * size, self.top, self.bottom),
-            strict=True,
-        ):
-            tie = abs(base - y) > 0.6 * size
+    def _names(self, ends: list[Named]) -> dict[Named, str]:
+        """The texts of the names to the right of the frame, as near to the ends of their lines as
+        their neighbours leave room, with a leader where that is not beside them."""
+        size, gap = self.shape.type, STEP * self.shape.type
+        kept = sorted(
+            dict.fromkeys(ends[: 1 + int((self.bottom - self.top) / gap)]), key=lambda e: e[1][1]
+        )
+        found: dict[Named, str] = {}
+        places = _apart([y for _, (_, y) in kept], gap, self.top, self.bottom)
+        for (name, (x, y)), base in zip(kept, places, strict=True):
+            beside = abs(base - y) <= 0.6 * size and x > self.right - 24
             leader = f'<path d="M{x + 2:.1f} {y:.1f}L{self.right + 12} {base:.1f}" class="leader"/>'
-            room = int((self.shape.width - self.right - 16) / (size * GLYPH))
-            found[k] = (leader if tie else "") + (
+            found[name, (x, y)] = ("" if beside else leader) + (
                 f'<text x="{self.right + 14}" y="{base + 0.35 * size:.1f}" class="name">'
-                f"{escape(_short(line.name, room))}</text>"
+                f"{escape(_short(name, int((self.room - 16) / (size * GLYPH))))}</text>"
             )
-        for k, (line, points) in sorted(
-            enumerate(lines), key=lambda item: item[1][0].weight is Weight.CONTEXT
-        ):
-            if k in found or not line.name:
-                continue
-            width = len(line.name) * size * GLYPH
-            for x, y in _along(points):
-                above = -6 if line.weight is Weight.POINTS else 0.35 * size
-                heights = (above, above - size, above + size, above - 2 * size, above + 2 * size)
-                for rise, left in product(heights, (x + 7, x - width - 7)):
-                    base = y + rise
-                    if k not in found and self._take(
-                        Rectangle(left, base - size, left + width, base + 0.3 * size)
-                    ):
-                        found[k] = (
-                            f'<text x="{left:.1f}" y="{base:.1f}" class="name halo">'
-                            f"{escape(line.name)}</text>"
-                        )
         return found
 
 
 def _short(name: str, most: int) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
-
-
-def _along(points: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    """Places along a line, from its last quarter on, then towards its beginning."""
-    if len(points) == 1:
-        yield points[0]
-    cuts = [
-        (a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t)
-        for a, b in pairwise(points)
-        for t in (0.0, 0.25, 0.5, 0.75)
-    ]
-    for k in (*range(17, 1, -1), 18, 19):
-        if cuts:
-            yield cuts[min(len(cuts) - 1, k * len(cuts) // 20)]
 
 
 def _apart(places: list[float], gap: float, low: float, high: float) -> list[float]:
@@ -435,69 +339,43 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
     """The SVG element of a ladder: a scale a rung, with 1 in the middle and infinity at the right.
 
     >>> from farfield.theory.answers.blocks import Rung
-    >>> climbed(Ladder("t", (Rung(("p",), 2.0, ("2",)),), "converges"))[:4]
+    >>> climbed(Ladder("t", (Rung(("p",), 2.0),), "converges"))[:4]
     '<svg'
     """
-    size, left, right = shape.type, shape.left if shape is WIDE else 14, shape.width - 14
-    tall = 5.9 * size
-    top = 3.2 * size
-    height = top + tall * len(ladder.rungs) + 2.6 * size
-    middle = (left + right) / 2
+    size, left, right = shape.type, 14, shape.width - 14
+    rows = [(2.6 + 3.2 * k) * size for k in range(len(ladder.rungs))]
+    middle, end = (left + right) / 2, (1.4 + 3.2 * len(rows)) * size
 
     def at(limit: float) -> float:
-        inner = (right - left) / 2 - 14
-        return middle + inner * (2 / math.pi) * math.atan(1.4 * (limit - 1))
+        return middle + ((right - left) / 2 - 14) * (2 / math.pi) * math.atan(1.4 * (limit - 1))
 
-    end = height - 2.6 * size
-    told = "; ".join(f"{terminal(r.ratio)} tends to {terminal(r.said)}" for r in ladder.rungs)
+    told = "; ".join(terminal(rung.said) for rung in ladder.rungs)
     hidden = "" if shape is WIDE else ' style="display:none"'
     parts = [
-        f'<svg viewBox="0 0 {shape.width} {height:.0f}" role="img" aria-label="'
+        f'<svg viewBox="0 0 {shape.width} {end + 3.4 * size:.0f}" role="img" aria-label="'
         f'{escape(ladder.title)} {escape(told)}: it {ladder.verdict}." class="ladder {shape.name}"'
-        f'{hidden} font-size="{size}" fill="currentColor">',
-        f'<rect x="{left}" y="{2 * size:.0f}" width="{middle - left:.0f}" height="'
-        f'{end - 2 * size:.0f}" fill="{VERDICTS["diverges"]}" opacity="0.1"/>'
-        f'<rect x="{middle}" y="{2 * size:.0f}" width="{right - middle:.0f}" height="'
-        f'{end - 2 * size:.0f}" fill="{VERDICTS["converges"]}" opacity="0.1"/>'
-        f'<path d="M{middle} {2 * size:.0f}V{end:.0f}" stroke="currentColor" '
-        'stroke-dasharray="5 4"/>',
-        f'<text x="{(left + middle) / 2:.0f}" y="{1.4 * size:.0f}" text-anchor="middle" '
-        f'fill="{VERDICTS["diverges"]}">diverges</text>'
-        f'<text x="{(right + middle) / 2:.0f}" y="{1.4 * size:.0f}" text-anchor="middle" '
-        f'fill="{VERDICTS["converges"]}">converges</text>',
-        *(
-            f'<text x="{at(v):.0f}" y="{end + 1.4 * size:.0f}" text-anchor="middle">{name}</text>'
-            for v, name in ((-math.inf, "−∞"), (0, "0"), (1, "1"), (2, "2"), (math.inf, "∞"))
-        ),
+        f'{hidden} font-size="{size}" fill="currentColor">'
     ]
-    before: tuple[float, float] | None = None
-    for k, rung in enumerate(ladder.rungs):
-        y = top + tall * (k + 0.55)
-        x = at(rung.limit)
-        last = k == len(ladder.rungs) - 1
-        ink = VERDICTS.get(ladder.verdict, "currentColor") if last else "currentColor"
-        name = terminal(rung.ratio).replace("ρ₀", "−p(n)")
-        said = f"→ {terminal(rung.said)}" + ("" if last else ": a tie, go on")
-        wide = len(said) * size * GLYPH + 18
-        low = x < middle - 1
-        leftwards = x - wide > left and (low or x + wide > right)
-        anchor, shift = ("end", -8) if leftwards else ("start", 8)
-        met = before is not None and abs(before[0] - x) > 1 and low is not leftwards
-        base = y + 1.7 * size if met else y - 0.9 * size  # off the line from the rung before
-        side = f'x="{right - 4}" text-anchor="end"' if low else f'x="{left + 4}"'
-        if before is not None:
-            parts.append(
-                f'<path d="M{before[0]:.1f} {before[1] + 7:.1f}L{x:.1f} {y - 8:.1f}" '
-                'stroke="currentColor" fill="none"/>'
-            )
+    for side, verdict in ((left, "diverges"), (middle, "converges")):
         parts.append(
-            f'<path d="M{left} {y:.1f}H{right}" stroke="currentColor" opacity="0.35"/>'
-            f'<text {side} y="{y - 2.3 * size:.0f}" font-size="{size - 1}">'
-            f"{escape(name)}</text>"
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{8 if last else 6}" style="color:{ink}" '
-            'fill="currentColor"/>'
-            f'<text x="{x + shift:.1f}" y="{base:.1f}" text-anchor="{anchor}" '
-            f'class="halo" style="color:{ink}" font-weight="600">{escape(said)}</text>'
+            f'<rect x="{side}" y="0" width="{middle - left:.0f}" height="{end:.0f}" '
+            f'fill="{VERDICTS[verdict]}" opacity="0.1"/><text x="{side + (middle - left) / 2:.0f}" '
+            f'y="{end + 2.8 * size:.0f}" text-anchor="middle" fill="{VERDICTS[verdict]}">'
+            f"{verdict}</text>"
         )
-        before = (x, y)
+    for value, name in ((-math.inf, "−∞"), (0, "0"), (1, "1"), (2, "2"), (math.inf, "∞")):
+        parts.append(
+            f'<text x="{at(value):.0f}" y="{end + 1.4 * size:.0f}" text-anchor="middle">{name}'
+            "</text>"
+        )
+    for y, rung in zip(rows, ladder.rungs, strict=True):
+        last = rung is ladder.rungs[-1]
+        ink = VERDICTS.get(ladder.verdict, "currentColor") if last else "currentColor"
+        said = terminal(rung.said) + ("" if last else ": a tie")
+        parts.append(
+            f'<path d="M{left} {y:.1f}H{right}M{middle} {y - 6:.1f}v12" stroke="currentColor" '
+            f'opacity="0.35"/><text x="{left + 4}" y="{y - size:.1f}" style="color:{ink}" '
+            f'fill="currentColor">{escape(said)}</text><circle cx="{at(rung.limit):.1f}" '
+            f'cy="{y:.1f}" r="{8 if last else 6}" style="color:{ink}" fill="currentColor"/>'
+        )
     return "".join([*parts, "</svg>"])
