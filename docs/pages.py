@@ -248,8 +248,8 @@ def results_page(app: Any) -> None:
     from farfield.figures.document import piece
     from farfield.figures.gallery import draw
     from farfield.figures.index import INDEX
-    from farfield.validation.evidence import competing, mixtures, rule_scores
-    from farfield.validation.evidence.questions import answers
+    from farfield.validation.evidence import changes, rule_scores
+    from farfield.validation.evidence.first_registration import answers
     from farfield.validation.evidence.summary import summary
     from farfield.validation.reference.registration import FIRST
     from farfield.validation.reference.table import results
@@ -285,7 +285,7 @@ def results_page(app: Any) -> None:
     _written(Path(app.srcdir) / "results.md", parts)
     parts = ["# Every answer", "What the committed runs say to each question, with its table."]
     parts.append("## Of all registered cases")
-    for answer in (*rule_scores.answers(), *competing.answers(), mixtures.answer()):
+    for answer in (*rule_scores.answers(), *rule_scores.competing(), changes.mixtures()):
         parts += _answer(answer) if answer else []
     for length in (64, 128):
         if given := answers(length=length):

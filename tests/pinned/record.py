@@ -319,13 +319,13 @@ def judged_claims():
 
 
 def judged_evidence():
-    from farfield.validation.evidence import mixtures, rule_scores
-    from farfield.validation.evidence.questions import answers
+    from farfield.validation.evidence import changes, rule_scores
+    from farfield.validation.evidence.first_registration import answers
     from farfield.validation.evidence.summary import summary
     from farfield.validation.reference.known_cases import write_outcomes
 
     write_outcomes()  # in the copy: the table of trials is that of its results
-    found = [*rule_scores.answers(), mixtures.answer()]
+    found = [*rule_scores.answers(), changes.mixtures()]
     for length in (64, 128):
         found += answers(length=length)
     told = {}

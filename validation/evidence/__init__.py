@@ -8,8 +8,8 @@
     python -m farfield.validation.evidence circuits FOLDER    heads that find a far token, measured
 
 `summary` has the queries behind the numbers of the README, and `sentences.toml` every sentence.
-`questions` has the answers that a training length allows, with a module for each group: `losses`,
-`referee`, `fields`, `depth`, `statements`. `judged` scores every rule of the further registrations
-and the law behind a forecast. `mixtures` asks trained models why a mixture holds, `circuits` how
-they find a far token.
+`first_registration` has the answers that a training length allows, those on receptive fields in
+`fields`. `rule_scores` scores every rule of the further registrations, the forms that compete, and
+the law behind a forecast. `changes` says why a mixture holds and how models find a far token;
+`interventions` measures that.
 """

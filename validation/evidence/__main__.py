@@ -6,12 +6,10 @@ import sys
 from pathlib import Path
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.evidence import circuits, competing, mixtures, rule_scores
-from farfield.validation.evidence.questions import answers
+from farfield.validation.evidence import changes, rule_scores
+from farfield.validation.evidence.first_registration import answers
 from farfield.validation.evidence.summary import QUERIES, filled, summary, where
-from farfield.validation.harness.corpus import corpus
 from farfield.validation.json_files import write
-from farfield.validation.reference.collection import planned
 
 
 def main(arguments: list[str]) -> None:
@@ -29,20 +27,17 @@ def main(arguments: list[str]) -> None:
                 print(f"{query.__module__}.{query.__name__}, from {len(shown.files)} results:")
                 print("\n".join(f"  validation/{name}" for name in shown.files))
         case ["answers"]:
-            found = [
+            found = (
                 *rule_scores.answers(),
-                *competing.answers(),
-                *filter(None, [mixtures.answer(), circuits.answer()]),
-            ]
-            for length in (64, 128):
-                found += answers(length=length)
+                *rule_scores.competing(),
+                *filter(None, [changes.mixtures(), changes.circuits()]),
+                *(answer for length in (64, 128) for answer in answers(length=length)),
+            )
             print("\n\n".join(map(str, found)))
-        case ["mixtures", folder]:
-            for jobs, *_ in planned(corpus()):
-                for line in mixtures.measure(jobs, folder):
-                    print(line, flush=True)
-        case ["circuits", folder]:
-            for line in circuits.measure(folder):
+        case ["mixtures" | "circuits" as what, folder]:
+            from farfield.validation.evidence import interventions  # needs torch
+
+            for line in getattr(interventions, f"measure_{what}")(folder):
                 print(line, flush=True)
         case _:
             raise InputError(

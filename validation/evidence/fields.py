@@ -1,91 +1,108 @@
-"""Receptive fields and resolutions of trained models beside those of their biases."""
+"""Receptive fields and resolutions of trained models beside those that the theory predicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from farfield.numerics.depth import layered_quantile, layered_receptive_field
+from farfield.numerics.finite_length import head_weights
 from farfield.numerics.resolution import attention_resolution
-from farfield.validation.evidence.sentences import Evidence
-from farfield.validation.evidence.statements import groups
-from farfield.validation.evidence.told import told
-from farfield.validation.reference.observations import assumed_bias
-from farfield.validation.reference.table import Model
-from farfield.validation.repeated import rank_correlation
+from farfield.theory.encodings import encoding
+from farfield.validation.evidence.told import Evidence, told
+from farfield.validation.reference.observations import (
+    PLAIN,
+    assumed_bias,
+    blind,
+    family,
+    longest,
+    subject_of,
+)
+from farfield.validation.reference.predictions import MIXING
+from farfield.validation.reference.table import Model, results
+from farfield.validation.repeated import interval, rank_correlation
+
+LAYERED = "layered, as registered"
+PLAIN_ROW = "TRF(1/100) on that row, mean of heads"
+SATURATED = 0.9  # of the row: a field beyond is cut by it
+SPLITS = 400  # into halves: more change no printed digit
+MIXINGS = tuple(k / 20 for k in range(1, 20))
+NOISES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+DRAWS = 64  # of the normal noise, whose mean kernel is taken
+REGISTERED, REACH = "registered mixing 0.4", "R (TRF - 1) + 1, as wR for windows"
+MIXED, NOISY = "fitted mixing", "fitted mixing and content noise"
+ALL = "all with an additive bias"
 
 
-def receptive_fields(found: Sequence[Model]) -> Iterator[Evidence]:
-    """TRF against the attention ERF and the gradient ERF."""
+def receptive_fields(
+    found: Sequence[Model], groups: Mapping[str, Sequence[str]]
+) -> Iterator[Evidence]:
+    """TRF against the attention ERF and the gradient ERF, across encodings and head by head.
+
+    Args:
+        found: the models.
+        groups: labels of encodings that a paper shows together, by name.
+    """
     biased = [o for o in found if o.biased]
-    every = {"all with an additive bias": biased}
-    every |= {name: [o for o in biased if o.label in runs] for name, runs in groups().items()}
-    rows: list[tuple[str, ...]] = [("encodings", "TRF", "ERF", "Spearman's rho", "95 %", "n")]
-    numbers: dict[str, Any] = {}
-    for group, members in every.items():
-        if len(members) < 4:
-            continue
-        for eps in (0.1, 0.05, 0.01):
-            fraction = f"1/{round(1 / eps)}"
-            for trf, values in (
-                (
-                    f"finite-row TRF({eps:g}), registered",
-                    [o.registered("row_trf", fraction) for o in members],
-                ),
-                (f"TRF({eps:g}) of the series", [o.registered("trf", fraction) for o in members]),
-            ):
-                for erf, target in (
-                    (f"attention ERF({eps:g})", [o.erf[eps] for o in members]),
-                    ("gradient ERF(0.99)", [o.gradient for o in members]),
-                ):
-                    if len(set(values)) < 2:
-                        continue
-                    r = rank_correlation(values, target)
-                    numbers[f"{group}; {trf}; {erf}"] = (r.rho, r.rho_low, r.rho_high)
-                    rows.append(
-                        (
-                            group,
-                            trf,
-                            erf,
-                            f"{r.rho:.2f}",
-                            f"{r.rho_low:.2f} to {r.rho_high:.2f}",
-                            str(r.n),
-                        )
-                    )
-    first = "all with an additive bias; finite-row TRF(0.01), registered; "
+    every = {ALL: biased} | {k: [o for o in biased if o.label in v] for k, v in groups.items()}
+    ranked = {
+        (group, trf, erf): rank_correlation(values, target)
+        for group, members in every.items()
+        if len(members) >= 4
+        for eps in (0.1, 0.05, 0.01)
+        for trf, kind in (
+            (f"finite-row TRF({eps:g}), registered", "row_trf"),
+            (f"TRF({eps:g}) of the series", "trf"),
+        )
+        if len(set(values := [o.registered(kind, f"1/{round(1 / eps)}") for o in members])) > 1
+        for erf, target in (
+            (f"attention ERF({eps:g})", [o.erf[eps] for o in members]),
+            ("gradient ERF(0.99)", [o.gradient for o in members]),
+        )
+    }
+    numbers = {"; ".join(k): (r.rho, r.rho_low, r.rho_high) for k, r in ranked.items()}
+    first = f"{ALL}; finite-row TRF(0.01), registered; "
     yield told(
         "receptive fields",
         len(biased),
         numbers,
-        tuple(rows),
+        (
+            ("encodings", "TRF", "ERF", "Spearman's rho", "95 %", "n"),
+            *(
+                (*k, f"{r.rho:.2f}", f"{r.rho_low:.2f} to {r.rho_high:.2f}", str(r.n))
+                for k, r in ranked.items()
+            ),
+        ),
         tuple(o.runs for o in biased),
         attention=numbers[first + "attention ERF(0.01)"],
         gradient=numbers[first + "gradient ERF(0.99)"],
         layers=found[0].layers,
     )
-    yield from _heads(biased)
+    yield _heads(biased)
 
 
-def _heads(biased: Sequence[Model]) -> Iterator[Evidence]:
+def _heads(biased: Sequence[Model]) -> Evidence:
     eps = 0.05
-    pairs: list[tuple[float, float]] = []
-    rows: list[tuple[str, ...]] = [("encoding", "Spearman's rho over layers and heads", "n")]
-    within = {}
+    grids = {}
     for o in biased:
         erf = np.atleast_2d(o.heads["heads"][eps])
-        trf = np.broadcast_to(o.heads["trf_heads"][eps], erf.shape)
-        pairs += zip(trf.ravel(), erf.ravel(), strict=True)
-        if len(set(trf.ravel())) > 2:
-            r = rank_correlation(trf.ravel().tolist(), erf.ravel().tolist())
-            within[o.label] = r.rho
-            rows.append((o.label, r.rho_text(), str(r.n)))
-    r = rank_correlation([a for a, _ in pairs], [b for _, b in pairs], resamples=500)
-    yield told(
+        grids[o.label] = np.array([np.broadcast_to(o.heads["trf_heads"][eps], erf.shape), erf])
+    pairs = {label: grid.reshape(2, -1).tolist() for label, grid in grids.items()}
+    within = {k: rank_correlation(*pair) for k, pair in pairs.items() if len(set(pair[0])) > 2}
+    trf, erf = np.concatenate([np.array(pair) for pair in pairs.values()], axis=1).tolist()
+    r = rank_correlation(trf, erf, resamples=500)
+    return told(
         "heads",
         r.n,
-        {"all": (r.rho, r.rho_low, r.rho_high), **within},
-        tuple(rows),
+        {"all": (r.rho, r.rho_low, r.rho_high), **{k: v.rho for k, v in within.items()}},
+        (
+            ("encoding", "Spearman's rho over layers and heads", "n"),
+            *((label, v.rho_text(), str(v.n)) for label, v in within.items()),
+        ),
         tuple(o.runs for o in biased),
         eps=eps,
         rank=r,
@@ -95,17 +112,17 @@ def _heads(biased: Sequence[Model]) -> Iterator[Evidence]:
 def resolutions(found: Sequence[Model]) -> Iterator[Evidence]:
     """Measured R(s) of trained models beside the theory's, with and without BCA."""
     length = 256  # of the measured scores
-    reach = max(n for o in found for n in o.last)
     measured = {o.name: o.resolution for o in found if o.resolution is not None}
-    theory = {}
-    for o in found:
-        if o.biased and o.name in measured:
-            value = attention_resolution(assumed_bias(o.label, o.trained), length).value
-            if value is not None:
-                theory[o.name] = value
+    theory = {
+        o.name: value
+        for o in found
+        if o.biased and o.name in measured
+        for value in [attention_resolution(assumed_bias(o.label, o.trained), length).value]
+        if value is not None
+    }
     if len(theory) < 4:
         return
-    r = rank_correlation([*theory.values()], [measured[name] for name in theory])
+    r, reach = rank_correlation([*theory.values()], [measured[k] for k in theory]), longest(found)
     yield told(
         "resolution",
         r.n,
@@ -115,15 +132,218 @@ def resolutions(found: Sequence[Model]) -> Iterator[Evidence]:
             *(
                 (
                     o.name,
-                    f"{o.resolution:.3g}",
+                    f"{measured[o.name]:.3g}",
                     f"{theory[o.name]:.3g}" if o.name in theory else "-",
                     f"{o.last[reach]:.3f}",
                 )
                 for o in found
-                if o.resolution is not None
+                if o.name in measured
             ),
         ),
         tuple(o.runs for o in found),
         rank=r,
         length=length,
     )
+
+
+def fields(found: Sequence[Model]) -> Evidence:
+    """Predictions of the gradient field, all on the row that it was measured on."""
+    biased, row = [o for o in found if o.biased], longest(found)
+    kernels = [head_weights(assumed_bias(o.label, o.trained).bias(np.arange(row))) for o in biased]
+    measured = np.array([o.gradient for o in biased])
+    every, unsaturated = np.ones(len(biased), bool), measured < SATURATED * row
+    unseen = np.array([blind(o) for o in biased])
+
+    def field(kernel: np.ndarray) -> float:
+        return float(1 + np.searchsorted(kernel.cumsum(), 0.99))
+
+    def factor(predicted: np.ndarray, of: np.ndarray = every) -> float:
+        return float(np.exp(np.abs(np.log(predicted[of] / measured[of])).mean()))
+
+    heads = np.array([np.mean([field(k) for k in each]) for each in kernels])
+    ours = np.array([float(o.prediction["layered"]["tokens"]) for o in biased])
+    predictors: Mapping[str, np.ndarray] = {
+        LAYERED: ours,
+        PLAIN_ROW: heads,
+        "the same of the mean kernel": np.array([field(k.mean(axis=0)) for k in kernels]),
+        "R (TRF - 1) + 1": np.minimum(row, found[0].layers * (heads - 1) + 1),
+        "the best constant": np.full(len(biased), float(np.median(measured))),
+    }
+    numbers: dict[str, Any] = {k: factor(v) for k, v in predictors.items()}
+    numbers |= {"unsaturated": factor(ours, unsaturated), "unsaturated n": int(unsaturated.sum())}
+    if unseen.any() and not unseen.all():
+        numbers |= {"seen": factor(ours, ~unseen), "unseen": factor(ours, unseen)}
+    numbers["families"] = _rank_interval(biased, row)
+    return told(
+        "referee fields",
+        len(biased),
+        numbers,
+        (
+            ("prediction of the gradient ERF", "factor off"),
+            *((k, f"{factor(v):.2f}") for k, v in predictors.items()),
+        ),
+        tuple(o.runs for o in biased),
+        row=row,
+        layered=numbers[LAYERED],
+        plain=numbers[PLAIN_ROW],
+        saturated=len(biased) - numbers["unsaturated n"],
+        share=SATURATED,
+        blind=int(unseen.sum()),
+    )
+
+
+def _rank_interval(biased: Sequence[Model], row: int) -> tuple[float, float]:
+    """The 95 % interval of Spearman's rho of the layered mass beyond the training length with the
+    loss, when whole families are drawn, with replacement."""
+    from scipy import stats
+
+    names = [family(o.label) for o in biased]
+    groups = [[k for k, name in enumerate(names) if name == f] for f in dict.fromkeys(names)]
+    pair = np.array([(o.prediction["layered"]["beyond"], math.log(o.last[row])) for o in biased]).T
+
+    def rho(drawn: np.ndarray) -> float:  # not a number where one family alone is drawn
+        ranks = stats.rankdata(pair[:, [k for g in drawn for k in groups[g]]], axis=1)
+        return float(np.corrcoef(ranks)[0, 1])
+
+    return interval(rho, np.arange(len(groups)))
+
+
+def paired(found: Sequence[Model]) -> Iterator[Evidence]:
+    """The measured resolutions of RoPE and xPos, seed by seed."""
+    known = {
+        (run["encoding"]["label"], m["inference"]["bca"] is not None, run["seed"]): value
+        for run in results()
+        if run["preset"]["length"] == found[0].trained
+        for m in run["measurements"]
+        if (value := m.get("scores", {}).get("resolution")) is not None
+    }
+    rows, lower = [], {}
+    for masked, mask in ((False, "causal"), (True, "with BCA")):
+        seeds = (s for label, bca, s in sorted(known) if (label, bca) == ("rope", masked))
+        shared = [s for s in seeds if ("xpos", masked, s) in known]
+        pairs = [(s, known["rope", masked, s], known["xpos", masked, s]) for s in shared]
+        lower[mask] = (sum(xpos < rope for _, rope, xpos in pairs), len(pairs))
+        rows += [(mask, str(s), f"{rope:.3g}", f"{xpos:.3g}") for s, rope, xpos in pairs]
+    if rows:
+        yield told("referee paired", len(rows), lower, (("mask", "seed", "RoPE", "xPos"), *rows))
+
+
+def spread(found: Sequence[Model]) -> Iterator[Evidence]:
+    """The gradient fields that differ by more than a factor of two between seeds."""
+    seeds = {
+        o.label: sorted(
+            run["measurements"][0]["gradient"]["tokens"]
+            for run in results()
+            if (run["encoding"]["label"], run["preset"]["length"]) == (o.label, o.trained)
+        )
+        for o in found
+        if not o.mask
+    }
+    if wide := {k: v for k, v in seeds.items() if len(v) > 1 and v[-1] > 2 * v[0]}:
+        yield told("referee spread", len(wide), wide)
+
+
+# -- depth ----------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def _layered(label: str, length: int, row: int, layers: int, mixing: float, noise: float) -> int:
+    """Quantile 0.99 of the convolution model; with noise, of softmax(bias + noise z), z normal."""
+    return layered_quantile(_kernel(label, length, row, noise), layers, mixing, 0.99)
+
+
+@lru_cache(maxsize=512)
+def _kernel(label: str, length: int, row: int, noise: float) -> np.ndarray:
+    bias = assumed_bias(label, length).bias(np.arange(row))
+    if noise == 0:
+        return np.asarray(head_weights(bias).mean(axis=0))
+    random = np.random.default_rng(0)
+    drawn = (bias + noise * random.standard_normal(bias.shape) for _ in range(DRAWS))
+    return np.asarray(sum(head_weights(noisy).mean(axis=0) for noisy in drawn) / DRAWS)
+
+
+def depth(found: Sequence[Model]) -> Iterator[Evidence]:
+    """The convolution model of depth: as registered, with a fitted mixing, and with noise."""
+    biased, row = [o for o in found if o.biased], longest(found)
+    layers, runs = found[0].layers, tuple(o.runs for o in biased)
+    measured = np.array([o.gradient for o in biased])
+    trf = np.array([o.registered("row_trf") for o in biased])
+    fixed = {
+        REGISTERED: np.array([float(o.prediction["layered"]["tokens"]) for o in biased]),
+        PLAIN: trf,
+        REACH: np.minimum(row, layers * (trf - 1) + 1),
+    }
+    grid = {
+        (a, s): np.array([float(_layered(o.label, o.trained, row, layers, a, s)) for o in biased])
+        for a in MIXINGS
+        for s in NOISES
+    }
+    fitted = {MIXED: {k: v for k, v in grid.items() if k[1] == 0}, NOISY: grid}
+
+    def error(predicted: np.ndarray, of: Any = slice(None)) -> float:
+        return float(np.abs(np.log2(predicted[of] / measured[of])).mean())
+
+    def best(name: str, of: Any = slice(None)) -> tuple[float, float]:
+        return min(fitted[name], key=lambda k: error(fitted[name][k], of))
+
+    random = np.random.default_rng(0)
+    halves = [np.split(random.permutation(len(biased)), [len(biased) // 2]) for _ in range(SPLITS)]
+    chosen = {name: [best(name, fit) for fit, _ in halves] for name in fitted}
+    scores = {
+        name: [error(fixed[name], judge) for _, judge in halves]
+        if name in fixed
+        else [error(fitted[name][k], h[1]) for k, h in zip(chosen[name], halves, strict=True)]
+        for name in (REGISTERED, MIXED, NOISY, PLAIN, REACH)
+    }
+    final = fixed | {name: fitted[name][best(name)] for name in fitted}
+    numbers: dict[str, Any] = {
+        name: {
+            "factor": 2 ** float(np.mean(values)),
+            "interval": tuple(2 ** float(q) for q in np.quantile(values, (0.025, 0.975))),
+            "rho": rank_correlation(final[name].tolist(), measured.tolist()).rho,
+        }
+        for name, values in scores.items()
+    }
+    header = ("prediction of the gradient ERF", "factor off, mean over splits")
+    rows = (
+        (name, f"{v['factor']:.2f}", "{:.2f} to {:.2f}".format(*v["interval"]), f"{v['rho']:.2f}")
+        for name, v in numbers.items()
+    )
+    medians = {k: tuple(float(x) for x in np.median(v, axis=0)) for k, v in chosen.items()}
+    yield told(
+        "depth",
+        len(biased),
+        numbers | {"fitted": medians},
+        ((*header, "95 % of the splits", "Spearman's rho, all"), *rows),
+        runs,
+        registered=numbers[REGISTERED],
+        plain=numbers[PLAIN],
+        splits=SPLITS,
+    )
+    said = {
+        o.label: tuple(map(float, values))
+        for o, *values in zip(biased, final[REGISTERED], final[NOISY], measured, strict=True)
+    }
+    worst = sorted(biased, key=lambda o: -abs(math.log(said[o.label][0] / said[o.label][2])))
+    yield told(
+        "depth fails",
+        len(biased),
+        said,
+        (
+            ("encoding", "registered", "with learned values", "with content noise", "measured"),
+            *((o.label, *_tokens(o, row, *said[o.label])) for o in worst),
+        ),
+        runs,
+        worst=[(o.label, said[o.label][0], said[o.label][2]) for o in worst[:3]],
+    )
+
+
+def _tokens(o: Model, row: int, registered: float, noisy: float, found: float) -> Iterator[str]:
+    """Tokens as predicted, with the values that each seed learned where there are any (the mean),
+    with noise, as measured."""
+    options = subject_of(o.label, o.trained).options if o.learned else {}
+    made = (encoding(**options, **values) for values in o.learned)
+    fields = [layered_receptive_field(e, o.layers, mixing=MIXING, length=row) for e in made]
+    learned = float(np.mean([f.tokens for f in fields])) if fields else None
+    for value in (registered, learned, noisy, found):
+        yield "-" if value is None else f"{value:.0f}"

@@ -1,76 +1,98 @@
-"""The first registration, scored as a referee would: unseen cases, each model once, null answers.
+"""The first registration: does the theory predict, and how much of that is more than a null answer?
 
-Its predictions were hashed before the first run, but not blind: models of the same configuration
-had been piloted with most of its encodings. `UNSEEN` names the others.
+Every answer has a number, an interval, the number of encodings behind it, and their runs. The
+predictions were hashed before the first run (`farfield.validation.reference`). Most encodings had
+been piloted (`UNSEEN` names the others). A number that was fitted says so: it was fitted on one
+half of the encodings and judged on the other, over many splits.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-import numpy as np
-
-from farfield.numerics.finite_length import head_weights
-from farfield.validation.evidence.sentences import Evidence
-from farfield.validation.evidence.told import told
-from farfield.validation.reference.committed import Row
-from farfield.validation.reference.observations import assumed_bias, family
-from farfield.validation.reference.table import Model
-from farfield.validation.reference.table import results as committed_results
-from farfield.validation.repeated import interval
-
-UNSEEN = (
-    "kerple_power",
-    "window 32",
-    "alibi equal 2",
-    "alibi equal 4",
-    "alibi equal 6",
-    "sinusoidal + BCA",
+from farfield.theory.answers.names import one_of
+from farfield.validation.evidence import fields
+from farfield.validation.evidence.told import Evidence, told
+from farfield.validation.extrapolation import LIMIT, TOLERANCE, holds
+from farfield.validation.reference.committed import HERE, Row
+from farfield.validation.reference.observations import PLAIN, blind, longest, observations
+from farfield.validation.reference.table import LAST, WHOLE, Model, results
+from farfield.validation.repeated import (
+    area_under_curve,
+    proportion,
+    rank_correlation,
+    rank_gain,
 )
-"""Encodings of which no model had been trained when the predictions were made, at `PILOTED`."""
-PILOTED = 64  # tokens: pilots had no other training length
-LAYERED = "layered, as registered"
-PLAIN_ROW = "TRF(1/100) on that row, mean of heads"
-SATURATED = 0.9  # of the row: a field beyond is cut by it
+
+RANK = "registered rank (layered mass beyond the training length)"
+LEAK, VERDICT = "leak, mean of heads", "verdict (0 or 1)"
+LEAST = 5  # encodings below which nothing is concluded
 
 
-def referee(found: Sequence[Model]) -> Iterator[Evidence]:
-    """Yield the answers that qualify the others, at the training length of these observations."""
-    results = committed_results()
-    yield verdicts(found)
-    yield fields(found)
-    yield from _paired(found, results)
-    yield from _spread(found, results)
+def verdict(found: Sequence[Model]) -> Iterator[Evidence]:
+    """Verdict against Definition 0.1, as a confusion table, for each protocol and reach."""
+    far, reach = max(n for o in found for n in o.whole), longest(found)
+    asked = [(LAST, reach), *([(WHOLE, reach), (WHOLE, far)] if far != reach else [])]
+    for protocol, most in asked:
+        counted = [o for o in found if most in o.ratios(protocol)]
+        rises = [[r - 1 for n, r in o.ratios(protocol).items() if n <= most] for o in counted]
+        kept, said = [holds(row) for row in rises], [o.prediction["extrapolates"] for o in counted]
+        printed = [holds(row, both_ways=True) for row in rises]
+        outcomes: dict[str, dict[bool, list[str]]] = {}
+        for o, one in zip(counted, kept, strict=True):
+            named = f"{o.name} {o.ratios(protocol)[most]:.2f}"
+            outcomes.setdefault(_kind(o), {True: [], False: []})[one].append(named)
+        right = sum(map(operator.eq, kept, said))
+        yield told(
+            "verdict",
+            len(counted),
+            {
+                "printed": sum(map(operator.eq, printed, said)),
+                "one-sided": right,
+                "interval": proportion(right, len(counted)),
+                "tolerance": TOLERANCE,
+            },
+            (
+                ("verdict", "extrapolates", "fails"),
+                *(
+                    (kind, *("; ".join(by[k]) or "none" for k in (True, False)))
+                    for kind, by in outcomes.items()
+                ),
+            ),
+            tuple(o.runs for o in counted),
+            times=most // found[0].trained,
+            longest=most,
+            protocol=protocol,
+        )
 
 
-def blind(o: Model) -> bool:
-    """Whether no model of the kind had been trained when its prediction was made."""
-    return o.trained != PILOTED or o.name in UNSEEN
+def _kind(o: Model) -> str:
+    verdict = str(o.prediction["verdict"]).replace("_", " ")
+    return "bounded support (BCA)" if o.mask else verdict
 
 
-def right(o: Model) -> bool:
-    """Whether the verdict said what happened, one-sided, last token."""
-    return bool(o.holds() == o.prediction["extrapolates"])
+def _better(found: Sequence[bool]) -> int:
+    """How often the better constant answer is right."""
+    return max(sum(found), len(found) - sum(found))
+
+
+def _weights(o: Model) -> frozenset[str]:
+    """The models of an encoding, by the hash of their weights."""
+    return frozenset(
+        run["training"]["weights_sha256"]
+        for run in results()
+        if (run["encoding"]["label"], run["preset"]["length"]) == (o.label, o.trained)
+    )
 
 
 def verdicts(found: Sequence[Model]) -> Evidence:
     """The verdict beside a constant answer; which rows were blind, which are one model."""
-    results = committed_results()
-    kept = [o.holds() for o in found]
-    null = max(sum(kept), len(kept) - sum(kept))
-    additive = [o for o in found if o.biased]
-    among = [k for o, k in zip(found, kept, strict=True) if o.biased]
-    unseen = [o for o in found if blind(o)]
-    models = {
-        frozenset(
-            run["training"]["weights_sha256"]
-            for run in results
-            if run["encoding"]["label"] == o.label and run["preset"]["length"] == o.trained
-        )
-        for o in found
-    }
+    additive, unseen = [o for o in found if o.biased], [o for o in found if blind(o)]
     said = {
         (
             o.prediction["extrapolates"],
@@ -79,13 +101,17 @@ def verdicts(found: Sequence[Model]) -> Evidence:
         )
         for o in found
     }
+
+    def right(some: Sequence[Model]) -> int:
+        return sum(o.holds() == o.prediction["extrapolates"] for o in some)
+
     numbers = {
-        "right": sum(map(right, found)),
-        "null": null,
-        "additive": sum(map(right, additive)),
-        "additive null": max(sum(among), len(among) - sum(among)),
-        "unseen": sum(map(right, unseen)),
-        "models": len(models),
+        "right": right(found),
+        "null": _better([o.holds() for o in found]),
+        "additive": right(additive),
+        "additive null": _better([o.holds() for o in additive]),
+        "unseen": right(unseen),
+        "models": len(set(map(_weights, found))),
         "values": len(said),
     }
     return told(
@@ -99,102 +125,171 @@ def verdicts(found: Sequence[Model]) -> Evidence:
     )
 
 
-def fields(found: Sequence[Model]) -> Evidence:
-    """Predictions of the gradient field, all on the row that it was measured on."""
-    biased = [o for o in found if o.biased]
-    row = max(n for o in found for n in o.last)
-    layers = found[0].layers
-    kernels = [head_weights(assumed_bias(o.label, o.trained).bias(np.arange(row))) for o in biased]
-    measured = np.array([o.gradient for o in biased])
-    unsaturated = measured < SATURATED * row
+def referee(found: Sequence[Model]) -> Iterator[Evidence]:
+    """The answers that qualify the others."""
+    yield verdicts(found)
+    yield fields.fields(found)
+    yield from fields.paired(found)
+    yield from fields.spread(found)
 
-    def field(kernel: np.ndarray) -> float:
-        return float(1 + np.searchsorted(kernel.cumsum(), 0.99))
 
-    heads = np.array([np.mean([field(k) for k in each]) for each in kernels])
-    predictors: Mapping[str, np.ndarray] = {
-        LAYERED: np.array([float(o.prediction["layered"]["tokens"]) for o in biased]),
-        PLAIN_ROW: heads,
-        "the same of the mean kernel": np.array([field(k.mean(axis=0)) for k in kernels]),
-        "R (TRF - 1) + 1": np.minimum(row, layers * (heads - 1) + 1),
-        "the best constant": np.full(len(biased), float(np.median(measured))),
+def forecast(found: Sequence[Model]) -> Iterator[Evidence]:
+    """Rank correlations of what was registered with the loss in extrapolation."""
+    reach = longest(found)
+    loss = [math.log(o.last[reach]) for o in found]
+    predictors: dict[str, list[float]] = {
+        RANK: [o.prediction["layered"]["beyond"] for o in found],
+        "leak, worst head": [o.leak(reach) for o in found],
+        LEAK: [o.leak(reach, worst=False) for o in found],
+        VERDICT: [float(not o.prediction["extrapolates"]) for o in found],
+        PLAIN: [o.registered("row_trf") for o in found],
     }
-
-    def factor(predicted: np.ndarray, of: np.ndarray) -> float:
-        return float(np.exp(np.abs(np.log(predicted[of] / measured[of])).mean()))
-
-    every = np.ones(len(biased), bool)
-    unseen = np.array([blind(o) for o in biased])
-    numbers: dict[str, Any] = {k: factor(v, every) for k, v in predictors.items()}
-    ours = predictors[LAYERED]
-    numbers |= {"unsaturated": factor(ours, unsaturated), "unsaturated n": int(unsaturated.sum())}
-    if unseen.any() and not unseen.all():
-        numbers |= {"seen": factor(ours, ~unseen), "unseen": factor(ours, unseen)}
-    loss = [math.log(o.last[row]) for o in biased]
-    beyond = [o.prediction["layered"]["beyond"] for o in biased]
-    low, high = _rank_interval(beyond, loss, [family(o.label) for o in biased])
-    numbers["families"] = (low, high)
-    return told(
-        "referee fields",
-        len(biased),
-        numbers,
+    ranked = {name: rank_correlation(values, loss) for name, values in predictors.items()}
+    gain, low, high = rank_gain(predictors[LEAK], predictors[VERDICT], loss)
+    fails = [x >= LIMIT for x in loss]
+    best = max(ranked, key=lambda name: ranked[name].rho)
+    yield told(
+        "forecast",
+        len(found),
+        {name: (r.rho, r.rho_low, r.rho_high) for name, r in ranked.items()}
+        | {"gain": (gain, low, high)},
         (
-            ("prediction of the gradient ERF", "factor off"),
-            *((k, f"{factor(v, every):.2f}") for k, v in predictors.items()),
+            ("predictor", "Spearman's rho", "95 %", "Kendall's tau", "AUC of failing"),
+            *(
+                (
+                    name,
+                    f"{r.rho:.2f}",
+                    f"{r.rho_low:.2f} to {r.rho_high:.2f}",
+                    f"{r.tau:.2f}",
+                    f"{area_under_curve(predictors[name], fails):.2f}",
+                )
+                for name, r in ranked.items()
+            ),
         ),
-        tuple(o.runs for o in biased),
-        row=row,
-        layered=numbers[LAYERED],
-        plain=numbers[PLAIN_ROW],
-        saturated=len(biased) - numbers["unsaturated n"],
-        share=SATURATED,
-        blind=int(unseen.sum()),
+        tuple(o.runs for o in found),
+        reach=reach,
+        best=best,
+        ranked={"best": ranked[best], "leak": ranked[LEAK], "verdict": ranked[VERDICT]},
     )
 
 
-def _rank_interval(
-    first: Sequence[float], second: Sequence[float], names: Sequence[str]
-) -> tuple[float, float]:
-    """The 95 % interval of Spearman's rho when whole families are drawn, with replacement."""
-    from scipy import stats
+def coverage(found: Sequence[Model]) -> Iterator[Evidence]:
+    """Chi et al.'s rule against the gradient mass, as predictors of the loss."""
+    reach = longest(found)
+    loss, mass = [math.log(o.last[reach]) for o in found], [-o.mass for o in found]
+    gradient = [o.gradient for o in found]
+    covered = [
+        (o.name, o.gradient <= o.trained, x >= LIMIT) for o, x in zip(found, loss, strict=True)
+    ]
+    right = sum(inside != fails for _, inside, fails in covered)
+    strict = [name for name, inside, fails in covered if not inside and not fails]
+    loose = [name for name, inside, fails in covered if inside and fails]
+    ranks = {"field": rank_correlation(gradient, loss), "mass": rank_correlation(mass, loss)}
+    yield told(
+        "coverage",
+        len(found),
+        {
+            "right": right,
+            "strict": len(strict),
+            "lenient": len(loose),
+            "interval": proportion(right, len(found)),
+            **{
+                name: (r.rho, r.rho_low, r.rho_high)
+                for name, r in zip(("gradient ERF", "mass"), ranks.values(), strict=True)
+            },
+            "gain": rank_gain(mass, gradient, loss),
+        },
+        (
+            ("encoding", "gradient ERF", "mass within", "ratio"),
+            *(
+                (o.name, f"{o.gradient:.0f}", f"{o.mass:.3f}", f"{o.last[reach]:.3f}")
+                for o in sorted(found, key=lambda o: -o.mass)
+            ),
+        ),
+        tuple(o.runs for o in found),
+        reach=reach,
+        strict=strict,
+        lenient=loose,
+        **ranks,
+    )
 
-    groups = [[k for k, name in enumerate(names) if name == f] for f in dict.fromkeys(names)]
-    pair = np.array([first, second])
 
-    def rho(drawn: np.ndarray) -> float:  # not a number where one family alone is drawn
-        ranks = stats.rankdata(pair[:, [k for g in drawn for k in groups[g]]], axis=1)
-        return float(np.corrcoef(ranks)[0, 1])
-
-    return interval(rho, np.arange(len(groups)))
+@cache
+def statements() -> Mapping[str, Any]:
+    """What the papers say of runs, as data: a text, runs, and what their loss must be. Groups are
+    encodings that a paper shows together."""
+    return tomllib.loads((HERE / "statements.toml").read_text(encoding="utf-8"))
 
 
-def _paired(found: Sequence[Model], results: Sequence[Row]) -> Iterator[Evidence]:
-    known: dict[tuple[str, bool], dict[int, float]] = {}
-    for run in results:
-        if run["preset"]["length"] == found[0].trained:
-            for m in run["measurements"]:
-                if (value := m.get("scores", {}).get("resolution")) is not None:
-                    name = run["encoding"]["label"], m["inference"]["bca"] is not None
-                    known.setdefault(name, {})[run["seed"]] = value
-    rows, lower = [], {}
-    for masked, mask in ((False, "causal"), (True, "with BCA")):
-        rope, xpos = (known.get((label, masked), {}) for label in ("rope", "xpos"))
-        shared = sorted(rope.keys() & xpos.keys())
-        rows += [(mask, str(s), f"{rope[s]:.3g}", f"{xpos[s]:.3g}") for s in shared]
-        lower[mask] = (sum(xpos[s] < rope[s] for s in shared), len(shared))
-    if rows:
-        yield told("referee paired", len(rows), lower, (("mask", "seed", "RoPE", "xPos"), *rows))
-
-
-def _spread(found: Sequence[Model], results: Sequence[Row]) -> Iterator[Evidence]:
-    seeds = {
-        o.label: sorted(
-            run["measurements"][0]["gradient"]["tokens"]
-            for run in results
-            if run["encoding"]["label"] == o.label and run["preset"]["length"] == o.trained
+def unreproduced(found: Sequence[Model]) -> Iterator[Evidence]:
+    """Statements of the papers beside the numbers here, those that fail first."""
+    reach = longest(found)
+    ratios, times = {o.name: o.last[reach] for o in found}, reach // found[0].trained
+    checks = [
+        (
+            said["text"].format(run=run, reach=times),
+            f"{run}: ratio {ratios[run]:.3f}",
+            _true(said, ratios[run], ratios),
         )
-        for o in found
-        if not o.mask
-    }
-    if wide := {k: v for k, v in seeds.items() if len(v) > 1 and v[-1] > 2 * v[0]}:
-        yield told("referee spread", len(wide), wide)
+        for said in statements()["statement"]
+        for run in said["runs"]
+        if run in ratios
+    ]
+    checks.sort(key=lambda c: c[2])
+    yield told(
+        "not reproduced",
+        len(checks),
+        {statement: ok for statement, _, ok in checks},
+        (
+            ("statement", "measured", "holds here"),
+            *((s, m, "yes" if ok else "no") for s, m, ok in checks),
+        ),
+        tuple(o.runs for o in found),
+        failed=sum(not ok for *_, ok in checks),
+        layers=found[0].layers,
+        trained=found[0].trained,
+    )
+
+
+def _true(said: Mapping[str, Any], ratio: float, ratios: Mapping[str, float]) -> bool:
+    """Whether a statement holds for a run; against a run that is not there it does not."""
+    if "ratio" in said:
+        return holds([ratio - 1]) == (said["ratio"] == "holds")
+    given = said.get("below", said.get("above"))
+    bound = ratios.get(given, math.nan) if isinstance(given, str) else given
+    return bool(ratio < bound if "below" in said else ratio > bound)
+
+
+QUESTIONS: Mapping[str, Callable[[Sequence[Model]], Iterable[Evidence]]] = {
+    "verdict": verdict,
+    "referee": referee,
+    "forecast": forecast,
+    "receptive fields": lambda found: fields.receptive_fields(
+        found, {group["name"]: group["runs"] for group in statements()["group"]}
+    ),
+    "depth": fields.depth,
+    "coverage": coverage,
+    "resolution": fields.resolutions,
+    "not reproduced": unreproduced,
+}
+
+
+def answers(
+    results: Sequence[Row] | None = None, length: int = 64, *, only: Sequence[str] = ()
+) -> tuple[Evidence, ...]:
+    """The answers that the results at a training length allow; none where there are too few.
+
+    Args:
+        results: committed results in JSON form; None takes those of this package.
+        length: the training length in tokens.
+        only: names among `QUESTIONS`; none given takes all.
+
+    Raises:
+        InputError: a name that is not among them.
+    """
+    for name in only:
+        one_of(name, "question", QUESTIONS)
+    found = observations(results, length)
+    if len(found) < LEAST:
+        return ()
+    return tuple(a for name in only or QUESTIONS for a in QUESTIONS[name](found))

@@ -1,9 +1,13 @@
-"""Rules that forecast, judged: on the cases of a registration, and on printed results.
+"""Rules and forms that forecast, judged: on the cases of a registration, and on printed results.
 
 A rule is right where it forecasts whether perplexity holds. It has a score on all cases, and one on
 cases *near* its threshold, within a factor of two, so that easy cases cannot carry it. Every rule
 is compared with the null: the answer that is more often right whatever the case. Its size is judged
 by R^2 of the log ratio, as forecast, and with the one constant fitted without the family.
+
+The forms that compete are judged on the further targets of the cases that were open when they were
+written down. A case is *decided* where its log ratio lies at least two standard errors from the
+logarithm of the tolerance; `reference/README.md` says beforehand how the forms are judged.
 """
 
 from __future__ import annotations
@@ -15,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from farfield.validation.evidence.sentences import Evidence
-from farfield.validation.evidence.told import told
+from farfield.theory.answers.number import plural
+from farfield.validation.evidence.told import Evidence, told
 from farfield.validation.extrapolation import LIMIT, TOLERANCE
 from farfield.validation.forms import FORMS
 from farfield.validation.published import bias_of, columns, curve, table
@@ -74,7 +78,7 @@ def outcomes(registration: Registration) -> list[Outcome]:
             for rule, forecast in c["forecasts"].items():
                 numbers = {**forecast, "threshold": part["rules"][rule]["threshold"]}
                 said.setdefault(identity(c), (c, {}))[1][rule] = numbers
-    came_out, further = registration.outcomes(), _further(registration)
+    came_out = registration.outcomes()
     return [
         Outcome(
             titled(c),
@@ -82,38 +86,11 @@ def outcomes(registration: Registration) -> list[Outcome]:
             rules,
             came_out[name].loss,
             c,
-            further.get(name, (math.nan, math.nan, 0)),
+            came_out[name].further,
         )
         for name, (c, rules) in said.items()
         if name in came_out
     ]
-
-
-def _further(registration: Registration) -> dict[Identity, tuple[float, float, int]]:
-    """By case, the largest log ratio on further targets, with its error and the count of models."""
-    runs: dict[Identity, list[Mapping[int, tuple[float, float]]]] = {}
-    for run in registration.results():
-        for m in run["measurements"]:
-            named = {**m["inference"], **run["preset"], "label": run["encoding"]["label"]}
-            if rows := run.get("more_targets", {}).get(m["inference"]["label"]):
-                longer = {p["length"]: _log(p) for p in rows if p["length"] > p["base"]}
-                runs.setdefault(identity(named), []).append(longer)
-    return {
-        name: (*max(mean([run[n] for run in found]) for n in found[0]), len(found))
-        for name, found in runs.items()
-    }
-
-
-def _log(p: Row) -> tuple[float, float]:
-    """The logarithm of a ratio, and its standard error."""
-    width = math.log(p["ratio_high"]) - math.log(p["ratio_low"])
-    return math.log(p["ratio"]), width / (2 * 1.959964)
-
-
-def mean(runs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The mean over models, which share their targets: their errors do not average out."""
-    losses, errors = np.array(runs).T
-    return float(losses.mean()), float(errors.mean())
 
 
 def by_rule(found: Sequence[Outcome]) -> dict[str, list[Outcome]]:
@@ -248,6 +225,111 @@ def answers() -> Iterator[Evidence]:
                 numbers |= part["rules"]
     yield law([o for r in REGISTRATIONS for o in outcomes(r) if ORDER_LOSS in o.said])
     yield outside(numbers)
+
+
+# -- the forms that compete -----------------------------------------------------------------------
+
+SEEN = ("slope 1/32, steps 4000", "1 head 1/4, steps 4000")
+"""Cases that had been measured before the forms were written down."""
+LAWS = tuple(form for form in FORMS if form not in ("constant", "nearest"))
+"""The forms that are a law of the formula; the other two are nulls."""
+DECIDED = 2.0  # standard errors from the tolerance
+PARTS = (
+    ("four times the steps", "steps", 4000),
+    ("8 layers", "layers", 8),
+    ("training length 256", "length", 256),
+    ("training length 128", "length", 128),
+    ("twice the width", "width", 256),
+)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How the forms did on the cases that no one had seen.
+
+    Fields:
+        tests: how many cases those are.
+        cases: those that are decided.
+        held: how many of them hold.
+        right: by form, on how many of them it was on the right side.
+        off: by form, the mean absolute error of its log ratio over all tests.
+    """
+
+    tests: int
+    cases: Sequence[Outcome]
+    held: int
+    right: Mapping[str, int]
+    off: Mapping[str, float]
+
+    @property
+    def null(self) -> int:
+        """How often the better constant answer is right."""
+        return max(self.held, len(self.cases) - self.held)
+
+
+def open_cases() -> tuple[Outcome, ...]:
+    """Every case that the forms predicted and that was measured on further targets."""
+    return tuple(
+        o
+        for r in REGISTRATIONS
+        for o in outcomes(r)
+        if o.further[-1] and FORMS.keys() <= o.said.keys()
+    )
+
+
+def tally(found: Sequence[Outcome]) -> Tally:
+    """How the forms did on some cases, as far as no one had seen them."""
+    tests = [o for o in found if o.name not in SEEN]
+    losses = np.array([o.further[0] for o in tests])
+    said = {form: np.array([o.said[form]["log_ratio"] for o in tests]) for form in FORMS}
+    clear = np.array([abs(o.further[0] - LIMIT) >= DECIDED * o.further[1] for o in tests], bool)
+    held = losses < LIMIT
+    return Tally(
+        len(tests),
+        [o for o, decided in zip(tests, clear, strict=True) if decided],
+        int(held[clear].sum()),
+        {form: int(((said[form] <= LIMIT) == held)[clear].sum()) for form in FORMS},
+        {form: float(np.abs(said[form] - losses).mean()) if tests else math.nan for form in FORMS},
+    )
+
+
+def competing() -> Iterator[Evidence]:
+    """For each part that has results, which form was right."""
+    every = open_cases()
+    for words, what, value in PARTS:
+        if found := [o for o in every if o.named[what] == value]:
+            yield compared(words, found)
+
+
+def compared(words: str, found: Sequence[Outcome]) -> Evidence:
+    """Which form was right about some cases, told in words."""
+    of = tally(found)
+    return told(
+        "competing",
+        len(found),
+        {"right": of.right, "off": of.off, "decided": len(of.cases), "hold": of.held},
+        (
+            ("form", "right", "mean error", *(o.name for o in found)),
+            *(
+                (
+                    form,
+                    f"{of.right[form]} of {len(of.cases)}",
+                    f"{of.off[form]:.3f}",
+                    *(f"{o.said[form]['log_ratio']:+.3f}" for o in found),
+                )
+                for form in sorted(FORMS, key=lambda form: of.off[form])
+            ),
+            ("measured", "", "", *("{:+.3f} ± {:.3f}".format(*o.further) for o in found)),
+            ("on the registered 512", "", "", *(f"{o.loss:+.3f}" for o in found)),
+        ),
+        tuple(f"{o.name}, {plural(o.further[2], 'seed')}" for o in found),
+        words=words,
+        cases=plural(len(of.cases), "decided case"),
+        best=max(FORMS, key=lambda form: (of.right[form], -of.off[form])),
+        null=of.null,
+        undecided=of.tests - len(of.cases),
+        seen=[(o.name, *o.further[:2]) for o in found if o.name in SEEN],
+    )
 
 
 # -- printed results ------------------------------------------------------------------------------

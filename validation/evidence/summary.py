@@ -14,27 +14,23 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import plural
-from farfield.validation.evidence import (
-    circuits,
-    competing,
-    first_registration,
-    mixtures,
-    rule_scores,
-)
+from farfield.validation.evidence import changes as interventions
+from farfield.validation.evidence import fields as receptive_fields
+from farfield.validation.evidence import first_registration, rule_scores
 from farfield.validation.evidence.told import environment, sentences
 from farfield.validation.forecast import calibration
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.reference import hold
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.known_cases import Trial, trials
-from farfield.validation.reference.observations import observations
+from farfield.validation.reference.observations import UNSEEN, observations
 from farfield.validation.reference.registration import REGISTRATIONS, USUAL, identity
 from farfield.validation.reference.table import LAST, results, rows
 from farfield.validation.rules import ORDER_LOSS
@@ -116,34 +112,30 @@ def steps() -> Found:
 def forms() -> Found:
     """How the competing forms did: their errors on the unseen cases of 4,000 steps, and on which
     side of the tolerance they were right in all decided cases that no one had seen."""
-    every = competing.everything()
-    open_ = [c for c in every if c.named["steps"] == 4000]
-    tests = sum(c.name not in competing.SEEN for c in open_)
+    every = rule_scores.open_cases()
+    longer = rule_scores.tally([c for c in every if c.named["steps"] == 4000])
+    of = rule_scores.tally(every)
     numbers: dict[str, Any] = {"n": ""}
-    if tests:
-        *_, off = competing.tally(open_)
-        best = min(competing.LAWS, key=lambda form: off[form])
-        numbers = {"n": plural(tests, "case"), "best": best, "best off": off[best], **off}
-    clear, hits, off = competing.tally(every)
-    if clear:
-        first, nearest = (
-            max(competing.LAWS, key=lambda form: (hits[form], -off[form])),
-            hits["nearest"],
-        )
-        closest = min(competing.LAWS, key=lambda form: off[form])
-        holds = sum(competing.holds(c) for c in clear)
+    if longer.tests:
+        best = min(rule_scores.LAWS, key=lambda form: longer.off[form])
+        said = {"n": plural(longer.tests, "case"), "best": best, "best off": longer.off[best]}
+        numbers = {**said, **longer.off}
+    if of.cases:
+        first = max(rule_scores.LAWS, key=lambda form: (of.right[form], -of.off[form]))
+        closest = min(rule_scores.LAWS, key=lambda form: of.off[form])
+        decided = len(of.cases)
         numbers |= {
-            "decided": len(clear),
+            "decided": decided,
             "first": first,
-            "first right": hits[first],
-            "first share": hits[first] / len(clear),
-            "law right": hits["law"],
-            "nearest right": nearest,
-            "nearest share": nearest / len(clear),
-            "null right": max(holds, len(clear) - holds),
+            "first right": of.right[first],
+            "first share": of.right[first] / decided,
+            "law right": of.right["law"],
+            "nearest right": of.right["nearest"],
+            "nearest share": of.right["nearest"] / decided,
+            "null right": of.null,
             "closest": closest,
-            "closest off": off[closest],
-            "nearest off": off["nearest"],
+            "closest off": of.off[closest],
+            "nearest off": of.off["nearest"],
         }
     return numbers, _files(r for r in _registered() if r["preset"]["steps"] == 4000)
 
@@ -178,7 +170,7 @@ def layers() -> Found:
 
 def changes() -> Found:
     """What changes at test time cost that model (`mixtures.json`)."""
-    why = mixtures.answer()
+    why = interventions.mixtures()
     assert why is not None, "mixtures.json is committed"
     return {**why.numbers, "models": plural(why.numbers["seeds"], "model")}, ("evidence/mixtures",)
 
@@ -221,19 +213,16 @@ def outside() -> Found:
 
 def _first(length: int) -> Found:
     found = observations(length=length)
-    numbers = {
-        **first_registration.verdicts(found).numbers,
-        "n": len(found),
-        "blind": len(first_registration.UNSEEN),
-    }
+    numbers = {"n": len(found), "blind": len(UNSEEN), **first_registration.verdicts(found).numbers}
     return numbers, _files(r for r in results() if r["preset"]["length"] == length)
 
 
 def fields() -> Found:
     """The layered receptive field against the gradient field, by how large a factor it is off."""
-    found = dict(first_registration.fields(observations(length=64)).numbers)
-    return found | {
-        "all": found[first_registration.LAYERED],
+    found = receptive_fields.fields(observations(length=64)).numbers
+    return {
+        **found,
+        "all": found[receptive_fields.LAYERED],
         "linear": found["R (TRF - 1) + 1"],
     }, _files(r for r in results() if r["preset"]["length"] == 64)
 
@@ -280,7 +269,7 @@ def hybrids() -> Found:
 
 def heads_that_find() -> Found:
     """Which heads find a far token, and which heads they need (`circuits.json`)."""
-    found = circuits.answer()
+    found = interventions.circuits()
     if found is None:
         return {"models": 0}, ()
     return {**found.numbers, "models": found.n}, ("evidence/circuits",)
@@ -320,21 +309,6 @@ class Filled:
     files: tuple[str, ...]
 
 
-@dataclass
-class _Page:
-    """The numbers that the sentences ask for, noted as they are written."""
-
-    shown: list[Filled] = field(default_factory=list)
-
-    def number(self, path: str, form: str = "") -> str:
-        """A number `query.name`, written as a form says."""
-        query, _, name = path.partition(".")
-        numbers, files = _asked(query)
-        text = format(numbers[name], form)
-        self.shown.append(Filled(text, query, name, files))
-        return text
-
-
 @cache
 def _asked(query: str) -> Found:
     return QUERIES[query]()
@@ -342,11 +316,18 @@ def _asked(query: str) -> Found:
 
 @cache
 def _written(name: str) -> tuple[tuple[str, ...], tuple[Filled, ...]]:
-    page = _Page()
-    told = [
-        environment().from_string(text).render(number=page.number) for text in sentences()[name]
-    ]
-    return tuple(s for s in told if s), tuple(page.shown)
+    """The sentences of a list, and the numbers that they ask for."""
+    shown: list[Filled] = []
+
+    def number(path: str, form: str = "") -> str:
+        """A number `query.name`, written as a form says."""
+        query, _, asked = path.partition(".")
+        numbers, files = _asked(query)
+        shown.append(Filled(format(numbers[asked], form), query, asked, files))
+        return shown[-1].text
+
+    told = [environment().from_string(text).render(number=number) for text in sentences()[name]]
+    return tuple(filter(None, told)), tuple(shown)
 
 
 def summary() -> tuple[str, ...]:

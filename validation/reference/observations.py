@@ -15,6 +15,26 @@ from farfield.validation.reference.table import Model, grouped, results
 HEADS = 8  # of the models of the reference plan
 PLAIN = "finite-row TRF(1/100)"
 """The name of the simplest predictor, with which others are compared."""
+UNSEEN = (
+    "kerple_power",
+    "window 32",
+    "alibi equal 2",
+    "alibi equal 4",
+    "alibi equal 6",
+    "sinusoidal + BCA",
+)
+"""Encodings of which no model had been trained when the predictions were made, at `PILOTED`."""
+PILOTED = 64  # tokens: pilots had no other training length
+
+
+def blind(model: Model) -> bool:
+    """Whether no model of the kind had been trained when its prediction was made."""
+    return model.trained != PILOTED or model.name in UNSEEN
+
+
+def longest(found: Sequence[Model]) -> int:
+    """The longest length at which the last tokens of some models were measured."""
+    return max(n for o in found for n in o.last)
 
 
 _FAMILIES = {

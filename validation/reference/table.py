@@ -78,6 +78,8 @@ class Model:
         seconds: processor time of training by seed.
         encoding: formulas of the heads and their mechanism, and whether it was registered.
         named: label, architecture and window, which tell it from others.
+        further: the largest log ratio on further targets, its standard error, and how many models
+            have it.
         prediction: its entry of the first registration, where it is in it.
     """
 
@@ -102,6 +104,7 @@ class Model:
     seconds: Mapping[int, float] = field(default_factory=dict)
     encoding: Row = field(default_factory=dict)
     named: Row = field(default_factory=dict)
+    further: tuple[float, float, int] = (math.nan, math.nan, 0)
     prediction: Row = field(default_factory=dict)
 
     @property
@@ -234,6 +237,23 @@ def _fields(group: Sequence[Measured], what: str) -> dict[float, Any]:
     return {eps: np.mean(v, axis=0) for eps, v in found.items()}
 
 
+def _further(group: Sequence[Measured]) -> tuple[float, float, int]:
+    """The largest log ratio on further targets, with its error and the count of models.
+
+    The models share their targets: over them the errors do not average out.
+    """
+    found: dict[int, list[tuple[float, float]]] = {}
+    for run, m in group:
+        for p in run.get("more_targets", {}).get(m["inference"]["label"], ()):
+            if p["length"] > p["base"]:
+                width = math.log(p["ratio_high"]) - math.log(p["ratio_low"])
+                error = width / (2 * 1.959964)
+                found.setdefault(p["length"], []).append((math.log(p["ratio"]), error))
+    means = (np.mean(runs, axis=0).tolist() for runs in found.values())
+    loss, error = max(means, default=(math.nan, math.nan))
+    return loss, error, max(map(len, found.values()), default=0)
+
+
 def _model(name: str, source: str, group: Sequence[Measured]) -> Model:
     (first, measured), preset = group[0], group[0][0]["preset"]
     curves: dict[int, list[float]] = {}
@@ -270,4 +290,5 @@ def _model(name: str, source: str, group: Sequence[Measured]) -> Model:
         seconds={seed: t["cpu_seconds"] for seed, t in training if "cpu_seconds" in t},
         encoding={**first["encoding"], "registered": "registered" in first},
         named={**preset, "label": _named(first), "window": measured["inference"].get("window")},
+        further=_further(group),
     )

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from farfield.theory.convergence import Verdict
-from farfield.validation.evidence.sentences import Evidence
-from farfield.validation.evidence.told import told
+from farfield.validation.evidence.told import Evidence, told
 from farfield.validation.extrapolation import TOLERANCE, holds
 from farfield.validation.repeated import rank_correlation
 from farfield.validation.study.prediction import Prediction

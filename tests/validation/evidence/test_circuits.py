@@ -5,8 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from farfield.validation.evidence import circuits  # noqa: E402
-from farfield.validation.evidence.interventions import silenced  # noqa: E402
+from farfield.validation.evidence.changes import file, rows  # noqa: E402
+from farfield.validation.evidence.interventions import previous, silenced  # noqa: E402
 from farfield.validation.harness.measures.recall import asked_at  # noqa: E402
 from farfield.validation.harness.mechanism import LayerMechanism  # noqa: E402
 from farfield.validation.harness.model import Transformer  # noqa: E402
@@ -41,18 +41,18 @@ def test_attention_on_the_previous_token(window):
     logits = torch.randn(3, tiny().layers[0].heads, 9, dtype=torch.float64)
     seen = logits[..., -(window or 9) :].exp()
     share = seen[..., -2] / seen.sum(-1) if window != 1 else torch.zeros(logits.shape[:2])
-    found = circuits.previous(tiny(window=window), logits)
+    found = previous(tiny(window=window), logits)
     assert np.allclose(found, share.mean(0).tolist())
 
 
 def test_committed_rows_are_the_models_that_have_learned():
-    rows = circuits.MEASURED.rows()
+    circuits = rows("circuits")
     results = {r["name"]: r for r in HOLD.results()}
     learned = {c.name for c in cells([*results.values()], {}) if c.learned}
-    assert rows and {row["name"] for row in rows} <= learned
-    for row in rows:
+    assert circuits and {row["name"] for row in circuits} <= learned
+    for row in circuits:
         recall = results[row["name"]]["measurements"][0]["recall"]
         assert (row["layer"], row["head"]) == (recall["layer"], recall["head"])
         home = [p["accuracy"] for p in recall["points"] if p["length"] == row["rows"][0]["length"]]
         assert min(home) - 0.2 <= row["rows"][0]["accuracy"] <= max(home) + 0.2
-    assert json.loads(circuits.MEASURED.file.read_text(encoding="utf-8")) == list(rows)
+    assert json.loads(file("circuits").read_text(encoding="utf-8")) == list(circuits)

@@ -1,10 +1,18 @@
+import math
+
 import pytest
 
-from farfield.validation.evidence.competing import DECIDED, _answer, decided, everything, right
-from farfield.validation.evidence.rule_scores import Outcome, mean
+from farfield.validation.evidence.rule_scores import (
+    DECIDED,
+    Outcome,
+    compared,
+    open_cases,
+    tally,
+)
 from farfield.validation.extrapolation import LIMIT
 from farfield.validation.forms import FORMS
 from farfield.validation.reference.registration import titled
+from farfield.validation.reference.table import grouped
 
 NAMED = {"label": "x", "length": 64, "layers": 4, "width": 128, "steps": 4000, "window": None}
 
@@ -16,8 +24,8 @@ def made(loss, error=0.005, label="x", **said):
 
 
 def test_a_case_is_decided_beyond_two_standard_errors():
-    assert decided(made(LIMIT + 0.02)) and not decided(made(LIMIT + 0.02, error=0.011))
-    assert right(made(0.5, law=0.3), "law") and not right(made(0.5, law=0.01), "law")
+    assert tally([made(LIMIT + 0.02)]).cases and not tally([made(LIMIT + 0.02, error=0.011)]).cases
+    assert [tally([made(0.5, law=said)]).right["law"] for said in (0.3, 0.01)] == [1, 0]
     assert DECIDED == 2
 
 
@@ -28,7 +36,7 @@ def test_only_cases_that_are_decided_and_were_not_seen_count():
         made(LIMIT, label="c"),
         made(0.85, label="slope 1/32", mended=0.9),
     ]
-    answer = _answer("x", found)
+    answer = compared("x", found)
     assert answer.numbers["decided"] == 2 and answer.numbers["hold"] == 1
     assert answer.numbers["right"]["mended"] == 2 and answer.numbers["right"]["law"] == 1
     assert "1 more are not decided" in answer.sentence
@@ -36,13 +44,31 @@ def test_only_cases_that_are_decided_and_were_not_seen_count():
 
 
 def test_models_are_averaged_and_the_errors_of_shared_targets_are_not():
-    loss, error = mean([(0.1, 0.03), (0.3, 0.04)])
-    assert loss == pytest.approx(0.2) and error == pytest.approx(0.035)
+    def run(seed, ratio, error):
+        width = math.exp(1.959964 * error)
+        row = {"length": 128, "base": 64, "ratio": ratio}
+        row |= {"ratio_low": ratio / width, "ratio_high": ratio * width}
+        measured = {
+            "inference": {"bca": None, "label": "causal"},
+            "perplexity": [],
+            "attention": [],
+            "gradient": {"tokens": 1, "mass": 1},
+        }
+        return {
+            "seed": seed,
+            "encoding": {"label": "x", "mechanism": "bias"},
+            "preset": {"length": 64, "layers": 4},
+            "measurements": [measured],
+            "more_targets": {"causal": [{**row, "length": 64, "ratio": 9.0}, row]},
+        }
+
+    (model,) = grouped([run(0, math.exp(0.1), 0.03), run(1, math.exp(0.3), 0.04)])
+    assert model.further == (pytest.approx(0.2), pytest.approx(0.035), 2)
 
 
 def test_what_was_registered_is_read_from_the_results():
-    assert everything()
-    for case in everything():
+    assert open_cases()
+    for case in open_cases():
         loss, error, models = case.further
         assert case.said.keys() >= FORMS.keys() and models
         assert abs(loss - case.loss) < 0.1 + 0.2 * abs(loss)

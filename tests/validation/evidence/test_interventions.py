@@ -6,12 +6,12 @@ import torch
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.evidence import mixtures
+from farfield.validation.evidence import interventions
 from farfield.validation.evidence.interventions import (
     foreign,
     last_losses,
-    loss_change,
     position_readout,
+    price,
     silenced,
     tempered,
 )
@@ -53,10 +53,8 @@ def test_what_lies_beyond_a_window_has_no_price(small, text):
     window = initialised(encoding("window", w=4), small, 0).double()
     rows = samples_of(text.held_out, 20, 40)
     plain = last_losses(window, rows)
-    assert loss_change(last_losses(window, foreign(rows, 7)), plain).nats == pytest.approx(
-        0, abs=1e-12
-    )
-    assert abs(loss_change(last_losses(window, foreign(rows, 6)), plain).nats) > 1e-9
+    nothing, something = (price(last_losses(window, foreign(rows, k)), plain) for k in (7, 6))
+    assert nothing["nats"] == pytest.approx(0, abs=1e-12) and abs(something["nats"]) > 1e-9
     assert np.array_equal(foreign(rows, 40), rows)
 
 
@@ -82,23 +80,23 @@ def test_a_position_is_read_where_it_is_known_and_nowhere_else(model, text):
             return embedded
 
     everywhere = position_readout(Known(1000), text.held_out, 16, 64)
-    assert everywhere.inside == pytest.approx(1) and everywhere.beyond == pytest.approx(1)
+    assert everywhere["inside"] == pytest.approx(1) == everywhere["beyond"]
     inside = position_readout(Known(15), text.held_out, 16, 64)
-    assert inside.inside > 0.99 and abs(inside.beyond) < 0.01
+    assert inside["inside"] > 0.99 and abs(inside["beyond"]) < 0.01
     with pytest.raises(InputError, match="a longer text"):
         position_readout(model, text.held_out[:10], 16, 64)
 
 
 def test_every_change_is_measured_on_a_model(small, text, monkeypatch):
-    monkeypatch.setattr(mixtures, "TARGETS", 32)
+    monkeypatch.setattr(interventions, "TARGETS", 32)
     short = dataclasses.replace(small, length=16)
     one, none = (initialised(encoding(f), short, 0) for f in (["-n/4", "0", "0", "0"], "0*n"))
-    found = mixtures.measured(one, text.held_out)
-    assert found["local"] == 1 and mixtures.local_heads(one) == (0,)
+    found = interventions.mixture(one, text.held_out)
+    assert found["local"] == 1 and interventions.local_heads(one) == (0,)
     assert {"foreign", "far", "tempered", "silence local, long", "silence free, short"} <= {
         *found["prices"]
     }
     assert found["positions"][-1][1] == 256 and set(found["fields"]) == {"local", "free"}
     assert found["fields"]["local"] < found["fields"]["free"]
-    bare = mixtures.measured(none, text.held_out)
+    bare = interventions.mixture(none, text.held_out)
     assert bare["local"] == 0 and "silence local, short" not in bare["prices"]

@@ -12,7 +12,7 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.validation import reference
-from farfield.validation.evidence.questions import answers
+from farfield.validation.evidence.first_registration import answers
 from farfield.validation.evidence.summary import filled, where
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import rounded

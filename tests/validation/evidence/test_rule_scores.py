@@ -3,11 +3,12 @@ import math
 import pytest
 
 from farfield.validation.evidence import rule_scores
-from farfield.validation.evidence.first_registration import UNSEEN, blind, fields, verdicts
+from farfield.validation.evidence.fields import fields
+from farfield.validation.evidence.first_registration import verdicts
 from farfield.validation.evidence.rule_scores import Outcome, printed
 from farfield.validation.extrapolation import LIMIT
 from farfield.validation.forms import FORMS
-from farfield.validation.reference.observations import observations
+from farfield.validation.reference.observations import UNSEEN, blind, observations
 from farfield.validation.reference.registration import REGISTRATIONS, identity
 from farfield.validation.rules import RULES
 
