@@ -138,23 +138,19 @@ _TEX_SILENT = {
     "limits",
     "nolimits",
 }
-_TEX_ARGUMENT = {"operatorname", "mathrm", "text", "textrm", "mathit", "mathbf", "mbox"}
+_TEX_ARGUMENT = ("operatorname", "mathrm", "text", "textrm", "mathit", "mathbf", "mbox")
+_ESCAPED = {"{": "(", "}": ")", "|": "|", **dict.fromkeys(",;:! \n>", "")}
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<op>\*\*|//|<=|>=|==|!=|[-+*/^(),|<>&~%!=.{}\[\]:]))"
-)
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_WORD = r"[A-Za-z_][A-Za-z0-9_]*"
+_OP = r"\*\*|//|<=|>=|==|!=|[-+*/^(),|<>&~%!=.{}\[\]:]"
+_TOKEN = re.compile(rf"\s*(?:(?P<number>{_NUMBER})|(?P<name>{_WORD})|(?P<op>{_OP}))")
 _COMMENT = re.compile(r"(?<!\S)#[^\n]*")
 _HINTS = {
     ";": "; several heads stand in brackets, [-n/4; 0 x7]",
     "#": "; a comment begins with # behind a blank, and goes to the end of its line",
 }
-_DOTTED = re.compile(rf"(?:(?:{'|'.join(PREFIXES)})\s*\.\s*)+(?=[A-Za-z])")
-_TEX = re.compile(r"\\(?:([A-Za-z]+)|(.))", re.DOTALL)
-_WORD = re.compile(r"[A-Za-z]{2,}")
-_TEX_NAME = re.compile(r"[A-Za-z](?:_?\d+|_\{\s*[A-Za-z0-9]+\s*\}|_[A-Za-z0-9])?")
-_INFINITE = re.compile(r"float\s*\(\s*(['\"])\s*([+-]?)inf(?:inity)?\s*\1\s*\)", re.IGNORECASE)
-_LOG_TO = re.compile(r"\\log\s*_\s*(?:\{\s*)?(2|10)\b\s*\}?")
+_LATEX_WORD = re.compile(r"[A-Za-z]{2,}")
 _HEADING = re.compile(
     r"""[\s$]*(?:
         lambda\s+(?P<of>[^:=]*):
@@ -165,7 +161,52 @@ _HEADING = re.compile(
     )""",
     re.VERBOSE,
 )
-_ENVIRONMENT = re.compile(r"\\(begin|end)\s*\{\s*(cases|dcases|aligned|split)\s*\}")
+_COMMANDS = {
+    "environment": r"\\(?:begin|end)\s*\{\s*(?:cases|dcases|aligned|split)\s*\}",
+    "log_to": r"\\log\s*_\s*(?:\{\s*)?(?:2|10)\b\s*\}?",
+    "argument": rf"\\(?:{'|'.join(_TEX_ARGUMENT)})\s*\{{[^{{}}]*\}}",
+    "command": r"\\[A-Za-z]+",
+    "escaped": r"\\[\s\S]?",
+}
+"""What begins with a backslash, by kind."""
+_WRITTEN: dict[str, tuple[str, Callable[[str], str]]] = {
+    "blank": (r"\s+", lambda _: ""),
+    "infinite": (
+        r"(?i:float\s*\(\s*(?P<quote>['\"])\s*[+-]?inf(?:inity)?\s*(?P=quote)\s*\))",
+        lambda found: f"({'-' if '-' in found else '+'}oo)",
+    ),
+    "typeset": (
+        r"[A-Za-z](?:_?\d+|_\{\s*[A-Za-z0-9]+\s*\}|_[A-Za-z0-9])?",
+        lambda found: re.sub(r"[{}\s_]", "", found),
+    ),
+    "dotted": (rf"(?:(?:{'|'.join(PREFIXES)})\s*\.\s*)+(?=[A-Za-z])", lambda _: ""),
+    "raised": (
+        f"[{''.join(_POWERS)}]+",
+        lambda found: f"^({''.join(_POWERS[c] for c in found)})",
+    ),
+    "part": (f"[{''.join(_PARTS)}]", lambda found: f"({_PARTS[found]})"),
+    "sign": (f"[{''.join([*_SIGNS, *_NAMES])}]", lambda found: (_SIGNS | _NAMES)[found]),
+    "letter": (
+        f"[{''.join(_LETTERS)}][{''.join(_INDICES)}]*",
+        lambda found: _LETTERS[found[0]] + "".join(_INDICES[c] for c in found[1:]),
+    ),
+    "number": (_NUMBER, str),
+    "word": (
+        rf"{_WORD}[{''.join(_INDICES)}]*",
+        lambda found: "".join(_INDICES.get(c, c) for c in found),
+    ),
+    "op": (_OP, str),
+}
+"""What people write, by kind: how it looks, and its text in signs of the grammar."""
+
+
+def _lexer(patterns: Mapping[str, str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items()))
+
+
+_LOOKS = {kind: look for kind, (look, _) in _WRITTEN.items()}
+_LATEX = _lexer({**_COMMANDS, **_LOOKS, "blank": r"[\s$~]+"})
+_PLAIN = _lexer({kind: look for kind, look in _LOOKS.items() if kind != "typeset"})
 
 
 def is_latex(text: str) -> bool:
@@ -213,108 +254,49 @@ def spelled(text: str, words: Collection[str] = ()) -> Iterator[Token]:
     at = heading.end() if heading else 0
     last = len(text.rstrip(" \t\n,;"))
     while at < last:
-        if text[at].isspace() or (latex and text[at] in "$~"):
-            at += 1
-            continue
-        if found := _INFINITE.match(text, at):
-            sign = "-" if found.group(2) == "-" else "+"
-            yield from (("op", s, at) for s in ("(", sign))
-            yield from (("name", "oo", at), ("op", ")", at))
+        found = _LATEX_WORD.match(text, at) if latex else None
+        if found and found.group() in words:
+            yield ("name", found.group(), at)
             at = found.end()
-        elif latex and text[at] == "\\":
-            begin, at = at, _end_of_tex(text, at)
-            yield from _tex(text[begin:at], begin, words)
-        elif latex and (match := _WORD.match(text, at)) and match.group() in words:
-            yield ("name", match.group(), at)
-            at = match.end()
-        elif latex and (match := _TEX_NAME.match(text, at)):
-            yield ("name", re.sub(r"[{}\s]", "", match.group()).replace("_", ""), at)
-            at = match.end()
-        elif prefix := _DOTTED.match(text, at):
-            at = prefix.end()
-        elif text[at] in _POWERS:
-            begin = at
-            while at < len(text) and text[at] in _POWERS:
-                at += 1
-            inner = "".join(_POWERS[c] for c in text[begin:at])
-            yield from _plain(f"^({inner})", begin)
-        elif text[at] in _PARTS:
-            yield from _plain(f"({_PARTS[text[at]]})", at)
-            at += 1
-        elif text[at] in _SIGNS or text[at] in _NAMES or text[at] in _LETTERS:
-            sign = text[at]
-            index = at + 1
-            while index < len(text) and text[index] in _INDICES:
-                index += 1
-            digits = "".join(_INDICES[c] for c in text[at + 1 : index])
-            name = _SIGNS.get(sign) or _NAMES.get(sign) or _LETTERS[sign] + digits
-            yield from _plain(name, at)
-            at = index if sign in _LETTERS else at + 1
+            continue
+        found = (_LATEX if latex else _PLAIN).match(text, at)
+        if found is None:
+            yield ("bad", text[at], at)
+            return
+        kind, value = str(found.lastgroup), found.group()
+        if kind in _COMMANDS:
+            kind, value = _command(kind, value, words)
         else:
-            match = _TOKEN.match(text, at)
-            if match is None:
-                yield ("bad", text[at], at)
-                return
-            kind = match.lastgroup or ""
-            value, end = match.group(kind), match.end()
-            while kind == "name" and end < len(text) and text[end] in _INDICES:
-                value, end = value + _INDICES[text[end]], end + 1
-            yield (kind, value, match.start(kind))
-            at = end
+            kind, value = "", _WRITTEN[kind][1](value)
+        if kind:
+            yield (kind, value, at)
+        else:
+            yield from (
+                (t.lastgroup or "", t[t.lastgroup or 0], at) for t in _TOKEN.finditer(value)
+            )
+        at = found.end()
 
 
-def _plain(text: str, column: int) -> Iterator[Token]:
-    """The tokens of a replacement, all at the column of what it replaces."""
-    for match in _TOKEN.finditer(text):
-        kind = match.lastgroup or ""
-        yield (kind, match.group(kind), column)
-
-
-def _end_of_tex(text: str, at: int) -> int:
-    """Where a command ends, with the argument of those that only set type."""
-    if match := _ENVIRONMENT.match(text, at) or _LOG_TO.match(text, at):
-        return match.end()
-    match = _TEX.match(text, at)
-    if match is None:
-        return at + 1
-    if match.group(1) in _TEX_ARGUMENT and (
-        argument := re.compile(r"\s*\{[^{}]*\}").match(text, match.end())
-    ):
-        return argument.end()
-    return match.end()
-
-
-def _tex(command: str, column: int, words: Collection[str]) -> Iterator[Token]:
-    """The tokens of one command."""
-    if environment := _ENVIRONMENT.match(command):
-        if environment.group(2).endswith("cases"):
-            yield ("tex", f"{environment.group(1)} cases", column)
-        return
-    if base := _LOG_TO.match(command):
-        yield ("name", f"log{base.group(1)}", column)
-        return
-    match = _TEX.match(command)
-    name = match.group(1) if match else None
-    if name is None:  # \, \; \! \{ \\ and the like
-        sign = command[1:2]
-        if sign == "\\":
-            yield ("tex", "row", column)
-        elif sign and sign in "{}|":
-            yield ("op", {"{": "(", "}": ")", "|": "|"}[sign], column)
-        elif not sign or sign not in ",;:! \n>":
-            yield ("bad", command, column)
-    elif name in _TEX_SILENT:
-        return
-    elif name in _TEX_ARGUMENT:
-        inner = command[command.find("{") + 1 : command.rfind("}")].strip()
-        words = re.findall(r"[A-Za-z]+", inner)
-        yield from (("name", word, column) for word in words)
-    elif name in _TEX_SIGNS:
-        yield from _plain(_TEX_SIGNS[name], column)
-    else:
-        name = _TEX_NAMES.get(name, name)
-        known = name in words or name in GREEK or name in _TEX_NAMES.values()
-        yield ("name" if known else "bad", name if known else command, column)
+def _command(kind: str, command: str, words: Collection[str]) -> tuple[str, str]:
+    """The kind and the text of the token that a command is; the kind is empty where the text is
+    cut into tokens again."""
+    if kind == "environment":
+        where, what = re.findall("[a-z]+", command)
+        return ("tex", f"{where} cases") if what.endswith("cases") else ("", "")
+    if kind == "log_to":
+        return "", f"log{''.join(filter(str.isdigit, command))}"
+    if kind == "argument":
+        return "", " ".join(re.findall("[A-Za-z]+", command.partition("{")[2]))
+    name = command[1:]
+    if kind == "escaped":
+        if name == "\\":
+            return "tex", "row"
+        return ("", _ESCAPED[name]) if name in _ESCAPED else ("bad", command)
+    if name in _TEX_SILENT or name in _TEX_SIGNS:
+        return "", _TEX_SIGNS.get(name, "")
+    name = _TEX_NAMES.get(name, name)
+    known = name in words or name in GREEK or name in _TEX_NAMES.values()
+    return ("name", name) if known else ("bad", command)
 
 
 # -- symbols --------------------------------------------------------------------------------------
