@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
@@ -62,45 +62,31 @@ def of_series(converges: Any, subject: str, reason: Reason | None = None) -> Win
         subject: what it is about.
         reason: why it is not known.
     """
-    rule = MECHANISMS["bias"]
-    if converges is None:
-        why = reason or Reason(Code.UNDECIDED, "the exp-series is undecided")
-        return Windowable(
-            None,
-            None,
-            rule.theorem,
-            rule.hypotheses,
-            status=Status.UNKNOWN,
-            label=None,
-            reason=why,
-            subject=subject,
-        )
-    truth = sympy.sympify(converges)
+    truth = None if converges is None else sympy.sympify(converges)
     known = {S.true: True, S.false: False}.get(truth)
     condition = truth if known is None else None
-    return Windowable(
-        known, condition, rule.theorem, rule.hypotheses, label=Label.THEOREM, subject=subject
+    why = (
+        (reason or Reason(Code.UNDECIDED, "the exp-series is undecided")) if truth is None else None
     )
+    rule = replace(MECHANISMS["bias"], windowable=known, condition=condition, reason=why)
+    return _of_rule(rule, subject)
 
 
 def of_support(keys: int, subject: str, theorem: str = "bca-support") -> Windowable:
     """For bounded support, as blockwise causal attention or a sliding window has it: a window of
     `keys` loses none."""
+    why = Reason(Code.BOUNDED_SUPPORT, BLOCKS)
     hypotheses = (f"every row sees at most {keys} keys",)
-    return Windowable(
-        True,
-        None,
-        theorem,
-        hypotheses,
-        label=Label.THEOREM,
-        subject=subject,
-        reason=Reason(Code.BOUNDED_SUPPORT, BLOCKS),
-    )
+    return _of_rule(Mechanism("support", "", True, theorem, hypotheses, reason=why), subject)
 
 
 def of_mechanism(name: str, subject: str) -> Windowable:
     """For a mechanism that is no additive bias."""
-    rule: Mechanism = MECHANISMS[name]
+    return _of_rule(MECHANISMS[name], subject)
+
+
+def _of_rule(rule: Mechanism, subject: str) -> Windowable:
+    """What the rule of a mechanism decides."""
     unknown = rule.windowable is None and rule.condition is None
     return Windowable(
         rule.windowable,

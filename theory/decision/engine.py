@@ -258,29 +258,16 @@ def _alternatives(p: Expr, signs: dict[Expr, int]) -> Decision:
     outcomes: list[Decision] = []
     tried: list[Step] = []
     for option in options:
+        what = f"the alternative {shortened(expression_line(option))}"
         try:
             outcome = _decide_cell(option, signs)
         except (Undecided, NotReal) as why:  # it may be undefined where it does not apply
-            tried.append(
-                Step(
-                    "tried",
-                    {
-                        "what": f"the alternative {shortened(expression_line(option))}",
-                        "why": str(why),
-                    },
-                )
-            )
+            tried.append(Step("tried", {"what": what, "why": str(why)}))
             continue
-        verdict = "it converges" if outcome.converges else "it diverges"
-        tried.append(
-            Step(
-                "tried",
-                {
-                    "what": f"the alternative {shortened(expression_line(option))}",
-                    "why": verdict + ", which alone does not decide",
-                },
-            )
+        found = (
+            f"it {'converges' if outcome.converges else 'diverges'}, which alone does not decide"
         )
+        tried.append(Step("tried", {"what": what, "why": found}))
         step = Step("one alternative", {"p": option})
         if (kind == "min" and outcome.converges) or (kind == "max" and not outcome.converges):
             return outcome.of_bound(step)
