@@ -95,13 +95,8 @@ class Table:
         return Table(self.header[:count], rows, self.title, numeric)
 
 
-class Weight(enum.StrEnum):
-    """How much of the reader's eye a line takes."""
-
-    STRONG = "strong"
-    PLAIN = "plain"
-    CONTEXT = "context"
-    POINTS = "points"
+Weight = enum.StrEnum("Weight", "STRONG PLAIN CONTEXT POINTS")
+"""How much of the reader's eye a line takes."""
 
 
 @dataclass(frozen=True)

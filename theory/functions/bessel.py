@@ -13,7 +13,7 @@ from sympy import Expr
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, to_arb
-from farfield.theory.functions.elementary import NO_REAL_RULE, remainder
+from farfield.theory.functions.elementary import NO_REAL_RULE, own, remainder
 from farfield.theory.functions.record import Function, Refused
 
 HALF = fmpq(1, 2)
@@ -21,19 +21,9 @@ MAX_ORDER = 20
 MAX_TERMS = 400  # of a divergent series, which ends where its terms are least
 
 
-class bessel_rest(sympy.Function):
-    """log I_0(z) - z + log(2 pi z)/2."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return bessel_slope(self.args[0])
-
-
-class bessel_slope(sympy.Function):
-    """The derivative of bessel_rest."""
-
-
-class bessel_small(sympy.Function):
-    """I_0(z) - 1."""
+bessel_slope = own("bessel_slope", "the derivative of bessel_rest")
+bessel_rest = own("bessel_rest", "log I_0(z) - z + log(2 pi z)/2", lambda f, z: bessel_slope(z))
+bessel_small = own("bessel_small", "I_0(z) - 1")
 
 
 def _of_order(node: Any) -> Callable[[Expr, Expr], Expr]:

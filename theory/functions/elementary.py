@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from operator import methodcaller
 from typing import Any
@@ -18,34 +19,24 @@ from farfield.theory.functions.record import Function, Spelling
 SMALL = fmpq(1, 8)  # below it a remainder function is summed, so that nothing cancels
 
 
-class log1p(sympy.Function):
-    """log(1 + z)."""
+def own(name: str, what: str, slope: Callable[[Expr, Expr], Expr] | None = None) -> Any:
+    """A function of our own that formulas do not contain.
 
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return 1 / (1 + self.args[0])
-
-
-class expm1(sympy.Function):
-    """exp(z) - 1."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return sympy.exp(self.args[0])
-
-
-class log1p_rest(sympy.Function):
-    """log(1 + z) - z."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return -self.args[0] / (1 + self.args[0])
+    Args:
+        name: in `srepr`, and as the module has it.
+        what: it is at z.
+        slope: its derivative there, from its value and z.
+    """
+    body: dict[str, Any] = {"__doc__": what, "__module__": sys._getframe(1).f_globals["__name__"]}
+    if slope is not None:
+        body["fdiff"] = lambda self, argindex=1: slope(self, self.args[0])
+    return type(sympy.Function)(name, (sympy.Function,), body)
 
 
-class expm1_rest(sympy.Function):
-    """exp(z) - 1 - z."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return expm1(self.args[0])
-
-
+log1p = own("log1p", "log(1 + z)", lambda f, z: 1 / (1 + z))
+expm1 = own("expm1", "exp(z) - 1", lambda f, z: sympy.exp(z))
+log1p_rest = own("log1p_rest", "log(1 + z) - z", lambda f, z: -z / (1 + z))
+expm1_rest = own("expm1_rest", "exp(z) - 1 - z", lambda f, z: expm1(z))
 REMAINDER = "a remainder function: formulas do not contain it"
 NO_REAL_RULE = {"expansion": REMAINDER, "array": REMAINDER}
 

@@ -18,7 +18,7 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, precision, to_arb
-from farfield.theory.functions.elementary import NO_REAL_RULE, remainder
+from farfield.theory.functions.elementary import NO_REAL_RULE, own, remainder
 from farfield.theory.functions.nodes import evaluated_if_small, held, unevaluated
 from farfield.theory.functions.record import Function, Refused, Spelling
 
@@ -27,23 +27,13 @@ MAX_ORDER = 20
 MAX_TERMS = 400  # of Stirling's series, which ends where its terms are least
 
 
-class binet(sympy.Function):
-    """What loggamma(z) has beyond Stirling's elementary terms."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        z = self.args[0]
-        return psi_rest(z) + 1 / (2 * z)
-
-
-class psi_rest(sympy.Function):
-    """digamma(z) - log z."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return psi_slope(self.args[0])
-
-
-class psi_slope(sympy.Function):
-    """trigamma(z) - 1/z."""
+psi_slope = own("psi_slope", "trigamma(z) - 1/z")
+psi_rest = own("psi_rest", "digamma(z) - log z", lambda f, z: psi_slope(z))
+binet = own(
+    "binet",
+    "what loggamma(z) has beyond Stirling's elementary terms",
+    lambda f, z: psi_rest(z) + 1 / (2 * z),
+)
 
 
 # -- nodes ----------------------------------------------------------------------------------------

@@ -12,17 +12,15 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, real
-from farfield.theory.functions.elementary import remainder
+from farfield.theory.functions.elementary import own, remainder
 from farfield.theory.functions.nodes import evaluated_if_small
 from farfield.theory.functions.record import Function
 
-
-class omega_rest(sympy.Function):
-    """LambertW(e^s) - s + log s."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        s = self.args[0]
-        return 1 / s - 1 / (1 + s - sympy.log(s) + self)
+omega_rest = own(
+    "omega_rest",
+    "LambertW(e^s) - s + log s",
+    lambda f, s: 1 / s - 1 / (1 + s - sympy.log(s) + f),
+)
 
 
 def _complex_omega_rest(analytic: bool, s: acb) -> acb:

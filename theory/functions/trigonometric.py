@@ -13,25 +13,15 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.exceptions import OrderTooLow
 from farfield.theory.functions.balls import NAN, power_of, real
-from farfield.theory.functions.elementary import SMALL, remainder, small_sum
+from farfield.theory.functions.elementary import SMALL, own, remainder, small_sum
 from farfield.theory.functions.record import Function
 
 WAVE = (S.NegativeOne, S.One)
 HALF = fmpq(1, 2)
 
 
-class sin_rest(sympy.Function):
-    """sin(z) - z."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return cos_rest(self.args[0])
-
-
-class cos_rest(sympy.Function):
-    """cos(z) - 1."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return -sympy.sin(self.args[0])
+cos_rest = own("cos_rest", "cos(z) - 1", lambda f, z: -sympy.sin(z))
+sin_rest = own("sin_rest", "sin(z) - z", lambda f, z: cos_rest(z))
 
 
 def _complex_sin_rest(analytic: bool, z: acb) -> acb:
