@@ -46,6 +46,5 @@ def audit_sections(a: Audit) -> tuple[Sequence[Item], Sequence[Section]]:
         "Layer by layer": list(a.by_layer()),
         "How far each head sees": brief,
         "Certified windows": windows[bool(curves) :],
-        "The additive surrogate": list(a.stand_in()),
     }
     return lead, [Section(words(title), blocks) for title, blocks in parts.items() if blocks]

@@ -257,7 +257,6 @@ def audit(
     bounds: str = "given",
     logit_bound: str | None = None,
     value_bound: str | None = None,
-    surrogate: bool = False,
     text: str | None = None,
     out: str = "out/audit",
     output: Output = Output(),
@@ -273,7 +272,6 @@ def audit(
         bounds: given, or from weights.
         logit_bound: bound of |q.k|/sqrt(d); 1 if not given, a hypothesis.
         value_bound: bound of ||v||, in the same way.
-        surrogate: numbers of a rotation's additive surrogate as well.
         text: a file or folder to measure the model on: its windows there, and its reach.
         out: folder of the page.
     """
@@ -292,7 +290,6 @@ def audit(
             bounds=bounds,
             logit_bound=logit_bound,
             value_bound=value_bound,
-            surrogate=surrogate,
             text=text,
         )
     page = write_audit(result, out)

@@ -4,7 +4,7 @@ how far it can see.
 Only the configuration is read, and the weights that are the encoding; where bounds of the weights
 are asked for, those of queries, keys and values too. No torch. Numbers are those of the theory, on
 the formula or table that the folder holds: certified. Rotations and absolute positions are decided
-by theorems on bounded logits; the numbers of a rotation's surrogate are given where asked for.
+by theorems on bounded logits.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ from farfield.validation.defaults import DTYPES, EPS, TRAINED
 from farfield.validation.optional import library
 
 if TYPE_CHECKING:
-    from farfield.validation.checkpoints.head_audit import HeadAudit
-    from farfield.validation.checkpoints.surrogate import Surrogate
+    from farfield.validation.checkpoints.head_audit import Head
 
 FRAME = 10**9
 """The widest window that is drawn."""
@@ -81,7 +80,6 @@ class Audit(Answer):
         layers_alike: whether a window is ever enough for each layer, those that are alike together.
         reach: input tokens that the output of each layer depends on at most, through depth.
         caches: keys that a row of the training length, and of each other, takes.
-        surrogate: for rotations.
         measured: on a text, what windows and reach its heads have there, or which rows a window of
             1,024 keys, or half a segment, and 4 first ones is certified for.
         note: what the configuration says beyond the formula.
@@ -107,9 +105,8 @@ class Audit(Answer):
     bounds: str
     hypothesis: str
     assumed: bool
-    heads: tuple[HeadAudit, ...] = ()
+    heads: tuple[Head, ...] = ()
     sliding_window: float | None = None
-    surrogate: Surrogate | None = None
     note: str = ""
     layers_alike: tuple[LayerAudit, ...] = ()
     reach: tuple[float, ...] = ()
@@ -117,13 +114,7 @@ class Audit(Answer):
     measured: tuple[Answer, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
-        return (
-            *self.what(),
-            *self.by_layer(),
-            *self.fields_by_head(),
-            *self.windows(),
-            *self.stand_in(),
-        )
+        return (*self.what(), *self.by_layer(), *self.fields_by_head(), *self.windows())
 
     def what(self) -> Iterator[Block]:
         """What the encoding is, the answer in a sentence first."""
@@ -240,7 +231,7 @@ class Audit(Answer):
             *(f"leak to {n}" for n in self.lengths),
             *(f"{d} horizon" for d in self.dtypes),
         )
-        alike: dict[Any, list[HeadAudit]] = {}
+        alike: dict[Any, list[Head]] = {}
         for h in self.heads:  # layers that differ in their bounds alone stand together
             seen = (h.head, h.bias, h.verdict, h.receptive_fields, h.row_fields, h.leaks)
             alike.setdefault(seen, []).append(h)
@@ -328,11 +319,6 @@ class Audit(Answer):
             bounds=BOUNDS[self.bounds],
         )
 
-    def stand_in(self) -> Iterator[Block]:
-        """The additive surrogate of a rotation."""
-        if self.surrogate is not None:
-            yield from self.surrogate.blocks(self.trained)
-
 
 def audit(
     model: Any,
@@ -344,7 +330,6 @@ def audit(
     bounds: str = "given",
     logit_bound: Any = None,
     value_bound: Any = None,
-    surrogate: bool = False,
     text: Any = None,
 ) -> Audit:
     """The per-head audit of a model on this machine.
@@ -360,7 +345,6 @@ def audit(
             layer and head.
         logit_bound: of |q.k|/sqrt(d), where bounds are given; 1 if not, which is assumed.
         value_bound: of ||v||, in the same way.
-        surrogate: whether the numbers of a rotation's additive surrogate are given, in seconds.
         text: a file, a folder or a `Corpus`, on which the loaded model is measured as well.
 
     Raises:
@@ -369,12 +353,11 @@ def audit(
     """
     one_of(bounds, "bounds", BOUNDS)
     folder = describe(model)
-    known, origin = folder.trained, "by the configuration"
+    m, origin, ends = folder.trained, "by the configuration", folder.longest
     if trained is not None:
-        known, origin = natural(trained, "trained"), "as given"
-    elif known is None:
-        known, origin = TRAINED, "assumed: the configuration names none"
-    m, ends = known, folder.longest
+        m, origin = natural(trained, "trained"), "as given"
+    elif m is None:
+        m, origin = TRAINED, "assumed: the configuration names none"
     tested = tuple(natural(n, "length") for n in lengths)
     tested = tested or ((2 * m, 4 * m, 16 * m) if ends is None else (max(m, ends),))
     if min(tested) < m:
@@ -396,22 +379,20 @@ def audit(
     if bounds == "given":
         hypothesis = f"if its logits stay within {logit} and its values within {value}"
         hypothesis += ", which nobody measured" if assumed else ""
-    ordered = tuple(sorted(tested))
     content = None if logit_bound is None else float(logit)
     proved = weight_bounds(folder) if bounds == "weights" else []
-    named, source = _named(folder, bounds)
-    lengths = tuple(dict.fromkeys((m, *ordered)))
+    layers = layers_of(folder, m, logit_bound=content, proved=proved)
+    biased = any(a.biased for a in folder.attention)
     found = Audit(
         folder.name,
         folder.kind,
         folder.shape.layers,
         folder.shape.heads,
         folder.shape.head_size,
-        named,
-        source,
+        *_named(folder, bounds),
         m,
         origin,
-        ordered,
+        tuple(sorted(tested)),
         shares,
         DTYPES,
         budget,
@@ -419,31 +400,22 @@ def audit(
         hypothesis,
         assumed,
         note=folder.note,
-        layers_alike=layers_of(folder, m, logit_bound=content, proved=proved),
+        layers_alike=layers,
         reach=reach(folder.attention),
-        caches=tuple(cache_of(folder.attention, folder.shape, length) for length in lengths),
+        caches=tuple(
+            cache_of(folder.attention, folder.shape, length)
+            for length in dict.fromkeys((m, *sorted(tested)))
+        ),
+        measured=() if text is None else _measured(folder, budget, text, biased),
         label=Label.THEOREM,
     )
-    turned = next((a.surrogate() for a in folder.attention if surrogate and not a.window), None)
-    if turned is not None:
-        from farfield.validation.checkpoints.surrogate import surrogate_of
-
-        found = dataclasses.replace(
-            found, surrogate=surrogate_of(turned, folder.shape.head_size, m, found.lengths, shares)
-        )
-    biased = any(a.biased for a in folder.attention)
-    if text is not None:
-        found = dataclasses.replace(found, measured=_measured(folder, budget, text, biased))
     if not biased:
-        return dataclasses.replace(found, **widest(folder, found.layers_alike))
-    from farfield.validation.checkpoints.head_audit import (  # its sums are not always needed
-        Asked,
-        audited,
-    )
+        return dataclasses.replace(found, **widest(folder, layers))
+    from farfield.validation.checkpoints.head_audit import audited  # its sums are not always needed
 
-    limits = [(HeadBounds(float(logit), float(value)),) * folder.shape.heads] * folder.shape.layers
-    asked = Asked(m, ordered, shares, DTYPES, budget)
-    heads, windows = audited(folder, asked, proved or limits, known=not assumed)
+    given = [(HeadBounds(float(logit), float(value)),) * folder.shape.heads] * folder.shape.layers
+    asked = {"trained": m, "lengths": found.lengths, "eps": shares, "dtypes": DTYPES}
+    heads, windows = audited(folder, proved or given, budget, known=not assumed, **asked)
     worst = deciding_head(windows, lambda w: w.width)
     uncertain = assumed and worst.label is Label.CERTIFIED
     return dataclasses.replace(

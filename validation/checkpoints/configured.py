@@ -2,8 +2,19 @@
 
 The facts of a family are a table of `families.toml`: names of keys, defaults, the kind of each
 layer. This module reads `config.json` by such a table, without torch and without the library that
-wrote it. The few families that need more than names have a hook in `biases`. To add a family, add
+wrote it. The few families that need more than names have a hook in `folder`. To add a family, add
 its table; a test holds it against the library's own classes and its forward pass.
+
+The library knows these kinds of rescaled rotations. All of them turn queries and keys, which keeps
+norms, so none changes whether a window is enough; `yarn` and `longrope` multiply the logits by a
+constant.
+
+    linear         all angles divided by a factor (position interpolation)
+    dynamic        a larger base beyond the training length, by the length of the row
+    yarn           slow angles divided by a factor, fast ones kept
+    longrope       each angle divided by a number of its own
+    llama3         slow angles divided by a factor, those between by less
+    proportional   a part of the angles of the whole head turns, the others do not
 """
 
 from __future__ import annotations
@@ -19,8 +30,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sympy import Expr
 
-from farfield.theory.encodings import Encoding, encoding, of_mechanism, surrogate_of
+from farfield.theory.encodings import Encoding, encoding, of_mechanism
 from farfield.validation.checkpoints.guarded import Config, short
 
 THETA = 10_000
@@ -186,14 +198,10 @@ class Attention:
         """Whether a bias by distance is added to its logits."""
         return self.encoding is not None and bool(self.encoding.biases) and not self.flat
 
-    def surrogate(self) -> Encoding | None:
-        """Of a rotation, the additive surrogate of the dimensions that are rotated, at its base
-        and not rescaled."""
-        if self.turned is None or self.encoding is None:
-            return None
-        plain = surrogate_of(self.encoding.name) or surrogate_of(of_mechanism("rotation").name)
-        assert plain is not None
-        return encoding(plain.name, d=self.turned[0], theta=self.turned[1])
+    def bias(self, head: int) -> Expr:
+        """The bias of a head, from 1, of a layer that adds one."""
+        assert self.encoding is not None
+        return self.encoding.head(head if self.encoding.num_heads > 1 else 1)
 
 
 @dataclass(frozen=True)
@@ -278,16 +286,17 @@ def size_of(config: Config, family: Mapping[str, Any]) -> tuple[ModelSize, int |
         raise config.wrong(
             f"{named[0]} {heads} and num_key_value_heads {keys}", "a number that divides the former"
         )
-    latent = {k: config.whole(k, usual=v) for k, v in family.get("latent", {}).items()}
-    size = found["head_size"] or (width // heads)
-    if latent:
+    size = found["head_size"] or width // heads
+    cached = 2 * keys * size
+    if "latent" in family:
+        latent = {k: config.whole(k, usual=v) for k, v in family["latent"].items()}
         size = latent["qk_nope_head_dim"] + latent["qk_rope_head_dim"]
+        cached = latent["kv_lora_rank"] + latent["qk_rope_head_dim"]
     elif found["head_size"] is None and width % heads:
         raise config.wrong(
             f"{named[0]} {heads}, which does not divide {named[1]} {width}",
             "a number of heads that does",
         )
-    cached = latent["kv_lora_rank"] + latent["qk_rope_head_dim"] if latent else 2 * keys * size
     layers, vocabulary = found["layers"], found["vocabulary"]
     return ModelSize(layers, heads, size, width, vocabulary, keys, cached), found["trained"]
 
@@ -296,57 +305,61 @@ def size_of(config: Config, family: Mapping[str, Any]) -> tuple[ModelSize, int |
 
 
 def layers_of(
-    config: Config, family: Mapping[str, Any], layers: int
-) -> list[tuple[str, bool, int | None, int | None]]:
-    """What a configuration says of each layer: its kind, whether it rotates, its window, its chunk.
+    config: Config, family: Mapping[str, Any], size: ModelSize, position: str, trained: int | None
+) -> tuple[list[Attention], str]:
+    """The attention of each layer by its kind, and notes on the rotations.
 
     Raises:
         InputError: kinds that are not known or not as many as layers; a width is missing.
     """
-    said = family.get("window")
-    window = None
-    if said is not None:
-        name = said.get("key", "sliding_window")
-        unused = "flag" in said and not config.flag(said["flag"], usual=False)
-        null = name in config.values and config.values[name] is None
-        window = None if unused or null else config.whole(name, usual=said.get("usual"))
-    turned = _turned(config, family, layers)
-    names = family.get("types", "layer_types" if "layers" in family else False)
-    given = config.value(*([names] if isinstance(names, str) else names or ()))
-    rule = family.get("layers", {"rule": "full_attention"})
-    kinds = _by_rule(config, rule, layers, window, turned) if given is None else given
-    if not isinstance(kinds, list) or len(kinds) != layers or not _known(kinds):
-        named = config.named((names,) if isinstance(names, str) else names or (rule["key"],))
-        said = short(kinds)
-        if isinstance(kinds, list):
-            unknown = [kind for kind in kinds if not _known([kind])]
-            said = f"with {short(unknown[0])}" if unknown else f"of {len(kinds)} layers"
-        raise config.wrong(f"{named} {said}", f"{layers} of {', '.join(map(repr, KINDS))}")
-    found = [KINDS[kind] for kind in kinds]
-    if said is not None and said.get("full") and window is not None:
-        found = [SLIDING if kind == FULL else kind for kind in found]
-    if SLIDING in found and window is None:
-        name = "sliding_window" if said is None else said.get("key", "sliding_window")
-        flag = "" if said is None else said.get("flag", "")
-        why = f"{flag} not true" if config.values.get(name) is not None else f"no {name}"
+    said, window = family.get("window", {}), None
+    name, flag = said.get("key", "sliding_window"), said.get("flag")
+    if "window" in family and (flag is None or config.flag(flag, usual=False)):
+        window = config.whole(name, usual=said.get("usual"), null=True)
+    turned = _turned(config, family, size.layers)
+    kinds = _kinds(config, family, size.layers, window, turned)
+    if "full" in said and window is not None:
+        kinds = [SLIDING if kind == FULL else kind for kind in kinds]
+    if SLIDING in kinds and window is None:
+        why = f"no {name}" if config.values.get(name) is None else f"{flag or ''} not true"
         raise config.wrong(f"a layer with 'sliding_attention' and {why}", "a width for it")
     chunk = None
-    if CHUNKED in found:
-        usual = family.get("chunk", {"key": "attention_chunk_size"})
-        null = usual["key"] in config.values and config.values[usual["key"]] is None
-        chunk = None if null else config.whole(usual["key"], usual=usual.get("usual"))
+    if CHUNKED in kinds:
+        cut = family.get("chunk", {"key": "attention_chunk_size"})
+        chunk = config.whole(cut["key"], usual=cut.get("usual"), null=True)
         if chunk is None:
-            raise config.wrong(f"'chunked_attention' and no {usual['key']}", "a width for it")
+            raise config.wrong(f"'chunked_attention' and no {cut['key']}", "a width for it")
     if family.get("turned") in ("sliding", "sliding if any"):
         every = family["turned"] == "sliding if any" and window is None
-        turned = [every or kind == SLIDING for kind in found]
-    return [
-        (kind, turns, window if kind == SLIDING else None, chunk if kind == CHUNKED else None)
-        for kind, turns in zip(found, turned, strict=True)
-    ]
+        turned = [every or kind == SLIDING for kind in kinds]
+    still, note = Attention(encoding("nope")), ""
+    far = near = still
+    if position == "absolute":
+        far = near = Attention(encoding(of_mechanism("learned_absolute").name))
+    elif position == "rotation" and "local" in family:
+        far, near, note, other = _two_rotations(config, family, size, trained)
+        if SLIDING in kinds:
+            note = f"in layers that see all, {note}; in the others, {other}"
+    elif position == "rotation":
+        far, note = rotary(config, size, family, length=trained)
+        near = far
+    by_kind = {
+        FULL: far,
+        SLIDING: replace(near, window=window),
+        CHUNKED: replace(far, chunk=chunk),
+        STATE: Attention(None),
+    }
+
+    def of(kind: str, turns: bool) -> Attention:
+        found = by_kind[kind]
+        if turns or found.encoding is None:
+            return found
+        return replace(still, window=found.window, chunk=found.chunk)
+
+    return [of(kind, turns) for kind, turns in zip(kinds, turned, strict=True)], note
 
 
-def _known(kinds: list[Any]) -> bool:
+def _known(kinds: Any) -> bool:
     return all(isinstance(kind, str) and kind in KINDS for kind in kinds)
 
 
@@ -361,6 +374,28 @@ def _turned(config: Config, family: Mapping[str, Any], layers: int) -> list[bool
     return [bool(x) for x in given]
 
 
+def _kinds(
+    config: Config,
+    family: Mapping[str, Any],
+    layers: int,
+    window: int | None,
+    turned: Sequence[bool],
+) -> list[str]:
+    """What each layer does, as a configuration lists it, or as the library derives it."""
+    rule = family.get("layers", {"rule": "full_attention"})
+    names = family.get("types", ["layer_types"] if "layers" in family else [])
+    kinds = config.value(*names)
+    kinds = _by_rule(config, rule, layers, window, turned) if kinds is None else kinds
+    if not isinstance(kinds, list) or len(kinds) != layers or not _known(kinds):
+        said = short(kinds)
+        if isinstance(kinds, list):
+            unknown = [kind for kind in kinds if not _known([kind])]
+            said = f"with {short(unknown[0])}" if unknown else f"of {len(kinds)} layers"
+        named = config.named(names or [rule["key"]])
+        raise config.wrong(f"{named} {said}", f"{layers} of {', '.join(map(repr, KINDS))}")
+    return [KINDS[kind] for kind in kinds]
+
+
 def _by_rule(
     config: Config,
     rule: Mapping[str, Any],
@@ -369,50 +404,199 @@ def _by_rule(
     turned: Sequence[bool],
 ) -> Any:
     """The kinds of layers that a configuration does not list, as the library derives them."""
-    name, count = rule["rule"], range(layers)
+    key: Any = rule.get("key")
     usual: Any = rule.get("usual")
-    if name == "every":  # each so-manieth layer is unlike the others
-        period = config.whole(rule["key"], usual=usual) if "key" in rule else usual
-        others, last = rule.get("others", "sliding_attention"), rule.get("last", "full_attention")
-        return [others if (k + 1) % period else last for k in count]
-    if name == "turned":
-        kinds = {t: rule.get("turned" if t else "still", "full_attention") for t in (True, False)}
-        if window is None:
-            kinds = {t: k.replace("sliding", "full") for t, k in kinds.items()}
-        return [kinds[t] for t in turned]
-    if name == "after":
-        first = config.whole(rule["key"], usual=usual, least=0)
-        slides = [window is not None and k >= first for k in count]
-        return ["sliding_attention" if s else "full_attention" for s in slides]
-    if name == "sliding":
-        return ["full_attention" if window is None else "sliding_attention"] * layers
-    if name == "offset":
-        period, first = (
-            config.whole(key, usual=default, least=least)
-            for key, default, least in ((rule["key"], usual, 1), (rule["offset"], rule["first"], 0))
-        )
-        return ["attention" if k % period == first else "mamba" for k in count]
-    if name == "cycle":
-        given = config.value(rule["key"], usual=usual)
-        if not isinstance(given, list) or not given or not _known(given):
-            raise config.wrong(f"{rule['key']} {short(given)}", "'recurrent' and 'attention'")
-        each = itertools.islice(itertools.cycle(given), layers)
-        return ["sliding_attention" if k == "attention" else k for k in each]
-    if name == "expand":
-        return _expanded(config, rule["key"], usual, layers)
-    return [name] * layers
+    count = range(layers)
+    wide, near = "full_attention", "sliding_attention"
+    match rule["rule"]:
+        case "every":  # each so-manieth layer is unlike the others
+            period = config.whole(key, usual=usual) if key else usual
+            at = period - 1
+            if "offset" in rule:
+                at = config.whole(rule["offset"], usual=rule["first"], least=0)
+            last, others = rule.get("last", wide), rule.get("others", near)
+            return [last if k % period == at else others for k in count]
+        case "turned":
+            kinds = [rule.get("turned" if t else "still", wide) for t in turned]
+            return [wide if k == near and window is None else k for k in kinds]
+        case "after":
+            first = config.whole(key, usual=usual, least=0) if key else 0
+            return [wide if window is None or k < first else near for k in count]
+        case "cycle":
+            given = config.value(key, usual=usual)
+            if not isinstance(given, list) or not given or not _known(given):
+                raise config.wrong(f"{key} {short(given)}", "'recurrent' and 'attention'")
+            each = itertools.islice(itertools.cycle(given), layers)
+            return [near if k == "attention" else k for k in each]
+        case "expand":  # [[["global", "local"], 12]]: so many times these
+            given, found = config.value(key, usual=usual), list[str]()
+            for item in given if isinstance(given, list) else [given]:
+                match item:
+                    case [[*kinds], int(times)] if 0 <= times * len(kinds) <= layers:
+                        found += kinds * times
+                    case _:
+                        wanted = "lists of kinds, each with a number"
+                        raise config.wrong(f"{key} {short(given)}", wanted)
+            return found
+        case every:
+            return [every] * layers
 
 
-def _expanded(config: Config, key: str, usual: Any, layers: int) -> list[str]:
-    """`[[["global", "local"], 12]]`: so many times these."""
-    given, found = config.value(key, usual=usual), list[str]()
-    for item in given if isinstance(given, list) else [given]:
-        match item:
-            case [[*kinds], int(times)] if 0 <= times * len(kinds) <= layers:
-                found += kinds * times
-            case _:
-                raise config.wrong(f"{key} {short(given)}", "lists of kinds, each with a number")
+# -- rotations -----------------------------------------------------------------------------------
+
+ORIGINAL = "original_max_position_embeddings"
+SCALINGS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "linear": ("all angles divided by {factor:g}", ("factor",)),
+    "dynamic": ("the base grows with rows beyond {original}, factor {factor:g}", ("factor",)),
+    "yarn": ("slow angles divided by {factor:g}", ("factor",)),
+    "longrope": (
+        "each angle divided by a number of its own, another one beyond {original} tokens",
+        ("short_factor", "long_factor"),
+    ),
+    "llama3": (
+        "slow angles divided by {factor:g}",
+        ("factor", "low_freq_factor", "high_freq_factor", ORIGINAL),
+    ),
+    "proportional": ("a part of the angles of the whole head turns", ()),
+}
+"""Every kind of rescaling by its name: its effect, and the further keys that a configuration must
+have; `default` is none."""
+
+_OLD = {"su": "longrope"}  # names of older versions
+
+
+def rotary(
+    config: Config,
+    size: ModelSize,
+    family: Mapping[str, Any],
+    given: Config | None = None,
+    *,
+    theta: float | None = None,
+    length: int | None = None,
+) -> tuple[Attention, str]:
+    """The attention of a layer with a rotation, and notes on it.
+
+    Since version 5 the library writes `rope_parameters`; before, `rope_scaling` and the names
+    beside it.
+
+    Args:
+        config: of the model.
+        size: of the model.
+        family: the table of its family.
+        given: the part of the configuration that speaks of the rotation; None finds it.
+        theta: the base of the angles where none is given; None takes the family's.
+        length: the longest row that the configuration names.
+
+    Raises:
+        InputError: a share that is not above 0 and at most 1; a kind of rescaling that is not
+            known, or whose numbers are missing.
+    """
+    if given is None:
+        given = config.part("rope_scaling", "rope_parameters")
+        given = given if given.values else config.with_values(family.get("scaling", {}))
+    usual = family.get("theta", THETA) if theta is None else theta
+    base = _either(config, given, ("rope_theta", "rotary_emb_base"), usual)
+    if "turns" in family:
+        name = family["turns"]["key"]
+        turned = config.whole(name, usual=family["turns"]["usual"])
+        if turned % 2 or turned > size.head_size:
+            raise config.wrong(
+                f"{name} {turned} of {size.head_size} dimensions",
+                "an even number of dimensions, at most those of a head",
+            )
+    elif "latent" in family:
+        turned = config.whole("qk_rope_head_dim", usual=family["latent"]["qk_rope_head_dim"])
+    else:
+        names = ("partial_rotary_factor", "rotary_pct")
+        share = _either(config, given, names, family.get("share", 1.0))
+        turned = int(size.head_size * share)
+        if share > 1 or turned < 2 or turned % 2:
+            raise config.wrong(
+                f"{names[0]} {share:g} of {size.head_size} dimensions",
+                "a share of at most 1 that is an even number of dimensions",
+            )
+    note = f"{turned} of {size.head_size} dimensions of a head are rotated, base {base:g}"
+    kind = given.value("rope_type", "type", usual="default")
+    kind = (_OLD | family.get("renamed", {})).get(kind, kind) if isinstance(kind, str) else kind
+    if kind == "default":
+        return Attention(_rotation(None), (turned, base)), note
+    if not isinstance(kind, str) or kind not in SCALINGS:
+        raise given.wrong(f"rope_type {short(kind)}", ", ".join(("default", *SCALINGS)))
+    effect, needs = SCALINGS[kind]
+    if missing := [name for name in needs if given.value(name) is None]:
+        raise given.wrong(f"rope_type {kind!r} without {missing[0]}", "that number too")
+    original = config.whole(ORIGINAL, usual=family.get("original", length))
+    if "original" not in family:
+        original = given.whole(ORIGINAL, usual=original)
+    factor = given.number("factor", usual=length / original if length and original else 1.0)
+    for name in needs if kind == "longrope" else ():
+        numbers = given.value(name)
+        if not isinstance(numbers, list) or len(numbers) != turned // 2:
+            raise given.wrong(f"{name} {short(numbers)}", f"{turned // 2} numbers")
+    scale = _logit_factor(kind, given, factor, original)
+    said = effect.format(factor=factor, original=original)
+    said += "" if scale == 1 else f", logits times {scale:.4g}"
+    note += f", rescaled ({kind}: {said})"
+    return Attention(_rotation(kind), (turned, base), factor=scale), note
+
+
+def _two_rotations(
+    config: Config, family: Mapping[str, Any], size: ModelSize, trained: int | None
+) -> tuple[Attention, Attention, str, str]:
+    """Layers that see all rotate with one base, those that slide with another; notes on both."""
+    given, local = config.part("rope_parameters"), family["local"]
+    wide = given.part("full_attention") if given.values else config.part("rope_scaling")
+    theta = config.number("rope_theta", usual=family["theta"])
+    other = config.number(local["key"], usual=local["usual"]) if "key" in local else local["usual"]
+    plain = config.with_values({})
+    far, note = rotary(plain, size, family, wide, theta=theta, length=trained)
+    near, close = rotary(plain, size, family, given.part("sliding_attention"), theta=other)
+    return far, near, note, close
+
+
+def _either(config: Config, given: Config, names: tuple[str, str], usual: float) -> float:
+    """A number beside the part of the rotation or inside, as the version has it."""
+    beside = config.number(*names, usual=usual)
+    found = given.number(names[0], usual=beside)
+    if config.value(*names) is not None and found != beside:
+        raise config.wrong(f"{names[0]} {beside:g} and {found:g}", "one of them")
     return found
+
+
+def _grown(factor: float, by: float) -> float:
+    """What yarn multiplies queries or keys with."""
+    return 0.1 * by * math.log(factor) + 1 if factor > 1 else 1.0
+
+
+def _logit_factor(kind: str, given: Config, factor: float, original: int | None) -> float:
+    """What logits are multiplied by: cosines and sines of queries and of keys both are."""
+    if kind not in ("yarn", "longrope"):
+        return 1.0
+    if given.value("attention_factor") is not None:
+        return given.number("attention_factor", usual=1.0) ** 2
+    if kind == "longrope":
+        grows = factor > 1 and original and original > 1
+        return 1 + math.log(factor) / math.log(original) if grows and original else 1.0
+    one, all_dim = 1.0, 0.0
+    if given.value("mscale") and given.value("mscale_all_dim"):
+        one, all_dim = (given.number(k, usual=1.0) for k in ("mscale", "mscale_all_dim"))
+    return (_grown(factor, one) / _grown(factor, all_dim)) ** 2
+
+
+@functools.cache
+def _rotation(scaled: str | None) -> Encoding:
+    """The encoding of a rotation, rescaled or not; the layers of a model share it."""
+    plain = encoding(of_mechanism("rotation").name)
+    return (
+        plain
+        if scaled is None
+        else replace(
+            encoding(of_mechanism("rotation_rescaled").name),
+            name=f"{plain.name} ({scaled})",
+            title=f"{of_mechanism('rotation').title}, {scaled}",
+            source=f"{of_mechanism('rotation').source}, rescaled as {scaled}",
+        )
+    )
 
 
 # -- what becomes of the logits ------------------------------------------------------------------
@@ -429,13 +613,12 @@ def scale_of(config: Config, family: Mapping[str, Any], size: ModelSize, layer: 
         plain = plain if config.flag(said["flag"], usual=True) else 1.0
         by_layer = "by_layer" in said and config.flag(said["by_layer"], usual=False)
         return plain / (layer + 1) if by_layer else plain
-    if said.get("yarn"):
+    if "yarn" in said:
         given = config.part("rope_scaling", "rope_parameters")
         kind, all_dim = given.value("rope_type", "type"), given.value("mscale_all_dim")
         if kind not in (None, "default") and all_dim:
             grown = given.number("mscale_all_dim", usual=1.0)
-            factor = given.number("factor", usual=1.0)
-            return plain * (0.1 * grown * math.log(factor) + 1) ** 2 if factor > 1 else plain
+            plain *= _grown(given.number("factor", usual=1.0), grown) ** 2
     return float(said.get("usual", plain))
 
 
@@ -444,33 +627,29 @@ def with_logits(
 ) -> Attention:
     """The attention of a layer, counted from 0, with its scale, cap, norms, sink and temper."""
     scale, said = scale_of(config, family, size, layer), family.get("norms", {})
-    cap = None
-    if "key" in (capped := family.get("cap", {})):
-        null = capped["key"] in config.values and config.values[capped["key"]] is None
-        cap = None if null else config.number(capped["key"], usual=capped["usual"])
-    a = replace(a, scale=scale, cap=cap)
+    found: dict[str, Any] = {"scale": scale}
+    if "key" in (cap := family.get("cap", {})):
+        found["cap"] = config.number(cap["key"], usual=cap["usual"], null=True)
     if "sinks" in family:
-        a = replace(a, sink=family["sinks"].format(layer=layer))
-    plain = a.turned is None
-    if "temper" in family and plain:
+        found["sink"] = family["sinks"].format(layer=layer)
+    if "temper" in family and a.turned is None:
         t = family["temper"]
         if config.value(t["flag"]) != 0:  # true, or a whole number in older files
             slope, floor = (
                 config.number(t[k]["key"], usual=t[k]["usual"]) for k in ("slope", "floor")
             )
-            a = replace(a, temper=Temper(slope, floor, t["first"]))
+            found["temper"] = Temper(slope, floor, t["first"])
+    largest = scale * a.factor * size.head_size  # of queries and keys whose entries are within 1
     if "clip" in said and config.value(said["clip"]) is not None:
         most = config.number(said["clip"], usual=1.0)
         why = f"{said['clip']} keeps every entry of a query and a key within {most:g}"
-        return replace(a, clip=most, bound=(scale * a.factor * size.head_size * most**2, why))
-    if "flag" in said and not config.flag(said["flag"], usual=said.get("usual", False)):
-        return a
-    if said.get("unit") and not plain:
-        return replace(
-            a, bound=(scale * a.factor * size.head_size, "queries and keys are normalised")
-        )
-    if "gains" in said:
+        found |= {"clip": most, "bound": (largest * most**2, why)}
+    elif "flag" in said and not config.flag(said["flag"], usual=said.get("usual", False)):
+        pass
+    elif said.get("unit") and a.turned is not None:
+        found["bound"] = (largest, "queries and keys are normalised")
+    elif "gains" in said:
         query, key = (said["gains"].format(layer=layer, which=which) for which in "qk")
         over = (size.heads, size.key_heads) if said.get("over") == "heads" else (1, 1)
-        return replace(a, gains=Gains(query, key, scale, said.get("offset", 0.0), over))
-    return a
+        found["gains"] = Gains(query, key, scale, said.get("offset", 0.0), over)
+    return replace(a, **found)

@@ -13,28 +13,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import sympy
+
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import plural
-from farfield.theory.encodings import encoding, of_mechanism
-from farfield.validation.checkpoints.biases import POSITIONS
+from farfield.theory.encodings import Encoding, alibi_slope, encoding, t5_bucket_starts
 from farfield.validation.checkpoints.configured import (
     NAMES,
     POSITIONAL,
     RUN,
-    SLIDING,
-    STATE,
     Attention,
     Folder,
     ModelSize,
     Tables,
     families,
     layers_of,
+    rotary,
     size_of,
     with_logits,
 )
-from farfield.validation.checkpoints.guarded import Config, document
-from farfield.validation.checkpoints.rotary import rotary
-from farfield.validation.checkpoints.weights import tensor
+from farfield.validation.checkpoints.guarded import Config, document, tensor
 
 UNCHECKED = "read from config.json, not checked against the library"
 """What is said of a model whose family is not known here."""
@@ -121,8 +120,7 @@ def described(kind: str, config: Config, tables: Tables) -> Folder:
         attention, note = POSITIONS[position](config, size, tables)
         longest = None
     else:
-        layers = layers_of(config, family, size.layers)
-        attention, note = _by_layers(config, family, size, layers, position, trained)
+        attention, note = layers_of(config, family, size, position, trained)
         longest = trained if position == "absolute" or "ends" in family else None
     shared = family.get("shared")
     last = 0 if shared is None else config.whole(shared["key"], usual=shared["usual"], least=0)
@@ -136,52 +134,6 @@ def described(kind: str, config: Config, tables: Tables) -> Folder:
     notes = (note, _said(attention, longest, last), _ignored(config, family))
     note = "; ".join(filter(None, (UNCHECKED if known is None else "", *notes)))
     return replace(found, attention=tuple(attention), note=note, longest=longest)
-
-
-def _by_layers(
-    config: Config,
-    family: Mapping[str, Any],
-    size: ModelSize,
-    layers: list[tuple[str, bool, int | None, int | None]],
-    position: str,
-    trained: int | None,
-) -> tuple[list[Attention], str]:
-    """The attention of each layer by its kind, and notes on the rotations."""
-    still, note = Attention(encoding("nope")), ""
-    far = near = still
-    if position == "absolute":
-        far = near = Attention(encoding(of_mechanism("learned_absolute").name))
-    elif position == "rotation" and "local" in family:
-        far, near, note, other = _two_rotations(config, family, size, trained)
-        if any(kind == SLIDING for kind, *_ in layers):
-            note = f"in layers that see all, {note}; in the others, {other}"
-    elif position == "rotation":
-        far, note = rotary(config, size, family, length=trained)
-        near = far
-
-    def of(kind: str, turned: bool, window: int | None, chunk: int | None) -> Attention:
-        if kind == STATE:
-            return Attention(None)
-        found = (near if kind == SLIDING else far) if turned else still
-        return replace(found, window=window, chunk=chunk)
-
-    return [of(*layer) for layer in layers], note
-
-
-def _two_rotations(
-    config: Config, family: Mapping[str, Any], size: ModelSize, trained: int | None
-) -> tuple[Attention, Attention, str, str]:
-    """Layers that see all rotate with one base, those that slide with another; notes on both."""
-    given = config.part("rope_parameters")
-    wide = given.part("full_attention") if given.values else config.part("rope_scaling")
-    theta = config.number("rope_theta", usual=family["theta"])
-    key = family["local"].get("key")
-    other = family["local"]["usual"]
-    other = other if key is None else config.number(key, usual=other)
-    plain = config.with_values({})
-    far, note = rotary(plain, size, family, wide, theta=theta, length=trained)
-    near, close = rotary(plain, size, family, given.part("sliding_attention"), theta=other)
-    return far, near, note, close
 
 
 def _said(attention: list[Attention], longest: int | None, shared: int) -> str:
@@ -208,7 +160,7 @@ def _said(attention: list[Attention], longest: int | None, shared: int) -> str:
 def _ignored(config: Config, family: Mapping[str, Any]) -> str:
     """Keys on positions that the library does not read in this family."""
     read = {"sliding_window"} if "window" in family else set()
-    read |= {"layer_types"} if "layers" in family and family.get("types") is not False else set()
+    read |= {"layer_types"} if "layers" in family and family.get("types") != [] else set()
     full = ["full_attention"] * config.whole(*NAMES["layers"], usual=0)
     plain: tuple[Any, ...] = (None, False, [], "rope", "absolute", full)
     given = (k for k in POSITIONAL if config.values.get(k) not in plain)
@@ -229,3 +181,88 @@ def _generic(config: Config) -> dict[str, Any]:
     if all(config.value(key) is None for key in _ROTATES):
         family["position"] = "unknown"
     return family
+
+
+# -- families whose biases need more than names ---------------------------------------------------
+
+_MOST = 8  # of MPT's exponents; the library computes with it whatever the configuration says
+_TABLE = "decoder.block.{layer}.layer.0.SelfAttention.relative_attention_bias.weight"
+
+
+def _bloom(config: Config, size: ModelSize, tables: Tables) -> tuple[list[Attention], str]:
+    note = (
+        "run in 16 bits, the library rounds slope times position to that type; the formula is "
+        "without rounding"
+    )
+    return [Attention(encoding("alibi", heads=size.heads))] * size.layers, note
+
+
+def _mpt(config: Config, size: ModelSize, tables: Tables) -> tuple[list[Attention], str]:
+    """The slopes 2^-(most k/P), P the next power of two, of even k before odd k."""
+    own = config.part("attn_config")
+    for name, usual in (("alibi", True), ("qk_ln", False), ("prefix_lm", False)):
+        if own.flag(name, usual=usual) != usual:
+            raise config.wrong(f"{name} {not usual}", f"{name} {usual}")
+    most = own.whole("alibi_bias_max", usual=_MOST)
+    note = ""
+    if most != _MOST:
+        note = (
+            f"alibi_bias_max is {most}, and so is the formula; the library transformers computes "
+            f"with {_MOST} whatever it is"
+        )
+    whole = 1 << (size.heads - 1).bit_length()
+    order = [*range(1, whole + 1)]
+    if whole != size.heads:
+        order = [*range(2, whole + 1, 2), *range(1, whole, 2)]
+    slopes = [sympy.Integer(2) ** sympy.Rational(-most * k, whole) for k in order][: size.heads]
+    source = f"MPT: ALiBi with exponents up to {most}"
+    found = replace(encoding("alibi", m=slopes), source=source)
+    clip = own.number("clip_qkv", usual=1.0) if own.value("clip_qkv") else None
+    return [Attention(found, clip=clip)] * size.layers, note
+
+
+def _falcon(config: Config, size: ModelSize, tables: Tables) -> tuple[list[Attention], str]:
+    if not config.flag("alibi", usual=False):
+        length = config.whole("max_position_embeddings", usual=2048)
+        attention, note = rotary(config, size, {}, length=length)
+        return [attention] * size.layers, note
+    slopes = [alibi_slope(h, size.heads) for h in range(1, size.heads + 1)]
+    divided = [slope / sympy.sqrt(size.head_size) for slope in slopes]
+    found = replace(
+        encoding("alibi", m=divided),
+        source="Falcon: ALiBi divided by sqrt(head size), as the logits are",
+    )
+    note = (
+        "the library rounds this bias to bfloat16 at every position, so that beyond 256 tokens it "
+        "is no function of the distance, and its eager attention adds the bias twice; the formula "
+        "is without rounding, once"
+    )
+    return [Attention(found)] * size.layers, note
+
+
+def _t5(config: Config, size: ModelSize, tables: Tables) -> tuple[list[Attention], str]:
+    """A table of learned values, for all layers of the decoder or, in umT5, one a layer."""
+    each = config.value("model_type") == "umt5"
+    buckets = config.whole("relative_attention_num_buckets", usual=32)
+    starts = t5_bucket_starts(buckets, config.whole("relative_attention_max_distance", usual=128))
+
+    def table(layer: int) -> Attention:
+        name = _TABLE.format(layer=layer)
+        weight = tables(name)
+        if weight.shape != (len(starts), size.heads) or not np.isfinite(weight).all():
+            raise config.wrong(
+                f"a table {name!r} of shape {weight.shape}, or one that is not finite",
+                f"{len(starts)} finite values a head",
+            )
+        bucket = np.searchsorted(starts, np.arange(starts[-1] + 1), side="right") - 1
+        source = f"table of {len(starts)} learned values a head, read from the weights"
+        made: Encoding = encoding(values=weight[bucket].T)
+        return Attention(replace(made, name="t5 table", source=source))
+
+    found = [table(k) for k in range(size.layers if each else 1)]
+    note = "self-attention of the decoder; its logits are not divided by sqrt(head size)"
+    return found if each else found * size.layers, note
+
+
+POSITIONS = {"bloom": _bloom, "mpt": _mpt, "falcon": _falcon, "t5": _t5}
+"""What a configuration says of the attention of each layer, and what is to be said of it."""

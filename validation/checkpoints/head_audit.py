@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,49 +24,54 @@ from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import count
 from farfield.theory.convergence import Verdict, check_convergence
-from farfield.theory.encodings import Encoding
 from farfield.theory.functions.nodes import Lookup
-from farfield.validation.checkpoints.configured import Folder, HeadBounds
+from farfield.validation.checkpoints.configured import Attention, Folder, HeadBounds
 from farfield.validation.checkpoints.layer_audit import Proved
 from farfield.validation.table_cells import field_text, share_text
 
 
 @dataclass(frozen=True)
-class HeadAudit:
+class Head:
     """One head, or the same head of several layers.
 
     Fields:
         layers: from 1, those that have this bias and these bounds.
         head: from 1.
         bias: the formula, or the table's size and range.
-        verdict: of the exp-series.
+        logit_bound, value_bound: for which the window is certified.
+        window: keys that are enough for the error budget; infinite where none are, None where that
+            is not known.
+        reason: why the window is no number.
+        verdict: of the exp-series. It and the fields down to `farthest` are those of an audit.
         receptive_fields: TRF at each `eps` of the audit.
         row_fields: the finite-row TRF of a row of the longest length.
         leaks: prior mass beyond the training length, for a row of each length; None if unknown,
             the least positive float where it is less than that.
         horizons: distance from which weights round to 0 in each of `DTYPES`; infinite if never.
-        logit_bound, value_bound: for which the window is certified.
-        window: keys that are enough for the error budget; infinite where none are, None where that
-            is not known.
-        reason: why the window is no number.
         farthest: in rows of the training length or longer, the farthest key that can have half of
             the attention while logits stay within `logit_bound`. It is -1 where none can,
             None where that is not known, or nobody gave or measured the bound.
+        error: on a text, the largest change of the head's output on the rows that drop keys,
+            measured; None where no row drops any.
+        rows, exceeded: rows that drop keys, and how many changed by more than the budget.
     """
 
     layers: tuple[int, ...]
     head: int
     bias: str
-    verdict: Verdict
-    receptive_fields: tuple[ReceptiveField, ...]
-    row_fields: tuple[ReceptiveField, ...]
-    leaks: tuple[float | None, ...]
-    horizons: tuple[float | None, ...]
     logit_bound: float
     value_bound: float
     window: float | None = None
     reason: Reason | None = None
+    verdict: Verdict | None = None
+    receptive_fields: tuple[ReceptiveField, ...] = ()
+    row_fields: tuple[ReceptiveField, ...] = ()
+    leaks: tuple[float | None, ...] = ()
+    horizons: tuple[float | None, ...] = ()
     farthest: int | None = None
+    error: float | None = None
+    rows: int = 0
+    exceeded: int = 0
 
     def cells(self) -> tuple[str, ...]:
         """Receptive fields, leaks and horizons in a few characters each."""
@@ -77,83 +82,84 @@ class HeadAudit:
         )
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What is asked of every head: the training length, the lengths of rows, the shares outside a
-    receptive field, the types of the horizons, and the budget of the windows."""
-
-    trained: int
-    lengths: tuple[int, ...]
-    eps: tuple[sympy.Rational, ...]
-    dtypes: tuple[str, ...]
-    error: sympy.Rational
-
-
-def audited(
-    folder: Folder, asked: Asked, limits: Proved, *, known: bool
-) -> tuple[list[HeadAudit], list[Window]]:
-    """The heads of every layer with a bias, with their windows in the same order; layers that share
-    a bias and its bounds share their entries.
+def windows_of(folder: Folder, limits: Proved, error: sympy.Rational) -> list[tuple[Head, Window]]:
+    """The heads of every layer with a bias, with their windows; layers that share a bias and its
+    bounds share their entries.
 
     Args:
         folder: what a folder says of its model.
-        asked: of each head.
         limits: the bounds of the heads of each layer.
-        known: whether these bounds were given or proved.
+        error: the budget of the output of a head.
     """
-    groups: dict[tuple[int, tuple[HeadBounds, ...]], list[int]] = {}
-    each: dict[int, Encoding] = {}
-    for layer, (attention, limit) in enumerate(zip(folder.attention, limits, strict=True), 1):
-        if limit is None or attention.encoding is None or not attention.biased:
-            continue
-        each[id(attention.encoding)] = attention.encoding
-        groups.setdefault((id(attention.encoding), limit), []).append(layer)
-    theory = {k: list(_theory(x, folder.shape.heads, asked)) for k, x in each.items()}
-    entries, windows = [], []
-    for (which, limit), layers in groups.items():
-        for entry, bound in zip(theory[which], limit, strict=True):
-            bias = each[which].head(entry.head if each[which].num_heads > 1 else 1)
-            window = head_window(bias, bound, asked.error)
-            windows.append(window)
-            far = farthest(bias, 2 * bound.logit, asked.trained) if known else None
-            entries.append(
-                dataclasses.replace(
-                    entry,
-                    layers=tuple(layers),
-                    logit_bound=bound.logit,
-                    value_bound=bound.value,
-                    window=window.width,
-                    reason=window.reason,
-                    farthest=far,
-                )
-            )
-    return entries, windows
+    alike: dict[tuple[int, tuple[HeadBounds, ...]], list[int]] = {}
+    for layer, (a, limit) in enumerate(zip(folder.attention, limits, strict=True), 1):
+        if limit is not None and a.biased:
+            alike.setdefault((id(a.encoding), limit), []).append(layer)
+    found = []
+    for (_, limit), layers in alike.items():
+        for h, bound in enumerate(limit, 1):
+            bias = folder.attention[layers[0] - 1].bias(h)
+            window = head_window(bias, bound, error)
+            head = Head(tuple(layers), h, bias_text(bias), bound.logit, bound.value)
+            head = dataclasses.replace(head, window=window.width, reason=window.reason)
+            found.append((head, window))
+    return found
 
 
-def _theory(subject: Encoding, heads: int, a: Asked) -> Iterator[HeadAudit]:
+def audited(
+    folder: Folder, limits: Proved, error: sympy.Rational, *, known: bool, **asked: Any
+) -> tuple[list[Head], list[Window]]:
+    """The heads of every layer with a bias, and their windows in the same order.
+
+    Args:
+        folder: what a folder says of its model.
+        limits: the bounds of the heads of each layer.
+        error: the budget of the windows.
+        known: whether these bounds were given or proved.
+        asked: of every head: `trained`, `lengths`, `eps` and `dtypes` as an audit has them.
+    """
+    pairs, heads = windows_of(folder, limits, error), []
+    theory: dict[int, list[dict[str, Any]]] = {}
+    for head, _ in pairs:
+        a = folder.attention[head.layers[0] - 1]
+        if id(a.encoding) not in theory:
+            theory[id(a.encoding)] = list(_theory(a, folder.shape.heads, **asked))
+        gain = 2 * head.logit_bound
+        far = farthest(a.bias(head.head), gain, asked["trained"]) if known else None
+        numbers = theory[id(a.encoding)][head.head - 1]
+        heads.append(dataclasses.replace(head, farthest=far, **numbers))
+    return heads, [window for _, window in pairs]
+
+
+def _theory(
+    given: Attention,
+    heads: int,
+    *,
+    trained: int,
+    lengths: Sequence[int],
+    eps: Sequence[sympy.Rational],
+    dtypes: Sequence[str],
+) -> Iterator[dict[str, Any]]:
     """What the theory says of each head."""
+    assert given.encoding is not None
+    subject = given.encoding
     verdict = check_convergence(subject)
-    fields = theoretical_receptive_field(subject, a.eps)
-    rows = theoretical_receptive_field(subject, a.eps, length=a.lengths[-1])
-    leaks = [leak(subject, a.trained, n) for n in a.lengths]
-    horizons = [dtype_horizon(subject, d) for d in a.dtypes]
+    fields = theoretical_receptive_field(subject, eps)
+    rows = theoretical_receptive_field(subject, eps, length=lengths[-1])
+    leaks = [leak(subject, trained, length) for length in lengths]
+    horizons = [dtype_horizon(subject, dtype) for dtype in dtypes]
 
     def of(answer: Any, h: int) -> Any:
         return answer.heads[h % len(answer.heads)] if answer.heads else answer
 
     for h in range(heads):
-        yield HeadAudit(
-            (),
-            h + 1,
-            bias_text(subject.head(h + 1 if subject.num_heads > 1 else 1)),
-            of(verdict, h).verdict,
-            tuple(of(f, h) for f in fields),
-            tuple(of(f, h) for f in rows),
-            tuple(_above(of(k, h)) for k in leaks),
-            tuple(of(d, h).tokens for d in horizons),
-            0.0,
-            0.0,
-        )
+        yield {
+            "verdict": of(verdict, h).verdict,
+            "receptive_fields": tuple(of(f, h) for f in fields),
+            "row_fields": tuple(of(f, h) for f in rows),
+            "leaks": tuple(_above(of(k, h)) for k in leaks),
+            "horizons": tuple(of(d, h).tokens for d in horizons),
+        }
 
 
 def _above(found: Leak) -> float | None:

@@ -269,29 +269,26 @@ def widest(folder: Folder, layers: Sequence[LayerAudit]) -> dict[str, Any]:
         layers: as `layers_of` gives them.
     """
 
-    def said(status: Status, code: Code, why: str) -> dict[str, Any]:
-        label = Label.THEOREM if status is Status.INFINITE else None
-        width = math.inf if status is Status.INFINITE else None
-        reason = Reason(code, why)
-        return {"sliding_window": width, "status": status, "label": label, "reason": reason}
-
     attending = [k for k in layers if k.windowable.status is not Status.OUT_OF_SCOPE]
-    if folder.no_claim:
-        return said(Status.OUT_OF_SCOPE, Code.NOT_COVERED, folder.no_claim)
-    if not attending:
-        return said(Status.OUT_OF_SCOPE, Code.NOT_SOFTMAX, f"each layer has {STATE}")
-    if not folder.checked:
-        return said(Status.UNKNOWN, Code.NOT_COVERED, UNCHECKED)
-    for k in attending:
-        if k.windowable.value is None:
-            why = k.windowable.reason or Reason(Code.NOT_COVERED, UNCHECKED)
-            return said(Status.UNKNOWN, why.code, why.sentence)
+    unsure = next((k for k in attending if k.windowable.value is None), None)
     free = next((k for k in attending if not k.windowable.value), None)
-    if free is not None:
-        why_not = f"layer {free.layers[0]} sees all keys, and its logits are bounded"
-        return said(Status.INFINITE, Code.BOUNDED_LOGITS, why_not)
-    width = max(k.keys or 0 for k in attending)
-    return {"sliding_window": width, "status": Status.EXACT, "label": Label.THEOREM}
+    status, width = Status.OUT_OF_SCOPE, None
+    if folder.no_claim:
+        reason = Reason(Code.NOT_COVERED, folder.no_claim)
+    elif not attending:
+        reason = Reason(Code.NOT_SOFTMAX, f"each layer has {STATE}")
+    elif unsure is not None:
+        status = Status.UNKNOWN
+        reason = unsure.windowable.reason or Reason(Code.NOT_COVERED, UNCHECKED)
+    elif free is not None:
+        status, width = Status.INFINITE, math.inf
+        why = f"layer {free.layers[0]} sees all keys, and its logits are bounded"
+        reason = Reason(Code.BOUNDED_LOGITS, why)
+    else:
+        width = max(k.keys or 0 for k in attending)
+        return {"sliding_window": width, "status": Status.EXACT, "label": Label.THEOREM}
+    label = None if width is None else Label.THEOREM
+    return {"sliding_window": width, "status": status, "label": label, "reason": reason}
 
 
 def cache_of(attention: Sequence[Attention], size: ModelSize, length: int) -> LayerKeys:

@@ -26,11 +26,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.checkpoints.biases import FORWARDS
 from farfield.validation.checkpoints.configured import RUN, Folder
-from farfield.validation.checkpoints.guarded import opened, require_plain, short
+from farfield.validation.checkpoints.guarded import headers, opened, require_plain, short
 from farfield.validation.checkpoints.run import encoding_of, preset_of
-from farfield.validation.checkpoints.weights import headers
 from farfield.validation.harness.attention import PLAIN, LogitTransform, fused
 from farfield.validation.harness.attention import Path as AttentionPath
 from farfield.validation.harness.checkpoints import require_tensors
@@ -40,6 +38,9 @@ from farfield.validation.harness.positional import FixedBias, transformer
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.json_files import CorruptFile
 from farfield.validation.optional import library
+
+Attend = Callable[[Tensor, Tensor, Tensor, float], Tensor]
+"""Called as `attend(query, key, value, scale)`, shapes (batch, heads, length, size)."""
 
 _FLOATS = 60  # a token takes this many times the width while the gradient of a layer is made
 _ROWS = 32  # query rows a head whose attention is looked at
@@ -418,3 +419,83 @@ def _through_path(
     the learned constant of the layer."""
     weighting = LogitTransform(softcap, s_aux)
     return module.attend(query, key, value, scaling, weighting).transpose(1, 2), None
+
+
+# -- the library's layers with a path of ours ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Forward:
+    """How the attention of a layer is run where the library has no hook of its own.
+
+    Args:
+        attention: its name in a layer, joined by dots.
+        forward: called as `forward(module, attend, hidden, ...)`.
+        arguments: further arguments of the body, from the embedded tokens.
+    """
+
+    attention: str
+    forward: Callable[..., Any]
+    arguments: Callable[[Tensor], dict[str, Any]] = lambda embedded: {}
+
+
+def _bloom_forward(
+    module: Any, attend: Attend, hidden: Tensor, residual: Tensor, **_: Any
+) -> tuple[Tensor, None]:
+    query, key, value = module._reshape(module.query_key_value(hidden))
+    attended = attend(query, key, value, module.inv_norm_factor)
+    return module.dense(attended.transpose(1, 2).flatten(2)) + residual, None
+
+
+def _mpt_forward(module: Any, attend: Attend, hidden: Tensor, **_: Any) -> tuple[Tensor, None]:
+    mixed = module.Wqkv(hidden)
+    if module.clip_qkv:
+        mixed = mixed.clamp(-module.clip_qkv, module.clip_qkv)
+    query, key, value = (
+        x.unflatten(-1, (module.n_heads, -1)).transpose(1, 2) for x in mixed.chunk(3, -1)
+    )
+    attended = attend(query, key, value, module.softmax_scale)
+    return module.out_proj(attended.transpose(1, 2).flatten(2)), None
+
+
+def _mask(embedded: Tensor) -> dict[str, Any]:
+    """MPT insists on a mask; one of four dimensions is taken as it is."""
+    return {"attention_mask": embedded.new_zeros(1, 1, 1, 1)}
+
+
+def _falcon_forward(
+    module: Any,
+    attend: Attend,
+    hidden: Tensor,
+    alibi: Any = None,
+    position_embeddings: Any = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    from transformers.models.falcon.modeling_falcon import apply_rotary_pos_emb
+
+    parts = module._split_heads(module.query_key_value(hidden))
+    query, key, value = (x.transpose(1, 2) for x in parts)
+    if alibi is None:
+        query, key = apply_rotary_pos_emb(query, key, *position_embeddings)
+    attended = attend(query, key, value, module.inv_norm_factor)
+    return module.dense(attended.transpose(1, 2).flatten(2)), None
+
+
+def _weighed_forward(module: Any, attend: Attend, *given: Any, **named: Any) -> Any:
+    """GPT-J, CodeGen and GPT-Neo weigh in a method of their own; GPT-Neo does not scale."""
+
+    def weighed(query: Tensor, key: Tensor, value: Tensor, mask: Any = None) -> Any:
+        return attend(query, key, value, 1 / float(getattr(module, "scale_attn", 1.0))), None
+
+    module._attn = weighed
+    return type(module).forward(module, *given, **named)
+
+
+FORWARDS = {
+    "bloom": Forward("self_attention", _bloom_forward),
+    "mpt": Forward("attn", _mpt_forward, _mask),
+    "falcon": Forward("self_attention", _falcon_forward),
+    "gptj": Forward("attn", _weighed_forward),
+    "gpt_neo": Forward("attn.attention", _weighed_forward),
+}
+"""How the attention of a layer is run, by the name in the table of its family."""

@@ -36,7 +36,7 @@ from farfield.validation.checkpoints.configured import (
     HeadBounds,
     ModelSize,
 )
-from farfield.validation.checkpoints.weights import reader
+from farfield.validation.checkpoints.guarded import reader
 
 Read = Callable[[str], np.ndarray | None]
 """Reads a tensor by its name, in float64; None where there is none."""

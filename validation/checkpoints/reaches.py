@@ -228,7 +228,7 @@ def model_reach(
     )
     if text is not None:
         library("torch", "a model on a text", "hf")
-        from farfield.validation.checkpoints.measured.repetitions import repeated
+        from farfield.validation.checkpoints.measured.segments import repeated
 
         size = length or min(row, 1024)
         seen, count, source = repeated(folder, text, size, segments, progress)
@@ -273,9 +273,9 @@ def half_within(a: Attention, head: int, gain: float, row: int) -> float | None:
     >>> half_within(flat, 1, 7, 4096), half_within(steep, 1, 7, 4096)
     (1097.0, 22)
     """
-    if not a.biased or a.encoding is None:
+    if not a.biased:
         return min(longest_row(gain / 2, a.temper), a.local or math.inf)
-    far = farthest(a.encoding.head(head if a.encoding.num_heads > 1 else 1), gain, row)
+    far = farthest(a.bias(head), gain, row)
     return None if far is None else far + 1
 
 

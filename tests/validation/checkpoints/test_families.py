@@ -9,10 +9,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.configured import families
 from farfield.validation.checkpoints.folder import describe
-from farfield.validation.checkpoints.guarded import Config
-from farfield.validation.checkpoints.weights import tensor
+from farfield.validation.checkpoints.guarded import Config, tensor
 
 TABLE = "decoder.block.{}.layer.0.SelfAttention.relative_attention_bias.weight"
 OLD = {  # files as older versions of the library wrote them
@@ -62,18 +62,19 @@ def test_a_description_is_that_of_the_library(kind, values, tmp_path):
     assert len(found.attention) == found.shape.layers
     trained = {"bloom": values.get("seq_length"), "mpt": getattr(theirs, "max_seq_len", None)}
     assert found.trained == trained.get(kind, getattr(theirs, "max_position_embeddings", None))
-    surrogate = found.attention[0].surrogate()
+    rotation = found.attention[0].turned
     if kind in ("gpt_neox", "llama") or (kind == "falcon" and not theirs.alibi):
         rope = theirs.rope_parameters
         turned = int(size * rope.get("partial_rotary_factor", 1.0))
         n = np.arange(50)
         angles = n[:, None] * rope["rope_theta"] ** (-2 * np.arange(turned // 2) / turned)
+        surrogate = encoding("rope_surrogate", d=rotation[0], theta=rotation[1])
         np.testing.assert_allclose(surrogate.bias(n)[0], np.cos(angles).sum(1), atol=1e-9)
         rescaled = rope.get("rope_type", "default") != "default"
         assert found.note.startswith(f"{turned} of {size}")
-        assert found.note.endswith("the surrogate is not") == rescaled
+        assert (", rescaled (" in found.note) == rescaled
     else:
-        assert surrogate is None and len(found.encodings) == 1
+        assert rotation is None and len(found.encodings) == 1
 
 
 LLAMA_3 = {

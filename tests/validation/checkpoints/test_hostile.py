@@ -18,10 +18,17 @@ from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.audit import audit
 from farfield.validation.checkpoints.configured import families
 from farfield.validation.checkpoints.folder import describe, described
-from farfield.validation.checkpoints.guarded import Config, document, opened, parsed, require_plain
+from farfield.validation.checkpoints.guarded import (
+    Config,
+    document,
+    headers,
+    opened,
+    parsed,
+    require_plain,
+    tensor,
+)
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.windows import model_window
-from farfield.validation.checkpoints.weights import headers, tensor
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.experiment import train_and_measure
 from farfield.validation.harness.store import Store

@@ -20,7 +20,7 @@ from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
 from farfield.validation.checkpoints.measured.perplexities import model_perplexity
-from farfield.validation.checkpoints.texts import tokens_of
+from farfield.validation.checkpoints.measured.segments import tokens_of
 from farfield.validation.harness import experiment
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.configuration import Configuration

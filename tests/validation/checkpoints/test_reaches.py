@@ -15,7 +15,7 @@ from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.configured import Attention, Temper
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
-from farfield.validation.checkpoints.measured.repetitions import repeated
+from farfield.validation.checkpoints.measured.segments import repeated
 from farfield.validation.checkpoints.norms import Projections, bounds_of
 from farfield.validation.checkpoints.reaches import farthest, half_within, model_reach
 from farfield.validation.harness.attention import with_hook

@@ -12,11 +12,11 @@ from farfield.cli import main
 from farfield.theory.answers.answer import Code, InputError, Label, Status
 from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.folder import describe
+from farfield.validation.checkpoints.guarded import reader
 from farfield.validation.checkpoints.loading import load
+from farfield.validation.checkpoints.measured.segments import text_bounds
 from farfield.validation.checkpoints.measured.windows import model_window
 from farfield.validation.checkpoints.norms import projections, weight_bounds
-from farfield.validation.checkpoints.text_bounds import text_bounds
-from farfield.validation.checkpoints.weights import reader
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus, samples_of
@@ -178,19 +178,19 @@ def test_windows_of_a_model(outside_models, text, speaks):
     proved = model_window(place, "1/100", bounds="weights", text=text, length=200, segments=2)
     found = model_window(place, "1/100", text=text, length=200, segments=2)
     assert (proved.label, found.label) == (Label.CERTIFIED, Label.MEASURED)
-    assert len(found.heads) == 12 and found.sliding_window == max(h.width for h in found.heads)
+    assert len(found.heads) == 12 and found.sliding_window == max(h.window for h in found.heads)
     assert any(h.error for h in found.heads)
     for wide, h in zip(proved.heads, found.heads, strict=True):
-        assert h.width <= wide.width and wide.exceeded == 0
+        assert h.window <= wide.window and wide.exceeded == 0
         for one in (wide, h):  # a window that drops no key has nothing measured
-            assert one.rows == 2 * max(0, 200 - one.width)
-            assert one.error is None if one.width >= 200 else one.error <= 0.01
+            assert one.rows == 2 * max(0, 200 - one.window)
+            assert one.error is None if one.window >= 200 else one.error <= 0.01
     assert found.sliding_window >= found.length
     (own,) = found.composed
     said = speaks(found)
     assert f"sliding_window = {found.sliding_window} keeps" in said
     assert "while logits stay within" in said and "the most on this text" in said
-    idle = sum(h.width >= 200 for h in found.heads)
+    idle = sum(h.window >= 200 for h in found.heads)
     assert f"The windows of {idle} of 12 heads drop no key" in " ".join(found.text().split())
     assert "for every text, by the norms of the weights" in speaks(proved)
     assert int(found) == found.sliding_window
@@ -209,9 +209,9 @@ def test_the_error_of_a_head_by_its_definition(opened, text, numbers):
     with torch.no_grad():
         model.hidden(model.embed(row), path=path)
     for h in found.heads:
-        query, key, value, bias = recorded[h.layer - 1]
+        query, key, value, bias = recorded[h.layers[0] - 1]
         cut = bias[h.head - 1 : h.head].clone()
-        cut[:, h.width :] = -math.inf
+        cut[:, h.window :] = -math.inf
         one = slice(h.head - 1, h.head)
         args = [x[:, one] for x in (query, key, value)]
         change = materialised(*args, bias[one]) - materialised(*args, cut)

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
 import sympy
 import torch
 from torch import Tensor
@@ -22,20 +21,18 @@ from torch import Tensor
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import count, inside, natural, plural
-from farfield.validation.checkpoints.folder import describe
-from farfield.validation.checkpoints.loading import load
-from farfield.validation.checkpoints.measured.composed import Composed, composed
-from farfield.validation.checkpoints.text_bounds import through_layers
-from farfield.validation.checkpoints.texts import tokens_of
+from farfield.validation.checkpoints.measured.segments import (
+    ROWS,
+    Composed,
+    LayerRows,
+    composed,
+    segments_of,
+    through_layers,
+)
 from farfield.validation.harness.attention import LogitTransform
-from farfield.validation.harness.corpus import samples_of
-from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.visibility import Visibility, WithSinks
 from farfield.validation.progress import Progress, silent
 from farfield.validation.table_cells import sampled
-
-ROWS = 128
-"""Rows of a segment, evenly spaced."""
 
 
 @dataclass(frozen=True)
@@ -208,156 +205,89 @@ def model_certificate(
     if first > near:
         raise InputError(f"sinks {first} are more than the window of {near} keys")
     eta = inside(error, "error", "(0, oo)")
-    length = None if length is None else natural(length, "length")
-    segments = natural(segments, "segments")
-    folder = describe(model)
-    size = length or min(folder.trained or 1024, 1024)
-    network = load(folder, tokens=size)
-    read = tokens_of(folder, text)
-    rows = samples_of(read.held_out, segments, size)
-    attending = [k for k, a in enumerate(folder.attention, 1) if a.encoding is not None]
-    found = _measured(network, rows, attending, near, first, float(eta), progress)
-    counted = [k for k in found if k.rows]
-    total = sum(k.rows for k in counted)
-    share = sum((k.certified or 0.0) * k.rows for k in counted) / total if total else None
+    given = segments_of(model, text, length, segments)
+
+    def measure(layer: LayerRows) -> tuple[Tensor, Tensor]:
+        return _rows(layer, near, first)
+
+    parts = through_layers(given.network, given.rows, measure, "rows of the layers", progress)
+    attending = [k for k, a in enumerate(given.folder.attention, 1) if a.encoding is not None]
+    found = tuple(_of_layer(k, parts[at], float(eta)) for at, k in enumerate(attending))
+    total = sum(k.rows for k in found)
+    share = sum((k.certified or 0.0) * k.rows for k in found) / total if total else None
     views: dict[str, Visibility] = {f"{count(near)} keys": Visibility(window=near)}
     if first:
         views[f"{count(near)} keys and {first} first"] = WithSinks(window=near, sinks=first)
     return ModelCertificate(
-        folder.name,
+        given.folder.name,
         near,
         first,
         eta,
         share,
         found,
-        composed(network, rows, views, progress) if total else (),
-        size,
-        len(rows),
-        read.source,
+        composed(given.network, given.rows, views, progress) if total else (),
+        given.length,
+        len(given.rows),
+        given.read.source,
         label=Label.MEASURED,
-        subject=folder.name,
+        subject=given.folder.name,
     )
 
 
-def _measured(
-    model: LanguageModel,
-    rows: np.ndarray,
-    attending: Sequence[int],
-    keep: int,
-    sinks: int,
-    eta: float,
-    progress: Progress,
-) -> tuple[LayerCertificate, ...]:
-    """Every layer on the segments, one after the other."""
-    table = model.bias_table(rows.shape[1] - 1)
-    found: dict[int, list[dict[str, Tensor]]] = {}
-
-    def measure(
-        layer: int, query: Tensor, key: Tensor, value: Tensor, seen: Visibility, by: LogitTransform
-    ) -> None:
-        read = _rows(query, key, value, seen, by, table, keep, sinks)
-        found.setdefault(layer, []).append(read)
-
-    through_layers(model, rows, measure, "rows of the layers", progress)
-    return tuple(_of_layer(k, found[at], eta) for at, k in enumerate(attending))
-
-
-def _rows(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    visible: Visibility,
-    weighting: LogitTransform,
-    table: Tensor | None,
-    keep: int,
-    sinks: int,
-) -> dict[str, Tensor]:
-    """The rows of one layer of one segment that drop keys, all heads in one vector each; the widest
-    range of the content logits of a row, and the radius of the values."""
-    length, size = query.shape[-2:]
+def _rows(given: LayerRows, keep: int, sinks: int) -> tuple[Tensor, Tensor]:
+    """The rows of one layer of one segment that drop keys, those of all heads behind each other:
+    bounds and changes with the first keys and without, and the masses beyond the window; then the
+    widest range of the content logits of a row, and the radius of the values."""
+    length, size = given.query.shape[-2:]
     at = torch.linspace(0, length - 1, min(ROWS, length)).long().unique()
-    keys_at = torch.arange(length)
-    seen = visible.sees(at[:, None], keys_at)
-    dropping = (seen & (at[:, None] - keys_at >= keep) & (keys_at >= sinks)).any(-1)
-    at, seen = at[dropping], seen[dropping]
-    q, k, v = (x[0].double().cpu() for x in (query, key, value))
-    content, prior, sink = logits_of(query, key, weighting, table, at)
-    near = seen & (at[:, None] - keys_at < keep)
-    both = near | (seen & (keys_at < sinks))
+    keys = torch.arange(length)
+    dropped = given.visible.sees(at[:, None], keys) & (at[:, None] - keys >= keep)
+    at = at[(dropped & (keys >= sinks)).any(-1)]
+    content, prior, seen = given.logits(at)
+    v, sink = given.value, given.sink
+    near = seen & (at[:, None] - keys < keep)
+    far, both = seen & ~near, near | (seen & (keys < sinks))
     centre = 0 if sink is not None else v.mean(1, keepdim=True)
     radius = (v - centre).norm(dim=-1).amax(-1)
-    norms = q[:, at].norm(dim=-1) / math.sqrt(size)
+    norms = given.query[:, at].norm(dim=-1) / math.sqrt(size)
+    lengths = given.key.norm(dim=-1)[:, None].expand(-1, len(at), -1)
     scores = (content + prior).masked_fill(~seen, -math.inf)
-    full = _weights(scores, sink)
+    weigh = LogitTransform(sink=sink).softmax
+    full = weigh(scores[None])[0]
 
     def of_kept(kept: Tensor) -> tuple[Tensor, Tensor]:
         """The bound of each row, and what the output moved by."""
-        out = seen & ~kept
-        most = norms * k.norm(dim=-1)[:, None].expand(-1, len(at), -1).masked_fill(~out, 0).amax(-1)
-        most = weighting.content(most) + prior.masked_fill(~out, -math.inf).amax(-1)
-        inside = scores.masked_fill(~kept, -math.inf)
+        out, inside = seen & ~kept, scores.masked_fill(~kept, -math.inf)
+        most = given.weighting.content(norms * lengths.masked_fill(~out, 0).amax(-1))
+        most = most + prior.masked_fill(~out, -math.inf).amax(-1)
+        log_z = inside.logsumexp(-1)
         if sink is not None:
-            constant = sink[:, None, None].expand(-1, len(at), 1)
-            log_z = torch.cat([inside, constant], -1).logsumexp(-1)
-        else:
-            log_z = inside.logsumexp(-1)
+            log_z = torch.logaddexp(log_z, sink[:, None].expand(log_z.shape))
         gap = log_z - most - out.sum(-1).double().log()
         bound = 2 * radius[:, None] / (1 + gap.clamp(max=700).exp())
-        return bound, ((full - _weights(inside, sink)) @ v).norm(dim=-1)
+        return bound, ((full - weigh(inside[None])[0]) @ v).norm(dim=-1)
 
-    bound, moved = of_kept(both)
-    bound_without, moved_without = of_kept(near)
-    mass = scores.softmax(-1)
     draws = torch.rand(scores.shape, generator=torch.Generator().manual_seed(0))
     order = draws.masked_fill(~seen, 2.0).argsort(-1)  # the keys that are seen come first
     places = (~seen).to(torch.int8).sort(dim=-1, stable=True).indices
     shuffled = torch.zeros_like(content).scatter(
         -1, places.expand_as(order), content.gather(-1, order)
     )
-    mixed = (shuffled + prior).masked_fill(~seen, -math.inf).softmax(-1)
-    alone = prior.masked_fill(~seen, -math.inf).softmax(-1).expand_as(mass)
+    logits = (scores, shuffled + prior, prior.expand_as(scores))
+    masses = [(x.masked_fill(~seen, -math.inf).softmax(-1) * far).sum(-1) for x in logits]
+    rows = torch.stack([*of_kept(both), *of_kept(near), *masses]).flatten(1)
     high, low = (content.masked_fill(~seen, -sign * math.inf) for sign in (1, -1))
-    high, low = high.amax(-1), low.amin(-1)
-    far = seen & ~near
-    widest = (high - low).flatten().amax(-1, keepdim=True) if len(at) else torch.zeros(1)
-    found = {
-        "bound": bound.flatten(),
-        "bound_without": bound_without.flatten(),
-        "moved": moved.flatten(),
-        "moved_without": moved_without.flatten(),
-        "spread": widest,
-        "values": radius.amax(-1, keepdim=True),
-    }
-    masses = zip(("outside", "permuted", "leak"), (mass, mixed, alone), strict=True)
-    return found | {name: (x * far).sum(-1).flatten() for name, x in masses}
+    ranges = (high.amax(-1) - low.amin(-1)).flatten()
+    return rows, torch.stack([torch.cat([torch.zeros(1), ranges]).amax(), radius.amax()])
 
 
-def logits_of(
-    query: Tensor, key: Tensor, weighting: LogitTransform, table: Tensor | None, at: Tensor
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Content logits and biases of some rows in float64, shapes (heads, rows, keys), heads 1 for a
-    bias that all share; and the learned constants of the heads."""
-    q, k = (x[0].double().cpu() for x in (query, key))
-    content = weighting.content(q[:, at] @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]))
-    prior = torch.zeros(1, len(at), k.shape[-2], dtype=torch.float64)
-    if table is not None:
-        prior = table[:, (at[:, None] - torch.arange(k.shape[-2])).clamp(min=0)]
-    return content, prior, None if weighting.sink is None else weighting.sink.double().cpu()
-
-
-def _weights(scores: Tensor, sink: Tensor | None) -> Tensor:
-    """Weights of the keys, shape (heads, rows, keys)."""
-    return LogitTransform(sink=sink).softmax(scores[None])[0]
-
-
-def _of_layer(layer: int, parts: Sequence[dict[str, Tensor]], eta: float) -> LayerCertificate:
-    rows = {name: torch.cat([p[name] for p in parts]) for name in parts[0]}
-    values, spread = float(rows["values"].max()), float(rows["spread"].max())
-    bound, moved = rows["bound"], rows["moved"]
+def _of_layer(layer: int, parts: Sequence[tuple[Tensor, Tensor]], eta: float) -> LayerCertificate:
+    spread, values = torch.stack([most for _, most in parts]).amax(0).tolist()
+    rows = torch.cat([each for each, _ in parts], -1)
+    bound, moved, bound_without, moved_without, outside, permuted, leak = rows
     if not len(bound):
         nothing = (None,) * 4
         return LayerCertificate(layer, 0, None, None, None, 0.0, 0.0, 0, spread, values, *nothing)
-    bound_without, moved_without = rows["bound_without"], rows["moved_without"]
     slack = 1e-9 * (1 + values)
     return LayerCertificate(
         layer,
@@ -370,8 +300,8 @@ def _of_layer(layer: int, parts: Sequence[dict[str, Tensor]], eta: float) -> Lay
         int((moved > bound + slack).sum() + (moved_without > bound_without + slack).sum()),
         spread,
         values,
-        float(rows["outside"].mean()),
-        float(rows["permuted"].mean()),
-        float(rows["leak"].mean()),
-        float((rows["permuted"] - rows["leak"]).std() / math.sqrt(len(bound))),
+        float(outside.mean()),
+        float(permuted.mean()),
+        float(leak.mean()),
+        float((permuted - leak).std() / math.sqrt(len(bound))),
     )

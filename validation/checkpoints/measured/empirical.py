@@ -21,7 +21,7 @@ from farfield.theory.answers.number import inside, listed, natural, share
 from farfield.validation.checkpoints.configured import Folder
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import OutsideModel, load
-from farfield.validation.checkpoints.texts import tokens_of
+from farfield.validation.checkpoints.measured.segments import tokens_of
 from farfield.validation.harness.corpus import Corpus, corpus, samples_of
 from farfield.validation.harness.measures.receptive_fields import (
     Bounds,

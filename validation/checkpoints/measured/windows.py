@@ -11,32 +11,32 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
 import sympy
 import torch
 from torch import Tensor
 
-from farfield.numerics.windows.question import SCOPE, Window
+from farfield.numerics.windows.question import SCOPE
 from farfield.theory.answers.answer import Answer, Label, Reason, Status, deciding_head
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.names import one_of
-from farfield.theory.answers.number import count, inside, listed, natural, plural
+from farfield.theory.answers.number import count, inside, listed, plural
 from farfield.validation.checkpoints.folder import describe
-from farfield.validation.checkpoints.head_audit import head_window
+from farfield.validation.checkpoints.head_audit import Head, windows_of
 from farfield.validation.checkpoints.layer_audit import layers_of, widest
-from farfield.validation.checkpoints.loading import load
-from farfield.validation.checkpoints.measured.composed import Composed, View, composed
-from farfield.validation.checkpoints.norms import weight_bounds
-from farfield.validation.checkpoints.text_bounds import (
-    chunks,
+from farfield.validation.checkpoints.measured.segments import (
+    Composed,
+    LayerRows,
+    Segments,
+    View,
+    composed,
+    segments_of,
     text_bounds,
     through_layers,
 )
-from farfield.validation.checkpoints.texts import tokens_of
+from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.defaults import TRAINED
 from farfield.validation.harness.attention import Path, fused
 from farfield.validation.harness.corpus import samples_of
-from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.progress import Progress, silent
 from farfield.validation.table_cells import sampled
@@ -45,33 +45,6 @@ SOURCES = {
     "text": "bounds measured on a text, maxima that another text may exceed",
     "weights": "bounds from the norms of the weights, which hold for every text",
 }
-
-
-@dataclass(frozen=True)
-class HeadWindow:
-    """The window of one head, and its error on real activations.
-
-    Fields:
-        layer, head: from 1.
-        bias: the formula.
-        logit_bound, value_bound: what it is certified for.
-        width: keys to keep; infinite where no window is enough, None where that is not known.
-        reason: why it is no number.
-        error: the largest change of the head's output on the rows that drop keys, measured; None
-            where no row drops any.
-        rows, exceeded: rows that drop keys, and how many changed by more than the budget.
-    """
-
-    layer: int
-    head: int
-    bias: str
-    logit_bound: float
-    value_bound: float
-    width: float | None
-    reason: Reason | None = None
-    error: float | None = None
-    rows: int = 0
-    exceeded: int = 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +68,7 @@ class ModelWindow(Answer):
     model: str
     source: str
     error: sympy.Rational
-    heads: tuple[HeadWindow, ...] = ()
+    heads: tuple[Head, ...] = ()
     sliding_window: float | None = None
     composed: tuple[Composed, ...] = ()
     length: int = 0
@@ -133,13 +106,13 @@ class ModelWindow(Answer):
         yield note(
             "{scope}; {source}.", scope=SCOPE[0].upper() + SCOPE[1:], source=SOURCES[self.source]
         )
-        layers: dict[int, list[HeadWindow]] = {}
+        layers: dict[int, list[Head]] = {}
         for h in self.heads:
-            layers.setdefault(h.layer, []).append(h)
+            layers.setdefault(h.layers[0], []).append(h)
         rows = [
             (
                 layer,
-                listed([count(h.width) for h in own]),
+                listed([count(h.window) for h in own]),
                 f"{max(h.logit_bound for h in own):.4g}",
                 f"{max(h.value_bound for h in own):.4g}",
             )
@@ -163,7 +136,7 @@ class ModelWindow(Answer):
                 f"{sampled(self.segments, self.length)}",
             )
             yield note("Text: {text}.", text=self.text_source)
-        idle = sum(self.length <= (h.width or 0) < math.inf for h in self.heads)
+        idle = sum(self.length <= (h.window or 0) < math.inf for h in self.heads)
         if idle:
             yield note(
                 "The windows of {idle} of {heads} drop no key of a segment of {length} tokens: "
@@ -222,119 +195,85 @@ def model_window(
     """
     eta = inside(error, "error", "(0, oo)")
     one_of(bounds, "bounds", SOURCES)
-    length = None if length is None else natural(length, "length")
-    segments = natural(segments, "segments")
     folder = describe(model)
-    given = next((a.encoding for a in folder.attention if a.biased), None)
-    if given is None:
+    if not any(a.biased for a in folder.attention):
         found = widest(folder, layers_of(folder, folder.trained or TRAINED))
         return ModelWindow(folder.name, bounds, eta, **found)
-    size = length or min(folder.trained or 1024, 1024)
-    network = load(folder, tokens=size)
-    read = tokens_of(folder, text)
-    rows = samples_of(read.held_out, segments, size)
+    given = segments_of(folder, text, length, segments)
     if bounds == "weights":
-        limits = [limit for limit in weight_bounds(folder) if limit is not None]
+        limits = weight_bounds(folder)
     else:
-        limits = text_bounds(network, samples_of(read.train, segments, size), progress)
-    windows = [
-        [
-            head_window(given.head(h if given.num_heads > 1 else 1), limit, eta)
-            for h, limit in enumerate(of_layer, 1)
-        ]
-        for of_layer in limits
-    ]
+        read = samples_of(given.read.train, len(given.rows), given.length)
+        limits = [*text_bounds(given.network, read, progress)]
+    pairs = windows_of(folder, limits, eta)
     heads = [
-        [
-            HeadWindow(
-                layer, h, _bias_text(w, given.name), limit.logit, limit.value, w.width, w.reason
-            )
-            for h, (w, limit) in enumerate(zip(each, own, strict=True), 1)
-        ]
-        for layer, (each, own) in enumerate(zip(windows, limits, strict=True), 1)
+        [replace(head, layers=(layer,)) for head, _ in pairs if layer in head.layers]
+        for layer in range(1, folder.shape.layers + 1)
     ]
-    checked = _checked(network, rows, heads, float(eta), progress)
-    worst = deciding_head([w for each in windows for w in each], lambda w: w.width)
+    checked = _checked(given, heads, float(eta), progress)
+    worst = deciding_head([window for _, window in pairs], lambda w: w.width)
     views: dict[str, View] = {}
-    widths = [[h.width for h in layer] for layer in heads]
-    if any(_within(w, size) < size for layer in widths for w in layer):
+    widths = [[h.window for h in layer] for layer in heads]
+    if any(_within(w, given.length) < given.length for layer in widths for w in layer):
         views["each head its own"] = _head_windows(widths)
-    if worst.status is Status.EXACT and _within(worst.width, size) < size:
+    if worst.status is Status.EXACT and _within(worst.width, given.length) < given.length:
         every = [[worst.width for _ in layer] for layer in heads]
         views[f"{count(worst.width)} tokens for all"] = _head_windows(every)
     label = Label.CERTIFIED if bounds == "weights" else Label.MEASURED
     if worst.status is Status.INFINITE:
         label = Label.THEOREM
+    reason = None
+    if worst.status is not Status.EXACT and worst.reason is not None:
+        at = next(h for h in checked if h.reason == worst.reason)
+        said = f"layer {at.layers[0]}, head {at.head} has no window: {worst.reason}"
+        reason = Reason(worst.reason.code, said)
     return ModelWindow(
         folder.name,
         bounds,
         eta,
         checked,
         worst.width,
-        composed(network, rows, views, progress),
-        size,
-        len(rows),
-        read.source,
+        composed(given.network, given.rows, views, progress),
+        given.length,
+        len(given.rows),
+        given.read.source,
         folder.note,
         status=worst.status,
         label=None if worst.status is Status.UNKNOWN else label,
-        reason=_why(worst, checked),
+        reason=reason,
     )
-
-
-def _bias_text(window: Window, name: str) -> str:
-    described = str(window.formula)
-    return described if len(described) <= 60 else name
-
-
-def _why(worst: Window, heads: Sequence[HeadWindow]) -> Reason | None:
-    """The reason of the head that decides, with its place."""
-    if worst.status is Status.EXACT or worst.reason is None:
-        return None
-    at = next(h for h in heads if h.reason == worst.reason)
-    said = f"layer {at.layer}, head {at.head} has no window: {worst.reason}"
-    return Reason(worst.reason.code, said)
 
 
 def _checked(
-    model: LanguageModel,
-    rows: np.ndarray,
-    heads: Sequence[Sequence[HeadWindow]],
-    eta: float,
-    progress: Progress,
-) -> tuple[HeadWindow, ...]:
+    given: Segments, heads: Sequence[Sequence[Head]], eta: float, progress: Progress
+) -> tuple[Head, ...]:
     """The windows with the largest error of each head on every row of the segments."""
-    worst = [torch.zeros(len(layer), dtype=torch.float64) for layer in heads]
-    exceeded = [torch.zeros(len(layer), dtype=torch.long) for layer in heads]
-    table = model.bias_table(rows.shape[1] - 1)
-    assert table is not None
+    length = given.length
 
-    def measure(layer: int, query: Tensor, key: Tensor, value: Tensor, *_: object) -> None:
-        length, v = query.shape[2], value[0].double()
-        widths = torch.tensor([_within(w.width, length) for w in heads[layer]])
-        for at, content, seen in chunks(query, key, table):
-            distance = (at[:, None] - torch.arange(content.shape[-1])).clamp(min=0)
-            scores = (content + table[:, distance]).masked_fill(~seen, -math.inf)
+    def measure(layer: LayerRows) -> Tensor:
+        """The largest error of each head, and how many rows exceed the budget."""
+        widths = torch.tensor([_within(w.window, length) for w in heads[layer.layer]])
+        worst, exceeded = torch.zeros(2, len(widths), dtype=torch.float64)
+        for at, content, prior, seen in layer.blocks():
+            distance = at[:, None] - torch.arange(content.shape[-1])
+            scores = (content + prior).masked_fill(~seen, -math.inf)
             near = scores.masked_fill(distance >= widths[:, None, None], -math.inf)
-            change = (scores.softmax(-1) - near.softmax(-1)) @ v[:, : content.shape[-1]]
-            norms = change.norm(dim=-1)
-            worst[layer] = torch.maximum(worst[layer], norms.amax(-1))
-            exceeded[layer] += (norms > eta).sum(-1)
+            change = scores.softmax(-1) - near.softmax(-1)
+            norms = (change @ layer.value[:, : content.shape[-1]]).norm(dim=-1)
+            worst = torch.maximum(worst, norms.amax(-1))
+            exceeded = exceeded + (norms > eta).sum(-1)
+        return torch.stack([worst, exceeded], -1)
 
-    through_layers(model, rows, measure, "errors of the heads", progress)
-    length = rows.shape[1] - 1
-    return tuple(
-        replace(
-            w,
-            error=float(worst[k][h]),
-            rows=len(rows) * (length - _within(w.width, length)),
-            exceeded=int(exceeded[k][h]),
-        )
-        if _within(w.width, length) < length
-        else w
-        for k, layer in enumerate(heads)
-        for h, w in enumerate(layer)
-    )
+    parts = through_layers(given.network, given.rows, measure, "errors of the heads", progress)
+    found = []
+    for at, layer in enumerate(heads):
+        each = torch.stack(parts[at])
+        pairs = zip(each[..., 0].amax(0).tolist(), each[..., 1].sum(0).tolist(), strict=True)
+        for head, (error, exceeded) in zip(layer, pairs, strict=True):
+            dropped = len(given.rows) * (length - _within(head.window, length))
+            more = {"error": error, "rows": dropped, "exceeded": int(exceeded)} if dropped else {}
+            found.append(replace(head, **more))
+    return tuple(found)
 
 
 def _within(width: float | None, length: int) -> int:
