@@ -1,4 +1,4 @@
-"""Statistics of repeated measurements: paired tests, effect sizes, rank correlations.
+"""Statistics of measurements: rank correlations, intervals, proportions.
 
 Thin views of SciPy that carry the sample size and the method along with every number. SciPy's
 statistics take most of a second to load, so they are imported where they are called.
@@ -14,93 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from farfield.theory.answers.answer import InputError, Label, Result
-from farfield.theory.answers.blocks import Block, note, sentence
+from farfield.theory.answers.answer import InputError
 
 _EXACT = 8  # pairs to which all permutations are tried
-
-
-@dataclass(frozen=True, repr=False)
-class PairedTest(Result):
-    """A two-sided paired t-test, as [C, Table 3] over five seeds.
-
-    Fields:
-        n: pairs.
-        difference: mean of the first less the second, with its 95 % interval `low` to `high`.
-        t, p: the statistic and the two-sided p-value.
-        effect: Cohen's d of the differences, with Hedges' correction for few pairs; None where
-            they do not vary.
-        alpha: level of `significant`.
-    """
-
-    n: int
-    difference: float
-    low: float
-    high: float
-    t: float
-    p: float
-    effect: float | None
-    alpha: float = 0.05
-
-    @property
-    def significant(self) -> bool:
-        """Whether `p` is below `alpha`."""
-        return self.p < self.alpha
-
-    def blocks(self) -> Sequence[Block]:
-        said = "significant" if self.significant else "not significant"
-        effect = "" if self.effect is None else f", effect {self.effect:.2f}"
-        return (
-            sentence(
-                "The difference is {difference} ({low} to {high}, 95 %), {said} at {alpha}.",
-                Label.MEASURED,
-                difference=f"{self.difference:.4g}",
-                low=f"{self.low:.4g}",
-                high=f"{self.high:.4g}",
-                said=said,
-                alpha=f"{self.alpha:g}",
-            ),
-            note(
-                "t({freedom}) = {t}, p = {p}{effect}, n = {n} pairs.",
-                freedom=self.n - 1,
-                t=f"{self.t:.2f}",
-                p=f"{self.p:.2g}",
-                effect=effect,
-                n=self.n,
-            ),
-        )
-
-
-def paired_test(first: Sequence[float], second: Sequence[float], alpha: float = 0.05) -> PairedTest:
-    """A two-sided paired t-test of two lists of measurements, pair by pair (the same seeds).
-
-    Args:
-        first: at least two finite numbers.
-        second: as many.
-        alpha: level, between 0 and 1.
-
-    Raises:
-        InputError: lists of different lengths, fewer than two pairs, or numbers that are none.
-
-    >>> print(paired_test([3.1, 3.3, 3.2], [3.0, 3.1, 3.1]))
-    The difference is 0.1333 (-0.01009 to 0.2768, 95 %), not significant at 0.05.  [measured]
-      t(2) = 4.00, p = 0.057, effect 1.32, n = 3 pairs.
-    """
-    from scipy import stats
-
-    a, b = _pairs(first, second, 2)
-    d, rounding = a - b, 1e-12 * float(np.abs(a).max())
-    mean, spread, n = float(d.mean()), float(d.std(ddof=1)), len(d)
-    if spread <= max(1e-12 * abs(mean), rounding):
-        same = abs(mean) <= rounding
-        t, p = (0.0, 1.0) if same else (math.copysign(math.inf, mean), 0.0)
-        return PairedTest(n, mean, mean, mean, t, p, None, alpha)
-    found = stats.ttest_rel(a, b)
-    low, high = map(float, found.confidence_interval(0.95))
-    effect = (1 - 3 / (4 * (n - 1) - 1)) * mean / spread
-    return PairedTest(
-        n, mean, low, high, float(found.statistic), float(found.pvalue), effect, alpha
-    )
 
 
 @dataclass(frozen=True)
@@ -153,9 +69,15 @@ def rank_correlation(
     """
     from scipy import stats
 
-    a, b = _pairs(first, second, 3, infinite=True)
-    a, b = stats.rankdata(a), stats.rankdata(b)
-    n = len(a)
+    a, b = (np.asarray(x, dtype=np.float64) for x in (first, second))
+    if a.ndim != 1 or a.shape != b.shape or len(a) < 3:
+        raise InputError(
+            f"samples of shapes {a.shape} and {b.shape}; accepted: lists of the same length, at "
+            "least 3"
+        )
+    if np.isnan([a, b]).any():
+        raise InputError("a sample value is no number; accepted are numbers, infinite ones too")
+    a, b, n = stats.rankdata(a), stats.rankdata(b), len(a)
     if np.ptp(a) == 0 or np.ptp(b) == 0:
         raise InputError("a constant list has no rank correlation; accepted: values that differ")
     rho, tau = float(stats.spearmanr(a, b).statistic), float(stats.kendalltau(a, b).statistic)
@@ -246,19 +168,3 @@ def proportion(right: int, n: int) -> tuple[float, float]:
 
     found = stats.binomtest(right, n).proportion_ci(method="wilson")
     return float(found.low), float(found.high)
-
-
-def _pairs(
-    first: Sequence[float], second: Sequence[float], least: int, *, infinite: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    a, b = (np.asarray(x, dtype=np.float64) for x in (first, second))
-    if a.ndim != 1 or a.shape != b.shape or len(a) < least:
-        raise InputError(
-            f"samples of shapes {a.shape} and {b.shape}; accepted: lists of the same length, at "
-            f"least {least}"
-        )
-    for x in (a, b):
-        bad = np.isnan(x) if infinite else ~np.isfinite(x)
-        if bad.any():
-            raise InputError(f"sample value {x[bad][0]}; accepted are finite numbers")
-    return a, b

@@ -120,33 +120,9 @@ class Rule:
         return quantity
 
 
-def _verdict(c: Case) -> float:
-    return float(not c.converges)
-
-
-def _receptive_field(c: Case) -> float:
-    return float(head_fields(c.bias, EPS).mean()) / c.trained
-
-
 def _layered_field(c: Case) -> float:
     kernel = head_weights(c.bias).mean(axis=0)
     return layered_quantile(kernel, c.layers, MIXING, SHARE) / c.trained
-
-
-def _mean_leak(c: Case) -> float:
-    return float(head_leaks(c.bias, c.trained).mean())
-
-
-def _most_local_layered(c: Case) -> float:
-    return float(head_layered_masses(c.bias, c.trained, c.layers).min())
-
-
-def _most_local_half(c: Case) -> float:
-    return float(head_leaks(c.bias, c.trained // 2).min())
-
-
-def _weighted(exponent: float) -> Callable[[Case], float]:
-    return lambda c: resolution_weighted_leak(c.bias, c.trained, exponent)
 
 
 def _weighted_or_flat(c: Case) -> float:
@@ -168,8 +144,8 @@ def _blunt(aggregate: Callable[..., Any]) -> Callable[[Case], float]:
 
 
 def _two_parts(aggregate: Callable[..., Any], sharp: float) -> Callable[[Case], float]:
-    blunt, leak = _blunt(aggregate), _weighted(1.0)
-    return lambda c: max(leak(c), float(blunt(c) > sharp))
+    blunt = _blunt(aggregate)
+    return lambda c: max(resolution_weighted_leak(c.bias, c.trained), float(blunt(c) > sharp))
 
 
 def _lacking(share: float) -> Callable[[Case], float]:
@@ -193,7 +169,12 @@ RULES: Mapping[str, Rule] = {
     rule.name: rule
     for rule in (
         Rule("majority", "perplexity always holds", lambda c: 0.0, 0.5),
-        Rule("verdict", "the exp-series of every head converges [Q]", _verdict, 0.5),
+        Rule(
+            "verdict",
+            "the exp-series of every head converges [Q]",
+            lambda c: float(not c.converges),
+            0.5,
+        ),
         Rule(
             "coverage",
             "the layered receptive field is at most the training length [C]",
@@ -203,31 +184,41 @@ RULES: Mapping[str, Rule] = {
         Rule(
             "receptive field",
             "the mean TRF(1/100) of a row is at most {c} training lengths",
-            _receptive_field,
+            lambda c: float(head_fields(c.bias, EPS).mean()) / c.trained,
         ),
         Rule(
             "layered field",
             "the layered receptive field is at most {c} training lengths",
             _layered_field,
         ),
-        Rule("mean leak", "the mean leak is at most {c}", _mean_leak),
+        Rule(
+            "mean leak",
+            "the mean leak is at most {c}",
+            lambda c: float(head_leaks(c.bias, c.trained).mean()),
+        ),
         Rule(
             "most local head, layered",
             "the least layered mass of a head beyond the training length is at most {c}",
-            _most_local_layered,
+            lambda c: float(head_layered_masses(c.bias, c.trained, c.layers).min()),
             0.44,
         ),
         Rule(
             "most local head, half",
             "one head leaks at most {c} beyond half the training length",
-            _most_local_half,
+            lambda c: float(head_leaks(c.bias, c.trained // 2).min()),
             LOCAL,
         ),
-        Rule("resolution-weighted leak", "it is at most {c}", _weighted(1.0), "sized", True),
+        Rule(
+            "resolution-weighted leak",
+            "it is at most {c}",
+            lambda c: resolution_weighted_leak(c.bias, c.trained),
+            "sized",
+            True,
+        ),
         Rule(
             "resolution-weighted leak, root",
             "weighted by the root of the resolution, it is at most {c}",
-            _weighted(0.5),
+            lambda c: resolution_weighted_leak(c.bias, c.trained, 0.5),
             "sized",
             True,
         ),

@@ -8,42 +8,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.repeated import paired_test, rank_correlation
+from farfield.validation.repeated import rank_correlation
 
 FINITE = st.floats(-100, 100).map(lambda x: round(x, 3))
-
-
-@settings(max_examples=30)
-@given(st.lists(st.tuples(FINITE, FINITE), min_size=3, max_size=12))
-def test_a_paired_test_is_a_test_of_the_differences(pairs):
-    a, b = map(np.array, zip(*pairs, strict=True))
-    found, turned = paired_test(a, b), paired_test(b, a)
-    assert found.p == pytest.approx(turned.p) and found.difference == -turned.difference
-    d = a - b
-    if d.std() > 1e-6:
-        t = d.mean() / (d.std(ddof=1) / math.sqrt(len(d)))
-        assert found.t == pytest.approx(t)
-        assert found.p == pytest.approx(2 * stats.t.sf(abs(t), len(d) - 1))
-        assert found.low <= found.difference <= found.high
-        assert (found.low > 0 or found.high < 0) == (found.p < 0.05) or found.p == pytest.approx(
-            0.05
-        )
-        assert found.effect == pytest.approx(
-            d.mean() / d.std(ddof=1) * (1 - 3 / (4 * (len(d) - 1) - 1))
-        )
-
-
-def test_differences_that_do_not_vary():
-    same, shifted = paired_test([1, 2, 3], [1, 2, 3]), paired_test([2, 3, 4], [1, 2, 3])
-    assert (same.p, same.t, same.effect) == (1.0, 0.0, None) and not same.significant
-    assert (shifted.p, shifted.difference) == (0.0, 1.0) and shifted.t == math.inf
-
-
-def test_five_seeds():
-    """Values with a known answer: t = sqrt(5) * mean / deviation over four degrees."""
-    found = paired_test([1.0, 2.0, 3.0, 4.0, 5.0], [0.0] * 5)
-    assert found.t == pytest.approx(3 / math.sqrt(2.5 / 5))
-    assert found.significant and found.n == 5
 
 
 @pytest.mark.parametrize("n", [3, 5, 6])
@@ -89,12 +56,10 @@ def test_infinite_values_have_ranks():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: paired_test([1], [1]), "at least 2"),
-        (lambda: paired_test([1, 2], [1, 2, 3]), "same length"),
-        (lambda: paired_test([1, math.inf], [1, 2]), "sample value inf"),
+        (lambda: rank_correlation([1, 2], [1, 2, 3]), "same length"),
         (lambda: rank_correlation([1, 2], [1, 2]), "at least 3"),
         (lambda: rank_correlation([1, 1, 1], [1, 2, 3]), "constant list"),
-        (lambda: paired_test([1, math.nan], [1, 2]), "sample value nan"),
+        (lambda: rank_correlation([1, math.nan, 3], [1, 2, 3]), "no number"),
     ],
 )
 def test_samples_without_an_answer(call, message):

@@ -38,94 +38,91 @@ def last_token_ratio(measurement: Mapping[str, Any]) -> tuple[int, float, float,
     return row["length"], row["ratio"], row["ratio_low"], row["ratio_high"]
 
 
-def findings(entries: Sequence[Studied]) -> tuple[Evidence, ...]:
-    """What the theory predicted and whether it came true, in words."""
-    measured = [(e, m) for e in entries if (m := e.measurement()) is not None]
-    if not measured:
-        return ()
-    found = [_by_verdict(measured), _out_of_scope(measured), *_ranks(measured), _bounds(measured)]
-    return tuple(f for f in found if f is not None)
-
-
 Measured = list[tuple[Studied, Mapping[str, Any]]]
 
 
-def _by_verdict(measured: Measured) -> Evidence | None:
+def findings(entries: Sequence[Studied]) -> tuple[Evidence, ...]:
+    """What the theory predicted and whether it came true, in words."""
+    measured = [(e, m) for e in entries if (m := e.measurement()) is not None]
+    return tuple(_findings(measured)) if measured else ()
+
+
+def _findings(measured: Measured) -> Iterator[Evidence]:
+    yield from _by_verdict(measured)
+    yield from _out_of_scope(measured)
+    yield from _ranks(measured)
+    checks, violations = (
+        sum(m["bounds"][k] for _, m in measured) for k in ("checks", "violations")
+    )
+    yield told("study bounds", checks, {"checks": checks, "violations": violations})
+
+
+def _by_verdict(measured: Measured) -> Iterator[Evidence]:
+    """Who extrapolates, among those that converge and those that diverge."""
     table: dict[str, dict[str, list[str]]] = {}
     length = 0
     for e, m in measured:
-        verdict = e.prediction.convergence.verdict
-        if verdict not in (Verdict.CONVERGES, Verdict.DIVERGES):
-            continue
-        length, ratio, *_ = last_token_ratio(m)
-        kept = "kept" if holds([ratio - 1]) else "lost"
-        table.setdefault(verdict, {"kept": [], "lost": []})[kept].append(
-            f"{e.prediction.name} {ratio:.3f}"
+        if (verdict := e.prediction.convergence.verdict) in (Verdict.CONVERGES, Verdict.DIVERGES):
+            length, ratio, *_ = last_token_ratio(m)
+            of = table.setdefault(verdict, {"kept": [], "lost": []})
+            of["kept" if holds([ratio - 1]) else "lost"].append(f"{e.prediction.name} {ratio:.3f}")
+    if table:
+        empty: dict[str, list[str]] = {"kept": [], "lost": []}
+        c, d = (table.get(v, empty) for v in (Verdict.CONVERGES, Verdict.DIVERGES))
+        yield told(
+            "study verdict",
+            sum(len(v) for row in table.values() for v in row.values()),
+            {"table": table, "right": len(c["kept"]) + len(d["lost"])},
+            length=length,
+            tolerance=TOLERANCE,
+            converge=c,
+            diverge=d,
         )
-    if not table:
-        return None
-    empty: dict[str, list[str]] = {"kept": [], "lost": []}
-    c, d = (table.get(v, empty) for v in (Verdict.CONVERGES, Verdict.DIVERGES))
-    right = len(c["kept"]) + len(d["lost"])
-    total = sum(len(v) for row in table.values() for v in row.values())
-    return told(
-        "study verdict",
-        total,
-        {"table": table, "right": right},
-        length=length,
-        tolerance=TOLERANCE,
-        converge=c,
-        diverge=d,
-    )
 
 
-def _out_of_scope(measured: Measured) -> Evidence | None:
-    numbers: dict[str, float] = {}
+def _out_of_scope(measured: Measured) -> Iterator[Evidence]:
+    """The ratio of each encoding that the theorem does not speak of, with and without BCA."""
     ratios = []
     for e, m in measured:
-        if e.prediction.convergence.verdict is not Verdict.OUT_OF_SCOPE:
-            continue
-        name = e.prediction.name
-        length, ratio, *_ = last_token_ratio(m)
-        blocked = e.measurement(bca=True)
-        again = None if blocked is None else last_token_ratio(blocked)[1]
-        numbers |= {name: ratio} | ({} if again is None else {f"{name} + bca": again})
-        ratios.append((name, ratio, length, again))
-    return told("study scope", len(ratios), numbers, ratios=ratios) if ratios else None
+        if e.prediction.convergence.verdict is Verdict.OUT_OF_SCOPE:
+            length, ratio, *_ = last_token_ratio(m)
+            blocked = e.measurement(bca=True)
+            again = None if blocked is None else last_token_ratio(blocked)[1]
+            ratios.append((e.prediction.name, ratio, length, again))
+    if ratios:
+        masked = {f"{name} + bca": again for name, *_, again in ratios if again is not None}
+        numbers = {name: ratio for name, ratio, *_ in ratios} | masked
+        yield told("study scope", len(ratios), numbers, ratios=ratios)
 
 
-def _ranks(measured: Measured) -> Iterator[Evidence | None]:
+def _ranks(measured: Measured) -> Iterator[Evidence]:
     """Leak, finite-row TRF and gradient, each against the measurement that it should rank."""
-    ratio = "the last-token perplexity ratio"
-    leaks = [
-        (share, last_token_ratio(m)[1])
-        for e, m in measured
-        if (share := e.prediction.longest_leak) is not None
-    ]
-    yield _ranked(
-        leaks, "the leak from the training length to the longest test length (worst head)", ratio
-    )
+    ratio, ratios = "the last-token perplexity ratio", [last_token_ratio(m)[1] for _, m in measured]
+    leaks = [e.prediction.longest_leak for e, _ in measured]
     fields = [m["attention"][0] for e, m in measured if e.prediction.encoding.biases]
-    for eps in sorted({f["eps"] for f in fields}):
-        yield _ranked(
-            [(f["trf"], f["tokens"]) for f in fields],
-            f"the finite-row TRF({eps:g}) (mean over heads and the measured rows)",
-            "the attention ERF of the trained models",
-        )
-    masses = [(m["gradient"]["mass"], last_token_ratio(m)[1]) for _, m in measured]
-    yield _ranked(masses, "the share of the input gradient on the training length", ratio)
-
-
-def _ranked(pairs: Sequence[tuple[float, float]], one: str, other: str) -> Evidence | None:
-    """Spearman's rank correlation, its p-value exact to 8 pairs; None for too few values."""
-    columns = [list(column) for column in zip(*pairs, strict=True)]
-    if len(pairs) < 3 or min(len(set(column)) for column in columns) < 2:
-        return None
-    found = rank_correlation(*columns, resamples=200)
-    return told("study rank", found.n, {"rho": found.rho, "p": found.p}, one=one, other=other)
-
-
-def _bounds(measured: Measured) -> Evidence:
-    checks = sum(m["bounds"]["checks"] for _, m in measured)
-    violations = sum(m["bounds"]["violations"] for _, m in measured)
-    return told("study bounds", checks, {"checks": checks, "violations": violations})
+    asked = [
+        (
+            "the leak from the training length to the longest test length (worst head)",
+            ratio,
+            [(share, r) for share, r in zip(leaks, ratios, strict=True) if share is not None],
+        ),
+        *(
+            (
+                f"the finite-row TRF({eps:g}) (mean over heads and the measured rows)",
+                "the attention ERF of the trained models",
+                [(f["trf"], f["tokens"]) for f in fields],
+            )
+            for eps in sorted({f["eps"] for f in fields})
+        ),
+        (
+            "the share of the input gradient on the training length",
+            ratio,
+            [(m["gradient"]["mass"], r) for (_, m), r in zip(measured, ratios, strict=True)],
+        ),
+    ]
+    for one, other, pairs in asked:
+        columns = [list(column) for column in zip(*pairs, strict=True)]
+        if len(pairs) >= 3 and min(len(set(column)) for column in columns) > 1:
+            found = rank_correlation(*columns, resamples=200)
+            numbers = {"rho": found.rho, "p": found.p}
+            yield told("study rank", found.n, numbers, one=one, other=other)
