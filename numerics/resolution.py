@@ -393,8 +393,9 @@ def _neighbours(s: Series, squares: Series) -> arb:
     x = [to_arb(s.term(i)) for i in range(FIRST_TERMS + 1)]
     known = sum((a * b for a, b in itertools.pairwise(x)), arb(0))
     here, after = to_arb(squares.tail(FIRST_TERMS)), to_arb(squares.tail(FIRST_TERMS + 1))
-    kernel = s.last.kernel
-    falls = kernel is not None and kernel.direction < 0 and kernel.monotone_from <= FIRST_TERMS
+    kernel, since = s.last.kernel, s.last.falls_from()
+    falls = kernel is not None and kernel.direction < 0
+    falls = falls and since is not None and since <= FIRST_TERMS
     low, high = (after if falls else arb(0)), (here * after).sqrt()
     return known + low.union(high)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -26,25 +25,6 @@ def _nodes(points: int, bits: int) -> list[tuple[arb, arb]]:
     half = [arb.legendre_p_root(points, k, weight=True) for k in range((points + 1) // 2)]
     mirror = [(-x, w) for x, w in half[: points // 2]]
     return half + mirror
-
-
-def line_integral(f: Callable[[acb, bool], acb], a: acb, b: acb, **options: Any) -> acb:
-    """int_a^b of f, by FLINT; the clock is looked at, and what is raised comes through, interrupts
-    too."""
-    raised: list[BaseException] = []
-
-    def asked(z: acb, analytic: bool) -> acb:
-        try:
-            check_time()
-            return f(z, analytic)
-        except BaseException as what:  # FLINT passes a ValueError alone
-            raised.append(what)
-            raise ValueError from None
-
-    try:
-        return acb.integral(asked, a, b, **options)
-    except ValueError:
-        raise raised[0] from None
 
 
 def integral(exponent: Expr, x: Symbol, a: arb, b: arb) -> arb:

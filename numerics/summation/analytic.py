@@ -48,6 +48,7 @@ from farfield.numerics.summation.euler_maclaurin import at_end, remainder
 from farfield.numerics.summation.integral import LEVELS, STEP, TailIntegral
 from farfield.numerics.summation.kept_sums import memory
 from farfield.numerics.summation.kernel import Kernel, first_below, suffix_sums
+from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.superpolynomial import MAX_TERMS, superpolynomial_kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
@@ -62,24 +63,20 @@ ANGLES = (0.5, 0.125, 0.03125)
 
 @dataclass(frozen=True)
 class Analytic(Kernel):
-    """Euler-Maclaurin for a bias that is analytic on a sector; see the module's description.
-
-    `falls_from` is where p is proved to decrease from, if anywhere.
-    """
+    """Euler-Maclaurin for a bias that is analytic on a sector; see the module's description."""
 
     source: Bias
     area: TailIntegral
     sector: Sector
-    falls_from: int | None = None
 
     first_bits: ClassVar[int] = 64  # sums by quadrature are the cheaper the less is asked
     max_bits: ClassVar[int] = 1_100
 
     @property
     def monotone_from(self) -> int:
-        if self.falls_from is None:
+        if not has_monotone_slope(-self.source.p, self.start):
             raise Unreachable("the bias is not proved to be monotone")
-        return self.falls_from
+        return self.start
 
     @property
     def checked(self) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import sympy
 from flint import arb, fmpq
@@ -28,10 +28,12 @@ from farfield.theory.decision.engine import common_period, residue_class
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
+from farfield.theory.values import compile_ball
 
 Find = Callable[[Expr, int], Kernel]
 
-DIRECT = 1 << 14  # terms summed one by one before a bound of an oscillation takes over
+DIRECT = 1 << 14  # least terms summed one by one before a bound of an oscillation takes over
+MOST_DIRECT = 1 << 17  # most of them
 SUFFICIENT = 24  # bits of the sum below which the rest beyond them matters no more
 MAX_PERIOD = 48  # residue classes, each a kernel of its own; 48 holds 2, 3, 4, 6, 8, 12, 16
 FEW = 6  # residue classes that may be put together in turn: the work multiplies
@@ -129,6 +131,8 @@ class Envelope(Direct):
     low: Kernel | None
     high: Kernel
 
+    first_bits: ClassVar[int] = 64  # the bounds are wider than that
+
     def _beyond(self, j: int) -> arb:
         """Between the sums of the lower and the upper bound."""
         least = arb(0) if self.low is None else to_arb(self.low.tail(j))
@@ -169,8 +173,8 @@ def by_envelope(p: Expr, start: int, find: Find) -> Envelope:
         raise Unrecognised("the bound from above diverges")
     with precision(64):
         least = to_arb(above.tail(first)) * arb(2) ** -SUFFICIENT
-        enough = (start + (DIRECT << k) for k in range(1, 4))
-        first = next((at for at in enough if to_arb(above.tail(at)) < least), first)
+        enough = (start + (DIRECT << k) for k in range(1, 3))
+        first = next((at for at in enough if to_arb(above.tail(at)) < least), start + MOST_DIRECT)
     return Envelope(start, S.Zero, p, first, below, above)
 
 
@@ -181,14 +185,8 @@ def _waves(q: Expr) -> dict[Expr, tuple[Expr, Expr]]:
     def visit(e: Expr) -> None:
         if not e.has(n):
             return
-        if isinstance(e, sympy.log) and e.args[0].func in (sympy.Abs,):
-            inner = e.args[0].args[0]
-            if inner.func in (sympy.sin, sympy.cos):
-                found[e] = (S.NegativeInfinity, S.Zero)
-                return
-        record = record_of(e.func)
-        low, high = record.range(*e.args) if record and record.range else (S.Zero, S.Zero)
-        if (high - low).is_positive:
+        low, high = _range(e)
+        if low is S.NegativeInfinity or (high - low).is_positive:
             found[e] = low, high
         else:
             for a in e.args:
@@ -196,3 +194,24 @@ def _waves(q: Expr) -> dict[Expr, tuple[Expr, Expr]]:
 
     visit(q)
     return found
+
+
+def _range(e: Expr) -> tuple[Expr, Expr]:
+    """The bounds of a wave, or by balls of a function of waves alone; (0, 0) of any other."""
+    record = record_of(e.func)
+    if record is not None and record.range is not None:
+        return record.range(*e.args)
+    if isinstance(e, sympy.sign):
+        return S.NegativeOne, S.One
+    inside = e.args[0] if isinstance(e, sympy.log) else e
+    names = {w: sympy.Dummy() for w in inside.atoms(sympy.sin, sympy.cos, sympy.frac)}
+    if not e.is_Function or (free := inside.xreplace(names)).has(n):
+        return S.Zero, S.Zero
+    with precision(64):
+        balls = {name: arb.union(*map(number, _range(w))) for w, name in names.items()}
+        ball = to_arb(compile_ball(free)(balls))
+        ends = (end.man_exp() for end in (ball.lower(), ball.upper()))
+        least, most = (sympy.Integer(int(man)) * S(2) ** int(exp) for man, exp in ends)
+    if isinstance(e, sympy.log):
+        return sympy.log(least) if least > 0 else S.NegativeInfinity, sympy.log(most)
+    return (max(least, S.Zero) if isinstance(e, sympy.Abs) else least), most

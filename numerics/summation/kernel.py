@@ -167,34 +167,3 @@ class Direct(ComposedKernel):
             return sums[j - self.start]
         with precision(ctx.prec + 16):
             return self._beyond(j)
-
-
-@dataclass(frozen=True)
-class MeanPlusOscillation(Direct):
-    """A bias q with oscillations, whose T_j is near `mean` times the sum of `base` far out.
-
-    `smooth` is q.
-    """
-
-    smooth: Expr
-    base: Kernel
-
-    @property
-    def converges(self) -> bool:
-        return self.base.converges
-
-    def mean(self) -> arb:
-        """The weight of the sum of `base` in T_j."""
-        return arb(1)
-
-    def guess_index(self, goal: Callable[[int], arb], most: int) -> int | None:
-        with precision(64):
-            small, (_, sums) = goal(64), self._base(64)
-            if to_arb(sums[-1]) < small:
-                return self.start + first_below(sums, small)
-
-        def share(bits: int) -> arb:
-            with precision(bits):
-                return goal(bits) / self.mean()
-
-        return self.base.guess_index(share, most)

@@ -11,21 +11,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import sympy
 from sympy import Expr
 
 from farfield.numerics.outcomes import Divergent, Unrecognised, recognising
-from farfield.numerics.summation.analytic import Analytic, analytic_kernel
+from farfield.numerics.summation.analytic import analytic_kernel
 from farfield.numerics.summation.bounded import by_classes, by_envelope, by_steps
 from farfield.numerics.summation.families import family
 from farfield.numerics.summation.kernel import Kernel
-from farfield.numerics.summation.monotone import monotone_kernel
-from farfield.numerics.summation.oscillatory.growing_waves import growing_wave_kernel
-from farfield.numerics.summation.oscillatory.rotations import rotation_kernel
-from farfield.numerics.summation.oscillatory.waves import expanded, waves_kernel
+from farfield.numerics.summation.waves import expanded, waves_kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
@@ -33,18 +30,6 @@ from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.functions.nodes import n
 
 MAX_OPERATIONS = 80  # of a formula whose products of waves are multiplied out
-
-
-def _monotone(p: Expr, start: int) -> Kernel:
-    """Completely monotone terms; by the panels of an analytic bias, which are faster, where it is
-    one."""
-    found = monotone_kernel(p, start)
-    try:
-        other = analytic_kernel(p, start)
-    except (Unrecognised, Unreachable):
-        check_time()
-        return found
-    return replace(other, falls_from=start) if isinstance(other, Analytic) else found
 
 
 def _part(p: Expr, start: int) -> Kernel:
@@ -70,13 +55,10 @@ class Method:
 
 METHODS = (
     Method("family", "a closed form or integral by its normal form", family, True, True),
-    Method("monotone", "completely monotone terms by quadrature", _monotone, True, True),
     Method("steps", "steps of a logarithm as a geometric series", by_steps),
     Method("classes", "residue classes one by one", partial(by_classes, part=_part, whole=_whole)),
     Method("analytic", "analytic terms, or terms that fall fast", analytic_kernel, smooth=True),
     Method("waves", "waves of constant amplitude by parts", partial(waves_kernel, find=_part)),
-    Method("growing wave", "a wave of growing amplitude by parts", growing_wave_kernel),
-    Method("rotation", "a function of one rotation", partial(rotation_kernel, find=_part)),
     Method("envelope", "oscillations between two bounds", partial(by_envelope, find=_part)),
 )
 

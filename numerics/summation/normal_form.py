@@ -58,21 +58,6 @@ class NormalForm:
     quadratics: dict[tuple[Expr, Expr], Expr] = field(default_factory=dict)
     iterated: dict[tuple[Expr, int], Expr] = field(default_factory=dict)
 
-    def expression(self) -> Expr:
-        """The bias again, in this form."""
-        iterated = {}
-        for (h, k), r in self.iterated.items():
-            e = n + h
-            for _ in range(k):
-                e = sympy.log(e)
-            iterated[e] = r
-        terms = [self.gamma, self.alpha * n]
-        terms += [r * sympy.log(n + h) for h, r in self.logs.items()]
-        terms += [r * sympy.log(n + h) ** 2 for h, r in self.squares.items()]
-        terms += [r * (n + h) ** q for (h, q), r in self.powers.items()]
-        terms += [r * sympy.log((n + h) ** 2 + c) for (h, c), r in self.quadratics.items()]
-        return sympy.Add(*terms, *(r * e for e, r in iterated.items()))
-
 
 @recognising()
 def normal_form(p: Expr, start: int = 0) -> NormalForm:

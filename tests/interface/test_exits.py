@@ -218,12 +218,8 @@ class Late:
         raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", ["in the question", "in a callback of FLINT", "in a finalizer"])
+@pytest.mark.parametrize("where", ["in the question", "in a finalizer"])
 def test_an_interrupt_is_one_line_wherever_it_comes(capsys, monkeypatch, where):
-    from flint import acb
-
-    from farfield.numerics.enclosures.quadrature import line_integral
-
     def stopped(*args, **options):
         if where == "in a finalizer":
             Late()
@@ -231,8 +227,6 @@ def test_an_interrupt_is_one_line_wherever_it_comes(capsys, monkeypatch, where):
         raise KeyboardInterrupt
 
     def asked(*args, **options):
-        if where == "in a callback of FLINT":
-            line_integral(stopped, acb(0), acb(1))
         stopped()
 
     monkeypatch.setattr("farfield.numerics.leak.leak", asked)

@@ -1,6 +1,5 @@
 """The general path: against closed forms, against itself at other precisions, over the battery."""
 
-import dataclasses
 import json
 import math
 import threading
@@ -10,7 +9,6 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
-import scipy
 import sympy
 from flint import acb, arb, fmpq
 from hypothesis import given, settings
@@ -22,9 +20,8 @@ from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
 from farfield.numerics.summation.analytic import analytic_kernel, smooth_row
 from farfield.numerics.summation.methods import find
-from farfield.numerics.summation.oscillatory.rotations import RotationKernel
-from farfield.numerics.summation.oscillatory.waves import AbelSummation
 from farfield.numerics.summation.series import _series, series
+from farfield.numerics.summation.waves import Waves
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
@@ -107,16 +104,12 @@ def test_answers_pass_the_ball_test_and_fall_with_eps(text, tokens):
         "-(n+1)^(1/5)+2*cos(3*n)",
         "-2*log(n+1)+cos(n)-cos(2*n)/2",
         "-3/2*log(n+2)-sin(n/3+1)",
-        "-log(n+2)*(3+sin(n))-sin(n)",
-        "-log(n+9)-(4-cos(2*n+1))*log(log(n+9))",
-        "-log(n+2)*(5+3*sin(n+1)*cos(n)+2*sin(n)^2)",
-        "-2*log(n+1)+sin(n/3)/sqrt(n+1)",
         "-2*digamma(n+1)+cos(n)",
     ],
 )
 def test_sums_by_parts_agree_with_direct_sums(text):
     s = series(read(text))
-    assert isinstance(s.last.kernel, AbelSummation)
+    assert isinstance(s.last.kernel, Waves)
     with precision(96):
         at, _ = s.last.kernel._base(96)  # from here on the sums are by parts
         far = s.tail(at + 700)
@@ -132,18 +125,6 @@ def test_waves_against_float64_sums():
     tail = float(mpmath.besseli(0, 1)) / (10**6 + 0.5)
     total = float(series(read("-2*log(1+n)+sin(n)")).total().mid())
     assert total == pytest.approx(weights[::-1].sum() + tail, abs=1e-10)
-
-
-def test_swelling_waves_against_float64_sums():
-    """log(n+2) sin(n) in the bias: the mean of (n+2)^{-sin} is I_0(log(n+2))."""
-    x = np.arange(10**6) + 2.0
-    sums = np.cumsum((x ** -(3 + np.sin(x - 2)))[::-1])[::-1]
-    mean, _ = scipy.integrate.quad(
-        lambda s: scipy.special.ive(0, s) * math.exp(-s), math.log(10**6 + 1.5), 60
-    )
-    for eps in (1e-1, 1e-2, 1e-4):
-        j = theoretical_receptive_field("-log(n+2)*(3+sin(n))", str(eps)).tokens
-        assert sums[j] + mean < eps * (sums[0] + mean) <= sums[j - 1] + mean
 
 
 def test_bounds_of_the_bessel_remainder():
@@ -177,79 +158,6 @@ def test_the_asymptotic_bessel_function():
             with precision(2 * bits + 4000):
                 scaled = z.bessel_i(0, scaled=True)
                 assert found.overlaps(scaled.log() + (2 * acb.pi() * z).log() / 2)
-
-
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize(
-    "text, g",
-    [
-        ("log(Abs(sin(n+1)))-2*log(n+1)", lambda x: np.abs(np.sin(x + 1))),
-        ("-2*log(n+1)-frac(n*sqrt(2))", lambda x: np.exp(-np.modf(x * 2**0.5)[0])),
-        ("-2*log(n+1)+sign(sin(n+1/2))", lambda x: np.exp(np.sign(np.sin(x + 0.5)))),
-        (
-            "log(1+sin(2*n)^2)+Abs(cos(3*n))-2*log(n+1)",
-            lambda x: (1 + np.sin(2 * x) ** 2) * np.exp(np.abs(np.cos(3 * x))),
-        ),
-    ],
-)
-def test_averages_over_a_rotation(text, g):
-    """The bound of the noise against float64 sums, and exact answers by direct sums."""
-    s = series(read(text))
-    k = s.last.kernel
-    assert isinstance(k, RotationKernel)
-    x, last = np.arange(2.0 * 10**6), 2 * 10**6
-    weights, values = (1 + x) ** -2, g(x)
-    with precision(64):
-        mean = float(k.mean().mid())
-        assert values.mean() == pytest.approx(mean, rel=1e-5)
-        noise = np.cumsum((weights * (values - mean))[::-1])[::-1]
-        for j in (2**17, 150_000, 300_000, 1_000_000):
-            bound = float(k.noise(j))
-            assert abs(noise[j]) < bound + float(k.noise(last)) < 2000 * weights[j]
-    sums = np.cumsum((weights * values)[::-1])[::-1] + mean / (last + 0.5)
-    for eps in (1e-1, 1e-2, 1e-3):
-        j = theoretical_receptive_field(text, str(eps)).tokens
-        assert sums[j] < eps * sums[0] <= sums[j - 1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text, g, eps, expected",
-    [
-        ("-2*log(n+1)-Abs(sin(n))", lambda x: np.exp(-np.abs(np.sin(x))), "1e-6", 420_099),
-        (
-            "log(Abs(sin(sqrt(2)*n+1)))-2*log(n+1)",
-            lambda x: np.abs(np.sin(2**0.5 * x + 1)),
-            "3e-6",
-            167_933,
-        ),
-    ],
-)
-def test_a_ramp_settles_a_rotation(text, g, eps, expected):
-    """Sums by a ramp and a bound of all harmonics against float64 sums, and an exact answer."""
-    k = series(read(text)).last.kernel
-    x, last = np.arange(4.0e6), 4 * 10**6
-    with precision(64):
-        mean = float(k.mean().mid())
-        sums = np.cumsum((g(x) / (1 + x) ** 2)[::-1])[::-1] + mean / (last + 0.5)
-        for j in (2**17, 200_000):
-            ball, size = k._ramped(j, 4), (1 + j) ** -2.0
-            assert float(ball.rad()) < size / 8
-            assert abs(float(ball.mid()) - sums[j]) < float(ball.rad()) + 0.2 * size
-    j = theoretical_receptive_field(text, eps).tokens
-    assert j == expected
-    assert sums[j] < float(eps) * sums[0] < sums[j - 1]
-
-
-@pytest.mark.parametrize("omega", [1 / (2 * sympy.pi), sympy.sqrt(2), sympy.E / 7])
-def test_the_bound_of_the_harmonics(omega):
-    k = dataclasses.replace(series(read("-2*log(n+1)-Abs(sin(n))")).last.kernel, omega=omega)
-    i = np.arange(1.0, 3e6)
-    sines = (2 * np.sin(np.pi * np.modf(i * float(omega))[0])) ** 2
-    for area, length in ((1e5, 2**12), (1e8, 2**18), (3e5, 2**14)):
-        found = (np.minimum(area, 4 / (length * sines)) / i**2).sum()
-        with precision(64):
-            assert found <= float(k._harmonics(arb(area), length)) < 20 * found
 
 
 @pytest.mark.parametrize(
@@ -309,7 +217,6 @@ GENERAL = [
     "-{a}*2^n",
     "-(1+{a})*digamma(n+1)",
     "-{a}*n/log(n+20)",
-    "-log(n+2)*(2+{a}+sin({b}*n))",
 ]
 SOME = st.fractions(min_value="1/4", max_value=3, max_denominator=8)
 
@@ -423,25 +330,6 @@ def test_the_battery_is_answered():
         shifted = read(case["expr"]).subs(n, n + 20)
         found = theoretical_receptive_field(shifted, "1/100")
         assert isinstance(found.answer, Exact), case["expr"]
-
-
-@pytest.mark.parametrize(
-    "text, mean",
-    [
-        ("-2*log(n+1)-atan(sin(log(2)*n))", lambda u: mpmath.exp(-mpmath.atan(mpmath.sin(u)))),
-        ("-2*log(n+1)+tanh(cos(n))", lambda u: mpmath.exp(mpmath.tanh(mpmath.cos(u)))),
-        (
-            "-2*log(n+1)+atan(sin(pi*(1+sqrt(5))*n))",
-            lambda u: mpmath.exp(mpmath.atan(mpmath.sin(u))),
-        ),
-    ],
-)
-def test_functions_of_a_wave_are_averaged(text, mean):
-    """Also a frequency whose product SymPy multiplies out to a factor (-1)^n."""
-    k = series(read(text)).last.kernel
-    assert isinstance(k, RotationKernel)
-    found = mpmath.quad(mean, [0, mpmath.pi, 2 * mpmath.pi]) / (2 * mpmath.pi)
-    assert float(k.mean().mid()) == pytest.approx(float(found)) and k.mean().rad() < 1e-12
 
 
 @pytest.mark.parametrize(

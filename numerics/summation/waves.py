@@ -20,7 +20,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import sympy
 from flint import acb, arb, ctx
@@ -28,7 +28,7 @@ from sympy import Expr, S
 
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.kept_sums import remembered_by_precision
-from farfield.numerics.summation.kernel import Kernel, MeanPlusOscillation, number, terms
+from farfield.numerics.summation.kernel import Direct, Kernel, first_below, number, terms
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
@@ -39,6 +39,7 @@ from farfield.theory.functions.nodes import n
 
 MAX_WAVES = 3  # waves expanded together: their tuples multiply
 MAX_TUPLES = 4_000  # products of waves that are kept
+MAX_DIRECT = 1 << 17  # terms summed before the first summation by parts gives up
 MAX_ORDER = 256  # summations by parts, each a difference of higher order
 FIRST_DIRECT = 1 << 9  # terms summed before the first summation by parts
 
@@ -58,36 +59,40 @@ def expanded(p: Expr) -> Expr:
     return door.expand(p.xreplace(waves)).xreplace({name: w for w, name in waves.items()})
 
 
-def linear_phase(e: Expr) -> tuple[Expr, Expr]:
-    """(slope, constant) of a linear function of n; Unrecognised for any other, or a constant."""
-    inside = door.expand(e)
-    slope, constant = inside.coeff(n, 1), inside.coeff(n, 0)
-    if slope == 0 or slope.has(n) or door.expand(inside - slope * n - constant) != 0:
-        raise Unrecognised("an oscillation whose phase is not linear in n")
-    return slope, constant
-
-
-def as_cosine(wave: Expr) -> tuple[Expr, Expr]:
+def _as_cosine(wave: Expr) -> tuple[Expr, Expr]:
     """(frequency, phase) of a sine or cosine as cos(frequency n + phase)."""
-    frequency, phase = linear_phase(wave.args[0])
+    inside = door.expand(wave.args[0])
+    frequency, phase = inside.coeff(n, 1), inside.coeff(n, 0)
+    if frequency.has(n) or door.expand(inside - frequency * n - phase) != 0:
+        raise Unrecognised("an oscillation whose phase is not linear in n")
     return frequency, phase - sympy.pi / 2 if isinstance(wave, sympy.sin) else phase
 
 
 @dataclass(frozen=True)
-class AbelSummation(MeanPlusOscillation):
-    """The sum of a bias with waves: what they add to the mean part is summed by parts from N on."""
+class Waves(Direct):
+    """See the module's description: `smooth` is q, `base` the sum of F."""
 
+    smooth: Expr
+    base: Kernel
     waves: tuple[Wave, ...]
 
     max_bits: ClassVar[int] = 1_100
-    max_direct: ClassVar[int] = 1 << 17
 
-    def tried(self) -> Self:
-        """The sum itself, once it is enclosed from its start on; waves may be too dense for it."""
-        if self.converges:
-            with precision(self.first_bits):
-                self.tail(self.start)
-        return self
+    @property
+    def converges(self) -> bool:
+        return self.base.converges
+
+    def guess_index(self, goal: Callable[[int], arb], most: int) -> int | None:
+        with precision(64):
+            small, (_, sums) = goal(64), self._base(64)
+            if to_arb(sums[-1]) < small:
+                return self.start + first_below(sums, small)
+
+        def share(bits: int) -> arb:
+            with precision(bits):
+                return goal(bits) / self._tuples()[0]
+
+        return self.base.guess_index(share, most)
 
     def _end(self, bits: int) -> tuple[int, arb]:
         """N so far out that T_N has `bits` bits."""
@@ -99,16 +104,8 @@ class AbelSummation(MeanPlusOscillation):
             if value.is_finite() and value.rel_accuracy_bits() >= bits:
                 return at, value
             at *= 2
-            if at - self.start > self.max_direct:
+            if at - self.start > MAX_DIRECT:
                 raise Unreachable("the waves are too slow for the precision")
-
-
-@dataclass(frozen=True)
-class Waves(AbelSummation):
-    """See the module's description."""
-
-    def mean(self) -> arb:
-        return self._tuples()[0]
 
     @remembered_by_precision
     def _tuples(self) -> tuple[arb, list[tuple[acb, acb]], arb]:
@@ -224,7 +221,7 @@ def waves_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) -> Wa
         if not isinstance(wave, (sympy.sin, sympy.cos)):
             smooth += t
             continue
-        found.append(Wave(amplitude, *as_cosine(wave)))
+        found.append(Wave(amplitude, *_as_cosine(wave)))
     if not 0 < len(found) <= MAX_WAVES or smooth.has(sympy.sin, sympy.cos):
         raise Unrecognised("no waves of constant amplitude")
     if len(found) > 1 and not all(w.frequency.is_Rational for w in found):
@@ -237,6 +234,6 @@ def waves_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) -> Wa
     if not base.converges:
         raise Unrecognised("the bias without its waves diverges")
     built = Waves(start, S.Zero, p, max(start, FIRST_DIRECT), smooth, base, tuple(found))
-    with precision(64):
-        built._tuples()
-    return built.tried()
+    with precision(built.first_bits):
+        built.tail(start)  # waves may be too dense to be summed
+    return built

@@ -1,1 +1,0 @@
-"""Oscillatory sums: waves of constant or growing amplitude, functions of a rotation."""
