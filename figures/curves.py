@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
-from farfield.figures.line_names import Named, name_lines
+from farfield.figures.charts import Named, Panel, charted
+from farfield.figures.exhibit import Data, Drawing, NoResults, told
 from farfield.figures.samples import (
     MODE,
     Run,
@@ -26,116 +26,54 @@ from farfield.figures.samples import (
     settings,
     subject,
 )
-from farfield.figures.style import (
-    INK,
-    LINES,
-    house,
-    new_figure,
-    of_verdict,
-    plain_ticks,
-    round_numbers,
-    spoken,
-    told_apart,
-)
+from farfield.figures.style import LINES, of_verdict, spoken, told_apart
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.validation.claims.gradients import STEP, gradients
 from farfield.validation.extrapolation import TOLERANCE
 
+HEADS = 8
+COLOURS_SAY = "Green: the series converges; orange: it diverges; grey: no such verdict."
+Values = Mapping[Any, Mapping[int, float]]
+"""A measured quantity by x and seed."""
 
-def samples(runs: Sequence[Run], wanted: Sequence[str], figure: str) -> list[Sample]:
-    """The curves of a figure: the wanted samples of the one setting that has the most of them.
+
+def samples(
+    runs: Sequence[Run],
+    wanted: Sequence[str],
+    figure: str,
+    fits: Callable[[Any, int], bool] | None = None,
+    options: str = "",
+) -> tuple[list[Sample], str]:
+    """The wanted samples of the one setting that has the most of them, and what must be said of
+    them: how they were trained, and which are not among the runs.
 
     Args:
         runs: what there is.
         wanted: labels, as `settings` takes them.
         figure: the id.
+        fits: which measurements count; those beyond the training length if not given.
+        options: of the command that makes a run.
 
     Raises:
         NoResults: none of the wanted encodings was trained; the message names the command.
     """
-    found = settings(runs, wanted)
+    commands = {w: f"`{command(w.partition(MODE)[0], options=options)}`" for w in wanted}
+    each = list(dict.fromkeys(commands.values()))
+    found = settings(runs, wanted, *([fits] if fits else []))
     if not found:
-        raise NoResults(f"no runs of {', '.join(wanted)}; {how(wanted, figure)}")
-    return found[0]
-
-
-def how(wanted: Sequence[str], figure: str, options: str = "") -> str:
-    """The commands that make the runs of a figure, and then the figure."""
-    labels = list(dict.fromkeys(w.partition(MODE)[0] for w in wanted))
-    known = [f"`{command(name, options=options)}`" for name in labels]
-    commands = "; ".join(known if len(known) <= 3 else [known[0], "and so for the others"])
-    return f"to make them: {commands}; `farfield figures {figure} --runs runs`"
-
-
-def bands(found: Sequence[Sample]) -> str:
-    """What lines and bands are, where there are bands."""
-    several = any(len(s.runs) > 1 for s in found)
-    return " Lines are means over seeds, bands from the least to the greatest." * several
-
-
-def kept(curves: Curves, trained: int) -> str:
-    """Which perplexities hold from the training length to the longest row, which rise, and by
-    which factor."""
-    said: dict[bool, list[str]] = {True: [], False: []}
-    for s, values in curves:
-        ratio = float(np.mean(values[max(values)])) / float(np.mean(values[trained]))
-        stays = ratio <= 1 + TOLERANCE
-        said[stays].append(spoken(s.label) if stays else f"{spoken(s.label)} {ratio:.3g}-fold")
-    longest = max(n for _, values in curves for n in values)
-    parts = [f"hold for {listed(said[True])}"] * bool(said[True])
-    parts += [f"rise for {listed(said[False])}"] * bool(said[False])
-    return f"From {trained} to {longest} tokens perplexities {'; they '.join(parts)}."
-
-
-def absent(found: Sequence[Sample], wanted: Sequence[str], options: str = "") -> str:
-    """A sentence on what the printed figure shows and the runs do not hold."""
-    names = [w for w in wanted if w not in {s.label for s in found}]
-    if not names:
-        return ""
-    commands = dict.fromkeys(f"`{command(name, options=options)}`" for name in names)
-    return f" Not among the runs: {', '.join(names)}; to make them: {'; '.join(commands)}."
-
-
-HEADS = 8
-COLOURS_SAY = "Green: the series converges; orange: it diverges; grey: no such verdict."
-Curves = list[tuple[Sample, Mapping[float, Sequence[float]]]]
-
-
-def _calm(curves: Curves) -> Curves:
-    """The curves that would lie on each other below one that rises far above them."""
-    means = [[float(np.mean(v)) for v in values.values()] for _, values in curves]
-    least = min(map(min, means))
-    flat = [curve for curve, m in zip(curves, means, strict=True) if max(m) < 1.5 * least]
-    return flat if 1 < len(flat) < len(curves) and max(map(max, means)) > 2 * least else []
-
-
-def _draw(
-    axes: Any, curves: Curves, order: Sequence[str], apart: Sequence[float] = ()
-) -> list[Named]:
-    """Means over seeds by x, with a band from the least to the greatest; returns what to name.
-
-    Args:
-        axes: where.
-        curves: values over seeds by x, of each sample.
-        order: the labels of the whole figure, in which a line has its place.
-        apart: values of x that were measured otherwise, to which no line is drawn.
-    """
-    lines = []
-    for sample, values in curves:
-        points = [
-            p for k, v in values.items() for p in [(np.nan, [np.nan])] * (k in apart) + [(k, v)]
-        ]
-        x, ink = [k for k, _ in points], colour_of(sample.label)
-        line = Named(spoken(sample.label), x, [float(np.mean(v)) for _, v in points], ink)
-        style = told_apart(order.index(sample.label)) | {"color": ink, "clip_on": False}
-        axes.plot(x, line.y, label=line.name, **style)
-        if len(sample.runs) > 1:
-            low, high = ([f(v) for _, v in points] for f in (min, max))
-            axes.fill_between(x, low, high, color=ink, alpha=0.18, linewidth=0)
-        lines.append(line)
-    return lines
+        made = "; ".join(each if len(each) <= 3 else [each[0], "and so for the others"])
+        raise NoResults(
+            f"no runs of {', '.join(wanted)}{' on shorter rows' * bool(fits)}; to make them: "
+            f"{made}; `farfield figures {figure} --runs runs`"
+        )
+    absent = [w for w in wanted if w not in {s.label for s in found[0]}]
+    lacking = "; ".join(dict.fromkeys(commands[w] for w in absent))
+    said = f" Not among the runs: {', '.join(absent)}; to make them: {lacking}." if absent else ""
+    several = any(len(s.runs) > 1 for s in found[0]) and fits is None
+    bands = " Lines are means over seeds, bands from the least to the greatest." * several
+    return found[0], conditions(found[0]) + bands + said
 
 
 @cache
@@ -150,250 +88,255 @@ def colour_of(label: str) -> str:
     return of_verdict(None)
 
 
+def mean(by_seed: Mapping[int, float]) -> float:
+    """Over seeds."""
+    return float(np.mean(list(by_seed.values())))
+
+
+def line_of(label: str, values: Values, place: int, apart: Sequence[float] = ()) -> Named:
+    """Means over seeds by x, with a band from the least to the greatest.
+
+    Args:
+        label: of the sample.
+        values: what was measured.
+        place: of the line among those of the figure.
+        apart: values of x that were measured otherwise, to which no line is drawn.
+    """
+    points = [
+        p for k, v in values.items() for p in [(np.nan, {0: np.nan})] * (k in apart) + [(k, v)]
+    ]
+    low, high = ([float(f(v.values())) for _, v in points] for f in (min, max))
+    several = any(len(v) > 1 for v in values.values())
+    return Named(
+        spoken(label),
+        [k for k, _ in points],
+        [mean(v) for _, v in points],
+        colour_of(label),
+        told_apart(place) | {"clip_on": False},
+        (low, high) if several else None,
+    )
+
+
+def lines_of(values: Mapping[str, Values], apart: Sequence[float] = ()) -> list[Named]:
+    """A line for each sample."""
+    return [line_of(label, v, k, apart) for k, (label, v) in enumerate(values.items())]
+
+
+def cells(values: Mapping[Any, Values]) -> list[tuple[Any, ...]]:
+    """Label, x, seed and value of everything measured."""
+    return [
+        (label, x, seed, y)
+        for label, by_x in values.items()
+        for x, by in by_x.items()
+        for seed, y in by.items()
+    ]
+
+
+def by_length(lines: Sequence[Named], lengths: set[int], trained: int, x_name: str) -> Panel:
+    """Perplexity by a number of tokens, both axes logarithmic, the training length marked."""
+    shown = sorted(lengths)
+    ticks = shown if len(shown) < 7 else shown[:: len(shown) // 6 + 1]
+    scales = {"xscale": "log", "yscale": "log"}
+    names = {"xlabel": x_name, "ylabel": "perplexity (log)", "xlim": (None, shown[-1])}
+    return Panel(lines, scales | names, ticks, (), [trained])
+
+
 def perplexity(
     runs: Sequence[Run],
-    *,
     figure: str,
-    wanted: Sequence[str],
+    *wanted: str,
     protocol: str = "non-overlapping",
     printed: str = "",
 ) -> Drawing:
     """Perplexity by context length, the mean over seeds with its range."""
-    found = samples(runs, wanted, figure)
-    curves: Curves = []
-    rows: list[tuple[Any, ...]] = []
-    for s in found:
-        values = s.perplexity(protocol)
-        curves.append((s, {n: list(by.values()) for n, by in values.items()}))
-        rows += [(s.label, seed, n, v) for n, by in values.items() for seed, v in by.items()]
-    calm = _calm(curves)
-    shown = {row[2] for row in rows}
-    with house(column=True):
-        drawn, panels = new_figure(4.4 if calm else 2.8, rows=2 if calm else 1)
-        named = []
-        for axes, some in zip(np.atleast_1d(panels), (curves, calm), strict=False):
-            lines = _draw(axes, some, [s.label for s in found], _far(found))
-            _lengths(axes, shown, found[0].length)
-            axes.set_ylabel("perplexity (log)")
-            low = [spoken(s.label) for s, _ in calm] if some is curves else []
-            named.append((axes, [line for line in lines if line.name not in low]))
-        axes.set_xlabel("context length (tokens, log)")
-        name_lines(drawn, *named)
-    below = " Below: those that stay flat, on a scale of their own." * bool(calm)
+    found, made = samples(runs, wanted, figure)
+    values = {s.label: s.perplexity(protocol) for s in found}
+    far, trained = _far(found), found[0].length
+    x_name = "context length (tokens, log)"
+    lines, lengths = lines_of(values, far), {n for v in values.values() for n in v}
+    calm = [line for line in lines if _stays(line, lines)]
+    split = 1 < len(calm) < len(lines) and _highest(lines) > 2 * _least(lines)
+    above = [replace(line, told=line not in calm) for line in lines] if split else lines
+    panels = [by_length(own, lengths, trained, x_name) for own in (above, calm)[: 1 + split]]
+    elsewhere = (
+        f"At {', '.join(map(str, far))} tokens other targets were scored, so no line goes there: "
+        "drawn is the ratio on these times the perplexity at the training length."
+    ) * bool(far)
+    below = " Below: those that stay flat, on a scale of their own." * split
     return Drawing(
-        Data(("encoding", "seed", "length", "perplexity"), tuple(rows)),
-        f"{kept(curves, found[0].length)} {COLOURS_SAY} Upright: the training length.{below}",
-        drawn,
-        made=f"{conditions(found)}{bands(found)} Protocol: {protocol}.{_elsewhere(found)}{printed}"
-        f"{absent(found, wanted)}",
+        Data(
+            ("encoding", "seed", "length", "perplexity"),
+            tuple((label, seed, n, y) for label, n, seed, y in cells(values)),
+        ),
+        f"{kept(values, trained)} {COLOURS_SAY} Upright: the training length.{below}",
+        charted(4.4 if split else 2.8, *panels),
+        made=told(made, f"Protocol: {protocol}.", elsewhere, printed),
     )
+
+
+def _least(lines: Sequence[Named]) -> float:
+    return min(float(np.nanmin(line.y)) for line in lines)
+
+
+def _highest(lines: Sequence[Named]) -> float:
+    return max(float(np.nanmax(line.y)) for line in lines)
+
+
+def _stays(line: Named, lines: Sequence[Named]) -> bool:
+    """Whether a line would lie on others below one that rises far above them."""
+    return _highest([line]) < 1.5 * _least(lines)
+
+
+def kept(values: Mapping[str, Values], trained: int) -> str:
+    """Which perplexities hold from the training length to the longest row, which rise, and by
+    which factor."""
+    ratios = {spoken(label): mean(v[max(v)]) / mean(v[trained]) for label, v in values.items()}
+    holds = [name for name, ratio in ratios.items() if ratio <= 1 + TOLERANCE]
+    rise = [f"{name} {ratio:.3g}-fold" for name, ratio in ratios.items() if name not in holds]
+    longest = max(n for v in values.values() for n in v)
+    parts = [f"hold for {listed(holds)}"] * bool(holds) + [f"rise for {listed(rise)}"] * bool(rise)
+    return f"From {trained} to {longest:g} tokens perplexities {'; they '.join(parts)}."
 
 
 def _far(found: Sequence[Sample]) -> list[int]:
     """The lengths that were scored on a text of their own."""
-    rows = [
-        p
-        for s in found
-        for m in s.measurements
-        for p in m["perplexity"]
-        if p["protocol"] == "non-overlapping"
-    ]
+    each = (p for s in found for m in s.measurements for p in m["perplexity"])
+    rows = [p for p in each if p["protocol"] == "non-overlapping"]
     base = {p.get("targets") for p in rows if p["length"] == found[0].length}
     return sorted({p["length"] for p in rows if p.get("targets") not in base})
-
-
-def _elsewhere(found: Sequence[Sample]) -> str:
-    """A sentence on those lengths."""
-    if not (far := _far(found)):
-        return ""
-    return (
-        f" At {', '.join(map(str, far))} tokens other targets were scored, so no line goes there: "
-        "drawn is the ratio on these times the perplexity at the training length."
-    )
-
-
-def _lengths(axes: Any, lengths: set[int], trained: int) -> None:
-    """Both axes logarithmic, the training length marked."""
-    axes.axvline(trained, color="#888888", linewidth=0.8, zorder=0)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlim(right=max(lengths))
-    shown = sorted(lengths)
-    plain_ticks(axes.xaxis, shown if len(shown) < 7 else shown[:: len(shown) // 6 + 1])
-    plain_ticks(axes.yaxis, round_numbers(*axes.get_ylim()))
-
-
-_WINDOWS = "--tested 8,16,32,64"
-"""The lengths, up to that of the reference runs, that the figure of windows needs."""
 
 
 def _shorter(m: Mapping[str, Any], trained: int) -> bool:
     return any(p["length"] < trained for p in m["perplexity"])
 
 
-def windows(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawing:
+def windows(runs: Sequence[Run], figure: str, *wanted: str) -> Drawing:
     """Perplexity of sliding and of non-overlapping windows no longer than the training length."""
-    modes = {"last token": "sliding window", "non-overlapping": "nonoverlapping window"}
-    groups = settings(runs, wanted, _shorter)
-    if not groups:
-        raise NoResults(
-            f"no runs of {', '.join(wanted)} with windows shorter than the training length; "
-            + how(wanted, figure, _WINDOWS)
+    modes = {"sliding window": "last token", "nonoverlapping window": "non-overlapping"}
+    found, made = samples(runs, wanted, figure, _shorter, "--tested 8,16,32,64")
+    values = {
+        (s.label, mode): {n: by for n, by in s.perplexity(protocol).items() if n <= s.length}
+        for s in found
+        for mode, protocol in modes.items()
+    }
+    lines = [
+        replace(
+            line_of(label, v, k // 2),
+            name=f"{spoken(label)}, {mode.removesuffix(' window')}",
+            look=told_apart(k // 2) | {"linestyle": LINES[k % 2], "clip_on": False},
+            band=None,
         )
-    found = groups[0]
-    rows: list[tuple[Any, ...]] = []
-    lines: list[Named] = []
-    with house(column=True):
-        drawn, axes = new_figure(2.8)
-        for k, s in enumerate(found):
-            for (protocol, mode), dash in zip(modes.items(), LINES, strict=False):
-                values = {n: by for n, by in s.perplexity(protocol).items() if n <= s.length}
-                rows += [
-                    (s.label, mode, seed, n, v)
-                    for n, by in values.items()
-                    for seed, v in by.items()
-                ]
-                means = [float(np.mean(list(by.values()))) for by in values.values()]
-                name = f"{spoken(s.label)}, {mode.removesuffix(' window')}"
-                line = Named(name, [*values], means, colour_of(s.label))
-                style = told_apart(k) | {"linestyle": dash, "clip_on": False}
-                axes.plot(line.x, line.y, label=line.name, color=line.colour, **style)
-                lines.append(line)
-        _lengths(axes, {row[3] for row in rows}, found[0].length)
-        axes.set(xlabel="inference window (tokens, log)", ylabel="perplexity (log)")
-        name_lines(drawn, (axes, lines))
-    better = [a <= b for one, two in _by_mode(lines) for a, b in zip(one.y, two.y, strict=True)]
+        for k, ((label, mode), v) in enumerate(values.items())
+    ]
+    pairs = list(zip(lines[::2], lines[1::2], strict=True))
+    better = [a <= b for one, two in pairs for a, b in zip(one.y, two.y, strict=True)]
+    rows = cells(values)
+    name, trained = "inference window (tokens, log)", found[0].length
     return Drawing(
-        Data(("encoding", "mode", "seed", "window", "perplexity"), tuple(rows)),
+        Data(
+            ("encoding", "mode", "seed", "window", "perplexity"),
+            tuple((*label, seed, n, y) for label, n, seed, y in rows),
+        ),
         f"Sliding windows have the lower perplexity in {sum(better)} of {len(better)} cases. "
         "Solid: sliding windows, scored at their last token (stride 1). Dashed: windows that do "
         f"not overlap, scored at every token. {COLOURS_SAY}",
-        drawn,
-        made=f"{conditions(found)} The targets of the two differ; those of sliding windows are "
-        "sampled. The paper lists windows of 16 to 512 tokens and does not name the "
-        f"data.{absent(found, wanted, _WINDOWS)}",
+        charted(2.8, by_length(lines, {n for _, n, *_ in rows}, trained, name)),
+        made=f"{made} The targets of the two differ; those of sliding windows are sampled. The "
+        "paper lists windows of 16 to 512 tokens and does not name the data.",
     )
-
-
-def _by_mode(lines: Sequence[Named]) -> Sequence[tuple[Named, Named]]:
-    """The sliding and the nonoverlapping line of each encoding."""
-    return list(zip(lines[::2], lines[1::2], strict=True))
 
 
 def cumulative_gradient(
-    runs: Sequence[Run],
-    *,
-    figure: str,
-    wanted: Sequence[str],
-    printed: str = "",
-    every_length: bool = False,
+    runs: Sequence[Run], figure: str, *wanted: str, printed: str = ""
 ) -> Drawing:
     """Share of the input gradient on the nearest tokens, by their number."""
-    found = samples(runs, wanted, figure)
-    if every_length:  # the printed figure has one curve a training length
-        found = [s for group in settings(runs, wanted) for s in group if _same(s, found[0])]
-    curves: Curves = []
-    rows: list[tuple[Any, ...]] = []
-    for s in sorted(found, key=lambda s: s.length) if every_length else found:
-        measured = [m["gradient"]["curve"] for m in s.measurements]
-        curves.append((s, {p[0]: [c[k][1] for c in measured] for k, p in enumerate(measured[0])}))
-        rows += [
-            (s.label, s.length, seed, tokens, share)
-            for seed, curve in zip(s.seeds, measured, strict=True)
-            for tokens, share in curve
-        ]
-    with house(column=True):
-        drawn, axes = new_figure(2.8)
-        lines = _draw(axes, curves, [s.label for s, _ in curves])
-        if len({s.label for s in found}) < len(found):
-            own = [f"{spoken(s.label)}, trained on {s.length}" for s, _ in curves]
-            lines = [replace(line, name=name) for line, name in zip(lines, own, strict=True)]
-            for line, name, dash in zip(axes.lines, own, LINES, strict=False):
-                line.set(label=name, linestyle=dash)
-        for length in {s.length for s in found}:
-            axes.axvline(length, color="#888888", linewidth=0.8, zorder=0)
-        axes.set_xscale("log", base=2)
-        axes.set_xlim(right=max(curves[0][1]))
-        plain_ticks(axes.xaxis, [t for t in curves[0][1] if t.bit_length() % 2])  # type: ignore[attr-defined]
-        axes.set(xlabel="nearest tokens (log)", ylabel="cumulative gradient share", ylim=(0, 1.02))
-        name_lines(drawn, (axes, lines))
+    found, made = samples(runs, wanted, figure)
+    values = {s.label: s.by_seed(lambda m: dict(m["gradient"]["curve"])) for s in found}
+    trained, tokens = found[0].length, list(values[found[0].label])
+    axes = {
+        "xscale": "log",
+        "xlim": (None, tokens[-1]),
+        "ylim": (0, 1.02),
+        "xlabel": "nearest tokens (log)",
+        "ylabel": "cumulative gradient share",
+    }
+    ticks = [t for t in tokens if int(t).bit_length() % 2]
+    within = [
+        f"{mean(v[trained]):.0%} for {spoken(label)}" for label, v in values.items() if trained in v
+    ]
     gradient = found[0].measurements[0]["gradient"]
     return Drawing(
-        Data(("encoding", "trained", "seed", "nearest tokens", "gradient share"), tuple(rows)),
-        f"Within the training length lies a share of the gradient of {_within(curves)}. Upright: "
-        f"the training length. {COLOURS_SAY}",
-        drawn,
-        made=f"{conditions(found)}{bands(found)} Gradient of the {gradient['scalar']}, mean over "
-        f"{gradient['segments']} segments of {gradient['length']} tokens. The print shows the sum "
-        f"from the first position on, at position 2048.{printed}{absent(found, wanted)}",
+        Data(
+            ("encoding", "trained", "seed", "nearest tokens", "gradient share"),
+            tuple((label, trained, seed, n, y) for label, n, seed, y in cells(values)),
+        ),
+        f"Within the training length lies a share of the gradient of {listed(within, 20)}. "
+        f"Upright: the training length. {COLOURS_SAY}",
+        charted(2.8, Panel(lines_of(values), axes, ticks, upright=[trained])),
+        made=told(
+            f"{made} Gradient of the {gradient['scalar']}, mean over {gradient['segments']} "
+            f"segments of {gradient['length']} tokens. The print shows the sum from the first "
+            "position on, at position 2048.",
+            printed,
+        ),
     )
 
 
-def _within(curves: Curves) -> str:
-    """Share of the gradient on the tokens of the training length, of each encoding."""
-    several = len({s.length for s, _ in curves}) > 1
-    shares = [
-        f"{np.mean(values[s.length]):.0%} for {spoken(s.label)}" + f" ({s.length})" * several
-        for s, values in curves
-        if s.length in values
-    ]
-    return listed(shares, 20)
-
-
 def gradient_by_position(
-    runs: Sequence[Run], *, figure: str, wanted: Sequence[str], printed: str = ""
+    runs: Sequence[Run], figure: str, wanted: str, printed: str = ""
 ) -> Drawing:
     """The cumulative gradient from the first position on, token by token as the print has it.
 
     The runs keep it at powers of two only; models of the reference runs that were measured at every
-    few tokens stand in `claims/gradients.json`. Where there are none, the curve of the runs.
+    few tokens stand in `claims/gradients.json`. Other runs have the curve of `cumulative_gradient`.
     """
-    found = [g for g in gradients() if g["name"] in wanted]
+    found = [g for g in gradients() if g["name"] == wanted]
     committed = {run["key"] for run in reference()} <= {run.get("key") for run in runs}
     if not found or not committed:
-        return cumulative_gradient(
-            runs, figure=figure, wanted=wanted, printed=printed, every_length=True
-        )
+        return cumulative_gradient(runs, figure, wanted, printed=printed)
     lengths = sorted({g["trained"] for g in found})
-    rows: list[tuple[Any, ...]] = []
-    with house(column=True):
-        drawn, (whole, near) = new_figure(4.2, rows=2)
-        lines: dict[Any, list[Named]] = {whole: [], near: []}
-        for k, length in enumerate(lengths):
-            models = [g for g in found if g["trained"] == length]
-            shares = np.cumsum([g["shares"][::-1] for g in models], axis=1)
-            position = STEP * np.arange(1, shares.shape[1] + 1)
-            rows += [
-                (g["name"], length, g["seed"], int(p), float(share))
-                for g, curve in zip(models, shares, strict=True)
-                for p, share in zip(position, curve, strict=True)
-            ]
-            for axes, end in ((whole, position[-1]), (near, 2 * lengths[-1])):
-                p, *parts = (a[position <= end] for a in (position, *shares))
-                line = Named(f"trained on {length}", p, np.mean(parts, 0))
-                axes.plot(p, line.y, label=line.name, color=INK, linestyle=LINES[k])
-                band = {"alpha": 0.18, "linewidth": 0, "color": INK}
-                axes.fill_between(p, np.min(parts, 0), np.max(parts, 0), **band)
-                axes.axvline(length, color=INK, linewidth=0.7, linestyle=":")
-                lines[axes].append(line)
-        for axes, end in ((whole, position[-1]), (near, 2 * lengths[-1])):
-            axes.set(xlim=(0, end), ylim=(0, 1.02), ylabel="cumulative gradient")
-            axes.set_xticks(np.linspace(0, end, 5))
-        near.set_xlabel("position in the row (tokens)")
-        name_lines(drawn, *lines.items())
+    shares = {
+        n: np.cumsum([g["shares"][::-1] for g in found if g["trained"] == n], axis=1)
+        for n in lengths
+    }
+    position = STEP * np.arange(1, shares[lengths[0]].shape[1] + 1)
+    panels = []
+    for end in (int(position[-1]), 2 * lengths[-1]):
+        near = position <= end
+        lines = [
+            Named(
+                f"trained on {n}",
+                position[near],
+                own[:, near].mean(0),
+                look={"linestyle": dash},
+                band=(own[:, near].min(0), own[:, near].max(0)),
+            )
+            for (n, own), dash in zip(shares.items(), LINES, strict=False)
+        ]
+        axes = {"xlim": (0, end), "ylim": (0, 1.02), "xticks": np.linspace(0, end, 5)}
+        names = {"xlabel": "position in the row (tokens)", "ylabel": "cumulative gradient"}
+        panels.append(Panel(lines, axes | names, upright=lengths))
     jumps = ", ".join(
         f"{np.mean([_within_jump(g) for g in found if g['trained'] == n]):.0%} where that is {n}"
         for n in lengths
     )
+    rows = (
+        (wanted, g["trained"], g["seed"], int(p), float(share))
+        for g in sorted(found, key=lambda g: g["trained"])
+        for p, share in zip(position, np.cumsum(g["shares"][::-1]), strict=True)
+    )
     return Drawing(
         Data(("encoding", "trained", "seed", "position", "cumulative gradient"), tuple(rows)),
         f"Near the training length, within an eighth of it, lies a share of the gradient of "
-        f"{jumps}. Dotted: the training length; below: the positions around it.",
-        drawn,
-        made=f"Measured: {found[0]['scale'].partition(', trained')[0]}; trained on "
-        f"{' and '.join(map(str, lengths))} tokens, {len(found)} models of the reference runs, the "
-        f"gradient in steps of {STEP} tokens, rows of {position[-1]}, predicting the last."
-        f"{printed}",
+        f"{jumps}. Upright: the training length; below: the positions around it.",
+        charted(4.2, *panels),
+        made=told(
+            f"Measured: {found[0]['scale'].partition(', trained')[0]}; trained on "
+            f"{' and '.join(map(str, lengths))} tokens, {len(found)} models of the reference "
+            f"runs, the gradient in steps of {STEP} tokens, rows of {position[-1]}, predicting "
+            "the last.",
+            printed,
+        ),
     )
 
 
@@ -403,70 +346,44 @@ def _within_jump(g: Mapping[str, Any]) -> float:
     return float(sum(s for k, s in enumerate(shares) if abs(STEP * (k + 1) - n) <= n / 8))
 
 
-def _same(s: Sample, other: Sample) -> bool:
-    """Whether two samples differ in the training length alone."""
-    a, b = s.runs[0], other.runs[0]
-    kept = ("layers", "width", "heads", "steps")
-    return a["text"]["sha256"] == b["text"]["sha256"] and all(
-        a["preset"][k] == b["preset"][k] for k in kept
-    )
+def _needed(m: Mapping[str, Any]) -> dict[float, float]:
+    """Attention ERF over the length of the row, by eps."""
+    return {f["eps"]: f["tokens"] / f["length"] for f in m["attention"]}
 
 
-def attention_fields(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawing:
+def attention_fields(runs: Sequence[Run], figure: str, *wanted: str) -> Drawing:
     """Attention ERF of trained models by eps, over the row length."""
-    found = samples(runs, wanted, figure)
-    curves: Curves = []
-    rows: list[tuple[Any, ...]] = []
-    for s in found:
-        fields = [m["attention"] for m in s.measurements]
-        rows += [
-            (s.label, seed, f["eps"], f["length"], f["tokens"], f["trf"])
-            for seed, measured in zip(s.seeds, fields, strict=True)
-            for f in measured
-        ]
-        shares = {
-            f["eps"]: [m[k]["tokens"] / f["length"] for m in fields]
-            for k, f in enumerate(fields[0])
-        }
-        curves.append((s, dict(sorted(shares.items(), reverse=True))))
-    least = min(curves[0][1])
-    with house(column=True):
-        drawn, axes = new_figure(2.8)
-        lines = _draw(axes, curves, [s.label for s in found])
-        axes.set(xscale="log", yscale="log", xlabel="eps (log)")
-        axes.set(xlim=(max(curves[0][1]), least), ylabel="attention ERF / row length (log)")
-        plain_ticks(axes.xaxis, sorted(curves[0][1]))
-        plain_ticks(axes.yaxis, round_numbers(*axes.get_ylim()))
-        name_lines(drawn, (axes, lines))
+    found, made = samples(runs, wanted, figure)
+    each = {s.label: s.by_seed(_needed) for s in found}
+    values = {label: dict(reversed(v.items())) for label, v in each.items()}
     field = found[0].measurements[0]["attention"][0]
-    needs = [f"{np.mean(values[least]):.0%} for {spoken(s.label)}" for s, values in curves]
+    eps = sorted(values[found[0].label])
+    axes = {
+        "xscale": "log",
+        "yscale": "log",
+        "xlim": (eps[-1], eps[0]),
+        "xlabel": "eps (log)",
+        "ylabel": "attention ERF / row length (log)",
+    }
+    needs = [f"{mean(v[eps[0]]):.0%} for {spoken(label)}" for label, v in values.items()]
     return Drawing(
-        Data(("encoding", "seed", "eps", "row", "attention ERF", "TRF of the rows"), tuple(rows)),
-        f"All but {least:g} of the attention needs a share of the {field['length']} tokens of "
+        Data(
+            ("encoding", "seed", "eps", "row", "attention ERF", "TRF of the rows"),
+            tuple(
+                (s.label, seed, f["eps"], f["length"], f["tokens"], f["trf"])
+                for s in found
+                for seed, m in zip(s.seeds, s.measurements, strict=True)
+                for f in m["attention"]
+            ),
+        ),
+        f"All but {eps[0]:g} of the attention needs a share of the {field['length']} tokens of "
         f"{listed(needs, 20)}. {COLOURS_SAY}",
-        drawn,
-        made=f"{conditions(found)}{bands(found)} Attention ERF, {field['averaged']}. The paper "
-        f"does not say its eps grid, normalisation or aggregation.{absent(found, wanted)}",
+        charted(2.8, Panel(lines_of(values), axes, eps, ())),
+        made=f"{made} Attention ERF, {field['averaged']}. The paper does not say its eps grid, "
+        "normalisation or aggregation.",
     )
 
 
-def repeated(runs: Sequence[Run], *, first: str) -> Drawing:
-    """A figure whose repeat on another text is printed; the reference runs have one text."""
-    raise NoResults(
-        f"the repeat of {first} on a second text; to make it: `farfield train ... --text FILE "
-        f"--runs other`; `farfield figures {first} --runs other`"
-    )
-
-
-def measured(
-    draw: Callable[..., Drawing], name: str, wanted: Sequence[str], **options: Any
-) -> Exhibit:
-    """The exhibit of a measured figure.
-
-    Args:
-        draw: one of this module's.
-        name: the id.
-        wanted: labels of the encodings, as `settings` takes them.
-        options: of `draw`.
-    """
-    return Exhibit(name, partial(draw, figure=name, wanted=wanted, **options))
+def absent(runs: Sequence[Run], figure: str, why: str) -> Drawing:
+    """A figure that no committed run can show, with the reason."""
+    raise NoResults(why)

@@ -1,15 +1,14 @@
-"""An exhibit: a figure or a table of a paper, with the data it shows and what it says of them.
+"""A drawn exhibit: a figure or a table of a paper, with the data it shows and what it says of them.
 
-A paper's module lists its exhibits; drawing one returns a `Drawing`, whose data are written as
-CSV beside the figure. An exhibit that shows measurements and has no results cannot be drawn: it
-names the command that makes them.
+Drawing an exhibit returns a `Drawing`, whose data are written as CSV beside the figure. An exhibit
+that shows measurements and has no results cannot be drawn: it names the command that makes them.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,7 +18,6 @@ import sympy
 from matplotlib.figure import Figure
 
 from farfield.figures.document import Fold, Item, Picture, piece
-from farfield.figures.index import INDEX
 from farfield.figures.style import for_page, svg
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Note, Sentence, Table, table
@@ -149,36 +147,13 @@ def seen(figure: Figure) -> str:
     return " ".join(parts)
 
 
-@dataclass(frozen=True)
-class Exhibit:
-    """A figure or table of a paper that can be drawn.
-
-    Fields:
-        id: one of the index.
-        draw: makes the drawing; of a measured one from the results it is given.
-    """
-
-    id: str
-    draw: Callable[..., Drawing]
-
-    @property
-    def title(self) -> str:
-        """What it shows, in a few words."""
-        return INDEX[self.id].title
-
-    @property
-    def kind(self) -> str:
-        """One of `farfield.figures.index.KINDS`."""
-        return INDEX[self.id].kind
-
-    @property
-    def paper(self) -> str:
-        """The key of its paper."""
-        return INDEX[self.id].paper
-
-
 class NoResults(InputError):
     """An exhibit has no results to show; the message names the command that makes them."""
+
+
+def told(*parts: str) -> str:
+    """Sentences in a row, those that are empty left out."""
+    return " ".join(part for part in parts if part)
 
 
 def rows(*columns: Any) -> tuple[tuple[Any, ...], ...]:

@@ -1,4 +1,4 @@
-"""The list of every exhibit of the three papers, and the drawing of them."""
+"""The gallery: the exhibits that are asked for, drawn; those without results, missing."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from farfield.figures import trained
-from farfield.figures.exhibit import Drawing, Exhibit, NoResults
-from farfield.figures.index import INDEX
-from farfield.figures.papers import chi2023, qin2024, sun2023
+from farfield.figures import curves, trained
+from farfield.figures.exhibit import Drawing, NoResults
+from farfield.figures.index import INDEX, PAPERS, Exhibit
+from farfield.figures.papers import chi2023, printed_tables, qin2024, remeasured, sun2023
 from farfield.figures.samples import of_store, reference
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, sentence, table
@@ -19,18 +19,33 @@ from farfield.theory.answers.names import nearest
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import plural
 
-PAPERS = {paper.NAME: paper for paper in (trained, qin2024, sun2023, chi2023)}
-"""Who lists exhibits: the trained models, and the modules of the papers by the papers' keys."""
+MODULES: dict[str, Any] = {
+    "farfield": trained,
+    "qin2024": qin2024,
+    "sun2023": sun2023,
+    "chi2023": chi2023,
+    "curves": curves,
+    "printed_tables": printed_tables,
+    "remeasured": remeasured,
+}
+"""Where the functions that draw are found."""
 
 
-def exhibits() -> tuple[Exhibit, ...]:
-    """Every figure and table: those of the trained models, then those of the papers in order.
+def recompute(e: Exhibit, runs: Sequence[Any] = ()) -> Drawing:
+    """Draw an exhibit.
 
-    >>> [e.id for e in exhibits()][:4]
-    ['farfield.mixtures', 'farfield.hold-and-use', 'farfield.law', 'qin2024.fig1-left']
+    Args:
+        e: one of the index.
+        runs: the results that a measured one is drawn from.
+
+    Raises:
+        NoResults: a measured one that has none among them.
     """
-    known = {e.id: e for paper in PAPERS.values() for e in paper.EXHIBITS}
-    return tuple(known[name] for name in INDEX)
+    place, _, name = (e.draw or e.id.replace("-", "_")).partition(".")
+    function = getattr(MODULES[place], name)
+    given = (*([runs] if e.kind == "measured" else []), e.id, *e.encodings) if e.draw else ()
+    drawn: Drawing = function(*given, **e.options)
+    return drawn
 
 
 def named(name: str) -> tuple[Exhibit, ...]:
@@ -43,7 +58,7 @@ def named(name: str) -> tuple[Exhibit, ...]:
     (['qin2024.fig6', 'chi2023.fig6'], ['qin2024.fig1-left', 'qin2024.fig1-right'])
     """
     asked = re.sub(r"fig(ure)?\.?\s*(?=\d)", "fig", name.strip().lower()).replace(" ", "")
-    every = exhibits()
+    every = tuple(INDEX.values())
     if exact := tuple(e for e in every if e.id == asked):
         return exact
     if found := tuple(e for e in every if asked in _spellings(e)):
@@ -57,11 +72,6 @@ def _spellings(e: Exhibit) -> tuple[str, ...]:
     """The paper, the id without its part, and both without the paper."""
     whole = e.id.partition("-")[0]
     return e.paper, whole, e.id.partition(".")[2], whole.partition(".")[2]
-
-
-def exhibit(name: str) -> Exhibit:
-    """The first of `named`."""
-    return named(name)[0]
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,8 +89,7 @@ class Gallery(Result):
     files: tuple[str, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
-        known = {e.id: e for e in exhibits()}
-        drawn = [(k, known[k].kind, known[k].title) for k in self.drawn]
+        drawn = [(k, INDEX[k].kind, INDEX[k].title) for k in self.drawn]
         missing = [(k, code(why)) for k, why in self.missing.items()]
         return (
             sentence(
@@ -94,10 +103,9 @@ class Gallery(Result):
         )
 
     def fields(self) -> dict[str, Any]:
-        known = {e.id: e for e in exhibits()}
         return {
             "drawn": {
-                k: {"kind": known[k].kind, "title": known[k].title, "caption": d.caption}
+                k: {"kind": INDEX[k].kind, "title": INDEX[k].title, "caption": d.caption}
                 for k, d in self.drawn.items()
             },
             "missing": dict(self.missing),
@@ -122,7 +130,7 @@ def draw(
         InputError: a name that is not known; results of another schema.
     """
     wanted = {e.id: e for name in names for e in named(name)}
-    chosen = list(wanted.values()) or list(exhibits())
+    chosen = list(wanted.values()) or list(INDEX.values())
     measured = any(e.kind == "measured" for e in chosen)
     results = () if not measured else reference() if runs is None else of_store(runs)
     drawn, missing = {}, {}
@@ -130,7 +138,7 @@ def draw(
         if notice is not None:
             notice(e.id)
         try:
-            drawn[e.id] = e.draw(results) if e.kind == "measured" else e.draw()
+            drawn[e.id] = recompute(e, results)
         except NoResults as why:
             missing[e.id] = str(why)
     return Gallery(drawn, missing)

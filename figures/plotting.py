@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 from sympy import Expr
 
+from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data
-from farfield.figures.line_names import Named, name_lines, name_points
-from farfield.figures.style import COLOURS, FORMATS, LINES, house, new_figure, rendered, svg
+from farfield.figures.style import COLOURS, FORMATS, INK, LINES, rendered, svg
 from farfield.numerics.frontier import reach_frontier
 from farfield.numerics.heads import resolve
 from farfield.numerics.leak import leak
@@ -35,6 +34,8 @@ from farfield.theory.values import tabulate
 
 MAX_LENGTH = 10**6
 MAX_LINES = 200
+WIDTH = 6.4
+"""Of a figure, in inches."""
 FRAME = 1e8
 """Numbers of tokens beyond are not drawn."""
 LOWEST = {"bias": -18.0, "weights": 1e-8, "leak": 1e-8}
@@ -270,19 +271,26 @@ def _frontier(formulas: Sequence[Any], length: int, advantage: Any, trained: Any
         raise InputError("nothing to draw: no formula has a reach and an exposure that are known")
     x_name = f"exposure: most attention of any input beyond {found.trained} tokens"
     y_name = f"farthest key within reach of {decimal(float(found.advantage))} nats (tokens)"
-    with house():
-        figure, axes = new_figure(4.2, 6.4)
-        axes.plot([p.x for p in best], [p.y for p in best], color="#888888", zorder=0)
-        axes.axhline(found.trained, color="#888888", linewidth=0.7, linestyle=":", zorder=0)
-        for p in data:
-            fill = COLOURS[0] if p in best else "white"
-            label = shortened(p.formula, 40)
-            axes.plot(
-                p.x, p.y, "o", markerfacecolor=fill, color=COLOURS[0], clip_on=False, label=label
-            )
-        axes.set(xlabel=x_name, ylabel=y_name, xlim=(0, 1), yscale="log")
-        figure.draw_without_rendering()
-        name_points(axes, [Named(shortened(p.formula, 40), [p.x], [p.y]) for p in data], 1.06)
+    joined = Named("", [p.x for p in best], [p.y for p in best], "#888888", {"zorder": 0})
+    points = [
+        Named(
+            shortened(p.formula, 40),
+            [p.x],
+            [p.y],
+            COLOURS[0],
+            {
+                "marker": "o",
+                "clip_on": False,
+                "markerfacecolor": COLOURS[0] if p in best else "white",
+            },
+            told=False,
+        )
+        for p in data
+    ]
+    axes = {"xlabel": x_name, "ylabel": y_name, "xlim": (0, 1), "yscale": "log"}
+    named = {1.06: [replace(p, colour=INK) for p in points]}
+    panel = Panel([joined, *points], axes, level=[found.trained], columns=named)
+    figure = charted(4.2, panel, width=WIDTH)
     return Plot("frontier", x_name, y_name, tuple(data), tuple(missing), figure)
 
 
@@ -313,55 +321,42 @@ def _why(what: str, eps: Any) -> str:
 def _draw(
     what: str, kind: _Kind, subjects: dict[str, Encoding], data: Sequence[Point], eps: Any
 ) -> Figure:
-    looks = {name: (COLOURS[k % len(COLOURS)], LINES[k % 4]) for k, name in enumerate(subjects)}
-    with house():
-        figure, axes = new_figure(4.2, 6.4)
-        lines = []
-        for (name, head), points in _grouped(data).items():
-            heads = subjects[name].num_heads
-            x, y = [p.x for p in points], [p.y for p in points]
-            fade = 1.0 if heads == 1 else 1 - 0.6 * (head - 1) / (heads - 1)
-            colour, dash = looks[name]
-            marker = "o" if len(x) == 1 else ""
-            axes.plot(x, y, color=colour, alpha=fade, linestyle=dash, marker=marker)
-            if head in (1, heads):
-                lines.append(Named(_title(subjects[name], name, head), x, y, colour))
-        axes.set(xscale="log", xlabel=kind.x_name, ylabel=kind.y_name)
-        if kind.log_y:
-            axes.set_yscale("log")
-        xs, ys = [p.x for p in data], [p.y for p in data if math.isfinite(p.y)]
-        low, high = min(xs), max(xs)
-        axes.set_xlim((high, low) if kind.falling else (low, max(high, 2 * low)))
-        _frame_y(axes, what, ys)
-        if kind.falling and low < eps < high:
-            axes.axvline(float(eps), color="#888888", linewidth=0.7, zorder=0)
-            axes.text(
-                float(eps),
-                1.01,
-                share(eps),
-                transform=axes.get_xaxis_transform(),
-                ha="center",
-                va="bottom",
-                fontsize=8.5,
-                color="#888888",
-            )
-        else:
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-        axes.margins(x=0)
-        name_lines(figure, (axes, lines))
-        return figure
+    lines = []
+    for (name, head), points in _grouped(data).items():
+        place, heads = list(subjects).index(name), subjects[name].num_heads
+        fade = 1.0 if heads == 1 else 1 - 0.6 * (head - 1) / (heads - 1)
+        marker = "o" if len(points) == 1 else ""
+        look = {"alpha": fade, "linestyle": LINES[place % len(LINES)], "marker": marker}
+        x, y = [p.x for p in points], [p.y for p in points]
+        colour, title = COLOURS[place % len(COLOURS)], _title(subjects[name], name, head)
+        lines.append(Named(title, x, y, colour, look, told=head in (1, heads)))
+    xs, ys = [p.x for p in data], [p.y for p in data if math.isfinite(p.y)]
+    low, high = min(xs), max(xs)
+    marked = kind.falling and bool(low < eps < high)
+    axes = {
+        "xscale": "log",
+        "yscale": "log" if kind.log_y else "linear",
+        "xlabel": kind.x_name,
+        "ylabel": kind.y_name,
+        "xlim": (high, low) if kind.falling else (low, max(high, 2 * low)),
+        "ylim": _ends(what, ys),
+        "title": f"upright: eps = {share(eps)}" if marked else "",
+    }
+    decades = [t for k in range(7) if low <= (t := 10**k) <= max(high, 2 * low)]
+    panel = Panel(lines, axes, None if kind.falling else decades, upright=[float(eps)] * marked)
+    return charted(4.2, panel, width=WIDTH)
 
 
-def _frame_y(axes: Any, what: str, ys: Sequence[float]) -> None:
+def _ends(what: str, ys: Sequence[float]) -> tuple[float, float]:
+    """The least and the greatest y that are drawn."""
     least = LOWEST.get(what)
     if what in ("bias", "price"):
         bottom = min(ys) if least is None else max(min(ys), max(ys) + least)
         pad = 0.04 * (max(ys) - bottom or 1)
-        axes.set_ylim(bottom - pad, max(ys) + pad)
-    elif least is not None:
-        axes.set_ylim(max(least, min((y for y in ys if y > 0), default=least) / 2), 2)
-    else:
-        axes.set_ylim(0.8, 2 * max(ys))
+        return bottom - pad, max(ys) + pad
+    if least is not None:
+        return max(least, min((y for y in ys if y > 0), default=least) / 2), 2
+    return 0.8, 2 * max(ys)
 
 
 def _grouped(data: Sequence[Point]) -> dict[tuple[str, int], list[Point]]:

@@ -187,16 +187,26 @@ class Sample:
         The length far beyond was scored on other targets than the training length. It is given as
         its ratio, paired on its own targets, times the perplexity at the training length.
         """
-        found: dict[int, dict[int, float]] = {}
-        for seed, m in zip(self.seeds, self.measurements, strict=True):
+
+        def read(m: Mapping[str, Any]) -> dict[int, float]:
             rows = [p for p in m["perplexity"] if p["protocol"] == protocol]
-            base = next((p for p in rows if p["length"] == self.length), None)
-            for p in rows:
-                value = p["perplexity"]
-                if base is not None and p.get("targets") != base.get("targets"):
-                    value = p["ratio"] * base["perplexity"]
-                found.setdefault(p["length"], {})[seed] = value
-        return dict(sorted(found.items()))
+            base: dict[str, Any] = next((p for p in rows if p["length"] == self.length), {})
+            return {
+                p["length"]: p["perplexity"]
+                if not base or p.get("targets") == base.get("targets")
+                else p["ratio"] * base["perplexity"]
+                for p in rows
+            }
+
+        return self.by_seed(read)
+
+    def by_seed(
+        self, read: Callable[[Mapping[str, Any]], Mapping[Any, float]]
+    ) -> dict[Any, dict[int, float]]:
+        """What is read of each measurement, by its key and seed, in the order of the keys."""
+        each = dict(zip(self.seeds, map(read, self.measurements), strict=True))
+        keys = sorted({x for by in each.values() for x in by})
+        return {x: {seed: by[x] for seed, by in each.items() if x in by} for x in keys}
 
 
 def setting(run: Run) -> tuple[Any, ...]:

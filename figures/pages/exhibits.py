@@ -13,8 +13,10 @@ from collections.abc import Iterator
 
 from farfield.figures.document import Item, Picture, Section, Sheet, Tiles
 from farfield.figures.document import page as whole
-from farfield.figures.exhibit import Drawing, Exhibit
-from farfield.figures.gallery import PAPERS, Gallery, exhibits
+from farfield.figures.exhibit import Drawing
+from farfield.figures.gallery import Gallery
+from farfield.figures.index import INDEX as EXHIBITS
+from farfield.figures.index import PAPERS, Exhibit
 from farfield.figures.style import FORMATS, rendered, svg
 from farfield.theory.answers.blocks import Facts, Note, note, table
 from farfield.theory.answers.names import one_of
@@ -29,21 +31,21 @@ TITLE = "Figures and tables, recomputed"
 def sheets(gallery: Gallery) -> dict[str, Sheet]:
     """The pages by name, the index first."""
     sections = []
-    for paper, module in PAPERS.items():
-        shown = [e for e in exhibits() if e.paper == paper]
+    for paper, cited in PAPERS.items():
+        shown = [e for e in EXHIBITS.values() if e.paper == paper]
         cards = [_card(e, gallery.drawn[e.id]) for e in shown if e.id in gallery.drawn]
         why = gallery.missing
         absent = [(e.id, e.title, code(why[e.id])) for e in shown if e.id in why]
         items: list[Item] = [Tiles(cards, small=True)] * bool(cards)
         items += [table(("missing", "shows", "why"), absent, "Not measured yet")] * bool(absent)
-        sections += [Section(words("{paper}", paper=module.CITATION), items)] * bool(items)
+        sections += [Section(words("{paper}", paper=cited), items)] * bool(items)
     lead = [
         gallery.blocks()[0],
         note("Nothing is drawn without results. The data of each stand beside it as CSV."),
     ]
     found = {INDEX: Sheet(words(TITLE), lead, sections)}
     return found | {
-        e.id: _sheet(e, gallery.drawn[e.id]) for e in exhibits() if e.id in gallery.drawn
+        e.id: _sheet(e, gallery.drawn[e.id]) for e in EXHIBITS.values() if e.id in gallery.drawn
     }
 
 

@@ -3,42 +3,24 @@ Receptive Field Analysis* (ACL 2023)."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import numpy as np
 
-from farfield.figures.curves import cumulative_gradient, gradient_by_position, measured, repeated
-from farfield.figures.exhibit import Data, Drawing, Exhibit, rows
-from farfield.figures.line_names import Named, name_lines
+from farfield.figures.charts import Named, Panel, charted
+from farfield.figures.exhibit import Data, Drawing, rows
 from farfield.figures.masks import cells, positions
-from farfield.figures.papers.printed_rows import Layout, Row
-from farfield.figures.papers.printed_tables import printed_table
-from farfield.figures.papers.remeasured import measured_again
-from farfield.figures.samples import MODE
-from farfield.figures.style import INK, SOFT, house, new_figure, plain_ticks
+from farfield.figures.style import SOFT, house, new_figure
 from farfield.theory.answers.number import listed
-from farfield.theory.encodings import CATALOGUE, Encoding, encoding
-from farfield.validation.published import PrintedNumber
-
-NAME = "chi2023"
-CITATION = (
-    "Chi et al., Dissecting Transformer Length Extrapolation via the Lens of Receptive Field "
-    "Analysis, ACL 2023"
-)
-HEADS = 12
-NAMES = {
-    "Sandwich": "sandwich",
-    "Sandwich_Smoothed": "sandwich_smoothed",
-    "ALiBi": "alibi",
-    "Sinusoidal": "sinusoidal",
-    "Rotary": "rope",
-    "KERPLE": "kerple_log",
-    "T5": "t5",
-}
-"""The catalogue's name of a printed one."""
+from farfield.theory.encodings import Encoding, encoding
 
 LENGTH = 8192
+BY_DISTANCE = {
+    "xscale": "log",
+    "xlabel": "n + 1 (tokens, log)",
+    "ylabel": "bias",
+    "xlim": (1, LENGTH),
+}
+"""The axes of a row of biases by its logarithmic distance."""
+DECADES = [10**k for k in range(4)]
 
 
 def fig1() -> Drawing:
@@ -170,14 +152,8 @@ def fig9() -> Drawing:
         ("least squares, 50 nearest", curves["last 50"], "--"),
         ("least squares, all", curves["all"], ":"),
     )
-    with house(column=True):
-        figure, axes = new_figure(2.4)
-        axes.plot(n + 1, row, label="Eq. 6, last row", linewidth=0.6, color=SOFT)
-        for label, values, dash in shown:
-            axes.plot(n + 1, values, dash, label=label, color=INK)
-        _by_distance(axes)
-        lines = [Named(label, n + 1, values) for label, values, _ in shown]
-        name_lines(figure, (axes, lines))
+    whole = Named("Eq. 6, last row", n + 1, row, SOFT, {"linewidth": 0.6}, told=False)
+    lines = [Named(name, n + 1, values, look={"linestyle": dash}) for name, values, dash in shown]
     return Drawing(
         Data(
             ("key position", "n", "bias", "printed fit", "fit to 50", "fit to all"),
@@ -185,17 +161,11 @@ def fig9() -> Drawing:
         ),
         f"Least squares give −{-a50:.3f} log(1+n) + {c50:.3f} over the 50 nearest keys and "
         f"−{-a:.3f} log(1+n) − {-c:.3f} over all; printed is −0.825 log(1+n) − 0.8.",
-        figure,
+        charted(2.4, Panel([whole, *lines], BY_DISTANCE, DECADES)),
         made=f"Grey: Eq. 6 for the query at {LENGTH}, compression ratio 8, d_bar = 128. The 50 "
         "nearest keys are those of footnote 7. The paper draws the row by key position, where its "
         "fall is a wall at the right end.",
     )
-
-
-def _by_distance(axes: Any) -> None:
-    """The axes of a row of biases by its logarithmic distance."""
-    axes.set(xscale="log", xlabel="n + 1 (tokens, log)", ylabel="bias", xlim=(1, LENGTH))
-    plain_ticks(axes.xaxis, [10**k for k in range(4)])
 
 
 def fig10() -> Drawing:
@@ -203,120 +173,14 @@ def fig10() -> Drawing:
     n = np.arange(LENGTH)
     sizes = (64, 128, 256)
     curves = [_sandwich(d).bias(n)[0] for d in sizes]
-    with house(column=True):
-        figure, axes = new_figure(2.3)
-        lines = [Named(f"d_bar = {d}", n + 1, y) for d, y in zip(sizes, curves, strict=True)]
-        for line in lines:
-            axes.plot(line.x, line.y, label=line.name, color=line.colour, linewidth=0.6)
-        _by_distance(axes)
-        name_lines(figure, (axes, lines))
+    thin = {"linewidth": 0.6}
+    each = zip(sizes, curves, strict=True)
+    lines = [Named(f"d_bar = {d}", n + 1, y, look=thin) for d, y in each]
     ends = listed([f"−{-line.y[-1]:.1f} for {line.name}" for line in lines])
     return Drawing(
         Data(("key position", "n", *(f"d_bar {d}" for d in sizes)), rows(LENGTH - n, n, *curves)),
         f"A larger d_bar deepens the bias: {n[-1]} tokens back it is {ends}.",
-        figure,
+        charted(2.3, Panel(lines, BY_DISTANCE, DECADES)),
         made=f"Eq. 6 for the query at {LENGTH}, compression ratio 8 (ours: the caption does not "
         "state it), by distance; the paper draws it by key position.",
     )
-
-
-def meant(cell: PrintedNumber) -> Encoding:
-    """The encoding that a printed row is about, with the heads of the paper's models."""
-    variant = dict(p.split("=") for p in cell.variant.split(";") if "=" in p)
-    if cell.encoding == "Windowed":
-        return encoding("window", w=variant["w"])
-    name = NAMES[cell.encoding]
-    if "delta" in variant:
-        return encoding(name, dialect="shift", delta=variant["delta"], heads=HEADS)
-    if "h" in variant:
-        return encoding(name, dialect="equal", slope_exponent=variant["h"], heads=HEADS)
-    return encoding(name, heads=HEADS if CATALOGUE[name].per_head else None)
-
-
-# -- what is measured again -----------------------------------------------------------------------
-
-_SHIFTS = (-3, 0, 2, 4, 6, 8)
-_WINDOWS = {40: 16, 80: 32, 100: 38, 120: 45, 160: 64, 320: 120}
-"""Ours by the printed one, the same share w R / L of the training length L in R layers, as nearly
-as the reference runs have it: R = 12, L = 512 in the print, R = 4, L = 64 here."""
-
-_VARIANTS = (
-    *(Row("ALiBi", f"delta={d}", f"alibi shift {d}" if d else "alibi") for d in _SHIFTS),
-    *(Row("ALiBi", f"h={h}", f"alibi equal {h}") for h in (0, 2, 4, 6, 8)),
-    *(Row("Windowed", f"w={w}", f"window {ours}") for w, ours in _WINDOWS.items()),
-)
-_SEVEN = tuple(Row(printed, "", label) for printed, label in NAMES.items())
-_LONGER = (Row("ALiBi", "delta=6", "alibi shift 6"), Row("Windowed", "w=160", "window 64"))
-_CACHED = tuple(
-    Row(name, "cache_window=2048", f"{NAMES[name]}{MODE}window {{4n}}")
-    for name in ("Sandwich", "ALiBi")
-)
-_WIDTHS = (
-    " Windows answer to the printed ones with the nearest w R / L, the window over all layers in "
-    "training lengths: 16, 32, 64 here to 40, 80, 160."
-)
-_HEADS = " 8 heads here, 12 in the print; slopes 2⁻ʰ."
-_MARKS = "; † Sandwich significantly better, * worse"
-_TABLES = (
-    (1, "", _VARIANTS, _VARIANTS[1], {512: 1}, _WIDTHS + _HEADS),
-    (2, "", _LONGER, _LONGER[1], {1024: 2, 2048: 4}, _WIDTHS),
-    (3, "", _SEVEN, _SEVEN[0], {512: 1}, ""),
-    (4, "", _VARIANTS, _VARIANTS[1], {512: 1}, _WIDTHS + _HEADS),
-    (
-        5,
-        " The cache bounds what is seen to 2048 keys; verdict and leak are those of the encoding "
-        "without it.",
-        _CACHED,
-        _CACHED[0],
-        {512: 1},
-        " The cache holds four training lengths, here as in the print.",
-    ),
-)
-"""Number, remark; the rows that are measured again, the one they are compared with, our
-training lengths by the printed ones, and a remark on those."""
-
-EXHIBITS = (
-    Exhibit("chi2023.fig1", fig1),
-    Exhibit("chi2023.fig2", fig2),
-    Exhibit("chi2023.fig3", fig3),
-    measured(
-        cumulative_gradient,
-        "chi2023.fig4",
-        ("window 16", "window 32", "window 64"),
-        printed=" Windows of 40 to 320 tokens in 12 layers at a training length of 512 in "
-        "the print.",
-    ),
-    measured(
-        cumulative_gradient,
-        "chi2023.fig5",
-        ("alibi shift -3", "alibi", "alibi shift 8"),
-        printed=" Shifts of -3, 0, 2, 4, 6 and 8 in the print.",
-    ),
-    measured(
-        gradient_by_position,
-        "chi2023.fig6",
-        ("rope",),
-        printed=" Trained on 512 tokens in the print.",
-    ),
-    measured(
-        gradient_by_position,
-        "chi2023.fig7",
-        ("sinusoidal",),
-        printed=" Trained on 128 and on 512 tokens in the print.",
-    ),
-    Exhibit("chi2023.fig8", fig8),
-    Exhibit("chi2023.fig9", fig9),
-    Exhibit("chi2023.fig10", fig10),
-    measured(
-        cumulative_gradient, "chi2023.fig11", ("sandwich_smoothed", "sandwich", "kerple_log", "t5")
-    ),
-    *(
-        Exhibit(f"chi2023.fig{k}", partial(repeated, first=f"chi2023.fig{first}"))
-        for k, first in ((12, 4), (13, 5))
-    ),
-    *(printed_table(f"chi2023_table{k}", meant, remark, _MARKS) for k, remark, *_ in _TABLES),
-    *(
-        measured_again(Layout(f"chi2023_table{k}", rows, reference, "last token", factors, remark))
-        for k, _, rows, reference, factors, remark in _TABLES
-    ),
-)

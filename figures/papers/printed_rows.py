@@ -55,7 +55,7 @@ class Layout:
     """How a printed table is measured again.
 
     Fields:
-        name: of the printed table.
+        id: of the exhibit.
         rows: which encodings.
         reference: the row that the others are compared with.
         protocol: of the perplexities.
@@ -63,17 +63,25 @@ class Layout:
         remark: what else must be said.
     """
 
-    name: str
+    id: str
     rows: tuple[Row, ...]
     reference: Row
-    protocol: str
     factors: Mapping[int, int]
+    protocol: str = ""
     remark: str = ""
 
     @property
-    def id(self) -> str:
-        """Of the exhibit."""
-        return self.name.replace("_", ".") + "-measured"
+    def name(self) -> str:
+        """Of the printed table."""
+        return self.id.removesuffix("-measured").replace(".", "_")
+
+
+def layout(
+    figure: str, rows: Any, reference: Any, factors: Mapping[Any, int], **told: str
+) -> Layout:
+    """The layout of an exhibit as the index has it."""
+    lengths = {int(length): factor for length, factor in factors.items()}
+    return Layout(figure, tuple(Row(*row) for row in rows), Row(*reference), lengths, **told)
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,64 @@ measured by farfield: a measured analogue stands beside these numbers only where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from farfield.figures.exhibit import Data, Drawing, Exhibit
+from farfield.figures.exhibit import Data, Drawing, told
 from farfield.numerics.finite_length import head_leaks
 from farfield.theory.convergence import Verdict, check_convergence
-from farfield.theory.encodings import Encoding
+from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.validation.extrapolation import TOLERANCE, holds
-from farfield.validation.published import PrintedNumber, table
+from farfield.validation.published import HEADS, PrintedNumber, table
 
 MARKS = {"dagger": "†", "star": "*", "yes": "✓", "no": "✗", "double_yes": "✓✓", "double_no": "✗✗"}
 
-Meaning = Callable[[PrintedNumber], Encoding]
-"""The encoding that a printed cell is about, with the heads of the paper's models."""
+NAMES = {
+    "Sandwich": "sandwich",
+    "Sandwich_Smoothed": "sandwich_smoothed",
+    "ALiBi": "alibi",
+    "Sinusoidal": "sinusoidal",
+    "Rotary": "rope",
+    "KERPLE": "kerple_log",
+    "T5": "t5",
+    "Alibi": "alibi",
+    "BLOOM / Alibi": "alibi",
+    "RoPE": "rope",
+    "Roformer": "rope",
+    "PaLM / Roformer (RoPE)": "rope",
+    "LeX": "xpos",
+    "XPos": "xpos",
+    "LeX Transformer (Ours)": "xpos",
+    "Transformer": "sinusoidal",
+    "Absolute": "sinusoidal",
+    "Transformer (Sinusoidal)": "sinusoidal",
+    "GPT-2 (Learnable)": "learned",
+}
+"""The catalogue's name of a printed one."""
+TRAINED = 1024
+"""Training length of a table that prints none."""
+
+
+def meant(cell: PrintedNumber) -> Encoding:
+    """The encoding that a printed row is about, with the heads of the paper's models."""
+    variant = dict(p.split("=") for p in cell.variant.split(";") if "=" in p)
+    if cell.encoding == "Windowed" or variant.get("attention") == "sliding_window":
+        return encoding("window", w=variant.get("w") or cell.train_length)
+    name = NAMES[cell.encoding]
+    blocks = variant.get("attention") == "BCA"
+    if cell.encoding in ("LeX", "LeX Transformer (Ours)"):  # xPos with BCA, but for the ablation
+        blocks = variant.get("bca") != "0"
+    options: dict[str, Any] = {}
+    if "delta" in variant:
+        options = {"dialect": "shift", "delta": variant["delta"]}
+    if "h" in variant:
+        options = {"dialect": "equal", "slope_exponent": variant["h"]}
+    if blocks:
+        options["bca"] = (cell.train_length or TRAINED) // 2
+    return encoding(name, heads=HEADS[cell.paper] if CATALOGUE[name].per_head else None, **options)
 
 
 @cache
@@ -76,16 +117,15 @@ def _extrapolates(
     return ratio, holds([ratio - 1])
 
 
-def perplexities(name: str, meant: Meaning, remark: str = "", marks: str = "") -> Drawing:
+def perplexities(figure: str, remark: str = "", marks: str = "") -> Drawing:
     """A printed table of perplexities beside verdicts and leaks.
 
     Args:
-        name: of the table.
-        meant: which encoding a printed cell is about.
+        figure: the id.
         remark: what else must be said.
         marks: what the printed marks mean.
     """
-    cells = table(name)
+    cells = table(figure.replace(".", "_"))
     lengths = sorted({c.eval_length for c in cells if c.eval_length})
     rows = []
     agree = total = 0
@@ -120,12 +160,13 @@ def perplexities(name: str, meant: Meaning, remark: str = "", marks: str = "") -
         "verdict",
         f"leak to {max(lengths)}",
     )
-    made = (
+    made = told(
         f"Perplexities as printed (± standard deviation{marks}). "
         f"Computed from them: the greatest ratio to the first tested length that is not shorter "
         f"than the training length, and whether it stays within {TOLERANCE:.0%} (Definition 0.1 "
         "of Qin et al., one-sided). Computed from the formulas: the verdict (theorem) and the leak "
-        f"from the training length (float64, mean over heads).{remark}"
+        f"from the training length (float64, mean over heads).",
+        remark,
     )
     caption = (
         f"Read as a forecast, verdict and print agree in {agree} of {total} rows with a verdict; "
@@ -143,9 +184,3 @@ def yes_or_no(found: bool) -> str:
 
 def _rounded(x: float | None) -> str | None:
     return None if x is None else f"{x:.3g}"
-
-
-def printed_table(name: str, meant: Meaning, remark: str = "", marks: str = "") -> Exhibit:
-    """The exhibit of a printed table of perplexities."""
-    draw = partial(perplexities, name, meant, remark, marks)
-    return Exhibit(name.replace("_", "."), draw)

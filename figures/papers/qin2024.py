@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from matplotlib.colors import LogNorm
-from matplotlib.ticker import FuncFormatter
 
-from farfield.figures.curves import attention_fields, colour_of, measured, perplexity, windows
-from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
-from farfield.figures.line_names import Named, name_lines
+from farfield.figures.charts import Named, Panel, charted
+from farfield.figures.curves import colour_of
+from farfield.figures.exhibit import Data, Drawing
 from farfield.figures.masks import cells, positions
-from farfield.figures.samples import Run
-from farfield.figures.style import LINES, house, new_figure, of_verdict, plain_ticks, told_apart
+from farfield.figures.style import LINES, house, new_figure, of_verdict, told_apart
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.published import table
 
-NAME = "qin2024"
-CITATION = "Qin et al., Exploring Transformer Extrapolation, AAAI 2024"
 EPS = tuple(Fraction(k, 10**e) for e in (1, 2, 3) for k in (5, 3, 2, 1))
 ROW = 1024
 """Keys in the rows of Figure 6: twice the training length of the paper."""
@@ -71,24 +66,24 @@ def fig2() -> Drawing:
     alibi = encoding("alibi")
     shown += [("alibi", f"ALiBi, slope 1/{2**h}", alibi.head(h)) for h in (2, 4, 6)]
     columns = [np.exp(encoding(bias).bias(distances)[0]) for _, _, bias in shown]
-    with house(column=True):
-        figure, axes = new_figure(2.1)
-        for (name, label, _), b, dash in zip(shown, columns, LINES, strict=True):
-            drawstyle = "steps-post" if name == "window" else "default"
-            axes.plot(distances, b, dash, label=label, drawstyle=drawstyle, color=colour_of(name))
-        axes.set(xlabel="distance n (tokens)", ylabel="exp(p(n))", xlim=(0, 64), ylim=(0, 1.08))
-        lines = [
-            Named(label, distances, b, colour_of(name))
-            for (name, label, _), b in zip(shown, columns, strict=True)
-        ]
-        name_lines(figure, (axes, lines))
+    lines = [
+        Named(
+            label,
+            distances,
+            b,
+            colour_of(name),
+            {"linestyle": dash, "drawstyle": "steps-post" if name == "window" else "default"},
+        )
+        for (name, label, _), b, dash in zip(shown, columns, LINES, strict=True)
+    ]
+    axes = {"xlabel": "distance n (tokens)", "ylabel": "exp(p(n))"}
     return Drawing(
         Data(
             ("n", *(label for _, label, _ in shown)), tuple(zip(distances, *columns, strict=True))
         ),
         "A window shuts keys out at once, ALiBi fades them out, later where the slope is smaller. "
         "All four series converge, hence green.",
-        figure,
+        charted(2.1, Panel(lines, axes | {"xlim": (0, 64), "ylim": (0, 1.08)})),
         made="Factor by which the bias multiplies the attention to a key at distance n, before the "
         "softmax is normalised: a window of 32 keys, the query's own included (the mask of Eq. 8 "
         "with w = 31), and three of the eight heads of ALiBi. The paper gives neither w nor the "
@@ -111,41 +106,33 @@ def fig6() -> Drawing:
     rows = []
     lines: dict[int | None, list[Named]] = {ROW: [], None: []}
     eps = [float(e) for e in EPS]
-    with house(column=True):
-        figure, (row, series) = new_figure(4.6, rows=2)
-        for place, (name, label, subject) in enumerate(_subjects()):
-            ink = of_verdict(check_convergence(subject).verdict)
-            for axes, length in ((row, ROW), (series, None)):
-                if length is None and name == "sandwich":
-                    continue  # diverges: infinite at every eps
-                fields = theoretical_receptive_field(subject, EPS, length=length)
-                heads = np.array([[h.tokens for h in (f.heads or (f,))] for f in fields], float)
-                scaled = heads / (length or 1)
-                line = Named(label, eps, scaled.mean(axis=1), ink)
-                axes.plot(eps, line.y, label=label, color=ink, **told_apart(place))
-                lines[length].append(line)
-                if heads.shape[1] > 1 and length is None:
-                    ends = scaled.min(axis=1), scaled.max(axis=1)
-                    axes.fill_between(eps, *ends, color=ink, alpha=0.15, linewidth=0)
-                rows += [
-                    (name, str(subject.formula), length, e, h, g.tokens)
-                    for e, f in zip(EPS, fields, strict=True)
-                    for h, g in enumerate(f.heads or (f,), 1)
-                ]
-        for axes in (row, series):
-            axes.set(xscale="log", yscale="log", xlim=(0.6, eps[-1]))
-            plain_ticks(axes.xaxis, [0.001, 0.01, 0.1, 0.5])
-        row.set(ylabel=f"TRF(eps, {ROW}) / {ROW}", ylim=(7e-4, 1.3))
-        row.yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-        series.set(xlabel="eps (log)", ylabel="TRF(eps) in tokens", ylim=(0.7, 2e5))
-        name_lines(figure, (row, lines[ROW]), (series, lines[None]))
+    for place, (name, label, subject) in enumerate(_subjects()):
+        ink = of_verdict(check_convergence(subject).verdict)
+        for length in (ROW, None) if name != "sandwich" else (ROW,):  # it diverges: infinite
+            fields = theoretical_receptive_field(subject, EPS, length=length)
+            heads = np.array([[h.tokens for h in (f.heads or (f,))] for f in fields], float)
+            scaled = heads / (length or 1)
+            several = heads.shape[1] > 1 and length is None
+            band = (scaled.min(axis=1), scaled.max(axis=1)) if several else None
+            own = Named(label, eps, scaled.mean(axis=1), ink, told_apart(place), band)
+            lines[length].append(own)
+            rows += [
+                (name, str(subject.formula), length, e, h, g.tokens)
+                for e, f in zip(EPS, fields, strict=True)
+                for h, g in enumerate(f.heads or (f,), 1)
+            ]
+    axes = {"xscale": "log", "yscale": "log", "xlim": (0.6, eps[-1]), "xlabel": "eps (log)"}
+    row = axes | {"ylabel": f"TRF(eps, {ROW}) / {ROW}", "ylim": (7e-4, 1.3)}
+    series = axes | {"ylabel": "TRF(eps) in tokens", "ylim": (0.7, 2e5)}
+    at = [0.001, 0.01, 0.1, 0.5]
+    panels = Panel(lines[ROW], row, at, [0.001, 0.01, 0.1, 1]), Panel(lines[None], series, at)
     whole = {line.name: line.y[-1] for line in lines[None]}
     return Drawing(
         Data(("encoding", "bias", "row", "eps", "head", "tokens"), tuple(rows)),
         f"{whole['Type 2']:.0f} tokens hold 99.9 % of the mass of Type 2, {whole['Type 1']:.0f} "
         f"that of Type 1; KERPLE needs {whole['KERPLE-log, r1 = 6/5']:.2g}, and no number does for "
         "Sandwich, whose series diverges. Above: a row of its own; below: the whole series.",
-        figure,
+        charted(4.6, *panels),
         made=f"Above: finite-row TRF(eps, {ROW}), the least number of nearest keys that hold more "
         f"than 1 - eps of the prior mass of a row of {ROW} keys, over {ROW}. Below: TRF(eps) of "
         "the whole series [Eq. 22], in tokens. Exact integers, certified by balls, at "
@@ -203,28 +190,3 @@ def table1() -> Drawing:
         "caption prints 258 for 256). A count of work, not a time: a pass over many tokens takes "
         "less time a token.",
     )
-
-
-def table1_measured(runs: Sequence[Run]) -> Drawing:
-    """Relative inference time of sliding windows; a time belongs to a machine, so none is
-    committed."""
-    raise NoResults(
-        "a time is of a machine, so none is committed; to measure it on this one: "
-        "`python benchmarks/harness.py inference`"
-    )
-
-
-_DATA = " The paper shows four data sets, 512 to 9216 tokens, trained on up to 512."
-_CONVERGENT = ("type1", "type2", "alibi", "kerple_log", "sandwich")
-EXHIBITS = (
-    measured(windows, "qin2024.fig1-left", ("sinusoidal", "alibi")),
-    Exhibit("qin2024.fig1-right", fig1_right),
-    Exhibit("qin2024.fig2", fig2),
-    measured(perplexity, "qin2024.fig3", (*_CONVERGENT, "sinusoidal"), printed=_DATA),
-    measured(perplexity, "qin2024.fig4", ("type1", "example1", "example2"), printed=_DATA),
-    measured(attention_fields, "qin2024.fig5", _CONVERGENT),
-    Exhibit("qin2024.fig6", fig6),
-    Exhibit("qin2024.fig7", fig7),
-    Exhibit("qin2024.table1", table1),
-    Exhibit("qin2024.table1-measured", table1_measured),
-)

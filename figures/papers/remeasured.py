@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
+from farfield.figures.exhibit import Data, Drawing, NoResults
 from farfield.figures.papers.printed_rows import (
     Agreement,
     Layout,
@@ -21,6 +20,7 @@ from farfield.figures.papers.printed_rows import (
     agreements,
     bases,
     direction,
+    layout,
     pairs,
     rank_agreement,
     samples_of,
@@ -47,43 +47,38 @@ ABSENT = "-"
 PLUS_MINUS = "\u00a0±\u00a0"
 
 
-def measured_again(layout: Layout) -> Exhibit:
-    """The exhibit of a printed table of perplexities, measured again."""
-    draw = partial(measured_table, layout=layout)
-    return Exhibit(layout.id, draw)
-
-
-def measured_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
-    """A printed table measured again.
+def measured_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawing:
+    """A printed table measured again, as `layout` reads its options.
 
     Raises:
         NoResults: none of its encodings was trained and measured so.
     """
-    found = worth(pairs(layout, runs))
+    again = layout(figure, **options)
+    found = worth(pairs(again, runs))
     if not found:
         raise NoResults(
             f"fewer than two of its rows among the runs; to make them: "
-            f"{_commands(layout, layout.rows)}; `farfield figures {layout.id} --runs runs`"
+            f"{_commands(again, again.rows)}; `farfield figures {again.id} --runs runs`"
         )
     agreed = agreements(found)
     lengths = dict.fromkeys(e.trained for e in found if e.values)
-    used = [s for n in lengths for s in samples_of(layout, runs, n).values()]
-    name = layout.reference.printed
+    used = [s for n in lengths for s in samples_of(again, runs, n).values()]
+    name = again.reference.printed
     made = (
-        f"{conditions(used)} Protocol: {layout.protocol}. Mean ± standard deviation over seeds; "
+        f"{conditions(used)} Protocol: {again.protocol}. Mean ± standard deviation over seeds; "
         f"†: {name} is significantly better, *: worse (paired t-test over shared seeds, two-sided, "
         "0.05). Below 1 % counts as equal. Last rows: Spearman's rank correlation of a column's "
-        f"means with the print (rows).{layout.remark}"
+        f"means with the print (rows).{f' {again.remark}' * bool(again.remark)}"
     )
     lacking = [
-        row for row in layout.rows if row.label and not any(e.values for e in found if e.row == row)
+        row for row in again.rows if row.label and not any(e.values for e in found if e.row == row)
     ]
     if lacking:
         made += (
             f" Not measured: {', '.join(r.printed for r in lacking)}; to make them: "
-            f"{_commands(layout, lacking)}."
+            f"{_commands(again, lacking)}."
         )
-    outside = [row.printed for row in layout.rows if not row.label]
+    outside = [row.printed for row in again.rows if not row.label]
     if outside:
         made += f" Not in the catalogue: {', '.join(outside)}."
     caption = (
@@ -91,7 +86,7 @@ def measured_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
         "that rises or falls from the training length as ours does, ✗ for each that does not. "
         f"Side: ✓ where it is better or worse than {name}, as ours is."
     )
-    return Drawing(_long(found, agreed), caption, shown=_wide(layout, found, agreed), made=made)
+    return Drawing(_long(found, agreed), caption, shown=_wide(again, found, agreed), made=made)
 
 
 def _said(agreed: Sequence[Agreement]) -> str:
@@ -285,20 +280,21 @@ def _long(found: Sequence[Pair], agreed: Sequence[Agreement]) -> Data:
 # -- attention resolution -------------------------------------------------------------------------
 
 
-def resolution_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
+def resolution_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawing:
     """Measured attention resolution at the training length and at twice that [S, Table 3].
 
     Raises:
         NoResults: no run measured the expected scores.
     """
-    printed = {(c.encoding, c.variant, c.eval_length): c for c in table(layout.name)}
+    again = layout(figure, **options)
+    printed = {(c.encoding, c.variant, c.eval_length): c for c in table(again.name)}
     lengths = sorted({n for *_, n in printed if n is not None})
     rows: list[tuple[Any, ...]] = []
     used: list[Sample] = []
     by_length: dict[int, list[tuple[Any, Any, int]]] = {}
-    for trained in bases(layout, runs):
-        samples = samples_of(layout, runs, trained)
-        for row in layout.rows:
+    for trained in bases(again, runs):
+        samples = samples_of(again, runs, trained)
+        for row in again.rows:
             sample = samples.get(row.ours(trained))
             if sample is None or "scores" not in sample.measurements[0]:
                 continue
@@ -323,7 +319,7 @@ def resolution_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
     if not rows:
         raise NoResults(
             "no runs of its encodings with measured scores; to make them: "
-            f"{_commands(layout, layout.rows)}; `farfield figures {layout.id} --runs runs`"
+            f"{_commands(again, again.rows)}; `farfield figures {again.id} --runs runs`"
         )
     said = " ".join(_resolution_agreement(trained, group) for trained, group in by_length.items())
     scores = used[0].measurements[0]["scores"]

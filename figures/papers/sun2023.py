@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from farfield.figures.curves import measured, perplexity
-from farfield.figures.exhibit import Data, Drawing, Exhibit, rows
-from farfield.figures.line_names import Named, name_lines
+from farfield.figures.charts import Named, Panel, charted
+from farfield.figures.exhibit import Data, Drawing, rows
 from farfield.figures.masks import cells, positions
-from farfield.figures.papers.printed_rows import Layout, Row, direction
+from farfield.figures.papers.printed_rows import direction
 from farfield.figures.papers.printed_tables import (
     MARKS,
     by_row,
-    printed_table,
+    meant,
     spelled,
     verdict,
     yes_or_no,
 )
-from farfield.figures.papers.remeasured import measured_again, resolution_table
-from farfield.figures.samples import BCA, MODE
 from farfield.figures.style import INK, SOFT, house, new_figure
 from farfield.numerics.resolution import attention_resolution
-from farfield.theory.encodings import CATALOGUE, Encoding, encoding
+from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.published import PrintedNumber, table
-
-NAME = "sun2023"
-CITATION = "Sun et al., A Length-Extrapolatable Transformer, ACL 2023"
-HEADS = 16
-TRAINED = 1024
-NAMES = {
-    "Alibi": "alibi",
-    "BLOOM / Alibi": "alibi",
-    "RoPE": "rope",
-    "Roformer": "rope",
-    "PaLM / Roformer (RoPE)": "rope",
-    "LeX": "xpos",
-    "XPos": "xpos",
-    "LeX Transformer (Ours)": "xpos",
-    "Transformer": "sinusoidal",
-    "Absolute": "sinusoidal",
-    "Transformer (Sinusoidal)": "sinusoidal",
-    "GPT-2 (Learnable)": "learned",
-    "T5": "t5",
-}
-"""The catalogue's name of a printed one."""
 
 
 def fig2() -> Drawing:
@@ -61,25 +37,17 @@ def fig2() -> Drawing:
     )
     curves = [e.bias(distances)[0] for _, e in shown]
     curves = [g / g[0] for g in curves]
-    with house(column=True):
-        figure, panels = new_figure(3.2, rows=2)
-        named = []
-        for axes, other in zip(panels, (0, 2), strict=True):
-            lines = [
-                Named(shown[k][0], distances, curves[k], ink)
-                for k, ink in ((other, SOFT), (1, INK))
-            ]
-            for line in lines:
-                axes.plot(line.x, line.y, label=line.name, linewidth=0.6, color=line.colour)
-            axes.set(xlim=(0, 4096), ylim=(-0.3, 1.02), ylabel="g[n] / g[0]")
-            named.append((axes, lines))
-        panels[1].set_xlabel("distance n (tokens)")
-        name_lines(figure, *named)
+    rope, code, printed = (
+        Named(name, distances, g, ink, {"linewidth": 0.6})
+        for (name, _), g, ink in zip(shown, curves, (SOFT, INK, SOFT), strict=True)
+    )
+    axes: dict[str, Any] = {"xlim": (0, 4096), "ylim": (-0.3, 1.02)}
+    axes |= {"xlabel": "distance n (tokens)", "ylabel": "g[n] / g[0]"}
     return Drawing(
         Data(("n", "rope", "xpos code", "xpos printed"), rows(distances, *curves)),
         "RoPE's expected attention never fades, that of xPos does as coded; as printed one wave is "
         "never damped. As additive biases all three are bounded, so their series diverge.",
-        figure,
+        charted(3.2, *(Panel([other, code], axes) for other in (rope, printed))),
         made=f"The sum g[n] of Eq. 10 over its value at 0, d = {d} (the paper's head size; not "
         "stated for the figure). Above: RoPE and xPos in the index range of Algorithm 1, where "
         "every zeta is below 1 and g tends to 0. Below: the index range printed in Eq. 10 and 12 "
@@ -125,19 +93,6 @@ def fig3() -> Drawing:
         "⌊i/half⌋ − 1, so a row sees from half + 1 to 2 half keys (fewer in the first "
         "block). Positions from 0; drawn from the mask that the harness measures with.",
     )
-
-
-def meant(cell: PrintedNumber) -> Encoding:
-    """The encoding that a printed row is about, with the heads of the paper's models."""
-    variant = dict(p.split("=") for p in cell.variant.split(";") if "=" in p)
-    if variant.get("attention") == "sliding_window":
-        return encoding("window", w=cell.train_length)
-    blocks = variant.get("attention") == "BCA"
-    if cell.encoding in ("LeX", "LeX Transformer (Ours)"):  # xPos with BCA, but for the ablation
-        blocks = variant.get("bca") != "0"
-    bca = (cell.train_length or TRAINED) // 2 if blocks else None
-    name = NAMES[cell.encoding]
-    return encoding(name, heads=HEADS if CATALOGUE[name].per_head else None, bca=bca)
 
 
 def table1() -> Drawing:
@@ -230,69 +185,3 @@ def table3() -> Drawing:
 def _resolution(subject: Encoding, length: int, scale: str, mask: Any) -> float:
     value = attention_resolution(subject, length, scale=scale, mask=mask).value
     return float("nan") if value is None else value
-
-
-_FOUR = (
-    Row("Transformer", "", "sinusoidal"),
-    Row("Alibi", "", "alibi"),
-    Row("Roformer", "", "rope"),
-    Row("LeX", "", f"xpos{BCA}"),
-)
-_BLOCKS = (
-    *(
-        Row(name, f"attention={mode}", label + (BCA if mode == "BCA" else ""))
-        for name, label in (
-            ("Absolute", "sinusoidal"),
-            ("RoPE", "rope"),
-            ("Alibi", "alibi"),
-            ("XPos", "xpos"),
-        )
-        for mode in ("full", "BCA")
-    ),
-    Row("XPos", "attention=sliding_window", f"xpos{MODE}window {{n}}"),
-)
-_ABLATION = (
-    _FOUR[3],
-    Row("LeX", "rotation=0", ""),
-    Row("LeX", "zeta=0", f"rope{BCA}"),
-    Row("LeX", "zeta=scalar", ""),
-)
-_RESOLUTIONS = (
-    *_FOUR[:3],
-    Row("LeX", "bca=1", f"xpos{BCA}"),
-    Row("LeX", "bca=0", "xpos"),
-)
-_TRAINED = {TRAINED: 1}
-_TABLES = (
-    (2, "", _FOUR, _FOUR[3]),
-    (
-        4,
-        " The row zeta = 0 is called RoPE in the print; by Eq. 8 to 10 RoPE is zeta = 1.",
-        _ABLATION,
-        _ABLATION[0],
-    ),
-    (5, " The first printed length is 2048, twice the training length.", _BLOCKS, _BLOCKS[7]),
-    (6, "", _FOUR, _FOUR[3]),
-)
-"""Number, remark, rows that are measured again, and the row they are compared with."""
-
-_RESOLUTION = Layout("sun2023_table3", _RESOLUTIONS, _RESOLUTIONS[3], "", _TRAINED)
-EXHIBITS = (
-    measured(
-        perplexity,
-        "sun2023.fig1",
-        ("sinusoidal", "alibi", "rope", "xpos", f"rope{BCA}", f"xpos{BCA}"),
-        printed=" The paper names no data; its model is xPos with BCA, blockwise causal attention "
-        "at inference.",
-    ),
-    Exhibit("sun2023.fig2", fig2),
-    Exhibit("sun2023.fig3", fig3),
-    Exhibit("sun2023.table1", table1),
-    Exhibit("sun2023.table3", table3),
-    Exhibit("sun2023.table3-measured", partial(resolution_table, layout=_RESOLUTION)),
-    *(printed_table(f"sun2023_table{k}", meant, remark) for k, remark, *_ in _TABLES),
-    *(
-        measured_again(Layout(f"sun2023_table{k}", rows, reference, "non-overlapping", _TRAINED))
-        for k, _, rows, reference in _TABLES
-    ),
-)

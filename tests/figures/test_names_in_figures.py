@@ -6,13 +6,14 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import farfield
+from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.curves import colour_of
 from farfield.figures.exhibit import NoResults
-from farfield.figures.gallery import exhibits
-from farfield.figures.line_names import Named, name_lines
+from farfield.figures.gallery import recompute
+from farfield.figures.index import INDEX
 from farfield.figures.parameter_map import parameter_map
 from farfield.figures.samples import reference
-from farfield.figures.style import house, new_figure, spoken
+from farfield.figures.style import spoken
 from farfield.theory.answers.writers.svg import COLOURS, NO, YES
 
 PIXELS = 328
@@ -48,10 +49,10 @@ def faults(figure):
 def drawn():
     """Every figure with lines that can be drawn from the committed results, but for a slow one."""
     found, runs = {}, reference()
-    for e in exhibits():
+    for e in INDEX.values():
         if "table" not in e.id and e.kind != "schematic" and e.id != "qin2024.fig6":
             try:
-                figure = e.draw(runs).figure if e.kind == "measured" else e.draw().figure
+                figure = recompute(e, runs).figure
             except NoResults:
                 continue
             found[e.id] = figure
@@ -99,13 +100,9 @@ def test_a_frontier_and_a_map_are_clear():
 
 def test_lines_that_end_together_are_named_where_they_part():
     x = np.linspace(0, 1, 50)
-    with house(column=True):
-        figure, axes = new_figure(2.5)
-        lines = [Named(f"power {k}", x, x**k) for k in (1, 3, 9)]
-        for line in lines:
-            axes.plot(line.x, line.y)
-        axes.set(xlim=(0, 1), ylim=(0, 1.1))
-        name_lines(figure, (axes, lines))
+    lines = [Named(f"power {k}", x, x**k) for k in (1, 3, 9)]
+    figure = charted(2.5, Panel(lines, {"xlim": (0, 1), "ylim": (0, 1.1)}))
+    (axes,) = figure.axes
     assert not faults(figure)
     assert all(0 < text.get_position()[0] < 1 for text in axes.texts)
 

@@ -1,17 +1,23 @@
-"""Names beside lines and points, in place of a legend."""
+"""Charts: panels of lines as data, drawn in the house style, each name beside its line.
+
+A figure is a sequence of panels; a panel holds its lines and what its axes show. Names stand in a
+column right of the frame where lines end apart, else along the line, clear of all lines; no
+figure has a legend.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 from matplotlib import rcParams
+from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from farfield.figures.style import INK
+from farfield.figures.style import COLUMN, INK, house, new_figure, plain_ticks, round_numbers
 
 ROW = 1.25
 """Least distance of two names in a column, in sizes of their type."""
@@ -25,14 +31,85 @@ CLEAR = 1.5
 """Pixels between a name and the nearest line."""
 
 
+Values = Sequence[float] | np.ndarray
+RULE: Any = {"color": "#888888", "linewidth": 0.8, "zorder": 0}
+"""The look of what is drawn across a panel for comparison."""
+
+
 @dataclass(frozen=True, eq=False)
 class Named:
-    """A line that is to carry its name: its points in data coordinates, in order."""
+    """A line that is to carry its name: its points in data coordinates, in order.
+
+    Fields:
+        name: as it is read; empty for a line without one.
+        x, y: its points.
+        colour: of the line and its name.
+        look: further options of matplotlib, such as its marker.
+        band: the least and the greatest y at each x.
+        told: whether its name is written.
+    """
 
     name: str
-    x: Sequence[float] | np.ndarray
-    y: Sequence[float] | np.ndarray
+    x: Values
+    y: Values
     colour: str = INK
+    look: Mapping[str, Any] = field(default_factory=dict)
+    band: tuple[Values, Values] | None = None
+    told: bool = True
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines in one frame.
+
+    Fields:
+        lines: in the order of drawing.
+        axes: what `Axes.set` takes: labels, scales, limits.
+        x, y: plain ticks of a logarithmic axis; empty for round numbers, None for the usual ones.
+        upright, level: values that are drawn through the frame for comparison.
+        columns: points whose names stand one above the other, by the place in the frame's width.
+    """
+
+    lines: Sequence[Named]
+    axes: Mapping[str, Any]
+    x: Sequence[float] | None = None
+    y: Sequence[float] | None = None
+    upright: Sequence[float] = ()
+    level: Sequence[float] = ()
+    columns: Mapping[float, Sequence[Named]] = field(default_factory=dict)
+
+
+def charted(height: float, *panels: Panel, width: float = COLUMN) -> Figure:
+    """Panels one above the other.
+
+    Args:
+        height: of the figure in inches.
+        panels: from the top.
+        width: in inches; a column of a paper has type of its size.
+    """
+    with house(column=width == COLUMN):
+        figure, frames = new_figure(height, width, rows=len(panels))
+        shown = list(zip(np.atleast_1d(frames), panels, strict=True))
+        for axes, panel in shown:
+            for line in panel.lines:
+                axes.plot(line.x, line.y, label=line.name, color=line.colour, **line.look)
+                if line.band:
+                    shade = {"color": line.colour, "alpha": 0.18, "linewidth": 0}
+                    axes.fill_between(line.x, *line.band, **shade)
+            for at in panel.upright:
+                axes.axvline(at, **RULE)
+            for at in panel.level:
+                axes.axhline(at, **RULE)
+            axes.set(**panel.axes)
+            for axis, ticks in ((axes.xaxis, panel.x), (axes.yaxis, panel.y)):
+                if ticks is not None:
+                    plain_ticks(axis, ticks or round_numbers(*axis.get_view_interval()))
+        named = [(axes, [line for line in p.lines if line.told and line.name]) for axes, p in shown]
+        name_lines(figure, *named)
+        for axes, panel in shown:
+            for at, points in panel.columns.items():
+                name_points(axes, points, at)
+    return figure
 
 
 End = tuple[float, float, Named]
