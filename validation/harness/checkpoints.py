@@ -38,6 +38,11 @@ def random_state(device: torch.device) -> dict[str, Tensor]:
     return states
 
 
+def checkpoint_file(folder: Path, step: int) -> Path:
+    """The file of the tensors of a checkpoint."""
+    return folder / f"checkpoint-{step}.safetensors"
+
+
 def write_checkpoint(
     folder: Path,
     step: int,
@@ -58,7 +63,7 @@ def write_checkpoint(
     for index, slots in optimise.state_dict()["state"].items():
         tensors |= {f"optimiser.{index}.{name}": value for name, value in slots.items()}
     whole = {name: value.detach().cpu().contiguous() for name, value in (tensors | random).items()}
-    place = folder / f"checkpoint-{step}.safetensors"
+    place = checkpoint_file(folder, step)
     sealed = {"step": step, "record": record, "tensors_sha256": write_tensors(place, whole)}
     write_json(folder / "checkpoint.json", sealed)
     for other in folder.glob("checkpoint-*.safetensors"):
@@ -76,8 +81,7 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
     if not (folder / "checkpoint.json").exists():
         return None
     sealed = read_json(folder / "checkpoint.json")
-    place = folder / f"checkpoint-{sealed['step']}.safetensors"
-    tensors = read_tensors(place, sealed["tensors_sha256"])
+    tensors = read_tensors(checkpoint_file(folder, sealed["step"]), sealed["tensors_sha256"])
     return Checkpoint(sealed["step"], tensors, sealed["record"])
 
 

@@ -9,20 +9,19 @@ again. Ray is needed here alone: `pip install '.[cluster]'`.
 from __future__ import annotations
 
 import logging
-import math
 import os
 import socket
-from collections.abc import Iterable
+from concurrent.futures import Future
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import Store
-from farfield.validation.harness.sweep import JobOutcome, Tell, attempt, failed
-from farfield.validation.optional import first_line, library
+from farfield.validation.harness.sweep import JobOutcome, attempt, require_workers
+from farfield.validation.optional import library
+from farfield.validation.progress import Progress
 
 _PATIENCE = 5.0  # seconds in which a cluster must answer
-_PAUSE = 0.5
 
 
 class Cluster:
@@ -50,8 +49,7 @@ class Cluster:
         gpus: float = 0,
     ) -> None:
         library("ray", "a sweep on a cluster", "cluster")
-        if workers is not None and workers < 1:
-            raise InputError(f"workers {workers}: accepted is a whole number from 1")
+        require_workers(1 if workers is None else workers)
         for name, value in (("cpus", cpus), ("gpus", gpus)):
             whole = 0 <= value <= 1 or (1 < value < 1e6 and value == int(value))
             if not whole or (name == "cpus" and value == 0):
@@ -60,44 +58,27 @@ class Cluster:
                 )
         self.workers, self.address, self.cpus, self.gpus = workers, address, cpus, gpus
         self.slots, self.ours = 1, False
-        self.running: dict[Any, str] = {}
+        self.started: list[Any] = []
         self.task: Any = None
 
-    def start(self, job: Job, store: Store) -> None:
+    def start(self, job: Job, store: Store, progress: Progress) -> Future[JobOutcome]:
         if self.task is None:
             self._connect()
         there, device = Store(store.root.resolve()), "cuda" if self.gpus else "cpu"
-        self.running[self.task.remote(job, there, device, self.queue)] = job.key
-
-    def outcomes(self, tell: Tell) -> Iterable[JobOutcome]:
-        import ray
-
-        done, _ = ray.wait(list(self.running), timeout=_PAUSE)
-        for word in self.queue.get_nowait_batch(self.queue.qsize()):
-            tell(*word)
-        for reference in done:
-            key = self.running.pop(reference)
-            try:
-                outcome = ray.get(reference)
-            except ray.exceptions.RayTaskError as error:
-                outcome = failed(key, error.cause)
-            except ray.exceptions.RayError as error:
-                outcome = JobOutcome(key, "lost", first_line(error))
-            yield outcome
+        self.started.append(self.task.remote(job, there, device))
+        future: Future[JobOutcome] = self.started[-1].future()
+        return future
 
     def close(self) -> None:
         import ray
 
-        for reference in self.running:
+        for reference in self.started:
             ray.cancel(reference, force=True)
-        self.running.clear()
         if self.ours:
             ray.shutdown()
-        self.task = None
 
     def _connect(self) -> None:
         import ray
-        from ray.util.queue import Queue
 
         if not ray.is_initialized():
             given: dict[str, Any] = {"address": self.address}
@@ -105,50 +86,44 @@ class Cluster:
                 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
                 room = None if self.workers is None else max(1, round(self.workers * self.cpus))
                 given = {"address": "local", "num_cpus": room, "include_dashboard": False}
-            try:
-                _knock(self.address)
-                ray.init(**given, logging_level=logging.ERROR, log_to_driver=False)
-            except (ConnectionError, OverflowError, OSError, RuntimeError, ValueError) as error:
-                if isinstance(error, InputError):
-                    raise
-                why = getattr(error, "strerror", None) or first_line(error).partition(". ")[0]
-                raise InputError(
-                    f"no Ray answers at {self.address!r}: {why}; accepted: the address of a "
-                    "running cluster (`ray start --head` starts one), or none for a Ray on this "
-                    "machine"
-                ) from None
+            _knock(self.address)
+            ray.init(**given, logging_level=logging.ERROR, log_to_driver=False)
             self.ours = True
         wanted = {"CPU": self.cpus, "GPU": self.gpus}
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        rooms = [
-            min(math.floor(node.get(kind, 0) / v) for kind, v in wanted.items() if v)
-            for node in nodes
-        ]
-        if not sum(rooms):
+        rooms = (min(int(node.get(k, 0) / v) for k, v in wanted.items() if v) for node in nodes)
+        room = sum(rooms)
+        if not room:
             most = {kind: max((node.get(kind, 0) for node in nodes), default=0) for kind in wanted}
             raise InputError(
                 f"a job of {self.cpus:g} cores and {self.gpus:g} GPUs fits no machine of this Ray; "
                 f"accepted: at most {most['CPU']:g} cores and {most['GPU']:g} GPUs"
             )
-        self.slots = self.workers or sum(rooms)
-        self.queue = Queue(actor_options={"num_cpus": 0})
+        self.slots = self.workers or room
         self.task = ray.remote(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=0)(_attempt)
 
 
-def _attempt(job: Job, store: Store, device: str, queue: Any) -> JobOutcome:
+def _attempt(job: Job, store: Store, device: str) -> JobOutcome:
     """The task: it has the key of the job, whatever machine it runs on."""
     import torch
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))  # Ray sets a job's cores
-    return attempt(job, store, lambda *word: queue.put_nowait(word), device)
+    return attempt(job, store, device=device)
 
 
 def _knock(address: str | None) -> None:
-    """Raise OSError unless something listens at an address; Ray itself waits for a minute."""
+    """Raise InputError unless something listens at an address; Ray itself waits for a minute."""
     place = os.environ.get("RAY_ADDRESS", "auto") if address == "auto" else address
     if place in (None, "auto", "local"):
         return
     host, _, port = place.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         raise InputError(f"address {place!r}: accepted: auto, HOST:PORT, ray://HOST:PORT")
-    socket.create_connection((host, int(port)), _PATIENCE).close()
+    try:
+        socket.create_connection((host, int(port)), _PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"no Ray answers at {address!r}: {getattr(error, 'strerror', None) or error}; "
+            "accepted: the address of a running cluster (`ray start --head` starts one), or none "
+            "for a Ray on this machine"
+        ) from None

@@ -3,9 +3,9 @@
     torchrun --nproc-per-node 2 -m farfield.cli train alibi --preset base --runs runs
 
 All processes draw the same batch, which the seed and the step decide. Each runs its own rows, and
-torch's DistributedDataParallel averages the gradients, over gloo on CPUs and NCCL on GPUs. Process
-0 leads: it alone has the lock of the run, reads and writes checkpoints, and measures. The others
-begin in the state that it sends them. A run continues with any number of processes.
+their gradients are summed, over gloo on CPUs and NCCL on GPUs. Process 0 leads: it alone has the
+lock of the run, reads and writes checkpoints, and measures. The others begin in the state that it
+sends them. A run continues with any number of processes.
 
 The gradient is the sum that one process would make, in another order. Results therefore agree with
 those of one process to rounding, not bit for bit. With dropout, whose masks each process draws for
@@ -25,7 +25,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch import distributed as dist
-from torch.nn.parallel import DistributedDataParallel
 
 from farfield.theory.answers.answer import InputError
 
@@ -81,9 +80,7 @@ def nothing_to_train() -> None:
         dist.broadcast_object_list([None], 0)
 
 
-def begin(
-    model: nn.Module, optimise: torch.optim.Optimizer, first: int, rows: Tensor
-) -> tuple[int, nn.Module]:
+def begin(model: nn.Module, optimise: torch.optim.Optimizer, first: int, rows: Tensor) -> int:
     """Begin where process 0 does: with its weights, its optimiser's state and its step.
 
     Args:
@@ -93,18 +90,16 @@ def begin(
         rows: inputs of step 0, which are the same everywhere or nothing is.
 
     Returns:
-        The steps done, and what to call in place of the model so that gradients are averaged.
+        The steps done.
 
     Raises:
         NothingToTrain: process 0 does not train.
         InputError: this process reads another text than process 0.
     """
     if size() == 1:
-        return first, model
+        return first
     own = zlib.crc32(np.ascontiguousarray(rows.numpy()).data)
-    said: list[Any] = [None]
-    if rank() == 0:
-        said = [(first, own, model.state_dict(), optimise.state_dict())]
+    said: list[Any] = [(first, own, model.state_dict(), optimise.state_dict())]
     dist.broadcast_object_list(said, 0)
     if said == [None]:
         raise NothingToTrain
@@ -117,7 +112,15 @@ def begin(
     if rank() > 0:
         model.load_state_dict(weights)
         optimise.load_state_dict(state)
-    return first, DistributedDataParallel(model)
+    return first
+
+
+def sum_gradients(model: nn.Module) -> None:
+    """Give each process the gradient of the whole batch: the sum over all processes."""
+    if size() > 1:
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                dist.all_reduce(parameter.grad)
 
 
 def own_rows(rows: Tensor) -> Tensor:

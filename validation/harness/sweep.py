@@ -4,11 +4,11 @@ A job is one run, named by the hash of its configuration, so finished jobs are n
 Several processes, on machines that share the folder, may work on one plan together: each takes the
 next job that is neither finished nor held. A worker that dies loses its job alone, which is taken
 up again from its last checkpoint; the system frees its lock. If the driver dies, stored runs are
-safe; its workers exit when they next try to report.
+safe; its workers end with the jobs that they have begun.
 
-The driver asks an engine to `start` jobs and hears their `outcomes`. Engines of this module:
+An engine starts jobs, each in a future of its own. Engines of this module:
 
-    Here         one job at a time, in this process
+    SameProcess  one job at a time, in this process
     Processes    several at a time, each job in a process of its own
 
 `farfield.validation.harness.cluster` has one for Ray.
@@ -19,11 +19,13 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing, suppress
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection, wait
+from functools import partial
+from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
 from farfield.theory.answers.answer import InputError, Label, Result
@@ -34,9 +36,7 @@ from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import InUse, Store, stored
 from farfield.validation.json_files import CorruptFile
 from farfield.validation.optional import first_line
-
-Tell = Callable[[str, str, int, int, str], None]
-"""Called as `tell(key, stage, done, total, note)` with the progress of the job with this key."""
+from farfield.validation.progress import Progress, silent
 
 Watch = Callable[[Job, str, int, int, str], None]
 """Called as `watch(job, stage, done, total, note)`; stages are those of `train_and_measure`, and
@@ -44,7 +44,6 @@ Watch = Callable[[Job, str, int, int, str], None]
 
 RETRIES = 2
 _PAUSE = 0.5  # seconds between two looks at what other processes hold
-_WORDS = 0.2  # seconds between two words of a worker about one stage
 
 
 @dataclass(frozen=True)
@@ -52,13 +51,11 @@ class JobOutcome:
     """How an attempt at a job ended.
 
     Args:
-        key: of the job.
         state: `finished`, `failed`, `held` or `lost`.
         note: why.
         result: of a finished job, as `train_and_measure` returns it.
     """
 
-    key: str
     state: str
     note: str = ""
     result: dict[str, Any] | None = None
@@ -69,11 +66,9 @@ class Engine(Protocol):
 
     slots: int
 
-    def start(self, job: Job, store: Store) -> None:
-        """Begin an attempt at a job."""
-
-    def outcomes(self, tell: Tell) -> Iterable[JobOutcome]:
-        """The attempts that have ended, after a short wait for one; passes on their progress."""
+    def start(self, job: Job, store: Store, progress: Progress) -> Future[JobOutcome]:
+        """Begin an attempt at a job; reports its progress where it runs in this process. The future
+        raises an Exception where the worker is lost."""
 
     def close(self) -> None:
         """End what still runs."""
@@ -124,53 +119,48 @@ def sweep(
     Raises:
         InputError: the store cannot be written to, and a job is not finished.
     """
-    known, failures, lost = {job.key: job for job in jobs}, dict[str, str](), Counter[str]()
-    running, held, waiting = set[str](), list[str](), deque[str]()
+    failures, lost, held = dict[str, str](), Counter[str](), set[str]()
+    running, waiting = dict[Future[JobOutcome], Job](), list[Job]()
     for job in jobs:
         if finished(job, store) is None:
-            waiting.append(job.key)
+            waiting.append(job)
         else:
             watch(job, "finished", 1, 1, "before")
     if waiting:
         store.require_writable()
-
-    def ended(key: str, state: str, note: str = "") -> None:
-        running.discard(key)
-        if state == "held":
-            held.append(key)
-        elif state == "lost":
-            lost[key] += 1
-            if lost[key] <= retries:
-                waiting.append(key)
-            else:
-                state, note = "failed", f"its worker died {lost[key]} times: {note}"
-        if state == "failed":
-            failures[key] = note
-        watch(known[key], state, 1, 1, note)
-
-    def tell(key: str, stage: str, done: int, total: int, note: str) -> None:
-        watch(known[key], stage, done, total, note)
-
     with closing(SameProcess() if engine is None else engine) as engine:
-        while waiting or running or held:
-            while waiting and len(running) < engine.slots:
-                key = waiting.popleft()
-                if store.held(key):
-                    ended(key, "held")
-                elif finished(known[key], store) is not None:
-                    ended(key, "finished", "by another process")
-                else:
-                    engine.start(known[key], store)
-                    running.add(key)
-                    watch(known[key], "started", 0, 1, "")
-            if running:
-                for outcome in engine.outcomes(tell):
-                    ended(outcome.key, outcome.state, outcome.note)
-            elif held:
-                time.sleep(_PAUSE)
-            taken = [store.held(key) for key in held]
-            waiting.extend(key for key, still in zip(held, taken, strict=True) if not still)
-            held = [key for key, still in zip(held, taken, strict=True) if still]
+        while waiting or running:
+            for job in list(waiting):
+                if len(running) >= engine.slots:
+                    break
+                if store.held(job.key):
+                    if job.key not in held:
+                        watch(job, "held", 1, 1, "")
+                    held.add(job.key)
+                    continue
+                waiting.remove(job)
+                if finished(job, store) is not None:
+                    watch(job, "finished", 1, 1, "by another process")
+                    continue
+                watch(job, "started", 0, 1, "")
+                running[engine.start(job, store, partial(watch, job))] = job
+            if not running:
+                time.sleep(_PAUSE * bool(waiting))
+            for future in wait(running, _PAUSE, FIRST_COMPLETED).done:
+                job = running.pop(future)
+                try:
+                    outcome = future.result()
+                except Exception as error:  # of the engine: attempts catch their own
+                    outcome = JobOutcome("lost", first_line(error))
+                    lost[job.key] += 1
+                    if lost[job.key] > retries:
+                        why = f"its worker died {lost[job.key]} times: {outcome.note}"
+                        outcome = JobOutcome("failed", why)
+                if outcome.state in ("held", "lost"):
+                    waiting.append(job)
+                if outcome.state == "failed":
+                    failures[job.key] = outcome.note
+                watch(job, outcome.state, 1, 1, outcome.note)
     return Swept(tuple(_run(job, store, failures.get(job.key)) for job in jobs))
 
 
@@ -186,44 +176,30 @@ def _run(job: Job, store: Store, failure: str | None) -> Run:
     )
 
 
-def attempt(job: Job, store: Store, tell: Tell, device: str = "auto") -> JobOutcome:
+def attempt(
+    job: Job, store: Store, progress: Progress = silent, device: str = "auto"
+) -> JobOutcome:
     """Run a job now, in this process, unless another holds it; never raises for the job's sake.
 
     Args:
         job: what to run.
         store: where the run is kept.
-        tell: told of the progress, of one stage a few times a second.
+        progress: told how far it is.
         device: `auto`, `cpu` or `cuda`.
     """
     from farfield.validation.harness.experiment import train_and_measure
     from farfield.validation.harness.training import TrainingDiverged
 
-    last = (0.0, "")
-
-    def progress(stage: str, done: int, total: int, note: str = "", /) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last[0] >= _WORDS or stage != last[1]:
-            tell(job.key, stage, done, total, note)
-            last = now, stage
-
     run = (job.configuration, store, progress)
     try:
         result = train_and_measure(*run, device=device, wait=False, predictions=job.predictions)
     except InUse:
-        return JobOutcome(job.key, "held")
+        return JobOutcome("held")
     except (InputError, TrainingDiverged, CorruptFile) as error:
-        return JobOutcome(job.key, "failed", str(error))
-    except (BrokenPipeError, EOFError):
-        raise  # nobody listens any more
+        return JobOutcome("failed", str(error))
     except Exception as error:  # the other jobs go on; this one is reported
-        return failed(job.key, error)
-    return JobOutcome(job.key, "finished", result=result)
-
-
-def failed(key: str, error: BaseException) -> JobOutcome:
-    """The outcome of an attempt that ended in an error of ours."""
-    return JobOutcome(key, "failed", f"{type(error).__name__}: {first_line(error, 300)}")
+        return JobOutcome("failed", f"{type(error).__name__}: {first_line(error, 300)}")
+    return JobOutcome("finished", result=result)
 
 
 class SameProcess:
@@ -238,11 +214,10 @@ class SameProcess:
     def __init__(self, device: str = "auto") -> None:
         self.device = device
 
-    def start(self, job: Job, store: Store) -> None:
-        self.next = job, store
-
-    def outcomes(self, tell: Tell) -> Iterable[JobOutcome]:
-        return [attempt(*self.next, tell, self.device)]
+    def start(self, job: Job, store: Store, progress: Progress) -> Future[JobOutcome]:
+        done = Future[JobOutcome]()
+        done.set_result(attempt(job, store, progress, self.device))
+        return done
 
     def close(self) -> None:
         pass
@@ -260,60 +235,41 @@ class Processes:
     """
 
     def __init__(self, workers: int, device: str = "auto") -> None:
-        if workers < 1:
-            raise InputError(f"workers {workers}: accepted is a whole number from 1")
+        require_workers(workers)
         self.slots, self.device = workers, device
         # A server that has loaded torch forks each worker, so that a job does not load it again.
         fork = "forkserver" in multiprocessing.get_all_start_methods()
         self.context: Any = multiprocessing.get_context("forkserver" if fork else "spawn")
         if fork:
             self.context.set_forkserver_preload(["farfield.validation.harness.experiment"])
-        self.running: dict[Any, tuple[str, Any]] = {}
+        self.workers = set[BaseProcess]()
 
-    def start(self, job: Job, store: Store) -> None:
-        ours, theirs = self.context.Pipe(duplex=False)
-        given = (theirs, job, store, self.device, self.slots)
-        process = self.context.Process(target=_work, args=given, daemon=True)
-        process.start()
-        theirs.close()
-        self.running[ours] = job.key, process
-
-    def outcomes(self, tell: Tell) -> Iterable[JobOutcome]:
-        for ready in wait(list(self.running), _PAUSE):
-            ours: Any = ready
-            key, process = self.running[ours]
-            try:
-                said = ours.recv()
-            except (EOFError, OSError):  # it ended without a last word
-                process.join()
-                said = JobOutcome(key, "lost", f"worker {_ending(process.exitcode)}")
-            if isinstance(said, JobOutcome):
-                process.join()
-                del self.running[ours]
-                ours.close()
-                yield said
-            else:
-                tell(*said)
+    def start(self, job: Job, store: Store, progress: Progress) -> Future[JobOutcome]:
+        others = set(multiprocessing.active_children())
+        pool = ProcessPoolExecutor(1, self.context, max_tasks_per_child=1)
+        future = pool.submit(_work, job, store, self.device, self.slots)
+        pool.shutdown(wait=False)  # when the job is done
+        self.workers |= {*multiprocessing.active_children()} - others
+        return future
 
     def close(self) -> None:
-        for ours, (_, process) in self.running.items():
-            process.terminate()
-            process.join()
-            ours.close()
-        self.running.clear()
+        for worker in self.workers & {*multiprocessing.active_children()}:
+            worker.terminate()
+            worker.join()
 
 
-def _work(theirs: Connection, job: Job, store: Store, device: str, workers: int) -> None:
+def require_workers(workers: int) -> None:
+    """Raise InputError unless there is one."""
+    if workers < 1:
+        raise InputError(f"workers {workers}: accepted is a whole number from 1")
+
+
+def _work(job: Job, store: Store, device: str, workers: int) -> JobOutcome:
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver ends its workers
     torch.set_num_threads(max(1, torch.get_num_threads() // workers))
-    with suppress(BrokenPipeError):
-        theirs.send(attempt(job, store, lambda *word: theirs.send(word), device))
-
-
-def _ending(code: int | None) -> str:
-    return f"killed by signal {-code}" if code and code < 0 else f"ended with code {code}"
+    return attempt(job, store, device=device)
 
 
 def finished(job: Job, store: Store) -> dict[str, Any] | None:

@@ -10,19 +10,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from farfield.validation.harness import parallel
 from farfield.validation.harness.attention import flex_works
 from farfield.validation.harness.checkpoints import (
+    checkpoint_file,
     random_state,
     read_checkpoint,
     restore,
@@ -120,46 +120,40 @@ class _Losses:
     A step whose loss or gradient is not finite changes nothing, and no later step does. So the
     state is unchanged when the step is found.
 
-    Args:
-        device: of the model.
+    Fields:
         told: pairs (step, mean loss) so far.
         recent: losses since the last pair.
+        failed: 1 where a step was not finite, on the device.
     """
 
     def __init__(self, device: torch.device) -> None:
         self.told: list[tuple[int, float]] = []
         self.recent: list[float] = []
         self.failed = torch.zeros((), device=device)
-        self.pending: list[tuple[Tensor, Tensor, dict[str, Tensor]]] = []
+        self.pending: list[tuple[Tensor, dict[str, Tensor]]] = []
 
     def add(self, parts: list[Tensor], norm: Tensor, random: dict[str, Tensor]) -> None:
         """Those of a step: of its parts; with the gradient's norm, and how the step began."""
         losses = parallel.total(torch.stack(parts))
-        self.pending.append((losses, norm, random))
-        finite = losses.isfinite().all() & norm.isfinite()
-        self.failed = torch.maximum(self.failed, (~finite).float())
+        values = torch.cat([losses, norm[None].to(losses)])
+        self.pending.append((values, random))
+        self.failed = torch.maximum(self.failed, (~values.isfinite().all()).float())
 
     def read(self, keeping: int = 0) -> tuple[str, int, dict[str, Tensor]] | None:
         """Read the pending values but the last few; names the value that is not finite, how many
         steps before the last, and how that step began."""
-        count = len(self.pending) - keeping
-        losses = torch.stack([losses for losses, _, _ in self.pending]).tolist()
-        norms = torch.stack([norm for _, norm, _ in self.pending]).tolist()
-        for at, (parts, norm) in enumerate(zip(losses, norms, strict=True)):
-            value = sum(parts)
-            if not math.isfinite(value) or not math.isfinite(norm):
-                bad = math.isfinite(value)
-                what = f"the gradient is {norm}" if bad else f"the loss is {value}"
-                return what, len(losses) - 1 - at, self.pending[at][2]
-            if at < count:
-                self.recent.append(value)
-        self.pending = self.pending[count:]
+        count = len(self.pending)
+        table = torch.stack([values for values, _ in self.pending]).tolist()
+        for at, (*parts, norm) in enumerate(table):
+            loss = sum(parts)
+            if not math.isfinite(loss) or not math.isfinite(norm):
+                what = "gradient" if math.isfinite(loss) else "loss"
+                value = norm if what == "gradient" else loss
+                return f"the {what} is {value}", count - 1 - at, self.pending[at][1]
+            if at < count - keeping:
+                self.recent.append(loss)
+        self.pending = self.pending[count - keeping :]
         return None
-
-    def tell(self, step: int) -> None:
-        """Put the mean of the recent losses down."""
-        self.told.append((step, round(sum(self.recent) / len(self.recent), 6)))
-        self.recent = []
 
 
 def train(
@@ -194,7 +188,7 @@ def train(
     model.train()
     optimise, device = optimiser(model, preset), model.device
     losses, resumed = _Losses(device), list[int]()
-    first, spent, spent_cpu, kept = 0, 0.0, 0.0, None
+    first, kept, began = 0, None, _clock()
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         if folder is not None and (checkpoint := read_checkpoint(folder)) is not None:
@@ -202,31 +196,24 @@ def train(
             first, record = checkpoint.step, checkpoint.record
             losses.told = [(step, loss) for step, loss in record["losses"]]
             losses.recent = record["recent"]
-            spent, spent_cpu = record["seconds"], record["cpu_seconds"]
-            resumed, kept = [*record["resumed"], first], _place(folder, first)
-        rows = batch(data, preset, seed, 0)[0]
-        first, shared = parallel.begin(model, optimise, first, rows)
+            began -= (record["seconds"], record["cpu_seconds"])
+            resumed, kept = [*record["resumed"], first], checkpoint_file(folder, first)
+        first = parallel.begin(model, optimise, first, batch(data, preset, seed, 0)[0])
         if parallel.rank() > 0:
             torch.manual_seed(parallel.seed_for(seed, first))
-        scores = forward(model, preset, shared)
-        began, began_cpu = time.perf_counter() - spent, time.process_time() - spent_cpu
+        scores = forward(model, preset)
         due = time.perf_counter() + every
 
-        def keep(step: int, random: dict[str, Tensor]) -> str:
+        def keep(step: int, random: dict[str, Tensor]) -> Path:
             assert folder is not None
-            record = {
-                "losses": losses.told,
-                "recent": losses.recent,
-                "resumed": resumed,
-                "seconds": time.perf_counter() - began,
-                "cpu_seconds": time.process_time() - began_cpu,
-            }
-            write_checkpoint(folder, step, model, optimise, random, record)
-            return _place(folder, step)
+            record = {"losses": losses.told, "recent": losses.recent, "resumed": resumed}
+            spent = dict(zip(("seconds", "cpu_seconds"), _clock() - began, strict=True))
+            return write_checkpoint(folder, step, model, optimise, random, {**record, **spent})
 
         for step in range(first, preset.steps):
             random = random_state(device)
             parts = _backward(scores, batch(data, preset, seed, step), preset, device)
+            parallel.sum_gradients(model)
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), preset.clip)
             losses.add(parts, norm, random)
             ended = len(losses.recent) + len(losses.pending) >= _SMOOTHED
@@ -234,7 +221,7 @@ def train(
             saved = folder is not None and step > first and time.perf_counter() >= due
             if (ended or saved) and (found := losses.read(keeping=int(saved))) is not None:
                 what, back, before = found
-                if folder is not None and what.startswith("the gradient"):
+                if folder is not None and "gradient" in what:
                     kept = keep(step - back, before)
                 raise _diverged(what, step - back, preset, kept)
             if saved:
@@ -250,30 +237,29 @@ def train(
             model.project()
             optimise.zero_grad()
             if ended:
-                losses.tell(step + 1)
+                mean = round(sum(losses.recent) / len(losses.recent), 6)
+                losses.told.append((step + 1, mean))
+                losses.recent = []
             note = f"loss {losses.told[-1][1]:.3f}" if losses.told else ""
             progress("train", step + 1, preset.steps, note)
     model.eval()
-    seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
-    return Training(
-        preset.steps,
-        preset.steps * preset.batch * preset.length,
-        tuple(losses.told),
-        round(seconds, 2),
-        round(cpu_seconds, 2),
-        tuple(resumed),
-    )
+    tokens = preset.steps * preset.batch * preset.length
+    wall, processor = (round(float(seconds), 2) for seconds in _clock() - began)
+    told = tuple(losses.told)
+    return Training(preset.steps, tokens, told, wall, processor, tuple(resumed))
 
 
-def forward(
-    model: Transformer, preset: Preset, shared: nn.Module | None = None, **options: Any
-) -> Callable[..., Tensor]:
+def _clock() -> np.ndarray:
+    """Seconds of wall time, and of the processor."""
+    return np.array([time.perf_counter(), time.process_time()])
+
+
+def forward(model: Transformer, preset: Preset, **options: Any) -> Callable[..., Tensor]:
     """What gives the scores of a batch in training; compiled whole on a GPU, if it has a compiler.
 
-    `shared` is the wrapper of the model in a process group. With options of `torch.compile` it is
-    compiled on a CPU too.
+    With options of `torch.compile` it is compiled on a CPU too.
     """
-    device, called = model.device, model if shared is None else shared
+    device = model.device
     size = model.embedding.embedding_dim // model.layers[0].heads
     kind = getattr(torch, preset.precision)
     compiled = bool(options) or (device.type == "cuda" and flex_works(device, size, kind))
@@ -285,14 +271,13 @@ def forward(
         nonlocal kept
         with torch.autocast(device.type, torch.bfloat16, enabled=preset.precision == "bfloat16"):
             if not compiled:
-                return called(tokens, asked=asked)
+                return model(tokens, asked=asked)
             bias, mask = kept or model.given(tokens.shape[1], flex=device.type == "cuda")
             learned = any(isinstance(b, Tensor) and b.requires_grad for b in bias)
             kept = None if learned else (bias, mask)
-            found: Tensor = called(tokens, bias, mask)
+            found: Tensor = model(tokens, bias, mask)
             return found if asked is None else found[asked]
 
-    scores.shared = called  # type: ignore[attr-defined]
     return scores
 
 
@@ -304,22 +289,18 @@ def _backward(
 ) -> list[Tensor]:
     """The gradient of a batch; the loss of each of its parts, as it counts, on the device."""
     found = []
-    asking = bool((rows[1] == UNASKED).any())  # of the processor
-    answers = (rows[1] != UNASKED).sum().item() if asking else rows[1].numel()
-    parts = _parts(rows, preset, device)
-    for number, (inputs, targets) in enumerate(parts, 1):
-        alone = parallel.size() > 1 and number < len(parts)
-        with scores.shared.no_sync() if alone else nullcontext():  # type: ignore[attr-defined]
-            if asking:
-                asked = targets != UNASKED
-                chosen = scores(inputs, asked).float()
-                loss = cross_entropy(chosen, targets[asked], reduction="sum") / answers
-            else:
-                given = scores(inputs)
-                given = given.float() if preset.precision == "bfloat16" else given
-                loss = cross_entropy(given.flatten(0, 1), targets.flatten())
-                loss = loss / (preset.batch / len(inputs))
-            (loss * parallel.size()).backward()  # the gradients are averaged
+    answers = int((rows[1] != UNASKED).sum())  # of the processor
+    for inputs, targets in _parts(rows, preset, device):
+        if answers < rows[1].numel():
+            asked = targets != UNASKED
+            chosen = scores(inputs, asked).float()
+            loss = cross_entropy(chosen, targets[asked], reduction="sum") / answers
+        else:
+            given = scores(inputs)
+            given = given.float() if preset.precision == "bfloat16" else given
+            loss = cross_entropy(given.flatten(0, 1), targets.flatten())
+            loss = loss / (preset.batch / len(inputs))
+        loss.backward()
         found.append(loss.detach())
     return found
 
@@ -336,12 +317,10 @@ def _parts(
     return list(zip(inputs, targets, strict=True))
 
 
-def _place(folder: Path, step: int) -> str:
-    return f"{folder.name}/checkpoint-{step}.safetensors"
-
-
-def _diverged(what: str, step: int, preset: Preset, kept: str | None) -> TrainingDiverged:
-    state = "no state was kept" if kept is None else f"the last good state is kept as {kept}"
+def _diverged(what: str, step: int, preset: Preset, kept: Path | None) -> TrainingDiverged:
+    state = "no state was kept"
+    if kept is not None:
+        state = f"the last good state is kept as {kept.parent.name}/{kept.name}"
     return TrainingDiverged(
         f"{what} at step {step + 1} of {preset.steps} (learning rate "
         f"{learning_rate(step, preset):.3g}); {state}; a smaller rate or a milder bias may train"

@@ -38,7 +38,7 @@ def made(
         if place(job, home).exists() or store.held(job.key):
             continue
         registered = dataclasses.replace(job, predictions=hashed)
-        outcome = attempt(registered, store, lambda *word: None)
+        outcome = attempt(registered, store)
         if outcome.result is not None:
             then(job, outcome.result)
         if outcome.state != "held":

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def local():
 
 @pytest.fixture
 def jobs(text, small):
-    longer = dataclasses.replace(small, steps=400)
+    longer = dataclasses.replace(small, steps=4000)
     return (
         Job("long", Configuration(encoding("nope"), text, longer)),
         Job("short", Configuration(encoding("type1"), text, small)),
@@ -88,15 +89,19 @@ def test_a_worker_that_is_killed_loses_its_job_only(times, local, jobs, tmp_path
     """The job is begun again, and given up at the second death where one retry is allowed."""
     killed = []
 
-    def kill(job, stage):
-        begun = heard.count(("long", "started"))  # words of one attempt may still come after it
-        again = (job.label, stage) == ("long", "train") and len(killed) < min(times, begun)
-        if again and (found := workers()):
-            killed.append(found)
-            for worker in found:
-                os.kill(worker, signal.SIGKILL)
+    def kill():
+        while not (found := workers()):
+            time.sleep(0.1)
+        time.sleep(1)  # it has begun the job
+        killed.append(found)
+        for worker in found:
+            os.kill(worker, signal.SIGKILL)
 
-    heard = Heard(kill)
+    def begun(job, stage):
+        if (job.label, stage) == ("long", "started") and len(killed) < times:
+            threading.Thread(target=kill, daemon=True).start()
+
+    heard = Heard(begun)
     first, second = sweep(jobs[:2], Store(tmp_path), Cluster(1), heard, retries=1).jobs
     assert all(killed) and ("long", "lost") in heard and heard.count(("long", "started")) == 2
     assert heard.count(("short", "started")) == 1 and second.state == "finished"

@@ -236,7 +236,7 @@ def test_one_process_is_no_group(text, small, monkeypatch):
     with parallel.together(torch.device("cpu")) as leads:
         assert leads and (parallel.rank(), parallel.size()) == (0, 1)
         model = initialised(encoding("rope"), small, 0)
-        assert parallel.begin(model, None, 5, torch.ones(2)) == (5, model)
+        assert parallel.begin(model, None, 5, torch.ones(2)) == 5
         assert parallel.total(torch.ones(2)).tolist() == [1, 1]
         assert train(model, text.train, small).steps == small.steps
     assert not torch.distributed.is_initialized()
@@ -295,8 +295,14 @@ def test_one_process_of_a_group_on_a_gpu(text, small, tmp_path, monkeypatch):
     )
     try:
         model = initialised(encoding("kerple_log"), shape, 0).to("cuda")
-        shared = torch.nn.parallel.DistributedDataParallel(model)
-        monkeypatch.setattr(parallel, "begin", lambda _model, _optimise, first, _: (first, shared))
+        alone_in_group = parallel.sum_gradients
+
+        def summed(model):
+            with monkeypatch.context() as two:
+                two.setattr(parallel, "size", lambda: 2)
+                alone_in_group(model)
+
+        monkeypatch.setattr(parallel, "sum_gradients", summed)
         found = train(model, text.train, shape).losses
     finally:
         torch.distributed.destroy_process_group()

@@ -1,3 +1,4 @@
+import _thread
 import dataclasses
 import json
 import multiprocessing
@@ -6,6 +7,9 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,7 +22,7 @@ from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.experiment import train_and_measure
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import InUse, Store
-from farfield.validation.harness.sweep import JobOutcome, Processes, finished, sweep
+from farfield.validation.harness.sweep import Processes, finished, sweep
 
 PLAN = """
 title = "Two and two"
@@ -149,8 +153,20 @@ def test_a_job_that_another_process_finishes_is_not_repeated(jobs, tmp_path):
     assert heard.count_of("rope") == 0 and heard[-1] == ("rope", "finished")
 
 
-def kill_one(process):
-    os.kill(process.pid, signal.SIGKILL)
+def when_held(store, job, act):
+    """Do something as soon as a process works on a job."""
+
+    def watching():
+        while not store.held(job.key):
+            time.sleep(0.05)
+        act()
+
+    threading.Thread(target=watching, daemon=True).start()
+
+
+def kill_workers():
+    for worker in multiprocessing.active_children():
+        os.kill(worker.pid, signal.SIGKILL)
 
 
 @pytest.mark.slow
@@ -159,17 +175,15 @@ def test_a_worker_that_is_killed_loses_its_job_only(jobs, long, tmp_path):
     store, killed = Store(tmp_path), []
 
     def kill(job):
-        if job is long and not killed:
-            (process,) = [p for k, p in engine.running.values() if k == long.key]
-            killed.append(kill_one(process))
+        if job.label == "long" and not killed:
+            killed.append(job)
+            when_held(store, job, kill_workers)
 
-    engine, heard = Processes(2), Heard(train=kill)
-    short = dataclasses.replace(long.configuration.preset, steps=200)
-    long = Job("long", dataclasses.replace(long.configuration, preset=short))
-    swept = sweep((long, *jobs), store, engine, heard)
+    heard = Heard(started=kill)
+    swept = sweep((long, *jobs), store, Processes(1), heard)
     assert swept.failed == 0 and killed and ("long", "lost") in heard
     assert [heard.count_of(job.label) for job in (long, *jobs)] == [2, 1, 1, 1]
-    assert engine.running == {} and not multiprocessing.active_children()
+    assert not multiprocessing.active_children()
 
 
 @pytest.mark.parametrize("retries", [0, 2])
@@ -177,11 +191,10 @@ def test_a_job_is_begun_again_so_often_and_no_more(retries, jobs, tmp_path):
     class Dying:
         slots = 1
 
-        def start(self, job, store):
-            self.key = job.key
-
-        def outcomes(self, tell):
-            return [JobOutcome(self.key, "lost", "killed")]
+        def start(self, job, store, progress):
+            dead = Future()
+            dead.set_exception(OSError("killed"))
+            return dead
 
         def close(self):
             heard.append("closed")
@@ -195,24 +208,19 @@ def test_a_job_is_begun_again_so_often_and_no_more(retries, jobs, tmp_path):
 
 @pytest.mark.slow  # its sibling above pretends
 def test_a_job_whose_workers_die_is_given_up(long, jobs, tmp_path):
-    def kill(job):
-        for process in [p for k, p in engine.running.values() if k == long.key]:
-            kill_one(process)
-
-    engine, heard = Processes(1), Heard(train=kill)
-    first, second = sweep((long, jobs[0]), Store(tmp_path), engine, heard, retries=1).jobs
-    assert first.note == "its worker died 2 times: worker killed by signal 9"
+    store = Store(tmp_path)
+    heard = Heard(started=lambda job: job is long and when_held(store, long, kill_workers))
+    first, second = sweep((long, jobs[0]), store, Processes(1), heard, retries=1).jobs
+    assert first.note.startswith("its worker died 2 times: A process in the process pool")
     assert (first.state, second.state) == ("failed", "finished")
 
 
 def test_a_sweep_that_is_interrupted_ends_its_workers(long, tmp_path):
-    def stop(job):
-        raise KeyboardInterrupt
-
-    engine = Processes(1)
+    store = Store(tmp_path)
+    heard = Heard(started=lambda job: when_held(store, job, _thread.interrupt_main))
     with pytest.raises(KeyboardInterrupt):
-        sweep((long,), Store(tmp_path), engine, Heard(train=stop))
-    assert not multiprocessing.active_children() and not Store(tmp_path).held(long.key)
+        sweep((long,), store, Processes(1), heard)
+    assert not multiprocessing.active_children() and not store.held(long.key)
 
 
 def run(capsys, *args):
