@@ -47,9 +47,9 @@ from farfield.theory.encodings.head_lists import as_list
 from farfield.validation.extrapolation import LIMIT
 from farfield.validation.harness.layers import read_layers
 from farfield.validation.harness.trainable import trainable
+from farfield.validation.reference.first import HEADS
 from farfield.validation.reference.known_cases import Trial, left_out, slope, trials
 from farfield.validation.reference.lending import Hybrid, ratios_on_text, use_of
-from farfield.validation.reference.observations import HEADS
 from farfield.validation.reference.registration import USUAL
 
 QUANTITY = "kernel order loss"

@@ -6,8 +6,13 @@ import pytest
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.reference.committed import rounded, sha256
-from farfield.validation.reference.forecasts import forecasts, recorded
-from farfield.validation.reference.registration import FIRST, REGISTRATIONS, identity
+from farfield.validation.reference.registration import (
+    FIRST,
+    REGISTRATIONS,
+    forecasts,
+    identity,
+    recorded,
+)
 from farfield.validation.rules import RULES, Rule, calibrated, case
 
 

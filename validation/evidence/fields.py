@@ -14,7 +14,8 @@ from farfield.numerics.finite_length import head_weights
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.encodings import encoding
 from farfield.validation.evidence.told import Evidence, told
-from farfield.validation.reference.observations import (
+from farfield.validation.reference.first import (
+    MIXING,
     PLAIN,
     assumed_bias,
     blind,
@@ -22,7 +23,6 @@ from farfield.validation.reference.observations import (
     longest,
     subject_of,
 )
-from farfield.validation.reference.predictions import MIXING
 from farfield.validation.reference.table import Model, results
 from farfield.validation.repeated import interval, rank_correlation
 

@@ -20,7 +20,7 @@ from farfield.validation.evidence import fields
 from farfield.validation.evidence.told import Evidence, told
 from farfield.validation.extrapolation import LIMIT, TOLERANCE, holds
 from farfield.validation.reference.committed import HERE, Row
-from farfield.validation.reference.observations import PLAIN, blind, longest, observations
+from farfield.validation.reference.first import PLAIN, blind, longest, observations
 from farfield.validation.reference.table import LAST, WHOLE, Model, results
 from farfield.validation.repeated import (
     area_under_curve,

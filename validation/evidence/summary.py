@@ -29,8 +29,8 @@ from farfield.validation.forecast import calibration
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.reference import hold
 from farfield.validation.reference.committed import Row
+from farfield.validation.reference.first import UNSEEN, observations
 from farfield.validation.reference.known_cases import Trial, trials
-from farfield.validation.reference.observations import UNSEEN, observations
 from farfield.validation.reference.registration import REGISTRATIONS, USUAL, identity
 from farfield.validation.reference.table import LAST, results, rows
 from farfield.validation.rules import ORDER_LOSS

@@ -5,7 +5,7 @@
     <run>.json          one finished run, with the SHA-256 of predictions.json
     further/            more plans and their runs, which no prediction is about
     <name>/             further registrations: every rule's forecast of every case
-                        (`registration`, `forecasts`); `README.md` says what was added when
+                        (`registration`); `README.md` says what was added when
 
     python -m farfield.validation.reference register NAME     writes the predictions of one
     python -m farfield.validation.reference collect FOLDER    takes finished runs into this folder
@@ -17,10 +17,10 @@
 A result that is here already is never replaced silently: one that differs is shown, by how much.
 
 `committed` says how files are named and numbers written. `table` is the one reader of results, with
-the mean over seeds. `registration` holds plans, predictions and hashes; `predictions` makes those
-of the first registration, `forecasts` those of the others. `observations` puts the first
-predictions beside what came out; `trials` is what a forecast rests on. `collection` takes finished
-runs in. `hold` has the registration of tasks, whose predictions are attention and accuracy.
+the mean over seeds. `registration` holds plans, hashes and what every rule says; `first` has the
+predictions of the first registration beside what came out. `known_cases` is what a forecast rests
+on. `collection` makes runs and takes finished ones in. `hold` has the registration of tasks, whose
+predictions are attention and accuracy.
 `farfield.validation.evidence` asks whether the theory predicts.
 """
 

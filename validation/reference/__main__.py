@@ -6,10 +6,9 @@ import json
 import sys
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.reference import forecasts, hold, predictions
-from farfield.validation.reference.collection import collect
-from farfield.validation.reference.missing import missing
-from farfield.validation.reference.registration import FIRST, REGISTRATIONS
+from farfield.validation.reference import first, hold
+from farfield.validation.reference.collection import collect, missing
+from farfield.validation.reference.registration import FIRST, REGISTRATIONS, added, registered
 
 USAGE = (
     "accepted: register NAME, add NAME, missing FOLDER, use FOLDER, score or collect FOLDER "
@@ -31,14 +30,12 @@ def main(arguments: list[str]) -> None:
                 raise InputError(f"registration {name!r}; accepted: {', '.join(known)}")
             chosen = known[name]
             if what == "add":
-                chosen.add(forecasts.added(chosen))
+                chosen.add(added(chosen))
             else:
-                own = {FIRST: predictions.predict, hold.HOLD: hold.predict}
-                chosen.register(own[chosen]() if chosen in own else forecasts.registered(chosen))
-        case ["collect", folder]:
-            print("\n".join(collect(folder)))
-        case ["collect", folder, "--replace"]:
-            print("\n".join(collect(folder, replace=True)))
+                own = {FIRST: first.predict, hold.HOLD: hold.predict}
+                chosen.register(own[chosen]() if chosen in own else registered(chosen))
+        case ["collect", folder] | ["collect", folder, "--replace"]:
+            print("\n".join(collect(folder, replace=len(arguments) == 3)))
         case _:
             raise InputError(f"arguments {arguments!r}; {USAGE}")
 

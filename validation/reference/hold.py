@@ -29,7 +29,7 @@ from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import Store
-from farfield.validation.reference.collection import condensed, write_result
+from farfield.validation.reference.collection import condensed, made, write_result
 from farfield.validation.reference.committed import HERE, Row, place, rounded
 from farfield.validation.reference.lending import (
     LEARNED,
@@ -42,7 +42,6 @@ from farfield.validation.reference.lending import (
     row_of,
     windowed,
 )
-from farfield.validation.reference.missing import made
 from farfield.validation.reference.registration import Registration
 from farfield.validation.reference.table import grouped, results
 from farfield.validation.rules import Case
@@ -412,31 +411,27 @@ class Both:
 def both() -> tuple[Both, ...]:
     """Every mechanism whose models were trained on the induction task in rows of 64: those of 2
     layers, and deeper ones where language models have the same biases."""
+    own = [
+        {**result, "name": result["encoding"]["label"].removeprefix("English: ")}
+        for result in HOLD.results()
+        if "predicted" not in result
+    ]
+    texts = grouped([*results(), *results("heads_and_shapes"), *own])
+    models = {(m.name, m.layers): m for m in texts if m.trained == 64}
     tasks: dict[str, list[Row]] = {}
-    texts = [*results(), *results("heads_and_shapes")]
     for result in HOLD.results():
-        if "predicted" not in result:
-            own = result["encoding"]["label"].removeprefix("English: ")
-            texts.append({**result, "name": own})
-        elif result["text"]["kind"] == "induction" and result["preset"]["length"] == 64:
+        if result["text"].get("kind") == "induction" and result["preset"]["length"] == 64:
             tasks.setdefault(cell_of(result["name"], result["seed"]), []).append(result)
-    models = {(m.name, m.layers): m for m in grouped(texts) if m.trained == 64}
     found = []
     for cell, group in tasks.items():
         label = group[0]["encoding"]["label"]
         text = models.get((SAME_BIAS.get(label, label), 4))
-        ratios = text.ratios() if text else {}
-        points = [m["recall"]["points"] for run in group for m in run["measurements"]]
-        longest = max(p["length"] for row in points for p in row)
-        far = [
-            p["accuracy"]
-            for row in points
-            for p in row
-            if p["length"] == longest and p["distance"] > 64
-        ]
+        points = [p for run in group for p in run["measurements"][0]["recall"]["points"]]
+        longest = max(p["length"] for p in points)
+        far = [p["accuracy"] for p in points if p["length"] == longest and p["distance"] > 64]
         learned = float(np.mean([at_home(run, "accuracy") for run in group])) >= LEARNED
-        ratio = ratios.get(longest)
-        name = cell.replace(", 64", "", 1)
+        ratio = text.last.get(longest) if text else None
         if group[0]["preset"]["layers"] == 2 or ratio is not None:
-            found.append(Both(name, len(group), learned, float(np.mean(far)), ratio))
+            name, used = cell.replace(", 64", "", 1), float(np.mean(far))
+            found.append(Both(name, len(group), learned, used, ratio))
     return tuple(found)

@@ -18,7 +18,7 @@ import numpy as np
 from farfield.numerics.finite_length import KernelOrder, kernel_order, order_loss
 from farfield.validation.json_files import write
 from farfield.validation.reference.committed import HERE, OUTCOMES, rounded
-from farfield.validation.reference.observations import family
+from farfield.validation.reference.first import family
 from farfield.validation.reference.registration import FIRST, REGISTRATIONS, titled
 
 

@@ -31,6 +31,7 @@ from farfield.theory.functions.nodes import n as distance
 from farfield.validation.harness.layers import LayerPlan
 from farfield.validation.harness.mechanism import Scale
 from farfield.validation.reference.committed import HERE, Row
+from farfield.validation.reference.table import grouped
 
 FOLDER = HERE / "hold_and_use"
 LEARNED = 0.9  # mean accuracy at the training length from which a model has learned its task
@@ -243,13 +244,7 @@ def ratios_on_text(asked: Hybrid, trained: int, tested: int) -> dict[str, float]
             continue
         if result["preset"]["length"] != trained or len(biases) != len(asked.biases):
             continue
-        own = _hybrid(result, biases)
-        ratios = {
-            p["length"]: float(p["ratio"])
-            for m in result["measurements"]
-            for p in m["perplexity"]
-            if p["protocol"] == "last token"
-        }
+        own, ratios = _hybrid(result, biases), grouped([result])[0].last
         same = own.scales == asked.scales and tested in ratios
         if same and np.array_equal(own.prices(tested), asked.prices(tested)):
             found[result["name"]] = ratios[tested]

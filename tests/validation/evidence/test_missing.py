@@ -6,7 +6,6 @@ from farfield.validation.harness.plan import parse_plan
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.sweep import attempt, finished
 from farfield.validation.reference import collection
-from farfield.validation.reference import missing as made
 from farfield.validation.reference.collection import MORE, condensed
 
 TINY = {"encodings": ["alibi"], "presets": ["tiny"], "multiples": [1, 2]}
@@ -25,20 +24,19 @@ def test_more_steps_come_first_then_depth_then_longer_rows_and_other_seeds_last(
         *jobs(layers=[4]),
         *jobs(steps=[60]),
     ]
-    assert sorted(plan, key=made.order) == plan[:1:-1] + plan[1::-1]
+    assert sorted(plan, key=collection.order) == plan[:1:-1] + plan[1::-1]
 
 
 def test_a_run_keeps_when_it_began_and_what_more_targets_say(tmp_path, monkeypatch):
     (job,) = jobs()
-    monkeypatch.setattr(made, "planned", lambda text: [([job], tmp_path, "hash")])
-    monkeypatch.setattr(made, "targets", lambda length: 16)
-    monkeypatch.setattr(collection, "planned", made.planned)
+    monkeypatch.setattr(collection, "planned", lambda text: [([job], tmp_path, "hash")])
+    monkeypatch.setattr(collection, "targets", lambda length: 16)
     monkeypatch.setattr(collection, "write_outcomes", lambda: None)
     store = Store(tmp_path / "store")
     attempt(dataclasses.replace(job, predictions="hash"), store, lambda *word: None)
     assert "has yet to measure more targets" in collection.collect(store.root)[0]
-    assert list(made.missing(store.root)) == [f"{job.name}: finished"]
-    assert list(made.missing(store.root)) == [], "what is finished is not made again"
+    assert list(collection.missing(store.root)) == [f"{job.name}: finished"]
+    assert list(collection.missing(store.root)) == [], "what is finished is not made again"
     folder = store.folder(job.key)
     assert (folder / MORE).exists()
     assert collection.collect(store.root)[0] == f"{job.name}: new"
@@ -52,4 +50,4 @@ def test_a_run_keeps_when_it_began_and_what_more_targets_say(tmp_path, monkeypat
 
 
 def test_a_longer_row_has_fewer_targets():
-    assert made.targets(64) == made.targets(128) == 4096 == 2 * made.targets(256)
+    assert collection.targets(64) == collection.targets(128) == 4096 == 2 * collection.targets(256)

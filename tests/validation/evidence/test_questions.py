@@ -16,8 +16,7 @@ from farfield.validation.evidence.first_registration import answers
 from farfield.validation.evidence.summary import filled, where
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import rounded
-from farfield.validation.reference.observations import observations
-from farfield.validation.reference.predictions import predict
+from farfield.validation.reference.first import observations, predict
 
 EPS = {0.1: "1/10", 0.05: "1/20", 0.01: "1/100"}
 

@@ -8,7 +8,7 @@ from farfield.validation.evidence.first_registration import verdicts
 from farfield.validation.evidence.rule_scores import Outcome, printed
 from farfield.validation.extrapolation import LIMIT
 from farfield.validation.forms import FORMS
-from farfield.validation.reference.observations import UNSEEN, blind, observations
+from farfield.validation.reference.first import UNSEEN, blind, observations
 from farfield.validation.reference.registration import REGISTRATIONS, identity
 from farfield.validation.rules import RULES
 
