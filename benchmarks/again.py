@@ -10,14 +10,15 @@ the process, which is a fresh one for each run.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import cyclopts
 import torch
+from side_by_side import peak
 
 from farfield.validation.harness.experiment import train_and_measure
 from farfield.validation.harness.store import Store
@@ -48,29 +49,24 @@ def again(path: Path, runs: str) -> None:
     spent = after["cpu_seconds"] + sum(m["cpu_seconds"] for m in found["measurements"])
     print(
         f"{path.stem}: {said}, perplexities within {apart:.0e}; measured {digest}, "
-        f"{spent:.0f} s of processor time, peak {peak()} MiB",
+        f"{spent:.0f} s of processor time, peak {peak() // 1024} MiB",
         flush=True,
     )
 
 
-def peak() -> int:
-    """The most MiB this process has held."""
-    status = Path("/proc/self/status").read_text()
-    return int(next(line for line in status.splitlines() if "VmHWM" in line).split()[1]) // 1024
+def main(*files: Path, runs: str) -> None:
+    """Committed runs made once more.
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--runs", required=True)
-    given = parser.parse_args()
-    if len(given.files) > 1:
-        for path in given.files:
-            subprocess.run([sys.executable, __file__, path, "--runs", given.runs], check=True)
-        return
-    torch.set_num_threads(1)
-    again(given.files[0], given.runs)
+    Args:
+        files: committed results.
+        runs: folder of the new runs.
+    """
+    for path in files if len(files) > 1 else ():
+        subprocess.run([sys.executable, __file__, path, "--runs", runs], check=True)
+    if len(files) == 1:
+        torch.set_num_threads(1)
+        again(files[0], runs)
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

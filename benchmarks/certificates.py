@@ -12,7 +12,6 @@ that `make formal` compiles.
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 import sys
@@ -23,6 +22,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+import cyclopts
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.certificates import Certificate, NoCertificate
@@ -306,7 +307,7 @@ PROOF = ("rung", "term")  # the statement stays what it was
 FALSE = ("verdict", "condition")  # the statement is false
 
 
-def mutants(cases: list[Case], count: int, seed: int) -> Iterator[tuple[str, Case, str]]:
+def altered_ones(cases: list[Case], count: int, seed: int) -> Iterator[tuple[str, Case, str]]:
     """(kind, the case, the altered source), the kinds in turn."""
     rng = random.Random(seed)
     for k in range(count):
@@ -404,19 +405,14 @@ def check_received(pool: ThreadPoolExecutor) -> list[str]:
     return wrong
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--mutants", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=2)
-    chosen = parser.parse_args()
+def main(*, count: int = 500, mutants: int = 100, seed: int = 1, jobs: int = 2) -> None:
+    """Certificates of so many random formulas, and so many altered ones."""
     start = time.monotonic()
-    cases = [certified(*given) for given in formulas(chosen.count, chosen.seed)]
+    cases = [certified(*given) for given in formulas(count, seed)]
     decided = [c for c in cases if c.result is not None]
     written = [c for c in decided if c.certificate is not None]
     middle = time.monotonic()
-    with ThreadPoolExecutor(chosen.jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         against = compiled(written, pool)
         failing = [(c, why) for c, why in zip(written, against, strict=True) if why]
         print(f"{'family':<12}{'formulas':>9}{'decided':>9}{'certified':>10}{'compiled':>9}")
@@ -432,7 +428,7 @@ def main() -> int:
                 print(f"no certificate: {c.formula} ({c.verdict}): {c.why}")
         for c, why in failing:
             print(f"does not compile: {c.formula} ({c.verdict}): {why}")
-        altered = list(mutants(written, chosen.mutants, chosen.seed))
+        altered = list(altered_ones(written, mutants, seed))
         answers = list(pool.map(lambda m: found(*m), altered))
         wrong = check_received(pool)
     reader, kernel, missed = Counter(), Counter(), []
@@ -451,8 +447,8 @@ def main() -> int:
     print(
         f"{share:.1%} of the decided are certified; {len(missed)} of {len(altered)} altered missed"
     )
-    return int(bool(failing or missed or wrong) or share < 0.95)
+    sys.exit(int(bool(failing or missed or wrong) or share < 0.95))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    cyclopts.run(main)

@@ -1,6 +1,6 @@
 """Side by side: our engine, `Sum.is_convergent`, and a ladder on `sympy.limit`.
 
-    python benchmarks/convergence.py [--cap SECONDS] [--only NAME ...] [--every K]
+    python benchmarks/convergence.py [--cap SECONDS] [NAME ...] [--every K]
 
 Each engine answers every series of `tests/data/battery.jsonl`; a wrong or missing answer is
 counted as such, a parameter counts as missing where an engine refuses it. Times are processor time.
@@ -9,7 +9,6 @@ Each engine runs in a worker process that is killed at the cap, which is wall ti
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import statistics
 import sys
@@ -18,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cyclopts
 import sympy
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -107,19 +107,21 @@ def measure(engine: str, cases: list[dict[str, Any]], cap: float) -> dict[str, A
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cap", type=float, default=5.0, help="seconds a SymPy engine may take")
-    parser.add_argument("--only", nargs="*", choices=ENGINES, default=list(ENGINES))
-    parser.add_argument("--every", type=int, default=1, help="every so many-th case only")
-    options = parser.parse_args()
-    cases = battery()[:: options.every]
-    print(f"{len(cases)} series, cap {options.cap:g} s")
+def main(*only: str, cap: float = 5.0, every: int = 1) -> None:
+    """Our engine and its peers on the battery.
+
+    Args:
+        only: engines; all if none.
+        cap: seconds a SymPy engine may take.
+        every: every so many-th case only.
+    """
+    cases = battery()[::every]
+    print(f"{len(cases)} series, cap {cap:g} s")
     print(
         f"{'engine':<15}{'right':>7}{'wrong':>7}{'missing':>9}{'median':>11}{'mean':>11}{'p95':>11}"
     )
-    for engine in options.only:
-        r = measure(engine, cases, options.cap)
+    for engine in only or ENGINES:
+        r = measure(engine, cases, cap)
         print(
             f"{engine:<15}{r['right']:>7}{r['wrong']:>7}{r['missing']:>9}"
             f"{r['median_ms']:>8.1f} ms{r['mean_ms']:>8.1f} ms{r['p95_ms']:>8.1f} ms",
@@ -128,4 +130,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

@@ -13,7 +13,6 @@ that a run may be cut in pieces, which `--record` adds up.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
@@ -24,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cyclopts
 from sympy import Rational
 
 import farfield
@@ -241,7 +241,7 @@ def run(count: int, seed: int, first: int = 0) -> dict[str, Any]:
     return {"goals": count, "of two targets": several, "wrong": faults, **kinds}
 
 
-def record(path: Path, found: dict[str, Any], seed: int, first: int) -> None:
+def recorded(path: Path, found: dict[str, Any], seed: int, first: int) -> None:
     """Add the counts of a piece to those of the pieces before it."""
     known = json.loads(path.read_text()) if path.exists() else {"goals": 0}
     if known["goals"] != first or known.get("seed", seed) != seed:
@@ -262,14 +262,20 @@ def record(path: Path, found: dict[str, Any], seed: int, first: int) -> None:
     path.write_text(json.dumps(kept, indent=2) + "\n")
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--record", type=Path)
-    given = parser.parse_args()
-    result = run(given.count, given.seed, given.first)
-    if given.record is not None:
-        record(given.record, result, given.seed, given.first)
+def main(*, count: int = 200, first: int = 0, seed: int = 0, record: Path | None = None) -> None:
+    """Random targets over the families of the catalogue.
+
+    Args:
+        count: of goals.
+        first: the number of the first one.
+        seed: of them all.
+        record: a file that adds up the pieces of a run.
+    """
+    result = run(count, seed, first)
+    if record is not None:
+        recorded(record, result, seed, first)
     sys.exit(int(result["wrong"] > 0))
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)

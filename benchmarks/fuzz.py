@@ -8,7 +8,6 @@ generator of `series.py` makes formulas whose verdict is known.
 
 from __future__ import annotations
 
-import argparse
 import random
 import resource
 import sys
@@ -16,7 +15,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import series
+import cyclopts
+import series as known
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.convergence import check_convergence
@@ -99,7 +99,7 @@ def generated(count: int, rng: random.Random) -> tuple[int, int]:
     """(wrong, undecided) among series whose verdict is known."""
     wrong = undecided = 0
     for _ in range(count):
-        text, converges = series.random_series(rng)
+        text, converges = known.random_series(rng)
         found = check_convergence(text).converges
         undecided += found is None
         if found is (not converges):
@@ -108,23 +108,20 @@ def generated(count: int, rng: random.Random) -> tuple[int, int]:
     return wrong, undecided
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--reader", type=int, default=100_000)
-    parser.add_argument("--engine", type=int, default=5_000)
-    parser.add_argument("--series", type=int, default=10_000)
-    options = parser.parse_args()
-    rng = random.Random(options.seed)
-    print(f"reader: {options.reader} inputs, slowest {fuzz_reader(options.reader, rng):.3f} s")
-    slowest, text = fuzz_engine(options.engine, rng)
-    print(f"engine: {options.engine} inputs, slowest {slowest:.2f} s at a budget of {BUDGET} s")
+def main(
+    *, seed: int = 0, reader: int = 100_000, engine: int = 5_000, series: int = 10_000
+) -> None:
+    """So many inputs of each kind."""
+    rng = random.Random(seed)
+    print(f"reader: {reader} inputs, slowest {fuzz_reader(reader, rng):.3f} s")
+    slowest, text = fuzz_engine(engine, rng)
+    print(f"engine: {engine} inputs, slowest {slowest:.2f} s at a budget of {BUDGET} s")
     print(f"        {text[:200]}")
-    wrong, undecided = generated(options.series, rng)
-    print(f"series: {options.series} generated, {wrong} wrong, {undecided} undecided")
+    wrong, undecided = generated(series, rng)
+    print(f"series: {series} generated, {wrong} wrong, {undecided} undecided")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"memory: {memory:.2f} GB at most")
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

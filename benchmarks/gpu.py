@@ -72,8 +72,6 @@ flexible, fused, materialised = (
 
 def prepare(path: Path, tiny: bool, text: str | None) -> None:
     """Write biases, windows, schedules and a text: all that needs farfield."""
-    from scaling import text as random_text
-
     from farfield.numerics.windows.window import certified_window
     from farfield.theory.encodings import encoding, encodings
     from farfield.validation.checkpoints.head_audit import upwards
@@ -123,7 +121,8 @@ def prepare(path: Path, tiny: bool, text: str | None) -> None:
     whole, steps = preset(name), 8 if tiny else 20 + WARMED
     cost = {"tokens": tokens(whole), "operations": flops_a_token(whole, vocabulary)}
     asked["slice"] = schedule(name, steps) | {"vocabulary": vocabulary, **cost}
-    arrays["slice/text"] = random_text(vocabulary)
+    text_of = np.random.default_rng(0).integers(0, vocabulary, 1_000_000)
+    arrays["slice/text"] = text_of.astype(np.uint8 if vocabulary <= 256 else np.uint16)
     source, name = corpus(text), "tiny" if tiny else "base"
     asked["base"] = schedule(name) | {"vocabulary": 256, "text_sha256": source.sha256}
     asked["base"]["tested"] = [preset(name).length << k for k in (0, 2, 4)]

@@ -10,19 +10,17 @@ once and shared by the heads where the bias allows it.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import math
 import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
+from typing import Literal
 
+import cyclopts
 import numpy as np
 import torch
+from side_by_side import fresh, in_turn, peak
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attention
 
@@ -37,17 +35,6 @@ from farfield.validation.harness.training import batch, optimiser
 from farfield.validation.harness.visibility import CAUSAL
 
 TEXT = np.random.default_rng(0).integers(0, 250, 200_000).astype(np.uint8)
-
-
-def interleaved(candidates: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median processor seconds of each candidate, all run in turn; the first round is dropped."""
-    seconds: dict[str, list[float]] = {name: [] for name in candidates}
-    for _ in range(repeats + 1):
-        for name, candidate in candidates.items():
-            began = time.process_time()
-            candidate()
-            seconds[name].append(time.process_time() - began)
-    return {name: statistics.median(each[1:]) for name, each in seconds.items()}
 
 
 class Block(nn.Module):
@@ -121,7 +108,7 @@ def training(repeats: int = 15) -> None:
         candidates["kerple_log, stock"] = step(learned, lambda x, m=learned: m(x, CAUSAL, stock))
         plain = Plain(shape.width, shape.heads, shape.layers, length)
         candidates["plain model"] = step(plain, plain)
-        seconds = interleaved(candidates, repeats)
+        seconds = in_turn(candidates, repeats)
         print(
             f"training step, length {length}, batch {size}: {seconds['nope'] * 1e3:.1f} ms of "
             "processor time without a bias; speed relative to it:"
@@ -142,7 +129,7 @@ def evaluation(repeats: int = 3) -> None:
     mask = tables["type1"][:, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)[None]
     for size in (16, 64):
         q, k, v = torch.randn(3, 1, 8, length, size)
-        seconds = interleaved(
+        seconds = in_turn(
             {
                 "dense": lambda: scaled_dot_product_attention(q, k, v, attn_mask=mask),  # noqa: B023
                 "type1": lambda: toeplitz(q, k, v, tables["type1"]),  # noqa: B023
@@ -158,14 +145,14 @@ def evaluation(repeats: int = 3) -> None:
         for name, each in seconds.items():
             print(f"  {name:<18} {seconds['dense'] / each:.2f}")
     for size in (16, 64):
-        used = {route: memory(route, length, size) for route in ("dense", "type1", "alibi")}
+        used = {route: fresh(route, length, size) for route in ("dense", "type1", "alibi")}
         for route in ("type1", "alibi"):
             print(
                 f"  extra memory, head width {size}, {route}: {used[route]:.0f} MiB against "
                 f"{used['dense']:.0f} MiB dense, {used[route] / used['dense']:.3f}"
             )
     for route in ("type1", "alibi", "model"):
-        used_there = memory(route, 32_768, 16)
+        used_there = fresh(route, 32_768, 16)
         print(f"  extra memory at 32768 tokens, {route}: {used_there:.0f} MiB")
 
 
@@ -179,11 +166,11 @@ def gradient() -> None:
         def once() -> None:
             cross_entropy(model(x)[0], y[0]).backward()  # noqa: B023
 
-        seconds = interleaved(
+        seconds = in_turn(
             {"field": lambda: gradient_shares(model, rows), "pass": once},  # noqa: B023
             2,
         )
-        used = memory("gradient " + name, 8192, 16)
+        used = fresh("gradient " + name, 8192, 16)
         print(
             f"gradient receptive field, 8192 tokens, 4 layers, {name}: "
             f"{seconds['field'] / seconds['pass']:.2f} of a forward and backward pass "
@@ -206,19 +193,13 @@ def inference() -> None:
             name: lambda s=stride: sliding_window(model, TEXT, (window,), stride=s, windows=count)  # noqa: B023
             for name, stride in strides.items()
         }
-        seconds = interleaved(candidates, 3)
+        seconds = in_turn(candidates, 3)
         ratios.append(seconds["sliding"] * window / seconds["whole"])  # a scored token
         print(f"window {window}: sliding-window inference {ratios[-1]:.1f} times slower")
     print(f"on average {statistics.mean(ratios):.1f} times slower, medians of 3 [measured]")
 
 
-def memory(route: str, length: int, size: int) -> float:
-    """MiB by which the peak of a fresh process grows while one route runs once."""
-    command = [sys.executable, __file__, "--measure", json.dumps([route, length, size])]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
-def measure(route: str, length: int, size: int) -> None:
+def grown(route: str, length: int, size: int) -> None:
     """Run one route and print the growth of the peak in MiB."""
     name = route.split()[-1] if route not in ("dense", "model") else "type1"
     table = torch.from_numpy(
@@ -248,30 +229,31 @@ def measure(route: str, length: int, size: int) -> None:
     print((peak() - before) / 1024)
 
 
-def peak() -> int:
-    """The most KiB this process has held; not `ru_maxrss`, which begins at the parent's."""
-    status = Path("/proc/self/status").read_text()
-    return int(next(line for line in status.splitlines() if "VmHWM" in line).split()[1])
+PARTS = {f.__name__: f for f in (training, evaluation, gradient, inference)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", default=["training", "evaluation", "gradient"])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    if given.measure:
-        measure(*json.loads(given.measure))
+def main(
+    *parts: Literal["training", "evaluation", "gradient", "inference"],
+    threads: int = 1,
+    measure: str | None = None,
+) -> None:
+    """Speed and memory of the harness against the best stock routes.
+
+    Args:
+        parts: all but `inference` if none.
+        threads: of torch.
+        measure: a route whose memory a fresh process measures.
+    """
+    torch.set_num_threads(threads)
+    if measure is not None:
+        grown(*json.loads(measure))
         return
     print(
-        f"torch {torch.__version__}, {given.threads} threads, "
-        f"{torch.backends.cpu.get_cpu_capability()}"
+        f"torch {torch.__version__}, {threads} threads, {torch.backends.cpu.get_cpu_capability()}"
     )
-    known = {f.__name__: f for f in (training, evaluation, gradient, inference)}
-    for part in given.parts:
-        known[part]()
+    for part in parts or ("training", "evaluation", "gradient"):
+        PARTS[part]()
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

@@ -9,12 +9,12 @@ ball comparisons certify.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import cyclopts
 import mpmath
 import numpy as np
 import sympy
@@ -76,15 +76,13 @@ def timed(function: Callable[[], Any]) -> tuple[Any, float]:
     return result, 1000 * (time.process_time() - started)
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="sums of 10^6 terms alone")
-    compare((10**6,) if parser.parse_args().quick else (10**6, 10**7))
+def main(*, quick: bool = False) -> None:
+    """The tables of times and wrong answers.
 
-
-def compare(sizes: tuple[int, ...]) -> None:
-    """The tables of times and wrong answers."""
+    Args:
+        quick: sums of 10^6 terms alone.
+    """
+    sizes = (10**6,) if quick else (10**6, 10**7)
     wrong: dict[str, int] = {}
     queries = {"closed form": [], "general": []}  # type: dict[str, list[float]]
     setups = {"closed form": [], "general": []}  # type: dict[str, list[float]]
@@ -129,4 +127,4 @@ def compare(sizes: tuple[int, ...]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

@@ -13,19 +13,16 @@ a GPU `fused` is FlexAttention, and they are its block mask.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import math
-import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 
+import cyclopts
 import numpy as np
 import torch
-from harness import peak
+from side_by_side import fresh, in_turn, peak
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -45,6 +42,7 @@ TEXT = np.random.default_rng(0).integers(0, 250, 1 << 16).astype(np.int64)
 SHAPE = dataclasses.replace(preset("demo"), layers=2)
 ALIBI = encoding("alibi", heads=SHAPE.heads)
 DENSE_LIMIT = 2 << 30
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 Route = Callable[[Tensor, Tensor, Tensor, Tensor | None, object], Tensor]
 
 
@@ -110,46 +108,38 @@ def run(model: Transformer, length: int, route: Route) -> Tensor:
         return model.hidden(model.embed(tokens), CAUSAL, route)
 
 
-def clock(device: torch.device) -> float:
+def clock() -> float:
     """Processor seconds, on a GPU wall seconds after all its work."""
-    if device.type == "cuda":
+    if DEVICE.type == "cuda":
         torch.cuda.synchronize()
         return time.perf_counter()
     return time.process_time()
 
 
-def compare(length: int, error: str, device: torch.device) -> None:
-    model = initialised(ALIBI, SHAPE, 0).eval().to(device)
+def compare(length: int, error: str) -> None:
+    model = initialised(ALIBI, SHAPE, 0).eval().to(DEVICE)
     widths = certified_widths(model, error)
     shown = "; ".join(", ".join(map(str, layer)) for layer in widths)
-    candidates = routes(length, widths, device)
-    repeats = {4096: 5, 16_384: 2}.get(length, 1 if device.type == "cpu" else 5)
-    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    repeats = {4096: 5, 16_384: 2}.get(length, 1 if DEVICE.type == "cpu" else 5)
     outputs: dict[str, Tensor] = {}
-    for _ in range(repeats):
-        for name, route in candidates.items():
-            began = clock(device)
-            outputs[name] = run(model, length, route)
-            seconds[name].append(clock(device) - began)
+
+    def timed(name: str, route: Route) -> Callable[[], None]:
+        return lambda: outputs.update({name: run(model, length, route)})
+
+    found = routes(length, widths, DEVICE)
+    seconds = in_turn({name: timed(name, route) for name, route in found.items()}, repeats, clock)
     print(f"{length} tokens; windows by layer: {shown}")
-    base = statistics.median(seconds["full"])
-    for name, each in seconds.items():
-        typical = statistics.median(each)
+    for name, typical in seconds.items():
         change = (outputs[name] - outputs["full"]).norm(dim=-1) / outputs["full"].norm(dim=-1)
-        used = memory(name, length, error) if device.type == "cpu" else float("nan")
+        used = fresh(name, length, error) if DEVICE.type == "cpu" else float("nan")
         print(
-            f"  {name:<18} {length / typical:9.0f} tokens/s  x{base / typical:5.2f}  "
+            f"  {name:<18} {length / typical:9.0f} tokens/s  x{seconds['full'] / typical:5.2f}  "
             f"{used:6.0f} MiB  last residual changes by {change.max():.1e}"
         )
 
 
-def memory(route: str, length: int, error: str) -> float:
-    """MiB by which the peak of a fresh process grows while one route runs once."""
-    command = [sys.executable, __file__, "--measure", json.dumps([route, length, error])]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
-def measure(route: str, length: int, error: str) -> None:
+def grown(route: str, length: int, error: str) -> None:
+    """Run one route and print the growth of the peak in MiB."""
     model = initialised(ALIBI, SHAPE, 0).eval()
     widths = certified_widths(model, error)
     for chosen in routes(600, widths, model.device).values():  # thread buffers and code
@@ -159,23 +149,24 @@ def measure(route: str, length: int, error: str) -> None:
     print((peak() - before) / 1024)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("lengths", nargs="*", type=int, default=[4096, 16_384, 32_768])
-    parser.add_argument("--error", default="1e-2")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    if given.measure:
-        measure(*json.loads(given.measure))
+def main(*lengths: int, error: str = "1e-2", threads: int = 1, measure: str | None = None) -> None:
+    """What a certified window saves, against full attention.
+
+    Args:
+        lengths: of rows in tokens; 4096, 16384 and 32768 if none.
+        error: the budget of the windows.
+        threads: of torch.
+        measure: a route whose memory a fresh process measures.
+    """
+    torch.set_num_threads(threads)
+    if measure is not None:
+        grown(*json.loads(measure))
         return
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    where = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
-    print(f"torch {torch.__version__}, {where}, {given.threads} threads, error {given.error}")
-    for length in given.lengths:
-        compare(length, given.error, device)
+    where = torch.cuda.get_device_name() if DEVICE.type == "cuda" else "CPU"
+    print(f"torch {torch.__version__}, {where}, {threads} threads, error {error}")
+    for length in lengths or (4096, 16_384, 32_768):
+        compare(length, error)
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

@@ -6,10 +6,10 @@ Each theorem is tried on random rows (content logits uniform in their bound, val
 circle) and on rows of its worst case; shown is the greatest share of the bound that was reached.
 """
 
-import argparse
 import itertools
 import math
 
+import cyclopts
 import numpy as np
 
 from farfield.numerics.windows.row_bound import window_certificate
@@ -170,10 +170,8 @@ THEOREMS = {
 }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=20_000, help="of each theorem and kind")
-    rows = parser.parse_args().rows
+def main(*, rows: int = 20_000) -> None:
+    """Random rows against every bound on windows, so many of each theorem and kind."""
     total = violated = 0
     print(f"{'theorem':<18}{'rows':>8}{'violations':>12}{'nearest, random':>18}{'worst case':>12}")
     for name, check in THEOREMS.items():
@@ -189,8 +187,8 @@ def main():
         total, violated = total + line[0], violated + line[1]
         print(f"{name:<18}{line[0]:>8}{line[1]:>12}{near[0]:>18.4f}{near[1]:>12.4f}")
     print(f"{total} rows, {violated} violations")
-    return violated
+    raise SystemExit(bool(violated))
 
 
 if __name__ == "__main__":
-    raise SystemExit(bool(main()))
+    cyclopts.run(main)

@@ -27,7 +27,7 @@ class Refused:
             callers.append(frame.f_globals.get("__name__", "").partition(".")[0])
             frame = frame.f_back
         first = name.partition(".")[0]
-        if first in {"farfield", "flint", "pydantic", "scipy", "scaling"}:
+        if first in {"farfield", "flint", "pydantic", "scipy"}:
             raise ImportError(f"{name} is refused here")
         if first == "sympy" and "torch" not in callers:  # torch itself needs it
             raise ImportError(f"{name} is refused here")
