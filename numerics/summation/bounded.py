@@ -53,10 +53,16 @@ class Classes(ComposedKernel):
         return all(k.converges for k in self.parts)
 
     def tail(self, j: int) -> Any:
-        total: Any = fmpq(0)
-        for r, part in enumerate(self.parts):
-            total = total + part.tail(max(part.start, -((r - j) // self.period)))
-        return total
+        return sum((part.tail(first) for part, first in self._from(j)), fmpq(0))
+
+    def between(self, a: int, b: int) -> Any:
+        ends = zip(self._from(a), self._from(b), strict=True)
+        return sum((part.between(first, last) for (part, first), (_, last) in ends), fmpq(0))
+
+    def _from(self, j: int) -> list[tuple[Kernel, int]]:
+        """Each part with its first k such that n = period k + r is at least j."""
+        firsts = (-((r - j) // self.period) for r in range(self.period))
+        return [(k, max(k.start, at)) for k, at in zip(self.parts, firsts, strict=True)]
 
 
 def by_classes(p: Expr, start: int, part: Find, whole: Find) -> Classes:

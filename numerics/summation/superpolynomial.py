@@ -21,6 +21,7 @@ from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 
 MAX_TERMS = 1 << 17  # terms of a sum one by one
+LEAST = 16  # end of a row from which the rest beyond it is bounded
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,14 @@ class SuperpolynomialSum(ComposedKernel):
             self._extend(j, bits)
         known = self._sums()[bits]
         return known[j - self.start]
+
+    def between(self, a: int, b: int) -> arb:
+        """A far b by the bound of the rest, where that is precise enough."""
+        bits, total = ctx.prec, self.tail(a)
+        with precision(bits + 32):
+            value = total - arb(0).union(self.rest(max(b, LEAST)).upper())
+            precise = b >= LEAST and value.rel_accuracy_bits() >= bits + 4
+        return value if precise else total - self.tail(b)
 
     def guess_index(self, goal: Callable[[int], arb], most: int) -> int | None:
         """From the sums."""

@@ -44,6 +44,21 @@ def test_differences_of_tails_are_sums_of_terms(text, start):
             assert gap.overlaps(between) and gap.rad() < 1e-3 * between, (a, b)
 
 
+@pytest.mark.parametrize(
+    "text", ["-n**2/9-n", "-loggamma(n+1)", "-n/9-Mod(n,3)", "-n/40-frac(n/2)"]
+)
+def test_rows_are_sums_of_terms_however_long(text):
+    kernel = find(read(text), 0)
+    with precision(96):
+        term = terms(read(text))
+        for a, b in ((0, 1), (0, 9), (2, 18), (5, 300)):
+            row = sum((term(i) for i in range(a, b)), arb(0))
+            found = to_arb(kernel.between(a, b))
+            assert found.overlaps(row) and found.rad() < 1e-20 * row, (a, b)
+        whole, row = to_arb(kernel.tail(3)), to_arb(kernel.between(3, 10**6))
+        assert row.overlaps(whole) and row.rel_accuracy_bits() > 80
+
+
 @pytest.mark.parametrize("base", [2, 3, 10])
 def test_steps_of_a_logarithm_in_closed_form(base):
     """-2 floor(log_b(n + 1)) log b: the sum over the steps is sum (b - 1) b^v b^{-2v} = b."""
