@@ -28,7 +28,7 @@ from sympy import Rational
 
 import farfield
 from farfield.numerics.design.family import Family, read_family
-from farfield.numerics.design.targets import TARGETS, options
+from farfield.numerics.design.targets import TARGETS
 from farfield.theory.answers.errors import InputError
 
 FAMILIES: tuple[tuple[str, dict[str, Any], str | None], ...] = (
@@ -174,7 +174,7 @@ def wrong(rng: random.Random, family: Family, asked: Goal) -> tuple[list[str], f
     seconds = time.perf_counter() - began
 
     def reached(quantity: str, a: Rational) -> Any:
-        own = {k: v for k, v in given.items() if k in options(TARGETS[quantity])}
+        own = {k: v for k, v in given.items() if k in TARGETS[quantity].options}
         return ask(quantity, family.at(a), own)
 
     def met(a: Rational) -> bool:

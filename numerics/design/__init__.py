@@ -2,6 +2,6 @@
 
 `targets` says what may be asked for, a record each: a later quantity is one more record. `family`
 reads the formula with its free parameter. `order` proves in which direction the parameter moves the
-tails: then `line` encloses both ends of the exact interval, else `scan` certifies the parameters it
-shows. `solve` asks for one head, for several, for several families; `designs` is what it returns.
+tails. `line` then encloses both ends of the exact interval; else it certifies the parameters that
+it shows. `solve` asks for one head, for several, for several families; `designs` is the answer.
 """

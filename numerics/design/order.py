@@ -13,45 +13,35 @@ The sign of `D_n` is proved
 * else for n < N one by one, and from N on by the sign of `d^2 p / da dn` at n = N + t. There
   `dp/da` is finite at N, hence continuous up to it.
 
-Signs come from one rule a node on symbols t, s > 0 that run through (0, oo), the interval of the
+Signs are what SymPy derives for symbols t, s > 0 that run through (0, oo), the interval of the
 parameter being mapped onto s in (0, oo). Every sign that is returned is strict there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import sympy
-from flint import fmpq
 from sympy import Expr, S, Symbol
 from sympy.core.relational import Relational
 
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.normal_form import sign as constant_sign
-from farfield.theory.algebra.door import diff, expand, fraction, together
-from farfield.theory.algebra.exceptions import Undecided
-from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.algebra.door import assumed, diff, expand, fraction, together
+from farfield.theory.algebra.exceptions import Undecided, Unreachable
+from farfield.theory.functions.balls import Undefined
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
-from farfield.theory.values import compile_ball
 
 FIRST = 4
 """Differences that are looked at one by one before a derivative is asked for its sign."""
-LATER = (16, 64, 256, 1_024)
+LATER = (1, 16, 64)
 MAX_OPERATIONS = 120
 
-_STEPS = (
-    sympy.floor,
-    sympy.ceiling,
-    sympy.frac,
-    sympy.Mod,
-    sympy.sign,
-    sympy.Heaviside,
-    sympy.Piecewise,
-    Relational,
-    Lookup,
-)
+_ROUNDED = (sympy.floor, sympy.ceiling)
+_JUMPS = (sympy.frac, sympy.Mod, sympy.sign, sympy.Heaviside, sympy.Piecewise, Relational, Lookup)
+_STEPS = (*_ROUNDED, *_JUMPS)
 _T, _S = Symbol("t", positive=True), Symbol("s", positive=True)
 
 
@@ -63,12 +53,13 @@ def tail_order(p: Expr, a: Symbol, low: Expr, high: Expr) -> int | None:
     >>> tail_order(-a * n, a, S.Zero, S.Infinity), tail_order(-(n**2) / a, a, S.Zero, S.Infinity)
     (-1, 1)
     """
-    found: set[int | None] = set()
-    for value, way in _onto(low, high):
-        order = _order(_unmasked(p, a).xreplace({a: value}))
-        found.add(None if order is None else way * order)
-    found.discard(0 if len(found) > 1 else None)
-    return found.pop() if len(found) == 1 else None
+    if isinstance(p, sympy.Piecewise) and not any(where.has(a) for _, where in p.args):
+        finite = [value for value, _ in p.args if value is not S.NegativeInfinity]
+        p = finite[0] if len(finite) == 1 else p  # only ratios of weights that are there count
+    try:
+        return _agreed(_times(way, _order(p.xreplace({a: to}))) for to, way in _onto(low, high))
+    except (Unrecognised, Undecided, Unreachable, Undefined):
+        return None
 
 
 def support_step(p: Expr, a: Symbol) -> str | None:
@@ -102,58 +93,31 @@ def _onto(low: Expr, high: Expr) -> Iterator[tuple[Expr, int]]:
         yield -_S, -1
 
 
-def _unmasked(p: Expr, a: Symbol) -> Expr:
-    """The one finite piece of a bias that masks where the parameter has no say: only ratios of
-    weights that are there count."""
-    if isinstance(p, sympy.Piecewise) and not any(where.has(a) for _, where in p.args):
-        finite = [value for value, _ in p.args if value is not S.NegativeInfinity]
-        return finite[0] if len(finite) == 1 else p
-    return p
+def _agreed(signs: Iterable[int | None]) -> int | None:
+    known = {s for s in signs if s != 0}
+    return 0 if not known else known.pop() if len(known) == 1 else None
+
+
+def _times(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a * b
 
 
 def _order(p: Expr) -> int | None:
-    moving = [term for term in sympy.Add.make_args(p) if term.has(_S) and term.has(n)]
-    try:
-        if not moving:
-            return 0
-        u, f = sympy.Add(*moving).as_independent(n, as_Add=False)
-        if not f.has(_S):
-            rate = sign(diff(u, _S)) if not u.has(*_STEPS) else None
-            way = rises(f)
-            return None if rate is None or way is None else rate * way
-        return _joint(sympy.Add(*moving))
-    except (Unrecognised, Undecided, Undefined):
-        return None
-
-
-def _joint(p: Expr) -> int | None:
-    if p.has(*_STEPS):
-        return None
+    """The sign of every D_n, in s."""
+    moving = sympy.Add(*(t for t in sympy.Add.make_args(p) if t.has(_S) and t.has(n)))
+    u, f = moving.as_independent(n, as_Add=False)
+    if not moving or not f.has(_S):
+        rate = 0 if not moving else None if u.has(*_STEPS) else sign(diff(u, _S))
+        return _times(rate, rises(f))
     known: list[int | None] = []
-    for first in range(FIRST + 1):
-        later = sign(diff(p.xreplace({n: first + _T}), _S, _T))
-        if later is not None and _finite(diff(p.subs(n, first), _S)):
+    while len(known) <= FIRST and None not in known and not moving.has(*_STEPS):
+        first = len(known)
+        later = sign(diff(moving.xreplace({n: first + _T}), _S, _T))
+        rate = diff(moving.subs(n, first), _S)
+        if later is not None and not rate.has(S.NaN, S.ComplexInfinity, *(S.Infinity, -S.Infinity)):
             return _agreed([*known, later])
-        known.append(_difference(p, first))
-        if known[-1] is None:
-            return None
+        known.append(sign(diff(moving.subs(n, first + 1) - moving.subs(n, first), _S)))
     return None
-
-
-def _finite(e: Expr) -> bool:
-    """Whether an elementary expression is defined, and so continuous from the side of t > 0."""
-    return not e.has(S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity)
-
-
-def _difference(p: Expr, at: int) -> int | None:
-    """The sign of D_n at one n."""
-    here, after = (p.subs(n, k) for k in (at, at + 1))
-    return sign(diff(after - here, _S))
-
-
-def _agreed(signs: list[int | None]) -> int | None:
-    known = {s for s in signs if s != 0}
-    return 0 if not known else known.pop() if len(known) == 1 else None
 
 
 def rises(f: Expr) -> int | None:
@@ -163,59 +127,40 @@ def rises(f: Expr) -> int | None:
     >>> rises(sympy.floor(n / 8)), rises(n * sympy.log(1 + n)), rises(sympy.cos(n)) is None
     (1, 1, True)
     """
-    way = _structure(f)
+    way = _composed(f)
     if way is not None or f.has(*_STEPS) or f.count_ops() > MAX_OPERATIONS:
         return way
     known: list[int | None] = []
-    for first in (1, *LATER):
-        for k in range(len(known), first):
-            known.append(_step(f, k))
-            if _agreed(known) is None:
-                return None
+    for first in LATER:
+        gaps = (f.subs(n, k + 1) - f.subs(n, k) for k in range(len(known), first))
+        known += map(constant_sign, gaps)
+        if _agreed(known) is None:
+            return None
+        later = sign(diff(f.xreplace({n: 1 + _T}), _T)) if first == 1 else None
         try:
-            later = sign(diff(f.xreplace({n: 1 + _T}), _T)) if first == 1 else None
-            later = later or sign_from(diff(f, n), first)
+            return _agreed([*known, later or sign_from(diff(f, n), first)])
         except (Unrecognised, Undecided, Undefined):
             continue
-        return _agreed([*known, later])
     return None
 
 
-def _step(f: Expr, k: int) -> int:
-    """The sign of f(k + 1) - f(k)."""
-    value = compile_ball(f)
-    with precision(128):
-        gap = to_arb(value({n: fmpq(k + 1)})) - to_arb(value({n: fmpq(k)}))
-        if gap > 0 or gap < 0:
-            return 1 if gap > 0 else -1
-    return constant_sign(f.subs(n, k + 1) - f.subs(n, k))
-
-
-def _structure(f: Expr) -> int | None:
-    """The direction from rules that keep it: sums, positive factors, rounding, Min and Max."""
-    if not f.has(n):
-        return 0
-    if f == n:
-        return 1
+def _composed(f: Expr) -> int | None:
+    """The direction by rules that keep it: sums, positive factors, rounding, Min and Max."""
+    if not f.has(n) or f == n:
+        return int(f == n)
     if f.is_Add or isinstance(f, (sympy.Min, sympy.Max)):
-        return _agreed([_structure(arg) for arg in f.args])
+        return _agreed(map(_composed, f.args))
     if f.is_Mul:
         factor, rest = f.as_independent(n, as_Add=False)
-        if rest.is_Mul:
-            return None
-        way = _structure(rest)
-        return None if way is None else constant_sign(factor) * way
-    if isinstance(f, (sympy.floor, sympy.ceiling, sympy.exp)) or _keeps_signs(f):
-        return _structure(f.args[0])
-    inner = f.args[0]
-    if isinstance(f, (sympy.log, sympy.Abs)) or (f.is_Pow and not f.exp.has(n)):
-        if _structure(inner) != 1 or constant_sign(inner.subs(n, 0)) < 0:
-            return None
-        return constant_sign(f.exp) if f.is_Pow else 1
-    return None
-
-
-# -- signs ----------------------------------------------------------------------------------------
+        return None if rest.is_Mul else _times(constant_sign(factor), _composed(rest))
+    record, inner = record_of(f.func), f.args[0]
+    if isinstance(f, (*_ROUNDED, sympy.exp)) or (record is not None and record.odd):
+        return _composed(inner)
+    if not (isinstance(f, (sympy.log, sympy.Abs)) or (f.is_Pow and not f.exp.has(n))):
+        return None
+    if _composed(inner) != 1 or constant_sign(inner.subs(n, 0)) < 0:
+        return None
+    return constant_sign(f.exp) if f.is_Pow else 1
 
 
 def sign(e: Expr) -> int | None:
@@ -225,51 +170,15 @@ def sign(e: Expr) -> int | None:
     (True, -1)
     """
     found = _sign(e)
-    if found is None and (e.is_Add or e.is_Mul):
+    if found is None:
         above, below = fraction(together(e))
         found = _times(_sign(expand(above)), _sign(below))
     return found
 
 
 def _sign(e: Expr) -> int | None:
+    if e.has(S.NaN, S.ComplexInfinity):
+        return None
     if not e.free_symbols:
-        return None if e.has(S.NaN, S.ComplexInfinity) else _of_constant(e)
-    if e.is_Symbol or isinstance(e, sympy.exp):
-        return 1
-    if e.is_Add:
-        signs = {_sign(arg) for arg in e.args}
-        return signs.pop() if len(signs) == 1 else None
-    if e.is_Mul:
-        found: int | None = 1
-        for arg in e.args:
-            found = _times(found, _sign(arg))
-        return found
-    if e.is_Pow:
-        base = _sign(e.base)
-        if base == 1:
-            return 1
-        if base == -1 and e.exp.is_Integer:
-            return -1 if e.exp.is_odd else 1
-        return None
-    if isinstance(e, sympy.log):
-        return sign(expand(e.args[0] - 1)) if _sign(e.args[0]) == 1 else None
-    if isinstance(e, sympy.Abs):
-        return None if _sign(e.args[0]) is None else 1
-    return sign(e.args[0]) if _keeps_signs(e) else None
-
-
-def _keeps_signs(e: Expr) -> bool:
-    """Whether e is an odd increasing function of its argument."""
-    record = record_of(e.func)
-    return record is not None and record.odd
-
-
-def _of_constant(e: Expr) -> int | None:
-    try:
         return constant_sign(e)
-    except Unrecognised:
-        return None
-
-
-def _times(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a * b
+    return 1 if assumed(e, "positive") else -1 if assumed(e, "negative") else None

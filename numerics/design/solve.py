@@ -7,30 +7,21 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import sympy
-from sympy import Expr, Interval, Rational, Symbol
+from sympy import Expr, Rational, Symbol
 from sympy.core.relational import Relational
 
 from farfield.numerics.design.designs import Design, Designs
 from farfield.numerics.design.family import Family, read_family
-from farfield.numerics.design.line import Endpoint, FeasibleInterval, Infeasible, ParameterLine
+from farfield.numerics.design.line import Edge, Infeasible, Interval, ParameterLine, scanned
 from farfield.numerics.design.order import support_step, tail_order
 from farfield.numerics.design.rationals import simplest
-from farfield.numerics.design.scan import scanned
-from farfield.numerics.design.targets import (
-    TARGETS,
-    Quantity,
-    Target,
-    options,
-    quantity,
-    read_targets,
-)
+from farfield.numerics.design.targets import MUST, TARGETS, Quantity, Target, quantity, read_targets
 from farfield.theory.algebra.budget import budget, until
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
+from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural, seconds
 from farfield.theory.convergence import Verdict, check_convergence
@@ -104,16 +95,16 @@ def design(
         targets.setdefault("tested", targets.pop("evaluated"))
     if not asked:
         raise InputError(f"a design needs a target; accepted: {', '.join(TARGETS)}")
-    budget = seconds(budget_s)
-    goal = _Targets.read(asked, targets, heads, optimise, notice or (lambda *_: None))
+    deadline = time.monotonic() + seconds(budget_s)
+    goal = _goal(asked, targets, heads, optimise, notice or (lambda *_: None))
     own = {**targets, **(values or {})}
     if isinstance(family, (list, tuple)):
         families = [_read(f, parameter, dialect, own, assumptions) for f in family]
-        with until(time.monotonic() + budget):
-            return goal.ranked(families)
+        with until(deadline):
+            return _ranked(goal, families)
     found = read_family(family, parameter, dialect=dialect, values=own, assumptions=assumptions)
-    with until(time.monotonic() + budget):
-        return goal.of(found)
+    with until(deadline):
+        return _of(goal, found)
 
 
 def _read(
@@ -138,169 +129,79 @@ def _read(
     )
 
 
+# -- what is asked --------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class _Targets:
-    """The question about a family: targets of one head, or of each of several.
+class _Goal:
+    """The question about a family.
 
     Args:
         heads: the targets of each head.
         several: whether several heads were asked for.
-        said: the targets in words.
-        quantities: those of the targets.
-        costs: quantities reported head by head.
-        together: those reported for all heads together.
-        best: the quantity to be optimised, and the sign of what is better.
+        costs: quantities reported head by head; `together`: those of all heads together.
+        best: the quantity to be optimised.
         notice: called as stages begin.
     """
 
-    heads: tuple[tuple[Target, ...], ...]
+    heads: Sequence[tuple[Target, ...]]
     several: bool
-    said: tuple[str, ...]
-    quantities: tuple[Quantity, ...]
-    costs: tuple[Quantity, ...]
-    together: tuple[Quantity, ...]
+    costs: Sequence[Quantity]
+    together: Sequence[Quantity]
     best: Quantity | None
     notice: Notice
 
-    @classmethod
-    def read(
-        cls,
-        asked: Mapping[str, Any],
-        given: dict[str, Any],
-        heads: int | None,
-        optimise: str | None,
-        notice: Notice,
-    ) -> _Targets:
-        """The goal that is meant; options of its quantities are taken out of `given`."""
-        if heads is not None and not 1 <= natural(heads, "heads") <= MAX_HEADS:
-            raise InputError(f"heads {heads}: accepted is a number from 1 to {MAX_HEADS}")
-        each = {name: _by_head(name, value, heads) for name, value in asked.items()}
-        counts = {len(v) for v in each.values() if v is not None} | ({heads} if heads else set())
-        if len(counts) > 1:
-            raise InputError(f"targets for {sorted(counts)} heads are given; they must agree")
-        count = counts.pop() if counts else 1
-        several = heads is not None or any(v is not None for v in each.values())
-        wholes = [name for name, kind in TARGETS.items() if not kind.per_head]
-        if several and (whole := next((name for name in wholes if name in asked), None)):
-            raise InputError(f"a {whole} is of all heads together; accepted: without heads")
-        together = [
-            k
-            for k in wholes
-            if "leak" not in asked  # there the test length is that of the leak
-            and all(given.get(o) is not None for o, must in options(TARGETS[k]).items() if must)
-        ]
-        named = [*asked, *([optimise] if optimise else []), *(COSTS if several else ()), *together]
-        chosen = {name: quantity(name, given) for name in dict.fromkeys(named)}
-        for name in {k for q in chosen for k in options(TARGETS[q])}:
-            given.pop(name, None)
-        targets = [
-            tuple(
-                t
-                for name, value in asked.items()
-                for t in read_targets(chosen[name], (each[name] or [value] * count)[h])
-            )
-            for h in range(count)
-        ]
-        said = [
-            str(a) if a == b else f"{a} to {b.limit}"
-            for a, b in zip(targets[0], targets[-1], strict=True)
-        ]
-        return cls(
-            tuple(targets),
-            several,
-            tuple(said),
-            tuple(chosen[k] for k in asked),
-            tuple(chosen[k] for k in COSTS if k not in asked) if several else (),
-            tuple(chosen[k] for k in together),
-            chosen[optimise] if optimise else None,
-            notice,
+    def words(self) -> tuple[str, ...]:
+        """The targets, from the first head's to the last one's."""
+        ends = zip(self.heads[0], self.heads[-1], strict=True)
+        return tuple(str(a) if a == b else f"{a} to {b.limit}" for a, b in ends)
+
+
+def _goal(
+    asked: Mapping[str, Any],
+    given: dict[str, Any],
+    heads: int | None,
+    optimise: str | None,
+    notice: Notice,
+) -> _Goal:
+    """The goal that is meant; options of its quantities are taken out of `given`."""
+    if heads is not None and not 1 <= natural(heads, "heads") <= MAX_HEADS:
+        raise InputError(f"heads {heads}: accepted is a number from 1 to {MAX_HEADS}")
+    each = {name: _by_head(name, value, heads) for name, value in asked.items()}
+    counts = {len(v) for v in each.values() if v is not None} | ({heads} if heads else set())
+    if len(counts) > 1:
+        raise InputError(f"targets for {sorted(counts)} heads are given; they must agree")
+    wholes = [name for name, kind in TARGETS.items() if not kind.per_head]
+    if counts and (whole := next((name for name in wholes if name in asked), None)):
+        raise InputError(f"a {whole} is of all heads together; accepted: without heads")
+    together = [
+        name
+        for name in wholes
+        if "leak" not in asked  # there the test length is that of the leak
+        and all(given.get(k) is not None for k, v in TARGETS[name].options.items() if v is MUST)
+    ]
+    costs = [name for name in COSTS if counts and name not in asked]
+    named = dict.fromkeys((*asked, *([optimise] if optimise else ()), *costs, *together))
+    chosen = {name: quantity(name, given) for name in named}
+    for option in {k for name in chosen for k in TARGETS[name].options}:
+        given.pop(option, None)
+    count = max(counts, default=1)
+    targets = [
+        tuple(
+            target
+            for name, value in asked.items()
+            for target in read_targets(chosen[name], (each[name] or [value] * count)[h])
         )
-
-    def of(self, family: Family) -> Design:
-        """The design of one family."""
-        self.notice(f"order of {family.name}"[:40], 0, 1)
-        asked = _FamilyRequest(family, self)
-        found = []
-        for h, targets in enumerate(self.heads):
-            self.notice("searching", h, len(self.heads))
-            found.append(asked.design(targets))
-        if not self.several:
-            (one,) = found
-            return replace(one, together=self._together(family, one.values)) if one.values else one
-        worst = next((d for d in found if d.value is None), found[0])
-        given = tuple(d.value for d in found if d.value is not None)
-        whole = len(given) == len(found)
-        approximate = any(d.label is Label.APPROXIMATE for d in found)
-        return replace(
-            found[0],
-            targets=self.said,
-            low=None,
-            high=None,
-            closed=(False, False),
-            value=None,
-            values=given if whole else (),
-            encoding=family.encoding(given) if whole else None,
-            achieved=tuple(d.achieved for d in found),
-            nearest=None,
-            monotone=all(d.monotone for d in found),
-            call=family.call(given) if whole else "",
-            costs=tuple(self._costs(d) for d in found) if whole else (),
-            together=self._together(family, given) if whole else (),
-            heads=tuple(found),
-            status=worst.status,
-            reason=worst.reason,
-            label=Label.APPROXIMATE if approximate and worst.label else worst.label,
-        )
-
-    def _together(self, family: Family, values: Sequence[Rational]) -> tuple[Answer, ...]:
-        return tuple(q.answer(family.encoding(values)) for q in self.together)
-
-    def _costs(self, head: Design) -> dict[str, Any]:
-        assert head.encoding is not None
-        self.notice("costs", 0, 1)
-        return {q.brief(): _known(q, head.encoding.biases[0]) for q in self.costs}
-
-    def ranked(self, families: Sequence[Family]) -> Designs:
-        """The designs of several families, the best first."""
-        found: list[tuple[Design, float | None]] = []
-        for family in families:
-            try:
-                one = self.of(family)
-            except InputError as why:
-                one = Design(
-                    family.name,
-                    str(family.parameter),
-                    self.said,
-                    subject=family.name,
-                    reason=Reason(Code.NEVER, str(why)),
-                )
-            score = None
-            if self.best is not None and one.value is not None:
-                score = _known(self.best, family.at(one.value))
-            found.append((one, score))
-        way = 1 if self.best is None else self.best.better
-
-        def rank(pair: tuple[Design, float | None]) -> tuple[bool, bool, float]:
-            one, score = pair
-            return not one.values, score is None, 0 if score is None else -way * score
-
-        found.sort(key=rank)
-        first = found[0][0]
-        optimise = None
-        if self.best is not None:
-            optimise = f"{'most' if way > 0 else 'least'} {self.best.brief()}"
-        unknown = next((d for d, _ in found if d.status is Status.UNKNOWN), None)
-        shown = first if first.values or unknown is None else unknown
-        return Designs(
-            tuple(d for d, _ in found),
-            optimise,
-            tuple(s for _, s in found),
-            first.family if first.values else None,
-            status=shown.status,
-            label=shown.label,
-            reason=shown.reason,
-            subject=", ".join(f.name for f in families),
-        )
+        for h in range(count)
+    ]
+    return _Goal(
+        targets,
+        bool(counts),
+        [chosen[name] for name in costs],
+        [chosen[name] for name in together],
+        chosen[optimise] if optimise else None,
+        notice,
+    )
 
 
 def _by_head(name: str, value: Any, heads: int | None) -> list[Any] | None:
@@ -328,136 +229,215 @@ def _by_head(name: str, value: Any, heads: int | None) -> list[Any] | None:
     return [first, *(round(x) if whole else f"{x:.6g}" for x in between), last][:heads]
 
 
-def _known(asked: Quantity, bias: Expr) -> float | None:
+# -- a family, or several -------------------------------------------------------------------------
+
+
+def _of(goal: _Goal, family: Family) -> Design:
+    """The design of one family."""
+    goal.notice(f"order of {family.name}"[:40], 0, 1)
+    search, found = _Search.of(family, goal), list[Design]()
+    for h, targets in enumerate(goal.heads):
+        goal.notice("searching", h, len(goal.heads))
+        found.append(search.design(targets))
+    values = tuple(d.value for d in found if d.value is not None)
+    whole = len(values) == len(found)
+    together = tuple(q.answer(family.encoding(values)) for q in goal.together) if whole else ()
+    if not goal.several:
+        return replace(found[0], together=together)
+    worst = next((d for d in found if d.value is None), found[0])
+    approximate = any(d.label is Label.APPROXIMATE for d in found)
+    if whole:
+        goal.notice("costs", 0, 1)
+    return replace(
+        found[0],
+        targets=goal.words(),
+        low=None,
+        high=None,
+        closed=(False, False),
+        value=None,
+        values=values if whole else (),
+        encoding=family.encoding(values) if whole else None,
+        achieved=tuple(d.achieved for d in found),
+        nearest=None,
+        monotone=all(d.monotone for d in found),
+        call=family.call(values) if whole else "",
+        costs=tuple(
+            {q.brief(): _known(q, bias) for q in goal.costs}
+            for bias in (family.encoding(values).biases if whole else ())
+        ),
+        together=together,
+        heads=tuple(found),
+        status=worst.status,
+        reason=worst.reason,
+        label=Label.APPROXIMATE if approximate and worst.label else worst.label,
+    )
+
+
+def _ranked(goal: _Goal, families: Sequence[Family]) -> Designs:
+    """The designs of several families, the best first."""
+    best, found = goal.best, list[tuple[Design, float | None]]()
+    for family in families:
+        try:
+            one = _of(goal, family)
+        except InputError as why:
+            reason = Reason(Code.NEVER, str(why))
+            named = family.name, str(family.parameter), goal.words()
+            one = Design(*named, subject=family.name, reason=reason)
+        score = None if best is None or one.value is None else _known(best, family.at(one.value))
+        found.append((one, score))
+    way = 1 if best is None else best.kind.better
+    found.sort(key=lambda f: (not f[0].values, f[1] is None, 0 if f[1] is None else -way * f[1]))
+    designs, scores = zip(*found, strict=True)
+    unknown = next((d for d in designs if d.status is Status.UNKNOWN), None)
+    shown = designs[0] if designs[0].values or unknown is None else unknown
+    return Designs(
+        designs,
+        None if best is None else f"{'most' if way > 0 else 'least'} {best.brief()}",
+        scores,
+        designs[0].family if designs[0].values else None,
+        status=shown.status,
+        label=shown.label,
+        reason=shown.reason,
+        subject=", ".join(f.name for f in families),
+    )
+
+
+def _known(asked: Quantity, bias: Expr) -> Any:
     try:
         return asked.number(bias)
     except (InputError, Unreachable):
         return None
 
 
+# -- one head -------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class _FamilyRequest:
-    """One family and one goal; what does not depend on the limits is found once."""
+class _Search:
+    """Where the parameters of a family are sought.
+
+    Args:
+        family: the family; `goal`: what it is asked for.
+        lines: the intervals with a convergent series, where that matters.
+        verdict: on the series; `where`: the parameters for which it converges.
+    """
 
     family: Family
-    goal: _Targets
+    goal: _Goal
+    lines: Sequence[ParameterLine]
+    verdict: Verdict
+    where: Any
 
-    @cached_property
-    def _convergence(self) -> tuple[Verdict, Any]:
-        """The verdict over the domain and the parameters, as a set, with a convergent series."""
-        family = self.family
-        low, high, closed_low, closed_high = family.ends
-        domain = Interval(low, high, not closed_low, not closed_high)
-        if not any(q.whole for q in self.goal.quantities) or self._step:
-            return Verdict.CONVERGES, domain
-        found = check_convergence(
-            family.formula, assumptions={str(family.parameter): family.domain}
-        )
-        if found.verdict is not Verdict.CONDITIONAL:
-            return found.verdict, domain
-        where = _solutions(found.condition, family.parameter)
-        return (Verdict.UNDECIDED if where is None else found.verdict), (
-            domain if where is None else where.intersect(domain)
-        )
-
-    @cached_property
-    def _step(self) -> str | None:
-        return support_step(self.family.formula, self.family.parameter)
-
-    @cached_property
-    def _axes(self) -> tuple[ParameterLine, ...]:
-        """Where parameters are sought."""
-        family = self.family
-        low, high, *closed = family.ends
-        if self._step is not None:
-            ends = (closed[0], closed[1])
-            return (ParameterLine(family, 1, low, high, closed=ends, step=self._step),)
-        verdict, where = self._convergence
-        parts = where.args if isinstance(where, sympy.Union) else (where,)
+    @classmethod
+    def of(cls, family: Family, goal: _Goal) -> _Search:
+        """The search in a family; InputError where its series diverges throughout."""
+        (low, high, *held), p, a = family.ends, family.formula, family.parameter
+        where = sympy.Interval(low, high, not held[0], not held[1])
+        if step := support_step(p, a):
+            line = ParameterLine(family, low, high, 1, closed=(held[0], held[1]), step=step)
+            return cls(family, goal, [line], Verdict.CONVERGES, where)
+        verdict = Verdict.CONVERGES
+        if any(t.quantity.whole for t in goal.heads[0]):
+            found = check_convergence(p, assumptions={str(a): family.domain})
+            verdict = found.verdict
+            if verdict is Verdict.CONDITIONAL:
+                solved = _solutions(found.condition, a)
+                verdict = Verdict.UNDECIDED if solved is None else verdict
+                where = where if solved is None else solved.intersect(where)
         lines = []
-        for part in parts:
-            if not isinstance(part, Interval):
-                continue
-            order = tail_order(family.formula, family.parameter, part.start, part.end)
-            outer = (part.start == low, part.end == high)
-            held = (not part.left_open and outer[0], not part.right_open and outer[1])
-            lines.append(ParameterLine(family, order, part.start, part.end, outer, held))
+        for part in where.args if isinstance(where, sympy.Union) else (where,):
+            if isinstance(part, sympy.Interval):
+                outer = part.start == low, part.end == high
+                closed = (not part.left_open and outer[0], not part.right_open and outer[1])
+                order = tail_order(p, a, part.start, part.end)
+                lines.append(ParameterLine(family, part.start, part.end, order, outer, closed))
         if verdict is Verdict.DIVERGES or not lines:
-            raise InputError(self._diverges())
-        return tuple(lines)
-
-    def _diverges(self) -> str:
-        family = self.family
-        said = f"the series of {family.name} diverges for every {family.parameter}"
-        if family.fixed:
-            found = check_convergence(family.whole)
-            if found.verdict is Verdict.CONDITIONAL:
-                said += f" with these values; it converges if {expression_line(found.condition)}"
-        return f"{said}: no number of tokens holds a share of it; a row has one, with length"
+            said = f"the series of {family.name} diverges for every {a}"
+            other = check_convergence(family.whole) if family.fixed else None
+            if other is not None and other.verdict is Verdict.CONDITIONAL:
+                condition = expression_line(other.condition)
+                said += f" with these values; it converges if {condition}"
+            raise InputError(
+                f"{said}: no number of tokens holds a share of it; a row has one, with length"
+            )
+        return cls(family, goal, lines, verdict, where)
 
     def design(self, targets: tuple[Target, ...]) -> Design:
         """The design for targets of one head."""
-        family = self.family
-        verdict, where = self._convergence
-        conditional = verdict is Verdict.CONDITIONAL
+        family, condition = self.family, None
+        if self.verdict is Verdict.CONDITIONAL:
+            x = Symbol(family.parameter.name, real=True)
+            condition = expression_line(self.where.as_relational(x), unicode=False)
+        kinds = dict.fromkeys(t.quantity for t in targets)
         blank = Design(
             family.name,
             str(family.parameter),
             tuple(map(str, targets)),
-            tuple(q.brief() for q in self.goal.quantities),
+            tuple(q.brief() for q in kinds),
             subject=family.name,
-            condition=_words(where, family.parameter) if conditional else None,
+            condition=condition,
         )
+        p, a = family.formula, family.parameter
+        ordered = len(self.lines) == 1 and self.lines[0].order is not None
+        ordered = ordered and all(t.quantity.kind.ordered(t.quantity, p, a) for t in targets)
         try:
-            return self._found(blank, targets)
+            return self._ordered(blank, targets) if ordered else self._scanned(blank, targets)
         except Unreachable as why:
             spent = time.monotonic() > budget().deadline
             reason = Reason(Code.BUDGET if spent else Code.NO_ENCLOSURE, str(why))
             return replace(blank, status=Status.UNKNOWN, label=None, reason=reason)
 
-    def _found(self, blank: Design, targets: tuple[Target, ...]) -> Design:
-        axis, p, a = self._axes[0], self.family.formula, self.family.parameter
-        ordered = (
-            len(self._axes) == 1
-            and axis.order is not None
-            and all(t.quantity.ordered(p, a) for t in targets)
-        )
-        if not ordered:
-            found, undecided = _first_sampled(self._axes, targets)
-            done = self._met(blank, targets, found, False)
-            return replace(done, reason=Reason(Code.UNDECIDED, undecided)) if undecided else done
+    def _scanned(self, blank: Design, targets: Sequence[Target]) -> Design:
+        """Where no order is proved."""
+        why = Unreachable("no parameter was tried")
+        for line in self.lines:
+            try:
+                found = scanned(line, [bound for t in targets for bound in t.bounds()])
+            except Unreachable as none:
+                why = none
+            else:
+                return self._met(blank, targets, found, monotone=False)
+        raise why
+
+    def _ordered(self, blank: Design, targets: Sequence[Target]) -> Design:
+        """Where the tails are ordered: the exact interval, or why there is none."""
+        (line,), p, a = self.lines, self.family.formula, self.family.parameter
         for t in targets:
-            if t.relation == "=" and axis.step is None and t.quantity.skips(p, int(t.limit)):
-                return self._unreached(blank, axis, t)
+            skips = t.relation == "=" and line.step is None and t.quantity.skips(p, int(t.limit))
+            edge = line.edge(next(t.bounds())) if skips else None
+            if isinstance(edge, Edge):
+                return self._nearest(blank, t, (edge.outside, edge.inside), True)
         try:
-            found = axis.region(targets)
+            found = line.region([bound for t in targets for bound in t.bounds()])
         except Infeasible as none:
-            if none.low.event.target == none.high.event.target:
-                ends = (none.low.outside, none.high.outside)
-                return self._between(blank, none.low.event.target, ends, none.proved)
+            low, high = none.low, none.high
+            if low.bound.target == high.bound.target:
+                ends = low.outside, high.outside
+                return self._nearest(blank, low.bound.target, ends, none.proved)
             if not none.proved:
-                raise Unreachable(f"{none} could not be told apart") from None
-            raise InputError(_contradiction(self.family, none)) from None
-        if self._convergence[0] is Verdict.UNDECIDED and axis.order:
-            heavy = found.low if axis.order < 0 else found.high
-            if heavy is None:
-                raise Unreachable(f"for which {a} the series converges is not decided")
-        if self.goal.best is not None and self.goal.best.ordered(p, a):
-            found = replace(found, value=_best(found, axis, self.goal.best))
-        done = self._met(blank, targets, found, True)
-        if axis.open_ends:
-            said = f"beyond the {a} that were tried, up to 2^64, nothing is proved"
-            done = replace(done, reason=Reason(Code.UNDECIDED, said))
-        return done
+                raise Unreachable(str(none)) from None
+            raise InputError(
+                f"no {a} of {self.family.name} meets both {low.bound.target}, which needs {a} "
+                f"{'>=' if low.contained else '>'} {float(low.outside):.6g}, and "
+                f"{high.bound.target}, which needs {a} {'<=' if high.contained else '<'} "
+                f"{float(high.outside):.6g}"
+            ) from None
+        heavy = found.low if line.order == -1 else found.high
+        if self.verdict is Verdict.UNDECIDED and line.order and heavy is None:
+            raise Unreachable(f"for which {a} the series converges is not decided")
+        best = self.goal.best
+        if best is not None and best.kind.ordered(best, p, a):
+            found = replace(found, value=_best(found, line, best))
+        return self._met(blank, targets, found, monotone=True)
 
     def _met(
-        self, blank: Design, targets: tuple[Target, ...], found: FeasibleInterval, monotone: bool
+        self, blank: Design, targets: Sequence[Target], found: Interval, *, monotone: bool
     ) -> Design:
         if found.value is None:
             raise Unreachable("no rational was found between the ends")
-        bias, kinds = self.family.at(found.value), self.goal.quantities
-        reached = {q.name: q.number(bias) for q in kinds}
-        approximate = any(q.approximate for q in kinds)
+        kinds = list(dict.fromkeys(t.quantity for t in targets))
+        reached = {q.kind.name: q.number(self.family.at(found.value)) for q in kinds}
+        approximate = any(q.kind.approximate for q in kinds)
         return replace(
             blank,
             low=found.low,
@@ -466,30 +446,22 @@ class _FamilyRequest:
             value=found.value,
             values=(found.value,),
             encoding=self.family.encoding([found.value]),
-            achieved=reached if len(kinds) > 1 else reached[kinds[0].name],
+            achieved=reached if len(kinds) > 1 else reached[kinds[0].kind.name],
             monotone=monotone,
             call=self.family.call([found.value]),
             label=Label.APPROXIMATE if approximate else Label.CERTIFIED,
+            reason=Reason(Code.UNDECIDED, found.open) if found.open else None,
         )
 
-    def _unreached(self, blank: Design, axis: ParameterLine, target: Target) -> Design:
-        """No parameter reaches the number: what is reached on both sides of where it would be."""
-        edge = axis.edge(next(target.events()))
-        if not isinstance(edge, Endpoint):
-            raise InputError(
-                f"{target} is met by no {axis.family.parameter} of "
-                f"{axis.family.name}: {axis.reached(target.quantity)}"
-            )
-        return self._between(blank, target, (edge.outside, edge.inside), True)
-
-    def _between(
-        self, blank: Design, target: Target, ends: tuple[Rational, Rational], proved: bool
+    def _nearest(
+        self, blank: Design, target: Target, ends: Sequence[Rational], proved: bool
     ) -> Design:
-        near = sorted(target.quantity.number(self.family.at(a)) or 0 for a in ends)
+        """No parameter reaches a number: what is reached on both sides of where it would be."""
+        near = sorted(int(target.quantity.number(self.family.at(a)) or 0) for a in ends)
         said = f"{target.quantity.words()} jumps from {near[0]} to {near[1]}"
         return replace(
             blank,
-            nearest=(int(near[0]), int(near[1])),
+            nearest=(near[0], near[1]),
             monotone=True,
             status=Status.EXACT if proved else Status.UNKNOWN,
             label=Label.CERTIFIED if proved else None,
@@ -497,36 +469,15 @@ class _FamilyRequest:
         )
 
 
-def _first_sampled(
-    axes: Sequence[ParameterLine], targets: tuple[Target, ...]
-) -> tuple[FeasibleInterval, str]:
-    why = Unreachable("no parameter was tried")
-    for axis in axes:
-        try:
-            return scanned(axis, targets)
-        except Unreachable as none:
-            why = none
-    raise why
-
-
-def _contradiction(family: Family, none: Infeasible) -> str:
-    a, low, high = family.parameter, none.low, none.high
-    return (
-        f"no {a} of {family.name} meets both {low.event.target}, which needs {a} "
-        f"{'>=' if low.contained else '>'} {float(low.outside):.6g}, and {high.event.target}, "
-        f"which needs {a} {'<=' if high.contained else '<'} {float(high.outside):.6g}"
-    )
-
-
-def _best(found: FeasibleInterval, axis: ParameterLine, best: Quantity) -> Rational | None:
+def _best(found: Interval, line: ParameterLine, best: Quantity) -> Rational | None:
     """The simplest value within a thousandth of the end at which a quantity is best."""
-    assert axis.order is not None
-    up = axis.order * best.grows * best.better > 0
+    assert line.order is not None
+    up = line.order * best.kind.grows * best.kind.better > 0
     end, other = (found.high, found.low) if up else (found.low, found.high)
     if end is None:
         return found.value
-    if axis.step is not None:
-        return Rational(sympy.ceiling(end[1]) if axis.step == "ceiling" else sympy.floor(end[1]))
+    if line.step is not None:
+        return Rational(sympy.ceiling(end[1]) if line.step == "ceiling" else sympy.floor(end[1]))
     reach = end[1] - (1 if up else -1) * abs(end[1]) * NEAR_BEST
     if other is not None:
         reach = max(reach, other[1]) if up else min(reach, other[1])
@@ -540,9 +491,3 @@ def _solutions(condition: Any, a: Symbol) -> Any:
     if any(p.lhs != a or p.rhs.free_symbols or p.has(sympy.Eq, sympy.Ne) for p in parts):
         return None
     return condition.as_set()
-
-
-def _words(where: Any, a: Symbol) -> str:
-    """The parameters with a convergent series, as `1 < a`."""
-    x = Symbol(a.name, real=True)
-    return expression_line(where.as_relational(x), unicode=False)

@@ -1,21 +1,21 @@
 """What a target may speak of: certified quantities, a record each.
 
-A quantity with its options answers two questions about a bias: what it is (`answer`, its own public
-function), and whether it is at most a limit (`within`, proved either way). A `gauge`, negative
-exactly where the quantity is within the limit, guesses where that changes; nothing that is shown
-rests on it. A new quantity is one more record in `TARGETS`; one that rests on what this room may
-not import is `registered` where it stands.
+A record says which public function answers, how a reader sees the quantity, and how it moves as
+tails get heavier. Its `gauge` is negative exactly where the quantity is within a limit: a ball. Of
+sums alone its sign is a proof; elsewhere the public answer proves, and the gauge guesses where that
+changes. A new quantity is one more record in `TARGETS`; one that rests on what this room may not
+import is `registered` where it stands.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import sympy
 from flint import arb, ctx, fmpq
@@ -40,7 +40,7 @@ from farfield.numerics.summation.series import Series, series
 from farfield.numerics.windows.question import WindowQuestion
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.answers.answer import Answer, Code, InputError, Status
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Status
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import exact, natural, plural, share
 from farfield.theory.functions.balls import rational, to_arb
@@ -50,74 +50,100 @@ from farfield.theory.values import compile_ball
 BITS = (64, 128, 512, 2_048)
 COUNTS = ("length", "trained", "tested", "row", "sinks", "layers")
 """Options that count tokens or layers."""
+MUST = ...
+"""The default of an option that has none."""
 
 
 class Diverges(Exception):
     """The series has no sum, so that a quantity of the whole series does not exist."""
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """A certified quantity of a bias; its fields are the options it is asked with.
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A certified quantity.
 
-    `ask` is the public function, called with a bias and the options. `relation` is what a plain
-    number means; `integer` says whether it counts tokens. `grows` is 1 where it grows as tails get
-    heavier and -1 where it falls. `better` is 1 where more of it is wanted and -1 where less is.
-    `closed`: the parameters with Q <= limit contain their own end. `approximate`: it is a model in
-    float64. `per_head`: it speaks of one head, not of all heads of a model together. `keys`
-    names the option that holds the keys of a row, `of` and `noun` say it.
+    Args:
+        name: its keyword.
+        ask: the public function, called with a bias and the options.
+        options: what it is asked with, and the defaults.
+        phrase: the quantity without its row, as a reader sees it, of its options.
+        brief: the same as the header of a column; None for the phrase with its row.
+        ratio: of the sums of a series, above 1 exactly beyond the limit; None where it rests on
+            more than sums.
+        gauge: negative where it is within the limit; None for the logarithm of value / limit.
+        ordered: whether it follows the order of the tails of a formula in a parameter.
+        most: what no bias exceeds, None where there is no such bound.
+        relation: what a plain number means.
+        integer: whether it counts tokens.
+        grows: 1 where it grows as tails get heavier, -1 where it falls.
+        better: 1 where more of it is wanted, -1 where less is.
+        closed: whether the parameters with Q <= limit contain their own end, of its options.
+        approximate: whether it is a model in float64.
+        per_head: whether it speaks of one head, not of all heads of a model together.
+        keys: the option with the keys of a row; `of` and `noun` say it.
+        value: the field of the answer that holds it; its own value if empty.
     """
 
-    name: ClassVar[str]
-    ask: ClassVar[Callable[..., Answer]]
-    relation: ClassVar[str] = "="
-    integer: ClassVar[bool] = True
-    grows: ClassVar[int] = 1
-    better: ClassVar[int] = 1
-    closed: ClassVar[bool] = True
-    approximate: ClassVar[bool] = False
-    per_head: ClassVar[bool] = True
-    keys: ClassVar[str] = "length"
-    of: ClassVar[str] = "in"
-    noun: ClassVar[str] = "key"
+    name: str
+    ask: Callable[..., Answer]
+    options: Mapping[str, Any]
+    phrase: Callable[[Mapping[str, Any]], str]
+    brief: Callable[[Mapping[str, Any]], str] | None = None
+    ratio: Callable[[Quantity, Series, Rational], Any] | None = None
+    gauge: Callable[[Quantity, Expr, Rational], Any] | None = None
+    ordered: Callable[[Quantity, Expr, Symbol], bool] = lambda *_: True
+    most: Callable[[Quantity], Rational | None] = lambda _: None
+    relation: str = "="
+    integer: bool = True
+    grows: int = 1
+    better: int = 1
+    closed: Callable[[Mapping[str, Any]], bool] = lambda _: True
+    approximate: bool = False
+    per_head: bool = True
+    keys: str = "length"
+    of: str = "in"
+    noun: str = "key"
+    value: str = ""
 
-    def __post_init__(self) -> None:
-        self.answer(-n)  # an option out of range is refused now, with its own message
+
+@dataclass(frozen=True)
+class Quantity:
+    """A kind with its options."""
+
+    kind: Kind
+    given: tuple[tuple[str, Any], ...]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it is asked with."""
+        return {**self.kind.options, **dict(self.given)}
 
     @property
     def size(self) -> int | None:
         """The keys of the row it is asked for; None for the whole series."""
-        given = getattr(self, self.keys, None)
+        given = self.options.get(self.kind.keys)
         return None if given is None else int(given)
 
     @property
     def whole(self) -> bool:
         """Whether it speaks of the whole series, so that a divergent one has none."""
-        return bool(self.keys) and self.size is None
-
-    @property
-    def most(self) -> Rational | None:
-        """What no bias exceeds; None where there is no such bound."""
-        return None
+        return bool(self.kind.keys) and self.size is None
 
     def words(self) -> str:
         """The quantity as a reader sees it."""
-        row = "" if self.size is None else f" {self.of} a row of {plural(self.size, self.noun)}"
-        return self.phrase() + row
-
-    def phrase(self) -> str:
-        """The same without its row."""
-        raise NotImplementedError
+        of, noun = self.kind.of, self.kind.noun
+        row = "" if self.size is None else f" {of} a row of {plural(self.size, noun)}"
+        return self.kind.phrase(self.options) + row
 
     def brief(self) -> str:
         """The same as the header of a column."""
-        return self.words()
+        return self.words() if self.kind.brief is None else self.kind.brief(self.options)
 
     def answer(self, bias: Any) -> Answer:
         """The quantity of a bias, afresh; of an `Encoding` where it is not of one head."""
-        return self.ask(self.within_row(bias), **vars(self))
+        return self.kind.ask(self.row(bias), **self.options)
 
-    def within_row(self, bias: Expr) -> Expr:
+    def row(self, bias: Any) -> Any:
         """A bias that masks what lies beyond the row: the tail of a wave is slow to sum."""
         if self.size is None or not bias.has(sympy.sin, sympy.cos):
             return bias
@@ -129,7 +155,7 @@ class Quantity:
         Raises:
             Diverges: it has no sum.
         """
-        s = series(self.within_row(bias))
+        s = series(self.row(bias))
         if self.size is not None:
             return s.truncated(self.size)
         if reason := obstacle(s):
@@ -138,35 +164,74 @@ class Quantity:
             raise Unreachable(reason.sentence)
         return s
 
-    def number(self, bias: Expr) -> float | None:
-        """Its value afresh; None where that is not known."""
+    def number(self, bias: Any) -> Any:
+        """Its value; None where that is not known."""
         found = self.answer(bias)
-        value: float | None = getattr(found, found.VALUE)
-        return value
+        return getattr(found, self.kind.value or found.VALUE)
+
+    def span(self, found: Answer) -> tuple[Any, Any]:
+        """Bounds of it that an answer gives.
+
+        Raises:
+            Unreachable: it gives none.
+        """
+        if self.kind.value:
+            return (getattr(found, self.kind.value),) * 2
+        ends = getattr(found, "enclosure", None) or found.span()
+        if ends is None or (found.label is Label.APPROXIMATE and not self.kind.approximate):
+            raise Unreachable(str(found.reason or f"the {self.kind.name} is not known there"))
+        return ends
+
+    def gauge(self, bias: Expr, limit: Rational) -> arb:
+        """Negative exactly where it is within the limit, at the precision at work.
+
+        Raises:
+            Diverges: the sums have no end.
+            Unreachable: it is not known.
+        """
+        if self.kind.gauge is not None:
+            return arb(self.kind.gauge(self, bias, limit))
+        if self.kind.ratio is None:
+            value = arb(float(self.span(_known(self, bias))[0])) / rational(limit)
+        else:
+            s, ratio = self.summed(bias), self.kind.ratio
+            value = to_arb(at_precision(lambda: ratio(self, s, limit), ctx.prec))
+        if value > 0:
+            return value.log()
+        return arb.neg_inf() if value.is_zero() else arb.nan()
 
     def within(self, bias: Expr, limit: Rational, strict: bool = False) -> bool:
         """Whether it is at most the limit, or below it; Unreachable where neither is proved."""
-        found = _answered(self, bias)
-        try:
-            return bool(found < limit) if strict else bool(found <= limit)
-        except ValueError:
-            raise Unreachable(str(found.reason or f"{self.name} is not known there")) from None
 
-    def gauge(self, bias: Expr, limit: Rational) -> Any:
-        """Negative exactly where it is within the limit, at the precision at work, unproved."""
-        raise NotImplementedError
+        def told() -> bool | None:
+            ball = self.gauge(bias, limit)
+            return bool(ball < 0) if ball < 0 or ball > 0 else None
+
+        if self.kind.ratio is not None:
+            try:
+                found = decide(told, BITS)
+            except Diverges:
+                return False
+            if found is not None:
+                return found
+        answer, goal = _known(self, bias), Fraction(int(limit.p), int(limit.q))
+        low, high = self.span(answer)
+        if high < goal or (high == goal and not strict):
+            return True
+        if low > goal or (low == goal and strict):
+            return False
+        raise Unreachable(str(answer.reason or f"the {self.kind.name} is {limit} as far as known"))
 
     def skips(self, p: Expr, limit: int) -> bool:
         """Whether the formula shows that this integer is reached at no parameter."""
-        return False
-
-    def ordered(self, p: Expr, a: Symbol) -> bool:
-        """Whether it follows the order of the tails."""
-        return True
+        last = p.subs(n, limit - 1)
+        if self.kind.name == "horizon":
+            return bool(last is S.NegativeInfinity or (last - p.subs(n, limit)).expand() == 0)
+        return self.kind.ratio is not None and bool(last is S.NegativeInfinity)
 
 
 @lru_cache(maxsize=256)
-def _answered(asked: Quantity, bias: Expr) -> Answer:
+def _known(asked: Quantity, bias: Expr) -> Answer:
     """The answer, once for the two limits of an equality; what more time may settle is not kept."""
     found = asked.answer(bias)
     if found.status is Status.UNKNOWN or (found.reason and found.reason.code is Code.BUDGET):
@@ -174,306 +239,169 @@ def _answered(asked: Quantity, bias: Expr) -> Answer:
     return found
 
 
-def _log_of(ratio: Callable[[], Any]) -> arb:
-    """The logarithm of a ratio of sums: minus infinity where it is 0, nan where it may be."""
-    value = to_arb(at_precision(ratio, ctx.prec))
-    if value > 0:
-        return value.log()
-    return arb.neg_inf() if value.is_zero() else arb.nan()
+def _field(asked: Quantity, s: Series, limit: Rational) -> Any:
+    return s.tail(int(limit)) / to_arb(s.total() * rational(exact(asked.options["eps"])))
 
 
-class Mass(Quantity):
-    """A quantity that rests on sums alone: it is within a limit where a ball is negative."""
-
-    def ball(self, bias: Expr, limit: Rational) -> arb:
-        """Negative exactly where the quantity is within the limit, 0 where it is at the limit.
-
-        Raises:
-            Diverges: the sums have no end.
-        """
-        raise NotImplementedError
-
-    def within(self, bias: Expr, limit: Rational, strict: bool = False) -> bool:
-        """By the sign of the ball; by the whole answer where no precision tells it."""
-
-        def told() -> bool | None:
-            ball = self.ball(bias, limit)
-            return bool(ball < 0) if ball < 0 or ball > 0 else None
-
-        try:
-            found = decide(told, BITS)
-        except Diverges:
-            return False
-        return super().within(bias, limit, strict) if found is None else found
-
-    def gauge(self, bias: Expr, limit: Rational) -> Any:
-        return self.ball(bias, limit)
-
-    def skips(self, p: Expr, limit: int) -> bool:
-        return self.integer and bool(p.subs(n, limit - 1) is S.NegativeInfinity)
+def _leaked(asked: Quantity, s: Series, limit: Rational) -> Any:
+    return s.tail(int(asked.options["trained"])) / to_arb(s.total() * rational(limit))
 
 
-@dataclass(frozen=True)
-class Field(Mass):
-    """TRF(eps) of the whole series, or of a row."""
-
-    name = "trf"
-    ask = staticmethod(theoretical_receptive_field)
-    closed = False
-    of = "of"
-
-    eps: Any = "1/100"
-    length: Any = None
-
-    def phrase(self) -> str:
-        return f"TRF({share(exact(self.eps))})"
-
-    def ball(self, bias: Expr, limit: Rational) -> arb:
-        s, goal = self.summed(bias), rational(exact(self.eps))
-        return _log_of(lambda: s.tail(int(limit)) / to_arb(s.total() * goal))
+def _windowed(asked: Quantity, s: Series, limit: Rational) -> Any:
+    question = WindowQuestion.read(**asked.options)
+    if question.error >= 2 * question.value_bound:
+        return fmpq(0)
+    tail = to_arb(s.tail(int(limit)))
+    return tail / (question.share() * (s.total() - tail))
 
 
-@dataclass(frozen=True)
-class LeakTarget(Mass):
-    """The share of the prior mass beyond a training length."""
-
-    name = "leak"
-    ask = staticmethod(lambda bias, trained, tested: leak(bias, trained, tested))
-    relation = "<="
-    integer = False
-    better = -1
-    keys = "tested"
-
-    trained: Any = 2048
-    tested: Any = None
-
-    def phrase(self) -> str:
-        return f"leak beyond {plural(int(self.trained), 'token')}"
-
-    def brief(self) -> str:
-        row = "" if self.tested is None else f", {self.tested}"
-        return f"leak({self.trained}{row})"
-
-    def ball(self, bias: Expr, limit: Rational) -> arb:
-        s, goal = self.summed(bias), rational(limit)
-        return _log_of(lambda: s.tail(int(self.trained)) / to_arb(s.total() * goal))
+def _layered(asked: Quantity, bias: Expr, limit: Rational) -> float:
+    if limit > MAX_LAGS:
+        raise Unreachable(f"beyond the {MAX_LAGS} distances of the model in float64")
+    own = asked.options
+    kernel = step_weights(bias, int(limit), total_of(asked.summed(bias)))
+    inside = convolved(kernel, int(own["layers"]), float(exact(own["mixing"])))[-1]
+    return float(exact(own["q"])) - float(inside)
 
 
-@dataclass(frozen=True)
-class WindowTarget(Mass):
-    """The certified window for an error budget."""
-
-    name = "window"
-    ask = staticmethod(certified_window)
-    better = -1
-    keys = "row"
-
-    error: Any = "1/100"
-    logit_bound: Any = 1
-    value_bound: Any = 1
-    sinks: Any = 0
-    row: Any = None
-    temper: Any = None
-
-    def phrase(self) -> str:
-        return f"certified window for an error of {exact(self.error)}"
-
-    def brief(self) -> str:
-        return f"window({exact(self.error)})"
-
-    def ball(self, bias: Expr, limit: Rational) -> arb:
-        asked = WindowQuestion.read(**vars(self))
-        if asked.error >= 2 * asked.value_bound:
-            return arb(-1)
-        s = self.summed(bias)
-
-        def ratio() -> arb:
-            tail = to_arb(s.tail(int(limit)))
-            return tail / (asked.share() * (s.total() - tail))
-
-        return _log_of(ratio)
+def _dearest(asked: Quantity) -> float:
+    """The price of the dearest key within reach."""
+    part = exact(asked.options["share"])
+    return float(exact(asked.options["advantage"])) - math.log(part / (1 - part))
 
 
-@dataclass(frozen=True)
-class Layered(Quantity):
-    """The receptive field of several layers, a model in float64."""
-
-    name = "layered"
-    ask = staticmethod(layered_receptive_field)
-    approximate = True
-
-    layers: Any
-    mixing: Any = "2/5"
-    q: Any = "99/100"
-    length: Any = None
-
-    def phrase(self) -> str:
-        return f"receptive field of {plural(int(self.layers), 'layer')}"
-
-    def brief(self) -> str:
-        return f"layered({self.layers})"
-
-    def gauge(self, bias: Expr, limit: Rational) -> Any:
-        if limit > MAX_LAGS:
-            raise Unreachable(f"beyond the {MAX_LAGS} distances of the model in float64")
-        kernel = step_weights(bias, int(limit), total_of(self.summed(bias)))
-        inside = convolved(kernel, int(self.layers), float(exact(self.mixing)))[-1]
-        return arb(float(exact(self.q)) - float(inside))
+def _farthest(asked: Quantity) -> Rational | None:
+    price = _dearest(asked)
+    return Rational(1 + math.floor(math.exp(price) + 1e-6)) if price < 30 else None
 
 
-@dataclass(frozen=True)
-class ReachTarget(Quantity):
-    """How many distances an advantage reaches: it rises and falls again as tails get heavier."""
+def _reached(asked: Quantity, bias: Expr, limit: Rational) -> float:
+    found = price_of_distance(asked.row(bias), int(limit), length=asked.size)
+    if found.value is None:
+        raise Unreachable(str(found.reason))
+    return _dearest(asked) - found.value
 
-    name = "reach"
-    ask = staticmethod(reach)
-    relation = ">="
 
-    advantage: Any
-    share: Any = "1/2"
-    length: Any = None
+def _rounded(asked: Quantity, bias: Expr, limit: Rational) -> Any:
+    if bias.subs(n, int(limit)) is S.NegativeInfinity:
+        return arb.neg_inf()
+    p, own = compile_ball(bias), asked.options
+    goal, _ = threshold(_dtype(own), bool(own["flush_to_zero"]))
+    return to_arb(p({n: fmpq(int(limit))})) - to_arb(p({n: fmpq(0)})) - arb(goal).log()
 
-    @property
-    def dearest(self) -> float:
-        """The price of the dearest key within reach."""
-        part = exact(self.share)
-        return float(exact(self.advantage)) - math.log(part / (1 - part))
 
-    @property
-    def most(self) -> Rational | None:
-        price = self.dearest
-        return Rational(1 + math.floor(math.exp(price) + 1e-6)) if price < 30 else None
+def _dtype(own: Mapping[str, Any]) -> str:
+    return dtype_horizon(-n, own["dtype"]).dtype
 
-    def phrase(self) -> str:
-        return f"reach of {exact(self.advantage)} nats"
 
-    def brief(self) -> str:
-        return f"reach({exact(self.advantage)})"
-
-    def ordered(self, p: Expr, a: Symbol) -> bool:
-        """Light tails make far keys dear, heavy ones all keys."""
+def _resolved_in_order(asked: Quantity, p: Expr, a: Symbol) -> bool:
+    r"""If exp(p) is convex in n, R falls as tails grow (ours): as `R = P^T A P`, A half the second
+    difference, dR = 2 Cov_P(dp, A P), where A P is positive at 0 and at most 0 beyond. That is so
+    for p = -u f + h, f of n alone with a completely monotone derivative; a window of w tokens has
+    1/w^2."""
+    if asked.size is not None:
+        return False
+    if isinstance(p, sympy.Piecewise):
+        return bool(p.args[0][0] == 0)
+    moving = sympy.Add(*(term for term in sympy.Add.make_args(p) if term.has(n)))
+    _, f = moving.as_independent(n, as_Add=False)
+    try:
+        return not f.has(a) and has_monotone_slope(f, 0)
+    except Unrecognised:
         return False
 
-    def gauge(self, bias: Expr, limit: Rational) -> Any:
-        found = price_of_distance(self.within_row(bias), int(limit), length=self.length)
-        if found.value is None:
-            raise Unreachable(str(found.reason))
-        return arb(self.dearest - found.value)
 
-
-@dataclass(frozen=True)
-class HorizonTarget(Quantity):
-    """The distance from which on weights round to 0 in a floating-point type."""
-
-    name = "horizon"
-    ask = staticmethod(dtype_horizon)
-    keys = ""
-
-    dtype: Any = "bf16"
-    flush_to_zero: Any = False
-
-    @property
-    def closed(self) -> bool:  # type: ignore[override]
-        return not self.flush_to_zero
-
-    def phrase(self) -> str:
-        return f"horizon in {dtype_horizon(-n, self.dtype).dtype}"
-
-    def brief(self) -> str:
-        return f"horizon({dtype_horizon(-n, self.dtype).dtype})"
-
-    def gauge(self, bias: Expr, limit: Rational) -> Any:
-        if bias.subs(n, int(limit)) is S.NegativeInfinity:
-            return arb.neg_inf()
-        p = compile_ball(bias)
-        kind = dtype_horizon(-n, self.dtype).dtype
-        goal, _ = threshold(kind, bool(self.flush_to_zero))
-        return to_arb(p({n: fmpq(int(limit))})) - to_arb(p({n: fmpq(0)})) - arb(goal).log()
-
-    def skips(self, p: Expr, limit: int) -> bool:
-        last, here = (p.subs(n, k) for k in (limit - 1, limit))
-        return bool(last is S.NegativeInfinity or (last - here).expand() == 0)
-
-
-@dataclass(frozen=True)
-class ResolutionTarget(Quantity):
-    """The attention resolution, of ever longer rows or of one."""
-
-    name = "resolution"
-    ask = staticmethod(attention_resolution)
-    relation = ">="
-    integer = False
-    grows = -1
-    noun = "token"
-
-    scale: Any = None
-    length: Any = None
-
-    def phrase(self) -> str:
-        return "attention resolution"
-
-    def ordered(self, p: Expr, a: Symbol) -> bool:
-        r"""If exp(p) is convex in n, R falls as tails grow (ours): as `R = P^T A P`, A half the
-        second difference, dR = 2 Cov_P(dp, A P), where A P is positive at 0 and at most 0 beyond.
-        That is so for p = -u f + h, f of n alone with a completely monotone derivative; a window
-        of w tokens has 1/w^2."""
-        if self.length is not None:
-            return False
-        if isinstance(p, sympy.Piecewise):
-            return p.args[0][0] == 0
-        moving = sympy.Add(*(term for term in sympy.Add.make_args(p) if term.has(n)))
-        _, f = moving.as_independent(n, as_Add=False)
-        try:
-            return not f.has(a) and has_monotone_slope(f, 0)
-        except Unrecognised:
-            return False
-
-    def within(self, bias: Expr, limit: Rational, strict: bool = False) -> bool:
-        found = self.answer(bias)
-        ends = getattr(found, "enclosure", None)
-        if ends is not None:
-            low, high = (Rational(*float(end).as_integer_ratio()) for end in ends)
-            if high < limit or (not strict and high <= limit):
-                return True
-            if low > limit or (strict and low >= limit):
-                return False
-        raise Unreachable(str(found.reason or f"the resolution is {limit} to all digits known"))
-
-    def gauge(self, bias: Expr, limit: Rational) -> Any:
-        value = self.number(bias)
-        if value is None:
-            raise Unreachable("the resolution is not known there")
-        return _log_of(lambda: arb(value) / rational(limit))
-
-
-TARGETS: dict[str, type[Quantity]] = {
+TARGETS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Field,
-        LeakTarget,
-        WindowTarget,
-        Layered,
-        ReachTarget,
-        HorizonTarget,
-        ResolutionTarget,
+        Kind(
+            "trf",
+            theoretical_receptive_field,
+            {"eps": "1/100", "length": None},
+            lambda own: f"TRF({share(exact(own['eps']))})",
+            ratio=_field,
+            closed=lambda _: False,
+            of="of",
+        ),
+        Kind(
+            "leak",
+            leak,
+            {"trained": 2048, "tested": None},
+            lambda own: f"leak beyond {plural(int(own['trained']), 'token')}",
+            lambda own: f"leak({', '.join(str(k) for k in own.values() if k is not None)})",
+            ratio=_leaked,
+            relation="<=",
+            integer=False,
+            better=-1,
+            keys="tested",
+        ),
+        Kind(
+            "window",
+            certified_window,
+            {
+                "error": "1/100",
+                "logit_bound": 1,
+                "value_bound": 1,
+                "sinks": 0,
+                "row": None,
+                "temper": None,
+            },
+            lambda own: f"certified window for an error of {exact(own['error'])}",
+            lambda own: f"window({exact(own['error'])})",
+            ratio=_windowed,
+            better=-1,
+            keys="row",
+        ),
+        Kind(
+            "layered",
+            layered_receptive_field,
+            {"layers": MUST, "mixing": "2/5", "q": "99/100", "length": None},
+            lambda own: f"receptive field of {plural(int(own['layers']), 'layer')}",
+            lambda own: f"layered({own['layers']})",
+            gauge=_layered,
+            approximate=True,
+        ),
+        Kind(
+            "reach",
+            reach,
+            {"advantage": MUST, "share": "1/2", "length": None},
+            lambda own: f"reach of {exact(own['advantage'])} nats",
+            lambda own: f"reach({exact(own['advantage'])})",
+            gauge=_reached,
+            ordered=lambda *_: False,  # light tails make far keys dear, heavy ones all keys
+            most=_farthest,
+            relation=">=",
+        ),
+        Kind(
+            "horizon",
+            dtype_horizon,
+            {"dtype": "bf16", "flush_to_zero": False},
+            lambda own: f"horizon in {_dtype(own)}",
+            lambda own: f"horizon({_dtype(own)})",
+            gauge=_rounded,
+            closed=lambda own: not own["flush_to_zero"],
+            keys="",
+        ),
+        Kind(
+            "resolution",
+            attention_resolution,
+            {"scale": None, "length": None},
+            lambda _: "attention resolution",
+            ordered=_resolved_in_order,
+            relation=">=",
+            integer=False,
+            grows=-1,
+            noun="token",
+        ),
     )
 }
 """Every quantity by its name."""
 
 
-def registered(kind: type[Quantity]) -> type[Quantity]:
+def registered(kind: Kind) -> Kind:
     """Makes a quantity of another room one that targets may speak of."""
     TARGETS[kind.name] = kind
     return kind
-
-
-def options(kind: type[Quantity]) -> dict[str, bool]:
-    """The options of a quantity, and whether each must be given.
-
-    >>> options(TARGETS["layered"])["layers"], options(TARGETS["trf"])
-    (True, {'eps': False, 'length': False})
-    """
-    return {f.name: f.default is dataclasses.MISSING for f in dataclasses.fields(kind)}
 
 
 def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
@@ -486,15 +414,18 @@ def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
     'horizon in fp16'
     """
     one_of(name, "quantity", TARGETS)
+    kind = TARGETS[name]
     own = {
         k: natural(given[k], k, 0 if k == "sinks" else 1) if k in COUNTS else given[k]
-        for k in options(TARGETS[name])
+        for k in kind.options
         if given.get(k) is not None
     }
-    missing = [k for k, needed in options(TARGETS[name]).items() if needed and k not in own]
+    missing = [k for k, default in kind.options.items() if default is MUST and k not in own]
     if missing:
         raise InputError(f"a target on {name} needs {missing[0]}, as {missing[0]}=4")
-    return TARGETS[name](**own)
+    found = Quantity(kind, tuple(own.items()))
+    found.answer(-n)  # an option out of range is refused now, with its own message
+    return found
 
 
 @dataclass(frozen=True)
@@ -508,20 +439,20 @@ class Target:
     def __str__(self) -> str:
         return f"{self.quantity.words()} {self.relation} {self.limit}"
 
-    def events(self) -> Iterator[Event]:
+    def bounds(self) -> Iterator[Bound]:
         """What must hold, or must not."""
-        if self.quantity.integer:
+        if self.quantity.kind.integer:
             step = int(self.relation in "<>")
             if self.relation[0] in "<=":
-                yield Event(self, self.limit - step, False, True)
+                yield Bound(self, self.limit - step, False, True)
             if self.relation[0] in ">=":
-                yield Event(self, self.limit - 1 + step, False, False)
+                yield Bound(self, self.limit - 1 + step, False, False)
         else:
-            yield Event(self, self.limit, self.relation in ("<", ">="), self.relation[0] == "<")
+            yield Bound(self, self.limit, self.relation in ("<", ">="), self.relation[0] == "<")
 
 
 @dataclass(frozen=True)
-class Event:
+class Bound:
     """Q <= limit, or Q < limit, that a target wants to hold or not to hold."""
 
     target: Target
@@ -547,28 +478,27 @@ def read_targets(asked: Quantity, given: Any) -> tuple[Target, ...]:
     >>> [str(t) for t in read_targets(quantity("trf", {}), ">=64, <=128")]
     ['TRF(1 %) >= 64', 'TRF(1 %) <= 128']
     """
-    parts = given.split(",") if isinstance(given, str) else [given]
-    found = []
-    for part in parts:
+    name, found = asked.kind.name, []
+    for part in given.split(",") if isinstance(given, str) else [given]:
         read = _RELATION.fullmatch(part) if isinstance(part, str) else None
         if isinstance(part, str) and read is None:
             raise InputError(
-                f"{asked.name} {part[:40]!r}: accepted: a number, or one after <=, >=, <, >, ="
+                f"{name} {part[:40]!r}: accepted: a number, or one after <=, >=, <, >, ="
             )
         relation, number = read.groups() if read else (None, part)
-        relation = str({"==": "=", None: asked.relation}.get(relation, relation))
-        if asked.integer:
-            limit = Rational(natural(number, asked.name))
-            if relation[0] in ">=" and asked.most is not None and limit > asked.most:
-                raise InputError(f"{asked.words()} is at most {asked.most}, whatever the bias")
+        relation = str({"==": "=", None: asked.kind.relation}.get(relation, relation))
+        if asked.kind.integer:
+            limit, most = Rational(natural(number, name)), asked.kind.most(asked)
+            if relation[0] in ">=" and most is not None and limit > most:
+                raise InputError(f"{asked.words()} is at most {most}, whatever the bias")
         else:
-            limit = exact(number, asked.name)
+            limit = exact(number, name)
             if not 0 < limit < 1:
-                raise InputError(f"{asked.name} {number}: accepted is a number in (0, 1)")
+                raise InputError(f"{name} {number}: accepted is a number in (0, 1)")
             if relation == "=":
                 raise InputError(
-                    f"{asked.name} = {number}: a share is met exactly by no rational parameter as "
-                    "a rule; accepted: <=, <, >=, >"
+                    f"{name} = {number}: a share is met exactly by no rational parameter as a "
+                    "rule; accepted: <=, <, >=, >"
                 )
         found.append(Target(asked, relation, limit))
     return tuple(found)

@@ -13,7 +13,7 @@ from farfield.numerics.design.family import read_family
 from farfield.numerics.design.line import ParameterLine
 from farfield.numerics.design.order import rises, support_step, tail_order
 from farfield.numerics.design.rationals import decimals_around, simplest
-from farfield.numerics.design.targets import TARGETS, options, quantity, read_targets
+from farfield.numerics.design.targets import TARGETS, quantity, read_targets
 from farfield.theory.answers.notation import expression_latex, expression_line
 from farfield.theory.functions.nodes import n
 
@@ -282,7 +282,7 @@ def test_every_quantity_has_an_option_on_the_command_line():
 
     import_module("farfield.validation.design")  # registers the target on the forecast
 
-    known = {*TARGETS} | {name for kind in TARGETS.values() for name in options(kind)}
+    known = {*TARGETS} | {name for kind in TARGETS.values() for name in kind.options}
     assert {f.name for f in fields(Goal)} == known
 
 
@@ -444,7 +444,7 @@ def test_bad_input_is_one_clear_line(args, options, said):
     "ends", [(0, 1), (0, S.Infinity), (S.NegativeInfinity, -2), (-1, sympy.pi)]
 )
 def test_a_coordinate_keeps_the_order_and_stays_inside(ends):
-    line = ParameterLine(read_family("-a*n"), None, *map(sympy.sympify, ends))
+    line = ParameterLine(read_family("-a*n"), *map(sympy.sympify, ends))
     found = [line.at(u) for u in range(int(line.reach[0]), int(line.reach[1]) + 1, 8)]
     assert ends[0] < found[0] and found[-1] < ends[1] and found == sorted(set(found))
 
