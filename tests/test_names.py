@@ -7,6 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 ROOMS = ("theory", "numerics", "validation", "figures", "interface")
 
+CLASS = r"^ *class (\w+)|^(\w+) = enum\.\w+\("  # an enumeration may be a line
 TWICE = {"Verdict"}  # of a series and of a claim: their name is the style in which pages show them
 
 
@@ -15,8 +16,8 @@ def classes():
     found = defaultdict(list)
     for room in ROOMS:
         for file in sorted((ROOT / room).rglob("*.py")):
-            for name in re.findall(r"^ *class (\w+)", file.read_text(), re.MULTILINE):
-                found[name].append(str(file.relative_to(ROOT)))
+            for name in re.findall(CLASS, file.read_text(), re.MULTILINE):
+                found["".join(name)].append(str(file.relative_to(ROOT)))
     return found
 
 
