@@ -461,7 +461,14 @@ class Tokens:
 
 
 class Reading(Tokens):
-    """What the rules of the grammar share; what raises here is the grammar's own."""
+    """What the rules of the grammar share, and those of the grammar's own rules that others use: a
+    sum of products, a choice, an operand without sign and power, what follows `^`, a parameter."""
+
+    sum: Callable[[], Expr]
+    choice: Callable[[], Expr]
+    bare: Callable[[], Expr]
+    exponent: Callable[[], Expr]
+    parameter: Callable[[str, int], Expr]
 
     def __init__(self, text: str, domains: Mapping[str, str]) -> None:
         super().__init__(text, domains)
@@ -469,26 +476,6 @@ class Reading(Tokens):
         self.depth = 0
         self.bars = 0
         self.sum_terms = 0
-
-    def sum(self) -> Expr:
-        """A sum of products, as the grammar has it."""
-        raise NotImplementedError
-
-    def choice(self) -> Expr:
-        """A sum, or `value if condition else value`."""
-        raise NotImplementedError
-
-    def bare(self) -> Expr:
-        """An operand without sign and power."""
-        raise NotImplementedError
-
-    def exponent(self) -> Expr:
-        """What follows `^`."""
-        raise NotImplementedError
-
-    def parameter(self, name: str, column: int) -> Expr:
-        """A name that is no function, as a symbol of its domain."""
-        raise NotImplementedError
 
     def build(self, column: int, make: Callable[..., Expr], *args: Any) -> Expr:
         """A node, or an error with its place."""
