@@ -148,6 +148,7 @@ def environment() -> Environment:
         **blocks.filters,
         "kind": lambda item: type(item).__name__,
         "told": lambda text: Markup(html(text)),
+        "line": terminal,
         "values": writer.values,
     }
     return found

@@ -326,7 +326,7 @@ def chart(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
 def _ground(condition: Any, names: tuple[str, ...], ends: tuple[Range, ...]) -> tuple[Figure, Any]:
     """The map, laid out once, and the dot on it that a slider moves."""
     with house():
-        figure, axes = new_figure(3.4 if len(names) > 1 else 1.2, 5)
+        figure, axes = new_figure(3.2 if len(names) > 1 else 1.2, 4.4)
         shaded(axes, condition, names, ends)
         if len(names) == 1:
             axes.set(yticks=[], ylim=(0, 1))

@@ -185,11 +185,12 @@ def _kept(e: Encoding, limits: Budget) -> tuple[tuple[float, float], ...]:
 def bounded_share() -> Curve:
     """The most that the nearest 64 tokens can keep while logits stay within a bound."""
     lines = []
+    n = np.geomspace(NEAREST, LENGTHS[-1], 160)
     for bound in (1, 2, 4):
-        kept = [NEAREST / (NEAREST + (n - NEAREST) * math.exp(-2 * bound)) for n in LENGTHS]
+        kept = NEAREST / (NEAREST + (n - NEAREST) * math.exp(-2 * bound))
         weight = Weight.STRONG if bound == 1 else Weight.PLAIN
-        x = tuple(map(float, LENGTHS))
-        lines.append(Line(f"logits within {bound}", x, tuple(kept), "diverges", weight=weight))
+        points = tuple(n.tolist()), tuple(kept.tolist())
+        lines.append(Line(f"logits within {bound}", *points, "diverges", weight=weight))
     return Curve(
         f"The most that the nearest {NEAREST} tokens can keep of the attention, for every input "
         "whose logits stay within the bound. It falls to 0 whatever the bound: no window is ever "
@@ -269,6 +270,7 @@ def price(p: Prediction) -> Curve | None:
         True,
         marks=((f"advantage {ADVANTAGE}", float(ADVANTAGE)),),
         posts=tuple(posts),
+        frame=(min(0.0, *line.y), 1.1 * max(ADVANTAGE, *line.y)),
     )
 
 
