@@ -261,7 +261,7 @@ class ParameterLine:
             elif not found:
                 raise InputError(
                     f"{bound.target} is met by no {self.family.parameter} of "
-                    f"{self.family.name}: {self.reached(bound.quantity)}"
+                    f"{self.family.name} that was tried: {self.reached(bound.quantity)}"
                 )
             elif self.order and not (bound.quantity.kind.integer and bound.limit < 1):
                 beyond = "up to 2^64, nothing is proved"
