@@ -280,14 +280,13 @@ def _condition(source: str, rng: random.Random) -> str | None:
 
 def _rung(source: str, rng: random.Random) -> str | None:
     """The verdict claimed at another rung."""
-    pattern = r"((?:lead|rest)_\w+ (?:p|\(fun [^)]*\)[^)]*\)) )(\d)( _)"
-    return _one_of(pattern, source, rng, lambda m: f"{m[1]}{int(m[2]) + 1}{m[3]}")
+    return _one_of(r"rung (\d)", source, rng, lambda m: f"rung {int(m[1]) + 1}")
 
 
 def _term(source: str, rng: random.Random) -> str | None:
     """A leading term of the final expansion left out."""
     bias = r"(?:p|\(fun n : nat => p \([^)]*\)%nat\))"
-    pattern = rf"(: expands\s{bias}\s+\[)\([^][]*\[[^]]*\]\)(; )?"
+    pattern = rf"(\(expands\s{bias}\s+\[)\([^][]*\[[^]]*\]\)(; )?"
     return _one_of(pattern, source, rng, lambda m: m[1])
 
 
@@ -346,20 +345,20 @@ RECEIVED: dict[str, tuple[str, str, str]] = {  # the formula, what is replaced o
     "no domain": ("-a*n^2-n", "verdict : 0 < a -> ex", "verdict : ex"),
     "other coefficient": (CONVERGES, "R := -2 *", "R := -1 / 2 *"),
     "other argument": (CONVERGES, "ln (INR n + 1)", "ln (2 * INR n + 1)"),
-    "rule that decides otherwise": (CONVERGES, "lead_converges", "lead_diverges"),
-    "other rung": (CONVERGES, "lead_converges p 0", "lead_converges p 1"),
+    "rule that decides otherwise": (CONVERGES, "rung 0%nat", "contrary"),
+    "other rung": (CONVERGES, "rung 0", "rung 1"),
     "claim in a case": (PARAMETERS, "0 = r1 - 1 -> ~ ex", "0 = r1 - 1 -> ex"),
     "hypothesis in a case": (PARAMETERS, "0 < r1 - 1 -> ex", "0 < r1 + 1 -> ex"),
     "case left out": (PARAMETERS, "apply case_1; assumption", "apply case_2; assumption"),
     "expansion of something else": (CONVERGES, "[(-2, [0; 1])]", "[(-3, [0; 1])]"),
     "remainder too small": (CONVERGES, "(Some [-1]))", "(Some [-9]))"),
-    "cut proof": (CONVERGES, "apply (lead_converges", "unfold p. lra. apply (lead_converges"),
-    "unfinished proof": (CONVERGES, "[led | right", "[same | right"),
-    "circular proof": (CONVERGES, "apply (lead_converges", "apply p. apply (lead_converges"),
+    "cut proof": (CONVERGES, "rung 0", "split. rung 0"),
+    "unfinished proof": (CONVERGES, "rung 0%nat.\n", "\n"),
+    "circular proof": (CONVERGES, "rung 0", "apply p. rung 0"),
     "assumed": (
         CONVERGES,
         "Proof.\n",
-        "Proof.\n  assert (E9 : expands p [] exactly) by assumption.\n",
+        "Proof.\n  assert (expands p [] exactly) by assumption.\n",
     ),
     "value -oo too late": ("where(n<4,0,-oo)", "Finite 0 else m_infty", "m_infty else Finite 0"),
 }

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import sympy
 from flint import arb, fmpq
 from sympy import Dummy, Expr, Rational, S
 
-from farfield.theory.certificates.prover_forms import CHOICES, NoCertificate, without_roots
-from farfield.theory.certificates.script import shown
-from farfield.theory.coefficients.exact import coefficient, expand
+from farfield.theory.certificates.prover_forms import CHOICES, NoCertificate, form, without_roots
+from farfield.theory.coefficients.exact import expand, to_sympy
 from farfield.theory.decision.cells import Constraint, possible
 from farfield.theory.functions.nodes import Root
 from farfield.theory.values import enclose
@@ -26,23 +25,23 @@ PI = (fmpq(314159, 100000), fmpq(314160, 100000))
 
 
 def logarithm(c: Expr) -> tuple[Expr, str]:
-    """log c in the logarithms of primes and parameters, and the tactic that proves it."""
+    """log c in the logarithms of primes and parameters, and the tactic that proves it; none where
+    it is itself."""
     value = sympy.expand_log(sympy.log(c), force=True).replace(
         lambda e: isinstance(e, sympy.log) and isinstance(e.args[0], Root),
         lambda e: e.args[0].args[1] * sympy.expand_log(sympy.log(e.args[0].args[0]), force=True),
     )
-    if value == sympy.log(c, evaluate=False):
-        return value, "reflexivity"
-    return value, f"logs; {_splits(c)}constant"
+    same = c == 1 or value == sympy.log(c, evaluate=False)
+    return value, "" if same else f"logs; {_splits(c)}constant"
 
 
 def root(c: Expr, r: Expr) -> tuple[Expr, str]:
-    """c^r, and the tactic that proves it."""
+    """c^r, and the tactic that proves it; none where it is itself."""
     if c == 1:
-        return S.One, "apply Rpower_one"
+        return S.One, ""
     value = kept_roots(c**r) if c.is_Rational and r.is_Rational else Root(c, r)
     if value == Root(c, r):
-        return value, "reflexivity"
+        return value, ""
     return value, f"apply Rpower_value; [constant | logs; {_splits(c, value)}constant]"
 
 
@@ -163,60 +162,28 @@ def _bounds(a: Expr, digits: int) -> Interval:
 
 def _sentences(a: Expr, digits: int) -> Iterator[str]:
     """The facts about an atom in the context: bounds, or that it is positive."""
-    name = shown(a)
+    name = form(a).show()
     if a == S.Pi:
         yield "pose proof PI_between."
     elif not digits or (a.is_Pow and a.free_symbols):
         if isinstance(a, sympy.exp) or a.is_Pow:
             yield f"assert (0 < {name}) by constant."
+    elif _in_parts(a, digits):
+        low, high = (form(to_sympy(end)).show() for end in _bounds(a, digits))
+        yield f"assert ({low} < {name} < {high}) by between."
     else:
-        low, high = _bounds(a, digits)
-        proof = _proof(a, low, high)
-        yield f"assert ({shown(low)} < {name} < {shown(high)}) by (split; {proof})."
+        raise NoCertificate(f"the constant {str(a)[:60]} is not enclosed closely enough")
 
 
-def _proof(a: Expr, low: fmpq, high: fmpq) -> str:
-    """The tactic that proves a constant to lie between two rationals."""
-    if isinstance(a, sympy.log) and a.args[0].is_Rational and a.args[0] > 1:
-        return _by_exponential(coefficient(a.args[0]), low, high)
-    if a == S.Exp1 or (isinstance(a, sympy.exp) and a.args[0].is_Rational and a.args[0] > 0):
-        return _of_exponential(coefficient(a.as_base_exp()[1]), low, high)
-    if _is_root(a) and a.base > 0 and a.exp > 0:
-        m, d = int(a.exp.p), int(a.exp.q)
-        return f"root_between {m}%nat {d}%nat"
-    if a.is_Pow and a.exp == -1:
-        return "inverse_between"
-    raise NoCertificate(f"the constant {str(a)[:60]} is not enclosed")
-
-
-def _cubics(y: fmpq) -> tuple[fmpq, fmpq]:
-    """Bounds of e^-y and e^y from below."""
-    return 1 - y + y**2 / 2 - y**3 / 6, 1 + y + y**2 / 2 + y**3 / 6
-
-
-def _pieces(holds: Callable[[int], bool]) -> int:
-    """The least power of 2 for which the test holds: how finely a series must be cut."""
-    for k in (1, 2, 4, 8, 16, 32, 64):
-        if holds(k):
-            return k
-    raise NoCertificate("a constant is not enclosed closely enough")
-
-
-def _by_exponential(q: fmpq, low: fmpq, high: fmpq) -> str:
-    """low < log q < high."""
-    k = _pieces(lambda k: low / k <= 1 and q * _cubics(low / k)[0] ** k > 1)
-    j = _pieces(lambda k: q < _cubics(high / k)[1] ** k)
-    return (
-        f"[constant_by (ln_above _ _ {k} ({shown(low / k)})) | "
-        f"constant_by (ln_below _ _ {j} ({shown(high / j)}))]"
-    )
-
-
-def _of_exponential(x: fmpq, low: fmpq, high: fmpq) -> str:
-    """low < e^x < high."""
-    k = _pieces(lambda k: low < _cubics(x / k)[1] ** k)
-    j = _pieces(lambda k: x / k <= 1 and high * _cubics(x / k)[0] ** k > 1)
-    return (
-        f"[constant_by (exp_above _ _ {k} ({shown(x / k)})) | "
-        f"constant_by (exp_below _ _ {j} ({shown(x / j)}))]"
-    )
+def _in_parts(a: Expr, digits: int) -> bool:
+    """Whether the prover's tactic finds bounds of so many digits: those of e^x = (e^(x/64))^64 by
+    the cubic of e^(x/64), whose error is its fourth power over 24; powers by rationals."""
+    if isinstance(a, sympy.log):
+        x, scale = math.log(a.args[0]) if a.args[0].is_Rational else -1, 1.0
+    elif isinstance(a, sympy.exp) or a == S.Exp1:
+        [exponent] = a.args or [S.One]
+        x = float(exponent) if exponent.is_Rational else -1
+        scale = math.exp(min(x, 64))
+    else:
+        return bool(a.is_Pow and (a.exp == -1 or (_is_root(a) and a.base > 0 and a.exp > 0)))
+    return 0 < x < 64 and scale * x**4 * math.exp(x / 64) * 10**digits < 24 * 64**3

@@ -1,32 +1,24 @@
-"""Expansions of the parts of a formula by the engine's operations, written down as steps.
+"""Expansions of the parts of a formula by the engine's operations, asserted one by one.
 
-Each rule calls the operation of `transseries.arithmetic` that the decision uses, and asserts its
-result by the theorem of `theory/formal/Expansions.v` that justifies it. The prover checks what a
-step asserts.
+An expansion is the engine's own `Transseries`. Each operation is that of `transseries.arithmetic`,
+which the decision uses, too; its result is asserted in the prover's notation. There the tactic
+`expand` finds the theorem of `theory/formal/Expansions.v` that justifies it, from what was asserted
+of the parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import sympy
 from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.exceptions import OrderTooLow
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.answers.notation import beginning
 from farfield.theory.certificates.constants import kept_roots, logarithm, root
-from farfield.theory.certificates.prover_forms import Form, NoCertificate
-from farfield.theory.certificates.script import (
-    Period,
-    Script,
-    Step,
-    adding_up,
-    order,
-    shown,
-    together,
-)
+from farfield.theory.certificates.prover_forms import Form, NoCertificate, form
 from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
@@ -36,7 +28,7 @@ from farfield.theory.coefficients.exact import (
 )
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.decision.engine import residue_class
-from farfield.theory.functions.nodes import n
+from farfield.theory.functions.nodes import Root, n
 from farfield.theory.transseries.arithmetic import (
     UNIT,
     Monomial,
@@ -44,82 +36,126 @@ from farfield.theory.transseries.arithmetic import (
     add,
     binomials,
     compare,
-    drop_lead,
     factored,
     iterated_log,
     log1p_coefficient,
     log_of_monomial,
     number,
     taylor,
+    with_proved_lead,
 )
 
 LINEAR = ("plus", "minus", "opp", "mult")
+Period = tuple[int, int] | None  # the residue class q n + r as (q, r); None for all n
+
+
+def shown(c: Coefficient) -> str:
+    """A constant."""
+    return form(to_sympy(c)).show()
+
+
+def exponents(m: Monomial) -> str:
+    """A monomial `n^a0 (log n)^a1 ...` by its exponents.
+
+    >>> exponents(Monomial([S.Zero, sympy.Rational(1, 2)]))
+    '[0; 1 / 2]'
+    """
+    return f"[{'; '.join(map(shown, m.chain))}]"
 
 
 @dataclass
-class Expander(Script):
-    """Expands the parts of a formula, each part once."""
+class Expander:
+    """Expands the parts of a formula on one cell of the parameters, each part once.
 
-    known: dict[Form, Step] = field(default_factory=dict)
+    Fields:
+        period: in a residue class `q n + r`, (q, r).
+        steps: the assertions so far.
+        known: the expansions so far.
+    """
+
+    period: Period = None
+    steps: list[str] = field(default_factory=list)
+    known: dict[Form, Transseries] = field(default_factory=dict)
+
+    # -- assertions -------------------------------------------------------------------------------
+
+    @property
+    def index(self) -> str:
+        """The distance in the prover's notation."""
+        return "n" if self.period is None else f"{self.period[0]} * n + {self.period[1]}"
+
+    def function(self, f: Form) -> str:
+        """A part as a function of the distance."""
+        return f"(fun n : nat => {f.show(self.index)})"
+
+    def asserted(self, claim: str, by: str) -> None:
+        """Assert a claim, to be proved by a tactic."""
+        check_time()
+        self.steps.append(f"assert ({claim})\n  by {by if by.isalpha() else f'({by})'}.")
+
+    def fact(self, claim: str, by: str) -> None:
+        """Assert what holds from some point on."""
+        self.asserted(f"eventually (fun n : nat => {claim})", by)
+
+    def expands(self, function: str, g: Transseries, by: str = "expand") -> None:
+        """Assert an expansion."""
+        terms = "; ".join(f"({shown(c)}, {exponents(m)})" for m, c in g.terms)
+        rest = "exactly" if g.remainder is None else f"(Some {exponents(g.remainder)})"
+        self.asserted(f"expands {function} [{terms}] {rest}", by)
+
+    def equal(self, e: Expr, value: Expr, by: str) -> None:
+        """Assert the value of a logarithm or a power of a constant, unless it is itself."""
+        if by:
+            self.asserted(f"{form(e).show()} = {shown(value)}", by)
 
     # -- parts ------------------------------------------------------------------------------------
 
-    def expand(self, f: Form) -> Step:
-        """The step that expands a part."""
-        if f not in self.known:
-            self.known[f] = self._expanded(f)
-        return self.known[f]
+    def expand(self, f: Form) -> Transseries:
+        """The expansion of a part: a constant, periodic or bounded one, a sum, else by its rule."""
+        if f in self.known:
+            return self.known[f]
+        by = "expand"
+        if f.constant:  # 0 is a term, too: the prover has it as one
+            g = Transseries([(UNIT, coefficient(kept_roots(f.expr)))])
+        elif (periodic := _value_on_class(f, self.period)) is not None:
+            g, by = number(coefficient(periodic[0])), periodic[1]
+        elif _bounded(f, self.period):
+            g = Transseries([], UNIT)
+        elif f.op in LINEAR and not _is_product(f):
+            g = add(*self.parts(f))
+        elif (rule := getattr(self, f"_{f.op}", None)) is not None:
+            g = rule(f)
+        else:
+            raise NoCertificate(f"{beginning(f.expr)} is neither bounded nor expanded")
+        self.known[f] = g
+        if not f.constant and not (f.op == "index" and self.period is None):
+            self.expands(self.function(f), g, by)
+        return g
 
-    def lead(self, f: Form) -> tuple[str, Transseries, int]:
-        """The step that expands a part, and the sign of its leading coefficient.
+    def sign_of(self, f: Form) -> int:
+        """The sign of a part for all large n; leading terms that are 0 are left out of what is
+        known of it.
 
         Raises:
             OrderTooLow: the leading term hides in the remainder.
         """
-        name, g, s = self._led(f)
-        if s:
-            return name, g, s
-        if g.exact:
-            raise NoCertificate(f"{beginning(f.expr)} is 0 from some point on")
-        raise OrderTooLow
+        g = self.expand(f)
+        led = with_proved_lead(g)
+        if len(led.terms) < len(g.terms) and not f.constant:
+            self.known[f] = led
+            self.expands(self.function(f), led)
+        return sign(led.terms[0][1]) if led.terms else 0
 
-    def _led(self, f: Form) -> tuple[str, Transseries, int]:
-        """The step that expands a part, and the sign of its leading coefficient, 0 where no term is
-        left; terms that are 0 are left out."""
-        name, g = self.expand(f)
-        while g.terms:
-            m, c = g.terms[0]
-            if s := sign(c):
-                return name, g, s
-            rest = drop_lead(g)
-            name, g = self.known[f] = self.step(f, rest, adding_up(rest, [m]))
-        return name, g, 0
-
-    def _expanded(self, f: Form) -> Step:
-        """As a constant, a periodic or bounded part, a linear combination, else by its rule."""
-        if f.constant:
-            value = coefficient(kept_roots(f.expr))  # 0 is a term, too: the prover has it as one
-            return f"(expands_const ({f.show()}))", Transseries([(UNIT, value)])
-        if (found := _value_on_class(f, self.period)) is not None:
-            periodic, tactic = found
-            by = f"periodic ({shown(periodic)}) by ({tactic})"
-            return self.ruled(f, number(coefficient(periodic)), by, [UNIT])
-        if _bounded(f, self.period):
-            return self.step(f, Transseries([], UNIT), "apply expands_bounded; bounded")
-        if f.op in LINEAR and not self._is_product(f):
-            parts = list(self.parts(f))
-            g = add(*parts)
-            return self.step(f, g, adding_up(g, _monomials(parts)))
-        rule = getattr(self, f"_{f.op}", None)
-        if rule is None:
-            raise NoCertificate(f"{beginning(f.expr)} is neither bounded nor expanded")
-        found_by_rule: Step = rule(f)
-        return found_by_rule
+    def lead(self, f: Form) -> int:
+        """The same of a part that may not be 0."""
+        if s := self.sign_of(f):
+            return s
+        raise NoCertificate(f"{beginning(f.expr)} is 0 from some point on")
 
     def parts(self, f: Form, factor: Coefficient = fmpq(1)) -> Iterator[Transseries]:  # noqa: B008
         """The expansions of the parts of a sum, each with its factor."""
-        if f.constant or f.op not in LINEAR or self._is_product(f) or _bounded(f, self.period):
-            yield self.expand(f)[1] * factor
+        if f.constant or f.op not in LINEAR or _is_product(f) or _bounded(f, self.period):
+            yield self.expand(f) * factor
         elif f.op == "mult":
             own = coefficient(to_sympy(factor) * kept_roots(f.args[0].expr))
             yield from self.parts(f.args[1], own)
@@ -128,216 +164,133 @@ class Expander(Script):
                 yield from self.parts(a, factor)
             yield from self.parts(f.args[-1], factor if f.op == "plus" else -factor)
 
-    @staticmethod
-    def _is_product(f: Form) -> bool:
-        return f.op == "mult" and not f.args[0].constant
-
     # -- rules: one for each operation ------------------------------------------------------------
 
-    def _index(self, f: Form) -> Step:
+    def _index(self, f: Form) -> Transseries:
         """n itself; on the residue class r modulo q it is q n + r."""
         q, r = self.period or (1, 0)
-        g = Transseries([(iterated_log(0), fmpq(q)), *([(UNIT, fmpq(r))] if r else [])])
-        if self.period is None:
-            return "expands_n", g
-        return self.step(f, g, f"class {q}%nat {r}%nat")
+        return Transseries([(iterated_log(0), fmpq(q)), *([(UNIT, fmpq(r))] if r else [])])
 
-    def _mult(self, f: Form) -> Step:
-        return self._product_of(f, *f.args)
+    def _mult(self, f: Form) -> Transseries:
+        return self.expand(f.args[0]) * self.expand(f.args[1])
 
-    def _div(self, f: Form) -> Step:
+    def _div(self, f: Form) -> Transseries:
         a, b = f.args
-        return self._product_of(f, a, Form("inv", (b,), 1 / b.expr))
+        return self.expand(a) * self.expand(Form("inv", (b,), 1 / b.expr))
 
-    def _product_of(self, f: Form, first: Form, second: Form) -> Step:
-        (name, a), (other, b) = self.expand(first), self.expand(second)
-        raw = [m * k for m, _ in a.terms for k, _ in b.terms]
-        return self.ruled(f, a * b, f"product {name} {other}", raw)
-
-    def _ln(self, f: Form) -> Step:
+    def _ln(self, f: Form) -> Transseries:
         """log(c m (1 + d)) = log c + log m + the series of log(1 + d)."""
-        name, (c, m, delta) = self._factored(f.args[0], positive=f)
-        value, why = logarithm(c)
-        parts = [log_of_monomial(m), number(coefficient(value)), taylor(log1p_coefficient, delta)]
-        g = add(*parts)
-        if g.remainder is not None and compare(UNIT, g.remainder) <= 0:
-            value, why = sympy.log(c, evaluate=False), "reflexivity"
-        by = f"{_orders(delta, g.remainder)} ({shown(value)}) by ({why})"
-        raw = [*_monomials(parts), *_powers(delta, g.remainder)]
-        return self.ruled(f, g, f"logarithm {name} {by}", raw)
+        c, m, delta = self._factored(f.args[0], f)
+        value, by = logarithm(c)
+        rest = [log_of_monomial(m), taylor(log1p_coefficient, delta)]
+        g = add(*rest, number(coefficient(value)))
+        if g.remainder is None or compare(UNIT, g.remainder) > 0:
+            self.equal(sympy.log(c, evaluate=False), value, by)
+        return g
 
-    def _exp(self, f: Form) -> Step:
+    def _exp(self, f: Form) -> Transseries:
         """What falls faster than every power of n; as small as the order of the decision asks."""
-        name, g, s = self.lead(f.args[0])
+        s, g = self.lead(f.args[0]), self.known[f.args[0]]
         if s > 0 or compare(g.terms[0][0], iterated_log(1)) <= 0:
             raise NoCertificate(f"the exponential {beginning(f.expr)}")
-        k = -context().order
-        by = f"apply (expands_exp_small _ _ _ _ _ ({k}) {name}); [led | constant | less]"
-        return self.step(f, Transseries([], Monomial([fmpq(k)])), by)
+        return Transseries([], Monomial([fmpq(-context().order)]))
 
-    def _rpower(self, f: Form) -> Step:
-        """A power with a constant real exponent; the base must be positive in the end."""
+    def _rpower(self, f: Form) -> Transseries:
+        """(c m (1 + d))^r = c^r m^r (1 + d)^r for a constant r; the base is positive in the end."""
         base, exponent = f.args
         if not exponent.constant:
             raise NoCertificate(f"the exponential {beginning(f.expr)}")
+        c, m, delta = self._factored(base, f)
+        value, by = root(c, exponent.expr)
+        self.equal(Root(c, exponent.expr), value, by)
+        return _powered(value, m, delta, exponent.expr)
 
-        def written(name: str, orders: str, c: Expr) -> tuple[Expr, str]:
-            value, why = root(c, exponent.expr)
-            return value, f"real_power {name} {orders} ({shown(value)}) by ({why})"
+    def _power(self, f: Form) -> Transseries:
+        [base], k = f.args, f.value
+        if self.sign_of(base) == 0:
+            return Transseries()
+        c, m, delta = self._factored(base)
+        return _powered(expand(c**k), m, delta, sympy.Integer(k))
 
-        return self._powered(f, base, exponent.expr, written, positive=f)
-
-    def _power(self, f: Form) -> Step:
-        def written(name: str, orders: str, c: Expr) -> tuple[Expr, str]:
-            value = expand(c**f.value)
-            by = f"natural_power {name} {orders} {f.value}%nat ({f.value}) ({shown(value)})"
-            return value, by
-
-        return self._powered(f, f.args[0], sympy.Integer(f.value), written)
-
-    def _inv(self, f: Form) -> Step:
-        return self._powered(
-            f, f.args[0], S.NegativeOne, lambda name, orders, c: (1 / c, f"inverse {name} {orders}")
-        )
-
-    def _powered(
-        self,
-        f: Form,
-        base: Form,
-        exponent: Expr,
-        written: Callable[[str, str, Expr], tuple[Expr, str]],
-        positive: Form | None = None,
-    ) -> Step:
-        """(c m (1 + d))^r = c^r m^r (1 + d)^r; `written` gives c^r and the tactic."""
-        name, (c, m, delta) = self._factored(base, positive)
-        r = coefficient(exponent)
-        rest = taylor(binomials(r), delta)
-        value, by = written(name, _orders(delta, rest.remainder), c)
-        g = rest * coefficient(value) * m**r
-        raw = [k * m**r for k in _powers(delta, rest.remainder)]
-        return self.ruled(f, g, by, raw)
+    def _inv(self, f: Form) -> Transseries:
+        c, m, delta = self._factored(f.args[0])
+        return _powered(1 / c, m, delta, S.NegativeOne)
 
     def _factored(
         self, f: Form, positive: Form | None = None
-    ) -> tuple[str, tuple[Expr, Monomial, Transseries]]:
-        """The step that expands a part, and the part as c m (1 + d); c > 0 where it is asked."""
-        name, g, s = self.lead(f)
-        if positive is not None and s < 0:
+    ) -> tuple[Expr, Monomial, Transseries]:
+        """A part as c m (1 + d); c > 0 where it is asked."""
+        if self.lead(f) < 0 and positive is not None:
             raise NoCertificate(f"{beginning(positive.expr)} is not real for large n")
-        parts = factored(g)
-        assert parts is not None
-        return name, (to_sympy(parts[0]), *parts[1:])
+        found = factored(self.known[f])
+        assert found is not None
+        return to_sympy(found[0]), *found[1:]
 
-    def _abs(self, f: Form) -> Step:
+    def _abs(self, f: Form) -> Transseries:
         """By the sign of the leading term."""
-        name, g, s = self.lead(f.args[0])
-        rule = "expands_abs" if s > 0 else "expands_abs_opp"
-        by = f"apply ({rule} _ _ _ _ _ {name}); [led | constant]"
-        return self.step(f, g, by) if s > 0 else self.ruled(f, -g, by, ())
+        s = self.lead(f.args[0])
+        return self.known[f.args[0]] * fmpq(s)
 
-    def _max(self, f: Form) -> Step:
+    def _max(self, f: Form) -> Transseries:
         """The larger, or smaller, of two, by a comparison that holds from some n on."""
         a, b = f.args
-        fact, less = self.decide(Form("lt", (a, b), a.expr < b.expr))
-        return self._eventually(f, b if less == (f.op == "max") else a, [fact])
+        less = self.decide(Form("lt", (a, b), a.expr < b.expr))
+        return self.expand(b if less == (f.op == "max") else a)
 
     _min = _max
 
-    def _if(self, f: Form) -> Step:
+    def _if(self, f: Form) -> Transseries:
         """The branch whose condition holds from some n on."""
-        facts: list[str] = []
-        return self._eventually(f, self.branch(f, facts), facts)
+        return self.expand(self.branch(f))
 
-    def _table(self, f: Form) -> Step:
+    def _table(self, f: Form) -> Transseries:
         """Beyond the table its last entry."""
-        return self._eventually(f, f.args[-1], [self.last_entry(f)])
-
-    def _eventually(self, f: Form, chosen: Form, facts: Sequence[str]) -> Step:
-        """A part that is another from some point on."""
-        name, g = self.expand(chosen)
-        ends = f"pieces {together(facts)} | exact {name}"
-        return self.step(f, g, f"apply (expands_ext {self.function(chosen)}); [{ends}]")
+        self.beyond(f)
+        return self.expand(f.args[-1])
 
     # -- what holds from some point on ------------------------------------------------------------
 
-    def branch(self, f: Form, facts: list[str]) -> Form:
-        """The value of a Piecewise from some point on; what says so is added to the facts."""
+    def branch(self, f: Form) -> Form:
+        """The value of a Piecewise from some point on."""
         while f.op == "if":
             condition, value, other = f.args
-            f = value if self._holds(condition, facts) else other
+            f = value if self.decide(condition) else other
         return f
 
-    def _holds(self, c: Form, facts: list[str]) -> bool:
+    def decide(self, c: Form) -> bool:
         """Whether a condition holds from some point on; otherwise its contrary does."""
         if c.op in ("true", "false"):
             return c.op == "true"
         if c.op == "not":
-            return not self._holds(c.args[0], facts)
+            return not self.decide(c.args[0])
         if c.op in ("and", "or"):
-            both = [self._holds(a, facts) for a in c.args]
+            both = [self.decide(a) for a in c.args]
             return all(both) if c.op == "and" else any(both)
-        fact, truth = self.decide(c)
-        facts.append(fact)
-        return truth
+        low, high = c.args
+        s = self.sign_of(_difference(high, low))
+        if s < 0:
+            low, high = high, low
+            self.lead(_difference(high, low))
+        relation = "<" if s else "="
+        self.fact(f"{low.show(self.index)} {relation} {high.show(self.index)}", "decided")
+        return c.op != "lt" if s == 0 else c.op != "eq" and s > 0
 
-    def decide(self, c: Form) -> tuple[str, bool]:
-        """A comparison, decided for all large n: the step that says so, and its truth."""
-        a, b = c.args
-        name, g, s = self._led(_difference(b, a))
-        if s == 0 and g.exact:
-            by = f"apply (eventually_equal _ _ {name})"
-            return self.fact(f"{a.show(self.index)} = {b.show(self.index)}", by), c.op != "lt"
-        if s == 0:
-            raise OrderTooLow
-        low, high = (a, b) if s > 0 else (b, a)
-        name = self.lead(_difference(high, low))[0]
-        by = f"apply (eventually_less _ _ _ _ _ _ {name}); [led | constant]"
-        claim = f"{low.show(self.index)} < {high.show(self.index)}"
-        return self.fact(claim, by), c.op != "eq" and s > 0
+    def beyond(self, f: Form) -> None:
+        """Assert that a table has its last value from some point on."""
+        self.fact(f"{f.show(self.index)} = {f.args[-1].show(self.index)}", "table")
 
-    def last_entry(self, f: Form) -> str:
-        """The step that says that a table has its last value from some point on."""
-        tail = f.args[-1]
-        rule = "eventually_rbar_table" if tail.op in ("finite", "masked") else "eventually_table"
-        claim = f"{f.show(self.index)} = {tail.show(self.index)}"
-        return self.fact(claim, f"apply {rule}; intros; lia")
+
+def _is_product(f: Form) -> bool:
+    return f.op == "mult" and not f.args[0].constant
 
 
 def _difference(a: Form, b: Form) -> Form:
     return Form("minus", (a, b), a.expr - b.expr)
 
 
-# -- series ---------------------------------------------------------------------------------------
-
-
-def _monomials(parts: Sequence[Transseries]) -> Iterator[Monomial]:
-    return (m for g in parts for m, _ in g.terms)
-
-
-def _orders(delta: Transseries, remainder: Monomial | None) -> str:
-    """The arguments of a series' tactic: the size of d, the remainder, the last power of d that
-    is above it."""
-    if delta.literally_zero or remainder is None:
-        return f"exactly {_typed(remainder)} 1%nat"
-    size, k = delta.top(), 0
-    while compare(size ** fmpq(k + 1), remainder) > 0:
-        k += 1
-    return f"{_typed(size)} {_typed(remainder)} {k}%nat"
-
-
-def _typed(remainder: Monomial | None) -> str:
-    """A remainder where the prover cannot see that it is one."""
-    return order(remainder).replace("[]", "([] : expo)")
-
-
-def _powers(delta: Transseries, remainder: Monomial | None) -> list[Monomial]:
-    """The monomials above the remainder in the powers of d."""
-    found, last = [UNIT], [UNIT]
-    while last and remainder is not None:
-        products = dict.fromkeys(m * k for m in last for k, _ in delta.terms)
-        last = [m for m in products if compare(m, remainder) > 0]
-        found += last
-    return found
+def _powered(value: Expr, m: Monomial, delta: Transseries, r: Expr) -> Transseries:
+    """value m^r (1 + d)^r."""
+    return taylor(binomials(coefficient(r)), delta) * coefficient(value) * m ** coefficient(r)
 
 
 # -- bounded and periodic parts -------------------------------------------------------------------
@@ -382,27 +335,16 @@ _SINES = {
 
 def _value_on_class(f: Form, period: Period) -> tuple[Expr, str] | None:
     """The rational value of a periodic part at q n + r, and the tactic that proves it."""
-    if period is None or f.op not in ("sign", "mod", "cos", "sin", "power"):
+    if period is None or f.op not in ("sign", "mod", "cos", "sin"):
         return None
-    if f.op == "power":
-        found = _value_on_class(f.args[0], period)
-        if found is None:
-            return None
-        return found[0] ** f.value, f"power_value ({found[0]}) by ({found[1]})"
     q, r = period
     value = residue_class(f.expr, q, r)
     if not value.is_Rational:
         return None
-    if f.op in ("cos", "sin"):
-        turns = _turns(f, r)
-        angle = turns >= 0 and (_COSINES if f.op == "cos" else _SINES).get(str(turns % 2))
-        speed = f.args[0].expr.coeff(n, 1) / S.Pi
-        by = f"wave_value ({angle}) {speed * q / 2}%nat {turns // 2}%nat"
-        return (value, by) if angle and speed > 0 else None
-    a, b = f.value if f.op == "sign" else f.value[0]
-    return value, f"{f.op}_value {a * q}%nat {a * r + b}%nat"
-
-
-def _turns(f: Form, r: int) -> Expr:
-    """The phase of a wave at r, in multiples of pi."""
-    return sympy.expand(f.args[0].expr.subs(n, r)) / S.Pi
+    if f.op in ("sign", "mod"):
+        return value, "periodic"
+    turns = sympy.expand(f.args[0].expr.subs(n, r)) / S.Pi
+    angle = turns >= 0 and (_COSINES if f.op == "cos" else _SINES).get(str(turns % 2))
+    speed = f.args[0].expr.coeff(n, 1) / S.Pi
+    by = f"wave ({angle}) {speed * q / 2}%nat {turns // 2}%nat"
+    return (value, by) if angle and speed > 0 else None

@@ -167,33 +167,25 @@ _WORDS = frozenset(
     re.findall(
         r"\S+",
         """
-    Finite INR PI PI_between Rabs Rbar_plus Reqb Rleb Rltb Rmax Rmin Rpower Rpower_one
-    Rpower_value Rtotal_order Rtrigo_def.exp Some _ andb apply as assert assumption at_most
-    at_most_minus at_most_mult at_most_mult_opp at_most_opp at_most_plus at_most_refl
-    at_most_swap bounded by cancel class condition constant constant_by contrary
-    converges_classes cos destruct else eventually eventually_equal eventually_less
-    eventually_negative eventually_positive eventually_rbar_table eventually_table
-    eventually_true ex_series exact exactly exfalso exists exp exp_above exp_below expands
-    expands_abs expands_abs_opp expands_bounded expands_const expands_exp_small expands_ext
-    expands_n expo extended_classes extended_finite extended_masked false filter_and filter_imp
-    fun gather gather_terms gathering if intros inverse inverse_between lead_converges
-    lead_diverges led left less lia ln ln_above ln_below logarithm logs lower_bound lra m_infty
-    mod mod_value n nat natural_power negb nth orb p periodic pieces pose power_value product
-    proj1 proj2 proof raw real_power reflexivity rest_diverges revert rewrite right root_between
-    same sign_value sin split split_log sum sum_by sum_n_m then true unfold upper_bound
-    wave_at_most wave_value with
+    Finite INR P PI PI_between Q Rabs Rbar_plus Reqb Rleb Rltb Rmax Rmin Rpower Rpower_value
+    Rtotal_order Rtrigo_def.exp Some X Y _ andb apply as assert assumption at_most
+    at_most_converges at_most_diverges between by condition constant contrary
+    converges_classes cos decided destruct else eventually ex_series exact exactly exfalso exp
+    expand expands extended_classes extended_finite extended_masked false fun if intros lia ln
+    logs m_infty mod n nat negb nth orb p periodic pieces pose proof revert rewrite rung sin
+    split split_log sum_n_m table then true unfold wave
     i'
     """,
     )
 )
 """The words of a generated proof, but for parameters, numbers and names such as `E1`."""
 
-_TACTICS = {"apply", "assert", "contrary", "destruct", "exfalso", "intros", "lra", "pose"}
-_TACTICS |= {"rewrite", "split", "unfold"}
+_TACTICS = {"apply", "assert", "contrary", "destruct", "exfalso", "intros", "pose", "rewrite"}
+_TACTICS |= {"rung", "split"}
 """The words with which a sentence of a generated proof begins."""
 
 _WORD = re.compile(r"[A-Za-z_][\w'.]*[\w']|[A-Za-z_]|\d+|\s+|/\\|\\/|[-+*/^()\[\]{};:,|<>=~?]|%nat")
-_NAME = re.compile(r"[BCDEHPQSXY]\d*|case_\d{1,4}")
+_NAME = re.compile(r"[CDPQXY]\d*|case_\d{1,4}")
 
 
 class _Sentences:

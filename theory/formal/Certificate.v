@@ -44,14 +44,24 @@ Ltac constant :=
   end.
 
 (** Bounds of logarithms, exponentials, roots and inverses of what is bounded already. *)
-Tactic Notation "constant_by" uconstr(t) := apply t; try lia; try (simpl; lra).
-Ltac root_between m d :=
-  match goal with
-  | |- _ < Rpower _ ?r => replace r with (INR m / INR d) by (simpl; lra); apply root_above
-  | |- Rpower _ ?r < _ => replace r with (INR m / INR d) by (simpl; lra); apply root_below
-  end; try lia; simpl; lra.
-Ltac inverse_between :=
-  match goal with
+Ltac bounded_by t := solve [apply t; try lia; try (simpl; lra)].
+Ltac in_parts tac :=
+  first [ tac constr:(1%nat) constr:(1) | tac constr:(2%nat) constr:(2) | tac constr:(4%nat) constr:(4)
+        | tac constr:(8%nat) constr:(8) | tac constr:(16%nat) constr:(16) | tac constr:(32%nat) constr:(32)
+        | tac constr:(64%nat) constr:(64) ].
+Ltac between :=
+  lazymatch goal with
+  | |- _ /\ _ => split; between
+  | |- ?a < ln ?q => in_parts ltac:(fun k d => bounded_by constr:(ln_above a q k (a / d)))
+  | |- ln ?q < ?a => in_parts ltac:(fun k d => bounded_by constr:(ln_below a q k (a / d)))
+  | |- ?a < exp ?x => in_parts ltac:(fun k d => bounded_by constr:(exp_above a x k (x / d)))
+  | |- exp ?x < ?a => in_parts ltac:(fun k d => bounded_by constr:(exp_below a x k (x / d)))
+  | |- _ < Rpower _ (IZR ?m / IZR ?d) =>
+      let m' := eval compute in (Z.to_nat m) in let d' := eval compute in (Z.to_nat d) in
+      replace (IZR m / IZR d) with (INR m' / INR d') by (simpl; lra); bounded_by root_above
+  | |- Rpower _ (IZR ?m / IZR ?d) < _ =>
+      let m' := eval compute in (Z.to_nat m) in let d' := eval compute in (Z.to_nat d) in
+      replace (IZR m / IZR d) with (INR m' / INR d') by (simpl; lra); bounded_by root_below
   | |- _ < / ?a => apply Rmult_lt_reg_r with a; [lra | rewrite Rinv_l; lra]
   | |- / ?a < _ => apply Rmult_lt_reg_r with a; [lra | rewrite Rinv_l; lra]
   end.
@@ -95,10 +105,12 @@ Ltac collect := repeat first [apply collects_same; [same|] | apply collects_othe
   collects_nil.
 Ltac gather_terms :=
   lazymatch goal with
-  | |- gathers _ _ [] => apply gathers_rest; within
   | |- gathers _ _ (_ :: _) => eapply gathers_term; [collect | constant | gather_terms]
+  | |- gathers _ [] [] => apply gathers_rest; constructor
+  | |- gathers _ ((_, ?e) :: _) [] =>
+      first [ apply gathers_small; [orders | gather_terms]
+            | eapply (gathers_cancel _ _ e); [collect | constant | gather_terms] ]
   end.
-Ltac cancel e := eapply (gathers_cancel _ _ e); [collect | constant |].
 Ltac gather := raw; gather_terms.
 
 Ltac led := split; [every ltac:(less) | orders].
@@ -108,10 +120,6 @@ Ltac tame := split; [raw; within | split; orders].
 
 (** An expansion with a larger remainder. *)
 Ltac lower E := eapply expands_below; [exact E | orders].
-
-(** A rule, and then its terms put together. *)
-Ltac gathering rule tac := eapply expands_gather; [rule | tac].
-Tactic Notation "gathering" "(" tactic3(rule) ")" tactic3(tac) := gathering rule tac.
 
 (** Sums of multiples of parts that are expanded in the context; a constant with cases is taken
     apart as they are. *)
@@ -133,35 +141,82 @@ Ltac parts :=
   | |- expands (fun n => ?c * @?f n) _ _ => apply (expands_scal c f); parts
   end.
 Ltac sum := eapply expands_gather; [parts | gather].
-Tactic Notation "sum_by" tactic3(tac) := eapply expands_gather; [parts | tac].
+
+(** What the context says of the expansion of a part. *)
+Ltac known f tac :=
+  first
+  [ match goal with E : expands f _ _ |- _ => tac E end
+  | lazymatch f with
+    | fun n => INR n => tac expands_n
+    | fun _ => ?c => tac (expands_const c)
+    end ].
 
 Ltac product E F :=
-  eapply (expands_mult _ _ _ _ _ _ _ E F);
-  [unfold within_product; every ltac:(orders) | unfold within_product; every ltac:(orders) |
-    orders].
+  eapply expands_gather;
+  [ eapply (expands_mult _ _ _ _ _ _ _ E F);
+    [unfold within_product; every ltac:(orders) | unfold within_product; every ltac:(orders) |
+      orders]
+  | gather ].
 
-Tactic Notation "logarithm" constr(E) constr(m) constr(o) constr(k) constr(lc) "by" tactic3(t) :=
-  eapply (expands_ln _ _ _ lc _ _ _ m o E (series_ln k));
-  [constant | t | tame | orders | orders].
+(** The size of d where the expanded function is c e (1 + d), and how many powers of d are above a
+    remainder. *)
+Ltac size_of E :=
+  lazymatch type of E with
+  | expands _ ((_, ?e) :: (_, ?f) :: _) _ => constr:(Some (esub f e))
+  | expands _ [(_, ?e)] ?o => constr:(orelative e o)
+  end.
+Ltac last_power m o k tac :=
+  tryif assert_succeeds (assert (below (opower m (S k)) o) by orders) then tac k
+  else lazymatch k with 33%nat => fail | _ => last_power m o constr:(S k) tac end.
 
-Tactic Notation "real_power" constr(E) constr(m) constr(o) constr(k) constr(pc) "by" tactic3(t) :=
-  eapply expands_below;
-  [ eapply (expands_Rpower _ _ _ _ pc _ _ _ m o E (series_Rpower _ (S k)));
-    [constant | t | tame | orders | orders]
-  | orders ].
+(** The logarithm or power of a constant, as the context has it. *)
+Ltac value :=
+  first [match goal with H : ?a = _ |- ?a = _ => exact H end | apply ln_1
+    | apply Rpower_one | reflexivity].
 
+Ltac logarithm E :=
+  lazymatch goal with |- expands _ _ ?o =>
+    let m := size_of E in
+    last_power m o constr:(0%nat) ltac:(fun k =>
+      eapply expands_gather;
+      [ eapply (expands_ln _ _ _ _ _ _ _ m o E (series_ln k));
+        [constant | value | tame | orders | orders]
+      | gather ])
+  end.
+
+(** A power by the rule that has its series of k terms; o is the remainder without the leading
+    term's power. *)
+Ltac powered E r rule :=
+  lazymatch goal with |- expands _ _ ?o =>
+    lazymatch type of E with expands _ ((_, ?e) :: _) _ =>
+      let m := size_of E in
+      let o' := constr:(oshift (escale (- r) e) o) in
+      last_power m o' constr:(0%nat) ltac:(fun k =>
+        eapply expands_gather; [eapply expands_below; [rule m o' k | orders] | gather])
+    end
+  end.
 Ltac natural := rewrite INR_IZR_INZ; reflexivity.
+Ltac real_power r E :=
+  powered E r ltac:(fun m o k =>
+    eapply (expands_Rpower _ _ _ _ _ _ _ _ m o E (series_Rpower _ (S k)));
+    [constant | value | tame | orders | orders]).
+Ltac natural_power j E :=
+  first
+  [ let d := eval compute in (Z.of_nat j) in
+    powered E (IZR d) ltac:(fun m o k =>
+      eapply (expands_power _ _ j (IZR d) _ _ _ _ _ m o E
+        (series_power j (IZR d) (S k) ltac:(natural)));
+      [natural | constant | reflexivity | tame | orders | orders])
+  | exact (expands_power_zero _ _ E) ].
+Ltac inverse E :=
+  powered E (-1) ltac:(fun m o k =>
+    eapply (expands_inv _ _ _ _ _ _ m o E (series_inv (S k))); [constant | tame | orders | orders]).
 
-Ltac natural_power E m o k d r pc :=
-  eapply expands_below;
-  [ eapply (expands_power _ _ d r _ pc _ _ _ m o E (series_power d r (S k) ltac:(natural)));
-    [natural | constant | constant | tame | orders | orders]
-  | orders ].
-
-Ltac inverse E m o k :=
-  eapply expands_below;
-  [eapply (expands_inv _ _ _ _ _ _ m o E (series_inv (S k))); [constant | tame | orders | orders]
-  | orders].
+Ltac absolute E :=
+  eapply expands_gather;
+  [ first [ apply (expands_abs _ _ _ _ _ E); [led | constant]
+          | apply (expands_abs_opp _ _ _ _ _ E); [led | constant] ]
+  | gather ].
 
 (** ** Leaves *)
 Ltac class q r :=
@@ -186,10 +241,6 @@ Ltac bounded :=
       apply (bounded_sum (fun i n => f n i) a b); intros; cbv beta; bounded
   end.
 
-Tactic Notation "periodic" constr(v) "by" tactic3(t) :=
-  apply (expands_ext (fun _ => v)); [exists 0%nat; intros n _; cbv beta; symmetry; t | apply
-    expands_const].
-
 (** ** Pieces: what a comparison, a table or an extreme is from some point on *)
 Ltac decide_pieces :=
   repeat match goal with H : _ /\ _ |- _ => destruct H end;
@@ -201,7 +252,91 @@ Ltac decide_pieces :=
   | |- context [Req_EM_T ?a ?b] => destruct (Req_EM_T a b); try (exfalso; lra)
   end; cbn [andb orb negb Rbar_plus Rbar_plus'];
   first [reflexivity | simpl; lra | f_equal; lra].
-Ltac pieces H := apply filter_imp with (2 := H); intros; decide_pieces.
+(** By all that the context knows from some point on. *)
+Ltac pieces :=
+  repeat match goal with H : eventually _ |- eventually _ =>
+    apply (eventually_using _ _ H); clear H end;
+  exists 0%nat; intros; cbv beta in *; decide_pieces.
+Ltac table := first [apply eventually_table | apply eventually_rbar_table]; intros; lia.
+
+(** A part that is another one from some point on. *)
+Ltac chosen :=
+  match goal with
+  | |- expands _ [(?c, [])] exactly => apply (expands_ext (fun _ => c)); [pieces | apply
+      expands_const]
+  | |- expands _ [(1, [1])] exactly => apply (expands_ext INR); [pieces | apply expands_n]
+  | E : expands ?g ?ts ?o |- expands _ ?ts ?o => apply (expands_ext g); [pieces | exact E]
+  end.
+
+(** An expansion, by the operation that the function ends with and the expansions of its parts. *)
+Ltac expand :=
+  first
+  [ match goal with E : expands ?f _ _ |- expands ?f _ _ =>
+      eapply expands_gather; [lower E | gather] end
+  | lazymatch goal with
+    | |- expands (fun n => ln (@?f n)) _ _ => known f logarithm
+    | |- expands (fun n => exp (@?f n)) [] (Some [?k]) =>
+        known f ltac:(fun E => apply (expands_exp_small _ _ _ _ _ k E); [led | constant | less])
+    | |- expands (fun n => Rpower (@?f n) ?r) _ _ => known f ltac:(real_power r)
+    | |- expands (fun n => @?f n ^ ?k) _ _ => known f ltac:(natural_power k)
+    | |- expands (fun n => / @?f n) _ _ => known f inverse
+    | |- expands (fun n => @?f n * @?g n) _ _ =>
+        known f ltac:(fun E => known g ltac:(fun F => product E F))
+    | |- expands (fun n => @?f n / @?g n) _ _ =>
+        let h := eval cbv beta in (fun n : nat => / g n) in
+        known f ltac:(fun E => known h ltac:(fun F => product E F))
+    | |- expands (fun n => Rabs (@?f n)) _ _ => known f absolute
+    | |- expands (fun n => INR (?q * n + ?r)) _ _ => class q r
+    end
+  | apply expands_bounded; bounded
+  | sum
+  | chosen ].
+
+(** A sign, or a comparison, from some point on. *)
+Ltac ahead :=
+  first [exists 0%nat; intros; constant |
+  lazymatch goal with
+  | |- eventually (fun n => 0 < @?f n) =>
+      known f ltac:(fun E => apply (eventually_positive _ _ _ _ _ E); [led | constant])
+  | |- eventually (fun n => @?f n < 0) =>
+      known f ltac:(fun E => apply (eventually_negative _ _ _ _ _ E); [led | constant])
+  end].
+Ltac decided :=
+  first [exists 0%nat; intros; lra | lazymatch goal with
+  | |- eventually (fun n => @?f n < @?g n) =>
+      let d := eval cbv beta in (fun n : nat => g n - f n) in
+      known d ltac:(fun E => apply (eventually_less _ _ _ _ _ _ E); [led | constant])
+  | |- eventually (fun n => @?f n = @?g n) =>
+      let d := eval cbv beta in (fun n : nat => g n - f n) in
+      known d ltac:(fun E => exact (eventually_equal _ _ E))
+  end | exists 0%nat; intros; constant].
+
+(** A function and a bound of it that has the same parts, its waves replaced by -1 or 1. *)
+Ltac at_most :=
+  match goal with
+  | |- at_most ?f ?f => apply at_most_refl
+  | |- at_most _ (fun _ => _) => exists 0%nat; intros ? _; first [apply COS_bound | apply SIN_bound]
+  | |- at_most (fun _ => _) _ => exists 0%nat; intros ? _; first [apply COS_bound | apply SIN_bound]
+  | |- at_most (fun n => @?f n + @?g n) (fun m => @?h m + @?k m) =>
+      apply (at_most_plus f h g k); at_most
+  | |- at_most (fun n => @?f n - @?g n) (fun m => @?h m - @?k m) =>
+      apply (at_most_minus f h g k); at_most
+  | |- at_most (fun n => - @?f n) (fun m => - @?h m) => apply (at_most_opp f h); at_most
+  | |- at_most (fun n => @?a n * @?f n) (fun m => @?b m * @?h m) =>
+      first [ apply (at_most_mult a f h); [ahead | at_most]
+            | apply (at_most_mult_opp a f h); [ahead | at_most] ]
+  | |- at_most (fun n => @?f n * @?a n) (fun m => @?h m * @?b m) =>
+      apply (at_most_swap f h a a); at_most
+  end.
+
+(** The verdict at the rung above k ties, by the expansion asserted last. *)
+Ltac side := first [left; split; [constant | less] | right; split; [constant | same]].
+Ltac rung k :=
+  match goal with E : expands ?p _ _ |- _ =>
+    first [ apply (lead_converges p k _ _ _ _ E); [led | side]
+          | apply (lead_diverges p k _ _ _ _ E); [led | side]
+          | apply (rest_diverges p k _ _ E); led ]
+  end.
 
 (** ** Cases of the parameters *)
 Ltac inverses :=
@@ -238,24 +373,37 @@ Proof.
 Qed.
 
 (** ** Values on a residue class *)
-Ltac sign_value q r :=
-  idtac; match goal with m : nat |- (-1) ^ ?k = _ =>
-    replace k with (q * m + r)%nat by lia; rewrite sign_class by reflexivity; simpl; lra end.
-Ltac mod_value q r :=
-  idtac; match goal with m : nat |- INR (?k mod _) = _ =>
-    replace k with (q * m + r)%nat by lia; rewrite mod_class by (lia || reflexivity); simpl; lra
-      end.
 
-(** A natural power of a value. *)
-Tactic Notation "power_value" constr(v) "by" tactic3(t) :=
-  match goal with |- _ ^ ?k = _ => transitivity (v ^ k); [f_equal; t | simpl; lra] end.
+(** What has one value everywhere, by a tactic. *)
+Ltac everywhere tac :=
+  let by_value v :=
+    apply (expands_ext (fun _ => v));
+    [exists 0%nat; intros ? _; cbv beta; symmetry; tac | apply expands_const] in
+  lazymatch goal with
+  | |- expands _ [(?v, [])] _ => by_value v
+  | |- expands _ [] _ => eapply expands_gather; [by_value 0 | gather]
+  end.
+
+(** An exponent, or a dividend, as q m + r. *)
+Ltac as_class m k :=
+  match eval pattern m in k with
+  | ?f _ => let r := eval compute in (f 0%nat) in
+            let q := eval compute in (f 1%nat - r)%nat in
+            replace k with (q * m + r)%nat by lia
+  end.
+Ltac periodic := everywhere ltac:(
+  idtac; match goal with
+  | m : nat |- (-1) ^ ?k = _ => as_class m k; rewrite sign_class by reflexivity; simpl; lra
+  | m : nat |- INR (?k mod _) = _ =>
+      as_class m k; rewrite mod_class by (lia || reflexivity); simpl; lra
+  end).
 
 (** cos x = cos y or sin x = sin y for x = y + 2 (k m + j) pi, y one of those that are known. *)
-Ltac wave_value y k j :=
-  match goal with
+Ltac wave y k j := everywhere ltac:(
+  idtac; match goal with
   | m : nat |- cos ?x = _ => rewrite (cos_class x y (k * m + j))
   | m : nat |- sin ?x = _ => rewrite (sin_class x y (k * m + j))
   end;
   [ rewrite ?neg_cos, ?neg_sin, ?sin_PI_x, ?cos_0, ?sin_0, ?cos_PI, ?sin_PI, ?cos_PI2, ?sin_PI2,
       ?cos_PI3, ?sin_PI6, ?cos_2PI3; lra
-  | rewrite ?plus_INR, ?mult_INR; simpl INR; field ].
+  | rewrite ?plus_INR, ?mult_INR; simpl INR; field ]).

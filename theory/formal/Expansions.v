@@ -217,6 +217,8 @@ Inductive collects (e : expo) : list term -> R -> list term -> Prop :=
 (** [raw] is [target] up to terms that cancel or are of order o. *)
 Inductive gathers (o : order) : list term -> list term -> Prop :=
 | gathers_rest raw : within o raw -> gathers o raw []
+| gathers_small raw c e target :
+    below (Some e) o -> gathers o raw target -> gathers o ((c, e) :: raw) target
 | gathers_term raw c e total rest target :
     collects e raw total rest -> total = c -> gathers o rest target ->
     gathers o raw ((c, e) :: target)
@@ -235,8 +237,13 @@ Qed.
 Lemma gathers_eval o raw target : gathers o raw target -> bigO (fun n => eval raw n - eval target
   n) o.
 Proof.
-  induction 1 as [raw H|raw c e total rest target H <- _ IH|raw e total rest target H -> _ IH].
+  induction 1 as [raw H|raw c e target H _ IH|raw c e total rest target H <- _ IH
+    |raw e total rest target H -> _ IH].
   - apply bigO_ext with (eval raw); [exists 0%nat; intros; simpl; ring|]. now apply bigO_eval.
+  - apply bigO_ext with (fun n => c * mono e n + (eval raw n - eval target n));
+      [exists 0%nat; intros; simpl; ring|].
+    apply bigO_plus; trivial. apply bigO_scal. apply (bigO_below _ (Some e)); trivial.
+    apply bigO_mono.
   - apply bigO_ext with (2 := IH). exists 0%nat. intros n _. simpl.
     rewrite (collects_eval e raw total rest n H). ring.
   - apply bigO_ext with (2 := IH). exists 0%nat. intros n _.
@@ -494,6 +501,13 @@ Proof.
   replace (f n ^ k) with ((c * mono e n * (1 + (f n / (c * mono e n) - 1))) ^ k)
     by (f_equal; field; lra).
   rewrite !Rpow_mult_distr. ring.
+Qed.
+
+Lemma expands_power_zero f k : expands f [] None -> expands (fun n => f n ^ S k) [] None.
+Proof.
+  intros [C H]. apply bigO_zero, filter_imp with (2 := H). intros n Hn. simpl in *.
+  rewrite Rmult_0_r in Hn. pose proof (Rabs_pos (f n - 0)).
+  assert (Z : Rabs (f n - 0) = 0) by lra. apply Rabs_eq_0 in Z. replace (f n) with 0 by lra. ring.
 Qed.
 
 Lemma expands_inv q f c e ts o m o' : expands f ((c, e) :: ts) o ->

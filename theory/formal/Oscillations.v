@@ -116,3 +116,9 @@ Lemma wave_at_most f : at_most (fun n => cos (f n)) (fun _ => 1) /\
   at_most (fun _ => -1) (fun n => sin (f n)).
 Proof. repeat split; exists 0%nat; intros n _; destruct (COS_bound (f n)), (SIN_bound (f n));
   trivial. Qed.
+
+Lemma at_most_converges p q : at_most p q -> converges q -> converges p.
+Proof. intros H. apply (upper_bound p q 0). apply filter_imp with (2 := H). intros n ?. lra. Qed.
+
+Lemma at_most_diverges p q : at_most q p -> ~ converges q -> ~ converges p.
+Proof. intros H. apply (lower_bound p q 0). apply filter_imp with (2 := H). intros n ?. lra. Qed.

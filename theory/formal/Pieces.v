@@ -13,6 +13,10 @@ Definition Reqb (x y : R) : bool := if Req_EM_T x y then true else false.
 Lemma eventually_true : eventually (fun _ => True).
 Proof. now exists 0%nat. Qed.
 
+Lemma eventually_using (P Q : nat -> Prop) : eventually Q -> eventually (fun n => Q n -> P n) ->
+  eventually P.
+Proof. intros HQ HP. apply filter_imp with (2 := filter_and _ _ HQ HP). tauto. Qed.
+
 Lemma eventually_less f g c e ts o : expands (fun n => g n - f n) ((c, e) :: ts) o -> led e ts o ->
   0 < c -> eventually (fun n => f n < g n).
 Proof.

@@ -16,9 +16,9 @@ Definition p (n : nat) : R := - m * INR n.
 Theorem verdict : 0 < m -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1.
-  assert (E1 : expands p [(- m, [1])] exactly)
-    by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E1); [led | left; split; [constant | less]].
+  assert (expands p [(- m, [1])] exactly)
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.
 
 End Verdict.

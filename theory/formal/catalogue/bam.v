@@ -17,52 +17,52 @@ Theorem case_1 : 0 < eps -> 0 < beta -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
   assert (0 < exp s) by constant.
-  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1])] (Some []))
-    by (gathering (apply (expands_abs_opp _ _ _ _ _ E1); [led | constant]) gather).
-  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1])] (Some []))
-    by sum.
-  assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
-    [beta - 1]))
-    by (gathering (real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)) gather).
-  assert (E5 : expands p [(- exp s, [beta])] (Some [beta - 1]))
-    by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E5); [led | left; split; [constant | less]].
+  assert (expands (fun n : nat => mu - INR n) [(-1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => Rabs (mu - INR n)) [(1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some [beta -
+    1]))
+    by expand.
+  assert (expands p [(- exp s, [beta])] (Some [beta - 1]))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.
 
 Theorem case_2 : 0 < eps -> 0 = beta -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1])] (Some []))
-    by (gathering (apply (expands_abs_opp _ _ _ _ _ E1); [led | constant]) gather).
-  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1])] (Some []))
-    by sum.
-  assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
-    [beta - 1]))
-    by (gathering (real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)) gather).
-  assert (E5 : expands p [(- exp s, [beta])] (Some [beta - 1]))
-    by (unfold p; sum).
-  apply (rest_diverges p 0 _ _ E5); [led].
+  assert (expands (fun n : nat => mu - INR n) [(-1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => Rabs (mu - INR n)) [(1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some [beta -
+    1]))
+    by expand.
+  assert (expands p [(- exp s, [beta])] (Some [beta - 1]))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.
 
 Theorem case_3 : 0 < eps -> 0 > beta -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1])] (Some []))
-    by (gathering (apply (expands_abs_opp _ _ _ _ _ E1); [led | constant]) gather).
-  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1])] (Some []))
-    by sum.
-  assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
-    [beta - 1]))
-    by (gathering (real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)) gather).
-  assert (E5 : expands p [(- exp s, [beta])] (Some [beta - 1]))
-    by (unfold p; sum).
-  apply (rest_diverges p 0 _ _ E5); [led].
+  assert (expands (fun n : nat => mu - INR n) [(-1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => Rabs (mu - INR n)) [(1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some [beta -
+    1]))
+    by expand.
+  assert (expands p [(- exp s, [beta])] (Some [beta - 1]))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.
 
 Theorem verdict : 0 < eps -> (ex_series (fun n => exp (p n)) <-> beta > 0).

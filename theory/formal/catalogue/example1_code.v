@@ -16,14 +16,13 @@ Definition p (n : nat) : R := - ln (k * INR n + 1).
 Theorem verdict : 0 < k -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1.
-  assert (E1 : expands (fun n : nat => k * INR n + 1) [(k, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => ln (k * INR n + 1)) [(1, [0; 1])] (Some []))
-    by (gathering (logarithm E1 (Some [-1]) (Some ([] : expo)) 0%nat (ln k) by (reflexivity))
-      gather).
-  assert (E3 : expands p [(-1, [0; 1])] (Some []))
-    by (unfold p; sum).
-  apply (rest_diverges p 1 _ _ E3); [led].
+  assert (expands (fun n : nat => k * INR n + 1) [(k, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => ln (k * INR n + 1)) [(1, [0; 1])] (Some []))
+    by expand.
+  assert (expands p [(-1, [0; 1])] (Some []))
+    by (unfold p; expand).
+  rung 1%nat.
 Qed.
 
 End Verdict.

@@ -11,16 +11,14 @@ Definition p (n : nat) : R := - ln (INR n + 3) - ln (ln (INR n + 3)).
 
 Theorem verdict : ~ ex_series (fun n => exp (p n)).
 Proof.
-  assert (E1 : expands (fun n : nat => INR n + 3) [(1, [1]); (3, [])] exactly)
-    by sum.
-  assert (E2 : expands (fun n : nat => ln (INR n + 3)) [(1, [0; 1]); (3, [-1])] (Some [-2]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-2]) 1%nat (0) by (logs; constant)) (raw; cancel
-      ([] : expo); gather_terms)).
-  assert (E3 : expands (fun n : nat => ln (ln (INR n + 3))) [(1, [0; 0; 1]); (3, [-1; -1])] (Some
-    [-2; -1]))
-    by (gathering (logarithm E2 (Some [-1; -1]) (Some [-2; -1]) 1%nat (0) by (logs; constant)) (raw;
-      cancel ([] : expo); gather_terms)).
-  assert (E4 : expands p [(-1, [0; 1]); (-1, [0; 0; 1])] (Some [-1]))
-    by (unfold p; sum).
-  apply (rest_diverges p 2 _ _ E4); [led].
+  assert (expands (fun n : nat => INR n + 3) [(1, [1]); (3, [])] exactly)
+    by expand.
+  assert (expands (fun n : nat => ln (INR n + 3)) [(1, [0; 1]); (3, [-1])] (Some [-2]))
+    by expand.
+  assert (expands (fun n : nat => ln (ln (INR n + 3))) [(1, [0; 0; 1]); (3, [-1; -1])] (Some [-2;
+    -1]))
+    by expand.
+  assert (expands p [(-1, [0; 1]); (-1, [0; 0; 1])] (Some [-1]))
+    by (unfold p; expand).
+  rung 2%nat.
 Qed.

@@ -16,17 +16,16 @@ Definition p (n : nat) : R := - ln (k * INR n + 3) - ln (ln (k * INR n + 3)).
 Theorem verdict : 0 < k -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1.
-  assert (E1 : expands (fun n : nat => k * INR n + 3) [(k, [1]); (3, [])] exactly)
-    by sum.
-  assert (E2 : expands (fun n : nat => ln (k * INR n + 3)) [(1, [0; 1]); (ln k, [])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln k) by (reflexivity)) gather).
-  assert (E3 : expands (fun n : nat => ln (ln (k * INR n + 3))) [(1, [0; 0; 1]); (ln k, [0; -1])]
-    (Some [0; -2]))
-    by (gathering (logarithm E2 (Some [0; -1]) (Some [0; -2]) 1%nat (0) by (logs; constant)) (raw;
-      cancel ([] : expo); gather_terms)).
-  assert (E4 : expands p [(-1, [0; 1]); (-1, [0; 0; 1])] (Some []))
-    by (unfold p; sum).
-  apply (rest_diverges p 2 _ _ E4); [led].
+  assert (expands (fun n : nat => k * INR n + 3) [(k, [1]); (3, [])] exactly)
+    by expand.
+  assert (expands (fun n : nat => ln (k * INR n + 3)) [(1, [0; 1]); (ln k, [])] (Some [-1]))
+    by expand.
+  assert (expands (fun n : nat => ln (ln (k * INR n + 3))) [(1, [0; 0; 1]); (ln k, [0; -1])] (Some
+    [0; -2]))
+    by expand.
+  assert (expands p [(-1, [0; 1]); (-1, [0; 0; 1])] (Some []))
+    by (unfold p; expand).
+  rung 2%nat.
 Qed.
 
 End Verdict.

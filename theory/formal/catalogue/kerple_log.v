@@ -16,40 +16,37 @@ Definition p (n : nat) : R := - r1 * ln (r2 * INR n + 1).
 Theorem case_1 : 0 < r1 -> 0 < r2 -> 0 < r1 - 1 -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2 D3.
-  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1])] (Some []))
-    by (gathering (logarithm E1 (Some [-1]) (Some ([] : expo)) 0%nat (ln r2) by (reflexivity))
-      gather).
-  assert (E3 : expands p [(- r1, [0; 1])] (Some []))
-    by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
+  assert (expands (fun n : nat => r2 * INR n + 1) [(r2, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1])] (Some []))
+    by expand.
+  assert (expands p [(- r1, [0; 1])] (Some []))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.
 
 Theorem case_2 : 0 < r1 -> 0 < r2 -> 0 = r1 - 1 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2 D3.
-  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1])] (Some []))
-    by (gathering (logarithm E1 (Some [-1]) (Some ([] : expo)) 0%nat (ln r2) by (reflexivity))
-      gather).
-  assert (E3 : expands p [(-1, [0; 1])] (Some []))
-    by (unfold p; sum).
-  apply (rest_diverges p 1 _ _ E3); [led].
+  assert (expands (fun n : nat => r2 * INR n + 1) [(r2, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1])] (Some []))
+    by expand.
+  assert (expands p [(-1, [0; 1])] (Some []))
+    by (unfold p; expand).
+  rung 1%nat.
 Qed.
 
 Theorem case_3 : 0 < r1 -> 0 < r2 -> 0 > r1 - 1 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2 D3.
-  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1])] (Some []))
-    by (gathering (logarithm E1 (Some [-1]) (Some ([] : expo)) 0%nat (ln r2) by (reflexivity))
-      gather).
-  assert (E3 : expands p [(- r1, [0; 1])] (Some []))
-    by (unfold p; sum).
-  apply (lead_diverges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
+  assert (expands (fun n : nat => r2 * INR n + 1) [(r2, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1])] (Some []))
+    by expand.
+  assert (expands p [(- r1, [0; 1])] (Some []))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.
 
 Theorem verdict : 0 < r1 -> 0 < r2 -> (ex_series (fun n => exp (p n)) <-> r1 > 1).

@@ -16,10 +16,10 @@ Definition p (n : nat) : R := / c * (cos (1 / 10000 * INR n) + cos (1 / 1000 * I
 Theorem verdict : 0 < c -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1.
-  assert (E1 : expands (fun n : nat => / c * (cos (1 / 10000 * INR n) + cos (1 / 1000 * INR n) + cos
-    (1 / 100 * INR n) + cos (1 / 10 * INR n) + cos (1 / 10000 * Rpower 10 (1 / 16) * INR n) + cos (1
-    / 1000 * Rpower 10 (1 / 16) * INR n) + cos (1 / 100 * Rpower 10 (1 / 16) * INR n) + cos (1 / 10
-    * Rpower 10 (1 / 16) * INR n) + cos (1 / 10000 * Rpower 10 (1 / 8) * INR n) + cos (1 / 1000 *
+  assert (expands (fun n : nat => / c * (cos (1 / 10000 * INR n) + cos (1 / 1000 * INR n) + cos (1 /
+    100 * INR n) + cos (1 / 10 * INR n) + cos (1 / 10000 * Rpower 10 (1 / 16) * INR n) + cos (1 /
+    1000 * Rpower 10 (1 / 16) * INR n) + cos (1 / 100 * Rpower 10 (1 / 16) * INR n) + cos (1 / 10 *
+    Rpower 10 (1 / 16) * INR n) + cos (1 / 10000 * Rpower 10 (1 / 8) * INR n) + cos (1 / 1000 *
     Rpower 10 (1 / 8) * INR n) + cos (1 / 100 * Rpower 10 (1 / 8) * INR n) + cos (1 / 10 * Rpower 10
     (1 / 8) * INR n) + cos (1 / 10000 * Rpower 10 (3 / 16) * INR n) + cos (1 / 1000 * Rpower 10 (3 /
     16) * INR n) + cos (1 / 100 * Rpower 10 (3 / 16) * INR n) + cos (1 / 10 * Rpower 10 (3 / 16) *
@@ -47,10 +47,10 @@ Proof.
     (1 / 10000 * Rpower 10 (15 / 16) * INR n) + cos (1 / 1000 * Rpower 10 (15 / 16) * INR n) + cos
     (1 / 100 * Rpower 10 (15 / 16) * INR n) + cos (1 / 10 * Rpower 10 (15 / 16) * INR n) - 640001 /
     10000)) [] (Some []))
-    by (apply expands_bounded; bounded).
-  assert (E2 : expands p [] (Some []))
-    by (unfold p; sum).
-  apply (rest_diverges p 0 _ _ E2); [led].
+    by expand.
+  assert (expands p [] (Some []))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.
 
 End Verdict.

@@ -17,42 +17,39 @@ Theorem case_1 : 0 < c -> 0 < c - 33 / 5 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
   assert (0 < / c) by constant.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) (raw; cancel
-      ([] : expo); gather_terms)).
-  assert (E3 : expands p [(-33 / 5 / c, [0; 1])] (Some []))
-    by (unfold p; sum).
-  apply (lead_diverges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
+  assert (expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by expand.
+  assert (expands p [(-33 / 5 / c, [0; 1])] (Some []))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.
 
 Theorem case_2 : 0 < c -> 0 = c - 33 / 5 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
   assert (0 < / c) by constant.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) (raw; cancel
-      ([] : expo); gather_terms)).
-  assert (E3 : expands p [(-1, [0; 1])] (Some []))
-    by (unfold p; sum).
-  apply (rest_diverges p 1 _ _ E3); [led].
+  assert (expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by expand.
+  assert (expands p [(-1, [0; 1])] (Some []))
+    by (unfold p; expand).
+  rung 1%nat.
 Qed.
 
 Theorem case_3 : 0 < c -> 0 > c - 33 / 5 -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
   assert (0 < / c) by constant.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) (raw; cancel
-      ([] : expo); gather_terms)).
-  assert (E3 : expands p [(-33 / 5 / c, [0; 1])] (Some []))
-    by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
+  assert (expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by expand.
+  assert (expands p [(-33 / 5 / c, [0; 1])] (Some []))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.
 
 Theorem verdict : 0 < c -> (ex_series (fun n => exp (p n)) <-> c < 33 / 5).

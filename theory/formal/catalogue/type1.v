@@ -11,12 +11,11 @@ Definition p (n : nat) : R := -2 * ln (INR n + 1).
 
 Theorem verdict : ex_series (fun n => exp (p n)).
 Proof.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) (raw; cancel
-      ([] : expo); gather_terms)).
-  assert (E3 : expands p [(-2, [0; 1])] (Some [-1]))
-    by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
+  assert (expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by expand.
+  assert (expands p [(-2, [0; 1])] (Some [-1]))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.

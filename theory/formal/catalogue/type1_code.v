@@ -16,16 +16,15 @@ Definition p (n : nat) : R := - ln (k ^ 2 * INR n ^ 2 + 1).
 Theorem verdict : 0 < k -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1.
-  assert (E1 : expands (fun n : nat => INR n ^ 2) [(1, [2])] exactly)
-    by (gathering (natural_power expands_n exactly exactly 1%nat 2%nat (2) (1)) gather).
-  assert (E2 : expands (fun n : nat => k ^ 2 * INR n ^ 2 + 1) [(k ^ 2, [2])] (Some []))
-    by sum.
-  assert (E3 : expands (fun n : nat => ln (k ^ 2 * INR n ^ 2 + 1)) [(2, [0; 1])] (Some []))
-    by (gathering (logarithm E2 (Some [-2]) (Some ([] : expo)) 0%nat (ln (k ^ 2)) by (reflexivity))
-      gather).
-  assert (E4 : expands p [(-2, [0; 1])] (Some []))
-    by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E4); [led | right; split; [constant | same]].
+  assert (expands (fun n : nat => INR n ^ 2) [(1, [2])] exactly)
+    by expand.
+  assert (expands (fun n : nat => k ^ 2 * INR n ^ 2 + 1) [(k ^ 2, [2])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => ln (k ^ 2 * INR n ^ 2 + 1)) [(2, [0; 1])] (Some []))
+    by expand.
+  assert (expands p [(-2, [0; 1])] (Some []))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.
 
 End Verdict.

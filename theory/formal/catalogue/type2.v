@@ -11,14 +11,13 @@ Definition p (n : nat) : R := - ln (INR n + 1) ^ 2.
 
 Theorem verdict : ex_series (fun n => exp (p n)).
 Proof.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) (raw; cancel
-      ([] : expo); gather_terms)).
-  assert (E3 : expands (fun n : nat => ln (INR n + 1) ^ 2) [(1, [0; 2])] (Some [-1; 1]))
-    by (gathering (natural_power E2 (Some [-1; -1]) (Some [-1; -1]) 0%nat 2%nat (2) (1)) gather).
-  assert (E4 : expands p [(-1, [0; 2])] (Some [-1; 1]))
-    by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E4); [led | left; split; [constant | less]].
+  assert (expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by expand.
+  assert (expands (fun n : nat => ln (INR n + 1) ^ 2) [(1, [0; 2])] (Some [-1; 1]))
+    by expand.
+  assert (expands p [(-1, [0; 2])] (Some [-1; 1]))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.

@@ -16,16 +16,15 @@ Definition p (n : nat) : R := - ln (k * INR n + 3) ^ 2.
 Theorem verdict : 0 < k -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1.
-  assert (E1 : expands (fun n : nat => k * INR n + 3) [(k, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => ln (k * INR n + 3)) [(1, [0; 1])] (Some []))
-    by (gathering (logarithm E1 (Some [-1]) (Some ([] : expo)) 0%nat (ln k) by (reflexivity))
-      gather).
-  assert (E3 : expands (fun n : nat => ln (k * INR n + 3) ^ 2) [(1, [0; 2])] (Some [0; 1]))
-    by (gathering (natural_power E2 (Some [0; -1]) (Some [0; -1]) 0%nat 2%nat (2) (1)) gather).
-  assert (E4 : expands p [(-1, [0; 2])] (Some [0; 1]))
-    by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E4); [led | left; split; [constant | less]].
+  assert (expands (fun n : nat => k * INR n + 3) [(k, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => ln (k * INR n + 3)) [(1, [0; 1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => ln (k * INR n + 3) ^ 2) [(1, [0; 2])] (Some [0; 1]))
+    by expand.
+  assert (expands p [(-1, [0; 2])] (Some [0; 1]))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.
 
 End Verdict.

@@ -16,15 +16,15 @@ Definition p (n : nat) : Rbar := if Rleb (INR n) w then Finite 0 else m_infty.
 Theorem verdict : 0 < w -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1.
-  assert (E1 : expands (fun n : nat => w - INR n) [(-1, [1])] (Some []))
-    by sum.
-  assert (E2 : expands (fun n : nat => INR n - w) [(1, [1])] (Some []))
-    by sum.
-  assert (H3 : eventually (fun n : nat => w < INR n))
-    by (apply (eventually_less _ _ _ _ _ _ E2); [led | constant]).
-  assert (P4 : eventually (fun n : nat => p n = m_infty))
-    by (unfold p; pieces H3).
-  apply (extended_masked p P4).
+  assert (expands (fun n : nat => w - INR n) [(-1, [1])] (Some []))
+    by expand.
+  assert (expands (fun n : nat => INR n - w) [(1, [1])] (Some []))
+    by expand.
+  assert (eventually (fun n : nat => w < INR n))
+    by decided.
+  assert (P : eventually (fun n : nat => p n = m_infty))
+    by (unfold p; pieces).
+  apply (extended_masked p P).
 Qed.
 
 End Verdict.

@@ -15,7 +15,7 @@ Definition p (n : nat) : R := a * (Rpower (107 / 112) (1 / 512 * INR n) * cos (1
 
 Theorem verdict : ~ ex_series (fun n => exp (p n)).
 Proof.
-  assert (E1 : expands (fun n : nat => a * (Rpower (107 / 112) (1 / 512 * INR n) * cos (1 / 10000 *
+  assert (expands (fun n : nat => a * (Rpower (107 / 112) (1 / 512 * INR n) * cos (1 / 10000 *
     Rpower 10 (1 / 4) * INR n) + Rpower (109 / 224) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (7
     / 8) * INR n) + Rpower (11 / 16) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (3 / 4) * INR n)
     + Rpower (129 / 224) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (3 / 8) * INR n) + Rpower (13
@@ -43,10 +43,10 @@ Proof.
     INR n) * cos (1 / 100 * INR n) + Rpower (97 / 112) (1 / 512 * INR n) * cos (1 / 10000 * Rpower
     10 (3 / 4) * INR n) + Rpower (99 / 224) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (1 / 8) *
     INR n))) [] (Some []))
-    by (apply expands_bounded; bounded).
-  assert (E2 : expands p [] (Some []))
-    by (unfold p; sum).
-  apply (rest_diverges p 0 _ _ E2); [led].
+    by expand.
+  assert (expands p [] (Some []))
+    by (unfold p; expand).
+  rung 0%nat.
 Qed.
 
 End Verdict.
