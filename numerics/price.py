@@ -480,7 +480,7 @@ def _reach_of_bias(bias: Expr, asked: _Advantage) -> Reach:
                 reason=Reason(Code.DIVERGES, said),
             )
         return asked.answer(bias, status=Status.UNKNOWN, label=None, reason=reason)
-    search = _Search(s if asked.length is None else s.truncated(asked.length), asked)
+    search = _Reaching(s if asked.length is None else s.truncated(asked.length), asked)
     try:
         runs = search.runs()
     except _Vast as vast:
@@ -523,7 +523,7 @@ class _Vast(Exception):
         self.low = low
 
 
-class _Search:
+class _Reaching:
     """The runs of distances within reach, by balls of the bias over whole stretches."""
 
     def __init__(self, row: Series, asked: _Advantage) -> None:
