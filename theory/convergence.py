@@ -53,8 +53,14 @@ if TYPE_CHECKING:
     from farfield.theory.certificates import Certifiable, Certificate
 
 
-Verdict = enum.StrEnum("Verdict", "CONVERGES DIVERGES CONDITIONAL OUT_OF_SCOPE UNDECIDED")
-"""The verdict on the exp-series of a bias; `conditional` depends on the parameters."""
+class Verdict(enum.StrEnum):
+    """The verdict on the exp-series of a bias; `conditional` depends on the parameters."""
+
+    CONVERGES = "converges"
+    DIVERGES = "diverges"
+    CONDITIONAL = "conditional"
+    OUT_OF_SCOPE = "out_of_scope"
+    UNDECIDED = "undecided"
 
 
 IMPLICATION = {

@@ -33,19 +33,51 @@ SCHEMA = 2
 LINE = 200
 
 
-Status = enum.StrEnum("Status", "EXACT ENCLOSED INFINITE UNKNOWN OUT_OF_SCOPE")
-"""How much is known of a value."""
+class Status(enum.StrEnum):
+    """How much is known of a value."""
 
-Label = enum.StrEnum("Label", "THEOREM CERTIFIED APPROXIMATE FORECAST MEASURED")
-"""How much an answer weighs."""
+    EXACT = "exact"
+    ENCLOSED = "enclosed"
+    INFINITE = "infinite"
+    UNKNOWN = "unknown"
+    OUT_OF_SCOPE = "out_of_scope"
 
-Code = enum.StrEnum(
-    "Code",
-    "DIVERGES UNDECIDED CONDITIONAL BUDGET NO_ENCLOSURE TIE TOO_LARGE NEVER BOUNDED_SUPPORT "
-    "TRIVIAL_BUDGET NOT_ADDITIVE NOT_TOEPLITZ CONTENT_DEPENDENT NOT_SOFTMAX NO_LIMIT "
-    "BEYOND_EVIDENCE NOT_COVERED MISSING_BOUND BOUNDED_LOGITS NO_WEIGHT ONLY_KEY NOT_PROVED",
-)
-"""Why an answer is not a plain number, by a word that a program may rely on."""
+
+class Label(enum.StrEnum):
+    """How much an answer weighs."""
+
+    THEOREM = "theorem"
+    CERTIFIED = "certified"
+    APPROXIMATE = "approximate"
+    FORECAST = "forecast"
+    MEASURED = "measured"
+
+
+class Code(enum.StrEnum):
+    """Why an answer is not a plain number, by a word that a program may rely on."""
+
+    DIVERGES = "diverges"
+    UNDECIDED = "undecided"
+    CONDITIONAL = "conditional"
+    BUDGET = "budget"
+    NO_ENCLOSURE = "no_enclosure"
+    TIE = "tie"
+    TOO_LARGE = "too_large"
+    NEVER = "never"
+    BOUNDED_SUPPORT = "bounded_support"
+    TRIVIAL_BUDGET = "trivial_budget"
+    NOT_ADDITIVE = "not_additive"
+    NOT_TOEPLITZ = "not_toeplitz"
+    CONTENT_DEPENDENT = "content_dependent"
+    NOT_SOFTMAX = "not_softmax"
+    NO_LIMIT = "no_limit"
+    BEYOND_EVIDENCE = "beyond_evidence"
+    NOT_COVERED = "not_covered"
+    MISSING_BOUND = "missing_bound"
+    BOUNDED_LOGITS = "bounded_logits"
+    NO_WEIGHT = "no_weight"
+    ONLY_KEY = "only_key"
+    NOT_PROVED = "not_proved"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -95,8 +95,13 @@ class Table:
         return Table(self.header[:count], rows, self.title, numeric)
 
 
-Weight = enum.StrEnum("Weight", "STRONG PLAIN CONTEXT POINTS")
-"""How much of the reader's eye a line takes."""
+class Weight(enum.StrEnum):
+    """How much of the reader's eye a line takes."""
+
+    STRONG = "strong"
+    PLAIN = "plain"
+    CONTEXT = "context"
+    POINTS = "points"
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,14 @@ class Missing(Exception):
     """The data of a check are not there; the message says why and how to make them."""
 
 
-Verdict = enum.StrEnum("Verdict", "CONFIRMED CORRECTED REFUTED NOT_ROBUST NOT_TESTABLE")
-"""What a check found."""
+class Verdict(enum.StrEnum):
+    """What a check found."""
+
+    CONFIRMED = "confirmed"
+    CORRECTED = "corrected"
+    REFUTED = "refuted"
+    NOT_ROBUST = "not_robust"
+    NOT_TESTABLE = "not_testable"
 
 
 @dataclass(frozen=True)

@@ -244,7 +244,7 @@ def _further(group: Sequence[Measured]) -> tuple[float, float, int]:
     """
     found: dict[int, list[tuple[float, float]]] = {}
     for run, m in group:
-        for p in run.get("more_targets", {}).get(m["inference"]["label"], ()):
+        for p in run.get("more_targets", {}).get(m["inference"].get("label"), ()):
             if p["length"] > p["base"]:
                 width = math.log(p["ratio_high"]) - math.log(p["ratio_low"])
                 error = width / (2 * 1.959964)
