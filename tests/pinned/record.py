@@ -402,7 +402,7 @@ def certificates(kind):
 def bad_input(kind):
     """Exit codes and messages of command lines that are wrong."""
     found = {}
-    with contextlib.chdir(tempfile.gettempdir()):
+    with tempfile.TemporaryDirectory() as empty, contextlib.chdir(empty):
         for line in command_lines("bad_input.txt"):
             code, out, error = command(*shlex.split(line))
             found[line] = {"exit": code} if kind == "facts" else (out + error).splitlines()
