@@ -204,23 +204,20 @@ class KernelOrder:
         return (1 - self.kept) * self.beyond + self.drowned
 
 
-def kernel_order(
-    bias: np.ndarray, trained: int, layers: int, length: int | None = None
-) -> KernelOrder:
+def kernel_order(bias: np.ndarray, trained: int, layers: int) -> KernelOrder:
     """The kernel order loss by its parts.
 
     Args:
         bias: shape (heads, N), a row of the longest length at inference.
         trained: the training length `L` in tokens.
         layers: depth.
-        length: in place of `L` as the unit of resolutions.
 
     >>> n = np.arange(1024.0)
     >>> shapes = {"slope": -n / 4, "none": 0 * n, "itself": -50 * n, "floor": -np.minimum(n / 4, 4)}
     >>> {name: round(kernel_order(b[None], 64, 4).loss, 3) for name, b in shapes.items()}
     {'slope': 0.0, 'none': 1.0, 'itself': 0.0, 'floor': 2.073}
     """
-    unit = (length or trained) ** 2
+    unit = trained**2
     leaks = head_leaks(bias, trained)
     kept = float((order_resolutions(bias, trained) * (1 - leaks)).mean()) * unit
     sharp = order_resolutions(bias, trained, own=True)

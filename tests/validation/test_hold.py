@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from farfield.numerics.price import price_of_distance
 from farfield.validation.harness.store import Store
 from farfield.validation.reference import hold
 from farfield.validation.reference.committed import place, sha256
@@ -32,14 +33,13 @@ def registered(tmp_path, monkeypatch):
     (folder / "plan.toml").write_text(PLAN)
     monkeypatch.setattr(hold, "HOLD", Registration(folder))
     monkeypatch.setattr(hold, "DRAWS", 50)
-    hold.HOLD.register(hold.predict())
+    window = [["Piecewise((0, n < 4), (-oo, True))"] * 4, ["0"] * 4]
+    cells = [("window, then free, 16", window), ("t5, 16", None)]  # what is learned is not known
+    hold.HOLD.register({"cells": [{"cell": c, "biases": biases} for c, biases in cells]})
     return folder
 
 
 def test_a_registration_is_run_predicted_and_scored(registered, tmp_path):
-    said = {c["label"]: c for c in hold.HOLD.predictions["cells"]}
-    assert said["window, then free"]["price"] == pytest.approx(math.log(31), abs=1e-5)
-    assert said["t5"]["biases"] is None, "what is learned is not known before"
     store = tmp_path / "store"
     lines = list(hold.use(store))
     assert lines == ["window, then free, 16, 0: finished", "t5, 16, 0: finished"]
@@ -105,6 +105,9 @@ def test_the_score_of_made_up_results():
 def test_the_registered_predictions_are_of_the_plan():
     said = hold.HOLD.predictions
     assert said["plan_sha256"] == sha256(hold.HOLD.folder / "plan.toml")
+    for bias, distance in (("-n/32", 250), ("0", 1000), ("-2*n", 60)):
+        price = price_of_distance(bias, distance, length=1024).value
+        assert said["prices"][bias]["1024"][str(distance)] == pytest.approx(price, rel=1e-5)
     slope = said["prices"]["-n/32"]["1024"]
     others = 1 / (1 - math.exp(-1 / 32))
     for far in (60, 250, 1000):

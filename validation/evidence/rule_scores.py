@@ -22,7 +22,6 @@ import numpy as np
 from farfield.theory.answers.number import plural
 from farfield.validation.evidence.told import Evidence, told
 from farfield.validation.extrapolation import LIMIT, TOLERANCE
-from farfield.validation.forms import FORMS
 from farfield.validation.published import bias_of, columns, curve, table
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.known_cases import left_out, slope, trials
@@ -32,11 +31,12 @@ from farfield.validation.reference.registration import (
     Identity,
     Registration,
     identity,
+    numbers,
     titled,
 )
 from farfield.validation.reference.table import LAST, Model
 from farfield.validation.repeated import proportion
-from farfield.validation.rules import ORDER_LOSS, RULES, Calibrated, Case, case
+from farfield.validation.rules import ORDER_LOSS, RULES, Case, case, forecasts
 
 NEAR = 2.0  # a quantity within this factor of its threshold is near
 
@@ -73,7 +73,7 @@ class Outcome:
 def outcomes(registration: Registration) -> list[Outcome]:
     """The cases of a registration that have results, in the order of its predictions."""
     said: dict[Identity, tuple[Row, dict[str, Row]]] = {}
-    for part in (registration.predictions, *registration.added):
+    for part in registration.parts:
         for c in part["cases"]:
             for rule, forecast in c["forecasts"].items():
                 numbers = {**forecast, "threshold": part["rules"][rule]["threshold"]}
@@ -104,7 +104,7 @@ def judge(registration: Registration) -> Evidence | None:
     found = outcomes(registration)
     if not found:
         return None
-    later = {name for part in registration.added for name in part["rules"]}
+    later = {name for part in registration.parts[1:] for name in part["rules"]}
     spoken = by_rule(found)
     leading = max((rule for rule in spoken if rule not in later), key=lambda r: _share(r, spoken))
     return _scored(
@@ -216,23 +216,28 @@ def registered_rules() -> Collection[str]:
 
 def answers() -> Iterator[Evidence]:
     """What the further registrations say, the outside test last."""
-    numbers: dict[str, Row] = {}
-    for registration in REGISTRATIONS:
-        if judged := judge(registration):
-            yield judged
-        for part in (registration.predictions, *registration.added):
-            if not FORMS.keys() & part["rules"].keys():  # as they were before the forms
-                numbers |= part["rules"]
+    yield from filter(None, map(judge, REGISTRATIONS))
     yield law([o for r in REGISTRATIONS for o in outcomes(r) if ORDER_LOSS in o.said])
-    yield outside(numbers)
+    yield outside()
 
 
 # -- the forms that compete -----------------------------------------------------------------------
 
 SEEN = ("slope 1/32, steps 4000", "1 head 1/4, steps 4000")
 """Cases that had been measured before the forms were written down."""
-LAWS = tuple(form for form in FORMS if form not in ("constant", "nearest"))
-"""The forms that are a law of the formula; the other two are nulls."""
+LAWS = (
+    "law",
+    "mended",
+    "absolute",
+    "mended, absolute",
+    "depth",
+    "mended, times steps",
+    "mended, steps by leak",
+    "mended, steps by reach",
+)
+"""The forms that are a law of the formula; `reference/README.md` has each."""
+FORMS = (*LAWS, "constant", "nearest")
+"""All of them, with two nulls."""
 DECIDED = 2.0  # standard errors from the tolerance
 PARTS = (
     ("four times the steps", "steps", 4000),
@@ -270,10 +275,7 @@ class Tally:
 def open_cases() -> tuple[Outcome, ...]:
     """Every case that the forms predicted and that was measured on further targets."""
     return tuple(
-        o
-        for r in REGISTRATIONS
-        for o in outcomes(r)
-        if o.further[-1] and FORMS.keys() <= o.said.keys()
+        o for r in REGISTRATIONS for o in outcomes(r) if o.further[-1] and {*FORMS} <= o.said.keys()
     )
 
 
@@ -352,18 +354,13 @@ def printed() -> Iterator[tuple[Model, Case]]:
             yield model, case(found, trained, max(by_length), LAYERS[cells[0].paper])
 
 
-def outside(numbers: Row) -> Evidence:
-    """The rules, with the numbers that they were registered with, on printed results.
-
-    Args:
-        numbers: the rules of a registration, each with threshold and slope.
-    """
-    rules = [
-        Calibrated(RULES[name], its["threshold"], its["slope"], RULES[name].given(()))
-        for name, its in numbers.items()
-    ]
-    found = []
+def outside() -> Evidence:
+    """The rules, with the numbers that they were registered with, on printed results."""
+    rules, found = numbers(), []
     for m, its_case in printed():
-        said = {c.rule.name: {**c.says(its_case), "threshold": c.threshold} for c in rules}
+        said = {
+            name: {**forecast, "threshold": rules[name]["threshold"]}
+            for name, forecast in forecasts(rules, its_case).items()
+        }
         found.append(Outcome(m.name, m.name.partition(" ")[0], said, m.loss))
     return _scored("outside", found, tolerance=TOLERANCE, order=ORDER_LOSS)

@@ -10,7 +10,6 @@
     python -m farfield.validation.reference register NAME     writes the predictions of one
     python -m farfield.validation.reference collect FOLDER    takes finished runs into this folder
     python -m farfield.validation.reference missing FOLDER    makes the runs that are not here yet
-    python -m farfield.validation.reference add NAME          what rules say that came later
     python -m farfield.validation.reference use FOLDER        makes the runs of `hold_and_use`
     python -m farfield.validation.reference score             their predictions and what came out
 

@@ -6,14 +6,12 @@ import json
 import sys
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.reference import first, hold
+from farfield.theory.answers.names import one_of
+from farfield.validation.reference import hold
 from farfield.validation.reference.collection import collect, missing
-from farfield.validation.reference.registration import FIRST, REGISTRATIONS, added, registered
+from farfield.validation.reference.registration import REGISTRATIONS, predicted
 
-USAGE = (
-    "accepted: register NAME, add NAME, missing FOLDER, use FOLDER, score or collect FOLDER "
-    "[--replace]"
-)
+USAGE = "accepted: register NAME, missing FOLDER, use FOLDER, score or collect FOLDER [--replace]"
 
 
 def main(arguments: list[str]) -> None:
@@ -24,16 +22,10 @@ def main(arguments: list[str]) -> None:
                 print(line, flush=True)
         case ["score"]:
             print(json.dumps(hold.scored(), indent=1))
-        case ["register" | "add" as what, name]:
-            known = {r.folder.name: r for r in (FIRST, *REGISTRATIONS, hold.HOLD)}
-            if name not in known:
-                raise InputError(f"registration {name!r}; accepted: {', '.join(known)}")
-            chosen = known[name]
-            if what == "add":
-                chosen.add(added(chosen))
-            else:
-                own = {FIRST: first.predict, hold.HOLD: hold.predict}
-                chosen.register(own[chosen]() if chosen in own else registered(chosen))
+        case ["register", name]:
+            known = {r.name: r for r in REGISTRATIONS}
+            one_of(name, "registration", known)
+            known[name].register(predicted(known[name]))
         case ["collect", folder] | ["collect", folder, "--replace"]:
             print("\n".join(collect(folder, replace=len(arguments) == 3)))
         case _:

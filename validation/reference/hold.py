@@ -1,13 +1,12 @@
 """Hold and use: the registered runs on tasks, the rule that predicts them, and the score.
 
-    python -m farfield.validation.reference register hold_and_use     the predictions, once
     python -m farfield.validation.reference use FOLDER      makes the runs, in the order of the plan
     python -m farfield.validation.reference score           the predictions beside what came out
 
-`README.md` has the rule in words. Two things are predicted before any run, from the formula alone:
-the price of each distance, and whether the farthest key is used (`PRICE`). When a run has learned
-its task, the content logits of its retrieving head at the training length predict the attention on
-every longer row; no row longer than those of training enters a prediction.
+`README.md` has the rule in words. Two things were predicted before any run, from the formula alone:
+the price of each distance, and whether the farthest key is used. When a run has learned its task,
+the content logits of its retrieving head at the training length predict the attention on every
+longer row; no row longer than those of training enters a prediction.
 """
 
 from __future__ import annotations
@@ -19,13 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sympy import Expr, S
+from sympy import Expr
 
-from farfield.numerics.price import head_prices
 from farfield.theory.answers.answer import InputError
-from farfield.validation.extrapolation import LIMIT
-from farfield.validation.forms import FORMS
-from farfield.validation.harness.configuration import Configuration
+from farfield.theory.encodings import encoding
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import Store
@@ -38,109 +34,17 @@ from farfield.validation.reference.lending import (
     keep_logits,
     logits_of,
     longer,
+    registered_biases,
     rise,
-    row_of,
-    windowed,
 )
 from farfield.validation.reference.registration import Registration
 from farfield.validation.reference.table import grouped, results
-from farfield.validation.rules import Case
 
 HOLD = Registration(HERE / "hold_and_use")
 COMMAND = "python -m farfield.validation.reference use FOLDER"
 DRAWS = 2000  # rows drawn for each predicted attention
 SHARE = 0.25  # predicted attention from which the farthest key is predicted to be used
-PRICE = 20.0  # nats; the same from the formula alone
 RIGHT, NEAR = 0.85, 0.1  # what the registration must reach
-
-
-# -- before any run -------------------------------------------------------------------------------
-
-
-def formulas(configuration: Configuration) -> list[list[Expr]] | None:
-    """The bias of each head of each layer, its window in it; None where it is learned."""
-    heads, depth = configuration.preset.heads, configuration.preset.layers
-    found: list[list[Expr]] = []
-    for at in range(depth):
-        layer = configuration.layers[at] if configuration.layers else None
-        own = configuration.encoding if layer is None else layer.encoding
-        if own is not None and own.free:
-            return None
-        biases = (S.Zero,) if own is None else own.biases
-        if len(biases) == heads * depth:
-            biases = biases[at * heads : (at + 1) * heads]
-        window = None if layer is None else layer.mechanism.window
-        found.append([*windowed(biases, heads, window)])
-    return found
-
-
-def predict() -> dict[str, Any]:
-    """What the formula alone says of every cell of the plan.
-
-    `prices`: of each bias, by row length and distance, in nats; None where the key is masked.
-    `cells`: the biases of each layer; the cheapest price of the farthest key in the layers after
-    the first, and whether it is at most `PRICE`; of language models, the logarithm of the
-    perplexity ratio by the forms `law` and `mended`.
-    """
-    prices: dict[str, dict[str, dict[str, Any]]] = {}
-    cells: dict[str, dict[str, Any]] = {}
-    for job in HOLD.plan.jobs(corpus()):
-        configuration = job.configuration
-        chosen, biases = configuration.preset, formulas(configuration)
-        name = cell_of(job.name, configuration.seed)
-        if name in cells:
-            continue
-        cell: dict[str, Any] = {
-            "label": job.label,
-            "cell": name,
-            "family": job.family,
-            "biases": biases and [[str(b) for b in layer] for layer in biases],
-        }
-        if biases is not None and configuration.task is None:
-            cell |= _loss(configuration, biases)
-        elif biases is not None:
-            for bias in sorted({b for layer in biases for b in layer}, key=str):
-                known = prices.setdefault(str(bias), {})
-                for length, far in _asked(configuration):
-                    own = head_prices(row_of(bias, length))[0, far]
-                    known.setdefault(str(length), {})[str(far)] = _finite(own)
-            length, far = _asked(configuration)[-1]
-            cheapest = min(
-                float(head_prices(row_of(b, length))[0, far]) for layer in biases[1:] for b in layer
-            )
-            cell |= {"price": _finite(cheapest), "used": cheapest <= PRICE}
-        cells[name] = cell | {"length": chosen.length}
-    return {
-        "rule": {
-            "draws": DRAWS,
-            "learned": LEARNED,
-            "share": SHARE,
-            "price": PRICE,
-            "right": RIGHT,
-            "near": NEAR,
-        },
-        "prices": prices,
-        "cells": list(cells.values()),
-    }
-
-
-def _asked(configuration: Configuration) -> list[tuple[int, int]]:
-    """Pairs of a row length and a distance, those of the farthest last."""
-    probes, task = configuration.asked, configuration.task
-    assert task is not None
-    return [(n, d) for n in probes.lengths for d in probes.distances if d <= task.farthest(n)]
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _loss(configuration: Configuration, biases: list[list[Expr]]) -> dict[str, Any]:
-    chosen, tested = configuration.preset, configuration.longest
-    rows = np.concatenate([row_of(b, tested) for layer in biases for b in layer])
-    one = Case(rows, chosen.length, tested, chosen.layers, False, chosen.steps)
-    sizes = {name: FORMS[name].given(())(one) for name in ("law", "mended")}
-    return {"log_ratio": sizes, "holds": {k: v <= LIMIT for k, v in sizes.items()}}
 
 
 # -- a run ----------------------------------------------------------------------------------------
@@ -202,14 +106,14 @@ def predicted(job: Job, store: Store, result: Row, logits: Mapping[str, np.ndarr
 
 
 def _bias(job: Job, store: Store, layer: int, head: int) -> Any:
-    """The bias of a head: its formula, or a table where it was learned."""
+    """The bias of a head: its registered formula, or a table where it was learned."""
     from farfield.validation.harness.experiment import trained_model
     from farfield.validation.harness.model import layer_bias
 
     configuration = job.configuration
-    biases = formulas(configuration)
-    if biases is not None:
-        return biases[layer - 1][head - 1]
+    cell = cell_of(job.name, configuration.seed)
+    if (biases := registered_biases(HOLD.folder)[cell]) is not None:
+        return encoding(biases[layer - 1][head - 1]).biases[0]
     model = trained_model(configuration, store)
     assert model is not None
     own = layer_bias(model.bias_table(configuration.longest), layer - 1, configuration.preset.heads)

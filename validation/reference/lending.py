@@ -204,12 +204,16 @@ def at_home(result: Row, what: str) -> float:
     return float(np.mean([p[what] for p in points if p["length"] == length]))
 
 
+def registered_biases(folder: Path) -> dict[str, Any]:
+    """The biases of each layer, by cell, as registered; None where they are learned."""
+    said = json.loads((folder / "predictions.json").read_text(encoding="utf-8"))
+    return {cell["cell"]: cell["biases"] for cell in said["cells"]}
+
+
 @functools.cache
 def _measured() -> tuple[tuple[Path, Row, Any], ...]:
     """The runs that are measured: where each is, its result, and its biases as registered."""
-    said = json.loads((FOLDER / "predictions.json").read_text(encoding="utf-8"))
-    biases = {cell["cell"]: cell["biases"] for cell in said["cells"]}
-    found = []
+    biases, found = registered_biases(FOLDER), []
     for path in sorted(FOLDER.glob("*-*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
         found.append((path, result, biases[cell_of(result["name"], result["seed"])]))

@@ -11,7 +11,7 @@ A case is what all seeds share: an encoding, an architecture, and how the model 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,13 +19,12 @@ from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.extrapolation import TOLERANCE
-from farfield.validation.forms import FORMS
 from farfield.validation.harness.plan import Plan, read_plan
 from farfield.validation.harness.visibility import CAUSAL
 from farfield.validation.json_files import write
 from farfield.validation.reference.committed import HERE, Row, rounded, sha256
 from farfield.validation.reference.table import Model, grouped, results
-from farfield.validation.rules import RULES, Case, calibrated, case
+from farfield.validation.rules import RULES, Case, case, forecasts
 
 Identity = tuple[Any, ...]
 """What tells one case from the others: label, architecture and window at inference."""
@@ -76,10 +75,11 @@ class Registration:
         return found
 
     @cached_property
-    def added(self) -> tuple[Row, ...]:
-        """What rules said that came later."""
+    def parts(self) -> tuple[Row, ...]:
+        """The predictions, and what rules said that came later."""
         paths = sorted(self.folder.glob("added_*.json"))
-        return tuple(json.loads(p.read_text(encoding="utf-8")) for p in paths)
+        later = (json.loads(p.read_text(encoding="utf-8")) for p in paths)
+        return (self.predictions, *later)
 
     @property
     def digest(self) -> str:
@@ -110,26 +110,18 @@ class Registration:
             if name in outcomes:
                 yield *found, outcomes[name]
 
-    def register(self, said: Row) -> None:
-        """Write predictions, with the hash of the plan.
+    def register(self, predicted: Row) -> None:
+        """Write predictions with the hash of the plan, a case a line.
 
         Raises:
             InputError: there are results that carry the hash of predictions already written.
         """
         if count := len(self.results()):
             raise InputError(f"the predictions are registered: {count} results carry their hash")
-        written(self._predictions, {"plan_sha256": sha256(self.folder / "plan.toml"), **said})
-
-    def add(self, said: Row) -> None:
-        """Write what rules say that came after the predictions."""
-        written(self.folder / f"added_{len(self.added) + 1}.json", said)
-
-
-def written(path: Path, said: Row) -> None:
-    """Write predictions, a case a line."""
-    text = json.dumps(rounded(said), separators=(",", ":"), allow_nan=False)
-    lines = text.replace('{"label"', '\n{"label"').replace('}},"', '}},\n"')
-    write(path, (lines + "\n").encode())
+        whole = {"plan_sha256": sha256(self.folder / "plan.toml"), **predicted}
+        text = json.dumps(rounded(whole), separators=(",", ":"), allow_nan=False)
+        lines = text.replace('{"label"', '\n{"label"').replace('}},"', '}},\n"')
+        write(self._predictions, (lines + "\n").encode())
 
 
 def cases(plan: Plan) -> Iterator[tuple[Row, Case]]:
@@ -151,19 +143,12 @@ def cases(plan: Plan) -> Iterator[tuple[Row, Case]]:
                         "tested": tested,
                         "window": visible.window,
                     }
-                    its_case = case(
-                        found,
-                        chosen.length,
-                        tested,
-                        chosen.layers,
-                        visible.window,
-                        chosen.steps,
-                    )
-                    yield named, its_case
+                    shape = (chosen.length, tested, chosen.layers)
+                    yield named, case(found, *shape, visible.window)
 
 
 FIRST = Registration(HERE)
-"""The one whose predictions are those of `predictions.predict`; the others have every rule's."""
+"""Its predictions are receptive fields and leaks (`first`); the others have those of every rule."""
 
 REGISTRATIONS = (
     Registration(HERE / "heads_and_shapes"),
@@ -174,84 +159,15 @@ REGISTRATIONS = (
 )
 
 
-# -- what rules and forms say ---------------------------------------------------------------------
-
-PREDICTORS = {**RULES, **FORMS}
-
-Seen = Sequence[tuple[Row, Case, float]]
-"""Cases with what names them and the measured logarithm of their perplexity ratio."""
-
-
-def forecasts(registration: Registration, seen: Seen, names: Collection[str]) -> dict[str, Any]:
-    """Forecast every case of a plan by the rules and forms, their numbers fitted to the seen cases.
-
-    Args:
-        registration: of the runs to come.
-        seen: the cases that calibrate the rules.
-        names: of the rules and forms.
-    """
-    known = [(c, loss) for _, c, loss in seen]
-    chosen = {n: calibrated(rule, known) for n, rule in PREDICTORS.items() if n in names}
-    return {
-        "tolerance": TOLERANCE,
-        "rules": {
-            name: {
-                "says": c.rule.words.format(c=f"{c.threshold:.4g}"),
-                "threshold": c.threshold,
-                "slope": c.slope,
-            }
-            for name, c in chosen.items()
-        },
-        "seen": [{**named, "log_ratio": loss} for named, _, loss in seen],
-        "cases": [
-            {**named, "forecasts": {name: rule.says(c) for name, rule in chosen.items()}}
-            for named, c in registration.cases
-        ],
-    }
+def numbers() -> dict[str, Row]:
+    """What each rule was calibrated to when it was last registered, before the competing forms."""
+    parts = (part["rules"] for r in REGISTRATIONS for part in r.parts)
+    before = (rules for rules in parts if rules.keys() <= RULES.keys())
+    return {name: its for rules in before for name, its in rules.items()}
 
 
-def everything_seen() -> Seen:
-    """The cases of every registration that have results."""
-    return [
-        (named, c, outcome.loss)
-        for registration in (FIRST, *REGISTRATIONS)
-        for named, c, outcome in registration.seen()
-    ]
-
-
-def recorded(part: Row) -> Seen:
-    """What calibrated a registered part, by its own record: results that came later change it."""
-    known = {identity(named): c for r in REGISTRATIONS for named, c in r.cases}
-    first = {(named["label"], named["length"]): c for named, c in FIRST.cases}
-    return [
-        (
-            {k: v for k, v in row.items() if k != "log_ratio"},
-            known[identity(row)] if "steps" in row else first[row["label"], row["length"]],
-            row["log_ratio"],
-        )
-        for row in part["seen"]
-    ]
-
-
-def registered(registration: Registration) -> dict[str, Any]:
-    """What every rule and form says of every case of a registration."""
-    return forecasts(registration, everything_seen(), PREDICTORS)
-
-
-def added(registration: Registration) -> dict[str, Any]:
-    """What rules that came later say of the cases that have no result yet.
-
-    Raises:
-        InputError: every rule has said what it has to say, or every case has a result; predictions
-            that are no rules'.
-    """
-    said = (registration.predictions, *registration.added)
-    if any("rules" not in part for part in said):
-        raise InputError("the predictions of this registration are no rules': nothing to add")
-    later = PREDICTORS.keys() - {name for part in said for name in part["rules"]}
-    found = forecasts(registration, everything_seen(), later)
-    known = registration.outcomes()
-    found["cases"] = [c for c in found["cases"] if identity(c) not in known]
-    if not found["cases"] or not later:
-        raise InputError("every case has a result, or there is no further rule: nothing to add")
-    return found
+def predicted(registration: Registration) -> dict[str, Any]:
+    """What every rule says of every case of a registration."""
+    rules = numbers()
+    every = [{**named, "forecasts": forecasts(rules, c)} for named, c in registration.cases]
+    return {"tolerance": TOLERANCE, "rules": rules, "cases": every}

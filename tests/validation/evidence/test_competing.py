@@ -4,13 +4,13 @@ import pytest
 
 from farfield.validation.evidence.rule_scores import (
     DECIDED,
+    FORMS,
     Outcome,
     compared,
     open_cases,
     tally,
 )
 from farfield.validation.extrapolation import LIMIT
-from farfield.validation.forms import FORMS
 from farfield.validation.reference.registration import titled
 from farfield.validation.reference.table import grouped
 
@@ -70,6 +70,6 @@ def test_what_was_registered_is_read_from_the_results():
     assert open_cases()
     for case in open_cases():
         loss, error, models = case.further
-        assert case.said.keys() >= FORMS.keys() and models
+        assert case.said.keys() >= {*FORMS} and models
         assert abs(loss - case.loss) < 0.1 + 0.2 * abs(loss)
         assert 0 <= error < 0.1

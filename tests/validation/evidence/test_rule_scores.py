@@ -5,9 +5,8 @@ import pytest
 from farfield.validation.evidence import rule_scores
 from farfield.validation.evidence.fields import fields
 from farfield.validation.evidence.first_registration import verdicts
-from farfield.validation.evidence.rule_scores import Outcome, printed
+from farfield.validation.evidence.rule_scores import FORMS, Outcome, printed
 from farfield.validation.extrapolation import LIMIT
-from farfield.validation.forms import FORMS
 from farfield.validation.reference.first import UNSEEN, blind, observations
 from farfield.validation.reference.registration import REGISTRATIONS, identity
 from farfield.validation.rules import RULES
@@ -32,7 +31,7 @@ def test_every_registered_rule_is_scored_and_none_dropped():
 
 def test_what_was_added_spoke_of_cases_without_a_result_alone():
     for registration in REGISTRATIONS:
-        for part in registration.added:
+        for part in registration.parts[1:]:
             seen = {identity(s) for s in part["seen"] if "steps" in s}
             assert not seen & {identity(c) for c in part["cases"]}
 
