@@ -362,7 +362,7 @@ def claims_pages(app: Any) -> None:
                 f"({_verdict(decided[c.id])})"
                 for c in checks
             )
-            left = "<br>".join(f"“{escape(p.quote)}”: {_named(p.why)}" for p in passages)
+            left = "<br>".join(f"“{escape(p['quote'])}”: {_named(p['why'])}" for p in passages)
             others = len(passages) or ""
             rows.append(f"<tr><td>{escape(section)}</td><td>{links}</td><td>{others}</td></tr>")
             page += [f"## {section}", *(_entry(decided[c.id]) for c in checks)]

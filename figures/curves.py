@@ -30,7 +30,8 @@ from farfield.figures.style import LINES, of_verdict, spoken, told_apart
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Verdict, check_convergence
-from farfield.validation.claims.gradients import STEP, gradients
+from farfield.validation.evidence import changes
+from farfield.validation.evidence.changes import STEP
 from farfield.validation.extrapolation import TOLERANCE
 
 HEADS = 8
@@ -288,9 +289,9 @@ def gradient_by_position(
     """The cumulative gradient from the first position on, token by token as the print has it.
 
     The runs keep it at powers of two only; models of the reference runs that were measured at every
-    few tokens stand in `claims/gradients.json`. Other runs have the curve of `cumulative_gradient`.
+    few tokens are in `evidence/gradients.json`. Other runs have the curve of `cumulative_gradient`.
     """
-    found = [g for g in gradients() if g["name"] == wanted]
+    found = [g for g in changes.rows("gradients") if g["name"] == wanted]
     committed = {run["key"] for run in reference()} <= {run.get("key") for run in runs}
     if not found or not committed:
         return cumulative_gradient(runs, figure, wanted, printed=printed)

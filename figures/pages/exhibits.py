@@ -81,8 +81,9 @@ def said_of(e: Exhibit) -> Iterator[Item]:
     found = [
         claim(c.id)
         for c in checks(e.paper)
-        if number in re.findall(r"\d+", "".join(re.findall(r"Figures? [\d ,and]+", c.place)))
-        and (not panel or panel in c.place)
+        for place in [c.entry.get("place", "")]
+        if number in re.findall(r"\d+", "".join(re.findall(r"Figures? [\d ,and]+", place)))
+        and (not panel or panel in place)
     ]
     if found:
         yield Facts(

@@ -6,7 +6,6 @@ import itertools
 import shutil
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, replace
 from importlib.resources import files
 from typing import Annotated
@@ -215,9 +214,6 @@ def claims(
     paper: str | None = None,
     kind: str | None = None,
     verdict: str | None = None,
-    results: tuple[str, ...] = (),
-    fresh: bool = False,
-    preset: str = "demo",
     output: Output = Output(),
 ) -> int:
     """The claims of the three papers, decided one by one; one in full with its ID.
@@ -227,15 +223,10 @@ def claims(
         paper: qin2024, sun2023 or chi2023.
         kind: proof, certified number, printed tables, experiment, ...
         verdict: confirmed, corrected, refuted, not_testable or not_robust.
-        results: results of trained models, as the study.json of an atlas (repeatable).
-        fresh: train and measure models for them (needs torch).
-        preset: with --fresh, how large.
     """
     from farfield.validation.claims import Decided, checks, claim, verdict_of
     from farfield.validation.claims import claims as decide
     from farfield.validation.claims.ledger import PAPERS
-    from farfield.validation.claims.results import fresh as fresh_study
-    from farfield.validation.claims.results import read_results, using
 
     if identifier in PAPERS and paper in (None, identifier):
         identifier, paper = None, identifier
@@ -244,19 +235,12 @@ def claims(
         "--paper, --kind and --verdict select from the ledger; leave out the id",
     )
     wanted = None if verdict is None else verdict_of(verdict)
-    studies = [read_results(path) for path in results]
-    if fresh:
-        with progress("fresh models", output) as step:
-            studies.append(fresh_study(preset, notice=step))
-    with using(*studies) if studies else nullcontext():
-        if identifier is not None:
-            found = claim(identifier)
-            return write_answers([found] if output.json else found, output)
-        with progress("deciding claims", output) as step:
-            count = len(checks(paper, kind))
-            done = itertools.count(1)
-            decided = decide(
-                paper, kind, lambda c: step("", next(done), count, f"{c.id}: {c.verdict}")
-            )
+    if identifier is not None:
+        found = claim(identifier)
+        return write_answers([found] if output.json else found, output)
+    with progress("deciding claims", output) as step:
+        count = len(checks(paper, kind))
+        done = itertools.count(1)
+        decided = decide(paper, kind, lambda c: step("", next(done), count, f"{c.id}: {c.verdict}"))
     shown = tuple(c for c in decided if wanted in (None, c.verdict))
     return write_answers(shown if output.json else Decided(shown), output)

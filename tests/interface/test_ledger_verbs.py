@@ -116,8 +116,6 @@ def test_public_names():
         (("figures", "qin2042"), "did you mean 'qin2024'?"),
         (("trf", "kerple_log"), "--set r1=VALUE --set r2=VALUE"),
         (("claims", "qin2024.eq13", "--kind", "proof"), "leave out the id"),
-        (("claims", "--results", "/nowhere.json"), "cannot read the results"),
-        (("claims", "--kind", "experiment", "--fresh", "--preset", "huge"), "preset 'huge'"),
     ],
 )
 def test_bad_input(capsys, args, message):

@@ -10,7 +10,7 @@ named with the reason (`sections`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from farfield.theory.answers.answer import Result
@@ -27,7 +27,7 @@ from farfield.validation.claims.claim import (
     Missing,
     Verdict,
 )
-from farfield.validation.claims.ledger import PAPERS, Passage, ledger
+from farfield.validation.claims.ledger import PAPERS, ledger
 
 __all__ = [
     "KINDS",
@@ -37,7 +37,6 @@ __all__ = [
     "Decided",
     "Finding",
     "Missing",
-    "Passage",
     "Verdict",
     "checks",
     "claim",
@@ -69,11 +68,11 @@ def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ..
         c
         for name in PAPERS
         for c in ledger(name).checks
-        if paper in (None, name) and kind in (None, c.kind)
+        if paper in (None, name) and kind in (None, c.entry["kind"])
     )
 
 
-def sections(paper: str) -> dict[str, tuple[tuple[Check, ...], tuple[Passage, ...]]]:
+def sections(paper: str) -> dict[str, tuple[tuple[Check, ...], tuple[Mapping[str, str], ...]]]:
     """What was looked at in each section of a paper, in order: its checks, and the sentences that
     have none, with the reason.
 
@@ -86,8 +85,8 @@ def sections(paper: str) -> dict[str, tuple[tuple[Check, ...], tuple[Passage, ..
     found = checks(paper)
     return {
         name: (
-            tuple(c for c in found if c.section == name),
-            tuple(p for p in ledger(paper).passages if p.section == name),
+            tuple(c for c in found if c.entry["section"] == name),
+            tuple(p for p in ledger(paper).passages if p["section"] == name),
         )
         for name in ledger(paper).sections
     }

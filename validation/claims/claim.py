@@ -54,29 +54,18 @@ class Finding:
     """What a check returns.
 
     Fields:
-        holds: whether the statement holds on the data; None where they cannot decide it.
+        verdict: that the data give.
         evidence: numbers, counterexamples, derivations, by name.
-        instead: whether what is said to hold instead was checked too, and holds.
-        reason: why the data cannot decide.
+        reason: why the data cannot decide; empty where they do.
         n: cases that were compared; None where all are decided at once.
         scale: of the models, where the data have it.
     """
 
-    holds: bool | None
+    verdict: Verdict
     evidence: Mapping[str, Any]
-    instead: bool = False
     reason: str = ""
     n: int | None = None
     scale: str = ""
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict that follows."""
-        if self.holds is None:
-            return Verdict.NOT_TESTABLE
-        if self.holds:
-            return Verdict.CONFIRMED
-        return Verdict.CORRECTED if self.instead else Verdict.REFUTED
 
 
 @dataclass(frozen=True)
@@ -195,27 +184,21 @@ def brief(evidence: Mapping[str, Any], most: int = 3) -> str:
     return "; ".join(said)
 
 
-Decide = Callable[[Data], Finding]
-
-
 @dataclass(frozen=True)
 class Check:
-    """How one claim is decided: what its paper's file says of it, its data, and the decision."""
+    """How one claim is decided.
+
+    Fields:
+        id: of the claim.
+        entry: what its paper's file says of it.
+        data: what it reads.
+        decide: the finding on some data.
+    """
 
     id: str
-    section: str
-    quote: str
-    statement: str
-    against: str
-    kind: str
-    label: str
-    source: str
-    scale: str
+    entry: Mapping[str, Any]
     data: Callable[[], Data]
-    decide: Decide
-    place: str = ""
-    corrected: str = ""
-    tolerant: bool = False
+    decide: Callable[[Data], Finding]
 
     @property
     def paper(self) -> str:
@@ -225,29 +208,27 @@ class Check:
     def run(self, data: Data | None = None) -> Claim:
         """Decide the claim, on other data if given."""
         begin = time.perf_counter()
-        found: dict[float, Finding] = {}
         try:
             given = dict(self.data() if data is None else data)
-            for value in RANGE if self.tolerant else (TOLERANCE,):
-                found[value] = self.decide({**given, "tolerance": value})
+            values = RANGE if self.entry.get("tolerant") else (TOLERANCE,)
+            found = {value: self.decide({**given, "tolerance": value}) for value in values}
         except Missing as why:
-            found[TOLERANCE] = Finding(None, {}, reason=str(why))
-        finding, verdict, reason = found[TOLERANCE], found[TOLERANCE].verdict, ""
+            found = {TOLERANCE: Finding(Verdict.NOT_TESTABLE, {}, reason=str(why))}
+        finding = found[TOLERANCE]
+        verdict, reason = finding.verdict, finding.reason
         if len({f.verdict for f in found.values()}) > 1:
             verdict, reason = Verdict.NOT_ROBUST, "it depends on the tolerance"
-        elif finding.holds is None:
-            reason = finding.reason
-        own = ("id", "paper", "section", "place", "quote", "statement", "against", "kind")
+        own = ("section", "place", "quote", "statement", "against", "kind")
         return Claim(
-            **{name: getattr(self, name) for name in own},
+            **{"id": self.id, "paper": self.paper} | {k: self.entry.get(k, "") for k in own},
             verdict=verdict,
-            label=None if verdict is Verdict.NOT_TESTABLE else self.label,
-            data=self.source,
+            label=None if verdict is Verdict.NOT_TESTABLE else self.entry["label"],
+            data=self.entry["source"],
             tolerance="" if len(found) == 1 else _over(found),
-            scale=finding.scale or self.scale,
+            scale=finding.scale or self.entry["scale"],
             n=finding.n,
             evidence=finding.evidence,
-            corrected=self.corrected if verdict is Verdict.CORRECTED else "",
+            corrected=self.entry["corrected"] if verdict is Verdict.CORRECTED else "",
             reason=reason,
             command=f"farfield claims {self.id}",
             seconds=time.perf_counter() - begin,

@@ -34,7 +34,7 @@ from types import ModuleType
 from typing import Any
 
 from farfield.numerics.identities import vanishes
-from farfield.validation.claims.claim import Data, Finding, Missing, Quantities
+from farfield.validation.claims.claim import Data, Finding, Missing, Quantities, Verdict
 from farfield.validation.claims.measures import (
     Path,
     Spec,
@@ -55,10 +55,6 @@ from farfield.validation.claims.words import (
 )
 from farfield.validation.reference.table import Model
 
-KEYS = (
-    *("read", "given", "computed", "find", "count", "needs", "holds", "instead"),
-    *("notes", "reason"),
-)
 LIMITS = {"double": EXPLODES, "chance": BY_CHANCE}
 FEWEST = 4  # models whose ranks say something
 
@@ -69,7 +65,7 @@ def decision(
     """The data of an entry, and what judges them.
 
     Args:
-        entry: what a claim's file says of it, as far as `KEYS` name it.
+        entry: what a claim's file says of it.
         paper: the module whose functions compute what is not found in tables or runs.
     """
     compute = getattr(paper, entry["computed"]) if "computed" in entry else lambda: {}
@@ -91,14 +87,13 @@ def decision(
 
 @dataclass
 class _Found:
-    """The quantities of an entry, with how many numbers they are and the models behind them."""
+    """The quantities of an entry, with how many numbers they are and the rows behind them."""
 
     data: Data
     first: str
     values: dict[str, Any] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
-    models: dict[str, list[Model]] = field(default_factory=dict)
-    scales: dict[str, set[str]] = field(default_factory=dict)
+    items: dict[str, list[Any]] = field(default_factory=dict)
 
     @property
     def evidence(self) -> Quantities:
@@ -133,9 +128,8 @@ class _Found:
         elif "keys" in spec:
             self.values[name] = _keys(self.values[spec["keys"]], spec, self.data["tolerance"])
         else:
-            self.values[name], self.sizes[name], items = measured(self.data, self.first, spec)
-            self.models[name] = [i for i in items if isinstance(i, Model)]
-            self.scales[name] = {i.scale for i in items if hasattr(i, "scale")}
+            found = measured(self.data, self.first, spec)
+            self.values[name], self.sizes[name], self.items[name] = found
 
 
 def _chance(first: Sequence[float], second: Sequence[float]) -> float:
@@ -266,19 +260,30 @@ def _judged(entry: Spec, data: Data, compute: Callable[[], Quantities]) -> Findi
                 answers[part].append(_true(spec, asked, against))
                 shown |= dict(_shown(spec, asked, against))
     except Missing as why:
-        return Finding(None, found.evidence, reason=entry.get("reason", str(why)))
+        why_not = entry.get("reason", str(why))
+        return Finding(Verdict.NOT_TESTABLE, found.evidence, reason=why_not)
     counted = entry.get("count", list(found.sizes)[:1])
-    behind = {id(m): m for name in counted for m in found.models.get(name, ())}
+    items = [i for name in counted for i in found.items.get(name, ())]
+    behind = {id(m): m for m in items if isinstance(m, Model)}
     if behind:
         shown |= {
             "seeds": {m.name: len(m.seeds) for m in behind.values()},
             "results": sorted({m.source for m in behind.values()}),
         }
+    verdict = verdict_of(**answers)
     return Finding(
-        all(answers["holds"]) if all(answers["needs"]) else None,
+        verdict,
         found.evidence | shown | entry.get("notes", {}),
-        instead=bool(answers["instead"]) and all(answers["instead"]),
-        reason=entry.get("reason", ""),
+        reason=entry.get("reason", "") if verdict is Verdict.NOT_TESTABLE else "",
         n=len(behind) or found.values.get("n", sum(map(found.size, counted)) or None),
-        scale="; ".join(sorted(set().union(*(found.scales.get(k, ()) for k in counted)))),
+        scale="; ".join(sorted({i.scale for i in items if hasattr(i, "scale")})),
     )
+
+
+def verdict_of(needs: Sequence[bool], holds: Sequence[bool], instead: Sequence[bool]) -> Verdict:
+    """The verdict that follows from what holds."""
+    if not all(needs):
+        return Verdict.NOT_TESTABLE
+    if all(holds):
+        return Verdict.CONFIRMED
+    return Verdict.CORRECTED if instead and all(instead) else Verdict.REFUTED

@@ -8,6 +8,7 @@ hold of them.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -20,21 +21,13 @@ PAPERS = tuple(MODULES)
 
 
 @dataclass(frozen=True)
-class Passage:
-    """A sentence that looks checkable and has no entry, and why."""
-
-    section: str
-    quote: str
-    why: str
-
-
-@dataclass(frozen=True)
 class Ledger:
-    """The claims of one paper and the sentences that have none, by section."""
+    """The claims of one paper; `passages` are the sentences that look checkable and have no entry,
+    each with its `section`, its `quote`, and `why`."""
 
     sections: tuple[str, ...]
     checks: tuple[Check, ...]
-    passages: tuple[Passage, ...]
+    passages: tuple[Mapping[str, str], ...]
 
 
 @cache
@@ -48,16 +41,13 @@ def parsed(paper: str, text: str) -> Ledger:
     """The same from the text of a file."""
     found = tomllib.loads(text)
     scales = {"printed tables": found["scale"], "experiment": "that of the runs"}
-    checks = []
-    for entry in found["claim"]:
-        name = entry.pop("id")
-        judged = {key: entry.pop(key) for key in judge.KEYS if key in entry}
-        data, decide = judge.decision(judged, MODULES[paper])
-        scale = entry.pop("scale", scales.get(entry["kind"], EXACT))
-        checks.append(Check(id=f"{paper}.{name}", scale=scale, data=data, decide=decide, **entry))
     order = found["sections"]
-    return Ledger(
-        tuple(order),
-        tuple(sorted(checks, key=lambda c: order.index(c.section))),
-        tuple(Passage(**p) for p in found["passage"]),
+    checks = (
+        Check(
+            f"{paper}.{entry['id']}",
+            {"scale": scales.get(entry["kind"], EXACT), **entry},
+            *judge.decision(entry, MODULES[paper]),
+        )
+        for entry in sorted(found["claim"], key=lambda entry: order.index(entry["section"]))
     )
+    return Ledger(tuple(order), tuple(checks), tuple(found["passage"]))

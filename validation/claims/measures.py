@@ -21,11 +21,11 @@ import numpy as np
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.claims.claim import Data, Missing
-from farfield.validation.claims.gradients import STEP, gradients
 from farfield.validation.claims.plain_attention import resolution
 from farfield.validation.claims.results import models
 from farfield.validation.claims.series_verdicts import by_head, decided, falling, verdict_of_layer
 from farfield.validation.claims.words import EXPLODES, drift, increase, stays
+from farfield.validation.evidence.changes import STEP, rows
 from farfield.validation.published import PrintedNumber, bias_of, table
 from farfield.validation.reference.table import LAST, WHOLE, Model
 
@@ -44,7 +44,7 @@ def read(source: Sequence[Any]) -> tuple[Item, ...]:
 
     def items(part: Any) -> Sequence[Item]:
         if part == "gradients":
-            return [SimpleNamespace(**entry) for entry in gradients()]
+            return [SimpleNamespace(**entry) for entry in rows("gradients")]
         if isinstance(part, str):
             return table(part)
         return [formula(**part)] if "bias" in part else models(**part)

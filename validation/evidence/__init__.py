@@ -6,6 +6,7 @@
     python -m farfield.validation.evidence answers            all of it
     python -m farfield.validation.evidence mixtures FOLDER    changes at test time, measured anew
     python -m farfield.validation.evidence circuits FOLDER    heads that find a far token, measured
+    python -m farfield.validation.evidence gradients FOLDER   gradients at every token, measured
 
 `summary` has the queries behind the numbers of the README, and `sentences.toml` every sentence.
 `first_registration` has the answers that a training length allows, those on receptive fields in

@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> None:
                 *(answer for length in (64, 128) for answer in answers(length=length)),
             )
             print("\n\n".join(map(str, found)))
-        case ["mixtures" | "circuits" as what, folder]:
+        case ["mixtures" | "circuits" | "gradients" as what, folder]:
             from farfield.validation.evidence import interventions  # needs torch
 
             for line in getattr(interventions, f"measure_{what}")(folder):
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> None:
         case _:
             raise InputError(
                 f"arguments {arguments!r}; accepted: summary, answers, where NUMBER, fill FILE "
-                "..., mixtures FOLDER or circuits FOLDER"
+                "..., mixtures FOLDER, circuits FOLDER or gradients FOLDER"
             )
 
 

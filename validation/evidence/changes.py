@@ -1,7 +1,8 @@
-"""What a trained model rests on, by what changes at test time cost: of mixtures, and of circuits.
+"""What a trained model rests on: by what changes at test time cost, and by its gradients.
 
-    mixtures.json    why a few local heads hold a model, one model a line
-    circuits.json    which heads find a far token, one model a line
+    mixtures.json     why a few local heads hold a model, one model a line
+    circuits.json     which heads find a far token, one model a line
+    gradients.json    shares of the gradient norm in steps of `STEP` tokens, nearest first
 
 `interventions` measures them.
 """
@@ -22,11 +23,12 @@ from farfield.validation.reference.committed import Row, rounded
 from farfield.validation.reference.hold import HOLD
 
 MULTIPLE = 16  # of the training length: the long rows
+STEP = 4  # tokens
 MULTIPLES = (1, 4, MULTIPLE)  # rows of the circuits in training lengths
 
 
 def file(name: str) -> Path:
-    """The committed file of what was measured, `mixtures` or `circuits`."""
+    """The committed file of what was measured: `mixtures`, `circuits` or `gradients`."""
     return Path(__file__).with_name(f"{name}.json")
 
 

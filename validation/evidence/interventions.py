@@ -7,6 +7,8 @@ difference of losses on the same targets. Heads are counted from 0, the same in 
 again there, to the same weights. Their last tokens are predicted at the training length and at 16
 times it, with and without each change.
 
+*Gradients* are those at every token of a row, which the results keep at powers of two only.
+
 *Circuits* are the registered runs on induction (`hold_and_use`) that have learned their task. A
 head that retrieves must know which token stood before each key. Heads of the first layer supply it:
 they look at the previous token. Each head of that layer is silenced in turn.
@@ -15,25 +17,30 @@ they look at the previous token. Each head of that layer is silenced in turn.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import safetensors.torch
 import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from farfield.validation.evidence.changes import MULTIPLE, MULTIPLES, extend
+from farfield.validation.evidence.changes import MULTIPLE, MULTIPLES, STEP, extend, rows
 from farfield.validation.harness.attention import Path, fused
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus, samples_of
 from farfield.validation.harness.experiment import train_and_measure, trained_model
 from farfield.validation.harness.measures.perplexity import by_position, mean_of, token_losses
 from farfield.validation.harness.measures.recall import asked_at
-from farfield.validation.harness.measures.receptive_fields import attention_receptive_field
+from farfield.validation.harness.measures.receptive_fields import (
+    attention_receptive_field,
+    gradient_shares,
+)
 from farfield.validation.harness.model import Transformer, layer_bias
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.presets import Measurement
@@ -42,6 +49,7 @@ from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.reference.collection import planned
 from farfield.validation.reference.committed import Row, place
 from farfield.validation.reference.hold import HOLD, cells
+from farfield.validation.reference.table import results, scale_of
 
 RIDGE = 1e-3
 """Penalty of the probe, in units of the mean square of its inputs."""
@@ -241,26 +249,68 @@ def mixture(model: Transformer, text: np.ndarray) -> dict[str, Any]:
     }
 
 
+def _planned(wanted: Callable[[Job], bool]) -> Iterator[Job]:
+    return (job for jobs, *_ in planned(corpus()) for job in jobs if wanted(job))
+
+
+def _trained(job: Job, store: Store) -> Transformer:
+    """The model of a run; one that the store has not is trained, to the same weights."""
+    least = dataclasses.replace(job.configuration, measurement=LEAST, inference=())
+    if trained_model(least, store) is None:
+        train_and_measure(least, store)
+    model = trained_model(least, store)
+    assert model is not None
+    return model
+
+
 def measure_mixtures(folder: str) -> Iterator[str]:
     """Measure the models of the plans that are not in the file, training them where need be."""
-    store = Store(folder)
 
     def found(job: Job) -> Row:
-        least = dataclasses.replace(job.configuration, measurement=LEAST, inference=())
-        if trained_model(least, store) is None:
-            train_and_measure(least, store)
-        model = trained_model(least, store)
-        assert model is not None
         named = {"label": job.label, "seed": job.configuration.seed}
-        return {**named, **mixture(model, job.configuration.corpus.held_out)}
+        return named | mixture(_trained(job, Store(folder)), job.configuration.corpus.held_out)
 
-    chosen = (
-        job
-        for jobs, *_ in planned(corpus())
-        for job in jobs
-        if job.configuration.seed in MODELS.get(job.label, ())
-    )
+    chosen = _planned(lambda job: job.configuration.seed in MODELS.get(job.label, ()))
     yield from extend("mixtures", chosen, found)
+
+
+# -- gradients ------------------------------------------------------------------------------------
+
+SEEDS = {
+    ("sinusoidal", 64): 2,
+    ("sandwich", 64): 2,
+    ("alibi", 64): 2,
+    ("rope", 64): 1,
+    ("sinusoidal", 128): 2,
+    ("rope", 128): 1,
+}
+"""How many models by encoding and training length have their gradients in the file."""
+SEGMENTS, LENGTH = 32, 1024
+
+
+def measure_gradients(folder: str) -> Iterator[str]:
+    """Measure the gradients [C, 5.1] of the reference models that are not in the file, training
+    these where need be; the hash of the weights says whether they are the same."""
+    known = {r["training"]["weights_sha256"] for r in results()}
+    there = {(row["name"], row["trained"], row["seed"]) for row in rows("gradients")}
+
+    def named(job: Job) -> tuple[str, int, int]:
+        return job.label, job.configuration.preset.length, job.configuration.seed
+
+    def found(job: Job) -> Row:
+        model, (name, trained, seed) = _trained(job, Store(folder)), named(job)
+        segments = samples_of(job.configuration.corpus.held_out, SEGMENTS, LENGTH)
+        weights = hashlib.sha256(safetensors.torch.save(model.state_dict())).hexdigest()
+        shares = gradient_shares(model, segments).mean(0).reshape(-1, STEP).sum(1)
+        scale = scale_of(dataclasses.asdict(job.configuration.preset))
+        own = {"name": name, "trained": trained, "seed": seed, "scale": scale}
+        return {**own, "same": weights in known, "shares": shares.tolist()}
+
+    def wanted(job: Job) -> bool:
+        name, trained, seed = named(job)
+        return seed < SEEDS.get((name, trained), 0) and (name, trained, seed) not in there
+
+    yield from extend("gradients", _planned(wanted), found)
 
 
 # -- circuits -------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ class Model:
         losses: of training by step and seed.
         learned: values of learned parameters, one entry a seed; empty where there are none.
         seconds: processor time of training by seed.
-        encoding: formulas of the heads and their mechanism, and whether it was registered.
+        encoding: formulas of the heads and their mechanism.
         named: label, architecture and window, which tell it from others.
         further: the largest log ratio on further targets, its standard error, and how many models
             have it.
@@ -211,7 +211,8 @@ def _mask(inference: Row) -> str:
     return " + BCA" * (inference["bca"] is not None) + (f" + window {window}" if window else "")
 
 
-def _scale(preset: Row) -> str:
+def scale_of(preset: Row) -> str:
+    """The scale of the models of a preset, in words."""
     name = preset.get("name") or "a preset of its own"
     wide = f", {preset['width']} wide, {preset['heads']} heads" if "width" in preset else ""
     return f"{name}: {preset['layers']} layers{wide}, trained on {preset['length']} tokens"
@@ -272,7 +273,7 @@ def _model(name: str, source: str, group: Sequence[Measured]) -> Model:
     return Model(
         name=name,
         trained=preset["length"],
-        scale=_scale(preset),
+        scale=scale_of(preset),
         source=source,
         seeds=tuple(run["seed"] for run, _ in group),
         perplexity=_by_length(group, "perplexity"),
@@ -288,7 +289,7 @@ def _model(name: str, source: str, group: Sequence[Measured]) -> Model:
         losses=losses,
         learned=tuple(v for _, t in training if (v := t.get("learned"))),
         seconds={seed: t["cpu_seconds"] for seed, t in training if "cpu_seconds" in t},
-        encoding={**first["encoding"], "registered": "registered" in first},
+        encoding=first["encoding"],
         named={**preset, "label": _named(first), "window": measured["inference"].get("window")},
         further=_further(group),
     )

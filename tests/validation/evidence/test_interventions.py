@@ -6,7 +6,7 @@ import torch
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.evidence import interventions
+from farfield.validation.evidence import changes, interventions
 from farfield.validation.evidence.interventions import (
     foreign,
     last_losses,
@@ -16,7 +16,8 @@ from farfield.validation.evidence.interventions import (
     tempered,
 )
 from farfield.validation.harness.attention import fused, materialised
-from farfield.validation.harness.corpus import samples_of
+from farfield.validation.harness.corpus import corpus, samples_of
+from farfield.validation.harness.plan import parse_plan
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.visibility import CAUSAL
 
@@ -100,3 +101,19 @@ def test_every_change_is_measured_on_a_model(small, text, monkeypatch):
     assert found["fields"]["local"] < found["fields"]["free"]
     bare = interventions.mixture(none, text.held_out)
     assert bare["local"] == 0 and "silence local, short" not in bare["prices"]
+
+
+def test_gradients_are_measured_once_and_kept(tmp_path, monkeypatch):
+    plan = {"sweep": [{"encodings": ["alibi"], "presets": ["tiny"], "multiples": [1]}]}
+    (job,) = parse_plan(plan).jobs(corpus())
+    monkeypatch.setattr(interventions, "planned", lambda text: [([job], tmp_path, None)])
+    monkeypatch.setattr(changes, "file", lambda name: tmp_path / f"{name}.json")
+    for name, value in (("SEEDS", {("alibi", 16): 1}), ("SEGMENTS", 2), ("LENGTH", 32)):
+        monkeypatch.setattr(interventions, name, value)
+    store = str(tmp_path / "store")
+    assert list(interventions.measure_gradients(store)) == [f"{job.name}: measured"]
+    (row,) = changes.rows("gradients")
+    assert (row["name"], row["trained"], row["same"]) == ("alibi", 16, False)
+    assert len(row["shares"]) == 32 / changes.STEP and sum(row["shares"]) == pytest.approx(1)
+    assert row["scale"].startswith("tiny: 2 layers") and row["shares"][0] == max(row["shares"])
+    assert list(interventions.measure_gradients(store)) == []
