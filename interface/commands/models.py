@@ -180,8 +180,7 @@ def erf(
     else:
         require_models()
     from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
-    from farfield.validation.harness.inventory import finished_run
-    from farfield.validation.harness.store import Store
+    from farfield.validation.harness.store import Store, finished_run
     from farfield.validation.harness.visibility import Visibility
 
     place = model if run is None else finished_run(Store(runs), run)

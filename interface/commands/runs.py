@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
@@ -15,9 +15,6 @@ from farfield.output import UNKNOWN, write_answers, write_each
 from farfield.progress_bar import board, progress
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import one_of
-
-if TYPE_CHECKING:
-    from farfield.validation.harness.sweep import Engine
 
 
 def train(
@@ -50,10 +47,9 @@ def train(
     from farfield.theory.answers.number import natural
     from farfield.theory.encodings import LISTED
     from farfield.validation.harness.configuration import Configuration
-    from farfield.validation.harness.inventory import Trained
     from farfield.validation.harness.presets import preset as named
     from farfield.validation.harness.presets import resized
-    from farfield.validation.harness.store import Store
+    from farfield.validation.harness.store import Store, Trained
     from farfield.validation.harness.trainable import variants
     from farfield.validation.harness.visibility import Visibility
     from farfield.validation.optional import require_torch
@@ -147,15 +143,13 @@ def sweep(
     require_torch()
     from farfield.validation.harness.corpus import corpus
     from farfield.validation.harness.experiment import chosen_device
-    from farfield.validation.harness.sweep import Processes, SameProcess
+    from farfield.validation.harness.sweep import Cluster, Processes, SameProcess
     from farfield.validation.harness.sweep import sweep as run
 
     said = None if predictions is None else _hash_of(predictions)
     jobs = [dataclasses.replace(job, predictions=said) for job in read.jobs(corpus(text))]
-    chosen: Engine
+    chosen: SameProcess
     if engine == "ray":
-        from farfield.validation.harness.cluster import Cluster
-
         refuse(
             device != "auto", "--device belongs to --engine local; --gpus-per-job decides for Ray"
         )
@@ -165,7 +159,8 @@ def sweep(
         chosen = SameProcess(device) if workers in (None, 1) else Processes(workers, device)
     with board(read.title, len(jobs)) as watch:
         swept = run(jobs, Store(runs), chosen, watch)
-    return max(write_answers(swept, output), UNKNOWN * bool(swept.failed))
+    failed = any(found.state == "failed" for found in swept.runs)
+    return max(write_answers(swept, output), UNKNOWN * failed)
 
 
 def _hash_of(path: str) -> str:
@@ -185,7 +180,6 @@ def runs(
     Args:
         folder: where runs are kept.
     """
-    from farfield.validation.harness.inventory import inventory
-    from farfield.validation.harness.store import Store
+    from farfield.validation.harness.store import Store, inventory
 
     return write_answers(inventory(Store(folder)), output)

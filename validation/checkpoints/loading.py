@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -32,7 +33,6 @@ from farfield.validation.checkpoints.run import encoding_of, preset_of
 from farfield.validation.harness.attention import PLAIN, LogitTransform, fused
 from farfield.validation.harness.attention import Path as AttentionPath
 from farfield.validation.harness.checkpoints import require_tensors
-from farfield.validation.harness.experiment import available
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import FixedBias, transformer
 from farfield.validation.harness.visibility import CAUSAL, Visibility
@@ -177,13 +177,25 @@ def _require_memory(folder: Folder, tokens: int, made: nn.Module) -> None:
     activations = max(
         4 * tokens * shape.width * (_FLOATS + shape.layers), 80 * tokens * shape.heads * _ROWS
     )
-    wanted, free = 4 * max(stored, built) + activations, available(torch.device("cpu"))
+    wanted, free = 4 * max(stored, built) + activations, available()
     if free is not None and wanted > free:
         raise InputError(
             f"model {folder.name!r} takes about {wanted >> 20:,} MiB in float32 with segments of "
             f"{tokens} tokens, {max(0, free) >> 20:,} MiB are free; accepted: a smaller model, "
             "or shorter segments"
         )
+
+
+def available() -> int | None:
+    """Bytes of memory that are free; None where the system does not say."""
+    found, meminfo = [], Path("/proc/meminfo")
+    if meminfo.exists():
+        lines = dict(line.split(":") for line in meminfo.read_text().splitlines())
+        found.append(int(lines["MemAvailable"].split()[0]) << 10)
+    limit, used = (Path("/sys/fs/cgroup") / f"memory.{k}" for k in ("max", "current"))
+    if limit.exists() and used.exists() and (text := limit.read_text().strip()) != "max":
+        found.append(int(text) - int(used.read_text()))
+    return min(found, default=None)
 
 
 def _library() -> ModuleType:

@@ -19,7 +19,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import one_of
 from farfield.validation.harness import checkpoints, parallel
 from farfield.validation.harness.checkpoints import require_tensors
-from farfield.validation.harness.configuration import SCHEMA, Configuration, key
+from farfield.validation.harness.configuration import Configuration, key
 from farfield.validation.harness.measures.perplexity import (
     How,
     binned,
@@ -37,15 +37,11 @@ from farfield.validation.harness.measures.receptive_fields import (
 from farfield.validation.harness.measures.scores import expected_scores
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import initialised
-from farfield.validation.harness.store import InUse, Store, began
+from farfield.validation.harness.store import Store, began, stored
 from farfield.validation.harness.training import TrainingDiverged, train
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.json_files import CorruptFile, read_json, recorded, write, write_json
 from farfield.validation.progress import Progress, silent
-
-_FLOATS = 22  # a token and layer keeps this many times the width for the backward pass
-_LIBRARIES = 400 << 20  # torch and its thread buffers
-_TOKENS_A_PASS = 8192  # of a measurement, unless one segment has more
 
 
 def train_and_measure(
@@ -85,8 +81,7 @@ def train_and_measure(
         file with the content logits of the retrieving head.
 
     Raises:
-        InputError: the store cannot be written to, there is no GPU when one is asked for, or the
-            memory is too small for the preset.
+        InputError: the store cannot be written to, or there is no GPU when one is asked for.
         InUse: another process works on this run, and `wait` is false.
         TrainingDiverged: the loss is not finite; the message names the last good state, if the
             training had come as far as a checkpoint.
@@ -98,73 +93,43 @@ def train_and_measure(
         progress("notice", 0, 0, note)
 
     def waiting() -> None:
-        if not wait:
-            raise InUse(run)
         progress("notice", 0, 0, "waiting for another process")
 
-    described = configuration.training()
-    run = key(described)
-    with store.locked(run, waiting) as folder:
+    described, chosen = configuration.training(), configuration.encoding
+    labels = {"encoding": chosen.name, "dialect": chosen.dialect}
+    labels["preset"] = configuration.preset.name
+    run, names = key(described), list[str]()
+    with store.locked(run, waiting if wait else None) as folder:
         try:
-            found = _finished(configuration, folder)
+            model = _finished(configuration, folder)
         except CorruptFile as error:
-            aside, found = store.set_aside(run), None
+            aside, model = store.set_aside(run), None
             notice(f"a corrupted run was set aside as {aside.name} and made again: {error}")
-        if found is None:
+        if model is None:
             asked = {
                 "configuration": described,
-                "labels": _labels(configuration),
+                "labels": labels,
                 "began": began(folder, predictions),
             }
             _train(configuration, folder, asked, progress, notice, checkpoint_every, place)
-            found = _finished(configuration, folder)
-            assert found is not None
+            model = _finished(configuration, folder)
+            assert model is not None
         else:
             parallel.nothing_to_train()
-        model, training = found[0].to(place), found[1]
-        measurements = []
         for visible in configuration.variants:
             settings = configuration.measured(visible)
-            path = folder / f"measurement-{key(settings)}.json"
+            names.append(f"measurement-{key(settings)}")
+            path, made = folder / f"{names[-1]}.json", False
             try:
-                measurement = read_json(path) if path.exists() else None
+                made = path.exists() and bool(read_json(path))
             except CorruptFile as error:
                 os.replace(path, path.with_suffix(".corrupt"))
                 notice(f"a corrupted measurement was set aside and made again: {error}")
-                measurement = None
-            if measurement is None:
+            if not made:
                 kept = folder / f"logits-{key(settings)}.npz"
-                measurement = {
-                    "settings": settings,
-                    **_measured(configuration, model, visible, progress, kept),
-                }
-                write_json(path, measurement)
-            measurements.append(measurement)
-    labels = _labels(configuration)
-    return {
-        "schema": SCHEMA,
-        "key": run,
-        "encoding": {
-            "name": labels["encoding"],
-            "dialect": labels["dialect"],
-            **described["encoding"],
-        },
-        "seed": configuration.seed,
-        "preset": {"name": labels["preset"], **described["preset"]},
-        "text": configuration.described(),
-        "training": training,
-        "measurements": measurements,
-        "notes": notes,
-    }
-
-
-def _labels(configuration: Configuration) -> dict[str, str | None]:
-    encoding = configuration.encoding
-    return {
-        "encoding": encoding.name,
-        "dialect": encoding.dialect,
-        "preset": configuration.preset.name,
-    }
+                found = _measured(configuration, model.to(place), visible, progress, kept)
+                write_json(path, {"settings": settings, **found})
+        return stored(folder, names, labels) | {"notes": notes}
 
 
 def fresh(configuration: Configuration) -> Transformer:
@@ -192,8 +157,7 @@ def trained_model(configuration: Configuration, store: Store) -> Transformer | N
     Raises:
         CorruptFile: its files were changed later.
     """
-    found = _finished(configuration, store.folder(key(configuration.training())))
-    return None if found is None else found[0]
+    return _finished(configuration, store.folder(key(configuration.training())))
 
 
 def chosen_device(name: str = "auto") -> torch.device:
@@ -230,10 +194,8 @@ def environment(device: torch.device, processes: int = 1) -> dict[str, Any]:
     return found
 
 
-def _finished(
-    configuration: Configuration, folder: Path
-) -> tuple[Transformer, dict[str, Any]] | None:
-    """The trained model and what its training recorded."""
+def _finished(configuration: Configuration, folder: Path) -> Transformer | None:
+    """The trained model."""
     if not (folder / "training.json").exists():
         return None
     record = read_json(folder / "training.json")
@@ -241,7 +203,7 @@ def _finished(
     model = fresh(configuration)
     require_tensors(model, weights, f"{folder.name}/weights.safetensors")
     model.load_state_dict(weights)
-    return model.eval(), record
+    return model.eval()
 
 
 def _train(
@@ -253,7 +215,6 @@ def _train(
     checkpoint_every: float,
     device: torch.device,
 ) -> None:
-    require_memory(configuration, device)
     fresh(configuration).bias_table(configuration.longest)  # refused now, not at the end
     write_json(folder / "asked.json", asked)  # what an unfinished run is listed by
     given = (configuration.data, configuration.preset, configuration.seed, progress, folder)
@@ -372,46 +333,3 @@ def _of_text(
         "gradient": recorded(gradient),
         **more,
     }
-
-
-def needed(configuration: Configuration) -> int:
-    """Bytes that training and measuring take at their peak, estimated.
-
-    >>> from farfield.theory.encodings import encoding
-    >>> from farfield.validation.harness.presets import preset
-    >>> from farfield.validation.harness.corpus import corpus
-    >>> needed(Configuration(encoding("alibi"), corpus(), preset("demo"))) >> 20
-    797
-    """
-    preset, measure = configuration.preset, configuration.settings
-    size, vocabulary = preset.layers * preset.width, configuration.vocabulary
-    weights = 12 * size * preset.width + 2 * vocabulary * preset.width
-    asked = (measure.gradient_length or measure.lengths[-1], measure.row_length)
-    tokens = max(preset.batch // preset.parts * preset.length, _TOKENS_A_PASS, *asked)
-    return _LIBRARIES + 16 * weights + 4 * tokens * (_FLOATS * size + 4 * vocabulary)
-
-
-def available(device: torch.device) -> int | None:
-    """Bytes that are free on a device; None where the system does not say."""
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    found = []
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        lines = dict(line.split(":") for line in meminfo.read_text().splitlines())
-        found.append(int(lines["MemAvailable"].split()[0]) << 10)
-    limit, used = (Path("/sys/fs/cgroup") / f"memory.{k}" for k in ("max", "current"))
-    if limit.exists() and used.exists() and (text := limit.read_text().strip()) != "max":
-        found.append(int(text) - int(used.read_text()))
-    return min(found, default=None)
-
-
-def require_memory(configuration: Configuration, device: torch.device) -> None:
-    """Raise InputError, in one line, where the estimate exceeds the free memory."""
-    free, wanted = available(device), needed(configuration)
-    if free is not None and wanted > free:
-        raise InputError(
-            f"preset {configuration.preset.name} takes about {wanted >> 20:,} MiB of memory, "
-            f"{max(0, free) >> 20:,} MiB are free on {device.type}; accepted: a smaller preset, a "
-            "smaller vocabulary, or shorter lengths"
-        )

@@ -6,7 +6,7 @@
 
 Every file is written beside its place and then renamed into it. A process that works in a folder
 holds its lock, which the system releases when the process dies. A folder that cannot be read is
-set aside, never deleted.
+set aside, never deleted. Reading needs no torch: a listing opens no more of a run than its JSON.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ import contextlib
 import datetime
 import itertools
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.answers.answer import InputError
-from farfield.validation.json_files import CorruptFile, read_json
+from farfield.theory.answers.answer import InputError, Label, Result
+from farfield.theory.answers.blocks import Block, facts, note, sentence, table
+from farfield.theory.answers.notation import shortened
+from farfield.theory.answers.number import listed, plural
+from farfield.validation.json_files import CorruptFile, read_json, unrecorded
 
 
 def commit() -> str | None:
@@ -72,63 +76,72 @@ class Store:
         """Where the run with this key is."""
         return self.root / key
 
-    def require_writable(self) -> None:
-        """Raise InputError unless the folder is there, or can be made, and takes files."""
+    def folders(self) -> list[Path]:
+        """Those of all runs.
+
+        Raises:
+            InputError: there is no such store.
+        """
+        try:
+            with os.scandir(self.root) as found:
+                return [Path(e.path) for e in found if not e.name.startswith(".") and e.is_dir()]
+        except OSError as error:
+            raise InputError(
+                f"runs folder {str(self.root)!r} cannot be read: {error.strerror}; accepted: a "
+                "folder that training has written"
+            ) from None
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Raises InputError unless the folder is there, or can be made, and takes files."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.root):
-                pass
+                yield
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise InputError(
+                f"runs folder {str(self.root)!r} cannot be written to: {error.strerror}; accepted: "
+                "a folder that may be made and written to"
+            ) from None
 
     def held(self, key: str) -> bool:
         """Whether a process works on a run at this moment."""
-
-        def taken() -> None:
-            raise InUse(key)
-
-        if not (self.root / f"{key}.lock").exists():
-            return False
         try:
-            with self.locked(key, taken):
+            with contextlib.ExitStack() as now:
+                if (self.root / f"{key}.lock").exists():
+                    now.enter_context(self.locked(key))
                 return False
         except InUse:
             return True
 
     @contextlib.contextmanager
     def locked(self, key: str, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
-        """The folder of a run, held by this process alone; calls `waiting` before it waits.
+        """The folder of a run, held by this process alone.
+
+        Calls `waiting` before it waits for another process; without one it does not wait.
 
         Raises:
             InputError: the store cannot be written to.
+            InUse: another process holds it.
         """
         from filelock import FileLock, Timeout  # comes with torch; reading runs needs neither
 
-        folder = self.folder(key)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.root / f"{key}.lock")
+        folder, lock = self.folder(key), FileLock(self.root / f"{key}.lock")
+        with self.writing():
             try:
                 lock.acquire(timeout=0)
             except Timeout:
-                if waiting is not None:
-                    waiting()
+                if waiting is None:
+                    raise InUse(key) from None
+                waiting()
                 lock.acquire()
-        except OSError as error:
-            raise self._unwritable(error) from None
         try:
-            folder.mkdir(exist_ok=True)  # the process before may have set it aside
+            folder.mkdir(exist_ok=True)
             for left_by_a_kill in folder.glob(".partial-*"):
                 left_by_a_kill.unlink()
             yield folder
         finally:
             lock.release()
-
-    def _unwritable(self, error: OSError) -> InputError:
-        return InputError(
-            f"runs folder {str(self.root)!r} cannot be written to: {error.strerror}; accepted: a "
-            "folder that may be made and written to"
-        )
 
     def set_aside(self, key: str) -> Path:
         """Rename the folder of a corrupted run so that the run can be made again."""
@@ -139,18 +152,23 @@ class Store:
         return place
 
 
-def stored(folder: Path, measurements: Sequence[str] | None = None) -> dict[str, Any]:
-    """The result of a finished run, as `train_and_measure` returns it, read from its folder.
+def stored(
+    folder: Path,
+    measurements: Sequence[str] | None = None,
+    labels: dict[str, str | None] | None = None,
+) -> dict[str, Any]:
+    """The result of a finished run, read from its folder; `train_and_measure` says what it holds.
 
     Args:
         folder: of the run.
         measurements: names of the files, without ending, in the order wanted; None takes all.
+        labels: of encoding and preset; None takes those that it was trained with.
 
     Raises:
         CorruptFile: a file is missing, or was changed later.
     """
     training = read_json(folder / "training.json")
-    described, labels = training["configuration"], training.get("labels", {})
+    described, labels = training["configuration"], labels or training.get("labels", {})
     if measurements is None:
         measurements = [path.stem for path in sorted(folder.glob("measurement-*.json"))]
     named = {"name": labels.get("encoding"), "dialect": labels.get("dialect")}
@@ -164,3 +182,244 @@ def stored(folder: Path, measurements: Sequence[str] | None = None) -> dict[str,
         "training": {k: v for k, v in training.items() if k not in ("configuration", "text")},
         "measurements": [read_json(folder / f"{name}.json") for name in measurements],
     }
+
+
+def finished_run(store: Store, key: str) -> Path:
+    """The folder of the one finished run whose key begins with these digits.
+
+    Raises:
+        InputError: there is none, or several.
+    """
+    known = re.fullmatch("[0-9a-f]{0,16}", key)
+    named = [p for p in store.folders() if known and p.name.startswith(key) and "." not in p.name]
+    finished = [p for p in named if (p / "training.json").exists()]
+    if len(finished) == 1:
+        return finished[0]
+    raise InputError(
+        f"run {key[:60]!r} names {'several' if finished else 'no'} finished runs in "
+        f"{str(store.root)!r}; accepted: the first digits of a key, 0 to 9 and a to f; a model's "
+        "own folder is given with --model"
+    )
+
+
+# -- runs, listed and shown -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a store, as a line of a listing.
+
+    Fields:
+        key: the name of its folder.
+        state: `finished`, `unfinished` (it is resumed from its checkpoint), `corrupted`, `set
+            aside`; `failed` in the sweep that tried it.
+        encoding, preset, length, seed: the model, on rows of `length` tokens; None where
+            nothing readable says so.
+        formula: the bias of the first head, which tells variants of one encoding apart.
+        steps: done, and in the checkpoint where the run is unfinished.
+        loss: the last mean training loss, in nats a token.
+        ratios: perplexity of the last token, as a ratio to that at the training length: of each
+            way of inference, that at the longest length.
+        note: the defect, in words.
+    """
+
+    key: str
+    state: str
+    encoding: str | None = None
+    formula: str | None = None
+    preset: str | None = None
+    length: int | None = None
+    seed: int | None = None
+    steps: int = 0
+    loss: float | None = None
+    ratios: tuple[tuple[str, int, float], ...] = ()
+    note: str = ""
+
+    def cells(self) -> dict[str, Any]:
+        """Its line, a cell a column."""
+        return {
+            "run": self.key,
+            "state": self.state,
+            "encoding": self.encoding,
+            "first head": self.formula and shortened(self.formula, 24),
+            "preset": self.preset,
+            "length": self.length,
+            "seed": self.seed,
+            "steps": self.steps,
+            "loss": None if self.loss is None else f"{self.loss:.3f}",
+            "perplexity": "; ".join(f"{view}: x{x:.3f} at {n}" for view, n, x in self.ratios),
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Inventory(Result):
+    """Runs: those of a store, newest last, or those of a plan in its order."""
+
+    runs: tuple[Run, ...]
+
+    def _blocks(self) -> Iterator[Block]:
+        states = [run.state for run in self.runs]
+        counts = [f"{states.count(state)} {state}" for state in sorted({*states})]
+        said, label = plural(len(states), "run"), Label.MEASURED
+        yield sentence("{said}: {counts}.", label, said=said, counts=listed(counts or ["none"]))
+        lines = [run.cells() for run in self.runs]
+        if not lines:
+            return
+        used = [k for k in Run("", "").cells() if any(line[k] not in (None, "") for line in lines)]
+        numeric = [at for at, k in enumerate(used) if k in ("length", "seed", "steps", "loss")]
+        yield table(used, [[line[k] for k in used] for line in lines], numeric=numeric)
+
+
+def inventory(store: Store) -> Inventory:
+    """Every run of a store as it is now, also while others write.
+
+    Raises:
+        InputError: there is no such store.
+
+    >>> import tempfile
+    >>> inventory(Store(tempfile.mkdtemp())).runs
+    ()
+    """
+    found = []
+    for folder in store.folders():
+        with contextlib.suppress(FileNotFoundError):  # removed or set aside meanwhile
+            found.append((folder.stat().st_mtime, folder.name, run_of(folder)))
+    return Inventory(tuple(run for *_, run in sorted(found, key=lambda one: one[:2])))
+
+
+def run_of(folder: Path) -> Run:
+    """The run in a folder, as far as its JSON says."""
+    run = Run(folder.name, "set aside" if ".corrupt-" in folder.name else "unfinished")
+    finished, kept = (folder / "training.json").exists(), folder / "checkpoint.json"
+    place = folder / ("training.json" if finished else "asked.json")
+    if run.state == "set aside" or not place.exists():
+        return run
+    try:
+        record = read_json(place)
+        described, progress = record["configuration"], record
+        if kept.exists():
+            checkpoint = read_json(kept)
+            progress = {**checkpoint["record"], "steps": checkpoint["step"]}
+        heads, shape = described["encoding"]["heads"], described["preset"]
+        labels = record.get("labels") or {
+            "encoding": described["encoding"]["mechanism"],
+            "preset": f"{shape['layers']}x{shape['width']}",
+        }
+        dialect = f" ({labels['dialect']})" if labels.get("dialect") else ""
+        return replace(
+            run,
+            state="finished" if finished else "unfinished",
+            encoding=labels["encoding"] + dialect,
+            formula=heads[0].replace("**", "^") if heads else None,
+            preset=labels["preset"],
+            length=shape["length"],
+            seed=described["seed"],
+            steps=progress.get("steps", 0),
+            loss=progress["losses"][-1][1] if progress.get("losses") else None,
+            ratios=tuple(_ratios(folder)) if finished else (),
+        )
+    except CorruptFile as error:
+        return replace(run, state="corrupted", note=str(error))
+    except (KeyError, TypeError, IndexError):
+        return replace(run, state="corrupted", note="written by another version")
+
+
+def _ratios(folder: Path) -> Iterator[tuple[str, int, float]]:
+    for path in sorted(folder.glob("measurement-*.json")):
+        measured = read_json(path)
+        of = [p for p in measured.get("perplexity", ()) if p["protocol"] == "last token"]
+        for p in sorted(of, key=lambda p: int(p["length"]))[-1:]:
+            yield measured["inference"]["label"], p["length"], float(p["ratio"])
+
+
+@dataclass(frozen=True, repr=False)
+class Trained(Result):
+    """A run as `train_and_measure` gave it back, for a reader.
+
+    Fields:
+        run: the result in JSON form.
+    """
+
+    run: dict[str, Any]
+
+    def _blocks(self) -> Iterator[Block]:
+        run = unrecorded(self.run)
+        training, text = run["training"], run["text"]
+        yield sentence(
+            "{name}, seed {seed}, preset {preset}: trained in {steps} steps to a loss of {loss} "
+            "nats a token.",
+            Label.MEASURED,
+            name=run["encoding"]["name"],
+            seed=run["seed"],
+            preset=run["preset"]["name"],
+            steps=training["steps"],
+            loss=f"{training['losses'][-1][1]:.3f}",
+        )
+        yield facts(
+            run=run["key"],
+            text=f"{text['source']}, SHA-256 {text['sha256'][:16]}",
+            tokens=f"{training['tokens']:,}",
+            seconds=f"{training['seconds']:.0f}",
+            **{
+                f"learned {name}": listed([f"{v:.3g}" for v in values])
+                for name, values in training["learned"].items()
+            },
+        )
+        for m in run["measurements"]:
+            how = f"inference: {m['inference']['label']}"
+            yield from _recalled(m["recall"], how) if "recall" in m else _measured(m, how)
+        for said in run["notes"]:
+            yield note("{said}", said=said)
+
+
+def _recalled(found: dict[str, Any], how: str) -> Iterator[Block]:
+    """What a task found again."""
+    header = ("row", "distance", "right", "attention on the answer", "standard error", "rows")
+    names = ("length", "distance", "accuracy", "attention", "error", "rows")
+    each = [[f"{p[k]:.3g}" for k in names] for p in found["points"]]
+    yield table(header, each, how, numeric=range(6))
+    yield note(
+        "The attention is that of layer {layer}, head {head}, which has the most of all.",
+        layer=found["layer"],
+        head=found["head"],
+    )
+
+
+def _measured(m: dict[str, Any], how: str) -> Iterator[Block]:
+    """Perplexities of one measurement, then receptive fields."""
+    columns = ("protocol", "tokens", "perplexity", "ratio to the training length, 95 %", "targets")
+    rows = [
+        (
+            p["protocol"],
+            p["length"],
+            f"{p['perplexity']:.3f}",
+            f"{p['ratio']:.4f} ({p['ratio_low']:.4f} to {p['ratio_high']:.4f})",
+            p["targets"],
+        )
+        for p in m["perplexity"]
+    ]
+    yield table(columns, rows, how, numeric=(1, 2, 4))
+    g, b = m["gradient"], m["bounds"]
+    fields = [
+        (
+            f"attention ERF({a['eps']:g})",
+            f"{a['tokens']:.1f}, spread {a['spread']:.1f}",
+            f"TRF of the same rows {a['trf']:.1f}",
+            f"{a['segments']} x {a['rows']} rows a head",
+        )
+        for a in m["attention"]
+    ] + [
+        (
+            f"gradient ERF({g['share']:g})",
+            f"{g['tokens']} ({g['tokens_low']:.0f} to {g['tokens_high']:.0f})",
+            f"mass in the training length {g['mass']:.3f}",
+            f"{g['segments']} segments, 95 %",
+        )
+    ]
+    yield table(("receptive field", "tokens", "beside it", "measured on"), fields)
+    yield note(
+        "Bounds of the attention ERF by the theorem: {violations} violated of {checks}.",
+        violations=b["violations"],
+        checks=f"{b['checks']:,}",
+    )

@@ -6,18 +6,23 @@ next job that is neither finished nor held. A worker that dies loses its job alo
 up again from its last checkpoint; the system frees its lock. If the driver dies, stored runs are
 safe; its workers end with the jobs that they have begun.
 
-An engine starts jobs, each in a future of its own. Engines of this module:
+An engine starts jobs, each in a future of its own, `slots` at a time:
 
-    SameProcess  one job at a time, in this process
-    Processes    several at a time, each job in a process of its own
+    SameProcess  one job, in this process
+    Processes    several, each in a process of its own
+    Cluster      several on Ray, on this machine or on every machine and GPU of a cluster
 
-`farfield.validation.harness.cluster` has one for Ray.
+On a cluster all machines see the store's folder at the same path. Ray is needed there alone:
+`pip install '.[cluster]'`.
 """
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
+import os
 import signal
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,16 +31,13 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.process import BaseProcess
-from typing import Any, Protocol
+from typing import Any
 
-from farfield.theory.answers.answer import InputError, Label, Result
-from farfield.theory.answers.blocks import Block, sentence
-from farfield.validation.harness.configuration import key
-from farfield.validation.harness.inventory import Run, listing, run_of
+from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.plan import Job
-from farfield.validation.harness.store import InUse, Store, stored
+from farfield.validation.harness.store import InUse, Inventory, Run, Store, run_of, stored
 from farfield.validation.json_files import CorruptFile
-from farfield.validation.optional import first_line
+from farfield.validation.optional import first_line, library
 from farfield.validation.progress import Progress, silent
 
 Watch = Callable[[Job, str, int, int, str], None]
@@ -44,6 +46,7 @@ Watch = Callable[[Job, str, int, int, str], None]
 
 RETRIES = 2
 _PAUSE = 0.5  # seconds between two looks at what other processes hold
+_PATIENCE = 5.0  # seconds in which a cluster must answer
 
 
 @dataclass(frozen=True)
@@ -61,48 +64,13 @@ class JobOutcome:
     result: dict[str, Any] | None = None
 
 
-class Engine(Protocol):
-    """Where jobs run: so many at a time."""
-
-    slots: int
-
-    def start(self, job: Job, store: Store, progress: Progress) -> Future[JobOutcome]:
-        """Begin an attempt at a job; reports its progress where it runs in this process. The future
-        raises an Exception where the worker is lost."""
-
-    def close(self) -> None:
-        """End what still runs."""
-
-
-@dataclass(frozen=True, repr=False)
-class Swept(Result):
-    """The jobs of a plan after a sweep, in the plan's order, each finished or failed."""
-
-    jobs: tuple[Run, ...]
-
-    @property
-    def failed(self) -> int:
-        """How many jobs have no result."""
-        return sum(job.state == "failed" for job in self.jobs)
-
-    def blocks(self) -> Sequence[Block]:
-        said = sentence(
-            "{done} of {all} jobs finished, {failed} failed.",
-            Label.MEASURED,
-            done=len(self.jobs) - self.failed,
-            all=len(self.jobs),
-            failed=self.failed,
-        )
-        return said, listing(self.jobs)
-
-
 def sweep(
     jobs: Sequence[Job],
     store: Store,
-    engine: Engine | None = None,
+    engine: SameProcess | None = None,
     watch: Watch = lambda *_: None,
     retries: int = RETRIES,
-) -> Swept:
+) -> Inventory:
     """Run jobs until each is finished, here or by another process, or has failed.
 
     Args:
@@ -127,7 +95,8 @@ def sweep(
         else:
             watch(job, "finished", 1, 1, "before")
     if waiting:
-        store.require_writable()
+        with store.writing():
+            pass
     with closing(SameProcess() if engine is None else engine) as engine:
         while waiting or running:
             for job in list(waiting):
@@ -161,19 +130,14 @@ def sweep(
                 if outcome.state == "failed":
                     failures[job.key] = outcome.note
                 watch(job, outcome.state, 1, 1, outcome.note)
-    return Swept(tuple(_run(job, store, failures.get(job.key)) for job in jobs))
+    return Inventory(tuple(_run(job, store, failures.get(job.key)) for job in jobs))
 
 
 def _run(job: Job, store: Store, failure: str | None) -> Run:
-    preset = job.configuration.preset
-    run = Run(job.key, "failed", note=failure or "")
-    return replace(
-        run if failure is not None else run_of(store.folder(job.key)),
-        encoding=job.label,
-        preset=preset.name,
-        length=preset.length,
-        seed=job.configuration.seed,
-    )
+    preset, seed = job.configuration.preset, job.configuration.seed
+    failed = Run(job.key, "failed", note=failure or "")
+    run = run_of(store.folder(job.key)) if failure is None else failed
+    return replace(run, encoding=job.label, preset=preset.name, length=preset.length, seed=seed)
 
 
 def attempt(
@@ -202,6 +166,17 @@ def attempt(
     return JobOutcome("finished", result=result)
 
 
+def finished(job: Job, store: Store) -> dict[str, Any] | None:
+    """The result of a job if the store holds every part; nothing is trained or measured."""
+    folder, wanted = store.folder(job.key), [f"measurement-{key}" for key in job.measured]
+    if not all((folder / f"{name}.json").exists() for name in ("training", *wanted)):
+        return None
+    try:
+        return stored(folder, wanted)
+    except CorruptFile:
+        return None
+
+
 class SameProcess:
     """One job at a time, in this process.
 
@@ -215,15 +190,17 @@ class SameProcess:
         self.device = device
 
     def start(self, job: Job, store: Store, progress: Progress) -> Future[JobOutcome]:
+        """Begin an attempt at a job; reports its progress where it runs in this process. The future
+        raises an Exception where the worker is lost."""
         done = Future[JobOutcome]()
         done.set_result(attempt(job, store, progress, self.device))
         return done
 
     def close(self) -> None:
-        pass
+        """End what still runs."""
 
 
-class Processes:
+class Processes(SameProcess):
     """Several jobs at a time, each in a process of its own, which shares the cores.
 
     Args:
@@ -272,15 +249,102 @@ def _work(job: Job, store: Store, device: str, workers: int) -> JobOutcome:
     return attempt(job, store, device=device)
 
 
-def finished(job: Job, store: Store) -> dict[str, Any] | None:
-    """The result of a job if the store holds every part; nothing is trained or measured."""
-    wanted = [
-        f"measurement-{key(job.configuration.measured(v))}" for v in job.configuration.variants
-    ]
-    folder = store.folder(job.key)
-    if not all((folder / f"{name}.json").exists() for name in ("training", *wanted)):
-        return None
+class Cluster(SameProcess):
+    """As many jobs at a time as a Ray has room for, each a task of its own.
+
+    Args:
+        workers: jobs at a time; None takes all that Ray has room for, and on this machine one for
+            each core.
+        address: of a running cluster: `auto` (the one on this machine, or `RAY_ADDRESS`),
+            `HOST:PORT` or `ray://HOST:PORT`; None starts a Ray on this machine.
+        cpus, gpus: what a job takes; fractions share a core or a GPU. Without GPUs it runs on a
+            CPU.
+
+    Raises:
+        InputError: Ray is not installed, or a number is out of range. `start` raises it where the
+            cluster does not answer, or has no room for a single job.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        address: str | None = None,
+        *,
+        cpus: float = 1,
+        gpus: float = 0,
+    ) -> None:
+        library("ray", "a sweep on a cluster", "cluster")
+        require_workers(1 if workers is None else workers)
+        for name, value in (("cpus", cpus), ("gpus", gpus)):
+            whole = 0 <= value <= 1 or (1 < value < 1e6 and value == int(value))
+            if not whole or (name == "cpus" and value == 0):
+                raise InputError(
+                    f"{name} a job {value:g}: accepted is a whole number, or a share of one"
+                )
+        self.workers, self.address, self.cpus, self.gpus = workers, address, cpus, gpus
+        self.ours, self.started = False, list[Any]()
+        self.task: Any = None
+
+    def start(self, job: Job, store: Store, progress: Progress) -> Future[JobOutcome]:
+        self.task = self.task or self._connected()
+        there, device = Store(store.root.resolve()), "cuda" if self.gpus else "cpu"
+        self.started.append(self.task.remote(job, there, device))
+        future: Future[JobOutcome] = self.started[-1].future()
+        return future
+
+    def close(self) -> None:
+        import ray
+
+        for reference in self.started:
+            ray.cancel(reference, force=True)
+        if self.ours:
+            ray.shutdown()
+
+    def _connected(self) -> Any:
+        """The task that runs a job, and in `slots` how many there is room for."""
+        import ray
+
+        if not ray.is_initialized():
+            given: dict[str, Any] = {"address": self.address}
+            if self.address is None:
+                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+                room = None if self.workers is None else max(1, round(self.workers * self.cpus))
+                given = {"address": "local", "num_cpus": room, "include_dashboard": False}
+            _knock(self.address)
+            ray.init(**given, logging_level=logging.ERROR, log_to_driver=False)
+            self.ours = True
+        wanted = {"CPU": self.cpus, "GPU": self.gpus}
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        room = sum(min(int(node.get(k, 0) / v) for k, v in wanted.items() if v) for node in nodes)
+        if not room:
+            most = {kind: max((node.get(kind, 0) for node in nodes), default=0) for kind in wanted}
+            raise InputError(
+                f"a job of {self.cpus:g} cores and {self.gpus:g} GPUs fits no machine of this Ray; "
+                f"accepted: at most {most['CPU']:g} cores and {most['GPU']:g} GPUs"
+            )
+        self.slots = self.workers or room
+        return ray.remote(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=0)(_attempt)
+
+
+def _attempt(job: Job, store: Store, device: str) -> JobOutcome:
+    """The task: it has the key of the job, whatever machine it runs on."""
+    import torch
+
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))  # Ray sets a job's cores
+    return attempt(job, store, device=device)
+
+
+def _knock(address: str | None) -> None:
+    """Raise InputError unless something listens at an address; Ray itself waits for a minute."""
+    place = os.environ.get("RAY_ADDRESS", "auto") if address == "auto" else address
+    if place in (None, "auto", "local"):
+        return
+    host, _, port = place.removeprefix("ray://").rpartition(":")
     try:
-        return stored(folder, wanted)
-    except CorruptFile:
-        return None
+        socket.create_connection((host, int(port)), _PATIENCE).close()
+    except (OSError, OverflowError, ValueError) as error:
+        raise InputError(
+            f"no Ray answers at {address!r}: {getattr(error, 'strerror', None) or error}; "
+            "accepted: auto, or HOST:PORT or ray://HOST:PORT of a running cluster (`ray start "
+            "--head` starts one), or none for a Ray on this machine"
+        ) from None

@@ -9,8 +9,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.configuration import Configuration, key
 from farfield.validation.harness.experiment import train_and_measure
-from farfield.validation.harness.inventory import Trained, finished_run, inventory
-from farfield.validation.harness.store import Store
+from farfield.validation.harness.store import Store, Trained, finished_run, inventory
 from farfield.validation.json_files import read_json, write_json
 
 
@@ -49,21 +48,28 @@ def test_every_run_is_listed_with_its_state(store, speaks):
     }
     for run in finished:
         (path,) = store.folder(run.key).glob("measurement-*")
-        measured = read_json(path)["perplexity"]
-        assert [r[3] for r in run.ratios] == [p["ratio"] for p in measured]
+        (last,) = (
+            p
+            for p in read_json(path)["perplexity"]
+            if (p["protocol"], p["length"]) == ("last token", 40)
+        )
+        assert run.ratios == (("causal", 40, last["ratio"]),)
     (killed,) = (r for r in runs if r.state == "unfinished")
     assert killed.steps == 4 and killed.loss is None
     assert (killed.encoding, killed.formula) == ("type1 (paper)", "-2*log(n + 1)")
     assert (killed.preset, killed.seed, killed.length) == ("small", 0, finished[0].length)
-    assert speaks(inventory(store)) == "4 runs: 2 finished, 1 unfinished, 1 set aside."
+    assert speaks(inventory(store)) == "4 runs: 2 finished, 1 set aside, 1 unfinished."
     assert len(inventory(store).blocks()[1].rows) == 4
-    speaks(runs[0])
 
 
 def test_a_run_is_named_by_its_first_digits(store):
     keys = [r.key for r in inventory(store).runs if r.state == "finished"]
     assert finished_run(store, keys[0][:8]).name == keys[0]
-    wrongs = {"": "names several", "f" * 16: "names no finished run", "runs/x": "is no key"}
+    wrongs = {
+        "": "names several finished runs",
+        "f" * 16: "names no finished run",
+        "runs/x": "digits",
+    }
     for wrong, message in wrongs.items():
         with pytest.raises(InputError, match=message):
             finished_run(store, wrong)
@@ -92,7 +98,7 @@ def test_perplexities_that_are_no_numbers_are_shown(text, small, tmp_path, speak
     store = Store(tmp_path)
     result = train_and_measure(Configuration(encoding("exp(n)*10**30"), text, small), store)
     assert "nan" in {p["ratio"] for m in result["measurements"] for p in m["perplexity"]}
-    assert math.isnan(inventory(store).runs[0].ratios[-1][3])
+    assert math.isnan(inventory(store).runs[0].ratios[-1][2])
     for shown in (Trained(result), inventory(store)):
         speaks(shown)
         assert any("nan" in word for word in shown.text().split())

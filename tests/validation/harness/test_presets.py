@@ -6,13 +6,10 @@ import torch
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.harness import experiment
 from farfield.validation.harness.configuration import Configuration, key
 from farfield.validation.harness.corpus import Corpus
-from farfield.validation.harness.experiment import available, needed, train_and_measure
 from farfield.validation.harness.positional import initialised
-from farfield.validation.harness.presets import PRESETS, Measurement, Preset, preset
-from farfield.validation.harness.store import Store
+from farfield.validation.harness.presets import PRESETS, Preset, preset
 from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.training import learning_rate, train
 from farfield.validation.harness.visibility import Visibility
@@ -149,29 +146,6 @@ def test_an_output_of_its_own(text, small):
     hidden = torch.randn(3, small.width)
     torch.testing.assert_close(tied.logits(hidden), hidden @ tied.embedding.weight.T)
     torch.testing.assert_close(own.logits(hidden), hidden @ own.output.weight.T)
-
-
-def test_what_does_not_fit_is_refused_before_it_starts(text, small, tmp_path, monkeypatch):
-    configuration, stages = Configuration(encoding("rope"), text, small), []
-    monkeypatch.setattr(experiment, "available", lambda _: 1 << 20)
-    with pytest.raises(InputError, match=r"takes about .* MiB of memory, 1 MiB are free") as error:
-        train_and_measure(configuration, Store(tmp_path), lambda *event: stages.append(event))
-    assert stages == [] and "\n" not in str(error.value) and "accepted" in str(error.value)
-    monkeypatch.setattr(experiment, "available", lambda _: None)
-    train_and_measure(configuration, Store(tmp_path))
-
-
-def test_estimates_grow_with_what_takes_memory(text):
-    demo = Configuration(encoding("rope"), text, preset("demo"))
-    assert available(torch.device("cpu")) > 0
-    assert 4e8 < needed(demo) < 2e9
-    for changes in ({"width": 256}, {"layers": 8}, {"batch": 512}):
-        wider = dataclasses.replace(demo, preset=dataclasses.replace(demo.preset, **changes))
-        assert needed(wider) > needed(demo)
-    parts = dataclasses.replace(demo.preset, batch=512, parts=16)
-    assert needed(dataclasses.replace(demo, preset=parts)) == needed(demo)
-    longer = dataclasses.replace(demo, measurement=Measurement(lengths=(64,), gradient_length=1000))
-    assert needed(longer) <= needed(demo)
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,10 @@ class Heard(list):
         return sum(place == (label, "started") for place in self)
 
 
+def states(swept):
+    return {run.state for run in swept.runs}
+
+
 def weights(store, job):
     return finished(job, store)["training"]["weights_sha256"]
 
@@ -86,21 +90,22 @@ def weights(store, job):
 def test_a_sweep_is_its_runs_each_made_once(jobs, tmp_path, speaks):
     store, alone, heard = Store(tmp_path / "runs"), Store(tmp_path / "alone"), Heard()
     swept = sweep(jobs, store, watch=heard)
-    assert [entry.state for entry in swept.jobs] == ["finished"] * 3 and swept.failed == 0
-    for job, entry in zip(jobs, swept.jobs, strict=True):
+    assert [entry.state for entry in swept.runs] == ["finished"] * 3 and states(swept) == {
+        "finished"
+    }
+    for job, entry in zip(jobs, swept.runs, strict=True):
         result = train_and_measure(job.configuration, alone)
         assert weights(store, job) == weights(alone, job)
         assert entry.loss == result["training"]["losses"][-1][1]
         assert entry.ratios == tuple(
-            (m["inference"]["label"], p["protocol"], p["length"], p["ratio"])
+            (m["inference"]["label"], m["perplexity"][-1]["length"], m["perplexity"][-1]["ratio"])
             for m in result["measurements"]
-            for p in m["perplexity"]
         )
         assert heard.count_of(job.label) == 1
     again = Heard()
     assert sweep(jobs, store, watch=again) == swept
     assert again == [(job.label, "finished") for job in jobs]
-    assert speaks(swept) == "3 of 3 jobs finished, 0 failed."
+    assert speaks(swept) == "3 runs: 3 finished."
 
 
 def test_what_is_damaged_is_made_again(jobs, tmp_path):
@@ -119,9 +124,8 @@ def test_a_job_that_fails_is_reported_and_the_others_go_on(jobs, text, small, tm
     broken = Job("wild", Configuration(encoding("kerple_log"), text, wild))
     refused = Job("refused", Configuration(encoding("exp(exp(n))"), text, small))
     swept = sweep((broken, refused, jobs[0]), Store(tmp_path))
-    assert [entry.state for entry in swept.jobs] == ["failed", "failed", "finished"]
-    assert "at step" in swept.jobs[0].note and "\n" not in swept.jobs[0].note
-    assert swept.failed == 2
+    assert [entry.state for entry in swept.runs] == ["failed", "failed", "finished"]
+    assert "at step" in swept.runs[0].note and "\n" not in swept.runs[0].note
 
 
 def test_an_error_of_ours_is_one_line_too(jobs, tmp_path, monkeypatch):
@@ -129,7 +133,7 @@ def test_an_error_of_ours_is_one_line_too(jobs, tmp_path, monkeypatch):
         raise ZeroDivisionError("by zero\nin the middle")
 
     monkeypatch.setattr("farfield.validation.harness.experiment.train_and_measure", fails)
-    (entry,) = sweep(jobs[:1], Store(tmp_path)).jobs
+    (entry,) = sweep(jobs[:1], Store(tmp_path)).runs
     assert (entry.state, entry.note) == ("failed", "ZeroDivisionError: by zero")
 
 
@@ -140,7 +144,7 @@ def test_a_job_that_is_held_waits_and_the_others_go_on(jobs, tmp_path):
     with pytest.raises(InUse):
         train_and_measure(jobs[0].configuration, store, wait=False)
     heard = Heard(finished=lambda job: holder.close())
-    assert sweep(jobs[:2], store, watch=heard).failed == 0
+    assert states(sweep(jobs[:2], store, watch=heard)) == {"finished"}
     stages = [place for place in heard if place[1] in ("held", "started", "finished")]
     assert stages[:3] == [("type1", "held"), ("rope", "started"), ("rope", "finished")]
     assert stages[-2:] == [("type1", "started"), ("type1", "finished")]
@@ -149,7 +153,7 @@ def test_a_job_that_is_held_waits_and_the_others_go_on(jobs, tmp_path):
 def test_a_job_that_another_process_finishes_is_not_repeated(jobs, tmp_path):
     store = Store(tmp_path)
     heard = Heard(started=lambda job: job is jobs[0] and sweep(jobs[1:2], store))
-    assert sweep(jobs[:2], store, watch=heard).failed == 0
+    assert states(sweep(jobs[:2], store, watch=heard)) == {"finished"}
     assert heard.count_of("rope") == 0 and heard[-1] == ("rope", "finished")
 
 
@@ -181,7 +185,7 @@ def test_a_worker_that_is_killed_loses_its_job_only(jobs, long, tmp_path):
 
     heard = Heard(started=kill)
     swept = sweep((long, *jobs), store, Processes(1), heard)
-    assert swept.failed == 0 and killed and ("long", "lost") in heard
+    assert states(swept) == {"finished"} and killed and ("long", "lost") in heard
     assert [heard.count_of(job.label) for job in (long, *jobs)] == [2, 1, 1, 1]
     assert not multiprocessing.active_children()
 
@@ -200,7 +204,7 @@ def test_a_job_is_begun_again_so_often_and_no_more(retries, jobs, tmp_path):
             heard.append("closed")
 
     heard = Heard()
-    (entry,) = sweep(jobs[:1], Store(tmp_path), Dying(), heard, retries).jobs
+    (entry,) = sweep(jobs[:1], Store(tmp_path), Dying(), heard, retries).runs
     assert entry.state == "failed"
     assert entry.note == f"its worker died {retries + 1} times: killed"
     assert heard.count_of("type1") == retries + 1 and heard[-1] == "closed"
@@ -210,7 +214,7 @@ def test_a_job_is_begun_again_so_often_and_no_more(retries, jobs, tmp_path):
 def test_a_job_whose_workers_die_is_given_up(long, jobs, tmp_path):
     store = Store(tmp_path)
     heard = Heard(started=lambda job: job is long and when_held(store, long, kill_workers))
-    first, second = sweep((long, jobs[0]), store, Processes(1), heard, retries=1).jobs
+    first, second = sweep((long, jobs[0]), store, Processes(1), heard, retries=1).runs
     assert first.note.startswith("its worker died 2 times: A process in the process pool")
     assert (first.state, second.state) == ("failed", "finished")
 
@@ -261,7 +265,7 @@ def test_a_driver_that_is_killed_resumes(capsys, plan, source, tmp_path):
     assert kept == {p: p.stat().st_ino for p in kept}
     code, out, _ = run(capsys, "sweep", plan, "--runs", runs, "--text", source, "--json")
     found = json.loads(out)
-    assert found["kind"] == "Swept" and {job["state"] for job in found["jobs"]} == {"finished"}
+    assert found["kind"] == "Inventory" and {r["state"] for r in found["runs"]} == {"finished"}
 
 
 @pytest.mark.slow  # the two siblings above share a plan within one process
@@ -287,7 +291,7 @@ def test_the_hybrids_of_the_documentation_are_trained(capsys, source, tmp_path):
     (tmp_path / "hybrid.toml").write_text(short.replace("rows = 96", "rows = 2"))
     args = (str(tmp_path / "hybrid.toml"), "--runs", str(tmp_path / "runs"), "--text", source)
     code, out, _ = run(capsys, "sweep", *args)
-    assert code == 0 and out.startswith("3 of 3 jobs finished, 0 failed.")
+    assert code == 0 and out.startswith("3 runs: 3 finished.")
     assert "windowed rotation" in out
 
 
