@@ -1,23 +1,16 @@
 """A comparator of growth that shares nothing with the engine's.
 
-A product of powers of n, log n, log log n, ... is ordered by its first exponent that is not 0.
-Where it has a factor exp(...) its logarithm is evaluated with n a tower, exp(exp(...exp(x))), by
-balls so precise that nothing is rounded away. No expansion is made and nothing is sorted, so that
-a slip of the engine's comparison shows.
+A product of powers of n, log n, log log n, ... is ordered by its first exponent that is not 0. One
+with a factor exp(...) is ordered by the limit of its logarithm, a sum of smaller products. No
+expansion is made and nothing is sorted, so that a slip of the engine's comparison shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import sympy
-from flint import arb
 from sympy import Expr, S
 
-from farfield.numerics.checking.numbers import BITS, Numbers
-from farfield.numerics.checking.stops import Open, ProofError
-from farfield.theory.functions.balls import precision, to_arb
+from farfield.numerics.checking.numbers import Numbers, Open, ProofError
 from farfield.theory.functions.nodes import n
 
 
@@ -32,93 +25,45 @@ def iterated(k: int) -> Expr:
 def order(term: Expr, scale: Expr, numbers: Numbers) -> tuple[int, Expr]:
     """1, 0, -1 as |term|/scale tends to oo, a constant, 0; and that constant.
 
-    Both are constants times products of powers of n, iterated logarithms and exponentials; the
-    quotient is compared with 1 by its logarithm at two towers.
+    Both are constants times products of powers of n, iterated logarithms and exponentials.
     """
     factor, rest = sympy.factor_terms(term / scale).as_independent(n, as_Add=False)
     rest = sympy.powsimp(rest)
     if not rest.has(n):
         return 0, factor * rest
-    exponents: dict[int, Expr] = {}
-    for f in sympy.Mul.make_args(rest):
-        base, power = f.as_base_exp()
-        level = _depth(base)
-        if base != iterated(level) or power.has(n):
-            break
-        exponents[level] = exponents.get(level, S.Zero) + power
-    else:
-        for level in sorted(exponents):
-            ball = numbers.ball(exponents[level], 1)
+    powers: dict[Expr, Expr] = {}
+    for base, power in (f.as_base_exp() for f in sympy.Mul.make_args(rest)):
+        powers[base] = powers.get(base, S.Zero) + power
+    if any(base.has(n) and base != iterated(_depth(base)) for base in powers):
+        raise Open(f"the growth of {rest}")
+    if all(base.has(n) and not power.has(n) for base, power in powers.items()):
+        for base in sorted(powers, key=_depth):
+            ball = numbers.ball(powers[base], 1)
             if ball is not None and not ball.contains(0):
                 return (1, S.Infinity) if ball > 0 else (-1, S.Zero)
         raise Open(f"the growth of {rest}")
-    logs = []
-    for x in (30, 60):
-        ball = _log_at_tower(rest, x, numbers)
-        if ball is None:
-            raise Open(f"the growth of {rest}")
-        logs.append(ball)
-    with precision(BITS):
-        if logs[0] > 0 and logs[1] > logs[0]:
-            return 1, S.Infinity
-        if logs[0] < 0 and logs[1] < logs[0]:
-            return -1, S.Zero
-    raise Open(f"the growth of {rest}")
-
-
-def _log_at_tower(product: Expr, x: int, numbers: Numbers) -> arb | None:
-    """The logarithm of a product where the deepest logarithm in it is x."""
-    total: Any = arb(0)
-    depth = max((_depth(a) for a in product.atoms(sympy.log)), default=0)
-    with precision(BITS):
-        tower: list[Any] = [arb(x)]  # values of L_depth, ..., L_1, n
-        for _ in range(max(depth, 1)):
-            if not tower[-1] < 10**60:
-                return None
-            tower.append(tower[-1].exp())
-        tower.reverse()
-        chain = {iterated(i): v for i, v in enumerate(tower)}
-        for f in sympy.Mul.make_args(product):
-            base, power = f.as_base_exp()
-            if isinstance(f, sympy.exp):
-                value = _with_chain(f.args[0], chain, numbers)
-            else:
-                inside = _with_chain(base, chain, numbers)
-                value = inside.log() * _with_chain(power, chain, numbers)
-            total = total + value
-    return to_arb(total)
-
-
-def _with_chain(e: Expr, chain: Mapping[Expr, arb], numbers: Numbers) -> arb:
-    """The value with each tower of the chain put in as a ball, the largest first."""
-    swap = {k: sympy.Dummy(positive=True) for k in sorted(chain, key=sympy.count_ops, reverse=True)}
-    for k, symbol in swap.items():
-        e = e.xreplace({k: symbol})
-    return to_arb(numbers.compiled(e)({symbol: chain[k] for k, symbol in swap.items()}))
+    logarithm = sympy.Add(*(power * sympy.log(base) for base, power in powers.items()))
+    size = limit(logarithm, S.One, numbers)
+    if size.is_finite:
+        return 0, factor * sympy.exp(size)
+    return (1, S.Infinity) if size is S.Infinity else (-1, S.Zero)
 
 
 def _depth(e: Expr) -> int:
     """How many logarithms enclose the argument."""
-    depth = 0
-    while isinstance(e, sympy.log):
-        e, depth = e.args[0], depth + 1
-    return depth
+    return 1 + _depth(e.args[0]) if isinstance(e, sympy.log) else 0
 
 
 def limit(rest: Expr, scale: Expr, numbers: Numbers) -> Expr:
     """lim rest/scale, from the growth of the single terms of rest."""
-    total, largest = S.Zero, None
-    for term in sympy.Add.make_args(sympy.expand(rest)):
-        if term == 0:
-            continue
+    total = largest = S.Zero
+    for term in filter(bool, sympy.Add.make_args(sympy.expand(rest))):
         size, constant = order(term, scale, numbers)
+        total += constant if size == 0 else 0
         if size > 0:
-            if largest is None or order(term, largest, numbers)[0] >= 0:
-                same = largest is not None and order(term, largest, numbers)[0] == 0
-                largest = largest + term if same else term
-        elif size == 0:
-            total += constant
-    if largest is None:
+            beside = order(term, largest, numbers)[0] if largest else 1
+            largest = (largest if beside <= 0 else S.Zero) + (term if beside >= 0 else S.Zero)
+    if not largest:
         return total
     factor, _ = sympy.factor_terms(largest).as_independent(n, as_Add=False)
     ball = numbers.ball(factor, 1)

@@ -8,19 +8,39 @@ stays open.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from flint import arb, fmpq
-from sympy import Expr
+from sympy import Expr, Symbol
 
+from farfield.theory.answers.errors import InputError
 from farfield.theory.evaluation import vectorised
 from farfield.theory.evaluation.real_balls import RealBalls, ZeroTest
+from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 
 BITS = 4000  # a value at 10^90 is known to 3700 bits and more, so that errors of 10^-1000 show
+
+
+class ProofError(Exception):
+    """A step of a proof is false; the message names the step and what disagrees."""
+
+
+class Open(Exception):
+    """The checker cannot tell; the step counts as cited."""
+
+
+def expression(text: str, domains: Mapping[str, str]) -> Expr:
+    """What a step says, read again."""
+    words = re.findall(r"[A-Za-z]\w*", text)
+    try:
+        return read(text, {k: d for k, d in domains.items() if k in words})
+    except InputError as error:
+        raise ProofError(f"a step is unreadable: {error}") from None
 
 
 class Numbers:
@@ -33,6 +53,15 @@ class Numbers:
     def compiled(self, e: Any) -> Callable[..., Any]:
         """A function of the values of the symbols of a formula, or of a condition."""
         return self._balls.compiled(e)
+
+    def holds(self, condition: Any, values: Mapping[Symbol, Expr]) -> bool | None:
+        """Whether a condition holds at values of the parameters; None where it has no value."""
+        with precision(128):
+            try:
+                env = {s: self.compiled(v)({}) for s, v in values.items()}
+                return bool(self.compiled(condition)(env))
+            except (Undefined, ZeroDivisionError, KeyError):
+                return None
 
     def ball(self, e: Expr, at: int) -> arb | None:
         """The value at a distance, None where it has none or balls do not reach it."""
@@ -48,19 +77,15 @@ class Numbers:
 
     def compare(self, a: Expr, b: Expr, at: int) -> int:
         """The sign of a - b at a distance; 0 where balls do not tell them apart."""
-        if a == b:
-            return 0
-        x, y = self.ball(a, at), self.ball(b, at)
+        x, y = (None, None) if a == b else (self.ball(a, at), self.ball(b, at))
         if x is None or y is None or not (x.is_finite() and y.is_finite()):
             return 0
         with precision(BITS):
-            return 1 if x > y else -1 if x < y else 0
+            return int(bool(x > y)) - int(bool(x < y))
 
     def is_near(self, value: Expr | None, wanted: int) -> bool:
         """Whether a constant's ball contains an integer."""
-        if value is None or value.is_infinite:
-            return False
-        ball = self.ball(value, 1)
+        ball = None if value is None or value.is_infinite else self.ball(value, 1)
         return ball is not None and bool(ball.contains(wanted))
 
     def table(self, e: Expr, distances: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from farfield.numerics.checking.checker import check_proof
-from farfield.numerics.checking.stops import ProofError
+from farfield.numerics.checking.numbers import ProofError
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.claims.claim import Missing

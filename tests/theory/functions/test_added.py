@@ -10,7 +10,7 @@ import torch
 
 from farfield import check_convergence, encoding, theoretical_receptive_field
 from farfield.numerics.checking.checker import check_proof
-from farfield.numerics.checking.stops import ProofError
+from farfield.numerics.checking.numbers import ProofError
 from farfield.theory.functions.balls import to_arb
 from farfield.theory.functions.record import Function, registered
 from farfield.validation.harness.positional import additive_bias

@@ -16,7 +16,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from farfield.numerics.checking.checker import ProofError, check_proof
+from farfield.numerics.checking.checker import check_proof
+from farfield.numerics.checking.numbers import ProofError
 from farfield.theory.convergence import check_convergence
 
 WAVES = {  # phase-independent waves on [0, 1] with a minimum 0 of order e
