@@ -10,7 +10,6 @@ normalised queries and keys), p = 0 and the price is `log(N - 1)`: no key of a r
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,21 +17,19 @@ import sympy
 from flint import arb
 from sympy import Expr, S
 
-from farfield.numerics.heads import BLOCKWISE, resolve
-from farfield.numerics.price import DistancePrice, price_of_distance, reach
-from farfield.numerics.shown import shown, subject_of
+from farfield.numerics.heads import BLOCKWISE, Found, resolve, unknown
+from farfield.numerics.price import DistancePrice, for_prices, price_of_distance, reach
+from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.windows.question import read_bounds
-from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status, folded
-from farfield.theory.answers.blocks import Block
-from farfield.theory.answers.notation import Text, words
-from farfield.theory.answers.number import integer, listed, natural, plural
+from farfield.theory.answers.answer import Code, Label, Reason, Status
+from farfield.theory.answers.number import integer, natural, plural
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import outward, precision, rational
 from farfield.theory.mechanisms import MECHANISMS
 
 
 @dataclass(frozen=True, repr=False)
-class AttentionCeiling(Answer):
+class AttentionCeiling(HeadAnswer):
     """The most attention that any input within a bound of the logits gives a key.
 
     Fields:
@@ -48,7 +45,8 @@ class AttentionCeiling(Answer):
         label: `certified`.
     """
 
-    formula: Expr | None
+    OUTSIDE = "no bound of the attention follows from one of the logits: {why}."
+
     logit_bound: sympy.Rational
     length: int
     distance: int
@@ -56,38 +54,39 @@ class AttentionCeiling(Answer):
     enclosure: tuple[float, float] | None = None
     farthest: int | None = None
     longest: int | None = None
-    heads: tuple[AttentionCeiling, ...] = ()
 
-    def blocks(self) -> Sequence[Block]:
-        longest = None if self.longest is None else f"{integer(self.longest)} keys"
-        by_head = listed([_percent(h.value) for h in self.heads])
-        far = None if self.farthest is None else f"{integer(self.farthest)} back"
-        return shown(
-            self,
-            self._first(),
-            farthest_for_half=far,
-            longest_row_for_half=longest,
-            by_head=by_head or None,
+    def head_text(self) -> str:
+        return _percent(self.value)
+
+    def _cases(self) -> Cases:
+        return (
+            (
+                self.value is None,
+                "how much attention the key at distance {n} of {row} can have is not known.",
+            ),
+            (
+                True,
+                "with {logits} within {bound}, no input gives the key at distance {n} of {row} "
+                "more than {share} of the attention{best}.",
+            ),
         )
 
-    def _first(self) -> Text:
-        said = "no bound of the attention follows from one of the logits: {why}."
-        if self.value is not None:
-            said = "with {logits} within {bound}, no input gives the key at distance {n} of "
-            said += "{row} more than {share} of the attention{best}."
-        elif self.status is not Status.OUT_OF_SCOPE:
-            said = "how much attention the key at distance {n} of {row} can have is not known."
-        return words(
-            "{subject}: " + said,
-            subject=subject_of(self),
-            logits="content logits" if self.longest is None else "logits",
-            bound=self.logit_bound,
-            n=self.distance,
-            row=f"a row of {plural(self.length, 'key')}",
-            share=_percent(self.value),
-            best=", in any head" if self.heads else "",
-            why=str(self.reason),
-        )
+    def _values(self) -> dict[str, Any]:
+        return {
+            "logits": "content logits" if self.longest is None else "logits",
+            "bound": self.logit_bound,
+            "n": self.distance,
+            "row": f"a row of {plural(self.length, 'key')}",
+            "share": _percent(self.value),
+            "best": self.among("any head"),
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        far, longest = self.farthest, self.longest
+        return {
+            "farthest_for_half": None if far is None else f"{integer(far)} back",
+            "longest_row_for_half": None if longest is None else f"{integer(longest)} keys",
+        } | super()._facts()
 
 
 def _percent(value: float | None) -> str:
@@ -126,46 +125,45 @@ def attention_ceiling(
     subject = encoding(f, **values)
     blank = AttentionCeiling(None, bound, row, 0, subject=subject.name)
     bias: Encoding | Expr = S.Zero
+    reason = None
     if subject.bca is not None:
-        return _nothing(blank, BLOCKWISE)
-    if subject.biases:
+        reason = BLOCKWISE
+    elif subject.biases:
         bias = resolve(subject, {})
     elif MECHANISMS[subject.mechanism].theorem != "bounded-logits":
         said = "its position enters neither as a bias nor through logits that are bounded"
-        return _nothing(blank, Reason(Code.NOT_COVERED, said))
+        reason = Reason(Code.NOT_COVERED, said)
+    if reason is not None:
+        return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
     price = price_of_distance(bias, row - 1 if distance is None else distance, length=row)
-    far, asked = reach(bias, 2 * bound, length=row), replace(blank, distance=price.distance)
-    heads = tuple(
-        replace(_of_price(asked, h), farthest=d.farthest)
-        for h, d in zip(price.heads or (price,), far.heads or (far,), strict=True)
+    far = reach(bias, 2 * bound, length=row)
+    found = for_prices(
+        (price, far),
+        replace(blank, distance=price.distance),
+        lambda price, far: _of_price(price, bound) | {"farthest": far.farthest},
+        lambda head: head.value,
+        lambda head: head.value == 1,
     )
     if not subject.biases:
-        return replace(heads[0], formula=None, longest=_longest(bound))
-    found = folded(heads, lambda h: h.value, lambda h: h.value == 1)
-    return replace(found, farthest=far.farthest)
+        found = replace(found, formula=None, longest=_longest(bound))
+    return replace(found, farthest=far.farthest, subject=subject.name)
 
 
-def _nothing(blank: AttentionCeiling, reason: Reason) -> AttentionCeiling:
-    return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
-
-
-def _of_price(asked: AttentionCeiling, price: DistancePrice) -> AttentionCeiling:
-    asked = replace(asked, formula=price.formula)
+def _of_price(price: DistancePrice, bound: sympy.Rational) -> Found:
     if price.value is None:
-        return replace(asked, status=Status.UNKNOWN, label=None, reason=price.reason)
+        return unknown(price.reason)
     if math.isinf(price.value):
         share = 0.0 if price.value > 0 else 1.0
-        return replace(asked, value=share, enclosure=(share, share), reason=price.reason)
+        return {"value": share, "enclosure": (share, share), "reason": price.reason}
     with precision(128):
         ends = price.enclosure or (price.value, price.value)
-        ball = arb(ends[0]).union(arb(ends[1])) - 2 * arb(rational(asked.logit_bound))
+        ball = arb(ends[0]).union(arb(ends[1])) - 2 * arb(rational(bound))
         share = 1 / (1 + ball.exp())
-    return replace(
-        asked,
-        value=float(share.mid()),
-        enclosure=outward(share),
-        label=price.label or Label.CERTIFIED,
-    )
+    return {
+        "value": float(share.mid()),
+        "enclosure": outward(share),
+        "label": price.label or Label.CERTIFIED,
+    }
 
 
 def _longest(bound: sympy.Rational) -> int:

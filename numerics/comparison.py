@@ -22,10 +22,19 @@ from flint import acb, arb, fmpq
 from sympy import Expr, Rational, S
 
 from farfield.numerics.enclosures.tails import UNIT, TailEnclosure, Unproved, level, tail_enclosure
-from farfield.numerics.heads import BUDGET_S, out_of_reach, reason_of, resolve, within
+from farfield.numerics.heads import (
+    BUDGET_S,
+    Found,
+    obstacle,
+    out_of_reach,
+    reason_of,
+    resolve,
+    unknown,
+    within,
+)
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.receptive_field import at_precision, obstacle, theoretical_receptive_field
-from farfield.numerics.search import decide
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.search import at_precision, decide
 from farfield.numerics.summation.analytic_bias import half_line, read_bias
 from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.series import Series, series
@@ -110,31 +119,39 @@ class Comparison(Answer):
     def _order(self, first: str, second: str) -> Text:
         """Which tail is lighter, and up to which eps that decides."""
         light, heavy = (first, second) if self.lighter == "a" else (second, first)
-        if self.lighter is None and self.status is Status.EXACT:
-            said = "Neither of {a} and {b} has a tail to compare, since both series diverge."
-        elif self.lighter is None:
-            said = "Which of {a} and {b} has the lighter tail is not known: {why}."
-        elif self.lighter == "neither":
-            said = "The tails of {a} and {b} are equal, and so are their receptive fields."
-        elif self.reason is not None and self.reason.code is Code.DIVERGES:
-            said = "{light} has the lighter tail, since the series of {heavy} diverges."
-        elif self.crossover is None:
-            said = (
-                "{light} has a lighter tail than {heavy}, so a smaller receptive field for "
-                "every small enough eps."
-            )
-        elif self.crossover == 1:
-            said = (
-                "{light} has a lighter tail than {heavy}, and a receptive field no larger at "
-                "any eps."
-            )
-        else:
-            said = (
+        diverges = self.reason is not None and self.reason.code is Code.DIVERGES
+        cases = (
+            (
+                self.lighter is None and self.status is Status.EXACT,
+                "Neither of {a} and {b} has a tail to compare, since both series diverge.",
+            ),
+            (
+                self.lighter is None,
+                "Which of {a} and {b} has the lighter tail is not known: {why}.",
+            ),
+            (
+                self.lighter == "neither",
+                "The tails of {a} and {b} are equal, and so are their receptive fields.",
+            ),
+            (diverges, "{light} has the lighter tail, since the series of {heavy} diverges."),
+            (
+                self.crossover is None,
+                "{light} has a lighter tail than {heavy}, so a smaller receptive field for every "
+                "small enough eps.",
+            ),
+            (
+                self.crossover == 1,
+                "{light} has a lighter tail than {heavy}, and a receptive field no larger at any "
+                "eps.",
+            ),
+            (
+                True,
                 "{light} has a lighter tail than {heavy}: its receptive field is no larger for "
-                "any eps up to {crossover}."
-            )
+                "any eps up to {crossover}.",
+            ),
+        )
         return words(
-            said,
+            next(said for holds, said in cases if holds),
             a=first,
             b=second,
             light=light,
@@ -294,16 +311,10 @@ def _ranked(each: Sequence[tuple[str, Expr]]) -> Ranking:
         _compared(p, q, (one, other)) for (one, p), (other, q) in itertools.pairwise(light)
     )
     rows = tuple((name, p, "converges", _fields(p)) for name, p in light)
-    unknown = any(pair.lighter is None for pair in pairs) or any(
-        row[2] != "diverges" for row in without
-    )
-    return Ranking(
-        (*rows, *without),
-        pairs,
-        status=Status.UNKNOWN if unknown else Status.EXACT,
-        label=None if unknown else Label.CERTIFIED,
-        reason=Reason(Code.NO_LIMIT, "two of them could not be compared") if unknown else None,
-    )
+    found: Found = {"label": Label.CERTIFIED}
+    if any(p.lighter is None for p in pairs) or any(row[2] != "diverges" for row in without):
+        found = unknown(Reason(Code.NO_LIMIT, "two of them could not be compared"))
+    return Ranking((*rows, *without), pairs, **found)
 
 
 def _obstacle(p: Expr) -> Reason | None:
@@ -316,81 +327,53 @@ def _obstacle(p: Expr) -> Reason | None:
 
 def _compared(p: Expr, q: Expr, names: tuple[str, str]) -> Comparison:
     """Two tails; a series that diverges is heavier than every one that converges."""
-    reasons = _obstacle(p), _obstacle(q)
     steps = [Step("compared", {"a": p, "b": q})]
+    try:
+        found = _found(p, q, names, steps)
+    except OutOfTime as why:
+        found = unknown(reason_of(why))
+    claim = found.pop("claim", "nothing follows from this test")
+    return Comparison((p, q), names, proof=Proof(claim, tuple(steps)), **found)
+
+
+def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Found:
+    """By divergence; by proportion, support, the limit of p_a - p_b; at a finite limit by sums."""
+    reasons = _obstacle(p), _obstacle(q)
     for name, reason in zip(names, reasons, strict=True):
         if reason is not None and reason.code is not Code.DIVERGES:
-            why = f"{shortened(name, 60)}: {reason}"
-            return _unknown((p, q), names, steps, Reason(reason.code, why))
+            return unknown(Reason(reason.code, f"{shortened(name, 60)}: {reason}"))
     if reasons != (None, None):
         lighter = "a" if reasons[0] is None else "b" if reasons[1] is None else None
         which = [shortened(x, 60) for x, r in zip(names, reasons, strict=True) if r]
         said = f"the exp-series of {' and of '.join(which)} diverges"
-        return Comparison(
-            (p, q),
-            names,
-            lighter,
-            crossover=None if lighter is None else 1.0,
-            enclosure=None if lighter is None else (1.0, 1.0),
-            proof=Proof(said, tuple(steps)),
-            label=Label.THEOREM,
-            reason=Reason(Code.DIVERGES, said),
-        )
-    try:
-        return _of_tails(p, q, names, steps)
-    except OutOfTime as why:
-        return _unknown((p, q), names, steps, reason_of(why))
-
-
-def _of_tails(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Comparison:
-    """By proportion, by support, by the limit of p_a - p_b; at a finite limit by the sums."""
+        known = {"claim": said, "label": Label.THEOREM, "reason": Reason(Code.DIVERGES, said)}
+        at_once = {"lighter": lighter, "crossover": 1.0, "enclosure": (1.0, 1.0)}
+        return known | at_once if lighter else known
     left, right = series(p), series(q)
-    finite, gap = _by_support(left, right), sympy.expand(p - q)
+    lighter, gap = _by_support(left, right), sympy.expand(p - q)
     if not gap.has(n):
         steps.append(Step("difference", {"limit": gap}))
-        proof = Proof("the terms are proportional: equal receptive fields", tuple(steps))
-        return Comparison((p, q), names, "neither", gap, proof=proof)
-    if finite is not None:
-        limit, lighter = (-S.Infinity if finite == "a" else S.Infinity), finite
+        claim = "the terms are proportional: equal receptive fields"
+        return {"claim": claim, "lighter": "neither", "limit": gap}
+    if lighter is not None:
         steps.append(Step("supports", {"a": str(left.support), "b": str(right.support)}))
-        if finite == "neither":
-            limit = S.Zero
-    else:
-        limit = limit_of_difference(p, q)
-        if limit is None:
-            why = "p_a - p_b has no limit, or none that is decided"
-            return _unknown((p, q), names, steps, Reason(Code.NO_LIMIT, why))
-        steps.append(Step("difference", {"limit": limit}))
-        lighter = {S.NegativeInfinity: "a", S.Infinity: "b"}.get(limit, "")
-        if not lighter:
-            found = _by_sums(left, right, limit)
-            if found is None:
-                why = "the terms agree in the limit, to all digits tried: ratio 1"
-                return _unknown((p, q), names, steps, Reason(Code.NO_LIMIT, why), limit)
-            lighter = found
-            steps.append(Step("ratio", {"limit": limit, "relation": "<" if found == "a" else ">"}))
-    return _with_crossover((p, q), names, left, right, lighter, limit, steps)
-
-
-def _unknown(
-    formulas: tuple[Expr, Expr],
-    names: tuple[str, str],
-    steps: list[Step],
-    reason: Reason,
-    limit: Expr | None = None,
-) -> Comparison:
-    """An answer that is open, with the steps that were tried."""
-    proof = Proof("nothing follows from this test", tuple(steps))
-    return Comparison(
-        formulas,
-        names,
-        None,
-        limit,
-        proof=proof,
-        status=Status.UNKNOWN,
-        label=None,
-        reason=reason,
-    )
+        if lighter == "neither":
+            return {"claim": "equal supports", "lighter": lighter, "limit": S.Zero}
+        limit = -S.Infinity if lighter == "a" else S.Infinity
+        return {"limit": limit} | _with_crossover(left, right, lighter, steps)
+    limit = limit_of_difference(p, q)
+    if limit is None:
+        why = "p_a - p_b has no limit, or none that is decided"
+        return unknown(Reason(Code.NO_LIMIT, why))
+    steps.append(Step("difference", {"limit": limit}))
+    lighter = {S.NegativeInfinity: "a", S.Infinity: "b"}.get(limit)
+    if lighter is None:
+        lighter = _by_sums(left, right, limit)
+        if lighter is None:
+            why = "the terms agree in the limit, to all digits tried: ratio 1"
+            return {"limit": limit} | unknown(Reason(Code.NO_LIMIT, why))
+        steps.append(Step("ratio", {"limit": limit, "relation": "<" if lighter == "a" else ">"}))
+    return {"limit": limit} | _with_crossover(left, right, lighter, steps)
 
 
 def _by_support(a: Series, b: Series) -> str | None:
@@ -412,41 +395,25 @@ def _by_sums(a: Series, b: Series, x: Expr) -> str | None:
     return decide(told, (128, 512))
 
 
-def _with_crossover(
-    formulas: tuple[Expr, Expr],
-    names: tuple[str, str],
-    left: Series,
-    right: Series,
-    lighter: str,
-    limit: Expr,
-    steps: list[Step],
-) -> Comparison:
-    """The answer with the last index at which the heavier tail is not yet heavier."""
-    claim = f"{lighter} has the lighter tail" if lighter != "neither" else "equal supports"
-    if lighter == "neither":
-        return Comparison(formulas, names, lighter, limit, proof=Proof(claim, tuple(steps)))
+def _with_crossover(left: Series, right: Series, lighter: str, steps: list[Step]) -> Found:
+    """The last index at which the heavier tail is not yet heavier, and eps* there."""
+    found: Found = {"claim": f"{lighter} has the lighter tail", "lighter": lighter}
     light, heavy = (left, right) if lighter == "a" else (right, left)
     try:
         m = _settled(light, heavy)
         index, crossover = _last_against(light, heavy, m)
     except (Unreachable, Unrecognised, Undefined) as why:
         code = Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE
-        reason = Reason(code, f"the crossover was not located: {why}")
-        proof = Proof(claim, tuple(steps))
-        return Comparison(formulas, names, lighter, limit, proof=proof, reason=reason)
+        return found | {"reason": Reason(code, f"the crossover was not located: {why}")}
     steps.append(Step("dominated", {"index": m}))
     steps.append(Step("crossover", {"index": "none" if index is None else index}))
-    claim = f"{claim}; its receptive field is the smaller one for all eps up to eps*"
-    return Comparison(
-        formulas,
-        names,
-        lighter,
-        limit,
-        float(crossover.mid()),
-        outward(crossover),
-        index,
-        Proof(claim, tuple(steps)),
-    )
+    return {
+        "claim": f"{found['claim']}; its receptive field is the smaller one for all eps up to eps*",
+        "lighter": lighter,
+        "crossover": float(crossover.mid()),
+        "enclosure": outward(crossover),
+        "index": index,
+    }
 
 
 def _settled(light: Series, heavy: Series) -> int:

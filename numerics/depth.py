@@ -16,10 +16,8 @@ Beyond MAX_LAGS lags, let M be the largest of the R independent steps and T_1 it
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import sympy
@@ -27,25 +25,25 @@ from flint import arb
 from scipy import fft
 from sympy import Expr
 
-from farfield.numerics.heads import BUDGET_S, out_of_reach, reason_of, resolve
-from farfield.numerics.heads import within as within_time
-from farfield.numerics.receptive_field import (
-    Bracket,
-    Exact,
-    at_precision,
+from farfield.numerics.heads import (
+    BUDGET_S,
+    Found,
     obstacle,
-    theoretical_receptive_field,
+    out_of_reach,
+    reason_of,
+    resolve,
+    unknown,
 )
-from farfield.numerics.shown import shown, subject_of
+from farfield.numerics.heads import within as within_time
+from farfield.numerics.receptive_field import Bracket, Exact, theoretical_receptive_field
+from farfield.numerics.search import at_precision
+from farfield.numerics.shown import BiasAnswer, Cases
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
-from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
-from farfield.theory.answers.blocks import Block
-from farfield.theory.answers.notation import words
+from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import exact, inside, natural, plural, share
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.coefficients.exact import to_sympy
-from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.values import tabulate
 
@@ -57,7 +55,7 @@ RESOLUTION = 1e-8  # of a quantile in float64
 
 
 @dataclass(frozen=True, repr=False)
-class LayeredReceptiveField(Answer):
+class LayeredReceptiveField(BiasAnswer):
     """A model of the gradient receptive field: the q-quantile of a kernel convolved R times.
 
     Fields:
@@ -70,9 +68,8 @@ class LayeredReceptiveField(Answer):
         label: `approximate`, a model with no bound.
     """
 
-    VALUE: ClassVar[str] = "tokens"
+    VALUE = "tokens"
 
-    formula: Expr | None
     layers: int
     mixing: sympy.Rational
     q: sympy.Rational
@@ -82,29 +79,26 @@ class LayeredReceptiveField(Answer):
 
     def span(self) -> tuple[Any, Any] | None:
         if self.tokens is None and self.bracket is not None:
-            high = self.bracket.high
-            return self.bracket.low, math.inf if high is None else high
+            return self.bracket.span()
         return super().span()
 
-    def blocks(self) -> Sequence[Block]:
-        if self.tokens is not None:
-            near = tokens_text(self.tokens)
-        else:
-            near = "an unknown number of tokens" if self.bracket is None else self.bracket.text()
-        first = words(
-            "{subject}: through {layers}, {share} of the influence on a token comes from the "
-            "nearest {near}.",
-            subject=subject_of(self),
-            share=share(self.q),
-            layers=plural(self.layers, "layer"),
-            near=near,
-        )
-        return shown(
-            self,
-            first,
-            share_of_a_layer_through_attention=self.mixing,
-            row=None if self.length is None else plural(self.length, "key"),
-        )
+    def _cases(self) -> Cases:
+        said = "through {layers}, {share} of the influence on a token comes from the nearest "
+        near = "{tokens}." if self.tokens is not None else "{bracket}."
+        unknown = "an unknown number of tokens."
+        return ((True, said + (unknown if self.span() is None else near)),)
+
+    def _values(self) -> dict[str, Any]:
+        return {
+            "share": share(self.q),
+            "layers": plural(self.layers, "layer"),
+            "tokens": tokens_text(self.tokens),
+            "bracket": None if self.bracket is None else self.bracket.text(),
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        row = None if self.length is None else plural(self.length, "key")
+        return {"share_of_a_layer_through_attention": self.mixing, "row": row}
 
 
 def layered_receptive_field(
@@ -138,66 +132,44 @@ def layered_receptive_field(
     a, quantile = inside(mixing, "mixing", "(0, 1]"), inside(q, "q", "(0, 1)")
     row = None if length is None else natural(length, "length")
     subject = resolve(f, values)
+    asked = LayeredReceptiveField(None, count, a, quantile, row, subject=subject.name)
+    if reason := out_of_reach(subject):
+        return replace(asked, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
     with within_time(budget_s):
         try:
-            found = _layered(subject, count, a, quantile, row)
+            return replace(asked, **_layered(subject.biases, asked))
         except OutOfTime as why:
-            found = LayeredReceptiveField(
-                None,
-                count,
-                a,
-                quantile,
-                row,
-                status=Status.UNKNOWN,
-                label=None,
-                reason=reason_of(why),
-            )
-    return replace(found, subject=subject.name)
+            return replace(asked, **unknown(reason_of(why)))
 
 
-def _layered(
-    subject: Encoding, count: int, a: sympy.Rational, q: sympy.Rational, row: int | None
-) -> LayeredReceptiveField:
+def _layered(biases: tuple[Expr, ...], asked: LayeredReceptiveField) -> Found:
     """The quantile on a grid of lags that grows until it holds it; else a bracket."""
-    if reason := out_of_reach(subject):
-        return LayeredReceptiveField(
-            None, count, a, q, row, status=Status.OUT_OF_SCOPE, label=None, reason=reason
-        )
-    totals = {b: _total(b, row) for b in dict.fromkeys(subject.biases)}
-    formula = subject.biases[0] if len(totals) == 1 else None
-
-    def bracketed(bracket: Bracket, why: str) -> LayeredReceptiveField:
-        return LayeredReceptiveField(
-            formula,
-            count,
-            a,
-            q,
-            row,
-            None,
-            bracket,
-            status=Status.ENCLOSED,
-            label=Label.APPROXIMATE,
-            reason=Reason(Code.TOO_LARGE, why),
-        )
-
+    row, q, a, count = asked.length, asked.q, asked.mixing, asked.layers
+    totals = {b: _total(b, row) for b in dict.fromkeys(biases)}
+    found: Found = {"formula": biases[0] if len(totals) == 1 else None, "label": Label.APPROXIMATE}
     lags, inside = FIRST_LAGS if row is None else min(row, MAX_LAGS), 0
     while 1 - q > RESOLUTION:
         size = min(lags, row or lags)
-        kernel = np.mean([step_weights(b, size, totals[b]) for b in subject.biases], axis=0)
-        found, inside = _quantile(kernel, count, float(a), float(q), row == size)
-        if found is not None:
-            return LayeredReceptiveField(formula, count, a, q, row, found, label=Label.APPROXIMATE)
+        kernel = np.mean([step_weights(b, size, totals[b]) for b in biases], axis=0)
+        tokens, inside = _quantile(kernel, count, float(a), float(q), row == size)
+        if tokens is not None:
+            return found | {"tokens": tokens}
         if lags >= MAX_LAGS:
             break
         lags *= 4
+    bracket, why = (
+        Bracket(1 + inside, row),
+        "beyond the grid of lags: bracketed by the largest step",
+    )
     if row is not None:
         why = f"a row beyond the grid of {MAX_LAGS} lags, or a q too near to 1 for it"
-        return bracketed(Bracket(1 + inside, row), why)
-    try:
-        bracket = _bracket(subject.biases, count, a, q)
-    except Unreachable as stuck:
-        return bracketed(Bracket(1 + inside, None), str(stuck))
-    return bracketed(bracket, "beyond the grid of lags: bracketed by the largest step")
+    else:
+        try:
+            bracket = _bracket(biases, count, a, q)
+        except Unreachable as stuck:
+            why = str(stuck)
+    reason = Reason(Code.TOO_LARGE, why)
+    return found | {"bracket": bracket, "status": Status.ENCLOSED, "reason": reason}
 
 
 def layered_mass(

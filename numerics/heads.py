@@ -1,7 +1,14 @@
-"""One question about each head of an encoding, within a time, and one answer for all of them."""
+"""One question about each head of an encoding, within a time, and one answer for all of them.
+
+A question asks one bias at a time and gets the fields of an answer: its value, and status, label
+and reason where it is no plain number. `per_head` does the rest. What is out of scope or of reach,
+what has no sum, and which head speaks for all is the same for every question.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,12 +19,16 @@ from flint import arb
 from sympy import Expr
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.theory.algebra.budget import until
+from farfield.numerics.shown import H
+from farfield.numerics.summation.series import Series, exp_series, series
+from farfield.theory.algebra.budget import check_time, until
 from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
-from farfield.theory.answers.answer import A, Code, Reason, Status, folded
+from farfield.theory.answers.answer import Code, InputError, Reason, Status, folded
 from farfield.theory.answers.errors import MissingValues
 from farfield.theory.answers.number import plural, seconds
+from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.functions.balls import outward
 
 BLOCKWISE = Reason(
     Code.BOUNDED_SUPPORT, "blockwise causal attention is not a function of the distance alone"
@@ -25,8 +36,20 @@ BLOCKWISE = Reason(
 BUDGET_S = 60.0
 """Seconds that a question may take where nothing is said."""
 
-Blank = Callable[..., A]
-"""`blank(bias, status=..., label=None, reason=...)`: the answer that holds no value."""
+Found = dict[str, Any]
+"""What was found about one bias: fields of an answer, by name."""
+
+
+class Unsummed(Unreachable):
+    """A series without certified sums; `reason` says why."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class Diverging(Unsummed):
+    """The series diverges."""
 
 
 def resolve(f: Any, values: dict[str, Any]) -> Encoding:
@@ -56,54 +79,135 @@ def within(budget_s: Any) -> Iterator[None]:
         yield
 
 
-def reason_of(why: Unreachable) -> Reason:
-    """Why a number is not known: the time was spent, or no sum encloses it."""
-    code = Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE
-    return Reason(code, str(why))
+# -- the sums of one head -------------------------------------------------------------------------
 
 
-def answered(bias: Expr, ask: Callable[[Expr], A], blank: Blank[A]) -> A:
-    """The answer about one bias; unknown where it is out of reach."""
-    try:
-        return ask(bias)
-    except Unreachable as why:
-        reason = reason_of(why)
-    except (Undecided, Unrecognised) as why:
-        reason = Reason(Code.UNDECIDED, str(why))
-    return blank(bias, status=Status.UNKNOWN, label=None, reason=reason)
+def obstacle(s: Series) -> Reason | None:
+    """Why a series has no certified sums, None where it has: it diverges (`DIVERGES`), converges
+    with no enclosure (`NO_ENCLOSURE`), or is not decided (`UNDECIDED`).
+
+    Raises:
+        OutOfTime: it is not decided, and the time is spent.
+    """
+    if s.converges:
+        return None
+    found = check_convergence(s.bias).verdict if s.converges is None else Verdict.DIVERGES
+    if found is Verdict.DIVERGES:
+        return Reason(
+            Code.DIVERGES,
+            "the exp-series diverges: no finite number of keys holds a share of its mass",
+        )
+    if found is Verdict.CONVERGES:
+        said = f"the exp-series converges, but has no certified sum yet: {s.gap}"
+        return Reason(Code.NO_ENCLOSURE, said)
+    check_time()  # a verdict that had no time says nothing
+    return Reason(Code.UNDECIDED, f"the exp-series is {found.replace('_', ' ')}")
 
 
-def each_head(subject: Encoding, ask: Callable[[Expr], A], blank: Blank[A]) -> tuple[A, ...]:
-    """The answers about the heads of an encoding; equal heads are asked once."""
-    known = {b: answered(b, ask, blank) for b in dict.fromkeys(subject.biases)}
-    return tuple(known[b] for b in subject.biases)
+def diverges(bias: Expr) -> bool:
+    """Whether the series of a bias is proved to diverge, for the sums that are told."""
+    with contextlib.suppress(InputError):  # not real for large n: its terms will say where
+        return check_convergence(bias).verdict is Verdict.DIVERGES
+    return False
 
 
-def per_head(
-    subject: Encoding,
-    ask: Callable[[Expr], A],
-    blank: Blank[A],
-    size: Callable[[A], Any],
-    settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
-    outside: Callable[[Encoding], Reason | None] = out_of_reach,
-) -> A:
-    """The answer about an encoding: its only head's, else the decisive one's, with all heads.
+def summed(bias: Expr, length: int | None = None, *, masked: bool = False) -> Series:
+    """The sums of a bias, of a row of `length` keys if that is given.
 
     Args:
-        subject: with a value for every parameter.
-        ask: the question about one bias; equal heads are asked once. It may raise Unreachable.
-        blank: the answer that holds no value, of a bias or, out of scope, of None.
-        size: what the heads' answers are ordered by.
-        settles: whether a head decides for all.
-        outside: why the question does not concern the encoding.
+        bias: without free parameters.
+        length: keys of the row; None for the whole series.
+        masked: whether the query's own key may have no weight.
+
+    Raises:
+        Diverging: the whole series diverges.
+        Unsummed: it has no certified sums.
     """
-    if reason := outside(subject):
-        found = blank(None, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
-        return replace(found, subject=subject.name)
-    heads = each_head(subject, ask, blank)
-    return replace(folded(heads, size, settles), subject=subject.name)
+    s = exp_series(bias, diverges) if masked else series(bias, diverges)
+    if length is not None:
+        return s.truncated(length)
+    if reason := obstacle(s):
+        raise (Diverging if reason.code is Code.DIVERGES else Unsummed)(reason)
+    return s
+
+
+# -- what is found --------------------------------------------------------------------------------
+
+
+def reason_of(why: Exception) -> Reason:
+    """Why a number is not known: the time was spent, no sum encloses it, no rule decides."""
+    if isinstance(why, Unsummed):
+        return why.reason
+    if isinstance(why, Unreachable):
+        return Reason(Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE, str(why))
+    return Reason(Code.UNDECIDED, str(why))
+
+
+def unknown(reason: Reason | None) -> Found:
+    """Nothing, for a reason."""
+    return {"status": Status.UNKNOWN, "label": None, "reason": reason}
 
 
 def sharp(ball: arb) -> bool:
     """Whether a ball is narrow enough to be told as a number."""
     return bool(ball.rel_accuracy_bits() > 20 or ball.rad() < 1e-12)
+
+
+def numeric(ball: arb, least: float = -math.inf, most: float = math.inf) -> Found:
+    """A number between two bounds, with floats around it; those alone where its ball is wide."""
+    low, high = outward(ball)
+    found: Found = {"enclosure": (max(least, low), min(most, high))}
+    if sharp(ball):
+        return found | {"value": float(ball.mid())}
+    reason = Reason(Code.NO_ENCLOSURE, "the sums are enclosed no further")
+    return found | {"status": Status.ENCLOSED, "reason": reason}
+
+
+def answered(bias: Expr, blank: H, ask: Callable[[Expr], Found], divergent: Found) -> H:
+    """The answer about one bias; unknown where it is out of reach."""
+    try:
+        found = ask(bias)
+    except Diverging as why:
+        found = {"reason": why.reason} | divergent
+    except (Unreachable, Undecided, Unrecognised) as why:
+        found = unknown(reason_of(why))
+    return replace(blank, formula=bias, **found)
+
+
+def each_head(
+    subject: Encoding, blank: H, ask: Callable[[Expr], Found], divergent: Found
+) -> tuple[H, ...]:
+    """The answers about the heads of an encoding; equal heads are asked once."""
+    known = {b: answered(b, blank, ask, divergent) for b in dict.fromkeys(subject.biases)}
+    return tuple(known[b] for b in subject.biases)
+
+
+def per_head(
+    subject: Encoding,
+    blank: H,
+    ask: Callable[[Expr], Found],
+    size: Callable[[H], Any],
+    settles: Callable[[H], bool] = lambda head: head.status is Status.INFINITE,
+    *,
+    divergent: Found | None = None,
+    outside: Callable[[Encoding], Reason | None] = out_of_reach,
+    budget_s: Any = BUDGET_S,
+) -> H:
+    """The answer about an encoding: its only head's, else the decisive one's, with all heads.
+
+    Args:
+        subject: with a value for every parameter.
+        blank: the answer with its question and no value.
+        ask: the fields that hold what is found about one bias; it may raise Unreachable.
+        size: what the heads' answers are ordered by.
+        settles: whether a head decides for all.
+        divergent: the fields where the series of a bias diverges; unknown if not given.
+        outside: why the question does not concern the encoding.
+        budget_s: seconds; whatever is open after them stays unknown.
+    """
+    blank = replace(blank, subject=subject.name)
+    if reason := outside(subject):
+        return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
+    with within(budget_s):
+        heads = each_head(subject, replace(blank, subject=""), ask, divergent or {})
+    return replace(folded(heads, size, settles), subject=subject.name)

@@ -9,26 +9,22 @@ iff it is at least the smallest normal number less `s/2`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.heads import BUDGET_S, per_head, resolve, within
+from farfield.numerics.heads import BUDGET_S, Found, per_head, resolve
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.search import decide, least
-from farfield.numerics.shown import shown, subject_of
+from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, Stretch, series
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.answers.answer import Answer, Code, Reason, Status
-from farfield.theory.answers.blocks import Block
+from farfield.theory.answers.answer import Code, Reason, Status
 from farfield.theory.answers.names import one_of
-from farfield.theory.answers.notation import words
-from farfield.theory.answers.number import listed
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
@@ -51,7 +47,7 @@ MAX_BITS = 14_000  # of a horizon that is written as an integer
 
 
 @dataclass(frozen=True, repr=False)
-class Horizon(Answer):
+class Horizon(HeadAnswer):
     """The dtype horizon of a bias.
 
     Fields:
@@ -62,32 +58,35 @@ class Horizon(Answer):
         heads: one answer a head where there are several; the farthest speaks for all.
     """
 
-    VALUE: ClassVar[str] = "tokens"
+    VALUE = "tokens"
+    OUTSIDE = "there are no weights by distance: {why}."
 
-    formula: Expr | None
     dtype: str
     flush_to_zero: bool
     tokens: float | None = None
-    heads: tuple[Horizon, ...] = ()
 
-    def blocks(self) -> Sequence[Block]:
-        kind = self.dtype + (" with subnormals flushed" if self.flush_to_zero else "")
-        said = {
-            Status.INFINITE: "the weights never round to 0 for good in {kind}{worst}.",
-            Status.UNKNOWN: "it is not known from where on the weights round to 0 in {kind}.",
-            Status.OUT_OF_SCOPE: "there are no weights by distance: {why}.",
-        }.get(self.status, "from distance {tokens} on every weight rounds to 0 in {kind}{worst}.")
-        worst = ", in the farthest head" if self.heads else ""
-        first = words(
-            "{subject}: " + said,
-            subject=subject_of(self),
-            kind=kind,
-            worst=worst,
-            tokens=str(self.tokens),
-            why=str(self.reason),
+    def head_text(self) -> str:
+        return tokens_text(self.tokens).removesuffix(" tokens")
+
+    def _cases(self) -> Cases:
+        return (
+            (
+                self.status is Status.INFINITE,
+                "the weights never round to 0 for good in {kind}{worst}.",
+            ),
+            (
+                self.status is Status.UNKNOWN,
+                "it is not known from where on the weights round to 0 in {kind}.",
+            ),
+            (True, "from distance {tokens} on every weight rounds to 0 in {kind}{worst}."),
         )
-        each = listed([tokens_text(h.tokens).removesuffix(" tokens") for h in self.heads])
-        return shown(self, first, by_head=each or None)
+
+    def _values(self) -> dict[str, Any]:
+        return {
+            "kind": self.dtype + (" with subnormals flushed" if self.flush_to_zero else ""),
+            "worst": self.among("the farthest head"),
+            "tokens": str(self.tokens),
+        }
 
 
 def dtype_horizon(
@@ -115,15 +114,14 @@ def dtype_horizon(
     """
     kind = getattr(dtype, "__name__", str(dtype)).removeprefix("torch.").lower()
     kind = one_of(_NAMES.get(kind, kind), "dtype", FORMATS)
-    subject = resolve(f, values)
-    with within(budget_s):
-        return per_head(
-            subject,
-            lambda bias: _of_bias(bias, kind, flush_to_zero),
-            lambda bias, **more: Horizon(bias, kind, flush_to_zero, **more),
-            lambda head: head.tokens,
-            outside=lambda given: None if given.biases else given.out_of_scope,
-        )
+    return per_head(
+        resolve(f, values),
+        Horizon(None, kind, flush_to_zero),
+        lambda bias: _last(bias, *threshold(kind, flush_to_zero)),
+        lambda head: head.tokens,
+        outside=lambda given: None if given.biases else given.out_of_scope,
+        budget_s=budget_s,
+    )
 
 
 def threshold(kind: str, flush_to_zero: bool) -> tuple[fmpq, bool]:
@@ -133,14 +131,12 @@ def threshold(kind: str, flush_to_zero: bool) -> tuple[fmpq, bool]:
     return (fmpq(2) ** exponent - half, False) if flush_to_zero else (half, True)
 
 
-def _of_bias(bias: Expr, kind: str, flush: bool) -> Horizon:
+def _last(bias: Expr, limit: fmpq, closed: bool) -> Found:
     """The last n whose weight does not round to 0; infinite where there is no last."""
-    s = series(bias)
-    limit, closed = threshold(kind, flush)
-    found = _last_above(s, limit, closed)
+    found = _last_above(series(bias), limit, closed)
     if isinstance(found, Reason):
-        return Horizon(bias, kind, flush, math.inf, status=Status.INFINITE, reason=found)
-    return Horizon(bias, kind, flush, found)
+        return {"tokens": math.inf, "status": Status.INFINITE, "reason": found}
+    return {"tokens": found}
 
 
 def _vanishes(bias: Expr, j: int, origin: Expr, limit: fmpq, closed: bool) -> bool:

@@ -10,28 +10,25 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sympy import Expr
 
-from farfield.numerics.heads import BUDGET_S, per_head, resolve, sharp, within
-from farfield.numerics.receptive_field import at_precision, diverges, obstacle
-from farfield.numerics.shown import shown, subject_of
-from farfield.numerics.summation.series import series
-from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
-from farfield.theory.answers.blocks import Block, Sentence
-from farfield.theory.answers.notation import Text, words
-from farfield.theory.answers.number import decimal, listed, natural, plural
-from farfield.theory.functions.balls import outward, to_arb
+from farfield.numerics.heads import BUDGET_S, Found, numeric, per_head, resolve, summed
+from farfield.numerics.search import at_precision
+from farfield.numerics.shown import Cases, HeadAnswer
+from farfield.theory.algebra.exceptions import Unreachable
+from farfield.theory.answers.answer import InputError, Label, Status
+from farfield.theory.answers.number import decimal, natural, plural
+from farfield.theory.functions.balls import to_arb
 
 LEAST = 1e-300
 """Shares below it are told as that."""
 
 
 @dataclass(frozen=True, repr=False)
-class Leak(Answer):
+class Leak(HeadAnswer):
     """The prior mass beyond the training length.
 
     Fields:
@@ -43,12 +40,12 @@ class Leak(Answer):
         label: `certified`; `theorem` for the limit 1 of a divergent series.
     """
 
-    formula: Expr | None
+    OUTSIDE = "there is no prior mass by distance to speak of: {why}."
+
     trained: int
     tested: int | None
     value: float | None = None
     enclosure: tuple[float, float] | None = None
-    heads: tuple[Leak, ...] = ()
 
     @property
     def evaluated(self) -> int | None:
@@ -60,49 +57,40 @@ class Leak(Answer):
         """The fields; `evaluated` is the former name of `tested`."""
         return super().to_dict() | {"evaluated": self.tested}
 
-    def span(self) -> tuple[Any, Any] | None:
-        return self.enclosure if self.value is None else super().span()
+    def _cases(self) -> Cases:
+        all_of_it = self.tested is None and self.label is Label.THEOREM
+        return (
+            (
+                self.status is Status.ENCLOSED,
+                "{rows}, the share of a query's prior mass that lies beyond {m} is {share}{worst}.",
+            ),
+            (
+                self.value is None,
+                "how much of a query's prior mass lies beyond {m} is not known.",
+            ),
+            (
+                all_of_it,
+                "as rows grow, all of a query's prior mass comes to lie beyond any {m}{worst}.",
+            ),
+            (True, "{rows}, {share} of a query's prior mass lies beyond {m}{worst}."),
+        )
 
-    def blocks(self) -> Sequence[Block]:
-        if self.status is Status.OUT_OF_SCOPE:
-            return [Sentence(self._first(), self.label)]
+    def _values(self) -> dict[str, Any]:
+        return {
+            "rows": "as rows grow" if self.tested is None else f"in a row of {self.tested} keys",
+            "share": self._between() if self.value is None else _percent(self.value),
+            "worst": self.among("the worst head"),
+            "m": plural(self.trained, "token"),
+        }
+
+    def _facts(self) -> dict[str, Any]:
         where = "ever longer rows" if self.tested is None else plural(self.tested, "key")
         value = None if self.value is None else decimal(self.value, 10)
         if self.value is not None and 0 < self.value < LEAST:
             value = f"below {LEAST:g}"
         if self.status is Status.ENCLOSED:
             value = self._between()
-        by_head = listed([decimal(h.value) for h in self.heads]) or None
-        known = {f"leak({self.trained}, {where})": value}
-        return shown(self, self._first(), **known, by_head=by_head)
-
-    def _first(self) -> Text:
-        """The answer in one sentence, for each status."""
-        subject = subject_of(self)
-        rows = "as rows grow" if self.tested is None else f"in a row of {self.tested} keys"
-        if self.status is Status.OUT_OF_SCOPE:
-            said = "there is no prior mass by distance to speak of: {why}."
-        elif self.status is Status.ENCLOSED:
-            said = (
-                "{rows}, the share of a query's prior mass that lies beyond {m} is {share}{worst}."
-            )
-        elif self.value is None:
-            said = "how much of a query's prior mass lies beyond {m} is not known."
-        elif self.tested is None and self.label is Label.THEOREM:
-            said = "as rows grow, all of a query's prior mass comes to lie beyond any {m}{worst}."
-        else:
-            said = "{rows}, {share} of a query's prior mass lies beyond {m}{worst}."
-        percent = self._between() if self.value is None else _percent(self.value)
-        worst = ", in the worst head" if self.heads else ""
-        return words(
-            "{subject}: " + said,
-            subject=subject,
-            rows=rows,
-            share=percent,
-            worst=worst,
-            m=plural(self.trained, "token"),
-            why=str(self.reason),
-        )
+        return {f"leak({self.trained}, {where})": value} | super()._facts()
 
     def _between(self) -> str:
         """The enclosure in words."""
@@ -144,33 +132,24 @@ def leak(
     n = None if tested is None else natural(tested, "tested")
     if n is not None and n < m:
         raise InputError(f"tested = {n} must be at least trained = {m}")
-    subject = resolve(f, values)
-    with within(budget_s):
-        return per_head(
-            subject,
-            lambda bias: _of_bias(bias, m, n),
-            lambda bias, **more: Leak(bias, m, n, **more),
-            lambda head: (head.span() or (0, 0))[1],
-            lambda head: head.value == 1,
-        )
+    return per_head(
+        resolve(f, values),
+        Leak(None, m, n),
+        lambda bias: _beyond(bias, m, n),
+        lambda head: (head.span() or (0, 0))[1],
+        lambda head: head.value == 1,
+        divergent={"value": 1.0, "enclosure": (1.0, 1.0), "label": Label.THEOREM},
+        budget_s=budget_s,
+    )
 
 
-def _of_bias(bias: Expr, m: int, n: int | None) -> Leak:
-    """T_m/B, in a row of n keys the same of the truncated series; 1 where the series diverges."""
-    s = series(bias, diverges)
-    reason = obstacle(s) if n is None else None
-    if reason is not None and reason.code is Code.DIVERGES:
-        return Leak(bias, m, n, 1.0, (1.0, 1.0), label=Label.THEOREM, reason=reason)
-    if reason is not None:
-        return Leak(bias, m, n, status=Status.UNKNOWN, label=None, reason=reason)
-    row = s if n is None else s.truncated(n)
+def _beyond(bias: Expr, m: int, n: int | None) -> Found:
+    """T_m/B, in a row of n keys the same of the truncated series."""
+    row = summed(bias, n)
     ball = to_arb(at_precision(lambda: row.tail(m) / row.total(), 128))
-    low, high = outward(ball)
-    enclosure = max(0.0, low), min(1.0, high)
-    if sharp(ball):
-        least = math.ulp(0.0) if ball > 0 else 0.0  # what is not 0 is not told as 0
-        return Leak(bias, m, n, max(least, float(ball.mid())), enclosure)
-    reason = Reason(Code.NO_ENCLOSURE, "the sums are enclosed no further")
-    if enclosure == (0.0, 1.0):
-        return Leak(bias, m, n, status=Status.UNKNOWN, label=None, reason=reason)
-    return Leak(bias, m, n, None, enclosure, status=Status.ENCLOSED, reason=reason)
+    found = numeric(ball, 0.0, 1.0)
+    if found["enclosure"] == (0.0, 1.0):
+        raise Unreachable("the sums are enclosed no further")
+    if "value" in found and ball > 0:  # what is not 0 is not told as 0
+        found["value"] = max(math.ulp(0.0), found["value"])
+    return found

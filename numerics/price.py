@@ -24,25 +24,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.heads import BUDGET_S, Blank, per_head, resolve, within
-from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, Bracket, Exact, diverges, obstacle
+from farfield.numerics.heads import BUDGET_S, Found, per_head, resolve, summed, unknown
+from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, Bracket, Exact
 from farfield.numerics.search import decide, doubled
-from farfield.numerics.shown import shown, subject_of
-from farfield.numerics.summation.series import Series, Stretch, exp_series
+from farfield.numerics.shown import Cases, H, HeadAnswer, of_row
+from farfield.numerics.summation.series import Series, Stretch
 from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
-from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
-from farfield.theory.answers.blocks import Block, Sentence
-from farfield.theory.answers.notation import Text, shortened, words
+from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status, folded
+from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import decimal, exact, inside, listed, natural, plural
 from farfield.theory.answers.number import share as share_text
 from farfield.theory.answers.number import tokens as tokens_text
@@ -58,7 +56,7 @@ MAX_RUNS = 64  # runs of distances that an answer lists
 
 
 @dataclass(frozen=True, repr=False)
-class DistancePrice(Answer):
+class DistancePrice(HeadAnswer):
     """The price of a distance: the nats of logit that a key there needs for half of the attention.
 
     Fields:
@@ -74,51 +72,53 @@ class DistancePrice(Answer):
             sums were in reach.
     """
 
-    formula: Expr | None
+    OUTSIDE = "no price belongs to a distance alone: {why}."
+
     distance: int
     length: int | None = None
     value: float | None = None
     enclosure: tuple[float, float] | None = None
-    heads: tuple[DistancePrice, ...] = ()
 
-    def blocks(self) -> Sequence[Block]:
-        if self.status is Status.OUT_OF_SCOPE:
-            return [Sentence(self._first(), self.label)]
-        by_head = listed([decimal(h.value) for h in self.heads]) or None
-        return shown(self, self._first(), price=decimal(self.value, 10), by_head=by_head)
-
-    def _first(self) -> Text:
-        """The answer in one sentence, for each status."""
-        if self.status is Status.OUT_OF_SCOPE:
-            said = "no price belongs to a distance alone: {why}."
-        elif self.status is Status.ENCLOSED:
-            said = "the key at distance {n}{row} costs more than float64 holds."
-        elif self.value is None:
-            said = "what the key at distance {n}{row} costs is not known."
-        elif self.value == -math.inf:
-            said = "the key at distance {n}{row} has all of the attention at any logit{cheapest}."
-        elif self.reason is not None and self.reason.code is Code.DIVERGES:
-            said = "as rows grow, no fixed advantage keeps half of the attention at distance {n}."
-        elif self.value == math.inf:
-            said = "no advantage reaches the key at distance {n}{row}: it has no weight."
-        else:
-            said = (
+    def _cases(self) -> Cases:
+        return (
+            (
+                self.status is Status.ENCLOSED,
+                "the key at distance {n}{row} costs more than float64 holds.",
+            ),
+            (self.value is None, "what the key at distance {n}{row} costs is not known."),
+            (
+                self.value == -math.inf,
+                "the key at distance {n}{row} has all of the attention at any logit{cheapest}.",
+            ),
+            (
+                self.because(Code.DIVERGES),
+                "as rows grow, no fixed advantage keeps half of the attention at distance {n}.",
+            ),
+            (
+                self.value == math.inf,
+                "no advantage reaches the key at distance {n}{row}: it has no weight.",
+            ),
+            (
+                True,
                 "half of the attention on the key at distance {n}{row} costs a logit advantage of "
-                "{value} nats{cheapest}."
-            )
-        return words(
-            "{subject}: " + said,
-            subject=subject_of(self),
-            n=self.distance,
-            row=_of_row(self.length),
-            value=decimal(self.value),
-            cheapest=", in the cheapest head" if self.heads else "",
-            why=str(self.reason),
+                "{value} nats{cheapest}.",
+            ),
         )
+
+    def _values(self) -> dict[str, Any]:
+        return {
+            "n": self.distance,
+            "row": of_row(self.length),
+            "value": decimal(self.value),
+            "cheapest": self.among("the cheapest head"),
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        return {"price": decimal(self.value, 10)} | super()._facts()
 
 
 @dataclass(frozen=True, repr=False)
-class Reach(Answer):
+class Reach(HeadAnswer):
     """The distances that an advantage reaches.
 
     Fields:
@@ -136,9 +136,9 @@ class Reach(Answer):
             sums were in reach.
     """
 
-    VALUE: ClassVar[str] = "tokens"
+    VALUE = "tokens"
+    OUTSIDE = "no reach belongs to the distance alone: {why}."
 
-    formula: Expr | None
     advantage: sympy.Rational
     share: sympy.Rational
     length: int | None = None
@@ -146,67 +146,77 @@ class Reach(Answer):
     farthest: int | None = None
     answer: Exact | Bracket | None = None
     intervals: tuple[tuple[int, int], ...] = ()
-    heads: tuple[Reach, ...] = ()
 
     def span(self) -> tuple[Any, Any] | None:
-        if not isinstance(self.answer, Bracket):
-            return super().span()
-        high = self.answer.high
-        return self.answer.low, math.inf if high is None else high
+        return self.answer.span() if isinstance(self.answer, Bracket) else super().span()
 
-    def blocks(self) -> Sequence[Block]:
-        if self.status is Status.OUT_OF_SCOPE:
-            return [Sentence(self._first(), self.label)]
+    def head_text(self) -> str:
+        return tokens_text(self.tokens).removesuffix(" tokens")
+
+    def _cases(self) -> Cases:
+        return (
+            (
+                self.status is Status.UNKNOWN,
+                "how far an advantage of {g} nats reaches{row} is not known.",
+            ),
+            (
+                self.tokens is None,
+                "an advantage of {g} nats reaches {count}{row}, each with {share} of the "
+                "attention{head}.",
+            ),
+            (
+                self.tokens,
+                "with an advantage of {g} nats a key has {share} of the attention up to {far} "
+                "back{row}{head}{holes}.",
+            ),
+            (
+                self.because(Code.DIVERGES),
+                "as rows grow, an advantage of {g} nats comes to reach no key: the exp-series "
+                "diverges{head}.",
+            ),
+            (
+                True,
+                "an advantage of {g} nats gives no key {share} of the attention{row}{head}.",
+            ),
+        )
+
+    def _values(self) -> dict[str, Any]:
+        holes = self.among("the head that reaches farthest")
+        if not holes and self.farthest is not None and self.tokens != self.farthest + 1:
+            holes = f", at {tokens_text(self.tokens).replace('token', 'distance')} in all"
+        return {
+            "g": _number(self.advantage),
+            "share": "half" if self.share == S.Half else share_text(self.share),
+            "row": of_row(self.length),
+            "far": tokens_text(self.farthest),
+            "count": tokens_text(None) if self.answer is None else self.answer.text(),
+            "head": "" if self.tokens else self.among("any head"),
+            "holes": holes,
+        }
+
+    def _facts(self) -> dict[str, Any]:
         parts = [str(a) if a == b else f"{a} to {b}" for a, b in self.intervals]
-        by_head = [tokens_text(h.tokens).removesuffix(" tokens") for h in self.heads]
-        nearest = self.intervals[0][0] if self.intervals else None
-        own = ", the query's own among them" if nearest == 0 else ""
-        return shown(
-            self,
-            self._first(),
-            tokens=None if self.answer is None else self.answer.text() + own,
-            distances=listed(parts) if len(parts) > 1 else None,
-            by_head=listed(by_head) or None,
-        )
+        own = ", the query's own among them" if parts and self.intervals[0][0] == 0 else ""
+        return {
+            "tokens": None if self.answer is None else self.answer.text() + own,
+            "distances": listed(parts) if len(parts) > 1 else None,
+        } | super()._facts()
 
-    def _first(self) -> Text:
-        """The answer in one sentence, for each status."""
-        if self.status is Status.OUT_OF_SCOPE:
-            said = "no reach belongs to the distance alone: {why}."
-        elif self.status is Status.UNKNOWN:
-            said = "how far an advantage of {g} nats reaches{row} is not known."
-        elif self.tokens is None:
-            said = "an advantage of {g} nats reaches {count}{row}, each with {share} of the "
-            said += "attention{head}."
-        elif self.tokens:
-            said = "with an advantage of {g} nats a key has {share} of the attention up to {far} "
-            said += "back{row}{head}{holes}."
-        elif self.reason is not None and self.reason.code is Code.DIVERGES:
-            said = "as rows grow, an advantage of {g} nats comes to reach no key: the exp-series "
-            said += "diverges{head}."
-        else:
-            said = "an advantage of {g} nats gives no key {share} of the attention{row}{head}."
-        gaps = self.farthest is not None and self.tokens != self.farthest + 1
-        return words(
-            "{subject}: " + said,
-            subject=subject_of(self),
-            g=_number(self.advantage),
-            share="half" if self.share == S.Half else share_text(self.share),
-            row=_of_row(self.length),
-            far=tokens_text(self.farthest),
-            count=tokens_text(None) if self.answer is None else self.answer.text(),
-            head=", in any head" if self.heads and not self.tokens else "",
-            holes=f", at {tokens_text(self.tokens).replace('token', 'distance')} in all"
-            if gaps and not self.heads
-            else ", in the head that reaches farthest"
-            if self.heads
-            else "",
-            why=str(self.reason),
-        )
+    @property
+    def gain(self) -> fmpq:
+        """g."""
+        return rational(self.advantage)
 
+    @property
+    def against(self) -> fmpq:
+        """(1 - alpha) / alpha."""
+        return rational((1 - self.share) / self.share)
 
-def _of_row(length: int | None) -> str:
-    return "" if length is None else f" in a row of {plural(length, 'key')}"
+    def level(self, total: Any) -> arb:
+        """log B - log(1 + e^{g'}): what p must be at least."""
+        price = arb(self.gain) + arb(self.against).log()
+        most = price.max(arb(0))
+        return arb(total).log() - most - (-abs(price)).exp().log1p()
 
 
 def _number(value: sympy.Rational) -> str:
@@ -247,16 +257,16 @@ def price_of_distance(
         raise InputError(
             f"distance {at} is outside a row of {plural(row, 'key')}: accepted are 0 to {row - 1}"
         )
-    blank = partial(DistancePrice, distance=at, length=row)
-    subject = resolve(f, values)
-    with within(budget_s):
-        return per_head(
-            subject,
-            lambda bias: _price_of_bias(bias, blank),
-            blank,
-            _cheapness,
-            lambda head: head.value == -math.inf,
-        )
+    said = "the exp-series diverges: the other keys come to outweigh any one of them"
+    return per_head(
+        resolve(f, values),
+        DistancePrice(None, at, row),
+        lambda bias: _price_of_bias(bias, at, row),
+        lambda head: -math.inf if head.value is None else -head.value,
+        lambda head: head.value == -math.inf,
+        divergent=infinite(math.inf, Code.DIVERGES, said),
+        budget_s=budget_s,
+    )
 
 
 def reach(
@@ -301,65 +311,79 @@ def reach(
         raise InputError(f"advantage {str(advantage)[:40]} is no finite number; {wanted}") from None
     part = inside(share, "share", "(0, 1)")
     row = None if length is None else natural(length, "length")
-    asked = _Advantage(gain, part, row)
-    subject = resolve(f, values)
-    with within(budget_s):
-        found = per_head(
-            subject,
-            lambda bias: _reach_of_bias(bias, asked),
-            asked.answer,
-            lambda head: head.span()[1],  # type: ignore[index]
-        )
+    asked = Reach(None, gain, part, row)
+    said = "the exp-series diverges: every price grows beyond all bounds with the row"
+    found = per_head(
+        resolve(f, values),
+        asked,
+        lambda bias: _reach_of_bias(bias, asked),
+        lambda head: head.span()[1],  # type: ignore[index]
+        divergent={
+            "tokens": 0,
+            "answer": Exact(0),
+            "label": Label.THEOREM,
+            "reason": Reason(Code.DIVERGES, said),
+        },
+        budget_s=budget_s,
+    )
     if not found.heads:
         return found
     far = [h.farthest for h in found.heads if h.farthest is not None and found.answer is not None]
     return replace(found, farthest=max(far, default=None), intervals=())
 
 
-def _cheapness(head: DistancePrice) -> float:
-    """What heads are ordered by: the cheapest is the largest."""
-    return -math.inf if head.value is None else -head.value
-
-
 # -- the price of one distance --------------------------------------------------------------------
 
 
-def _price_of_bias(bias: Expr, blank: Blank[DistancePrice]) -> DistancePrice:
-    """The price in one head, of a blank answer's distance and row."""
-    s, asked = exp_series(bias, diverges), blank(bias)
-    at, length = asked.distance, asked.length
+def infinite(value: float, code: Code, said: str) -> Found:
+    """A price that is infinite, or minus infinite, and why."""
+    return {
+        "value": value,
+        "enclosure": (value, value),
+        "status": Status.INFINITE,
+        "label": Label.THEOREM,
+        "reason": Reason(code, said),
+    }
 
-    def infinite(value: float, code: Code, said: str) -> DistancePrice:
-        return blank(
-            bias,
-            value=value,
-            enclosure=(value, value),
-            status=Status.INFINITE,
-            label=Label.THEOREM,
-            reason=Reason(code, said),
-        )
 
-    if length is None and (reason := obstacle(s)) is not None:
-        if reason.code is Code.DIVERGES:
-            said = "the exp-series diverges: the other keys come to outweigh any one of them"
-            return infinite(math.inf, Code.DIVERGES, said)
-        return blank(bias, status=Status.UNKNOWN, label=None, reason=reason)
+def _price_of_bias(bias: Expr, at: int, length: int | None) -> Found:
+    """The price in one head."""
+    row = summed(bias, length, masked=True)
     try:
-        ball = _price(s if length is None else s.truncated(length), at)
+        ball = _price(row, at)
     except Unreachable as why:
         value = float(head_prices(_float_row(bias, length, why))[0, at])
-        reason = Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums")
-        return blank(bias, value=value, label=Label.APPROXIMATE, reason=reason)
+        return {"value": value} | _in_floats(why)
     if ball == math.inf:
         return infinite(ball, Code.NO_WEIGHT, f"the bias masks the key at distance {at}")
     if ball == -math.inf:
         return infinite(ball, Code.ONLY_KEY, "no other key has any weight")
-    low, high = outward(ball)
-    middle = float(ball.mid())
-    if math.isinf(middle):
+    found: Found = {"value": float(ball.mid()), "enclosure": outward(ball)}
+    if math.isinf(found["value"]):
         reason = Reason(Code.TOO_LARGE, "the price is finite and beyond float64")
-        return blank(bias, enclosure=(low, high), status=Status.ENCLOSED, reason=reason)
-    return blank(bias, value=middle, enclosure=(low, high))
+        return found | {"value": None, "status": Status.ENCLOSED, "reason": reason}
+    return found
+
+
+def for_prices(
+    asked: Sequence[HeadAnswer],
+    blank: H,
+    ask: Callable[..., Found],
+    size: Callable[[H], Any],
+    settles: Callable[[H], bool],
+) -> H:
+    """The answer that follows from those about a price, head by head.
+
+    Args:
+        asked: answers about the same encoding, the price first.
+        blank: the answer with its question and no value.
+        ask: the fields that hold what follows from each of them in one head.
+        size: what the heads are ordered by.
+        settles: whether a head decides for all.
+    """
+    each = zip(*(found.heads or (found,) for found in asked), strict=True)
+    heads = tuple(replace(blank, formula=one[0].formula, **ask(*one)) for one in each)
+    return replace(folded(heads, size, settles), subject=asked[0].subject)
 
 
 def _price(row: Series, at: int) -> Any:
@@ -437,83 +461,43 @@ def _exactly(value: Any) -> Any:
 # -- the distances within reach -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Advantage:
-    """An advantage and a share, exact; keys of the row, None for the whole series."""
-
-    advantage: sympy.Rational
-    share: sympy.Rational
-    length: int | None
-
-    @property
-    def gain(self) -> fmpq:
-        """g."""
-        return rational(self.advantage)
-
-    @property
-    def against(self) -> fmpq:
-        """(1 - alpha) / alpha."""
-        return rational((1 - self.share) / self.share)
-
-    def level(self, total: Any) -> arb:
-        """log B - log(1 + e^{g'}): what p must be at least."""
-        price = arb(self.gain) + arb(self.against).log()
-        most = price.max(arb(0))
-        return arb(total).log() - most - (-abs(price)).exp().log1p()
-
-    def answer(self, formula: Expr | None, **more: Any) -> Reach:
-        """The answer, with its question."""
-        return Reach(formula, self.advantage, self.share, self.length, **more)
-
-
-def _reach_of_bias(bias: Expr, asked: _Advantage) -> Reach:
+def _reach_of_bias(bias: Expr, asked: Reach) -> Found:
     """The distances that one head reaches."""
-    s = exp_series(bias, diverges)
-    if asked.length is None and (reason := obstacle(s)) is not None:
-        if reason.code is Code.DIVERGES:
-            said = "the exp-series diverges: every price grows beyond all bounds with the row"
-            return asked.answer(
-                bias,
-                tokens=0,
-                answer=Exact(0),
-                label=Label.THEOREM,
-                reason=Reason(Code.DIVERGES, said),
-            )
-        return asked.answer(bias, status=Status.UNKNOWN, label=None, reason=reason)
-    search = _Reaching(s if asked.length is None else s.truncated(asked.length), asked)
+    search = _Reaching(summed(bias, asked.length, masked=True), asked)
     try:
         runs = search.runs()
     except _Vast as vast:
         reason = Reason(Code.TOO_LARGE, f"the answer has more than {MAX_COUNT_BITS} bits")
         if vast.low is None:
-            return asked.answer(bias, status=Status.UNKNOWN, label=None, reason=reason)
-        return asked.answer(
-            bias, answer=Bracket(vast.low, None), status=Status.ENCLOSED, reason=reason
-        )
+            return unknown(reason)
+        return {"answer": Bracket(vast.low, None), "status": Status.ENCLOSED, "reason": reason}
     except Unreachable as why:
-        return _by_floats(bias, asked, why)
-    low = sum(b - a for a, b in runs)
+        bar = float(asked.advantage) - math.log(asked.share / (1 - asked.share))
+        inside = np.flatnonzero(head_prices(_float_row(bias, asked.length, why))[0] <= bar)
+        parts = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1) if len(inside) else []
+        return _reached([(int(part[0]), int(part[-1]) + 1) for part in parts]) | _in_floats(why)
+    found = _reached(runs)
     if search.ties:
-        high = low + sum(b - a for a, b in search.ties)
+        low = found["tokens"]
         said = f"at distance {search.ties[0][0]} price and advantage agree to all digits tried"
-        return asked.answer(
-            bias,
-            answer=Bracket(low, high),
-            intervals=_shown(runs),
-            status=Status.ENCLOSED,
-            reason=Reason(Code.TIE, said),
-        )
-    return asked.answer(
-        bias,
-        tokens=low,
-        farthest=runs[-1][1] - 1 if runs else None,
-        answer=Exact(low),
-        intervals=_shown(runs),
-    )
+        return {
+            "answer": Bracket(low, low + sum(b - a for a, b in search.ties)),
+            "intervals": found["intervals"],
+            "status": Status.ENCLOSED,
+            "reason": Reason(Code.TIE, said),
+        }
+    return found
 
 
-def _shown(runs: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    return tuple((a, b - 1) for a, b in runs[:MAX_RUNS])
+def _reached(runs: list[tuple[int, int]]) -> Found:
+    """The distances within reach, from their runs (first, last + 1)."""
+    tokens = sum(b - a for a, b in runs)
+    return {
+        "tokens": tokens,
+        "farthest": runs[-1][1] - 1 if runs else None,
+        "answer": Exact(tokens),
+        "intervals": tuple((a, b - 1) for a, b in runs[:MAX_RUNS]),
+    }
 
 
 class _Vast(Exception):
@@ -526,7 +510,7 @@ class _Vast(Exception):
 class _Reaching:
     """The runs of distances within reach, by balls of the bias over whole stretches."""
 
-    def __init__(self, row: Series, asked: _Advantage) -> None:
+    def __init__(self, row: Series, asked: Reach) -> None:
         self.row, self.asked = row, asked
         self.ties: list[tuple[int, int]] = []
         self.balls = 0
@@ -629,7 +613,7 @@ class _Reaching:
                 return False
 
 
-def _within(row: Series, at: int, asked: _Advantage) -> bool | None:
+def _within(row: Series, at: int, asked: Reach) -> bool | None:
     """Whether a price is low enough; None where no precision tells and no exact form is known."""
     against, gain = asked.against, asked.gain
 
@@ -654,7 +638,7 @@ def _within(row: Series, at: int, asked: _Advantage) -> bool | None:
     return decide(decided, _bits_at(at))
 
 
-def _telescoped(row: Series, at: int, asked: _Advantage) -> bool | None:
+def _telescoped(row: Series, at: int, asked: Reach) -> bool | None:
     """By the exact shares of a series from 0 that telescopes, where the advantage is 0."""
     if asked.gain != 0 or len(row.stretches) > 1 or (tail := telescoped_share(row.bias)) is None:
         return None
@@ -707,18 +691,7 @@ def _float_row(bias: Expr, length: int | None, why: Unreachable) -> np.ndarray:
     return tabulate(bias, np.arange(length))[None]
 
 
-def _by_floats(bias: Expr, asked: _Advantage, why: Unreachable) -> Reach:
-    """The reach from float64 prices: labelled approximate."""
-    bar = float(asked.advantage) - math.log(asked.share / (1 - asked.share))
-    inside = np.flatnonzero(head_prices(_float_row(bias, asked.length, why))[0] <= bar)
-    parts = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1) if len(inside) else []
-    runs = [(int(part[0]), int(part[-1]) + 1) for part in parts]
-    return asked.answer(
-        bias,
-        tokens=len(inside),
-        farthest=runs[-1][1] - 1 if runs else None,
-        answer=Exact(len(inside)),
-        intervals=_shown(runs),
-        label=Label.APPROXIMATE,
-        reason=Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums"),
-    )
+def _in_floats(why: Unreachable) -> Found:
+    """The weight of what float64 sums tell, and why they do."""
+    reason = Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums")
+    return {"label": Label.APPROXIMATE, "reason": reason}

@@ -14,34 +14,40 @@ telescope, otherwise the answer is a bracket.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from itertools import islice
-from typing import Any, ClassVar, overload
+from typing import Any, overload
 
 import numpy as np
 import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr
 
-from farfield.numerics.heads import per_head, resolve
+from farfield.numerics.heads import (
+    Found,
+    Unsummed,
+    per_head,
+    reason_of,
+    resolve,
+    summed,
+    unknown,
+)
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.search import crossing, decide, doubled, narrowed
-from farfield.numerics.shown import shown, subject_of
+from farfield.numerics.search import at_precision, crossing, decide, doubled, narrowed
+from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
-from farfield.numerics.summation.series import Series, series
+from farfield.numerics.summation.series import Series
 from farfield.numerics.summation.telescoping import share as telescoped_share
-from farfield.theory.algebra.budget import check_time, until
+from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import (
-    Answer,
     Code,
     InputError,
     Label,
@@ -49,8 +55,8 @@ from farfield.theory.answers.answer import (
     Result,
     Status,
 )
-from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, table
-from farfield.theory.answers.notation import Text, shortened, words
+from farfield.theory.answers.blocks import Block, Formula, facts, table
+from farfield.theory.answers.notation import shortened, words
 from farfield.theory.answers.number import (
     inside,
     integer,
@@ -83,6 +89,10 @@ class Exact:
         """As a reader sees it."""
         return tokens_text(self.tokens)
 
+    def logs(self) -> tuple[float, float]:
+        """Lower and upper bound of log(1 + tokens), to order the heads."""
+        return (math.log(1 + self.tokens),) * 2
+
 
 @dataclass(frozen=True)
 class Enclosure:
@@ -96,6 +106,18 @@ class Enclosure:
         """As a reader sees it."""
         opened, closed = "exp(" * self.depth, ")" * self.depth
         return f"between {opened}{self.low!r}{closed} and {opened}{self.high!r}{closed} tokens"
+
+    def logs(self) -> tuple[float, float]:
+        """Lower and upper bound of log(1 + tokens)."""
+        low, high = self.low, self.high
+        for _ in range(self.depth - 1):
+            low, high = _exp(low), _exp(high)
+        return low, high
+
+    def span(self) -> tuple[float, float]:
+        """Floats around it."""
+        low, high = self.logs()
+        return min(_exp(low), sys.float_info.max), _exp(high)
 
 
 @dataclass(frozen=True)
@@ -111,12 +133,20 @@ class Bracket:
             return f"at least {tokens_text(self.low)}"
         return f"between {integer(self.low)} and {tokens_text(self.high)}"
 
+    def span(self) -> tuple[float, float]:
+        """Its ends."""
+        return self.low, math.inf if self.high is None else self.high
+
+    def logs(self) -> tuple[float, float]:
+        """Lower and upper bound of log(1 + tokens)."""
+        return math.log(1 + self.low), math.inf if self.high is None else math.log(1 + self.high)
+
 
 Value = Exact | Enclosure | Bracket
 
 
 @dataclass(frozen=True, repr=False)
-class ReceptiveField(Answer):
+class ReceptiveField(HeadAnswer):
     """A theoretical receptive field.
 
     Fields:
@@ -134,74 +164,76 @@ class ReceptiveField(Answer):
             sums were in reach.
     """
 
-    VALUE: ClassVar[str] = "tokens"
+    VALUE = "tokens"
 
-    formula: Expr | None
     eps: sympy.Rational
     length: int | None = None
     tokens: float | None = None
     answer: Value | None = None
     total: Any = field(default=None, compare=False)
     verdict: Verdict | None = None
-    heads: tuple[ReceptiveField, ...] = ()
     asymptotics: str | None = None
 
     def span(self) -> tuple[Any, Any] | None:
-        if self.tokens is not None or self.answer is None:
+        if self.tokens is not None or self.answer is None or isinstance(self.answer, Exact):
             return super().span()
-        low, high = log_bounds(self.answer)
-        return min(_exp(low), sys.float_info.max), _exp(high)
+        return self.answer.span()
+
+    def head_text(self) -> str:
+        return self.value_text().removesuffix(" tokens")
 
     def value_text(self) -> str:
         """The tokens, or bounds of them."""
         return tokens_text(self.tokens) if self.answer is None else self.answer.text()
 
-    def blocks(self) -> Sequence[Block]:
-        first = self.first_sentence(share(self.eps))
-        if self.status is Status.OUT_OF_SCOPE:
-            return (Sentence(first, self.label),)
-        return shown(
-            self,
-            first,
-            tokens=f"TRF({shortened(str(self.eps), 40)}) = {self.value_text()}",
-            sum=None if self.total is None else f"B = {_ball_text(self.total)}",
-            by_head=self.by_head() or None,
+    def _cases(self) -> Cases:
+        return (
+            (
+                self.status is Status.ENCLOSED,
+                "the number of nearest tokens that hold all but {eps} of the mass{of} lies "
+                "{count}{worst}.",
+            ),
+            (
+                self.status is Status.INFINITE,
+                "no number of nearest tokens holds all but {eps} of the mass{worst}, since the "
+                "series diverges.",
+            ),
+            (
+                self.status is Status.UNKNOWN,
+                "how many of the nearest tokens hold all but {eps} of the mass{of} is not "
+                "known{worst}.",
+            ),
+            (
+                self.tokens == 1,
+                "the nearest token alone holds all but {eps} of the mass{of}{worst}.",
+            ),
+            (True, "the nearest {tokens} hold all but {eps} of the mass{of}{worst}."),
         )
 
-    def by_head(self) -> str:
-        """The tokens of each head where there are several."""
-        return listed([h.value_text().removesuffix(" tokens") for h in self.heads])
-
-    def first_sentence(self, eps: str) -> Text:
-        """The answer in one sentence, for each status, with the share that is left out."""
-        subject = subject_of(self)
-        of = "" if self.length is None else f" of a row of {plural(self.length, 'key')}"
-        worst = ", in the widest head" if self.heads else ""
-        if self.heads and self.status in (Status.INFINITE, Status.UNKNOWN):
+    def _values(self) -> dict[str, Any]:
+        worst = "the widest head"
+        if self.status in (Status.INFINITE, Status.UNKNOWN):
             alike = sum(h.status is self.status for h in self.heads)
-            worst = f", in {alike} of {plural(len(self.heads), 'head')}"
-        said = {
-            Status.ENCLOSED: "the number of nearest tokens that hold all but {eps} of the mass{of} "
-            "lies {tokens}{worst}.",
-            Status.INFINITE: "no number of nearest tokens holds all but {eps} of the mass{worst}, "
-            "since the series diverges.",
-            Status.UNKNOWN: "how many of the nearest tokens hold all but {eps} of the mass{of} is "
-            "not known{worst}.",
-            Status.OUT_OF_SCOPE: "there is no mass by distance to speak of: {why}.",
-        }.get(self.status, "the nearest {tokens} hold all but {eps} of the mass{of}{worst}.")
-        if self.tokens == 1:
-            said = said.replace("{tokens} hold", "token alone holds")
-        return words(
-            "{subject}: " + said,
-            subject=subject,
-            eps=eps,
-            of=of,
-            worst=worst,
-            why=str(self.reason),
-            tokens=self.value_text().removesuffix(" tokens")
-            if self.status is Status.ENCLOSED
-            else self.value_text(),
-        )
+            worst = f"{alike} of {plural(len(self.heads), 'head')}"
+        return {
+            "eps": share(self.eps),
+            "of": "" if self.length is None else f" of a row of {plural(self.length, 'key')}",
+            "worst": self.among(worst),
+            "tokens": self.value_text(),
+            "count": self.head_text(),
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "tokens": f"TRF({shortened(str(self.eps), 40)}) = {self.value_text()}",
+            "sum": self.sum_text(),
+        } | super()._facts()
+
+    def sum_text(self) -> str | None:
+        """B, as a reader sees it; None where it is not known."""
+        if self.total is None or isinstance(self.total, fmpq):
+            return None if self.total is None else f"B = {self.total}"
+        return "B = " + self.total.str(20).strip("[]").replace("+/-", "±")
 
 
 @dataclass(frozen=True, repr=False)
@@ -223,27 +255,21 @@ class ReceptiveFields(Result):
     def _blocks(self) -> Iterator[Block]:
         first, last, alike = self.each[0], self.each[-1], self.status is Status.INFINITE
         shares = [share(f.eps) for f in self.each]
-        yield Sentence(first.first_sentence(listed(shares) if alike else shares[0]), first.label)
+        yield first.first(eps=listed(shares) if alike else shares[0])
         if first.formula is not None:
             yield Formula(words("`p(n)`"), first.formula)
         if not alike:
             names = ("mass left out", "tokens", "by head")[: 3 if first.heads else 2]
-            cells = [(f.value_text().removesuffix(" tokens"), f.by_head()) for f in self.each]
+            cells = [(f.head_text(), f.by_head()) for f in self.each]
             rows = [(left, *c)[: len(names)] for left, c in zip(shares, cells, strict=True)]
             yield table(names, rows, numeric=(1,))
-        yield facts(
-            sum=None if last.total is None else f"B = {_ball_text(last.total)}",
-            why="; ".join(dict.fromkeys(str(f.reason) for f in self.each if f.reason)) or None,
-        )
+        why = "; ".join(dict.fromkeys(str(f.reason) for f in self.each if f.reason))
+        yield facts(sum=last.sum_text(), why=why or None)
 
 
 def _exp(power: float) -> float:
     """exp in floats, infinite where it overflows."""
     return math.exp(power) if power < 700 else math.inf
-
-
-def _ball_text(ball: Any) -> str:
-    return str(ball) if isinstance(ball, fmpq) else ball.str(20).strip("[]").replace("+/-", "±")
 
 
 Eps = str | int | float | Fraction
@@ -319,21 +345,35 @@ def theoretical_receptive_field(
     each: Iterable[Any] = (eps,) if single else eps  # type: ignore[assignment]
     grid = tuple(map(_eps, each))
     asked = _Request(row, exact, time.monotonic() + seconds(budget_s))
-    compared = cache(lambda bias: _compared(bias, asked))
+
+    @cache
+    def compared(bias: Expr) -> _Comparison | Unsummed:
+        try:
+            return _Comparison(summed(bias, row))
+        except Unsummed as why:
+            return why
 
     def of(eps: sympy.Rational) -> ReceptiveField:
-        def blank(bias: Expr | None, **more: Any) -> ReceptiveField:
-            verdict = check_convergence(subject).verdict if bias is None else None
-            return ReceptiveField(bias, eps, row, verdict=verdict, **more)
-
-        def ask(bias: Expr) -> ReceptiveField:
+        def ask(bias: Expr) -> Found:
             found = compared(bias)
-            if isinstance(found, Reason):
-                return _unsummed(bias, eps, found)
-            return _solved(found, bias, eps, asked)
+            if isinstance(found, _Comparison):
+                return _solved(found, bias, eps, asked)
+            if found.reason.code is Code.NO_ENCLOSURE:
+                return unknown(found.reason) | {"verdict": Verdict.CONVERGES}
+            raise found
 
-        return _raised(per_head(subject, ask, blank, lambda head: log_bounds(head.answer)[1]))
+        blank = ReceptiveField(None, eps, row, verdict=Verdict.UNDECIDED if row is None else None)
+        found = per_head(subject, blank, ask, log_size, divergent=divergent)
+        if found.status is Status.OUT_OF_SCOPE:
+            return replace(found, verdict=check_convergence(subject).verdict)
+        return _raised(found)
 
+    divergent = {
+        "tokens": math.inf,
+        "verdict": Verdict.DIVERGES,
+        "status": Status.INFINITE,
+        "label": Label.THEOREM,
+    }
     with until(asked.deadline):
         results = tuple(map(of, grid))
     return results[0] if single else results
@@ -367,110 +407,30 @@ def _raised(found: ReceptiveField) -> ReceptiveField:
     return found
 
 
-def log_bounds(answer: Value | None) -> tuple[float, float]:
-    """Lower and upper bound of log(1 + tokens), to order the heads."""
-    if isinstance(answer, Exact):
-        return (math.log(1 + answer.tokens),) * 2
-    if isinstance(answer, Enclosure):
-        low, high = answer.low, answer.high
-        for _ in range(answer.depth - 1):
-            low, high = _exp(low), _exp(high)
-        return low, high
-    if isinstance(answer, Bracket):
-        high = math.inf if answer.high is None else math.log(1 + answer.high)
-        return math.log(1 + answer.low), high
-    return math.inf, math.inf
+def log_size(head: ReceptiveField) -> float:
+    """An upper bound of log(1 + tokens), by which heads are ordered."""
+    return math.inf if head.answer is None else head.answer.logs()[1]
 
 
-def _compared(bias: Expr, asked: _Request) -> _Comparison | Reason:
-    """The sums of a bias, for every eps; or why it has none."""
-    try:
-        s = series(bias, diverges)
-        reason = obstacle(s) if asked.length is None else None
-    except OutOfTime as why:
-        return Reason(Code.BUDGET, str(why))
-    return reason or _Comparison(s if asked.length is None else s.truncated(asked.length))
-
-
-def _unsummed(bias: Expr, eps: sympy.Rational, reason: Reason) -> ReceptiveField:
-    """The answer without a sum: infinite where the series diverges, else unknown."""
-    if reason.code is Code.DIVERGES:
-        return ReceptiveField(
-            bias,
-            eps,
-            tokens=math.inf,
-            verdict=Verdict.DIVERGES,
-            status=Status.INFINITE,
-            label=Label.THEOREM,
-            reason=reason,
-        )
-    verdict = Verdict.CONVERGES if reason.code is Code.NO_ENCLOSURE else Verdict.UNDECIDED
-    return ReceptiveField(
-        bias, eps, verdict=verdict, status=Status.UNKNOWN, label=None, reason=reason
-    )
-
-
-def obstacle(s: Series) -> Reason | None:
-    """Why a series has no certified sums, None where it has: it diverges (`DIVERGES`), converges
-    with no enclosure (`NO_ENCLOSURE`), or is not decided (`UNDECIDED`).
-
-    Raises:
-        OutOfTime: it is not decided, and the time is spent.
-    """
-    if s.converges:
-        return None
-    found = check_convergence(s.bias).verdict if s.converges is None else Verdict.DIVERGES
-    if found is Verdict.DIVERGES:
-        return Reason(
-            Code.DIVERGES,
-            "the exp-series diverges: no finite number of keys holds a share of its mass",
-        )
-    if found is Verdict.CONVERGES:
-        said = f"the exp-series converges, but has no certified sum yet: {s.gap}"
-        return Reason(Code.NO_ENCLOSURE, said)
-    check_time()  # a verdict that had no time says nothing
-    return Reason(Code.UNDECIDED, f"the exp-series is {found.replace('_', ' ')}")
-
-
-def diverges(bias: Expr) -> bool:
-    """Whether the series of a bias is proved to diverge, for the sums that are told."""
-    with contextlib.suppress(InputError):  # not real for large n: its terms will say where
-        return check_convergence(bias).verdict is Verdict.DIVERGES
-    return False
-
-
-def _solved(
-    compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Request
-) -> ReceptiveField:
+def _solved(compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Request) -> Found:
     """The search by balls; a row that cannot be summed by balls is summed in floats."""
-    length = asked.length
-    verdict = Verdict.CONVERGES if length is None else None
+    verdict: Found = {"verdict": Verdict.CONVERGES if asked.length is None else None}
     try:
-        bits = compare.series.first_bits
-        at_precision(lambda: compare.total(ctx.prec), bits)
+        at_precision(lambda: compare.total(ctx.prec), compare.series.first_bits)
         answer, reason = _search(compare, eps, asked)
-        total = compare.totals[max(compare.totals)]
-    except OutOfTime as why:
-        return replace(
-            _unsummed(bias, eps, Reason(Code.BUDGET, str(why))), length=length, verdict=verdict
-        )
     except Unreachable as why:
-        if length is None:
-            return _unsummed(bias, eps, Reason(Code.NO_ENCLOSURE, str(why)))
-        return _by_floats(bias, eps, length, str(why))
+        if asked.length is None or isinstance(why, OutOfTime):
+            return verdict | unknown(reason_of(why))
+        return _by_floats(bias, eps, asked.length, str(why))
     found = isinstance(answer, Exact)
-    return ReceptiveField(
-        bias,
-        eps,
-        length,
-        answer.tokens if isinstance(answer, Exact) else None,
-        answer,
-        total,
-        verdict,
-        asymptotics=None if length else _asymptotics(compare.series),
-        status=Status.EXACT if found else Status.ENCLOSED,
-        reason=reason,
-    )
+    return verdict | {
+        "tokens": answer.tokens if isinstance(answer, Exact) else None,
+        "answer": answer,
+        "total": compare.totals[max(compare.totals)],
+        "asymptotics": None if asked.length else _asymptotics(compare.series),
+        "status": Status.EXACT if found else Status.ENCLOSED,
+        "reason": reason,
+    }
 
 
 def _asymptotics(s: Series) -> str | None:
@@ -484,19 +444,6 @@ def _asymptotics(s: Series) -> str | None:
         return kernel.asymptotics()
     except (Undecided, Unreachable):  # no closed form, or the answer took the time that there was
         return None
-
-
-def at_precision(value: Callable[[], Any], bits: int) -> Any:
-    """The value at `bits` bits or, where that is too few to define it, at up to 16 times more."""
-
-    def finite() -> Any:
-        result = value()
-        return result if isinstance(result, fmpq) or result.is_finite() else None
-
-    found = decide(finite, (bits, 4 * bits, 16 * bits))
-    if found is not None:
-        return found
-    raise Unreachable(f"a sum is not enclosed at {16 * bits} bits")
 
 
 # -- the search -----------------------------------------------------------------------------------
@@ -785,13 +732,10 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Value, Reason 
 # -- float64 --------------------------------------------------------------------------------------
 
 
-def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> ReceptiveField:
+def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> Found:
     """The finite-row TRF from float64 sums: labelled approximate, None too near to a threshold."""
-    unknown = ReceptiveField(
-        bias, eps, length, status=Status.UNKNOWN, label=None, reason=Reason(Code.NO_ENCLOSURE, why)
-    )
     if length > MAX_FLOAT_LENGTH:
-        return unknown
+        return unknown(Reason(Code.NO_ENCLOSURE, why))
     values = tabulate(bias, np.arange(length)).astype(np.longdouble)
     with np.errstate(over="ignore"):
         weights = np.exp(values)
@@ -799,28 +743,19 @@ def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> Recept
         at = int(np.argmax(np.isnan(values)))
         raise InputError(f"the bias is undefined or infinite at n = {at}")
     if not np.isfinite(weights).all():
-        return unknown
+        return unknown(Reason(Code.NO_ENCLOSURE, why))
     tails = np.append(np.cumsum(weights[::-1])[::-1], 0)
     goal = tails[0] * np.longdouble(eps.p) / np.longdouble(eps.q)
     j = int(np.argmax(tails < goal))
     margin = min(goal - tails[j], tails[j - 1] - goal) / tails[0]
+    found: Found = {"label": Label.APPROXIMATE}
     if not margin > 1e-11:
-        return ReceptiveField(
-            bias,
-            eps,
-            length,
-            answer=Bracket(max(1, j - 1), j + 1),
-            status=Status.ENCLOSED,
-            label=Label.APPROXIMATE,
-            reason=Reason(Code.TIE, "too near to a threshold for float64 sums"),
-        )
-    return ReceptiveField(
-        bias,
-        eps,
-        length,
-        j,
-        Exact(j),
-        arb(float(tails[0]), float(tails[0]) * 1e-9),
-        label=Label.APPROXIMATE,
-        reason=Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums"),
-    )
+        reason = Reason(Code.TIE, "too near to a threshold for float64 sums")
+        near = Bracket(max(1, j - 1), j + 1)
+        return found | {"answer": near, "status": Status.ENCLOSED, "reason": reason}
+    return found | {
+        "tokens": j,
+        "answer": Exact(j),
+        "total": arb(float(tails[0]), float(tails[0]) * 1e-9),
+        "reason": Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums"),
+    }

@@ -26,14 +26,24 @@ from flint import arb, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.arrays import ROUNDOFF, TINY, floats
-from farfield.numerics.heads import BUDGET_S, each_head, reason_of, resolve, sharp, within
-from farfield.numerics.receptive_field import at_precision, diverges, obstacle
-from farfield.numerics.shown import shown
+from farfield.numerics.heads import (
+    BUDGET_S,
+    Diverging,
+    Found,
+    each_head,
+    numeric,
+    reason_of,
+    resolve,
+    summed,
+    unknown,
+    within,
+)
+from farfield.numerics.search import at_precision
+from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import (
-    Answer,
     Code,
     InputError,
     Label,
@@ -41,9 +51,8 @@ from farfield.theory.answers.answer import (
     Status,
     deciding_head,
 )
-from farfield.theory.answers.blocks import Block, Sentence
-from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import decimal, exact, listed, natural
+from farfield.theory.answers.notation import expression_line, shortened, words
+from farfield.theory.answers.number import decimal, exact, natural
 from farfield.theory.closed_forms import (
     ROWS,
     bounded_above,
@@ -51,7 +60,7 @@ from farfield.theory.closed_forms import (
     limit_closed_form,
 )
 from farfield.theory.formula.grammar import read
-from farfield.theory.functions.balls import Undefined, outward, to_arb
+from farfield.theory.functions.balls import Undefined, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball, tabulate
 
@@ -64,7 +73,7 @@ CHUNK = 1 << 16  # distances at a time, which bounds the memory
 
 
 @dataclass(frozen=True, repr=False)
-class Resolution(Answer):
+class Resolution(HeadAnswer):
     """The attention resolution of a row.
 
     Fields:
@@ -86,69 +95,53 @@ class Resolution(Answer):
             float64; `measured` for given scores.
     """
 
-    formula: Expr | None
+    OUTSIDE = "there is no bias by distance whose resolution to ask for: {why}."
+
     length: int | None
     scale: Expr
     mask: str
-    last: str
+    last: str = "none"
     value: float | None = None
     enclosure: tuple[float, float] | None = None
     bounds: tuple[float | None, float] | None = None
     limit: float | None = None
     closed_form: Expr | None = None
-    heads: tuple[Resolution, ...] = ()
     rows: tuple[float, float] | None = None
 
-    def blocks(self) -> Sequence[Block]:
-        if self.status is Status.OUT_OF_SCOPE:
-            return [Sentence(self._first(), self.label)]
+    def _cases(self) -> Cases:
+        return (
+            (self.value is None, "the attention resolution {where} is not known."),
+            (
+                self.value == 0 and self.length is None,
+                "as rows grow, the attention resolution tends to 0.",
+            ),
+            (True, "the attention resolution {where} is {value}{mean}."),
+        )
+
+    def _values(self) -> dict[str, Any]:
+        scores = {} if self.subject or self.formula is not None else {"subject": "the scores"}
+        return scores | {
+            "where": "as rows grow" if self.length is None else f"in a row of {self.length} tokens",
+            "value": decimal(self.value, 10),
+            "mean": f", the mean of {len(self.heads)} heads" if self.heads else "",
+        }
+
+    def _facts(self) -> dict[str, Any]:
         low, high = self.bounds or (None, None)
         bounds = None if high is None else words("`R <= sum P_i^2` = {high}", high=decimal(high))
         if low is not None:
-            bounds = words(
-                "{low} `<= R <=` {high}, of a non-increasing row",
-                low=decimal(low),
-                high=decimal(high),
-            )
-        form = None if self.closed_form is None else shortened(expression_line(self.closed_form))
-        return shown(
-            self,
-            self._first(),
-            scale=expression_line(self.scale),
-            mask=None if self.mask == "none" else self.mask,
-            after_the_row=self.last,
-            bounds=bounds,
-            limit=None if self.length is None or self.limit is None else decimal(self.limit, 10),
-            closed_form=form,
-            rows_of_a_block=None
-            if self.rows is None
-            else f"from {decimal(self.rows[0])} to {decimal(self.rows[1])}",
-            by_head=listed([decimal(h.value) for h in self.heads]) or None,
-        )
-
-    def _first(self) -> Text:
-        """The answer in one sentence, for each status."""
-        subject = self.subject or (
-            "the scores" if self.formula is None else expression_line(self.formula)
-        )
-        where = "as rows grow" if self.length is None else f"in a row of {self.length} tokens"
-        if self.status is Status.OUT_OF_SCOPE:
-            said = "there is no bias by distance whose resolution to ask for: {why}."
-        elif self.value is None:
-            said = "the attention resolution {where} is not known."
-        elif self.value == 0 and self.length is None:
-            said = "as rows grow, the attention resolution tends to 0."
-        else:
-            said = "the attention resolution {where} is {value}{mean}."
-        mean = f", the mean of {len(self.heads)} heads" if self.heads else ""
-        return words(
-            "{subject}: " + said,
-            subject=shortened(subject, 80),
-            where=where,
-            value=decimal(self.value, 10),
-            mean=mean,
-            why=str(self.reason),
-        )
+            said = "{low} `<= R <=` {high}, of a non-increasing row"
+            bounds = words(said, low=decimal(low), high=decimal(high))
+        form, rows = self.closed_form, self.rows
+        return {
+            "scale": expression_line(self.scale),
+            "mask": None if self.mask == "none" else self.mask,
+            "after_the_row": self.last,
+            "bounds": bounds,
+            "limit": None if None in (self.length, self.limit) else decimal(self.limit, 10),
+            "closed_form": None if form is None else shortened(expression_line(form)),
+            "rows_of_a_block": rows and f"from {decimal(rows[0])} to {decimal(rows[1])}",
+        } | super()._facts()
 
 
 @dataclass(frozen=True)
@@ -244,24 +237,14 @@ def attention_resolution(
             raise InputError(f"the encoding has a mask, bca {subject.bca}; mask {mask!r} besides")
         hidden = Mask(half=subject.bca)
     _mask_fits(hidden, tokens)
+    asked = Resolution(None, tokens, factor, str(hidden), subject=subject.name)
     if not subject.biases:
-        return Resolution(
-            None,
-            tokens,
-            factor,
-            str(hidden),
-            "none",
-            status=Status.OUT_OF_SCOPE,
-            label=None,
-            reason=subject.out_of_scope,
-            subject=subject.name,
-        )
-
-    def blank(bias: Expr, **more: Any) -> Resolution:
-        return Resolution(bias, tokens, factor, str(hidden), "none", **more)
-
+        reason = subject.out_of_scope
+        return replace(asked, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
     with within(budget_s):
-        heads = each_head(subject, lambda p: _of_bias(p, tokens, factor, hidden), blank)
+        heads = each_head(
+            subject, replace(asked, subject=""), lambda p: _of_bias(p, tokens, factor, hidden), {}
+        )
     return replace(heads[0] if len(heads) == 1 else _mean(heads), subject=subject.name)
 
 
@@ -282,25 +265,23 @@ def _mask_fits(mask: Mask, tokens: int | None) -> None:
 
 def _mean(heads: tuple[Resolution, ...]) -> Resolution:
     """The heads' mean; it is only as certain as the least certain head."""
-    first, worst = heads[0], deciding_head(heads, lambda h: h.label is Label.APPROXIMATE)
+    worst = deciding_head(heads, lambda h: h.label is Label.APPROXIMATE)
     enclosures = [h.enclosure for h in heads if h.enclosure is not None]
     enclosure = None
     if len(enclosures) == len(heads):
         low, high = (math.fsum(e[i] for e in enclosures) / len(heads) for i in (0, 1))
         enclosure = (math.nextafter(low, -math.inf), math.nextafter(high, math.inf))
-    return Resolution(
-        None,
-        first.length,
-        first.scale,
-        first.mask,
-        first.last,
-        _mean_of([h.value for h in heads]),
-        enclosure,
+    return replace(
+        worst,
+        formula=None,
+        last=heads[0].last,
+        value=_mean_of([h.value for h in heads]),
+        enclosure=enclosure,
+        bounds=None,
         limit=_mean_of([h.limit for h in heads]),
+        closed_form=None,
+        rows=None,
         heads=heads,
-        status=worst.status,
-        label=worst.label,
-        reason=worst.reason,
     )
 
 
@@ -313,42 +294,35 @@ def _mean_of(values: Sequence[float | None]) -> float | None:
 # -- biases ---------------------------------------------------------------------------------------
 
 
-def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Resolution:
+def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Found:
     """The resolution of one row, or of all rows as they grow, under the mask."""
     bias = p if scale == 1 else scale * p
     if mask.half is not None:
-        return _of_blocks(p, bias, tokens, scale, mask)
+        return _of_blocks(bias, mask.half)
     cut = mask.window is not None and (tokens is None or mask.window <= tokens - 1)
     terms = mask.window if cut else None if tokens is None else tokens - 1
-    last = "-oo, masked" if cut else "the limit" if tokens is None else f"p({terms}) at the scale"
-    asked = (p, tokens, scale, str(mask), last)
     if terms is None:
         found = _limit(bias)
-        form = limit_closed_form(bias)
-        return Resolution(*asked, limit=found.get("value"), closed_form=form, **found)
+        more = {"limit": found.get("value"), "closed_form": limit_closed_form(bias)}
+        return found | more | {"last": "the limit"}
     found = _finite(bias, terms, cut)
     whole = found if cut else _limit(bias) if mask.window is None else {}
     form = None if cut else finite_closed_form(bias)
-    if form is not None:
-        form = form.subs(ROWS, terms - 1)
-    bounds = None
-    if terms <= MAX_FLOATS:
-        bounds = _bounds(table(bias, terms + 1), terms, cut)
-    limit = whole.get("value")
-    return Resolution(*asked, bounds=bounds, limit=limit, closed_form=form, **found)
+    return found | {
+        "last": "-oo, masked" if cut else f"p({terms}) at the scale",
+        "bounds": _bounds(table(bias, terms + 1), terms, cut) if terms <= MAX_FLOATS else None,
+        "limit": whole.get("value"),
+        "closed_form": None if form is None else form.subs(ROWS, terms - 1),
+    }
 
 
 _BLOCKS = Reason(Code.BOUNDED_SUPPORT, "mean over the rows of a block beyond the first")
 
-Found = dict[str, Any]
-"""What was found of an answer: the fields `value`, `enclosure`, `status`, `label`, `reason`."""
-
 
 def _certified(ball: arb) -> Found:
     """The ball's middle with its ends rounded outward; unknown where they are far apart."""
-    if not sharp(ball):
-        return _unknown(Reason(Code.NO_ENCLOSURE, "the sums are enclosed no further"))
-    return {"value": float(ball.mid()), "enclosure": outward(ball), "label": Label.CERTIFIED}
+    found = numeric(ball)
+    return found if "value" in found else unknown(found["reason"])
 
 
 def _shifted(bias: Expr) -> Expr:
@@ -358,21 +332,17 @@ def _shifted(bias: Expr) -> Expr:
 
 def _limit(bias: Expr) -> Found:
     """(sum b_n^2 - sum b_n b_(n+1))/B^2; 0 where the series diverges and p is bounded above."""
-    s = series(bias, diverges)
-    reason = obstacle(s)
-    if reason is not None and reason.code is Code.DIVERGES:
+    try:
+        s = summed(bias)
+        return _certified(to_arb(at_precision(lambda: _limit_ball(bias, s), BITS)))
+    except Diverging:
         said = "the exp-series diverges and p is "
         if bounded_above(bias):
             why = Reason(Code.DIVERGES, said + "bounded above")
             return {"value": 0.0, "enclosure": (0.0, 0.0), "label": Label.THEOREM, "reason": why}
-        return _unknown(Reason(Code.NO_LIMIT, said + "not known to be bounded above"))
-    if reason is not None:
-        return _unknown(reason)
-    try:
-        ball = at_precision(lambda: _limit_ball(bias, s), BITS)
-    except Unreachable as out_of_reach:
-        return _unknown(reason_of(out_of_reach))
-    return _certified(to_arb(ball))
+        return unknown(Reason(Code.NO_LIMIT, said + "not known to be bounded above"))
+    except Unreachable as why:
+        return unknown(reason_of(why))
 
 
 def _limit_ball(bias: Expr, s: Series) -> arb:
@@ -406,7 +376,7 @@ def _finite(bias: Expr, terms: int, cut: bool) -> Found:
         try:
             return _certified(at_precision(lambda: _direct(bias, terms, cut), BITS))
         except Unreachable as why:
-            return _unknown(reason_of(why))
+            return unknown(reason_of(why))
     try:
         parts = [series(q) for q in (bias, 2 * bias, _shifted(bias))]
 
@@ -420,15 +390,11 @@ def _finite(bias: Expr, terms: int, cut: bool) -> Found:
         check_time()
         if terms > MAX_FLOATS:
             said = f"{terms} terms would have to be summed one by one"
-            return _unknown(Reason(Code.NO_ENCLOSURE, said))
+            return unknown(Reason(Code.NO_ENCLOSURE, said))
     scores = table(bias, terms + 1)
     if cut:
         scores[terms] = -np.inf
     return {"value": float(resolution_curve(scores)[-1]), "label": Label.APPROXIMATE}
-
-
-def _unknown(reason: Reason) -> Found:
-    return {"status": Status.UNKNOWN, "label": None, "reason": reason}
 
 
 def _direct(bias: Expr, terms: int, cut: bool) -> arb:
@@ -456,19 +422,16 @@ def _ratio(x: list[arb], after: arb) -> arb:
     return gained / total**2
 
 
-def _of_blocks(p: Expr, bias: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Resolution:
+def _of_blocks(bias: Expr, half: int) -> Found:
     """Blockwise causal attention: rows see half + 1 to 2 half keys, in equal shares."""
-    half = mask.half
-    assert half is not None
     each = _block_rows(table(bias, 2 * half), half)
     if 2 * half <= MAX_BALLS:
         found = _certified(at_precision(lambda: _block_mean(bias, half), BITS))
     else:
         found = {"value": float(each.mean()), "label": Label.APPROXIMATE}
-    asked = (p, tokens, scale, str(mask), "-oo, masked")
     span = (float(each.min()), float(each.max()))
-    found.setdefault("reason", _BLOCKS)
-    return Resolution(*asked, limit=found.get("value"), rows=span, **found)
+    more = {"last": "-oo, masked", "limit": found.get("value"), "rows": span}
+    return {"reason": _BLOCKS} | found | more
 
 
 def _block_mean(bias: Expr, half: int) -> arb:
@@ -615,16 +578,14 @@ def _of_scores(given: Any, length: Any, scale: Expr, mask: Mask) -> Resolution:
         wide = value * (ROUNDOFF * 32 * len(s) * size + 16 * off)
     else:
         value, wide = _row(s[:terms], -np.inf if cut else float(s[terms]), off)
-    asked = (None, tokens, scale, str(mask), last)
+    asked = Resolution(None, tokens, scale, str(mask), last)
     if not math.isfinite(value) or not math.isfinite(wide):
         said = "it is too large for a float64, or rounding leaves nothing of it"
-        reason = Reason(Code.TOO_LARGE, said)
-        return Resolution(*asked, status=Status.UNKNOWN, label=None, reason=reason)
-    enclosure = (math.nextafter(value - wide, -math.inf), math.nextafter(value + wide, math.inf))
-    return Resolution(
-        *asked,
-        value,
-        enclosure,
+        return replace(asked, **unknown(Reason(Code.TOO_LARGE, said)))
+    return replace(
+        asked,
+        value=value,
+        enclosure=(math.nextafter(value - wide, -math.inf), math.nextafter(value + wide, math.inf)),
         bounds=None if mask.half is not None else _bounds(s, terms, cut),
         rows=rows,
         label=Label.MEASURED,

@@ -10,19 +10,18 @@ averaged over the draws. No constant is fitted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from sympy import Expr
 
 from farfield.numerics.arrays import floats
 from farfield.numerics.heads import out_of_reach, resolve
 from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH
-from farfield.numerics.shown import subject_of
-from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status
-from farfield.theory.answers.blocks import Block, Curve, Formula, Line, Sentence
-from farfield.theory.answers.notation import Text, words
+from farfield.numerics.shown import BiasAnswer, Cases
+from farfield.theory.answers.answer import InputError, Label, Status
+from farfield.theory.answers.blocks import Block, Curve, Formula, Line
+from farfield.theory.answers.notation import words
 from farfield.theory.answers.number import natural, plural
 
 MAX_WORK = 10**9  # draws times keys of a row
@@ -31,7 +30,7 @@ BLOCK = 1 << 22  # logits that are held at once
 
 
 @dataclass(frozen=True, repr=False)
-class RetrievalCurve(Answer):
+class RetrievalCurve(BiasAnswer):
     """The attention on a key by its distance.
 
     Fields:
@@ -45,9 +44,9 @@ class RetrievalCurve(Answer):
         label: `forecast`.
     """
 
-    VALUE: ClassVar[str] = "attention"
+    VALUE = "attention"
+    OUTSIDE = "no attention belongs to the distance alone: {why}."
 
-    formula: Expr | None
     length: int
     distances: tuple[int, ...]
     attention: tuple[float, ...] | None = None
@@ -56,28 +55,23 @@ class RetrievalCurve(Answer):
     seed: int = 0
 
     def blocks(self) -> Sequence[Block]:
-        found: list[Block] = [Sentence(self._first(), self.label)]
-        if self.formula is not None:
-            found.append(Formula(words("`p(n)`"), self.formula))
-        if self.attention is not None:
-            line = Line("attention", self.distances, self.attention)
-            found.append(Curve("attention on the key", "distance", "attention", (line,)))
-        return found
+        if self.attention is None or self.formula is None:
+            return [self.first()]
+        line = Line("attention", self.distances, self.attention)
+        curve = Curve("attention on the key", "distance", "attention", (line,))
+        return [self.first(), Formula(words("`p(n)`"), self.formula), curve]
 
-    def _first(self) -> Text:
-        said = "no attention belongs to the distance alone: {why}."
-        if self.attention is not None:
-            said = "in a row of {length}, the key at distance {far} is forecast to draw {share} of "
-            said += "the attention."
-        far = max(range(len(self.distances)), key=self.distances.__getitem__)
-        return words(
-            "{subject}: " + said,
-            subject=subject_of(self),
-            length=plural(self.length, "key"),
-            far=self.distances[far],
-            share="" if self.attention is None else f"{100 * self.attention[far]:.3g} %",
-            why=str(self.reason),
-        )
+    def _cases(self) -> Cases:
+        said = "in a row of {length}, the key at distance {far} is forecast to draw {share} of "
+        return ((True, said + "the attention."),)
+
+    def _values(self) -> dict[str, Any]:
+        far, share = max(zip(self.distances, self.attention or self.distances, strict=True))
+        return {
+            "length": plural(self.length, "key"),
+            "far": far,
+            "share": f"{100 * share:.3g} %",
+        }
 
 
 def retrieval_curve(
@@ -127,9 +121,9 @@ def retrieval_curve(
             f"{MAX_FLOAT_LENGTH} keys, and 10^9 logits in all"
         )
     subject = resolve(f, values)
-    asked: dict[str, Any] = {"draws": repeats, "seed": start, "subject": subject.name}
+    asked = RetrievalCurve(None, size, each, draws=repeats, seed=start, subject=subject.name)
     if reason := out_of_reach(subject):
-        return _none(size, each, reason, asked)
+        return replace(asked, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
     if subject.num_heads != 1:
         raise InputError(f"{subject.name} has {subject.num_heads} heads: give the bias of one head")
     bias = subject.bias(np.arange(size))[0]
@@ -143,22 +137,12 @@ def retrieval_curve(
     ]
     found = np.concatenate(parts)
     spread = found.std(axis=0) / np.sqrt(repeats)
-    return RetrievalCurve(
-        subject.biases[0],
-        size,
-        each,
-        tuple(found.mean(axis=0).tolist()),
-        tuple(spread.tolist()),
+    return replace(
+        asked,
+        formula=subject.biases[0],
+        attention=tuple(found.mean(axis=0).tolist()),
+        error=tuple(spread.tolist()),
         label=Label.FORECAST,
-        **asked,
-    )
-
-
-def _none(
-    size: int, each: tuple[int, ...], reason: Reason, asked: dict[str, Any]
-) -> RetrievalCurve:
-    return RetrievalCurve(
-        None, size, each, status=Status.OUT_OF_SCOPE, label=None, reason=reason, **asked
     )
 
 

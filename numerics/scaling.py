@@ -10,26 +10,22 @@ most `x^2 / (2 sigma^2)`: a dearer distance is not sure to be paid at any scale.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
 from flint import arb
-from sympy import Expr
 
-from farfield.numerics.heads import sharp
-from farfield.numerics.price import DistancePrice, price_of_distance
-from farfield.numerics.shown import shown, subject_of
-from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status, folded
-from farfield.theory.answers.blocks import Block
-from farfield.theory.answers.notation import Text, words
-from farfield.theory.answers.number import decimal, inside, listed, natural, plural
+from farfield.numerics.heads import Found, sharp
+from farfield.numerics.price import DistancePrice, for_prices, infinite, price_of_distance
+from farfield.numerics.shown import Cases, HeadAnswer
+from farfield.theory.answers.answer import Code, Label, Status
+from farfield.theory.answers.number import decimal, inside, natural, plural
 from farfield.theory.functions.balls import outward, precision, rational
 
 
 @dataclass(frozen=True, repr=False)
-class LogitScale(Answer):
+class LogitScale(HeadAnswer):
     """The least factor of the content logits that pays a price.
 
     Fields:
@@ -44,41 +40,42 @@ class LogitScale(Answer):
         label: `certified` without noise; `approximate` with it.
     """
 
-    formula: Expr | None
     advantage: sympy.Rational
     length: int
     distance: int
     noise: sympy.Rational
     value: float | None = None
     enclosure: tuple[float, float] | None = None
-    heads: tuple[LogitScale, ...] = ()
 
-    def blocks(self) -> Sequence[Block]:
-        by_head = listed([decimal(h.value) for h in self.heads])
-        return shown(self, self._first(), by_head=by_head or None)
-
-    def _first(self) -> Text:
-        said = "which scale of the logits reaches distance {n} of {row} is not known."
-        low, high = self.enclosure or (0.0, math.inf)
-        if self.status is Status.ENCLOSED:
-            said = "the least scale of the logits that reaches distance {n} of {row} lies between "
-            said += "{low} and {high}."
-        if self.value == math.inf:
-            said = "no scale of the logits is sure to reach distance {n} of {row}: {why}."
-        elif self.value is not None:
-            said = "an advantage of {g} nats reaches distance {n} of {row} once the content logits "
-            said += "are multiplied by {value}."
-        return words(
-            "{subject}: " + said,
-            subject=subject_of(self),
-            n=self.distance,
-            row=f"a row of {plural(self.length, 'key')}",
-            g=decimal(float(self.advantage)),
-            value=decimal(self.value),
-            low=decimal(low),
-            high=decimal(high),
-            why=str(self.reason),
+    def _cases(self) -> Cases:
+        return (
+            (
+                self.value == math.inf,
+                "no scale of the logits is sure to reach distance {n} of {row}: {why}.",
+            ),
+            (
+                self.value is not None,
+                "an advantage of {g} nats reaches distance {n} of {row} once the content logits "
+                "are multiplied by {value}.",
+            ),
+            (
+                self.status is Status.ENCLOSED,
+                "the least scale of the logits that reaches distance {n} of {row} lies between "
+                "{low} and {high}.",
+            ),
+            (True, "which scale of the logits reaches distance {n} of {row} is not known."),
         )
+
+    def _values(self) -> dict[str, Any]:
+        low, high = self.enclosure or (0.0, math.inf)
+        return {
+            "n": self.distance,
+            "row": f"a row of {plural(self.length, 'key')}",
+            "g": decimal(float(self.advantage)),
+            "value": decimal(self.value),
+            "low": decimal(low),
+            "high": decimal(high),
+        }
 
 
 def logit_scale(
@@ -120,16 +117,20 @@ def logit_scale(
     part = inside(share, "share", "(0, 1)")
     row = natural(length, "length")
     price = price_of_distance(f, row - 1 if distance is None else distance, length=row, **values)
-    asked = LogitScale(price.formula, gain, row, price.distance, spread, subject=price.subject)
-    found = tuple(_of_price(asked, h, part) for h in price.heads or (price,))
-    return folded(found, lambda h: -math.inf if h.value is None else -h.value, lambda h: False)
+    asked = LogitScale(None, gain, row, price.distance, spread)
+    return for_prices(
+        (price,),
+        asked,
+        lambda head: _of_price(asked, head, part),
+        lambda head: -math.inf if head.value is None else -head.value,
+        lambda head: False,
+    )
 
 
-def _of_price(asked: LogitScale, price: DistancePrice, share: sympy.Rational) -> LogitScale:
+def _of_price(asked: LogitScale, price: DistancePrice, share: sympy.Rational) -> Found:
     """The scale that pays the price in one head, in balls: price and level may cancel."""
-    asked = replace(asked, formula=price.formula)
     if price.value is None and price.enclosure is None:
-        return replace(asked, status=price.status, label=price.label, reason=price.reason)
+        return {"status": price.status, "label": price.label, "reason": price.reason}
     if price.value == math.inf:
         return _never(asked, str(price.reason))
     with precision(128):
@@ -144,22 +145,18 @@ def _of_price(asked: LogitScale, price: DistancePrice, share: sympy.Rational) ->
         low, high = scales
         found, enclosure = low.union(high), (outward(low)[0], outward(high)[1])
     known = sharp(found) and enclosure[1] < math.inf
-    return replace(
-        asked,
-        value=float(found.mid()) if known else None,
-        enclosure=(max(0.0, enclosure[0]), enclosure[1]),
-        status=Status.EXACT if known else Status.ENCLOSED,
-        label=Label.APPROXIMATE if spread > 0 else price.label,
-        reason=None if known else price.reason,
-    )
+    return {
+        "value": float(found.mid()) if known else None,
+        "enclosure": (max(0.0, enclosure[0]), enclosure[1]),
+        "status": Status.EXACT if known else Status.ENCLOSED,
+        "label": Label.APPROXIMATE if spread > 0 else price.label,
+        "reason": None if known else price.reason,
+    }
 
 
-def _never(asked: LogitScale, why: str) -> LogitScale:
-    reason, label = Reason(Code.NEVER, why), Label.APPROXIMATE if asked.noise else Label.THEOREM
-    never = (math.inf, math.inf)
-    return replace(
-        asked, value=math.inf, enclosure=never, status=Status.INFINITE, label=label, reason=reason
-    )
+def _never(asked: LogitScale, why: str) -> Found:
+    label = Label.APPROXIMATE if asked.noise else Label.THEOREM
+    return infinite(math.inf, Code.NEVER, why) | {"label": label}
 
 
 def _scale(price: arb, lead: arb, spread: arb) -> Any:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from flint import arb
+from flint import arb, fmpq
 
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import Undefined, precision
 
 Found = TypeVar("Found")
@@ -46,6 +47,19 @@ def decide(predicate: Callable[[], Found | None], bits: Iterable[int]) -> Found 
         if found is not None:
             return found
     return None
+
+
+def at_precision(value: Callable[[], Any], bits: int) -> Any:
+    """The value at `bits` bits or, where that is too few to define it, at up to 16 times more."""
+
+    def finite() -> Any:
+        result = value()
+        return result if isinstance(result, fmpq) or result.is_finite() else None
+
+    found = decide(finite, (bits, 4 * bits, 16 * bits))
+    if found is not None:
+        return found
+    raise Unreachable(f"a sum is not enclosed at {16 * bits} bits")
 
 
 def least(

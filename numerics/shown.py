@@ -1,12 +1,20 @@
-"""How the answers of this room show themselves: their subject, their first blocks."""
+"""How the answers of this room show themselves: their subject, their first sentence, the rest."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, TypeVar
 
-from farfield.theory.answers.answer import Answer
+from sympy import Expr
+
+from farfield.theory.answers.answer import Answer, Code, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
-from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.notation import expression_line, shortened, words
+from farfield.theory.answers.number import decimal, listed, plural
+
+Cases = tuple[tuple[object, str], ...]
+"""Templates of a sentence, each with whether it holds; the first that does is said."""
 
 
 def subject_of(answer: Answer) -> str:
@@ -14,15 +22,84 @@ def subject_of(answer: Answer) -> str:
     return shortened(answer.subject or expression_line(getattr(answer, "formula", None) or 0), 80)
 
 
-def shown(answer: Answer, first: Text, **known: Any) -> list[Block]:
-    """The answer in one sentence, the formula of its bias if it has one, and what is known.
+def of_row(length: int | None) -> str:
+    """In which row; nothing of the whole series."""
+    return "" if length is None else f" in a row of {plural(length, 'key')}"
 
-    Args:
-        answer: whose label, formula and reason are shown.
-        first: the sentence.
-        **known: named values, as `facts` takes them; the reason follows them.
+
+@dataclass(frozen=True, repr=False)
+class BiasAnswer(Answer):
+    """An answer about a bias. A subclass says what it found by `_cases`, `_values` and `_facts`.
+
+    Fields:
+        formula: the bias, None where several heads are aggregated.
     """
-    formula = getattr(answer, "formula", None)
-    bias = [] if formula is None else [Formula(words("`p(n)`"), formula)]
-    why = None if answer.reason is None else str(answer.reason)
-    return [Sentence(first, answer.label), *bias, facts(**known, why=why)]
+
+    OUTSIDE: ClassVar[str] = "there is no mass by distance to speak of: {why}."
+    """What is said out of scope."""
+
+    formula: Expr | None
+
+    def because(self, code: Code) -> bool:
+        """Whether this is the reason."""
+        return self.reason is not None and self.reason.code is code
+
+    def _cases(self) -> Cases:
+        """What the first sentence may say of its subject."""
+        raise NotImplementedError
+
+    def _values(self) -> dict[str, Any]:
+        """What is named in it, beside the subject and the reason."""
+        return {}
+
+    def _facts(self) -> dict[str, Any]:
+        """The named values below it."""
+        return {}
+
+    def first(self, **given: Any) -> Sentence:
+        """The answer in one sentence, for each status, with values given in place of its own."""
+        cases = ((self.status is Status.OUT_OF_SCOPE, self.OUTSIDE), *self._cases())
+        said = next(template for holds, template in cases if holds)
+        known = {"subject": subject_of(self), "why": str(self.reason)} | self._values() | given
+        return Sentence(words("{subject}: " + said, **known), self.label)
+
+    def blocks(self) -> Sequence[Block]:
+        if self.status is Status.OUT_OF_SCOPE:
+            return [self.first()]
+        bias = [] if self.formula is None else [Formula(words("`p(n)`"), self.formula)]
+        why = None if self.reason is None else str(self.reason)
+        return [self.first(), *bias, facts(**self._facts(), why=why)]
+
+
+@dataclass(frozen=True, repr=False)
+class HeadAnswer(BiasAnswer):
+    """An answer about the heads of an encoding, one of which speaks for all.
+
+    Fields:
+        formula: the bias, None where several heads are aggregated.
+        heads: one answer a head where there are several.
+    """
+
+    heads: tuple[Self, ...] = field(default=(), kw_only=True)
+
+    def head_text(self) -> str:
+        """The value as it is said among those of other heads."""
+        return decimal(getattr(self, self.VALUE))
+
+    def by_head(self) -> str | None:
+        """The value of each head where there are several."""
+        return listed([head.head_text() for head in self.heads]) or None
+
+    def among(self, which: str) -> str:
+        """In which head, where there are several."""
+        return f", in {which}" if self.heads else ""
+
+    def _facts(self) -> dict[str, Any]:
+        return {"by_head": self.by_head()}
+
+    def span(self) -> tuple[Any, Any] | None:
+        found = super().span()
+        return getattr(self, "enclosure", None) if found is None else found
+
+
+H = TypeVar("H", bound=HeadAnswer)

@@ -28,13 +28,14 @@ from farfield.numerics.depth import (
     step_weights,
     total_of,
 )
+from farfield.numerics.heads import obstacle
 from farfield.numerics.horizon import dtype_horizon, threshold
 from farfield.numerics.leak import leak
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.price import price_of_distance, reach
-from farfield.numerics.receptive_field import at_precision, obstacle, theoretical_receptive_field
+from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
-from farfield.numerics.search import decide
+from farfield.numerics.search import at_precision, decide
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.windows.question import WindowQuestion

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import sympy
 from flint import arb, fmpq
-from sympy import Expr
 
-from farfield.numerics.shown import shown, subject_of
-from farfield.theory.answers.answer import Answer, InputError, Status
+from farfield.numerics.shown import Cases, HeadAnswer, of_row
+from farfield.theory.answers.answer import InputError, Status
 from farfield.theory.answers.blocks import Block, note
-from farfield.theory.answers.notation import Text, words
-from farfield.theory.answers.number import decimal, inside, listed, natural, plural
+from farfield.theory.answers.notation import words
+from farfield.theory.answers.number import decimal, inside, natural, plural
 from farfield.theory.functions.balls import rational
 from farfield.theory.proofs import Proof
 
@@ -25,7 +24,7 @@ SCOPE = "one head, one layer, exact arithmetic, before the output projection"
 
 
 @dataclass(frozen=True, repr=False)
-class Window(Answer):
+class Window(HeadAnswer):
     """A window that is provably enough.
 
     Fields:
@@ -38,9 +37,9 @@ class Window(Answer):
         heads: one answer a head where there are several; the widest speaks for all.
     """
 
-    VALUE: ClassVar[str] = "width"
+    VALUE = "width"
+    OUTSIDE = "no window is certified: {why}."
 
-    formula: Expr | None
     error: sympy.Rational
     logit_bound: sympy.Rational
     value_bound: sympy.Rational
@@ -48,7 +47,6 @@ class Window(Answer):
     sinks: int = 0
     row: int | None = None
     proof: Proof = field(default_factory=lambda: Proof(""))
-    heads: tuple[Window, ...] = ()
 
     @property
     def keys(self) -> float | None:
@@ -81,51 +79,51 @@ class Window(Answer):
         kept = (nearest < self.sliding_window) | (starts < self.sinks)
         return (last[:, None] >= starts[None, :]) & kept
 
-    def _blocks(self) -> Iterator[Block]:
-        bounds = words(
-            "`|q.k|/sqrt(d) <= {logit}`, values of norm at most {value}",
-            logit=self.logit_bound,
-            value=self.value_bound,
-        )
-        each = listed(["none" if h.width is None else decimal(h.width) for h in self.heads])
-        yield from shown(self, self._first(), where=bounds, by_head=each or None)
-        if self.status is Status.EXACT:
-            yield note("{scope}.", scope=SCOPE)
-            yield self.proof.block()
+    def head_text(self) -> str:
+        return "none" if self.width is None else decimal(self.width)
 
-    def _first(self) -> Text:
-        """The answer in one sentence, for each status."""
-        said = {
-            Status.INFINITE: "no fixed window is enough: whatever is kept, some input changes the "
-            "output by nearly {most}.",
-            Status.UNKNOWN: "whether a window is enough is not known.",
-            Status.OUT_OF_SCOPE: "no window is certified: {why}.",
-        }.get(
-            self.status,
-            "the nearest {width}{first} are provably enough for an error of at most "
-            "{error}{where}, and no fewer are.",
+    def blocks(self) -> Sequence[Block]:
+        if self.status is not Status.EXACT:
+            return super().blocks()
+        return [*super().blocks(), note("{scope}.", scope=SCOPE), self.proof.block()]
+
+    def _cases(self) -> Cases:
+        return (
+            (
+                self.status is Status.INFINITE,
+                "no fixed window is enough: whatever is kept, some input changes the output by "
+                "nearly {most}.",
+            ),
+            (self.width is None, "whether a window is enough is not known."),
+            (
+                True,
+                "the nearest {width}{first} are provably enough for an error of at most "
+                "{error}{where}, and no fewer are.",
+            ),
         )
-        first = f", with {_first_keys(self.sinks)} kept besides," if self.sinks else ""
-        where = ", in the widest head" if self.heads else ""
-        where += "" if self.row is None else f", in a row of {plural(self.row, 'key')}"
-        return words(
-            "{subject}: " + said,
-            subject=subject_of(self),
-            error=self.error,
-            where=where,
-            width="" if self.status is not Status.EXACT else plural(int(self), "token"),
-            most=2 * self.value_bound,
-            why=str(self.reason),
-            first=first,
-        )
+
+    def _values(self) -> dict[str, Any]:
+        kept, of = _first_keys(self.sinks), of_row(self.row)
+        return {
+            "error": self.error,
+            "where": self.among("the widest head") + (of and "," + of),
+            "width": "" if self.status is not Status.EXACT else plural(int(self), "token"),
+            "most": 2 * self.value_bound,
+            "first": kept and f", with {kept} kept besides,",
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        said = "`|q.k|/sqrt(d) <= {logit}`, values of norm at most {value}"
+        bounds = words(said, logit=self.logit_bound, value=self.value_bound)
+        return {"where": bounds} | super()._facts()
 
 
 def _first_keys(sinks: int) -> str:
-    return "the first key" if sinks == 1 else f"the first {sinks} keys"
+    return ("", "the first key")[sinks] if sinks < 2 else f"the first {sinks} keys"
 
 
 @dataclass(frozen=True, repr=False)
-class WindowError(Answer):
+class WindowError(HeadAnswer):
     """The worst-case error of a window.
 
     Fields:
@@ -138,33 +136,27 @@ class WindowError(Answer):
         label: `certified`; `theorem` for a divergent series, or bounded logits without a bias.
     """
 
-    formula: Expr | None
     width: int
     value: float | None = None
     enclosure: tuple[float, float] | None = None
-    heads: tuple[WindowError, ...] = ()
     sinks: int = 0
 
-    def span(self) -> tuple[Any, Any] | None:
-        return self.enclosure if self.value is None else super().span()
-
-    def blocks(self) -> Sequence[Block]:
-        said = "a window of {width}{first} changes no output by more than {value}{worst}."
-        most = self.value if self.enclosure is None else self.enclosure[1]
-        if most is None:
-            said = "by how much a window of {width}{first} may change an output is not known."
-        first_keys = f" with {_first_keys(self.sinks)}" if self.sinks else ""
-        worst = ", in the worst head" if self.heads else ""
-        first = words(
-            "{subject}: " + said,
-            subject=subject_of(self),
-            width=plural(self.width, "token"),
-            value=decimal(self.value if self.status is Status.EXACT else most),
-            worst=worst,
-            first=first_keys,
+    def _cases(self) -> Cases:
+        unknown = "by how much a window of {width}{first} may change an output is not known."
+        return (
+            (self.value is None and self.enclosure is None, unknown),
+            (True, "a window of {width}{first} changes no output by more than {value}{worst}."),
         )
-        each = listed([decimal(h.value) for h in self.heads])
-        return shown(self, first, by_head=each or None)
+
+    def _values(self) -> dict[str, Any]:
+        known = self.status is Status.EXACT or self.enclosure is None
+        kept = _first_keys(self.sinks)
+        return {
+            "width": plural(self.width, "token"),
+            "value": decimal(self.value if known else (self.enclosure or (0, 0))[1]),
+            "worst": self.among("the worst head"),
+            "first": kept and f" with {kept}",
+        }
 
 
 @dataclass(frozen=True)
@@ -217,18 +209,10 @@ class WindowQuestion:
         eta = rational(self.error)
         return None if self.logit_bound else eta / (2 * rational(self.value_bound) - eta)
 
-    def answer(self, formula: Expr | None, width: float | None = None, **more: Any) -> Window:
-        """The answer, with its question."""
-        return Window(
-            formula,
-            self.error,
-            self.logit_bound,
-            self.value_bound,
-            width,
-            self.sinks,
-            self.row,
-            **more,
-        )
+    def blank(self) -> Window:
+        """The answer with its question and no value."""
+        bounds = self.error, self.logit_bound, self.value_bound
+        return Window(None, *bounds, sinks=self.sinks, row=self.row)
 
 
 def read_bounds(logit_bound: Any, value_bound: Any) -> tuple[sympy.Rational, sympy.Rational]:

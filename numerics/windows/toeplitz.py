@@ -18,17 +18,11 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr
 
-from farfield.numerics.heads import reason_of, sharp
-from farfield.numerics.receptive_field import (
-    Exact,
-    at_precision,
-    diverges,
-    obstacle,
-    theoretical_receptive_field,
-)
-from farfield.numerics.search import decide, doubled, least
-from farfield.numerics.summation.series import Series, series
-from farfield.numerics.windows.question import MAX_BITS, Window, WindowError, WindowQuestion
+from farfield.numerics.heads import Diverging, Found, numeric, reason_of, summed, unknown
+from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
+from farfield.numerics.search import at_precision, decide, doubled, least
+from farfield.numerics.summation.series import Series
+from farfield.numerics.windows.question import MAX_BITS, WindowQuestion
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, Label, Reason, Status
@@ -38,64 +32,45 @@ from farfield.theory.proofs import Proof, Step
 
 def error_of(
     bias: Expr, w: int, logit: sympy.Rational, value: sympy.Rational, weight: sympy.Rational
-) -> WindowError:
+) -> Found:
     """The error of keeping `w` keys, of one bias, with a lower bound of the sinks' weight."""
-    s = series(bias, diverges)
-    reason = obstacle(s)
-    if reason is not None and reason.code is Code.DIVERGES:
-        worst = float(2 * value)
-        return WindowError(bias, w, worst, (worst, worst), label=Label.THEOREM, reason=reason)
-    if reason is not None:
-        return WindowError(bias, w, status=Status.UNKNOWN, label=None, reason=reason)
+    s = summed(bias)
 
     def formula() -> arb:
         tail, total, beta = to_arb(s.tail(w)), to_arb(s.total()), arb(rational(logit))
         kept = (-2 * beta).exp() * (total - tail) + (-beta).exp() * arb(rational(weight))
         return 2 * arb(rational(value)) * tail / (tail + kept)
 
-    ball, most = to_arb(at_precision(formula, 128)), rational(2 * value)
-    low, high = outward(ball)
-    enclosure = max(0.0, low), min(high, outward(arb(most))[1])
-    if sharp(ball):
-        return WindowError(bias, w, float(ball.mid()), enclosure)
-    reason = Reason(Code.NO_ENCLOSURE, "the sums are enclosed no further")
-    return WindowError(bias, w, None, enclosure, status=Status.ENCLOSED, reason=reason)
+    most = outward(arb(rational(2 * value)))[1]
+    return numeric(to_arb(at_precision(formula, 128)), 0.0, most)
 
 
-def of_bias(bias: Expr, asked: WindowQuestion) -> Window:
+RULE = Step("window", {})
+"""The first step of every proof."""
+
+
+def no_window(step: Step = RULE) -> Found:
+    """No window is enough."""
+    proof = Proof("there is none", (step,))
+    return {"width": math.inf, "proof": proof, "status": Status.INFINITE, "label": Label.THEOREM}
+
+
+def of_bias(bias: Expr, asked: WindowQuestion) -> Found:
     """The least window of one bias."""
-    rule = Step("window", {})
     if asked.error >= 2 * asked.value_bound:
         reason = Reason(Code.TRIVIAL_BUDGET, "every window has an error of at most 2 value_bound")
-        return asked.answer(bias, 1, proof=Proof("one key is enough", (rule,)), reason=reason)
-    s = series(bias, diverges)
-    reason_against = obstacle(s) if asked.row is None else None
-    if reason_against is not None and reason_against.code is Code.DIVERGES:
-        return asked.answer(
-            bias,
-            math.inf,
-            proof=Proof("there is none", (rule,)),
-            status=Status.INFINITE,
-            label=Label.THEOREM,
-            reason=reason_against,
-        )
+        return {"width": 1, "proof": Proof("one key is enough", (RULE,)), "reason": reason}
     try:
-        if reason_against is not None:
-            raise Unreachable(reason_against.sentence)
-        width = _least(s if asked.row is None else s.truncated(asked.row), bias, asked)
+        width = _least(summed(bias, asked.row), bias, asked)
+    except Diverging:
+        raise
     except Unreachable as why:
-        return asked.answer(
-            bias,
-            proof=Proof("it is not known whether there is one", (rule,)),
-            status=Status.UNKNOWN,
-            label=None,
-            reason=reason_against or reason_of(why),
-        )
-    steps = [rule, Step("enough", {"width": width, "budget": asked.error})]
+        proof = Proof("it is not known whether there is one", (RULE,))
+        return unknown(reason_of(why)) | {"proof": proof}
+    steps = [RULE, Step("enough", {"width": width, "budget": asked.error})]
     if width > 1:
         steps.append(Step("least", {"width": width - 1, "budget": asked.error}))
-    proof = Proof(f"{width} keys are enough, and necessary", tuple(steps))
-    return asked.answer(bias, width, proof=proof)
+    return {"width": width, "proof": Proof(f"{width} keys are enough, and necessary", tuple(steps))}
 
 
 def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:

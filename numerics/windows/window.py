@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from farfield.numerics.heads import BUDGET_S, per_head, resolve, within
+from farfield.numerics.heads import BUDGET_S, per_head, resolve
 from farfield.numerics.windows.question import Window, WindowError, WindowQuestion, read_bounds
-from farfield.numerics.windows.toeplitz import error_of, of_bias
+from farfield.numerics.windows.toeplitz import error_of, no_window, of_bias
 from farfield.numerics.windows.without_bias import error_of_mechanism, of_mechanism
 from farfield.theory.answers.answer import InputError, Label
 from farfield.theory.answers.number import inside, natural
@@ -57,13 +57,18 @@ def certified_window(
     asked = WindowQuestion.read(error, logit_bound, value_bound, sinks, row, temper)
     subject = resolve(f, values)
     if not subject.biases and subject.bca is None:
-        return replace(of_mechanism(subject.mechanism, asked, gate), subject=subject.name)
+        found = of_mechanism(subject.mechanism, asked, gate)
+        return replace(asked.blank(), subject=subject.name, **found)
     if gate is not None:
         raise InputError(f"{subject.name} has no gates: gate {gate} belongs to a gated decay")
-    with within(budget_s):
-        return per_head(
-            subject, lambda bias: of_bias(bias, asked), asked.answer, lambda head: head.width
-        )
+    return per_head(
+        subject,
+        asked.blank(),
+        lambda bias: of_bias(bias, asked),
+        lambda head: head.width,
+        divergent=no_window(),
+        budget_s=budget_s,
+    )
 
 
 def window_error(
@@ -108,15 +113,17 @@ def window_error(
     if first > w:
         raise InputError(f"sinks {first} are more than the window of {w} keys")
     subject = resolve(f, values)
+    asked = WindowError(None, w, sinks=first)
     if not subject.biases and subject.bca is None:
         found = error_of_mechanism(subject.mechanism, w, logit, value)
-        return replace(found, sinks=first, subject=subject.name)
-    with within(budget_s):
-        found = per_head(
-            subject,
-            lambda bias: error_of(bias, w, logit, value, weight),
-            lambda bias, **more: WindowError(bias, w, **more),
-            lambda head: (head.span() or (0, 0))[1],
-            lambda head: head.label is Label.THEOREM,
-        )
-    return replace(found, sinks=first, heads=tuple(replace(h, sinks=first) for h in found.heads))
+        return replace(asked, subject=subject.name, **found)
+    worst = float(2 * value)
+    return per_head(
+        subject,
+        asked,
+        lambda bias: error_of(bias, w, logit, value, weight),
+        lambda head: (head.span() or (0, 0))[1],
+        lambda head: head.label is Label.THEOREM,
+        divergent={"value": worst, "enclosure": (worst, worst), "label": Label.THEOREM},
+        budget_s=budget_s,
+    )

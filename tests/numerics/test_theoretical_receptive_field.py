@@ -16,14 +16,13 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farfield.numerics.heads import diverges, obstacle
 from farfield.numerics.receptive_field import (
     Bracket,
     Enclosure,
     Exact,
     _Comparison,
     _Tie,
-    diverges,
-    obstacle,
     theoretical_receptive_field,
 )
 from farfield.numerics.summation.series import series

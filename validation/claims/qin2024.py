@@ -14,7 +14,8 @@ import sympy
 from flint import arb, fmpq
 
 from farfield.numerics.identities import never_exceeds
-from farfield.numerics.receptive_field import at_precision, theoretical_receptive_field
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.search import at_precision
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.windows.window import window_error
 from farfield.theory.encodings import encoding

@@ -13,7 +13,7 @@ from farfield.numerics.receptive_field import (
     Enclosure,
     Exact,
     ReceptiveField,
-    log_bounds,
+    log_size,
     theoretical_receptive_field,
 )
 from farfield.theory.algebra.budget import unhurried
@@ -169,7 +169,7 @@ def _relations(subjects: Mapping[str, Encoding], ranks: Sequence[Rank]) -> Itera
     heads = {label: subject.head(1) for label, _, subject in references()}
     for own in (r for r in convergent if r.asked):
         last = own.receptive_fields[-1]
-        reach = [log_bounds(f.answer)[1] for f in last.heads]
+        reach = [log_size(f) for f in last.heads]
         bias = subjects[own.name].head(reach.index(max(reach)) + 1 if reach else 1)
         for other in (r for r in convergent if not r.asked):
             try:
