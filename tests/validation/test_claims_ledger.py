@@ -33,8 +33,7 @@ from farfield.validation.claims import (
 )
 from farfield.validation.claims.claim import EXACT, Check
 from farfield.validation.claims.ledger import parsed
-from farfield.validation.claims.measures import formula
-from farfield.validation.claims.results import models
+from farfield.validation.claims.measures import formula, models
 from farfield.validation.claims.words import about, by_chance, increase, rank_correlation
 from farfield.validation.evidence.changes import rows
 from farfield.validation.harness.visibility import Visibility

@@ -12,22 +12,23 @@ import fnmatch
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.encodings import encoding
 from farfield.validation.claims.claim import Data, Missing
 from farfield.validation.claims.plain_attention import resolution
-from farfield.validation.claims.results import models
 from farfield.validation.claims.series_verdicts import by_head, decided, falling, verdict_of_layer
 from farfield.validation.claims.words import EXPLODES, drift, increase, stays
 from farfield.validation.evidence.changes import STEP, rows
 from farfield.validation.published import PrintedNumber, bias_of, table
-from farfield.validation.reference.table import LAST, WHOLE, Model
+from farfield.validation.reference.registration import FIRST
+from farfield.validation.reference.table import LAST, WHOLE, Model, grouped, results
 
 Spec = Mapping[str, Any]
 Item = Any
@@ -50,6 +51,29 @@ def read(source: Sequence[Any]) -> tuple[Item, ...]:
         return [formula(**part)] if "bias" in part else models(**part)
 
     return tuple(item for part in source for item in items(part))
+
+
+@lru_cache(maxsize=32)
+def models(*, trained: int | None = None, folder: str = "") -> tuple[Model, ...]:
+    """The models of one setting, with every mask of inference that was measured.
+
+    Runs that differ in their seed alone make one model. Of several settings (preset, training
+    length) the one with the most encodings is read, since perplexities of two do not compare.
+
+    Args:
+        trained: only models of this training length; None takes the setting with most encodings.
+        folder: of the reference results: "" the registered runs, which have their registered
+            verdict, `further/windows` and others.
+    """
+    predicted = FIRST.predictions["encodings"]
+    verdicts = {(p["label"], p["length"]): p["verdict"] for p in predicted if not p["bca"]}
+    settings: dict[str, list[Model]] = {}
+    for model in grouped(results(folder), f"validation/reference/{folder}".rstrip("/")):
+        verdict = verdicts.get((model.label, model.trained), "")
+        if trained in (None, model.trained):
+            settings.setdefault(model.scale, []).append(replace(model, verdict=verdict))
+    most: list[Model] = max([[], *settings.values()], key=len)
+    return tuple(most)
 
 
 def formula(bias: str, name: str = "", **options: Any) -> Item:
@@ -131,22 +155,10 @@ class _Group:
     source: Sequence[Item] = ()
 
     @property
-    def model(self) -> Model:
+    def one(self) -> Item:
+        """The only row of the group."""
         (found,) = self.items
-        assert isinstance(found, Model)
         return found
-
-    @property
-    def cell(self) -> PrintedNumber:
-        (found,) = self.items
-        assert isinstance(found, PrintedNumber)
-        return found
-
-    @property
-    def encoding(self) -> Encoding:
-        (found,) = self.items
-        assert isinstance(found.encoding, Encoding)
-        return found.encoding
 
     @property
     def trained(self) -> int:
@@ -227,7 +239,7 @@ def _from_lowest(g: _Group) -> dict[int, float]:
 def _sliding_gain(g: _Group) -> dict[int, float]:
     """The protocols score other tokens, so each is taken relative to its own widest window, where
     sliding is at least as good: what is found is less than the whole advantage."""
-    sliding, blocks = g.model.mean(LAST), g.model.mean(WHOLE)
+    sliding, blocks = g.one.mean(LAST), g.one.mean(WHOLE)
     widest = max(sliding)
     return {
         w: blocks[w] / blocks[widest] * sliding[widest] / sliding[w] - 1
@@ -246,8 +258,7 @@ def _deviations(g: _Group) -> Any:
 def _steps(g: _Group) -> dict[int, float]:
     """The share of the other model's steps after which the loss is no larger than its last one."""
     (other,) = g.other()
-    assert isinstance(other, Model)
-    mine, last = held(g.model.losses), max(held(other.losses))
+    mine, last = held(g.one.losses), max(held(other.losses))
     found = {}
     for s in sorted(set(mine[last]) & set(other.losses[last])):
         reached = (step for step in mine if mine[step][s] <= other.losses[last][s])
@@ -263,43 +274,41 @@ def _home(g: _Group) -> float:
 
 def _peak(g: _Group) -> int:
     """The token with the largest share of the gradient before the last 8 steps, from the start."""
-    (found,) = g.items
-    far = int(np.argmax(found.shares[8:])) + 8
-    return STEP * (len(found.shares) - far)
+    far = int(np.argmax(g.one.shares[8:])) + 8
+    return STEP * (len(g.one.shares) - far)
 
 
 def _quarters(g: _Group) -> float:
     """The share of the gradient at distances 48 .. 63 over that at 32 .. 47."""
-    (found,) = g.items
-    near, far = (sum(found.shares[k // STEP : (k + 16) // STEP]) for k in (32, 48))
+    near, far = (sum(g.one.shares[k // STEP : (k + 16) // STEP]) for k in (32, 48))
     return float(far / near)
 
 
 def _verdict(g: _Group) -> str | list[str]:
     """On the series of a bias, one a head."""
-    found = by_head(g.encoding)
+    found = by_head(g.one.encoding)
     return found if len(found) > 1 else found[0]
 
 
 def _tokens(g: _Group) -> Any:
     """The certified receptive field, one a head."""
-    found = theoretical_receptive_field(g.encoding, g.spec["eps"], length=g.spec.get("length"))
+    found = theoretical_receptive_field(g.one.encoding, g.spec["eps"], length=g.spec.get("length"))
     return [h.tokens for h in found.heads] or found.tokens
 
 
 def _resolutions(g: _Group) -> dict[int, float]:
     """R of the first scores of a row, to `times` the training length, by seed."""
     most = g.spec["times"] * g.trained
-    rows = {seed: np.array(scores[:most]) for seed, scores in g.model.scores.items()}
+    rows = {seed: np.array(scores[:most]) for seed, scores in g.one.scores.items()}
     held(all(len(row) == most for row in rows.values()))
     return {seed: float(resolution(np.exp(row))) for seed, row in sorted(rows.items())}
 
 
 MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "verdict": _verdict,
-    "condition": lambda g: str(decided(g.encoding).condition),
-    "proof": lambda g: decided(g.encoding).proof.text(),
-    "reason": lambda g: decided(g.encoding).reason,
+    "condition": lambda g: str(decided(g.one.encoding).condition),
+    "proof": lambda g: decided(g.one.encoding).proof.text(),
+    "reason": lambda g: decided(g.one.encoding).reason,
     "tokens": _tokens,
     "curve": lambda g: g.bounded(g.curve()),
     "increase": lambda g: increase(g.beyond(), g.trained),
@@ -308,14 +317,14 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "doublings": _doublings,
     "from the lowest": _from_lowest,
     "lowest": lambda g: min(g.curve(), key=g.curve().__getitem__),
-    "printed": lambda g: g.cell.printed,
-    "value": lambda g: g.cell.value,
+    "printed": lambda g: g.one.printed,
+    "value": lambda g: g.one.value,
     "sliding gain": _sliding_gain,
     "over": lambda g: g.compared(lambda mine, other: mine / other - 1),
     "minus": lambda g: g.compared(lambda mine, other: mine - other),
     "deviations": _deviations,
     "home": _home,
-    "reach": lambda g: g.spec["layers"] * (_field(g.cell, "w") - 1) + 1,
+    "reach": lambda g: g.spec["layers"] * (_field(g.one, "w") - 1) + 1,
     "peak": _peak,
     "peak off": lambda g: abs(_peak(g) / g.trained - 1),
     "first share": lambda g: sum(g.items[0].shares[-g.trained // STEP :]),
@@ -326,14 +335,14 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "minus resolution": lambda g: -float(np.mean([*_resolutions(g).values()])),
     "settled": _settled,
     "trained": lambda g: g.trained,
-    "mass": lambda g: g.model.mass,
-    "mass beyond": lambda g: 1 - g.model.mass,
-    "gradient": lambda g: g.model.gradient,
-    "even share": lambda g: g.spec["tokens"] / max(g.model.curve),
-    "erf": lambda g: g.model.erf,
-    "trf": lambda g: g.model.trf,
-    "off": lambda g: max(abs(g.model.erf[e] / g.model.trf[e] - 1) for e in g.model.trf),
-    "by seed": lambda g: held(g.model.perplexity.get(g.spec.get("protocol", LAST)))[g.trained],
+    "mass": lambda g: g.one.mass,
+    "mass beyond": lambda g: 1 - g.one.mass,
+    "gradient": lambda g: g.one.gradient,
+    "even share": lambda g: g.spec["tokens"] / max(g.one.curve),
+    "erf": lambda g: g.one.erf,
+    "trf": lambda g: g.one.trf,
+    "off": lambda g: max(abs(g.one.erf[e] / g.one.trf[e] - 1) for e in g.one.trf),
+    "by seed": lambda g: held(g.one.perplexity.get(g.spec.get("protocol", LAST)))[g.trained],
 }
 """Of a group; some compare it with another."""
 

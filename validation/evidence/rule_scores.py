@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ from farfield.theory.answers.number import plural
 from farfield.validation.evidence.told import Evidence, told
 from farfield.validation.extrapolation import LIMIT, TOLERANCE
 from farfield.validation.published import bias_of, columns, curve, table
-from farfield.validation.reference.committed import Row
 from farfield.validation.reference.known_cases import left_out, slope, trials
 from farfield.validation.reference.registration import (
     REGISTRATIONS,
@@ -36,67 +35,46 @@ from farfield.validation.reference.registration import (
 )
 from farfield.validation.reference.table import LAST, Model
 from farfield.validation.repeated import proportion
-from farfield.validation.rules import ORDER_LOSS, RULES, Case, case, forecasts
+from farfield.validation.rules import ORDER_LOSS, RULES, case, forecasts
 
 NEAR = 2.0  # a quantity within this factor of its threshold is near
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """One case: its predictions, made before its runs, and its result.
+def outcomes(registration: Registration) -> list[Model]:
+    """The cases of a registration that have results, in the order of its predictions.
 
-    Fields:
-        name, family: of the case.
-        said: by rule, its `quantity` and `threshold`, whether perplexity `holds`, and `log_ratio`.
-        loss: the measured log ratio, the largest of any length.
-        named: what identifies it.
-        further: the log ratio on further targets, its standard error, and how many models have it.
+    The `prediction` of each has what identifies it, and as `forecasts` what was said of it before
+    its runs: by rule its `quantity` and `threshold`, whether perplexity `holds`, and `log_ratio`.
     """
-
-    name: str
-    family: str
-    said: Mapping[str, Row]
-    loss: float
-    named: Row = field(default_factory=dict)
-    further: tuple[float, float, int] = (math.nan, math.nan, 0)
-
-    def right(self, rule: str) -> bool:
-        """Whether perplexity holds exactly if the rule says so."""
-        return bool(self.said[rule]["holds"] == (self.loss < LIMIT))
-
-    def near(self, rule: str) -> bool:
-        """Whether the quantity is near the threshold."""
-        low, high = sorted(abs(self.said[rule][end]) for end in ("quantity", "threshold"))
-        return bool(low > 0 and high < NEAR * low)
-
-
-def outcomes(registration: Registration) -> list[Outcome]:
-    """The cases of a registration that have results, in the order of its predictions."""
-    said: dict[Identity, tuple[Row, dict[str, Row]]] = {}
+    said: dict[Identity, dict[str, Any]] = {}
     for part in registration.parts:
         for c in part["cases"]:
+            spoken = said.setdefault(identity(c), {**c, "forecasts": {}})["forecasts"]
             for rule, forecast in c["forecasts"].items():
-                numbers = {**forecast, "threshold": part["rules"][rule]["threshold"]}
-                said.setdefault(identity(c), (c, {}))[1][rule] = numbers
+                spoken[rule] = {**forecast, "threshold": part["rules"][rule]["threshold"]}
     came_out = registration.outcomes()
     return [
-        Outcome(
-            titled(c),
-            str(c["family"]).split()[0],
-            rules,
-            came_out[name].loss,
-            c,
-            came_out[name].further,
-        )
-        for name, (c, rules) in said.items()
+        replace(came_out[name], name=titled(c), prediction=c)
+        for name, c in said.items()
         if name in came_out
     ]
 
 
-def by_rule(found: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+def is_right(m: Model, rule: str) -> bool:
+    """Whether perplexity holds exactly if the rule says so."""
+    return bool(m.forecasts[rule]["holds"] == (m.loss < LIMIT))
+
+
+def is_near(m: Model, rule: str) -> bool:
+    """Whether the quantity is near the threshold."""
+    low, high = sorted(abs(m.forecasts[rule][end]) for end in ("quantity", "threshold"))
+    return bool(low > 0 and high < NEAR * low)
+
+
+def by_rule(found: Sequence[Model]) -> dict[str, list[Model]]:
     """The cases of which each rule spoke."""
-    rules = dict.fromkeys(rule for o in found for rule in o.said)
-    return {rule: [o for o in found if rule in o.said] for rule in rules}
+    rules = dict.fromkeys(rule for o in found for rule in o.forecasts)
+    return {rule: [o for o in found if rule in o.forecasts] for rule in rules}
 
 
 def judge(registration: Registration) -> Evidence | None:
@@ -112,12 +90,12 @@ def judge(registration: Registration) -> Evidence | None:
         found,
         title=registration.plan.title,
         leading=leading,
-        wrong=[o.name for o in spoken[leading] if not o.right(leading)],
+        wrong=[o.name for o in spoken[leading] if not is_right(o, leading)],
         later={r: len(spoken[r]) for r in (*RULES, *FORMS) if r in later and r in spoken},
     )
 
 
-def _scored(key: str, found: Sequence[Outcome], **more: Any) -> Evidence:
+def _scored(key: str, found: Sequence[Model], **more: Any) -> Evidence:
     """How often each rule is right, the best first, beside the better constant answer."""
     spoken = by_rule(found)
     ordered = sorted(spoken, key=lambda rule: -_share(rule, spoken))
@@ -138,20 +116,20 @@ def _scored(key: str, found: Sequence[Outcome], **more: Any) -> Evidence:
     )
 
 
-def _right(rule: str, found: Sequence[Outcome]) -> int:
-    return sum(o.right(rule) for o in found)
+def _right(rule: str, found: Sequence[Model]) -> int:
+    return sum(is_right(o, rule) for o in found)
 
 
-def _share(rule: str, spoken: Mapping[str, Sequence[Outcome]]) -> float:
+def _share(rule: str, spoken: Mapping[str, Sequence[Model]]) -> float:
     return _right(rule, spoken[rule]) / len(spoken[rule])
 
 
-def _row(rule: str, found: Sequence[Outcome]) -> tuple[str, ...]:
-    right, near = _right(rule, found), [o for o in found if o.near(rule)]
+def _row(rule: str, found: Sequence[Model]) -> tuple[str, ...]:
+    right, near = _right(rule, found), [o for o in found if is_near(o, rule)]
     low, high = proportion(right, len(found))
     loss = np.array([o.loss for o in found])
     quantity, forecast = (
-        np.array([o.said[rule][what] for o in found]) for what in ("quantity", "log_ratio")
+        np.array([o.forecasts[rule][what] for o in found]) for what in ("quantity", "log_ratio")
     )
     return (
         rule,
@@ -159,7 +137,7 @@ def _row(rule: str, found: Sequence[Outcome]) -> tuple[str, ...]:
         f"{low:.0%} to {high:.0%}",
         f"{_right(rule, near)} of {len(near)}" if near else "none",
         _r2(loss, forecast),
-        _r2(loss, left_out(quantity, loss, [o.family for o in found])),
+        _r2(loss, left_out(quantity, loss, [o.prediction["family"].split()[0] for o in found])),
     )
 
 
@@ -170,7 +148,7 @@ def _r2(loss: np.ndarray, forecast: np.ndarray) -> str:
     return f"{1 - float(((loss - forecast) ** 2).sum()) / spread:.2f}"
 
 
-def law(later: Sequence[Outcome]) -> Evidence:
+def law(later: Sequence[Model]) -> Evidence:
     """The law behind a forecast, on every trial, each forecast without its family.
 
     Args:
@@ -182,7 +160,7 @@ def law(later: Sequence[Outcome]) -> Evidence:
     without = left_out(value, loss, [t.family for t in known])
     missed = (without < LIMIT) != (loss < LIMIT)
     measured = np.array([o.loss for o in later])
-    unseen = _r2(measured, np.array([o.said[ORDER_LOSS]["log_ratio"] for o in later]))
+    unseen = _r2(measured, np.array([o.forecasts[ORDER_LOSS]["log_ratio"] for o in later]))
     return told(
         "law",
         len(known),
@@ -217,7 +195,7 @@ def registered_rules() -> Collection[str]:
 def answers() -> Iterator[Evidence]:
     """What the further registrations say, the outside test last."""
     yield from filter(None, map(judge, REGISTRATIONS))
-    yield law([o for r in REGISTRATIONS for o in outcomes(r) if ORDER_LOSS in o.said])
+    yield law([o for r in REGISTRATIONS for o in outcomes(r) if ORDER_LOSS in o.forecasts])
     yield outside()
 
 
@@ -261,7 +239,7 @@ class Tally:
     """
 
     tests: int
-    cases: Sequence[Outcome]
+    cases: Sequence[Model]
     held: int
     right: Mapping[str, int]
     off: Mapping[str, float]
@@ -272,18 +250,21 @@ class Tally:
         return max(self.held, len(self.cases) - self.held)
 
 
-def open_cases() -> tuple[Outcome, ...]:
+def open_cases() -> tuple[Model, ...]:
     """Every case that the forms predicted and that was measured on further targets."""
     return tuple(
-        o for r in REGISTRATIONS for o in outcomes(r) if o.further[-1] and {*FORMS} <= o.said.keys()
+        o
+        for r in REGISTRATIONS
+        for o in outcomes(r)
+        if o.further[-1] and {*FORMS} <= o.forecasts.keys()
     )
 
 
-def tally(found: Sequence[Outcome]) -> Tally:
+def tally(found: Sequence[Model]) -> Tally:
     """How the forms did on some cases, as far as no one had seen them."""
     tests = [o for o in found if o.name not in SEEN]
     losses = np.array([o.further[0] for o in tests])
-    said = {form: np.array([o.said[form]["log_ratio"] for o in tests]) for form in FORMS}
+    said = {form: np.array([o.forecasts[form]["log_ratio"] for o in tests]) for form in FORMS}
     clear = np.array([abs(o.further[0] - LIMIT) >= DECIDED * o.further[1] for o in tests], bool)
     held = losses < LIMIT
     return Tally(
@@ -299,11 +280,11 @@ def competing() -> Iterator[Evidence]:
     """For each part that has results, which form was right."""
     every = open_cases()
     for words, what, value in PARTS:
-        if found := [o for o in every if o.named[what] == value]:
+        if found := [o for o in every if o.prediction[what] == value]:
             yield compared(words, found)
 
 
-def compared(words: str, found: Sequence[Outcome]) -> Evidence:
+def compared(words: str, found: Sequence[Model]) -> Evidence:
     """Which form was right about some cases, told in words."""
     of = tally(found)
     return told(
@@ -317,7 +298,7 @@ def compared(words: str, found: Sequence[Outcome]) -> Evidence:
                     form,
                     f"{of.right[form]} of {len(of.cases)}",
                     f"{of.off[form]:.3f}",
-                    *(f"{o.said[form]['log_ratio']:+.3f}" for o in found),
+                    *(f"{o.forecasts[form]['log_ratio']:+.3f}" for o in found),
                 )
                 for form in sorted(FORMS, key=lambda form: of.off[form])
             ),
@@ -340,27 +321,27 @@ LAYERS = {"chi2023": 12, "sun2023": 24}
 TABLES = ("chi2023_table1", "chi2023_table4", "chi2023_table3", "sun2023_table2", "sun2023_table6")
 
 
-def printed() -> Iterator[tuple[Model, Case]]:
-    """The models of the printed tables whose bias has no learned part, and what a rule sees."""
+def printed() -> Iterator[Model]:
+    """The models of the printed tables whose bias has no learned part, with what the rules say by
+    the numbers that they were registered with."""
+    rules = numbers()
     for name in TABLES:
         for (dataset, kind, variant), cells in columns(table(name)).items():
             found, trained = bias_of(cells[0]), cells[0].train_length
             if found is None or trained is None:
                 continue
             by_length = curve(cells)
-            ratios = {n: {0: p / by_length[trained]} for n, p in by_length.items()}
-            title = f"{kind} {variant}".strip() + f", {dataset}"
-            model = Model(title, trained=trained, ratio={LAST: ratios})
-            yield model, case(found, trained, max(by_length), LAYERS[cells[0].paper])
+            said = forecasts(rules, case(found, trained, max(by_length), LAYERS[cells[0].paper]))
+            for rule, its in said.items():
+                its["threshold"] = rules[rule]["threshold"]
+            yield Model(
+                f"{kind} {variant}".strip() + f", {dataset}",
+                trained=trained,
+                ratio={LAST: {n: {0: p / by_length[trained]} for n, p in by_length.items()}},
+                prediction={"family": kind, "forecasts": said},
+            )
 
 
 def outside() -> Evidence:
     """The rules, with the numbers that they were registered with, on printed results."""
-    rules, found = numbers(), []
-    for m, its_case in printed():
-        said = {
-            name: {**forecast, "threshold": rules[name]["threshold"]}
-            for name, forecast in forecasts(rules, its_case).items()
-        }
-        found.append(Outcome(m.name, m.name.partition(" ")[0], said, m.loss))
-    return _scored("outside", found, tolerance=TOLERANCE, order=ORDER_LOSS)
+    return _scored("outside", [*printed()], tolerance=TOLERANCE, order=ORDER_LOSS)

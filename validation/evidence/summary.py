@@ -113,7 +113,7 @@ def forms() -> Found:
     """How the competing forms did: their errors on the unseen cases of 4,000 steps, and on which
     side of the tolerance they were right in all decided cases that no one had seen."""
     every = rule_scores.open_cases()
-    longer = rule_scores.tally([c for c in every if c.named["steps"] == 4000])
+    longer = rule_scores.tally([c for c in every if c.prediction["steps"] == 4000])
     of = rule_scores.tally(every)
     numbers: dict[str, Any] = {"n": ""}
     if longer.tests:

@@ -80,7 +80,7 @@ class Model:
         named: label, architecture and window, which tell it from others.
         further: the largest log ratio on further targets, its standard error, and how many models
             have it.
-        prediction: its entry of the first registration, where it is in it.
+        prediction: its entry of a registration, where it was asked for.
     """
 
     name: str
@@ -164,6 +164,12 @@ class Model:
         return holds((r - 1 for r in self.last.values()), tolerance)
 
     # -- beside its registered prediction
+
+    @property
+    def forecasts(self) -> Row:
+        """What rules said of it."""
+        found: Row = self.prediction["forecasts"]
+        return found
 
     @property
     def biased(self) -> bool:

@@ -5,14 +5,13 @@ import pytest
 from farfield.validation.evidence.rule_scores import (
     DECIDED,
     FORMS,
-    Outcome,
     compared,
     open_cases,
     tally,
 )
 from farfield.validation.extrapolation import LIMIT
 from farfield.validation.reference.registration import titled
-from farfield.validation.reference.table import grouped
+from farfield.validation.reference.table import LAST, Model, grouped
 
 NAMED = {"label": "x", "length": 64, "layers": 4, "width": 128, "steps": 4000, "window": None}
 
@@ -20,7 +19,12 @@ NAMED = {"label": "x", "length": 64, "layers": 4, "width": 128, "steps": 4000, "
 def made(loss, error=0.005, label="x", **said):
     every = {f: {"log_ratio": v} for f, v in (dict.fromkeys(FORMS, 0.0) | said).items()}
     named = {**NAMED, "label": label}
-    return Outcome(titled(named), "kind", every, loss, named, (loss, error, 1))
+    return Model(
+        titled(named),
+        ratio={LAST: {256: {0: math.exp(loss)}}},
+        further=(loss, error, 1),
+        prediction={**named, "forecasts": every},
+    )
 
 
 def test_a_case_is_decided_beyond_two_standard_errors():
@@ -70,6 +74,6 @@ def test_what_was_registered_is_read_from_the_results():
     assert open_cases()
     for case in open_cases():
         loss, error, models = case.further
-        assert case.said.keys() >= {*FORMS} and models
+        assert case.forecasts.keys() >= {*FORMS} and models
         assert abs(loss - case.loss) < 0.1 + 0.2 * abs(loss)
         assert 0 <= error < 0.1

@@ -5,19 +5,24 @@ import pytest
 from farfield.validation.evidence import rule_scores
 from farfield.validation.evidence.fields import fields
 from farfield.validation.evidence.first_registration import verdicts
-from farfield.validation.evidence.rule_scores import FORMS, Outcome, printed
+from farfield.validation.evidence.rule_scores import FORMS, is_near, is_right, printed
 from farfield.validation.extrapolation import LIMIT
+from farfield.validation.published import bias_of, table
 from farfield.validation.reference.first import UNSEEN, blind, observations
 from farfield.validation.reference.registration import REGISTRATIONS, identity
-from farfield.validation.rules import RULES
+from farfield.validation.reference.table import LAST, Model
+from farfield.validation.rules import RULES, case
 
 
 def test_a_rule_is_right_and_near():
     said = {"near": {"quantity": 0.1, "threshold": 0.15, "holds": True}}
     said["far"] = said["near"] | {"threshold": 0.25}
-    held, lost = Outcome("", "", said, 0.01), Outcome("", "", said, LIMIT)
-    assert held.right("near") and not lost.right("far")
-    assert held.near("near") and not held.near("far")
+    held, lost = (
+        Model("", ratio={LAST: {256: {0: math.exp(loss)}}}, prediction={"forecasts": said})
+        for loss in (0.01, LIMIT + 1e-9)
+    )
+    assert is_right(held, "near") and not is_right(lost, "far")
+    assert is_near(held, "near") and not is_near(held, "far")
 
 
 def test_every_registered_rule_is_scored_and_none_dropped():
@@ -37,15 +42,16 @@ def test_what_was_added_spoke_of_cases_without_a_result_alone():
 
 
 def test_the_printed_models_are_read_as_their_papers_say():
-    models = {m.name: m for m, _ in printed()}
-    cases = {m.name: c for m, c in printed()}
+    models = {m.name: m for m in printed()}
     assert len(models) == 47
     assert models["Windowed w=40, ArXiv"].loss < LIMIT < models["Windowed w=320, ArXiv"].loss
     shifted = models["ALiBi delta=-3, OpenWebText2"]
     assert shifted.loss == pytest.approx(math.log(21.6 / 18.6))
-    assert cases[shifted.name].layers == 12
-    equal = cases["ALiBi h=8, ArXiv"].bias
-    assert equal[:, 256].tolist() == [-1.0]
+    bias = bias_of(next(c for c in table("chi2023_table4") if c.variant == "h=8"))
+    equal = case(bias, 512, 8192, 12)
+    assert equal.bias[:, 256].tolist() == [-1.0]
+    said = models["ALiBi h=8, ArXiv"].forecasts
+    assert said["lost order"]["quantity"] == RULES["lost order"](equal)
 
 
 def test_the_first_registration_as_a_referee_reads_it():
