@@ -21,7 +21,7 @@ from farfield.figures.document import Fold, Item, Picture, piece
 from farfield.figures.style import for_page, svg
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Note, Sentence, Table, table
-from farfield.theory.answers.notation import code, words
+from farfield.theory.answers.notation import StyledWord, Text, code, words
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,19 @@ class Data:
         numeric = tuple(
             k for k in range(len(self.columns)) if all(map(_numeric, (row[k] for row in self.rows)))
         )
-        rows = [[_cell(v) for v in row] for row in self.rows]
+        rows = [[_marked(_cell(v)) for v in row] for row in self.rows]
         return table(self.columns, rows, title, numeric=numeric)
 
 
 def _numeric(cell: Any) -> bool:
     """Whether a cell holds a number, or a text that begins with one, or nothing."""
     return not isinstance(cell, str) or not cell or cell.lstrip("-−<>≤≥~ ")[:1].isdigit()
+
+
+def _marked(cell: str) -> Text:
+    """A cell, the signs of agreement in their colours."""
+    signs = bool(cell) and not cell.strip("✓✗")
+    return tuple(StyledWord(c, "sign") for c in cell) if signs else (cell,)
 
 
 def _cell(value: Any) -> str:

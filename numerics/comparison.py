@@ -41,9 +41,18 @@ from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
-from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence, table
+from farfield.theory.answers.blocks import (
+    Block,
+    Formula,
+    Note,
+    Sentence,
+    facts,
+    note,
+    sentence,
+    table,
+)
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import decimal, share
+from farfield.theory.answers.number import at_most, decimal, share
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import Undefined, outward, precision, to_arb
@@ -197,22 +206,34 @@ class Ranking(Answer):
             ),
             self._table(),
             sentence("From the lightest tail to the heaviest: {names}.", self.label, names=names),
+            *self._crossings(),
         )
 
     def _table(self) -> Block:
-        upto = {id_of(pair): _upto(pair) for pair in self.pairs}
-        names = [row[0] for row in self.rows]
         rows = [
-            (name, expression_line(p), verdict, *fields, upto.get((name, after), ""))
-            for (name, p, verdict, fields), after in zip(self.rows, [*names[1:], ""], strict=True)
+            (name, expression_line(p), verdict, *fields) for name, p, verdict, fields in self.rows
         ]
         fields = [f"TRF({share(eps)})" for eps in EPS]
-        return table(("bias", "p(n)", "series", *fields, "smaller than the next below eps ="), rows)
+        return table(("bias", "p(n)", "series", *fields), rows)
 
-
-def _upto(pair: Comparison) -> str:
-    """The crossover of two neighbours, in words."""
-    return "equal" if pair.lighter == "neither" else decimal(pair.crossover, 6)
+    def _crossings(self) -> Iterator[Note]:
+        """At which eps the fields of two neighbours stand in the order of their tails."""
+        ordered = [pair for pair in self.pairs if pair.lighter != "neither"]
+        for pair in self.pairs:
+            light, heavy = (shortened(name, 40) for name in id_of(pair))
+            if pair not in ordered:
+                yield note("The tails of {light} and {heavy} are equal.", light=light, heavy=heavy)
+            elif pair.crossover != 1:
+                yield note(
+                    "The field of {light} is no larger than that of {heavy} for every eps {which}.",
+                    light=light,
+                    heavy=heavy,
+                    which="that is small enough"
+                    if pair.crossover is None
+                    else f"up to {at_most(pair.crossover)}",
+                )
+        if any(pair.crossover == 1 for pair in ordered):
+            yield note("Of all other neighbours the first has no larger a field at any eps.")
 
 
 def _count(tokens: str) -> str:

@@ -318,8 +318,8 @@ _SO = {
     Verdict.DIVERGES: "no fixed window is enough, the share outside any window tends to 1",
 }
 _OF_HEADS = {
-    Verdict.CONVERGES: "the series of {heads} converges; a long enough window comes as near to "
-    "full attention as one likes.",
+    Verdict.CONVERGES: "the series of {heads} converges; a long enough window matches "
+    "full attention to any accuracy you ask for.",
     Verdict.DIVERGES: "the series of {heads} diverges; there no fixed window is enough.",
     Verdict.CONDITIONAL: "the series of {heads} converges under a condition, of the others always.",
     Verdict.UNDECIDED: "the series of {heads} is undecided, that of no other diverges.",

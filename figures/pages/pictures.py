@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def name_of(e: Encoding) -> Text:
     own = e.source == encoding("0").source
     if own and e.formula is not None and len(str(e.formula)) <= LONG:
         return as_text(e.formula)
-    return as_text(e.title or e.name)
+    return as_text((e.title or e.name).replace(" -", " −"))
 
 
 def named(p: Prediction) -> Text:
@@ -81,9 +82,9 @@ def table_of(e: Encoding, distances: np.ndarray) -> np.ndarray:
         return e.bias(distances)
 
 
-def weights(subject: Encoding, name: str, **look: Any) -> Iterator[Line]:
-    """exp(p(n) - p(0)) by n + 1; of several heads the one that falls slowest."""
-    n = np.unique(np.geomspace(1, HORIZON, 120).astype(int))
+def weights(subject: Encoding, name: str, last: float = HORIZON, **look: Any) -> Iterator[Line]:
+    """exp(p(n) - p(0)) by n + 1 up to the last n; of several heads the one that falls slowest."""
+    n = np.unique(np.geomspace(1, last, 120).astype(int))
     rows = table_of(subject, np.concatenate([[0], n]))
     row = rows[int(np.argmax(rows[:, -1] - rows[:, 0]))]
     values = np.exp(np.clip(row[1:] - row[0], -745, 80))
@@ -134,7 +135,8 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
             the palette or a verdict.
     """
     several = any(e.num_heads > 1 for _, e, _ in shown)
-    if len(shown) == 1 and len(set(shown[0][1].biases)) > 1:
+    alone = len(shown) == 1 and len(set(shown[0][1].biases)) > 1
+    if alone:
         shown, several = list(_each_head(shown[0][1], shown[0][2])), False
     own = {e.biases for _, e, _ in shown}
     with unhurried():
@@ -144,13 +146,20 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
     for name, e, colour in (*known, *shown):
         if len(points := _kept(e, budget())) > 1:
             x, y = zip(*points, strict=True)
-            weight = Weight.CONTEXT if colour is None else Weight.STRONG
+            weight = Weight.CONTEXT if colour is None else Weight.PLAIN
             lines.append(Line(shortened(name, 40), x, y, colour, weight=weight))
+    least = min((line.y[-1] for line in lines if line.weight is Weight.PLAIN), default=0)
+    lines = [
+        replace(line, weight=Weight.STRONG)
+        if line.weight is Weight.PLAIN and (not alone or line.y[-1] == least)
+        else line
+        for line in lines
+    ]
     return Curve(
         f"The share of the attention that the nearest {NEAREST} tokens keep as the text grows, all "
         "contents alike. Flat for ever: a window is enough. Falling to 0, however slowly: none is."
-        + several
-        * " Of several heads the one that keeps least.",
+        + several * " Of several heads the one that keeps least."
+        + alone * " Bold: the head that keeps least.",
         "length of the text (tokens)",
         f"share of the nearest {NEAREST}",
         tuple(lines),
@@ -308,6 +317,17 @@ def window_curve(p: Prediction) -> Curve | None:
 # -- among the catalogue --------------------------------------------------------------------------
 
 
+def _others(s: Study) -> Iterator[tuple[str, Encoding, bool]]:
+    """The reference heads of the catalogue that were not asked about, and whether each is next to
+    one that was in the order of the receptive fields: these alone are named beside their lines."""
+    own = {e.prediction.encoding.biases for e in s.about(asked=True)}
+    ranks = s.place.ranks if s.place else ()
+    near = {r.name for pair in pairwise(ranks) for r in pair if any(x.asked for x in pair)}
+    for title, _, subject in references():
+        if subject.biases not in own:
+            yield title, subject, title in near
+
+
 def biases(s: Study) -> Curve:
     """Those asked about among the reference heads of the catalogue."""
     lines = [
@@ -319,14 +339,13 @@ def biases(s: Study) -> Curve:
         )
     ]
     decided = {r.name: str(r.verdict) for r in s.place.ranks} if s.place else {}
-    own = {e.prediction.encoding.biases for e in s.about(asked=True)}
-    for title, _, subject in references():
-        if subject.biases in own:
-            continue
-        lines += weights(subject, title, colour=decided.get(title), weight=Weight.CONTEXT)
+    last = max((line.x[-1] - 1 for line in lines), default=HORIZON)
+    for title, subject, told in _others(s):
+        look = {"colour": decided.get(title), "told": told, "weight": Weight.CONTEXT}
+        lines += weights(subject, title, last, **look)
     return Curve(
-        "Your bias (bold) among the catalogue: green where the series converges, orange where it "
-        "diverges.",
+        "Your bias (bold) among the catalogue, next to its neighbours in rank. Green: the series "
+        "converges; orange: it diverges. A line under the pointer tells its name.",
         "n + 1 (tokens)",
         "exp(p(n) − p(0))",
         tuple(lines),
@@ -338,16 +357,14 @@ def biases(s: Study) -> Curve:
 
 def fields(s: Study) -> Curve | None:
     """Receptive fields by eps; None where none is known, as where no time was left."""
-    own = {e.prediction.encoding.biases for e in s.about(asked=True)}
     lines: list[tuple[str, Encoding, dict[str, Any]]] = []
     for k, e in enumerate(s.about(asked=True)):
         p = e.prediction
         if p.row_fields and p.convergence.verdict is Verdict.CONVERGES:
             lines.append((_name(p), p.encoding, {"colour": k, "weight": Weight.STRONG}))
     lines += [
-        (title, subject, {"weight": Weight.CONTEXT})
-        for title, _, subject in references()
-        if subject.biases not in own
+        (title, subject, {"weight": Weight.CONTEXT, "told": told})
+        for title, subject, told in _others(s)
     ]
     drawn = []
     for name, subject, look in lines:

@@ -36,6 +36,7 @@ from farfield.theory.answers.answer import Label
 from farfield.theory.answers.blocks import (
     Block,
     Curve,
+    Facts,
     Formula,
     Ladder,
     Sentence,
@@ -314,30 +315,35 @@ def _numbers(p: Prediction) -> Iterator[Item]:
     eps = [str(f.eps) for f in p.row_fields]
     fields, others = list(_by_eps(p)), list(_alone(p))
     yield table(
-        ("tokens, by ε", *eps, "evidence"),
+        ("tokens, by ε", *eps),
         [
-            (about(key, name), *values, *[""] * (len(eps) - len(values)), _evidence(found, again))
-            for key, name, values, found, again in fields
+            (_term(key, name, found), *values, *[""] * (len(eps) - len(values)))
+            for key, name, values, found, _ in fields
         ],
+        "Certified, unless a line says otherwise",
         numeric=tuple(range(1, len(eps) + 1)),
     )
     yield table(
-        ("quantity", "value", "evidence"),
-        [
-            (about(key, name), value, _evidence([found], again))
-            for key, name, value, found, again in others
-        ],
+        ("quantity", "value"),
+        [(_term(key, name, [found]), value) for key, name, value, found, _ in others],
+        "Certified, unless a line says otherwise",
         numeric=(1,),
     )
+    again = tuple(
+        (as_text(name), as_text(StyledWord(command, "code")))
+        for _, name, *_, command in (*fields, *others)
+    )
+    yield Fold(words("Commands that compute them again"), [Facts(again)])
     answers = [*(a for *_, found, _ in fields for a in found), *(a for *_, a, _ in others)]
     for why in dict.fromkeys(str(a.reason) for a in answers if a.reason is not None):
         yield note("Where there is none: {why}.", why=why)
 
 
-def _evidence(found: Sequence[Any], again: str) -> Text:
-    labels = dict.fromkeys(a.label for a in found if a.label)
-    shown = (*((label, "label") for label in labels), (again, "command"))
-    return tuple(StyledWord(word, kind) for word, kind in shown if word)
+def _term(key: str, name: str, found: Sequence[Any]) -> Text:
+    """A quantity, with the weight of its numbers where that is another than the table's."""
+    labels = dict.fromkeys(a.label for a in found if a.label not in (None, Label.CERTIFIED))
+    marks = (part for label in labels for part in (" ", StyledWord(label, "label")))
+    return (about(key, name), *marks)
 
 
 def _by_eps(p: Prediction) -> Iterator[tuple[str, str, list[str], Sequence[Any], str]]:

@@ -185,9 +185,9 @@ def _lines(
     who = spoken(row.ours(trained)) if row.label else ABSENT
     n = f"measured,\u00a0n\u00a0=\u00a0{seeds}"
     yield who, n, trained, *(_ours(ours[m]) if m in ours else "" for m in multiples), "", ""
-    for k, (dataset, by) in enumerate(by_set.items()):
+    for dataset, by in by_set.items():
         yield (
-            "" if k else f"{row.printed}, printed",
+            f"{row.printed}, printed",
             dataset or "printed",
             next(iter(by.values())).cell.train_length,
             *(_theirs(by[m]) if m in by else "" for m in multiples),
@@ -198,11 +198,11 @@ def _lines(
 
 def _ranks(agreed: Sequence[Agreement], multiples: Sequence[Fraction]) -> Iterator[tuple[Any, ...]]:
     """A line of rank correlations for each data set."""
-    for k, a in enumerate(agreed):
+    for a in agreed:
         ranks = [a.ranks.get(m, (None, 0)) for m in multiples]
         shown = ["" if r is None else f"{r:+.2f}\u00a0({n})".replace("-", "−") for r, n in ranks]
         yield (
-            "" if k else "rank correlation",
+            "rank correlation",
             a.dataset or "printed",
             a.base,
             *shown,

@@ -114,6 +114,8 @@ class Line:
         colour: a place in the palette, or a verdict; None: the next free place.
         dash: a place among the styles of lines.
         weight: points are not joined, context stands behind what the curve is about.
+        told: whether the name stands beside the line; a page with scripts tells it under the
+            pointer in any case.
     """
 
     name: str
@@ -122,6 +124,7 @@ class Line:
     colour: int | str | None = None
     dash: int = 0
     weight: Weight = Weight.PLAIN
+    told: bool = True
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any
 
@@ -87,6 +88,16 @@ def decimal(value: float | None, digits: int = 6) -> str:
     if shown == "1" and value < 1:
         return f"1 - {1 - value:.2g}"
     return shown
+
+
+def at_most(value: float, digits: int = 3) -> str:
+    """A positive number rounded down to so many digits: a bound that holds up to it.
+
+    >>> at_most(0.134548), at_most(0.000291782), at_most(0.5)
+    ('0.134', '0.000291', '0.5')
+    """
+    context = Context(prec=digits, rounding=ROUND_FLOOR)
+    return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
 
 def share(value: sympy.Rational | float) -> str:

@@ -281,7 +281,7 @@ _ROWS = (
         "Su et al. 2021",
         "rotation",
         Code.NOT_ADDITIVE,
-        _ROTATION + "; see rope_surrogate",
+        _ROTATION + "; its additive surrogate is rope_surrogate",
         ("Rotary", "rotary position embedding"),
     ),
     _outside(
@@ -290,7 +290,7 @@ _ROWS = (
         "Sun et al. 2023",
         "rotation_decay",
         Code.NOT_ADDITIVE,
-        _ROTATION + ", with decay; see xpos_surrogate",
+        _ROTATION + ", with decay; its additive surrogate is xpos_surrogate",
     ),
     *(
         _outside(name, title, source, mechanism, code, why)

@@ -20,7 +20,7 @@ from farfield.theory.algebra.budget import unhurried
 from farfield.theory.answers.answer import InputError, Label, Result
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.notation import StyledWord, shortened
-from farfield.theory.answers.number import listed
+from farfield.theory.answers.number import at_most, listed
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.entry import Example
@@ -69,7 +69,7 @@ class Relation:
             return f"{kind} for every small eps"
         if self.crossover == 1:
             return f"{kind} at every eps"
-        return f"{kind} for eps up to {self.crossover:.3g}"
+        return f"{kind} for eps up to {at_most(self.crossover)}"
 
 
 @dataclass(frozen=True, repr=False)

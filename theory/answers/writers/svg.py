@@ -54,12 +54,17 @@ def drawn(curve: Curve, shape: Shape = WIDE) -> str:
 
 
 def named(curve: Curve) -> list[tuple[str, str]]:
-    """The names of the lines that stand out, each with its colour: a legend for narrow pages."""
-    return [
-        (line.name, colour)
-        for line, colour in zip(curve.lines, _colours(curve.lines), strict=True)
-        if line.name and line.weight is not Weight.CONTEXT
-    ]
+    """The names of the lines that stand out, each with its colour: a legend for narrow pages. Lines
+    that look alike, as the heads of one encoding, share an entry.
+
+    >>> named(Curve("", "", "", tuple(Line(f"head {k}", (), (), 0) for k in (1, 2, 3))))
+    [('head 1 … head 3', 'var(--c0, #0072b2)')]
+    """
+    found: dict[tuple[str, int], list[str]] = {}
+    for line, colour in zip(curve.lines, _colours(curve.lines), strict=True):
+        if line.name and line.weight is not Weight.CONTEXT:
+            found.setdefault((colour, line.dash), []).append(line.name)
+    return [(" … ".join([*o[:1], *o[1:][-1:]]), colour) for (colour, _), o in found.items()]
 
 
 def _colours(lines: Sequence[Line]) -> list[str]:
@@ -83,9 +88,9 @@ class _Drawing:
 
     def __init__(self, curve: Curve, shape: Shape) -> None:
         self.curve, self.shape = curve, shape
-        named = [line.name for line in curve.lines] if shape is WIDE else []
+        named = [line.name for line in curve.lines if line.told] if shape is WIDE else []
         longest = max(map(len, (*named, *(name for name, _ in curve.marks))), default=0)
-        self.room = min(0.28 * shape.width, longest * shape.type * GLYPH + 18)
+        self.room = min(0.3 * shape.width, longest * shape.type * GLYPH + 18)
         self.right = shape.width - max(18.0, self.room)
         xs = [v for line in curve.lines for v in line.x] + [v for _, v in curve.posts]
         ys = [v for line in curve.lines for v in line.y] + [v for _, v in curve.marks]
@@ -186,7 +191,9 @@ class _Drawing:
         levels = [(name, self.y.at(v)) for name, v in self.curve.marks if self.y.shows(v)]
         ends = [(name, (self.right, at)) for name, at in levels]
         if self.shape is WIDE:  # what is only context goes without a name where there are too many
-            ends += [(line.name, p[-1]) for line, _, p in reversed(shown) if line.name]
+            ends += [
+                (line.name, p[-1]) for line, _, p in reversed(shown) if line.told and line.name
+            ]
         names = self._names(ends)
         for name, at in levels:
             path = f"M{self.shape.left} {at:.1f}H{self.right}"
