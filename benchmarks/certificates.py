@@ -27,9 +27,8 @@ import cyclopts
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.certificates import Certificate, NoCertificate
-from farfield.theory.certificates.certificate import check
 from farfield.theory.certificates.prover import Rejected, checked
-from farfield.theory.certificates.readback import NotTheStatement
+from farfield.theory.certificates.readback import check
 from farfield.theory.certificates.verification import verify_certificate
 from farfield.theory.convergence import Convergence, check_convergence
 
@@ -209,7 +208,7 @@ def certified(family: str, formula: str) -> Case:
 def refused(source: str) -> str:
     """What the prover says against a source; empty where it accepts."""
     try:
-        checked({"Certified": source})
+        checked(source)
     except Rejected as error:
         return str(error)
     return ""
@@ -324,7 +323,7 @@ def found(kind: str, case: Case, source: str) -> tuple[bool, bool]:
     try:
         check(source, case.result.claims())
         by_reader = False
-    except NotTheStatement:
+    except InputError:
         by_reader = True
     by_kernel = bool(refused(source)) if kind in PROOF + FALSE or not by_reader else False
     return by_reader, by_kernel
@@ -335,16 +334,28 @@ def found(kind: str, case: Case, source: str) -> tuple[bool, bool]:
 CONVERGES, DIVERGES = "-2*log(n+1)", "-log(n+1)"
 PARAMETERS = "-r1*log(1+r2*n)"
 
-RECEIVED: dict[str, tuple[str, str, str]] = {  # the formula, what is replaced once, by what
-    "false verdict": (CONVERGES, "verdict : ex", "verdict : ~ ex"),
-    "other false verdict": (DIVERGES, "verdict : ~ ex", "verdict : ex"),
-    "condition too weak": (PARAMETERS, "<-> r1 > 1)", "<-> r1 >= 1)"),
-    "condition too strong": (PARAMETERS, "<-> r1 > 1)", "<-> r1 > 2)"),
-    "condition on the other": (PARAMETERS, "<-> r1 > 1)", "<-> r2 > 1)"),
-    "wider domain": (PARAMETERS, "verdict : 0 < r1 ->", "verdict : 0 <= r1 ->"),
-    "no domain": ("-a*n^2-n", "verdict : 0 < a -> ex", "verdict : ex"),
-    "other coefficient": (CONVERGES, "R := -2 *", "R := -1 / 2 *"),
-    "other argument": (CONVERGES, "ln (INR n + 1)", "ln (2 * INR n + 1)"),
+RECEIVED: dict[str, tuple[str, ...]] = {  # the formula, what is replaced once, by what, ...
+    "false verdict": (CONVERGES, "verdict : ex", "verdict : ~ ex", "converges.", "diverges."),
+    "other false verdict": (DIVERGES, "verdict : ~ ex", "verdict : ex", "diverges.", "converges."),
+    "condition too weak": (PARAMETERS, "<-> r1 > 1)", "<-> r1 >= 1)", "if r1 > 1", "if r1 >= 1"),
+    "condition too strong": (PARAMETERS, "<-> r1 > 1)", "<-> r1 > 2)", "if r1 > 1", "if r1 > 2"),
+    "condition on the other": (PARAMETERS, "<-> r1 > 1)", "<-> r2 > 1)", "if r1 > 1", "if r2 > 1"),
+    "wider domain": (
+        PARAMETERS,
+        "verdict : 0 < r1 ->",
+        "verdict : 0 <= r1 ->",
+        "r1 pos",
+        "r1 nonneg",
+    ),
+    "no domain": ("-a*n^2-n", "verdict : 0 < a -> ex", "verdict : ex", "a positive", "a real"),
+    "other coefficient": (
+        CONVERGES,
+        "R := -2 *",
+        "R := -1 / 2 *",
+        "-2*log(n + 1)",
+        "-log(n + 1)/2",
+    ),
+    "other argument": (CONVERGES, "ln (INR n + 1)", "ln (2 * INR n + 1)", "log(n", "log(2*n"),
     "rule that decides otherwise": (CONVERGES, "rung 0%nat", "contrary"),
     "other rung": (CONVERGES, "rung 0", "rung 1"),
     "claim in a case": (PARAMETERS, "0 = r1 - 1 -> ~ ex", "0 = r1 - 1 -> ex"),
@@ -360,7 +371,13 @@ RECEIVED: dict[str, tuple[str, str, str]] = {  # the formula, what is replaced o
         "Proof.\n",
         "Proof.\n  assert (expands p [] exactly) by assumption.\n",
     ),
-    "value -oo too late": ("where(n<4,0,-oo)", "Finite 0 else m_infty", "m_infty else Finite 0"),
+    "value -oo too late": (
+        "where(n<4,0,-oo)",
+        "Finite 0 else m_infty",
+        "m_infty else Finite 0",
+        "(0, n < 4), (-oo",
+        "(-oo, n < 4), (0",
+    ),
 }
 
 
@@ -377,13 +394,13 @@ def received(source: str) -> bool | None:
 
 def tampered() -> Iterator[tuple[str, str, str]]:
     """(what was done, the certificate, the altered one)."""
-    for what, (formula, old, new) in RECEIVED.items():
-        made = check_convergence(formula).certificate()
-        if old not in made.source:
-            raise ValueError(f"{what}: {old!r} is not in the certificate of {formula}")
-        begin = made.source.index("Proof.") if what == "assumed" else 0
-        changed = made.source[:begin] + made.source[begin:].replace(old, new, 1)
-        yield what, made.source, changed
+    for what, (formula, *changes) in RECEIVED.items():
+        changed = made = check_convergence(formula).certificate().source
+        for old, new in zip(changes[::2], changes[1::2], strict=True):
+            if old not in changed:
+                raise ValueError(f"{what}: {old!r} is not in the certificate of {formula}")
+            changed = changed.replace(old, new, 1)
+        yield what, made, changed
 
 
 def check_received(pool: ThreadPoolExecutor) -> list[str]:

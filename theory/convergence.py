@@ -204,8 +204,7 @@ class Convergence(Answer):
             )
         if self.reason is not None:  # bounded support, or no series where the formula is not real
             raise NoCertificate(str(self.reason))
-        domains = {name: interval(said) for name, said in self.assumptions}
-        return Certifiable(self.formula, domains, self.condition)
+        return Certifiable(self.formula, dict(self.assumptions), self.condition)
 
     def _blocks(self) -> Iterator[Block]:
         yield Sentence(self._first(), self.label or self.windowable.label)

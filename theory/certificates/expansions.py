@@ -205,6 +205,10 @@ class Expander:
         self.equal(Root(c, exponent.expr), value, by)
         return _powered(value, m, delta, exponent.expr)
 
+    def _power0(self, f: Form) -> Transseries:
+        """The same where the base may be 0, from some point on or for a while."""
+        return Transseries() if self.sign_of(f.args[0]) == 0 else self._rpower(f)
+
     def _power(self, f: Form) -> Transseries:
         [base], k = f.args, f.value
         if self.sign_of(base) == 0:

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from farfield.theory.algebra.budget import budget
@@ -26,18 +25,15 @@ class Rejected(Exception):
     """The kernel does not accept a file; one line says where."""
 
 
-def checked(files: Mapping[str, str]) -> str:
-    """The prover's output on the last of some files; each may use those before.
+def checked(text: str) -> str:
+    """The prover's output on a file.
 
     The library is compiled before the first question. Where the kernel's own checker is on the
-    path, it has to accept the compiled files, too.
-
-    Args:
-        files: the sources, by the names of their modules.
+    path, it has to accept the compiled file, too.
 
     Raises:
         InputError: there is no prover on the path, or it lacks its library of real analysis.
-        Rejected: a file does not compile.
+        Rejected: the file does not compile.
         Unreachable: the time is spent.
     """
     coqc, coqchk = shutil.which("coqc"), shutil.which("coqchk")
@@ -47,23 +43,18 @@ def checked(files: Mapping[str, str]) -> str:
             "(Debian: coq, libcoq-coquelicot)"
         )
     library = compiled(coqc)
-    printed = ""
     with tempfile.TemporaryDirectory() as place:
-        for name, text in files.items():
-            file = Path(place) / f"{name}.v"
-            file.write_text(text, encoding="utf-8")
-            done = _run(coqc, library, file, "-Q", place, "")
-            if done.returncode:
-                raise Rejected(_reason(done.stderr))
-            printed = done.stdout
+        file = Path(place) / "Received.v"
+        file.write_text(text, encoding="utf-8")
+        done = _run(coqc, library, file, "-Q", place, "")
+        if done.returncode:
+            raise Rejected(_reason(done.stderr))
         if coqchk is not None:
-            own = [part for name in files for part in ("-norec", name)]
-            done = _ended(
-                [coqchk, "-silent", "-Q", str(library), "Farfield", "-Q", place, "", *own]
-            )
-            if done.returncode:
-                raise Rejected(f"by its checker coqchk: {_reason(done.stdout + done.stderr)}")
-    return printed
+            paths = ["-Q", str(library), "Farfield", "-Q", place, ""]
+            again = _ended([coqchk, "-silent", *paths, "-norec", "Received"])
+            if again.returncode:
+                raise Rejected(f"by its checker coqchk: {_reason(again.stdout + again.stderr)}")
+    return done.stdout
 
 
 def compiled(coqc: str) -> Path:

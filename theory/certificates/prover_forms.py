@@ -14,6 +14,7 @@ from typing import Any
 import sympy
 from sympy import Expr, Rational, S, Symbol
 
+from farfield.theory.algebra import door
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.notation import beginning
 from farfield.theory.functions.nodes import Lookup, Root, n
@@ -71,6 +72,7 @@ _NOTATION: dict[str, tuple[str, int, tuple[int, ...]]] = {
     "sin": ("sin {}", 10, (9,)),
     "abs": ("Rabs {}", 10, (9,)),
     "rpower": ("Rpower {} {}", 10, (9, 9)),
+    "power0": ("power {} {}", 10, (9, 9)),
     "max": ("Rmax {} {}", 10, (9, 9)),
     "min": ("Rmin {} {}", 10, (9, 9)),
     "lt": ("Rltb {} {}", 10, (9, 9)),
@@ -226,12 +228,19 @@ def _power(e: Expr) -> Form:
     if exponent.has(n):
         if base == -1:
             return Form("sign", (), e, _affine(exponent))
-        return Form("rpower", (form(base), form(exponent)), e)
+        return _real_power(e)
     if _below_the_line(e):
         return Form("inv", (form(1 / e),), e)
     if exponent.is_Integer:
         return Form("power", (form(base),), e, int(exponent))
-    return Form("rpower", (form(base), form(exponent)), e)
+    return _real_power(e)
+
+
+def _real_power(e: Expr) -> Form:
+    """A power by the logarithm of its base, which may be 0 somewhere."""
+    base, exponent = e.base, e.exp
+    positive = not base.has(n) or door.assumed(base, "positive")
+    return Form("rpower" if positive else "power0", (form(base), form(exponent)), e)
 
 
 def _affine(e: Expr) -> tuple[int, int]:

@@ -1,8 +1,8 @@
 """A certificate from elsewhere: does the prover accept it, and what does it prove?
 
-The file has to be one that the writer could have written: its sentences are read by the generated
-grammar, printed anew, and have to be the same. What they state is stated once more in a file of our
-own, where it follows from theirs, so that the prover's kernel compares the two.
+The file has to be one that the writer could have written: what it says in words is read, all
+sentences but the proofs are printed anew from that, and have to be the same (`readback`). Then the
+prover's kernel has to accept it, and says on which axioms the theorems rest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import stat
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from sympy import Expr, S
@@ -24,10 +24,9 @@ from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence
 from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.number import listed, seconds
 from farfield.theory.certificates.prover import Rejected, checked
-from farfield.theory.certificates.prover_forms import NoCertificate, coq_name
-from farfield.theory.certificates.readback import NotTheStatement, Stated, printed, read
+from farfield.theory.certificates.readback import check, statements
+from farfield.theory.certificates.writer import Certifiable, Claims
 from farfield.theory.formal.check import CLASSICAL, Failure, check_axioms
-from farfield.theory.functions.nodes import n
 
 MAX_BYTES = 1_000_000
 BUDGET = 120.0
@@ -52,7 +51,7 @@ class ReceivedCertificate(Answer):
     statement: str
     formulas: tuple[Expr, ...]
     axioms: tuple[str, ...] = ()
-    stated: tuple[Stated, ...] = ()
+    stated: Claims = field(default_factory=dict)
 
     def blocks(self) -> Sequence[Block]:
         file, theorems = shortened(self.subject, 80), self.stated
@@ -61,8 +60,8 @@ class ReceivedCertificate(Answer):
             return (sentence(said, file=file, why=str(self.reason)), note(self.statement))
         if len(theorems) > 1:
             rows = [
-                (s.module, *_in_words(s), shortened(expression_line(s.formula), 60))
-                for s in theorems
+                (name, *_in_words(s), shortened(expression_line(s.formula), 60))
+                for name, s in theorems.items()
             ]
             first = sentence(
                 "{file} proves {count} verdicts.", self.label, file=file, count=len(theorems)
@@ -72,7 +71,7 @@ class ReceivedCertificate(Answer):
                 table(("theorem", "the series", "for", "p(n)"), rows),
                 facts(axioms=listed(list(self.axioms), 8)),
             )
-        [only] = theorems
+        [only] = theorems.values()
         verdict, where = _in_words(only)
         said = "{file} proves: the series {verdict}{where}."
         return (
@@ -111,52 +110,44 @@ def verify_certificate(
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise InputError(f"a path is text, not {type(path).__name__}; {ACCEPTED}")
     name = os.fsdecode(path)
-    stated: tuple[Stated, ...] = ()
+    stated: Claims = {}
     text = _content(name)
     try:
         with until(time.monotonic() + budget):
             try:
-                stated = read(text)
-                restated = _restated(stated)
-            except (NotTheStatement, NoCertificate, Undecided, RecursionError) as why:
+                stated = check(text)
+            except (InputError, Undecided, RecursionError) as why:
                 known = isinstance(why, InputError)
                 said = str(why) if known else "it is nested too deeply, or not decided"
                 raise InputError(f"{name!r} is no certificate: {said}; {ACCEPTED}") from None
-            said = checked({"Received": text, "Restated": restated})
-        axioms = _axioms(said)
+            verdicts = ", ".join(
+                f"@{module}.verdict" if module else "@verdict" for module in stated
+            )
+            axioms = _axioms(
+                checked(f"{text}\nDefinition all := ({verdicts}).\nPrint Assumptions all.\n")
+            )
     except Unreachable as why:
-        return _unproved(name, stated, Reason(Code.BUDGET, str(why)))
+        return _answer(name, stated, reason=Reason(Code.BUDGET, str(why)))
     except (Rejected, Failure) as why:
-        return _unproved(name, stated, Reason(Code.NOT_PROVED, f"the prover rejects it: {why}"))
+        said = f"the prover rejects it: {why}"
+        return _answer(name, stated, reason=Reason(Code.NOT_PROVED, said))
+    return _answer(name, stated, proved=True, axioms=axioms)
+
+
+def _answer(name: str, stated: Claims, proved: bool | None = None, **known: Any) -> Any:
     return ReceivedCertificate(
-        proved=True,
-        statement=_statement(stated),
-        formulas=tuple(s.formula for s in stated),
-        axioms=axioms,
+        proved=proved,
+        status=Status.EXACT if proved else Status.UNKNOWN,
+        label=Label.THEOREM if proved else None,
+        statement="\n".join(statements(stated)),
+        formulas=tuple(s.formula for s in stated.values()),
         stated=stated,
-        label=Label.THEOREM,
         subject=name,
+        **known,
     )
 
 
-def _unproved(name: str, stated: tuple[Stated, ...], why: Reason) -> ReceivedCertificate:
-    return ReceivedCertificate(
-        proved=None,
-        statement=_statement(stated),
-        formulas=tuple(s.formula for s in stated),
-        stated=stated,
-        status=Status.UNKNOWN,
-        label=None,
-        reason=why,
-        subject=name,
-    )
-
-
-def _statement(stated: Sequence[Stated]) -> str:
-    return "\n".join(f"{s.theorem}." for s in stated)
-
-
-def _in_words(s: Stated) -> tuple[Any, str]:
+def _in_words(s: Certifiable) -> tuple[Any, str]:
     """The verdict, and for which parameters."""
     verdict: Any = {S.true: "converges", S.false: "diverges"}.get(s.condition)
     if verdict is None:
@@ -182,40 +173,6 @@ def _content(name: str) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError:
         raise InputError(f"{name!r} is not text in UTF-8; {ACCEPTED}") from None
-
-
-def _restated(stated: Sequence[Stated]) -> str:
-    """A file of our own with the same theorems, each from the received one.
-
-    Raises:
-        NotTheStatement: a sentence is not what is printed for what it says.
-    """
-    extended = any(s.formula.has(S.NegativeInfinity) for s in stated)
-    parts = [
-        f"From Farfield Require Import Certificate{' Extended' if extended else ''}.",
-        "Require Received.",
-        "Open Scope R_scope.",
-    ]
-    names = []
-    for s in stated:
-        printed(s)
-        symbols = [coq_name(x) for x in sorted(v.name for v in s.formula.free_symbols - {n})]
-        place = "" if s.module is None else f"{s.module}."
-        own = [
-            f"{s.definition}.",
-            f"{s.theorem}.",
-            f"Proof. exact ({' '.join([f'Received.{place}verdict', *symbols])}). Qed.",
-        ]
-        if symbols:
-            own = ["Section Verdict.", f"Variables {' '.join(symbols)} : R.", *own, "End Verdict."]
-        if s.module is not None:
-            own = [f"Module {s.module}.", *own, f"End {s.module}."]
-        parts += own
-        names.append(f"@{place}verdict")
-    everything = names[0] if len(names) == 1 else f"({', '.join(names)})"
-    return "\n".join(
-        [*parts, f"Definition everything := {everything}.", "Print Assumptions everything.\n"]
-    )
 
 
 def _axioms(printed: str) -> tuple[str, ...]:

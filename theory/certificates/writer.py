@@ -1,14 +1,22 @@
-"""The source of a certificate: the bias, one theorem a case of the parameters, the verdict.
+"""The source of a certificate: what it says in words, the bias, one theorem a case, the verdict.
+
+(** The exp-series of p(n) = -r1*log(n*r2 + 1)
+    for r1 positive; r2 positive
+    converges if r1 > 1. *)
 
 Definition p (n : nat) : R := - r1 * ln (r2 * INR n + 1).
 Theorem verdict : 0 < r1 -> 0 < r2 -> (ex_series (fun n => exp (p n)) <-> r1 > 1).
+
+All but the cases and the proofs follows from the words: who receives a file reads them, prints the
+rest anew, and compares (`readback`).
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -21,22 +29,121 @@ from farfield.theory.certificates.prover_forms import (
     form,
     is_extended,
 )
+from farfield.theory.certificates.totality import has_values, total
 from farfield.theory.certificates.verdicts import braced, decide
 from farfield.theory.decision.cells import Leaf, Tree, explore, leaves
-from farfield.theory.functions.nodes import n
+from farfield.theory.formula.parameters import interval
+from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.relations import BY_KIND, BY_SIGNS
 
 SERIES = "ex_series (fun n => exp (p n))"
+NOTE = """`coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
+    At every n >= 0, p n is the value of the formula. A term without a value is left out of the
+    series: there p n is -oo."""
 
 
-def definition(formula: Expr) -> str:
-    """The bias as the prover reads it."""
-    kind = "Rbar" if is_extended(formula) else "R"
-    return f"Definition p (n : nat) : {kind} := {bias_form(formula).show()}."
+@dataclass(frozen=True)
+class Certifiable:
+    """What a certificate is to state of one bias: where its series converges.
+
+    Fields:
+        formula: the bias.
+        domains: of its parameters, by their names.
+        condition: True, False, or relations between the parameters.
+    """
+
+    formula: Expr
+    domains: Mapping[str, str]
+    condition: Any
+
+    @property
+    def parameters(self) -> list[Any]:
+        return sorted(self.formula.free_symbols - {n}, key=lambda s: str(s.name))
 
 
-def domain_facts(symbol: Any, own: sympy.Set) -> Iterator[str]:
-    """What a domain says of a parameter."""
+Claims = Mapping[str | None, Certifiable]
+"""By the name of the module, None where there is one bias alone."""
+
+Proof = Callable[[Certifiable], tuple[list[str], list[str]]]
+"""The theorems on the cases of the parameters, and the tactics that prove the verdict."""
+
+
+def without_proof(_: Certifiable) -> tuple[list[str], list[str]]:
+    """Nothing between the sentences that say what is proved."""
+    return [], []
+
+
+def source(claims: Claims, proof: Proof) -> str:
+    """The file.
+
+    Raises:
+        NoCertificate: a form is not covered.
+    """
+    biases = {name: total(c.formula) for name, c in claims.items()}
+    needed = "Certificate Extended" if any(map(is_extended, biases.values())) else "Certificate"
+    said = "\n\n".join(_in_words(name, c) for name, c in claims.items())
+    parts = [
+        f"(** {said}\n\n    {NOTE} *)",
+        f"From Farfield Require Import {needed}.\nOpen Scope R_scope.",
+        *(_module(name, c, biases[name], proof) for name, c in claims.items()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _in_words(name: str | None, c: Certifiable) -> str:
+    """What is proved of one bias, as a formula is spelled; `readback` reads it."""
+    of = "The" if name is None else f"{name}: the"
+    bias = c.formula
+    if isinstance(bias, Lookup):
+        bias = f"table({', '.join(map(str, bias.args[1]))}; {bias.args[2]})"
+    domains = "; ".join(f"{s.name} {c.domains[s.name]}" for s in c.parameters)
+    verdict = {S.true: "converges", S.false: "diverges"}.get(c.condition)
+    return (
+        f"{of} exp-series of p(n) = {bias}\n"
+        + (domains and f"    for {domains}\n")
+        + (f"    {verdict or f'converges if {c.condition}'}.")
+    )
+
+
+def _module(name: str | None, c: Certifiable, bias: Expr, proof: Proof) -> str:
+    """The sentences about one bias."""
+    kind = "Rbar" if is_extended(bias) else "R"
+    cases, tactics = proof(c)
+    parts = [
+        f"Definition p (n : nat) : {kind} := {bias_form(bias).show()}.",
+        *cases,
+        _theorem(statement(c), [*_introduced(_hypotheses(c)), *tactics]),
+    ]
+    if c.parameters:
+        variables = " ".join(coq_name(s.name) for s in c.parameters)
+        parts = ["Section Verdict.", f"Variables {variables} : R.", *parts, "End Verdict."]
+    if name is not None:
+        parts = [f"Module {name}.", *parts, f"End {name}."]
+    text = "\n\n".join(parts)
+    if is_extended(bias):  # there `exp` is that of a bias; that of a real number has its full name
+        return re.sub(r"(?<![.\w])exp(?=\s)(?!\s+\(p[\s)])", "Rtrigo_def.exp", text)
+    return text
+
+
+def statement(c: Certifiable) -> str:
+    """The theorem of the verdict.
+
+    Raises:
+        NoCertificate: the condition cannot be stated.
+    """
+    known = {S.true: SERIES, S.false: f"~ {SERIES}"}.get(c.condition)
+    verdict = known or f"{SERIES} <-> {relation(c.condition)}"
+    assumed = _hypotheses(c)
+    body = f"({verdict})" if assumed and known is None else verdict
+    return "Theorem verdict : " + " -> ".join([*assumed, body]) + "."
+
+
+def _hypotheses(c: Certifiable) -> list[str]:
+    """What the domains say of the parameters."""
+    return [fact for s in c.parameters for fact in _domain_facts(s, interval(c.domains[s.name]))]
+
+
+def _domain_facts(symbol: Any, own: sympy.Set) -> Iterator[str]:
     low, high, name = own.inf, own.sup, coq_name(symbol.name)
     if low.is_finite:
         yield f"{form(low).show()} {'<=' if low in own else '<'} {name}"
@@ -59,75 +166,26 @@ def relation(c: Any) -> str:
         )
     if c.func not in BY_KIND:
         raise NoCertificate(f"the condition {str(c)[:60]} cannot be stated")
+    has_values(c)
     return f"{form(c.lhs).show()} {BY_KIND[c.func].prover} {form(c.rhs).show()}"
 
 
-def statement(assumed: list[str], verdict: str) -> str:
-    """The theorem of the verdict, `verdict` being what follows from the hypotheses."""
-    body = f"({verdict})" if assumed and "<->" in verdict else verdict
-    return "Theorem verdict : " + " -> ".join([*assumed, body]) + "."
+# -- the proofs -----------------------------------------------------------------------------------
 
 
-def claim(converges: bool) -> str:
-    """The series converges, or does not."""
-    return SERIES if converges else f"~ {SERIES}"
-
-
-def sentences(formula: Expr, domains: Mapping[str, sympy.Set], condition: Any) -> tuple[str, str]:
-    """The definition of the bias, and the theorem of its verdict, each without its proof.
-
-    Raises:
-        NoCertificate: the condition cannot be stated.
-    """
-    verdict = {S.true: SERIES, S.false: f"~ {SERIES}"}.get(condition)
-    if verdict is None:
-        verdict = f"{SERIES} <-> {relation(condition)}"
-    said = statement(hypotheses(formula, domains), verdict)
-    return _named(definition(formula), formula), _named(said, formula)
-
-
-def hypotheses(formula: Expr, domains: Mapping[str, sympy.Set]) -> list[str]:
-    """What the domains say of the parameters, by their names."""
-    return [f for s in _parameters(formula) for f in domain_facts(s, domains[s.name])]
-
-
-def _parameters(formula: Expr) -> list[Any]:
-    return sorted(formula.free_symbols - {n}, key=lambda s: str(s.name))
-
-
-def _named(text: str, formula: Expr) -> str:
-    """Beside -oo, `exp` is the exponential of a bias; that of a real number has its full name."""
-    if not is_extended(formula):
-        return text
-    return re.sub(r"(?<![.\w])exp(?=\s)(?!\s+\(p[\s)])", "Rtrigo_def.exp", text)
-
-
-def source(
-    formula: Expr, domains: Mapping[str, sympy.Set], condition: Any, name: str | None = None
-) -> str:
-    """The sentences about one bias; `condition` says when it converges (true, false or a relation).
+def proved(c: Certifiable) -> tuple[list[str], list[str]]:
+    """The theorems on the cases of the parameters, and the tactics that prove the verdict.
 
     Raises:
         NoCertificate: the form is not covered.
     """
-    symbols, assumed = _parameters(formula), hypotheses(formula, domains)
-    defined, said = sentences(formula, domains, condition)
-    bias = bias_form(formula)
+    formula, assumed = total(c.formula), _hypotheses(c)
+    domains, bias = {name: interval(said) for name, said in c.domains.items()}, bias_form(formula)
     tree = explore(formula, domains, lambda _, facts: decide(bias, facts), solve=False)
-    parts = [defined]
     if isinstance(tree, Leaf):
-        _agree(tree.outcome.converges, condition)
-        proof = [*_introduced(assumed), *tree.outcome.proof]
-    else:
-        parts += _cases(tree, assumed)
-        proof = [*_introduced(assumed), *_folded(tree, condition)]
-    parts.append(_theorem(said, proof))
-    if symbols:
-        variables = " ".join(coq_name(s.name) for s in symbols)
-        parts = ["Section Verdict.", f"Variables {variables} : R.", *parts, "End Verdict."]
-    if name is not None:
-        parts = [f"Module {name}.", *parts, f"End {name}."]
-    return _named("\n\n".join(parts), formula)
+        _agree(tree.outcome.converges, c.condition)
+        return [], list(tree.outcome.proof)
+    return list(_cases(tree, assumed)), _folded(tree, c.condition)
 
 
 def _agree(converges: bool, condition: Any) -> None:
@@ -165,14 +223,10 @@ def _wrapped(sentence: str, indent: str) -> str:
 def _cases(tree: Tree, assumed: list[str]) -> Iterator[str]:
     """One theorem a case."""
     for number, (path, leaf) in enumerate(leaves(tree), 1):
-        own = [*assumed, *(f"0 {BY_SIGNS[-s,].prover} {_operand(g)}" for g, s in path)]
-        verdict = claim(leaf.outcome.converges)
+        own = [*assumed, *(f"0 {BY_SIGNS[-s,].prover} {form(g).show()}" for g, s in path)]
+        verdict = SERIES if leaf.outcome.converges else f"~ {SERIES}"
         said = f"Theorem case_{number} : " + " -> ".join([*own, verdict]) + "."
         yield _theorem(said, [*_introduced(own), *leaf.outcome.proof])
-
-
-def _operand(g: Expr) -> str:
-    return form(g).show()
 
 
 def _folded(tree: Tree, condition: Any) -> list[str]:
@@ -200,7 +254,7 @@ def _folded(tree: Tree, condition: Any) -> list[str]:
                 return [f"split; intros _; [condition | {case}]."]
             return [f"split; intros Y; exfalso; [revert Y; {case} | contrary]."]
         x = f"X{depth}"
-        lines = [f"destruct (Rtotal_order 0 ({_operand(part.on)})) as [{x}|[{x}|{x}]]."]
+        lines = [f"destruct (Rtotal_order 0 ({form(part.on).show()})) as [{x}|[{x}|{x}]]."]
         for child in (part.positive, part.zero, part.negative):
             lines += braced(fold(child, depth + 1))
         return lines

@@ -278,6 +278,10 @@ Ltac expand :=
     | |- expands (fun n => exp (@?f n)) [] (Some [?k]) =>
         known f ltac:(fun E => apply (expands_exp_small _ _ _ _ _ k E); [led | constant | less])
     | |- expands (fun n => Rpower (@?f n) ?r) _ _ => known f ltac:(real_power r)
+    | |- expands (fun n => power (@?f n) ?r) _ _ =>
+        known f ltac:(fun E => first
+          [ apply (expands_power_0 _ _ E); constant
+          | apply (expands_power_positive _ _ _ _ _ _ _ _ E); [led | constant | real_power r E] ])
     | |- expands (fun n => @?f n ^ ?k) _ _ => known f ltac:(natural_power k)
     | |- expands (fun n => / @?f n) _ _ => known f inverse
     | |- expands (fun n => @?f n * @?g n) _ _ =>
@@ -315,6 +319,8 @@ Ltac decided :=
 Ltac at_most :=
   match goal with
   | |- at_most ?f ?f => apply at_most_refl
+  | |- at_most (fun n => - @?f n) (fun _ => -1) => apply (at_most_opp f (fun _ => 1)); at_most
+  | |- at_most (fun _ => -1) (fun n => - @?f n) => apply (at_most_opp (fun _ => 1) f); at_most
   | |- at_most _ (fun _ => _) => exists 0%nat; intros ? _; first [apply COS_bound | apply SIN_bound]
   | |- at_most (fun _ => _) _ => exists 0%nat; intros ? _; first [apply COS_bound | apply SIN_bound]
   | |- at_most (fun n => @?f n + @?g n) (fun m => @?h m + @?k m) =>

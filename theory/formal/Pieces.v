@@ -9,6 +9,9 @@ Definition Rltb (x y : R) : bool := if Rlt_dec x y then true else false.
 Definition Rleb (x y : R) : bool := if Rle_dec x y then true else false.
 Definition Reqb (x y : R) : bool := if Req_EM_T x y then true else false.
 
+(** A real power of a number that is not negative: Rpower 0 y is 1 for every y. *)
+Definition power (x y : R) : R := if Reqb x 0 then if Reqb y 0 then 1 else 0 else Rpower x y.
+
 (** ** What holds from some point on *)
 Lemma eventually_true : eventually (fun _ => True).
 Proof. now exists 0%nat. Qed.
@@ -55,6 +58,24 @@ Proof.
   intros F L Hc. apply expands_ext with (2 := expands_opp f _ o F).
   apply filter_imp with (2 := eventually_negative f c e ts o F L Hc).
   intros n Hn. symmetry. now apply Rabs_left.
+Qed.
+
+(** ** Powers of what may be 0 for a while, or from some point on *)
+Lemma expands_power_positive f c e ts o r us o' : expands f ((c, e) :: ts) o -> led e ts o ->
+  0 < c -> expands (fun n => Rpower (f n) r) us o' -> expands (fun n => power (f n) r) us o'.
+Proof.
+  intros F L Hc H. apply expands_ext with (2 := H).
+  apply filter_imp with (2 := eventually_positive f c e ts o F L Hc).
+  intros n Hn. unfold power, Reqb. destruct (Req_EM_T (f n) 0); [lra|trivial].
+Qed.
+
+Lemma expands_power_0 f r : expands f [] None -> r <> 0 ->
+  expands (fun n => power (f n) r) [] None.
+Proof.
+  intros [C F] Hr. apply bigO_zero, filter_imp with (2 := F). intros n Hn. simpl in *.
+  rewrite Rmult_0_r, Rminus_0_r in Hn. pose proof (Rabs_pos (f n)).
+  assert (Z : f n = 0) by (apply Rabs_eq_0; lra). unfold power, Reqb. rewrite Z.
+  destruct (Req_EM_T 0 0); [|lra]. destruct (Req_EM_T r 0); [lra|ring].
 Qed.
 
 (** ** Residue classes: what a period does to their terms *)

@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import tomllib
 from collections.abc import Iterator
@@ -78,10 +79,10 @@ def library(folder: Path = HERE) -> dict[str, list[tuple[str, str]]]:
         file.stem: list(theorems(file.read_text(encoding="utf-8")))
         for file in sorted(folder.glob("*.v"))
     }
-    verdicts = [
-        (file.stem, file.read_text(encoding="utf-8").partition("(** ")[2].partition("\n\n")[0])
-        for file in sorted(folder.glob("catalogue/*.v"))
-    ]
+    verdicts = []
+    for file in sorted(folder.glob("catalogue/*.v")):
+        said = file.read_text(encoding="utf-8").partition("(** ")[2].partition("\n\n")[0]
+        verdicts.append((file.stem, textwrap.shorten(said, 200, placeholder=" ...")))
     return {name: names for name, names in (found | {"catalogue": verdicts}).items() if names}
 
 

@@ -9,8 +9,8 @@ AXIOMS = "Axioms:\\nClassical_Prop.classic : forall P : Prop, P \\\\/ ~ P"
 
 @pytest.fixture
 def some_prover(tmp_path, monkeypatch):
-    """A program in the prover's place that writes down how it was called; what it prints on the
-    restated theorem is given."""
+    """A program in the prover's place that writes down how it was called; what it prints on a
+    certificate is given."""
 
     def install(printed=AXIOMS, code=0, seconds=0, fresh=True):
         program = tmp_path / "bin" / "coqc"
@@ -20,8 +20,8 @@ def some_prover(tmp_path, monkeypatch):
             'if [ "$1" = --version ]; then echo 8.16; exit; fi\n'
             "for last; do :; done\n"
             f'echo "$@" >> {tmp_path}/calls\n'
-            f'case "$last" in *Restated.v|*Received.v) sleep {seconds};; *) exit 0;; esac\n'
-            f'case "$last" in *Restated.v) printf "{printed}\\n";; esac\n'
+            f'case "$last" in *Received.v) sleep {seconds};; *) exit 0;; esac\n'
+            f'printf "{printed}\\n"\n'
             f'[ {code} = 0 ] || echo "File \\"$last\\", line 7, characters 2-9:\nError: No." >&2\n'
             f"exit {code}\n"
         )

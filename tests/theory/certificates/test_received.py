@@ -14,8 +14,8 @@ import farfield
 from farfield import InputError, check_convergence, cli, verify_certificate
 from farfield.theory.answers.answer import Status
 from farfield.theory.certificates import prover
-from farfield.theory.certificates.readback import read
-from farfield.theory.certificates.verification import MAX_BYTES, _restated
+from farfield.theory.certificates.readback import check
+from farfield.theory.certificates.verification import MAX_BYTES
 from farfield.theory.certified import FOLDER
 
 FORMULA = "-r1*log(1+r2*n)"
@@ -25,7 +25,39 @@ CASE = "Theorem case_1 : 0 < r1 -> 0 < r2 -> 0 < r1 - 1 -> ex_series (fun n => e
 OPENED = "Open Scope R_scope."
 LAST = "  destruct (Rtotal_order 0 (r1 - 1)) as [X1|[X1|X1]]."
 
+SAID = """(** The exp-series of p(n) = -r1*log(n*r2 + 1)
+    for r1 positive; r2 positive
+    converges if r1 > 1.
+"""
+
 ALTERED = {  # what is replaced, once, and by what
+    "words on another formula": ("p(n) = -r1*log(n*r2 + 1)", "p(n) = -r1*log(n*r2 + 2)"),
+    "words on an equal formula": ("p(n) = -r1*log(n*r2 + 1)", "p(n) = -r1*log(1 + n*r2)"),
+    "words on another condition": ("converges if r1 > 1.", "converges if r1 > 2."),
+    "words on a condition that holds": ("converges if r1 > 1.", "converges if r1 > -1."),
+    "words on no condition": ("converges if r1 > 1.", "converges if r1."),
+    "words on another verdict": ("converges if r1 > 1.", "diverges."),
+    "words on another domain": ("r1 positive;", "r1 nonnegative;"),
+    "words on an empty domain": ("r1 positive;", "r1 (1, 1);"),
+    "words on one parameter": ("r1 positive; ", ""),
+    "words on a third parameter": ("r2 positive", "r2 positive; r3 positive"),
+    "words on two biases": (SAID, SAID + "\n    The exp-series of p(n) = -n\n    converges.\n"),
+    "words on a head": ("(** The exp", "(** Head_1: the exp"),
+    "no words": (SAID, "(** A certificate.\n"),
+    "more words": (SAID, SAID + "    Trust it.\n"),
+    "words in a look-alike": ("-r1*log", "-r1*l\N{CYRILLIC SMALL LETTER O}g"),
+    "words that run": ("p(n) = -r1", "p(n) = __import__('os').getpid()*r1"),
+    "look-alike": ("- r1 * ln", "- r1 * \N{FULLWIDTH LATIN SMALL LETTER L}n"),
+    "look-alike of a parameter": ("Variables r1", "Variables \N{GREEK SMALL LETTER RHO}1"),
+    "zero-width space": ("Theorem verdict", "Theorem\N{ZERO WIDTH SPACE} verdict"),
+    "p defined again": (DEFINED, DEFINED + "\n\nDefinition p (n : nat) : R := - INR n ^ 2."),
+    "p defined before": (DEFINED, "Definition p (n : nat) : R := - INR n ^ 2.\n\n" + DEFINED),
+    "p defined in a proof": ("  intros D1 D2.", "  intros D1 D2. Definition p := 0."),
+    "p bound by a let": ("Variables r1 r2 : R.", "Variables r1 r2 : R.\nLet p := INR."),
+    "case called verdict": ("Theorem case_1", "Theorem verdict"),
+    "case on everything": (CASE, CASE.replace("0 < r1 ->", "forall A, A ->", 1)),
+    "case with a definition": (CASE, CASE[:-1] + " := let x := 0 in x."),
+    "verdict behind a case": ("Theorem verdict", "Theorem case_4"),
     "admitted": ("Qed.", "Admitted."),
     "admitted verdict": ("Qed.\n\nEnd", "Admitted.\n\nEnd"),
     "aborted": ("Qed.", "Abort."),
@@ -152,7 +184,7 @@ def test_an_altered_file_is_no_certificate(source, no_prover, tmp_path, how):
 
 def test_every_generated_file_is_one(no_prover, source, tmp_path):
     for text in (source, *(f.read_text(encoding="utf-8") for f in FOLDER.glob("*.v"))):
-        assert "Theorem verdict" in _restated(read(text))
+        assert len(check(text)) == text.count("Theorem verdict")
     place = tmp_path / "received.v"
     place.write_text(source.replace("\n", "\r\n"), encoding="utf-8", newline="")
     with pytest.raises(InputError, match="no prover: coqc is not on the path"):

@@ -1,4 +1,6 @@
-(** The exp-series of p(n) = -(eps + Abs(mu - n))**beta*exp(s).
+(** The exp-series of p(n) = -(eps + Abs(mu - n))**beta*exp(s)
+    for beta real; eps positive; mu real; s real
+    converges if beta > 0.
 
     `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
     At every n >= 0, p n is the value of the formula. A term without a value is left out of the

@@ -1,4 +1,6 @@
-(** The exp-series of p(n) = -r1*log(n*r2 + 1).
+(** The exp-series of p(n) = -r1*log(n*r2 + 1)
+    for r1 positive; r2 positive
+    converges if r1 > 1.
 
     `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
     At every n >= 0, p n is the value of the formula. A term without a value is left out of the

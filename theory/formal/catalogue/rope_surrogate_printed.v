@@ -1,4 +1,6 @@
-(** The exp-series of p(n) = a*(cos(n/10000) + cos(n/1000) + cos(n/10…10**(7/8)*n/100) + cos(10**(7/8)*n/10)).
+(** The exp-series of p(n) = a*(cos(n/10000) + cos(n/1000) + cos(n/100) + cos(n/10) + cos(n) + cos(10**(1/8)*n/10000) + cos(10**(1/8)*n/1000) + cos(10**(1/8)*n/100) + cos(10**(1/8)*n/10) + cos(10**(1/4)*n/10000) + cos(10**(1/4)*n/1000) + cos(10**(1/4)*n/100) + cos(10**(1/4)*n/10) + cos(10**(3/8)*n/10000) + cos(10**(3/8)*n/1000) + cos(10**(3/8)*n/100) + cos(10**(3/8)*n/10) + cos(sqrt(10)*n/10000) + cos(sqrt(10)*n/1000) + cos(sqrt(10)*n/100) + cos(sqrt(10)*n/10) + cos(10**(5/8)*n/10000) + cos(10**(5/8)*n/1000) + cos(10**(5/8)*n/100) + cos(10**(5/8)*n/10) + cos(10**(3/4)*n/10000) + cos(10**(3/4)*n/1000) + cos(10**(3/4)*n/100) + cos(10**(3/4)*n/10) + cos(10**(7/8)*n/10000) + cos(10**(7/8)*n/1000) + cos(10**(7/8)*n/100) + cos(10**(7/8)*n/10))
+    for a real
+    diverges.
 
     `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
     At every n >= 0, p n is the value of the formula. A term without a value is left out of the

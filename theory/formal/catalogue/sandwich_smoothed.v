@@ -1,4 +1,6 @@
-(** The exp-series of p(n) = (-33*log(n + 1)/5 - 32/5)/c.
+(** The exp-series of p(n) = (-33*log(n + 1)/5 - 32/5)/c
+    for c positive
+    converges if c < 33/5.
 
     `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
     At every n >= 0, p n is the value of the formula. A term without a value is left out of the

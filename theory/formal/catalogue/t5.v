@@ -1,4 +1,6 @@
-(** The exp-series of p(n) = table[n; 113 values, then b31].
+(** The exp-series of p(n) = table(b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b16, b16, b17, b17, b18, b18, b18, b19, b19, b19, b20, b20, b20, b20, b21, b21, b21, b21, b22, b22, b22, b22, b22, b23, b23, b23, b23, b23, b23, b24, b24, b24, b24, b24, b24, b25, b25, b25, b25, b25, b25, b25, b26, b26, b26, b26, b26, b26, b26, b26, b27, b27, b27, b27, b27, b27, b27, b27, b27, b27, b28, b28, b28, b28, b28, b28, b28, b28, b28, b28, b29, b29, b29, b29, b29, b29, b29, b29, b29, b29, b29, b29, b30, b30, b30, b30, b30, b30, b30, b30, b30, b30, b30, b30, b30, b30; b31)
+    for b0 real; b1 real; b10 real; b11 real; b12 real; b13 real; b14 real; b15 real; b16 real; b17 real; b18 real; b19 real; b2 real; b20 real; b21 real; b22 real; b23 real; b24 real; b25 real; b26 real; b27 real; b28 real; b29 real; b3 real; b30 real; b31 real; b4 real; b5 real; b6 real; b7 real; b8 real; b9 real
+    diverges.
 
     `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
     At every n >= 0, p n is the value of the formula. A term without a value is left out of the

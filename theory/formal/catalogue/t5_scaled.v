@@ -1,4 +1,6 @@
-(** The exp-series of p(n) = table[n; 113 values, then 8*b31].
+(** The exp-series of p(n) = table(8*b0, 8*b1, 8*b2, 8*b3, 8*b4, 8*b5, 8*b6, 8*b7, 8*b8, 8*b9, 8*b10, 8*b11, 8*b12, 8*b13, 8*b14, 8*b15, 8*b16, 8*b16, 8*b16, 8*b17, 8*b17, 8*b18, 8*b18, 8*b18, 8*b19, 8*b19, 8*b19, 8*b20, 8*b20, 8*b20, 8*b20, 8*b21, 8*b21, 8*b21, 8*b21, 8*b22, 8*b22, 8*b22, 8*b22, 8*b22, 8*b23, 8*b23, 8*b23, 8*b23, 8*b23, 8*b23, 8*b24, 8*b24, 8*b24, 8*b24, 8*b24, 8*b24, 8*b25, 8*b25, 8*b25, 8*b25, 8*b25, 8*b25, 8*b25, 8*b26, 8*b26, 8*b26, 8*b26, 8*b26, 8*b26, 8*b26, 8*b26, 8*b27, 8*b27, 8*b27, 8*b27, 8*b27, 8*b27, 8*b27, 8*b27, 8*b27, 8*b27, 8*b28, 8*b28, 8*b28, 8*b28, 8*b28, 8*b28, 8*b28, 8*b28, 8*b28, 8*b28, 8*b29, 8*b29, 8*b29, 8*b29, 8*b29, 8*b29, 8*b29, 8*b29, 8*b29, 8*b29, 8*b29, 8*b29, 8*b30, 8*b30, 8*b30, 8*b30, 8*b30, 8*b30, 8*b30, 8*b30, 8*b30, 8*b30, 8*b30, 8*b30, 8*b30, 8*b30; 8*b31)
+    for b0 real; b1 real; b10 real; b11 real; b12 real; b13 real; b14 real; b15 real; b16 real; b17 real; b18 real; b19 real; b2 real; b20 real; b21 real; b22 real; b23 real; b24 real; b25 real; b26 real; b27 real; b28 real; b29 real; b3 real; b30 real; b31 real; b4 real; b5 real; b6 real; b7 real; b8 real; b9 real
+    diverges.
 
     `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
     At every n >= 0, p n is the value of the formula. A term without a value is left out of the

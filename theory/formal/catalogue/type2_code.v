@@ -1,4 +1,6 @@
-(** The exp-series of p(n) = -log(k*n + 3)**2.
+(** The exp-series of p(n) = -log(k*n + 3)**2
+    for k positive
+    converges.
 
     `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
     At every n >= 0, p n is the value of the formula. A term without a value is left out of the

@@ -1,4 +1,6 @@
-(** The exp-series of p(n) = Piecewise((0, n <= w), (-oo, True)).
+(** The exp-series of p(n) = Piecewise((0, n <= w), (-oo, True))
+    for w positive
+    converges.
 
     `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
     At every n >= 0, p n is the value of the formula. A term without a value is left out of the
