@@ -198,29 +198,39 @@ def _put_back(evaluate: bool, distribute: bool, exp_is_pow: bool, bits: int) -> 
     clear_cache()
 
 
-_NAMED = {
-    "gosper_term": gosper.gosper_term,
-    "polynomial": sympy.Poly,
-    "products_to_sums": TR8,
-}
-"""What SymPy has under another name, or in a module of its own."""
-
-
-def __getattr__(name: str) -> Callable[..., Any]:
-    """A function of SymPy by its name, every use of it supervised.
+def _through(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of SymPy, every use of it supervised.
 
     >>> from farfield.theory.algebra import door
     >>> door.factor(sympy.Symbol("x") ** 2 - 1)
     (x - 1)*(x + 1)
     """
-    if name.startswith("_"):  # the import system asks for `__path__`, which SymPy has
-        raise AttributeError(name)
-    return _through(_NAMED.get(name) or getattr(sympy, name))
-
-
-@functools.cache
-def _through(call: Callable[..., Any]) -> Callable[..., Any]:
     return functools.partial(supervised, call)
+
+
+apart = _through(sympy.apart)
+cancel = _through(sympy.cancel)
+degree = _through(sympy.degree)
+diff = _through(sympy.diff)
+expand = _through(sympy.expand)
+expand_func = _through(sympy.expand_func)
+expand_log = _through(sympy.expand_log)
+expand_mul = _through(sympy.expand_mul)
+expand_multinomial = _through(sympy.expand_multinomial)
+expand_trig = _through(sympy.expand_trig)
+factor = _through(sympy.factor)
+factor_terms = _through(sympy.factor_terms)
+factorrat = _through(sympy.factorrat)
+fraction = _through(sympy.fraction)
+gammasimp = _through(sympy.gammasimp)
+gosper_term = _through(gosper.gosper_term)
+hypersimp = _through(sympy.hypersimp)
+polynomial = _through(sympy.Poly)
+powsimp = _through(sympy.powsimp)
+products_to_sums = _through(TR8)
+simplify = _through(sympy.simplify)
+solve = _through(sympy.solve)
+together = _through(sympy.together)
 
 
 def rewritten(e: Any, function: Any) -> Any:
