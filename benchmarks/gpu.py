@@ -2,7 +2,7 @@
 
     make gpu                                              # both of the following
     python benchmarks/gpu.py --prepare out/gpu.npz        # on any machine that has farfield
-    python benchmarks/gpu.py out/gpu.npz --out out/gpu    # on the GPU: this file, the model's four
+    python benchmarks/gpu.py out/gpu.npz --out out/gpu    # on the GPU: this file, the model's three
     python benchmarks/gpu.py out/gpu.npz speed            # some of the parts
     python benchmarks/gpu.py out/gpu.npz --tables         # what is measured, and what is not
 
@@ -76,7 +76,6 @@ def prepare(path: Path, tiny: bool, text: str | None) -> None:
     from farfield.theory.encodings import encoding, encodings
     from farfield.validation.checkpoints.head_audit import upwards
     from farfield.validation.harness.corpus import corpus
-    from farfield.validation.harness.measures.cost import GPT2, flops_a_token, tokens
     from farfield.validation.harness.positional import LearnedBias, additive_bias
     from farfield.validation.harness.presets import preset
     from farfield.validation.harness.store import commit
@@ -117,9 +116,9 @@ def prepare(path: Path, tiny: bool, text: str | None) -> None:
     logit, value = (upwards(x * (1 + 2.0**-6)) for x in (LOGIT, 1.0))  # rounded to bfloat16
     found = certified_window(encoding("alibi", heads=heads), ALLOWED, logit, value)
     asked["windows"] = {"size": size, "lengths": lengths, "widths": [h.width for h in found.heads]}
-    name, vocabulary = ("tiny", 256) if tiny else ("paper:chi2023", GPT2)
+    name, vocabulary = ("tiny", 256) if tiny else ("paper:chi2023", 50_257)
     whole, steps = preset(name), 8 if tiny else 20 + WARMED
-    cost = {"tokens": tokens(whole), "operations": flops_a_token(whole, vocabulary)}
+    cost = {"tokens": whole.tokens, "operations": whole.operations(vocabulary)}
     asked["slice"] = schedule(name, steps) | {"vocabulary": vocabulary, **cost}
     text_of = np.random.default_rng(0).integers(0, vocabulary, 1_000_000)
     arrays["slice/text"] = text_of.astype(np.uint8 if vocabulary <= 256 else np.uint16)

@@ -28,11 +28,11 @@ from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import toeplitz
 from farfield.validation.harness.measures.perplexity import sliding_window
 from farfield.validation.harness.measures.receptive_fields import gradient_shares
+from farfield.validation.harness.mechanism import CAUSAL
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
 from farfield.validation.harness.training import batch, optimiser
-from farfield.validation.harness.visibility import CAUSAL
 
 TEXT = np.random.default_rng(0).integers(0, 250, 200_000).astype(np.uint8)
 

@@ -33,10 +33,10 @@ from farfield.validation.checkpoints.head_audit import upwards
 from farfield.validation.checkpoints.norms import bounds_of, projections
 from farfield.validation.checkpoints.run import PROJECTS
 from farfield.validation.harness.attention import fused
+from farfield.validation.harness.mechanism import CAUSAL
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
-from farfield.validation.harness.visibility import CAUSAL
 
 TEXT = np.random.default_rng(0).integers(0, 250, 1 << 16).astype(np.int64)
 SHAPE = dataclasses.replace(preset("demo"), layers=2)

@@ -24,7 +24,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 def _export(name: str) -> Any:
     """A view for torch, from the room where torch is."""
     import_module("farfield.validation.optional").require_torch("a view for torch")
-    return getattr(import_module("farfield.validation.harness.exports"), name)
+    return getattr(import_module("farfield.validation.harness.positional"), name)
 
 
 provide("tensor", lambda: _export("bias_tensor"))

@@ -21,8 +21,8 @@ from farfield.theory.formal.checked_statements import Statement, proving, statem
 from farfield.validation.checkpoints.audit import Audit, audit
 from farfield.validation.checkpoints.configured import families
 from farfield.validation.claims import Claim, checks, claims
+from farfield.validation.harness.layers import trainable
 from farfield.validation.harness.presets import preset as named
-from farfield.validation.harness.trainable import trainable
 from farfield.validation.progress import Progress, silent
 from farfield.validation.study.findings import findings
 from farfield.validation.study.study import Study, catalogue, demo_encodings, save, survey

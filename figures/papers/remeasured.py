@@ -39,8 +39,8 @@ from farfield.figures.samples import (
 )
 from farfield.figures.style import spoken
 from farfield.numerics.resolution import attention_resolution
+from farfield.validation.harness.layers import variants
 from farfield.validation.harness.presets import preset
-from farfield.validation.harness.trainable import variants
 from farfield.validation.published import table
 
 ABSENT = "-"

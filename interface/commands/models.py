@@ -180,8 +180,8 @@ def erf(
     else:
         require_models()
     from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
+    from farfield.validation.harness.mechanism import Visibility
     from farfield.validation.harness.store import Store, finished_run
-    from farfield.validation.harness.visibility import Visibility
 
     place = model if run is None else finished_run(Store(runs), run)
     with progress("receptive field", output) as step:
@@ -229,9 +229,9 @@ def perplexity(
     )
     require_models()
     from farfield.validation.checkpoints.measured.perplexities import model_perplexity
-    from farfield.validation.harness.visibility import Visibility, WithSinks
+    from farfield.validation.harness.mechanism import Visibility
 
-    view = WithSinks(bca, window, sinks) if sinks else Visibility(bca, window)
+    view = Visibility(bca, window, sinks or 0)
     with progress("perplexity") as step:
         found = model_perplexity(
             model,

@@ -47,11 +47,11 @@ def train(
     from farfield.theory.answers.number import natural
     from farfield.theory.encodings import LISTED
     from farfield.validation.harness.configuration import Configuration
+    from farfield.validation.harness.layers import variants
+    from farfield.validation.harness.mechanism import Visibility
     from farfield.validation.harness.presets import preset as named
     from farfield.validation.harness.presets import resized
     from farfield.validation.harness.store import Store, Trained
-    from farfield.validation.harness.trainable import variants
-    from farfield.validation.harness.visibility import Visibility
     from farfield.validation.optional import require_torch
 
     chosen = resized(named(preset), length or named(preset).length)

@@ -36,7 +36,7 @@ from farfield.validation.claims.ledger import parsed
 from farfield.validation.claims.measures import formula, models
 from farfield.validation.claims.words import about, by_chance, increase, rank_correlation
 from farfield.validation.evidence.changes import rows
-from farfield.validation.harness.visibility import Visibility
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.published import table
 from farfield.validation.reference.registration import FIRST
 from farfield.validation.reference.table import LAST, WHOLE, Model, grouped, results

@@ -15,7 +15,7 @@ from farfield.theory.encodings import encoding, encodings
 ROOT = Path(__file__).parents[2]
 CARRIED = (
     "benchmarks/gpu.py",
-    *(f"validation/harness/{n}.py" for n in ("attention", "mechanism", "model", "visibility")),
+    *(f"validation/harness/{n}.py" for n in ("attention", "mechanism", "model")),
 )
 REFUSES = """
 import sys

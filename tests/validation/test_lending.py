@@ -10,8 +10,8 @@ from farfield import forecast
 from farfield.cli import main
 from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.layers import read_layers
-from farfield.validation.harness.mechanism import Scale
-from farfield.validation.harness.model import factor
+from farfield.validation.harness.mechanism import LayerMechanism, Scale
+from farfield.validation.harness.model import Layer
 from farfield.validation.reference.lending import (
     Hybrid,
     keep_logits,
@@ -133,10 +133,10 @@ def test_rows_are_kept_evenly_and_to_a_part_in_30000(tmp_path):
 @pytest.mark.parametrize("when", ["both", "inference"])
 @pytest.mark.parametrize("form", ["log", "1 + a log"])
 def test_the_scale_is_the_factor_of_the_model(form, when):
-    scale, keys = Scale(form, 0.3, 8, when), torch.tensor([2, 8, 9, 64, 1000])
-    wanted = factor(scale, keys, training=False)
-    assert wanted is not None
-    assert [scale.at(int(k), 64) for k in keys] == pytest.approx(wanted.tolist(), rel=1e-6)
+    scale = Scale(form, 0.3, 8, when)
+    layer = Layer(2, 1, LayerMechanism(scale=scale)).eval()
+    found = layer._scaled(torch.ones(1, 1, 1000, 1), 1000, scale).flatten().tolist()
+    assert [scale.at(keys, 64) for keys in range(1, 1001)] == pytest.approx(found, rel=1e-6)
 
 
 def test_scaled_logits_are_scaled_by_the_length():

@@ -32,10 +32,10 @@ from farfield.validation.checkpoints.guarded import headers, opened, require_pla
 from farfield.validation.checkpoints.run import encoding_of, preset_of
 from farfield.validation.harness.attention import PLAIN, LogitTransform, fused
 from farfield.validation.harness.attention import Path as AttentionPath
-from farfield.validation.harness.checkpoints import require_tensors
+from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import FixedBias, transformer
-from farfield.validation.harness.visibility import CAUSAL, Visibility
+from farfield.validation.harness.training import require_tensors
 from farfield.validation.json_files import CorruptFile
 from farfield.validation.optional import library
 
@@ -260,10 +260,6 @@ class Chunked(Visibility):
     def first(self, query: int) -> int:
         """The first position that the query at this position sees."""
         return max(self.seen.first(query), query // self.chunk * self.chunk)
-
-    def sink_tokens(self) -> int:
-        """At least one, so that a path looks at positions and not at distances alone."""
-        return max(1, self.seen.sink_tokens())
 
 
 class OutsideModel:

@@ -15,7 +15,7 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import alibi_slope, encoding
 from farfield.validation.claims.claim import Quantities
 from farfield.validation.claims.plain_attention import reached, seen_by, softmax, turned
-from farfield.validation.harness.visibility import Visibility
+from farfield.validation.harness.mechanism import Visibility
 
 Rule = Callable[..., Any]
 LAYERS = 12

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield.validation.harness.visibility import Visibility
+from farfield.validation.harness.mechanism import Visibility
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

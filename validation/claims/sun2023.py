@@ -19,7 +19,7 @@ from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.claims.claim import Quantities
 from farfield.validation.claims.plain_attention import reached, resolution, seen_by, softmax, turned
 from farfield.validation.claims.words import by_chance
-from farfield.validation.harness.visibility import Visibility
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.published import PrintedNumber, curve
 
 Rule = Callable[..., Any]

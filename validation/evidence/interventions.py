@@ -35,17 +35,17 @@ from farfield.validation.harness.attention import Path, fused
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus, samples_of
 from farfield.validation.harness.experiment import train_and_measure, trained_model
-from farfield.validation.harness.measures.perplexity import by_position, mean_of, token_losses
+from farfield.validation.harness.measures.perplexity import binned, losses_at, mean_of, token_losses
 from farfield.validation.harness.measures.recall import asked_at
 from farfield.validation.harness.measures.receptive_fields import (
     attention_receptive_field,
     gradient_shares,
 )
+from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.harness.model import Transformer, layer_bias
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.presets import Measurement
 from farfield.validation.harness.store import Store
-from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.reference.collection import planned
 from farfield.validation.reference.committed import Row, place
 from farfield.validation.reference.hold import HOLD, cells
@@ -234,7 +234,7 @@ def mixture(model: Transformer, text: np.ndarray) -> dict[str, Any]:
         prices["tempered"] = price(last_losses(model, far, tempered(free, short)), loss["long"])
     fields, _ = attention_receptive_field(model, text, thresholds=(EPS,), length=long)
     by_head = np.asarray(fields[0].heads)
-    places = by_position(model, text, long, bins=POSITIONS, blocks=TARGETS // POSITIONS)
+    places = binned(losses_at(model, text, (long,), TARGETS // POSITIONS)[0], POSITIONS)
     return {
         "local": len(local),
         "nats": {where: float(values.mean()) for where, values in loss.items()},

@@ -33,7 +33,7 @@ from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attent
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from .visibility import CAUSAL, Visibility
+from .mechanism import CAUSAL, Visibility
 
 _CHUNK, _SHORT_CHUNK = 512, 256  # queries at a time, in texts beyond 1024 tokens and to there
 _BACKWARD_CHUNK = 32  # of a learned bias, whose weights are made anew and should stay in the cache
@@ -352,7 +352,7 @@ def transformed_attention(
     for start in range(0, query.shape[-2], chunk):
         at = torch.arange(start, min(start + chunk, query.shape[-2]), device=query.device)
         first, stop = visible.first(start), start + len(at)
-        early = range(min(visible.sink_tokens(), first))
+        early = range(min(visible.sinks, first))
         keys = torch.tensor([*early, *range(first, stop)], device=query.device)
         q, k, v = query[:, :, start:stop], key[:, :, keys], value[:, :, keys]
         part = (q, k, v, bias, visible, weighting, at, keys)
@@ -406,9 +406,7 @@ def blocks(
         return torch.maximum(seen, queries + 1 - near[:, None])[..., None]
 
     key, query = at, at[:, None]
-    early = (starts < max(sinks, visible.sink_tokens())) & (
-        ends > query * block - far[:, None, None]
-    )
+    early = (starts < max(sinks, visible.sinks)) & (ends > query * block - far[:, None, None])
     needed = (key <= query) & (early | (ends >= earliest(starts)))
     whole = (key < query) & (starts >= earliest(ends))
     far, near = far.to(device), near.to(device)
@@ -433,6 +431,18 @@ def blocks(
     )
 
 
+def table_score(table: Tensor) -> ScoreMod:
+    """The score function that adds `p(query - key)` from a table, shape (heads or 1, length).
+
+    A query before the key keeps the score of distance 0: the block mask carries causality.
+    """
+
+    def add(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return score + table[head if len(table) > 1 else head * 0, (i - j).clamp(min=0)]
+
+    return add
+
+
 def flexible(
     query: Tensor,
     key: Tensor,
@@ -448,11 +458,11 @@ def flexible(
     slow.
     """
 
-    def score(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    added = table_score(bias) if isinstance(bias, Tensor) else bias
+
+    def score(score: Tensor, *at: Tensor) -> Tensor:
         score = weighting.content(score)
-        if isinstance(bias, Tensor):
-            return score + bias[head if len(bias) > 1 else head * 0, (i - j).clamp(min=0)]
-        return score if bias is None else bias(score, batch, head, i, j)
+        return score if added is None else added(score, *at)
 
     alone = not torch.compiler.is_compiling()
     if isinstance(visible, Visibility):
@@ -519,7 +529,7 @@ def fused(
     if not isinstance(visible, Visibility):
         return flexible(query, key, value, bias, visible, weighting)
     assert not callable(bias) or isinstance(bias, Tensor)
-    if not weighting.plain or visible.sink_tokens():
+    if not weighting.plain or visible.sinks or type(visible) is not Visibility:
         return transformed_attention(query, key, value, bias, visible, weighting)
     plain = bias is None and visible == CAUSAL
     on_gpu = query.device.type == "cuda" and query.dtype != torch.float64

@@ -22,11 +22,10 @@ from sympy import Expr
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import LISTED, Encoding
 from farfield.validation.harness.corpus import BYTES, Corpus
-from farfield.validation.harness.layers import LayerPlan
+from farfield.validation.harness.layers import LayerPlan, require_mechanism, require_values
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.presets import PRESETS, Measurement, Preset, Probes
 from farfield.validation.harness.tasks import Task
-from farfield.validation.harness.trainable import require_mechanism, require_values
-from farfield.validation.harness.visibility import Visibility
 from farfield.validation.json_files import recorded
 
 SCHEMA = 1
@@ -179,7 +178,7 @@ class Configuration:
     def measured(self, visible: Visibility) -> dict[str, Any]:
         """What decides a measurement of the trained weights, in JSON form."""
         own = {"probes": recorded(self.asked)} if self.task else _since(self.settings, "share")
-        return {"schema": SCHEMA, **own, "inference": recorded(visible)}
+        return {"schema": SCHEMA, **own, "inference": visible.described()}
 
 
 def _since(value: Preset | Measurement, last: str) -> dict[str, Any]:

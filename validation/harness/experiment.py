@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import io
 import os
 import platform
@@ -17,14 +16,12 @@ import torch
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import one_of
-from farfield.validation.harness import checkpoints, parallel
-from farfield.validation.harness.checkpoints import require_tensors
+from farfield.validation.harness import parallel
 from farfield.validation.harness.configuration import Configuration, key
 from farfield.validation.harness.measures.perplexity import (
-    How,
     binned,
-    block_losses,
     last_token,
+    losses_at,
     non_overlapping,
     sliding_window,
     summary,
@@ -32,14 +29,20 @@ from farfield.validation.harness.measures.perplexity import (
 from farfield.validation.harness.measures.recall import recall
 from farfield.validation.harness.measures.receptive_fields import (
     attention_receptive_field,
+    expected_scores,
     gradient_receptive_field,
 )
-from farfield.validation.harness.measures.scores import expected_scores
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.store import Store, began, stored
-from farfield.validation.harness.training import TrainingDiverged, train
-from farfield.validation.harness.visibility import Visibility
+from farfield.validation.harness.training import (
+    TrainingDiverged,
+    read_tensors,
+    require_tensors,
+    train,
+    write_tensors,
+)
 from farfield.validation.json_files import CorruptFile, read_json, recorded, write, write_json
 from farfield.validation.progress import Progress, silent
 
@@ -100,34 +103,34 @@ def train_and_measure(
     labels["preset"] = configuration.preset.name
     run, names = key(described), list[str]()
     with store.locked(run, waiting if wait else None) as folder:
-        try:
+
+        def made() -> Transformer:
             model = _finished(configuration, folder)
-        except CorruptFile as error:
-            aside, model = store.set_aside(run), None
-            notice(f"a corrupted run was set aside as {aside.name} and made again: {error}")
-        if model is None:
-            asked = {
-                "configuration": described,
-                "labels": labels,
-                "began": began(folder, predictions),
-            }
-            _train(configuration, folder, asked, progress, notice, checkpoint_every, place)
-            model = _finished(configuration, folder)
-            assert model is not None
-        else:
+            if model is None:
+                now = began(folder, predictions)
+                asked = {"configuration": described, "labels": labels, "began": now}
+                return _trained(configuration, folder, asked, progress, checkpoint_every, place)
             parallel.nothing_to_train()
+            return model.to(place)
+
+        try:
+            model = made()
+        except CorruptFile as error:
+            aside = store.set_aside(run)
+            notice(f"a corrupted run was set aside as {aside.name} and made again: {error}")
+            model = made()
         for visible in configuration.variants:
             settings = configuration.measured(visible)
             names.append(f"measurement-{key(settings)}")
-            path, made = folder / f"{names[-1]}.json", False
+            path, known = folder / f"{names[-1]}.json", False
             try:
-                made = path.exists() and bool(read_json(path))
+                known = path.exists() and bool(read_json(path))
             except CorruptFile as error:
                 os.replace(path, path.with_suffix(".corrupt"))
                 notice(f"a corrupted measurement was set aside and made again: {error}")
-            if not made:
+            if not known:
                 kept = folder / f"logits-{key(settings)}.npz"
-                found = _measured(configuration, model.to(place), visible, progress, kept)
+                found = _measured(configuration, model, visible, progress, kept)
                 write_json(path, {"settings": settings, **found})
         return stored(folder, names, labels) | {"notes": notes}
 
@@ -199,33 +202,27 @@ def _finished(configuration: Configuration, folder: Path) -> Transformer | None:
     if not (folder / "training.json").exists():
         return None
     record = read_json(folder / "training.json")
-    weights = checkpoints.read_tensors(folder / "weights.safetensors", record["weights_sha256"])
+    weights = read_tensors(folder / "weights.safetensors", record["weights_sha256"])
     model = fresh(configuration)
     require_tensors(model, weights, f"{folder.name}/weights.safetensors")
     model.load_state_dict(weights)
     return model.eval()
 
 
-def _train(
+def _trained(
     configuration: Configuration,
     folder: Path,
     asked: dict[str, Any],
     progress: Progress,
-    notice: Callable[[str], None],
     checkpoint_every: float,
     device: torch.device,
-) -> None:
-    fresh(configuration).bias_table(configuration.longest)  # refused now, not at the end
+) -> Transformer:
+    model = fresh(configuration)
+    model.bias_table(configuration.longest)  # refused now, not at the end
     write_json(folder / "asked.json", asked)  # what an unfinished run is listed by
-    given = (configuration.data, configuration.preset, configuration.seed, progress, folder)
+    data, preset, seed = configuration.data, configuration.preset, configuration.seed
     try:
-        model = fresh(configuration).to(device)
-        training = train(model, *given, checkpoint_every)
-    except CorruptFile as error:
-        checkpoints.set_aside(folder)
-        notice(f"a corrupted checkpoint was set aside, the training begins anew: {error}")
-        model = fresh(configuration).to(device)
-        training = train(model, *given, checkpoint_every)
+        training = train(model.to(device), data, preset, seed, progress, folder, checkpoint_every)
     except TrainingDiverged:
         (folder / "asked.json").unlink(missing_ok=True)
         raise
@@ -235,14 +232,13 @@ def _train(
         **recorded(training),
         "parameters": sum(p.numel() for p in model.parameters()),
         "learned": model.learned_values(),
-        "weights_sha256": checkpoints.write_tensors(
-            folder / "weights.safetensors", model.state_dict()
-        ),
+        "weights_sha256": write_tensors(folder / "weights.safetensors", model.state_dict()),
         "environment": environment(device, parallel.size()),
     }
     write_json(folder / "training.json", record)
-    checkpoints.remove(folder)
-    (folder / "asked.json").unlink()
+    for path in (folder / "asked.json", *folder.glob("checkpoint*")):
+        path.unlink()
+    return model
 
 
 def _measured(
@@ -267,7 +263,7 @@ def _measured(
         write(kept, content.getvalue())
         found = {"recall": recorded(recalled), "logits": kept.name}
     return {
-        "inference": dataclasses.asdict(visible) | {"label": str(visible)},
+        "inference": visible.described() | {"label": str(visible)},
         **found,
         "environment": environment(model.device),
         "seconds": round(time.perf_counter() - start, 2),
@@ -284,10 +280,10 @@ def _of_text(
     measure, text = configuration.settings, configuration.corpus.held_out
     lengths, targets = measure.lengths, measure.last_tokens
 
-    def how(name: str) -> How:
+    def how(name: str) -> dict[str, Any]:
         return {"visible": visible, "progress": stage(f"perplexity{name}")}
 
-    losses = block_losses(model, text, lengths, blocks=measure.blocks, **how(", non-overlapping"))
+    losses = losses_at(model, text, lengths, measure.blocks, **how(", non-overlapping"))
     perplexities = summary("non-overlapping", model.length, lengths, losses)
     perplexities += last_token(model, text, lengths, targets=targets, **how(", last token"))
     for stride in measure.strides:

@@ -1,4 +1,6 @@
-"""The layers of a hybrid, as a plan writes them: a mechanism for each.
+"""What a model can be trained with: an encoding in all layers, or a mechanism for each.
+
+The layers of a hybrid are listed as a plan writes them.
 
 An entry is a bias (`"-n/4"`), a list of biases one a head, or a table:
 
@@ -22,10 +24,55 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, StrictBool, StrictFloat, StrictStr
 
 from farfield.theory.answers.answer import InputError
-from farfield.theory.encodings import LISTED, Encoding, encoding
-from farfield.validation.harness.mechanism import LayerMechanism, Scale, Turn
-from farfield.validation.harness.settings import Natural, settings
-from farfield.validation.harness.trainable import require_values
+from farfield.theory.encodings import CATALOGUE, LISTED, Encoding, encoding
+from farfield.validation.harness.mechanism import LayerMechanism, Scale, Turn, Visibility
+from farfield.validation.harness.presets import Natural, settings
+
+TRAINABLE = ("bias", "rotation", "rotation_decay", "sinusoidal", "learned_absolute")
+"""The mechanisms that the model has."""
+
+
+def trainable(encoding: Encoding) -> bool:
+    """Whether a model is trained with it where all are; a surrogate replaces another encoding, and
+    is not."""
+    entry = CATALOGUE.get(encoding.name)
+    surrogate = entry is not None and bool(entry.stands_for)
+    values = all(p.learned or p.init[0] == p.init[1] for p in encoding.free)
+    return encoding.mechanism in TRAINABLE and values and not surrogate
+
+
+def require_mechanism(encoding: Encoding) -> None:
+    """Raise InputError if the model has no such mechanism."""
+    if encoding.mechanism in TRAINABLE:
+        return
+    others = (e.name for e in CATALOGUE.values() if e.mechanism in TRAINABLE[1:])
+    raise InputError(
+        f"{encoding.name} cannot be trained here (mechanism {encoding.mechanism}); accepted: "
+        f"additive biases, {', '.join(others)}"
+    )
+
+
+def require_values(encoding: Encoding) -> None:
+    """Raise InputError if a parameter has neither a value nor a way to be learned.
+
+    A parameter that is not learned may be left to its reference value, if that is one point.
+    """
+    for parameter in encoding.free:
+        if not parameter.learned and parameter.init[0] != parameter.init[1]:
+            raise InputError(
+                f"{encoding.name}: {parameter.name} is not learned and has no value; accepted: "
+                f"{parameter.name}=..., in the domain {parameter.domain}"
+            )
+
+
+def variants(encoding: Encoding, length: int) -> tuple[Visibility, ...]:
+    """How a model trained on this length is measured: rotations with BCA as well [S, 3.3]."""
+    if encoding.mechanism in ("rotation", "rotation_decay"):
+        return (Visibility(), Visibility(bca=encoding.bca or length // 2))
+    return ()
+
+
+# -- layers of their own ---------------------------------------------------------------------------
 
 
 def _formulas(given: Any) -> Any:

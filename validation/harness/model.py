@@ -30,8 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .attention import PLAIN, LogitTransform, Path, blocks, fused, last_queries_attention
-from .mechanism import LayerMechanism, Scale, Turn
-from .visibility import CAUSAL, Visibility, refused
+from .mechanism import CAUSAL, LayerMechanism, Scale, Turn, Visibility, refused
 
 
 class Rotation(nn.Module):
@@ -96,29 +95,20 @@ def sinusoid(length: int, width: int, rms: float, first: int = 0) -> Tensor:
     return torch.cat([angle.sin(), angle.cos()], -1) * rms * math.sqrt(2)
 
 
-def factor(scale: Scale, keys: Tensor, training: bool) -> Tensor | None:
-    """The factor of the content logits of rows with so many keys, float32; None for 1.
-
-    >>> factor(Scale(length=4), torch.tensor([4, 16]), False)
-    tensor([1., 2.])
-    """
-    if scale.when not in ("both", "training" if training else "inference"):
-        return None
-    assert scale.length is not None
-    if scale.form == "log":
-        found = keys.float().log() / math.log(scale.length)
-        return found if scale.when != "inference" else found.clamp(min=1.0)
-    return 1 + scale.a * (1 + keys // scale.length).float().log()
-
-
 class Layer(nn.Module):
     """Multi-head attention, then an MLP four times as wide, each on a normalised residual."""
 
     def __init__(
-        self, width: int, heads: int, mechanism: LayerMechanism, dropout: float = 0.0
+        self,
+        width: int,
+        heads: int,
+        mechanism: LayerMechanism,
+        dropout: float = 0.0,
+        length: int = 0,
     ) -> None:
         super().__init__()
         self.heads, self.mechanism, self.dropout = heads, mechanism, dropout
+        self.length = length
         self.attention_norm, self.mlp_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.mixed = nn.Linear(width, 3 * width, bias=False)
         self.attention_out = nn.Linear(width, width, bias=False)
@@ -147,8 +137,14 @@ class Layer(nn.Module):
 
     def _scaled(self, query: Tensor, length: int, scale: Scale) -> Tensor:
         keys = torch.arange(length - query.shape[-2], length, device=query.device) + 1
-        by_row = factor(scale, keys, self.training)
-        if by_row is None:
+        by_row = scale.at(
+            keys,
+            self.length,
+            self.training,
+            log=lambda n: n.float().log(),
+            least=lambda bound, found: found.clamp(min=bound),
+        )
+        if isinstance(by_row, float):
             return query
         factors = by_row[:, None].expand(self.heads, -1, 1)
         if scale.heads:
@@ -193,7 +189,8 @@ class Transformer(nn.Module):
         self.sinusoidal = absolute == "sinusoidal"
         self.embedding = nn.Embedding(vocabulary, shape.width)
         self.layers = nn.ModuleList(
-            Layer(shape.width, shape.heads, mechanism, shape.dropout) for mechanism in mechanisms
+            Layer(shape.width, shape.heads, mechanism, shape.dropout, shape.length)
+            for mechanism in mechanisms
         )
         self.norm = nn.LayerNorm(shape.width)
         self.bias = None if bias is None else bias()

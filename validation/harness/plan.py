@@ -51,10 +51,18 @@ from farfield.validation.harness.configuration import Configuration, hybrid, key
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.corpus import corpus as read_text
 from farfield.validation.harness.layers import LayerPlan, fitted, read_layers
-from farfield.validation.harness.presets import Measurement, Preset, Probes, preset, resized
-from farfield.validation.harness.settings import Counts, Natural, settings
+from farfield.validation.harness.mechanism import Visibility
+from farfield.validation.harness.presets import (
+    Counts,
+    Measurement,
+    Natural,
+    Preset,
+    Probes,
+    preset,
+    resized,
+    settings,
+)
 from farfield.validation.harness.tasks import Task
-from farfield.validation.harness.visibility import Visibility
 
 _RIVALS = (("multiples", "tested"), ("bca", "window"), ("bca", "windows"), ("window", "windows"))
 MAX_BYTES = 2**24

@@ -1,15 +1,72 @@
-"""Presets: an architecture, a training schedule, and the measurement that goes with them."""
+"""Settings of a run as users write them: architecture and schedule, measurements, probes.
+
+Each is a frozen record that refuses a wrong value in one line. The presets are in `presets.toml`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Literal
+import functools
+import tomllib
+from dataclasses import field
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
-from pydantic import Field, StrictFloat, StrictStr
+from pydantic import ConfigDict, Field, StrictFloat, StrictStr, ValidationError
+from pydantic.dataclasses import dataclass
 
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.names import one_of
-from farfield.validation.harness.settings import Count, Counts, Natural, Share, settings
+from farfield.theory.answers.names import nearest, one_of
+
+Kind = TypeVar("Kind", bound=type)
+Natural = Annotated[int, Field(ge=0, strict=True)]
+Count = Annotated[int, Field(ge=1, strict=True)]
+Counts = tuple[Count, ...]
+Share = Annotated[StrictFloat, Field(gt=0, lt=1)]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def settings(kind: Kind) -> Kind:
+    """A frozen dataclass that checks its fields as it is made, by their annotations.
+
+    It raises InputError with the field, the value, and the accepted values. Lists become tuples.
+    """
+    made: Any = dataclass(frozen=True, config=ConfigDict(extra="forbid"))(kind)
+    make = made.__init__
+
+    @functools.wraps(make)
+    def checked(self: Any, *args: Any, **given: Any) -> None:
+        try:
+            make(self, *args, **given)
+        except ValidationError as error:
+            raise InputError(_line(made, error)) from None
+
+    made.__init__ = checked
+    return made
+
+
+def _line(kind: Any, error: ValidationError) -> str:
+    """The first thing that is wrong: whose it is, its place, its value, and what is accepted."""
+    each = error.errors()
+    first = next((e for e in each if e["type"] == "unexpected_keyword_argument"), each[0])
+    known = [f.alias or name for name, f in kind.__pydantic_fields__.items()]
+    of = kind.__name__.strip("_").lower()
+    names = [known[p] if at == 0 and isinstance(p, int) else p for at, p in enumerate(first["loc"])]
+    place = ".".join(map(str, names))
+    own = first.get("ctx", {}).get("error")
+    if first["type"] == "unexpected_keyword_argument":
+        near = nearest(place, known, 0.6)
+        hint = f"did you mean {near}? " if near else ""
+        return f"{of}: {place!r} is not known; {hint}accepted: {', '.join(known)}"
+    if first["type"].startswith("missing"):
+        return f"{of}: {place} is missing"
+    if isinstance(own, InputError):
+        said = str(own).removeprefix(f"{names[0]}: ") if names else str(own)
+        return f"{of}: {place}: {said}" if place else said
+    why = first["msg"].replace("Input should be", "accepted is").replace("valid tuple", "list")
+    why = why.replace("an instance of", "a").replace("a valid dictionary", "a table")
+    why = why.replace("Tuple should have", "accepted is").partition(" after")[0]
+    return f"{of}: {place} {first['input']!r:.60}; {why}"
 
 
 @settings
@@ -71,35 +128,11 @@ class Probes:
     seed: Natural = 0
 
 
-USUAL = Measurement()
-"""What is measured where nothing is said."""
-
-
 @settings
 class Preset:
     """An architecture, a training schedule, and the measurement that goes with them by default.
 
-    `tiny` takes seconds (tests). `demo` and `small` one and two minutes on two cores, for models
-    where the phenomena of the papers show. `recall`, for tasks, five on one core. `base` minutes on
-    a GPU. The presets of the papers take a large GPU for hours; none of them says everything, so
-    each has choices of ours:
-
-    * `paper:qin2024` [Q]: printed are the architecture on WikiText-103 (6 layers of 512) and the
-      length 512. Heads are the default of the laboratory's code. From a sibling script, not the
-      paper: Adam (0.9, 0.98), 5e-4 by the inverse square root after 4000 steps, 128 x 512 tokens,
-      50k steps, weight decay 0.2, clip 1.0, dropout 0.1. Ours: where dropout acts (embedding and
-      residual branches), bfloat16, the decay of matrices alone.
-    * `paper:chi2023` [C]: printed are 12 layers of 768, 12 heads, length 512, Adam 6e-4, batch 32,
-      50k steps, bfloat16, the last-token protocol with 1000 targets, and the gradient at the
-      2048-th token. The cosine comes from KERPLE's configuration. Ours: warm-up of 500 steps, betas
-      (0.9, 0.95), weight decay 0.1, clip 1.0. Five seeds are five runs.
-    * `paper:sun2023` [S]: printed are 24 layers of 1024, 16 heads, length 1024, 512 sequences a
-      step, Adam (0.9, 0.98, 1e-6), 3e-4 with 20k steps of warm-up and polynomial decay, 50k steps,
-      clip 2.0, weight decay 0.01. Ours: the power of the polynomial (1, to 0), bfloat16, and 50k
-      as the end of the schedule.
-
-    All have this model's pre-norm layers and GELU, and all but `recall` tie the embedding to the
-    output; the papers' models need not.
+    All have this model's pre-norm layers and GELU; `presets.toml` says where each comes from.
 
     Args:
         name: a label, in no key.
@@ -130,7 +163,7 @@ class Preset:
     warmup: Natural = 50
     weight_decay: StrictFloat = 0.1
     clip: StrictFloat = 1.0
-    measurement: Measurement = USUAL
+    measurement: Measurement = Measurement()
     betas: tuple[StrictFloat, StrictFloat] = (0.9, 0.95)
     epsilon: StrictFloat = 1e-8
     schedule: Literal["cosine", "linear", "inverse sqrt"] = "cosine"
@@ -152,131 +185,43 @@ class Preset:
                 "is an even multiple of the heads"
             )
 
+    @property
+    def tokens(self) -> int:
+        """Tokens of a whole training.
 
-PRESETS = {
-    p.name: p
-    for p in (
-        Preset("demo", layers=4, width=128, heads=8, length=64, batch=32, steps=400),
-        Preset(
-            "tiny",
-            layers=2,
-            width=32,
-            heads=8,
-            length=16,
-            batch=8,
-            steps=30,
-            warmup=5,
-            measurement=Measurement(
-                blocks=4, last_tokens=8, row_length=64, row_segments=1, rows=4, gradient_segments=4
-            ),
-        ),
-        Preset(
-            "small",
-            layers=4,
-            width=128,
-            heads=8,
-            length=64,
-            batch=32,
-            steps=1000,
-            measurement=Measurement(positions=16, scores=256),
-        ),
-        Preset(
-            "recall",
-            layers=2,
-            width=64,
-            heads=4,
-            length=64,
-            batch=64,
-            steps=3000,
-            warmup=100,
-            weight_decay=0.01,
-            betas=(0.9, 0.98),
-            spread=0.072,
-            embedding_spread=0.5,
-        ),
-        Preset(
-            "base",
-            layers=8,
-            width=512,
-            heads=8,
-            length=256,
-            batch=64,
-            steps=4000,
-            learning_rate=1e-3,
-            warmup=200,
-            precision="bfloat16",
-            measurement=Measurement(positions=16, scores=1024, row_length=1024),
-        ),
-        Preset(
-            "paper:qin2024",
-            layers=6,
-            width=512,
-            heads=8,
-            length=512,
-            batch=128,
-            steps=50_000,
-            learning_rate=5e-4,
-            warmup=4000,
-            weight_decay=0.2,
-            betas=(0.9, 0.98),
-            schedule="inverse sqrt",
-            dropout=0.1,
-            precision="bfloat16",
-            parts=4,
-            measurement=Measurement(
-                lengths=(512, 1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192, 9216),
-                positions=18,
-                row_length=1024,
-                gradient_length=2048,
-            ),
-        ),
-        Preset(
-            "paper:chi2023",
-            layers=12,
-            width=768,
-            heads=12,
-            length=512,
-            batch=32,
-            steps=50_000,
-            learning_rate=6e-4,
-            warmup=500,
-            precision="bfloat16",
-            parts=2,
-            measurement=Measurement(
-                lengths=(512, 1024, 2048, 4096, 8192),
-                last_tokens=1000,
-                positions=16,
-                row_length=1024,
-                gradient_length=2048,
-            ),
-        ),
-        Preset(
-            "paper:sun2023",
-            layers=24,
-            width=1024,
-            heads=16,
-            length=1024,
-            batch=512,
-            steps=50_000,
-            learning_rate=3e-4,
-            warmup=20_000,
-            weight_decay=0.01,
-            clip=2.0,
-            betas=(0.9, 0.98),
-            epsilon=1e-6,
-            schedule="linear",
-            precision="bfloat16",
-            parts=32,
-            measurement=Measurement(
-                lengths=(256, 512, 1024, 2048, 4096, 8192),
-                positions=16,
-                row_length=2048,
-                scores=2048,
-                gradient_length=2048,
-            ),
-        ),
-    )
-}
+        >>> preset("paper:chi2023").tokens
+        819200000
+        """
+        return self.steps * self.batch * self.length
+
+    def operations(self, vocabulary: int = 256) -> int:
+        """Floating-point operations of the products for one token of training.
+
+        Counted are the products of the model [Chowdhery et al., PaLM, App. B], and of the attention
+        only the half that causality leaves. Let `d` be the width, `L` the layers, `n` the training
+        length and `V` the vocabulary. In the forward pass a token takes:
+
+            24 L d^2          four projections of the attention, and an MLP four times as wide
+            2 L d (n + 1)     scores and values of (n + 1)/2 keys on average
+            2 d V             scores of the next token
+
+        Training takes three times that, once forward and twice backward. Softmax, norms, biases and
+        the optimiser are left out, as usual; so is what is computed twice to save memory.
+
+        >>> preset("paper:chi2023").operations(50_257) / 1e6
+        769.55904
+        """
+        d, layers, n = self.width, self.layers, self.length
+        return 3 * (24 * layers * d**2 + 2 * layers * d * (n + 1) + 2 * d * vocabulary)
+
+
+def _read(place: Path) -> dict[str, Preset]:
+    found = tomllib.loads(place.read_text(encoding="utf-8"))
+    measured = {name: Measurement(**said.pop("measurement", {})) for name, said in found.items()}
+    return {name: Preset(name, measurement=measured[name], **found[name]) for name in found}
+
+
+PRESETS = _read(Path(__file__).with_name("presets.toml"))
 
 
 def preset(name: str) -> Preset:

@@ -21,7 +21,7 @@ from pydantic import Field, InstanceOf
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.corpus import BYTES, Corpus
-from farfield.validation.harness.settings import Count, Natural, Share, settings
+from farfield.validation.harness.presets import Count, Natural, Share, settings
 
 _NEEDLE = 10  # bytes of (key:1234), with a key of three letters
 

@@ -3,34 +3,37 @@
 The text of step `t` depends on the seed and on `t` alone, so a run can be continued from any step.
 A checkpoint holds a state whose loss was seen to be finite: it is written between the loss of a
 step and its update, so a training that ends in numbers that are none leaves a good state behind.
+From a checkpoint a training continues bit for bit:
+
+    <run>/checkpoint-<step>.safetensors     weights, optimiser state, random state
+    <run>/checkpoint.json                   written last: step, losses, SHA-256 of the tensors
+
+The JSON names the tensors it belongs to, and the checkpoint before is removed only after it is in
+place. A kill at any moment leaves one whole checkpoint, the old or the new.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from farfield.validation.harness import parallel
 from farfield.validation.harness.attention import flex_works
-from farfield.validation.harness.checkpoints import (
-    checkpoint_file,
-    random_state,
-    read_checkpoint,
-    restore,
-    write_checkpoint,
-)
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.tasks import Task
+from farfield.validation.json_files import CorruptFile, read_json, write, write_json
 from farfield.validation.progress import Progress, silent
 
 _FLOOR = 0.05  # the cosine ends at this share of the peak
@@ -223,7 +226,14 @@ def train(
                 what, back, before = found
                 if folder is not None and "gradient" in what:
                     kept = keep(step - back, before)
-                raise _diverged(what, step - back, preset, kept)
+                state = "no state was kept"
+                if kept is not None:
+                    state = f"the last good state is kept as {kept.parent.name}/{kept.name}"
+                rate = learning_rate(step - back, preset)
+                raise TrainingDiverged(
+                    f"{what} at step {step - back + 1} of {preset.steps} (learning rate "
+                    f"{rate:.3g}); {state}; a smaller rate or a milder bias may train"
+                )
             if saved:
                 writing = time.perf_counter()
                 kept = keep(step, random)
@@ -317,11 +327,125 @@ def _parts(
     return list(zip(inputs, targets, strict=True))
 
 
-def _diverged(what: str, step: int, preset: Preset, kept: Path | None) -> TrainingDiverged:
-    state = "no state was kept"
-    if kept is not None:
-        state = f"the last good state is kept as {kept.parent.name}/{kept.name}"
-    return TrainingDiverged(
-        f"{what} at step {step + 1} of {preset.steps} (learning rate "
-        f"{learning_rate(step, preset):.3g}); {state}; a smaller rate or a milder bias may train"
-    )
+# -- checkpoints ----------------------------------------------------------------------------------
+
+_SLOTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of a parameter
+
+
+class Checkpoint(NamedTuple):
+    """A state read back: steps done; `model.*`, `optimiser.*`, `random.*`; and what else the
+    training wants to know again, in JSON form."""
+
+    step: int
+    tensors: dict[str, Tensor]
+    record: dict[str, Any]
+
+
+def random_state(device: torch.device) -> dict[str, Tensor]:
+    """The state of torch's random generators that a model on this device draws from."""
+    states = {"random.cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["random.cuda"] = torch.cuda.get_rng_state(device)
+    return states
+
+
+def checkpoint_file(folder: Path, step: int) -> Path:
+    """The file of the tensors of a checkpoint."""
+    return folder / f"checkpoint-{step}.safetensors"
+
+
+def write_checkpoint(
+    folder: Path,
+    step: int,
+    model: nn.Module,
+    optimise: torch.optim.Optimizer,
+    random: dict[str, Tensor],
+    record: dict[str, Any],
+) -> Path:
+    """Write a checkpoint, then remove those before it.
+
+    `random` is from `random_state`, of the moment the step began. The record, in JSON form, comes
+    back as it is. Returns the file of the tensors.
+
+    Raises:
+        InputError: the folder cannot be written to; the checkpoint before is still there.
+    """
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()} | random
+    for index, slots in optimise.state_dict()["state"].items():
+        tensors |= {f"optimiser.{index}.{name}": slots[name] for name in _SLOTS}
+    place = checkpoint_file(folder, step)
+    sealed = {"step": step, "record": record, "tensors_sha256": write_tensors(place, tensors)}
+    write_json(folder / "checkpoint.json", sealed)
+    for other in {*folder.glob("checkpoint-*.safetensors")} - {place}:
+        other.unlink(missing_ok=True)
+    return place
+
+
+def read_checkpoint(folder: Path) -> Checkpoint | None:
+    """The checkpoint of a run, None if there is none.
+
+    Raises:
+        CorruptFile: it was changed later.
+    """
+    if not (folder / "checkpoint.json").exists():
+        return None
+    sealed = read_json(folder / "checkpoint.json")
+    tensors = read_tensors(checkpoint_file(folder, sealed["step"]), sealed["tensors_sha256"])
+    return Checkpoint(sealed["step"], tensors, sealed["record"])
+
+
+def restore(checkpoint: Checkpoint, model: nn.Module, optimise: torch.optim.Optimizer) -> None:
+    """Put a checkpoint's state into a model, its optimiser and torch's random generators.
+
+    Raises:
+        CorruptFile: a tensor is missing, is of another shape, or does not belong to the model.
+    """
+    step, tensors, _ = checkpoint
+    what, state = f"the checkpoint of step {step}", optimise.state_dict()
+    own = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
+    require_tensors(model, own, what)
+    known = [index for group in state["param_groups"] for index in group["params"]] if step else []
+    try:
+        slots = {i: {slot: tensors[f"optimiser.{i}.{slot}"] for slot in _SLOTS} for i in known}
+    except KeyError as lacking:
+        raise CorruptFile(f"{what} lacks tensor {lacking}") from None
+    model.load_state_dict(own)
+    optimise.load_state_dict({**state, "state": slots})
+    torch.set_rng_state(tensors["random.cpu"])
+    if "random.cuda" in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors["random.cuda"])
+
+
+def write_tensors(place: Path, tensors: dict[str, Tensor]) -> str:
+    """Write tensors; returns the SHA-256 of the file."""
+    whole = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    content = safetensors.torch.save(whole)
+    write(place, content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_tensors(place: Path, sha256: str) -> dict[str, Tensor]:
+    """Read what `write_tensors` wrote.
+
+    Raises:
+        CorruptFile: the file was changed later.
+    """
+    name = f"{place.parent.name}/{place.name}"
+    try:
+        content = place.read_bytes()
+    except OSError:
+        raise CorruptFile(f"{name} is not readable") from None
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise CorruptFile(f"{name} has changed since it was written")
+    return safetensors.torch.load(content)
+
+
+def require_tensors(model: nn.Module, given: dict[str, Tensor], what: str) -> None:
+    """Raise CorruptFile, in one line, unless the tensors are those of the model."""
+    own = model.state_dict()
+    missing, extra = sorted(own.keys() - given.keys()), sorted(given.keys() - own.keys())
+    other = [k for k in own.keys() & given.keys() if own[k].shape != given[k].shape]
+    for names, wrong in ((missing, "lacks"), (extra, "has unknown"), (other, "has misshapen")):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise CorruptFile(f"{what} {wrong} tensor {names[0]!r}{more}")

@@ -19,8 +19,8 @@ from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.extrapolation import TOLERANCE
+from farfield.validation.harness.mechanism import CAUSAL
 from farfield.validation.harness.plan import Plan, read_plan
-from farfield.validation.harness.visibility import CAUSAL
 from farfield.validation.json_files import write
 from farfield.validation.reference.committed import HERE, Row, rounded, sha256
 from farfield.validation.reference.table import Model, grouped, results

@@ -25,11 +25,11 @@ from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.head_lists import is_table
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus as read_text
+from farfield.validation.harness.layers import variants
 from farfield.validation.harness.plan import parse_plan
 from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.presets import preset as named_preset
 from farfield.validation.harness.store import Store
-from farfield.validation.harness.trainable import variants
 from farfield.validation.json_files import writable_folder, write
 from farfield.validation.labels import label_of
 from farfield.validation.optional import require_torch

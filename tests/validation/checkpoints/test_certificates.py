@@ -16,7 +16,7 @@ from farfield.validation.checkpoints.measured.certificates import model_certific
 from farfield.validation.checkpoints.measured.windows import model_window
 from farfield.validation.harness.attention import fused, materialised
 from farfield.validation.harness.corpus import samples_of
-from farfield.validation.harness.visibility import Visibility, WithSinks
+from farfield.validation.harness.mechanism import Visibility
 
 NAMES = ("bloom", "gpt2", "mistral", "qwen3", "gemma2", "gemma3_text", "gpt_oss")
 
@@ -73,7 +73,7 @@ def test_the_rows_are_those_of_the_certificate(outside_models, text):
         assert k.certified_without == pytest.approx(without / rows)
         full = materialised(query, key, value)
         for view, error in (
-            (WithSinks(window=9, sinks=2), k.error),
+            (Visibility(window=9, sinks=2), k.error),
             (Visibility(window=9), k.error_without),
         ):
             change = (full - materialised(query, key, value, visible=view)).norm(dim=-1)
@@ -85,7 +85,7 @@ def test_kept_first_keys_are_those_of_the_library(outside_models):
     for name in ("llama", "gpt2", "phi"):
         model, theirs = load(describe(outside_models.folder(name))), outside_models.network(name)
         x = torch.randint(0, 256, (1, 40), generator=torch.Generator().manual_seed(5))
-        view, at = WithSinks(window=6, sinks=2), torch.arange(40)
+        view, at = Visibility(window=6, sinks=2), torch.arange(40)
         mask = torch.zeros(40, 40).masked_fill(~view.sees(at[:, None], at), -math.inf)
         with torch.no_grad():
             expected = theirs(x, attention_mask=mask[None, None]).logits
@@ -152,4 +152,4 @@ def test_the_verb_and_bad_input(capsys, outside_models, tmp_path):
         code, _, err = call(*args)
         assert code == 2 and message in err and len(err.splitlines()) == 1
     with pytest.raises(InputError, match="at most as many as the window"):
-        WithSinks(window=3, sinks=4)
+        Visibility(window=3, sinks=4)

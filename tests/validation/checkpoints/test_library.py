@@ -17,7 +17,7 @@ from farfield.validation.checkpoints.measured.certificates import model_certific
 from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.harness.attention import with_hook
 from farfield.validation.harness.corpus import Corpus
-from farfield.validation.harness.visibility import CAUSAL
+from farfield.validation.harness.mechanism import CAUSAL
 
 sys.path.insert(0, str(Path(__file__).parent))
 from library import TINY, looked, network, settings, written

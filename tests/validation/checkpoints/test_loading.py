@@ -26,9 +26,9 @@ from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import Corpus, corpus, samples_of
 from farfield.validation.harness.experiment import train_and_measure, trained_model
 from farfield.validation.harness.measures.receptive_fields import attention_rows, gradient_shares
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.presets import Measurement
 from farfield.validation.harness.store import Store
-from farfield.validation.harness.visibility import Visibility
 
 sys.path.insert(0, str(Path(__file__).parent))
 FAMILIES = (

@@ -17,7 +17,7 @@ from farfield.validation.checkpoints.measured.empirical import empirical_recepti
 from farfield.validation.checkpoints.measured.perplexities import model_perplexity
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.measures.perplexity import last_token, non_overlapping
-from farfield.validation.harness.visibility import WithSinks
+from farfield.validation.harness.mechanism import Visibility
 
 NAMES = (
     "gpt2",
@@ -98,7 +98,7 @@ def test_perplexity_by_length(capsys, outside_models, tmp_path, speaks):
         text=corpus(str(words)),
         samples=3,
         protocol="non-overlapping",
-        visible=WithSinks(window=16, sinks=2),
+        visible=Visibility(window=16, sinks=2),
     )
     assert "under window 16, sinks 2" in speaks(sinks) and sinks.lengths[0].targets == 3 * 64
     for args, message in (

@@ -20,7 +20,7 @@ from farfield.validation.checkpoints.norms import Projections, bounds_of
 from farfield.validation.checkpoints.reaches import farthest, half_within, model_reach
 from farfield.validation.harness.attention import with_hook
 from farfield.validation.harness.corpus import Corpus
-from farfield.validation.harness.visibility import CAUSAL
+from farfield.validation.harness.mechanism import CAUSAL
 
 sys.path.insert(0, str(Path(__file__).parent))
 from library import network, settings

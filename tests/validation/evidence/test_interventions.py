@@ -17,9 +17,9 @@ from farfield.validation.evidence.interventions import (
 )
 from farfield.validation.harness.attention import fused, materialised
 from farfield.validation.harness.corpus import corpus, samples_of
+from farfield.validation.harness.mechanism import CAUSAL
 from farfield.validation.harness.plan import parse_plan
 from farfield.validation.harness.positional import initialised
-from farfield.validation.harness.visibility import CAUSAL
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from farfield.validation.harness.attention import (
     materialised,
     toeplitz,
 )
+from farfield.validation.harness.layers import TRAINABLE
+from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.harness.positional import additive_bias
-from farfield.validation.harness.trainable import TRAINABLE
-from farfield.validation.harness.visibility import CAUSAL, Visibility, WithSinks
 
 HEADS, SIZE = 2, 4
 VIEWS = [
@@ -260,8 +260,8 @@ def test_the_score_function_of_the_kernel(name):
         Visibility(window=37),
         Visibility(bca=24),
         Visibility(bca=50, window=60),
-        WithSinks(window=30, sinks=20),
-        WithSinks(window=30, sinks=20, reach=90),
+        Visibility(window=30, sinks=20),
+        Visibility(window=30, sinks=20, reach=90),
     ],
     ids=str,
 )

@@ -4,14 +4,13 @@ import pytest
 import torch
 
 from farfield.theory.encodings import encoding
-from farfield.validation.harness.checkpoints import read_checkpoint
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.experiment import train_and_measure, trained_model
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import PRESETS
 from farfield.validation.harness.store import Store
-from farfield.validation.harness.training import TrainingDiverged, train
+from farfield.validation.harness.training import TrainingDiverged, read_checkpoint, train
 from farfield.validation.json_files import CorruptFile
 
 
@@ -111,8 +110,9 @@ def test_a_corrupted_checkpoint_is_set_aside(interrupted, damage):
     result = train_and_measure(configuration, store)
     assert result["training"]["resumed"] == []
     (note,) = result["notes"]
-    assert "a corrupted checkpoint was set aside" in note and "\n" not in note
-    assert (folder / "checkpoint.json.corrupt").exists()
+    aside = folder.with_name(f"{folder.name}.corrupt-1")
+    assert f"a corrupted run was set aside as {aside.name}" in note and "\n" not in note
+    assert (aside / "checkpoint.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,10 @@ def test_a_corrupted_checkpoint_is_set_aside(interrupted, damage):
         (lambda t: {k: v for k, v in t.items() if "wide" not in k}, "lacks tensor 'layers.0.wide"),
         (lambda t: t | {"model.more": torch.zeros(1)}, "has unknown tensor 'more'$"),
         (lambda t: t | {"model.norm.weight": torch.zeros(3)}, "has misshapen tensor 'norm.weight'"),
-        (lambda t: {k: v for k, v in t.items() if "optimiser.0" not in k}, "has optimiser state"),
+        (
+            lambda t: {k: v for k, v in t.items() if "optimiser.0" not in k},
+            "lacks tensor 'optimiser.0.step'",
+        ),
     ],
 )
 def test_missing_and_extra_tensors(interrupted, text, small, change, message, monkeypatch):

@@ -9,9 +9,9 @@ from farfield.theory.encodings import encoding
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.experiment import train_and_measure
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.presets import Measurement, preset
 from farfield.validation.harness.store import Store
-from farfield.validation.harness.visibility import Visibility
 
 LAST = Measurement(
     lengths=(64, 1024),

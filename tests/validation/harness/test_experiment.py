@@ -14,10 +14,10 @@ from farfield.validation.harness import experiment
 from farfield.validation.harness.configuration import Configuration, key
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.experiment import train_and_measure, trained_model
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.presets import PRESETS, Measurement
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.training import TrainingDiverged
-from farfield.validation.harness.visibility import Visibility
 
 BOTH = (Visibility(), Visibility(bca=6))
 

@@ -13,10 +13,10 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.harness.attention import fused, materialised
-from farfield.validation.harness.exports import transformers_configuration
 from farfield.validation.harness.layers import read_layers
+from farfield.validation.harness.mechanism import Visibility
+from farfield.validation.harness.positional import transformers_configuration
 from farfield.validation.harness.presets import preset
-from farfield.validation.harness.visibility import Visibility, WithSinks
 
 LENGTH = 150
 FIXED = {
@@ -145,7 +145,7 @@ def test_first_keys_in_the_block_mask(qkv):
     mask = e.block_mask(LENGTH, widths=20, sinks=3, block=16)
     add = e.score_mod(LENGTH, dtype=torch.float64)
     found = flex_attention(q, k, v, score_mod=add, block_mask=mask)
-    view = WithSinks(window=20, sinks=3)
+    view = Visibility(window=20, sinks=3)
     table = torch.from_numpy(e.bias(np.arange(LENGTH)))
     torch.testing.assert_close(found, materialised(q, k, v, table, view))
     torch.testing.assert_close(fused(q, k, v, table, view), materialised(q, k, v, table, view))

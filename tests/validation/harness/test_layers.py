@@ -13,8 +13,8 @@ from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.configuration import Configuration, hybrid, key
 from farfield.validation.harness.experiment import train_and_measure, trained_model
 from farfield.validation.harness.layers import read_layers
-from farfield.validation.harness.mechanism import Scale, Turn
-from farfield.validation.harness.model import Rotation, factor
+from farfield.validation.harness.mechanism import LayerMechanism, Scale, Turn
+from farfield.validation.harness.model import Layer, Rotation
 from farfield.validation.harness.plan import parse_plan
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.store import Store
@@ -116,15 +116,16 @@ def test_a_share_of_a_head_turns_and_the_rest_does_not():
 
 
 def test_the_scale_of_logits_with_the_row():
-    keys = torch.tensor([1, 8, 64])
-    assert factor(Scale(length=8), keys, True).tolist() == pytest.approx([0, 1, 2])
+    def factor(scale, training):
+        layer = Layer(2, 1, LayerMechanism(scale=scale)).train(training)
+        return layer._scaled(torch.ones(1, 1, 64, 1), 64, scale).flatten()[[0, 7, 63]].tolist()
+
+    assert factor(Scale(length=8), True) == pytest.approx([0, 1, 2])
     late = Scale(length=8, when="inference")
-    assert factor(late, keys, True) is None
-    assert factor(late, keys, False).tolist() == pytest.approx([1, 1, 2])
+    assert factor(late, True) == [1, 1, 1]
+    assert factor(late, False) == pytest.approx([1, 1, 2])
     steps = Scale("1 + a log", a=0.5, length=8)
-    assert factor(steps, keys, True).tolist() == pytest.approx(
-        [1, 1 + math.log(2) / 2, 1 + math.log(9) / 2]
-    )
+    assert factor(steps, True) == pytest.approx([1, 1 + math.log(2) / 2, 1 + math.log(9) / 2])
 
 
 @pytest.mark.parametrize("name", ["sinks", "learned", "swan"])

@@ -8,10 +8,10 @@ import torch
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import materialised, toeplitz
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.model import layer_bias
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
-from farfield.validation.harness.visibility import Visibility
 
 NAMES = ("nope", "alibi", "window", "kerple_log", "t5", "rope", "xpos", "sinusoidal", "learned")
 
@@ -157,7 +157,7 @@ assert [m.shape[-1] for m in model.given(20, flex=True)[1]] == [20] * 3
 def test_the_model_needs_torch_alone(monkeypatch):
     """Without farfield, as on a machine that has torch and no network; SymPy is torch's own."""
     room = Path(__file__).parents[3] / "validation"
-    for name in ("attention", "mechanism", "model", "visibility"):
+    for name in ("attention", "mechanism", "model"):
         assert "sympy" not in (room / "harness" / f"{name}.py").read_text(encoding="utf-8")
     for name in list(sys.modules):
         if name.partition(".")[0] in ("farfield", "flint", "pydantic"):

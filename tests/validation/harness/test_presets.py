@@ -8,11 +8,11 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.configuration import Configuration, key
 from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import PRESETS, Preset, preset
 from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.training import learning_rate, train
-from farfield.validation.harness.visibility import Visibility
 
 BYTES = np.arange(250, dtype=np.uint8).repeat(20)
 TEXT = Corpus("made up", BYTES, BYTES, 1, "")

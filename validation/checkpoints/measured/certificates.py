@@ -30,7 +30,7 @@ from farfield.validation.checkpoints.measured.segments import (
     through_layers,
 )
 from farfield.validation.harness.attention import LogitTransform
-from farfield.validation.harness.visibility import Visibility, WithSinks
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.progress import Progress, silent
 from farfield.validation.table_cells import sampled
 
@@ -217,7 +217,7 @@ def model_certificate(
     share = sum((k.certified or 0.0) * k.rows for k in found) / total if total else None
     views: dict[str, Visibility] = {f"{count(near)} keys": Visibility(window=near)}
     if first:
-        views[f"{count(near)} keys and {first} first"] = WithSinks(window=near, sinks=first)
+        views[f"{count(near)} keys and {first} first"] = Visibility(window=near, sinks=first)
     return ModelCertificate(
         given.folder.name,
         near,

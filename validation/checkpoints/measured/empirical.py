@@ -32,8 +32,8 @@ from farfield.validation.harness.measures.receptive_fields import (
     share_within,
     shortest_suffix,
 )
+from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.harness.model import Transformer
-from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.progress import Progress, silent
 from farfield.validation.table_cells import sampled
 

@@ -14,7 +14,7 @@ from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.segments import tokens_of
 from farfield.validation.harness.measures.perplexity import Perplexity, last_token, non_overlapping
-from farfield.validation.harness.visibility import CAUSAL, Visibility
+from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.progress import Progress, silent
 
 PROTOCOLS = ("last-token", "non-overlapping")

@@ -31,8 +31,9 @@ from farfield.validation.checkpoints.guarded import opened
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.harness.attention import LogitTransform, Path, fused, with_hook
 from farfield.validation.harness.corpus import Corpus, corpus, samples_of
-from farfield.validation.harness.measures.receptive_fields import LanguageModel, resampled
-from farfield.validation.harness.visibility import CAUSAL, Visibility
+from farfield.validation.harness.measures.perplexity import LanguageModel
+from farfield.validation.harness.measures.receptive_fields import resampled
+from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.optional import library
 from farfield.validation.progress import Progress, silent
 

@@ -37,7 +37,7 @@ from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.defaults import TRAINED
 from farfield.validation.harness.attention import Path, fused
 from farfield.validation.harness.corpus import samples_of
-from farfield.validation.harness.visibility import Visibility
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.progress import Progress, silent
 from farfield.validation.table_cells import sampled
 

@@ -9,16 +9,18 @@ of every window, a stride of the length is non-overlapping.
 
 Every measure takes a model, a text of bytes or tokens, one-dimensional, and context lengths in
 tokens. It raises InputError where the text is shorter than the longest length, or the encoding
-knows less. `How` says what else it takes. Memory is bounded: one window at a time if need be, and
-scores of the vocabulary for a part of its positions.
+knows less. It also takes the keys that a query sees (`visible`), the attention path (`path`), and
+what hears the number of lengths done and of all (`progress`). Memory is bounded: one window at a
+time if need be, and scores of the vocabulary for a part of its positions.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,89 +29,76 @@ from torch.nn.functional import cross_entropy
 from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.attention import Path, fused
 from farfield.validation.harness.corpus import samples_of
-from farfield.validation.harness.measures.receptive_fields import LanguageModel
-from farfield.validation.harness.visibility import CAUSAL, Visibility
+from farfield.validation.harness.mechanism import CAUSAL, Visibility
+
+LanguageModel = Any
+"""What is measured: a `Transformer`, or whatever has its `embed`, `hidden`, `logits`, `bias_table`,
+`length`, `vocabulary`, `parameters` and `device`, as `OutsideModel` does."""
 
 _TOKENS = 8_192  # a forward pass, unless one segment has more
 _SCORES = 1 << 22  # numbers of scores of the vocabulary held at a time
 _NORMAL = 1.959964  # two-sided 95 %
 
 
-class How(TypedDict, total=False):
-    """How a model is run: the keys that a query sees, the attention path, and what hears the number
-    of lengths done, and of all."""
+@dataclass(frozen=True)
+class MeanLoss:
+    """A measured perplexity.
 
-    visible: Visibility
-    path: Path
-    progress: Callable[[int, int], None]
+    Args:
+        perplexity: exp of `nats`, the mean loss in nats a token.
+        standard_error: of `nats`, over the independent samples.
+        targets, samples: tokens predicted, and independent samples among them: segments, blocks or
+            targets.
+    """
+
+    perplexity: float
+    nats: float
+    standard_error: float
+    targets: int
+    samples: int
 
 
 @dataclass(frozen=True)
-class Perplexity:
+class Perplexity(MeanLoss):
     """A measured perplexity, and its ratio to that at the training length on the same targets.
 
     Args:
         protocol: `non-overlapping`, `last token`, or `sliding window, stride ...`.
         length: tokens of context.
-        perplexity: exp of `nats`, the mean loss in nats a token.
-        standard_error: of `nats`, over the independent samples: blocks or targets.
-        targets, samples: bytes predicted, and independent samples among them.
         ratio, ratio_low, ratio_high: to the perplexity at `base` tokens, with its 95 % interval,
             paired over the samples; `base` is the training length, or the shortest length.
     """
 
     protocol: str
     length: int
-    perplexity: float
-    nats: float
-    standard_error: float
-    targets: int
-    samples: int
     base: int
     ratio: float
     ratio_low: float
     ratio_high: float
 
 
+@dataclass(frozen=True)
+class PositionPerplexity(MeanLoss):
+    """A measured perplexity of the targets at some positions of a segment.
+
+    Args:
+        first, last: positions, the number of tokens before the target, both included.
+    """
+
+    first: int
+    last: int
+
+
 def non_overlapping(
-    model: LanguageModel,
-    text: np.ndarray,
-    lengths: Sequence[int],
-    *,
-    blocks: int = 64,
-    **how: Unpack[How],
+    model: LanguageModel, text: np.ndarray, lengths: Sequence[int], *, blocks: int = 64, **how: Any
 ) -> tuple[Perplexity, ...]:
     """Perplexity over segments of each length, all their tokens scored [S].
 
     The `blocks` of the longest length are evenly spaced in the text. One whose length is no
     multiple ends with a shorter segment, so that the targets stay the same.
     """
-    losses = block_losses(model, text, lengths, blocks=blocks, **how)
+    losses = losses_at(model, text, lengths, blocks, **how)
     return summary("non-overlapping", model.length, lengths, losses)
-
-
-def block_losses(
-    model: LanguageModel,
-    text: np.ndarray,
-    lengths: Sequence[int],
-    *,
-    blocks: int = 64,
-    visible: Visibility = CAUSAL,
-    path: Path = fused,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> list[np.ndarray]:
-    """Nats of every token of the blocks of `non_overlapping`, at each length an array of shape
-    (blocks, longest length)."""
-    rows = samples_of(text, blocks, max(lengths))
-    losses = []
-    for done, length in enumerate(lengths, 1):
-        parts = [
-            token_losses(model, rows[:, start : start + length + 1], visible, path)
-            for start in range(0, max(lengths), length)
-        ]
-        losses.append(np.concatenate(parts, 1))
-        progress(done, len(lengths))
-    return losses
 
 
 def last_token(
@@ -118,11 +107,12 @@ def last_token(
     lengths: Sequence[int],
     *,
     targets: int = 512,
-    **how: Unpack[How],
+    **how: Any,
 ) -> tuple[Perplexity, ...]:
     """Perplexity of `targets` evenly spaced tokens, each predicted from exactly `length` tokens
     before it [C, 3.4]."""
-    return _of_ends("last token", model, text, lengths, targets, 1, **how)
+    losses = losses_at(model, text, lengths, targets, 1, **how)
+    return summary("last token", model.length, lengths, losses)
 
 
 def sliding_window(
@@ -132,7 +122,7 @@ def sliding_window(
     *,
     stride: int = 1,
     windows: int = 64,
-    **how: Unpack[How],
+    **how: Any,
 ) -> tuple[Perplexity, ...]:
     """Perplexity of the tokens that are new in a window which moves by a stride.
 
@@ -147,79 +137,48 @@ def sliding_window(
             f"stride {stride} with windows of {min(lengths)} tokens; accepted is a stride from 1 "
             "to the shortest length"
         )
-    name = f"sliding window, stride {stride}"
-    return _of_ends(name, model, text, lengths, windows, stride, **how)
+    losses = losses_at(model, text, lengths, windows, stride, **how)
+    return summary(f"sliding window, stride {stride}", model.length, lengths, losses)
 
 
-def _of_ends(
-    protocol: str,
+def losses_at(
     model: LanguageModel,
     text: np.ndarray,
     lengths: Sequence[int],
     count: int,
-    last: int,
+    last: int = 0,
     visible: Visibility = CAUSAL,
     path: Path = fused,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> tuple[Perplexity, ...]:
-    """Of the `last` targets of rows of each length that end together."""
-    rows, losses = samples_of(text, count, max(lengths)), []
+) -> list[np.ndarray]:
+    """Nats of the same targets at each length, an array of shape (rows, targets) each.
+
+    The targets are those of `count` evenly spaced rows of the longest length: all, in segments of
+    each length, or the `last` ones, at the end of a segment of each length.
+    """
+    longest, losses = max(lengths), list[np.ndarray]()
+    rows = samples_of(text, count, longest)
     for done, length in enumerate(lengths, 1):
-        losses.append(token_losses(model, rows[:, -length - 1 :], visible, path, last=last))
+        starts = [longest - length] if last else range(0, longest, length)
+        segments = [rows[:, start : start + length + 1] for start in starts]
+        parts = [token_losses(model, part, visible, path, last=last) for part in segments]
+        losses.append(np.concatenate(parts, 1))
         progress(done, len(lengths))
-    return summary(protocol, model.length, lengths, losses)
-
-
-@dataclass(frozen=True)
-class PositionPerplexity:
-    """A measured perplexity of the targets at some positions of a segment.
-
-    Args:
-        first, last: positions, the number of tokens before the target, both included.
-        perplexity: exp of `nats`, the mean loss in nats a token.
-        standard_error: of `nats`, over the segments.
-        targets, samples: tokens predicted, and segments.
-    """
-
-    first: int
-    last: int
-    perplexity: float
-    nats: float
-    standard_error: float
-    targets: int
-    samples: int
-
-
-def by_position(
-    model: LanguageModel,
-    text: np.ndarray,
-    length: int,
-    *,
-    bins: int = 16,
-    blocks: int = 64,
-    **how: Unpack[How],
-) -> tuple[PositionPerplexity, ...]:
-    """Perplexity by the number of tokens before the target, in segments of one length.
-
-    Positions are put together in `bins` of nearly equal size; the segments are evenly spaced.
-    """
-    (losses,) = block_losses(model, text, (length,), blocks=blocks, **how)
-    return binned(losses, bins)
+    return losses
 
 
 def binned(losses: np.ndarray, bins: int) -> tuple[PositionPerplexity, ...]:
-    """Perplexity by position from the nats of whole segments, shape (segments, length)."""
+    """Perplexity by the number of tokens before the target, from the nats of whole segments.
+
+    The nats have shape (segments, length); positions are put together in `bins` of nearly equal
+    size.
+    """
     length = losses.shape[1]
-    results, edges = [], np.linspace(0, length, min(bins, length) + 1).round().astype(int)
-    for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        scored = losses[:, start:stop]
-        nats, error = mean_of(scored.mean(1))
-        results.append(
-            PositionPerplexity(
-                start + 1, stop, math.exp(nats), nats, error, scored.size, len(scored)
-            )
-        )
-    return tuple(results)
+    edges = np.linspace(0, length, min(bins, length) + 1).round().astype(int).tolist()
+    return tuple(
+        PositionPerplexity(**_mean_loss(losses[:, start:stop]), first=start + 1, last=stop)
+        for start, stop in itertools.pairwise(edges)
+    )
 
 
 @torch.no_grad()
@@ -248,29 +207,20 @@ def summary(
 ) -> tuple[Perplexity, ...]:
     """The perplexities of some losses, an array of shape (samples, targets) at each length."""
     base = trained if trained is not None and trained in lengths else min(lengths)
-    means = [scored.mean(1) for scored in losses]  # one number a sample
-    results = []
-    for length, scored, mean in zip(lengths, losses, means, strict=True):
-        nats, error = mean_of(mean)
-        log_ratio, ratio_error = mean_of(mean - means[lengths.index(base)])
-        low, high = (math.exp(log_ratio + s * _NORMAL * ratio_error) for s in (-1, 1))
-        ratio = math.exp(log_ratio)
-        results.append(
-            Perplexity(
-                protocol,
-                length,
-                math.exp(nats),
-                nats,
-                error,
-                scored.size,
-                len(mean),
-                base,
-                ratio,
-                low,
-                high,
-            )
-        )
+    at_base, results = losses[lengths.index(base)].mean(1), []  # one number a sample
+    for length, scored in zip(lengths, losses, strict=True):
+        log_ratio, error = mean_of(scored.mean(1) - at_base)
+        ratio, low, high = (math.exp(log_ratio + s * _NORMAL * error) for s in (0, -1, 1))
+        of = {"protocol": protocol, "length": length, "base": base, **_mean_loss(scored)}
+        results.append(Perplexity(**of, ratio=ratio, ratio_low=low, ratio_high=high))
     return tuple(results)
+
+
+def _mean_loss(scored: np.ndarray) -> dict[str, Any]:
+    """The fields of a `MeanLoss`, from nats of shape (samples, targets)."""
+    nats, error = mean_of(scored.mean(1))
+    size = {"targets": scored.size, "samples": len(scored)}
+    return {"perplexity": math.exp(nats), "nats": nats, "standard_error": error, **size}
 
 
 def mean_of(samples: np.ndarray) -> tuple[float, float]:

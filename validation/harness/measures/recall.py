@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from farfield.validation.harness.attention import PLAIN, LogitTransform, fused
+from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.presets import Probes
 from farfield.validation.harness.tasks import Task
-from farfield.validation.harness.visibility import CAUSAL, Visibility
 
 _TOKENS = 16_384  # a forward pass
 _DISTANCES = 8

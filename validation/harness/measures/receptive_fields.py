@@ -1,62 +1,37 @@
-"""Empirical receptive fields of a model: by attention mass, and by input gradient.
+"""Empirical receptive fields of a model, by attention mass and by input gradient; its scores.
 
 The attention receptive field asks, row by row, how many of the nearest keys hold all but `eps` of
 the attention. The gradient one asks how much of the text the last prediction depends on, through
 all layers. Both are one function, `tokens`, of tail sums in float64: a threshold as small as 1e-17
 is met exactly, where `1 - cumulative sum` would round to 0.
+
+The expected score `s[n]` is the mean of the scores between tokens at distance `n`: content logits
+divided by the root of the head size, plus the bias [S, Eq. 13 and 4]. Memory is linear in the
+length.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from farfield.validation.harness.attention import LogitTransform, Path, with_hook
+from farfield.numerics.resolution import attention_resolution
+from farfield.theory.answers.answer import InputError
+from farfield.validation.harness.attention import LogitTransform, diagonals, with_hook
 from farfield.validation.harness.corpus import samples_of
-from farfield.validation.harness.model import Transformer, layer_bias
-from farfield.validation.harness.visibility import CAUSAL, Visibility
+from farfield.validation.harness.measures.perplexity import LanguageModel
+from farfield.validation.harness.mechanism import CAUSAL, Visibility
+from farfield.validation.harness.model import layer_bias
 
 _SLACK = 1e-9  # of a logarithm, so that exact ties are no violation
 _RESAMPLES = 1000
-
-
-class LanguageModel(Protocol):
-    """What is measured: `Transformer` says what each does, `OutsideModel` too."""
-
-    length: int | None
-    "Tokens that it was trained on; None where that is not known."
-
-    def embed(self, tokens: Tensor) -> Tensor:
-        """Shape (batch, length, width)."""
-
-    def hidden(
-        self, embedded: Tensor, visible: Visibility = ..., path: Path = ..., last: int = ...
-    ) -> Tensor:
-        """Shape (batch, last or length, width)."""
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Shape (..., vocabulary)."""
-
-    def bias_table(self, length: int) -> Tensor | None:
-        """Shape (1, heads or layers * heads; length), float64."""
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """The weights."""
-
-    @property
-    def vocabulary(self) -> int:
-        """How many different tokens it scores."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where they are."""
+_CHUNK = 256  # queries whose scores are held at a time
 
 
 @dataclass(frozen=True)
@@ -243,7 +218,6 @@ def attention_rows(
     Memory holds the sampled rows of one layer, never a matrix of all pairs. `within` asks for the
     mass on so many nearest tokens, and `progress` is called with the number of segments done.
     """
-    samples = torch.from_numpy(samples_of(text, segments, length))[:, :-1]
     at = torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
     keys_at = at[:, None] - torch.arange(length)  # row, distance
     bias = model.bias_table(length)
@@ -292,15 +266,13 @@ def attention_rows(
             )
         )
 
-    for done, sample in enumerate(samples.split(1), 1):  # one at a time bounds the memory
-        model.hidden(model.embed(sample.to(model.device)), visible, with_hook(measure))
-        if progress is not None:
-            progress(done)
+    count = _look(measure, model, samples_of(text, segments, length), visible, progress)
     erfs, trfs, shares, gaps, failed, informative, largest = map(
         torch.stack, zip(*found, strict=True)
     )
-    erf = erfs.unflatten(0, (len(samples), -1)).squeeze(3)
-    erf = erf.permute(1, 2, 0, 3, 4)  # layer, eps, segment, head, row
+    erf = (
+        erfs.unflatten(0, (count, -1)).squeeze(3).permute(1, 2, 0, 3, 4)
+    )  # layer, eps, segment, head, row
     trf = trfs[0] if prior.cache_info().currsize == 1 else trfs.mean(0)
     bounds = Bounds(
         checks=3 * erf.numel(),
@@ -311,8 +283,23 @@ def attention_rows(
         logit_bound=largest[:, 0].max().item(),
         value_bound=largest[:, 1].max().item(),
     )
-    masses = shares.unflatten(0, (len(samples), -1)).mean(1).numpy()
+    masses = shares.unflatten(0, (count, -1)).mean(1).numpy()
     return AttentionRows(erf, trf.expand(-1, erf.shape[3], -1), masses, within, bounds)
+
+
+def _look(
+    look: Callable[..., None],
+    model: LanguageModel,
+    rows: np.ndarray,
+    visible: Visibility,
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Show every layer to `look`, a segment at a time, which bounds the memory; their number."""
+    for done, sample in enumerate(torch.from_numpy(rows[:, :-1]).split(1), 1):
+        model.hidden(model.embed(sample.to(model.device)), visible, with_hook(look))
+        if progress is not None:
+            progress(done)
+    return len(rows)
 
 
 def resampled(values: np.ndarray) -> np.ndarray:
@@ -372,7 +359,7 @@ class GradientField:
 
 
 def gradient_receptive_field(
-    model: Transformer,
+    model: LanguageModel,
     text: np.ndarray,
     *,
     share: float = 0.99,
@@ -447,3 +434,92 @@ def shortest_suffix(curves: np.ndarray, share: float) -> tuple[int, float, float
     low, high = np.quantile(lengths, (0.025, 0.975))
     mean = torch.from_numpy(curves.mean(0))
     return int(tokens(tail_sums(mean), log_eps)), float(low), float(high)
+
+
+# -- the expected score --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ExpectedScores:
+    """Measured scores by distance, and the attention resolution they give.
+
+    Args:
+        scores: `s[n]` for n = 0 .. length - 1, mean over segments, heads and layers; None at
+            distances where the bias is -oo or no key is visible.
+        layers: the same of each layer.
+        resolution: `R(s)` of the mean; None where a score is missing between others.
+        layer_resolutions: of each layer; [S] averages over layers.
+        length, segments: tokens of a segment, and segments.
+        scale: what the logits were multiplied by.
+    """
+
+    scores: tuple[float | None, ...]
+    layers: tuple[tuple[float | None, ...], ...]
+    resolution: float | None
+    layer_resolutions: tuple[float | None, ...]
+    length: int
+    segments: int
+    scale: str = "1/sqrt(head size)"
+
+
+@torch.no_grad()
+def expected_scores(
+    model: LanguageModel,
+    text: np.ndarray,
+    *,
+    length: int = 1024,
+    segments: int = 4,
+    visible: Visibility = CAUSAL,
+) -> ExpectedScores:
+    """Mean score at each distance over all pairs of tokens [S, Eq. 13].
+
+    A segment has `length` tokens, at least 2. The segments are evenly spaced in the text. Only
+    pairs count whose key is visible.
+
+    Raises:
+        InputError: the text is too short, or the encoding knows less than `length`.
+    """
+    if length < 2:
+        raise InputError(f"a segment of {length} tokens; accepted are at least 2")
+    table = model.bias_table(length)
+    sums: list[Tensor] = []
+    counts = torch.zeros(length, dtype=torch.float64)
+
+    def look(
+        query: Tensor, key: Tensor, value: Tensor, visible: Visibility, weighting: LogitTransform
+    ) -> None:
+        total, counted = torch.zeros(length, dtype=torch.float64), torch.zeros_like(counts)
+        scale = 1 / math.sqrt(query.shape[-1])
+        for start in range(0, length, _CHUNK):
+            stop = min(start + _CHUNK, length)
+            at = torch.arange(stop - 1, start - 1, -1)  # in reverse, so that a diagonal is a sum
+            seen = visible.sees(at[:, None], torch.arange(stop)).to(query.device)
+            logits = query[:, :, at].double() @ key[:, :, :stop].double().mT * scale
+            logits = logits.mean((0, 1)) * seen
+            for into, matrix in ((total, logits), (counted, seen.double())):
+                into[:stop] += diagonals(matrix[None])[0, :stop].flip(-1).cpu()
+        sums.append(total)
+        counts.copy_(counted)
+
+    count = _look(look, model, samples_of(text, segments, length), visible)
+    content = torch.stack(sums).unflatten(0, (count, -1)).mean(0) / counts
+    scores = content
+    if table is not None:
+        heads = [layer.heads for layer in model.layers]
+        scores = content + torch.stack([layer_bias(table, *at).mean(0) for at in enumerate(heads)])
+    mean, *each = [
+        tuple(v if math.isfinite(v) else None for v in row)
+        for row in (scores.mean(0).tolist(), *scores.tolist())
+    ]
+    found = tuple(map(_resolution, each))
+    return ExpectedScores(mean, tuple(each), _resolution(mean), found, length, count)
+
+
+def _resolution(scores: tuple[float | None, ...]) -> float | None:
+    """R of scores that may end before the row does, as those of a window."""
+    known = tuple(score for score in scores if score is not None)
+    if known != scores[: len(known)] or len(known) < 2:
+        return None
+    window = None if len(known) == len(scores) else f"window {len(known)}"
+    padded = known if window is None else (*known, 0.0)
+    return attention_resolution(np.array(padded), mask=window).value

@@ -6,7 +6,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import materialised
-from farfield.validation.harness.measures.cost import GPT2, flops_a_token, tokens
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
 
@@ -20,7 +19,7 @@ def test_the_products_are_those_that_torch_counts(change):
     with FlopCounterMode(display=False) as counter:
         model(rows, path=materialised)
     hidden = 2 * shape.layers * shape.width * (shape.length - 1)
-    forward = flops_a_token(shape) // 3 + hidden
+    forward = shape.operations() // 3 + hidden
     assert counter.get_total_flops() == forward * rows.numel()
 
 
@@ -41,6 +40,6 @@ def test_training_takes_three_times_the_forward_pass():
 
 def test_tokens_and_operations_of_a_paper():
     chi = preset("paper:chi2023")
-    assert tokens(chi) == 50_000 * 32 * 512
+    assert chi.tokens == 50_000 * 32 * 512
     # six operations a weight and token, for weights outweigh all else; [C, Table 7] has 162M
-    assert flops_a_token(chi, 2 * GPT2) == pytest.approx(6 * 162e6, rel=0.05)
+    assert chi.operations(2 * 50_257) == pytest.approx(6 * 162e6, rel=0.05)

@@ -13,14 +13,13 @@ from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures import perplexity
 from farfield.validation.harness.measures.perplexity import (
     binned,
-    block_losses,
-    by_position,
     last_token,
+    losses_at,
     non_overlapping,
     sliding_window,
 )
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.positional import initialised
-from farfield.validation.harness.visibility import Visibility
 
 LENGTHS = (5, 12, 23, 40)  # neither 12 nor 23 divides 40
 
@@ -140,19 +139,19 @@ def test_the_last_layer_for_the_last_token_changes_no_number(model, text):
 
 def test_the_blocks_of_the_longest_length_serve_the_positions(model, text):
     """To the last bit: the same rows in the same passes."""
-    losses = block_losses(model, text.held_out, LENGTHS, blocks=5)
-    assert binned(losses[-1], 7) == by_position(model, text.held_out, 40, bins=7, blocks=5)
+    losses = losses_at(model, text.held_out, LENGTHS, 5)
+    assert (losses[-1] == losses_at(model, text.held_out, (40,), 5)[0]).all()
 
 
 def test_perplexity_by_position(model, text):
     held = text.held_out
-    bins = by_position(model, held, 40, bins=7, blocks=5)
+    bins = binned(losses_at(model, held, (40,), 5)[0], 7)
     assert [b.first for b in bins] == [1, *(b.last + 1 for b in bins[:-1])]
     assert bins[-1].last == 40 and sum(b.targets for b in bins) == 200
     (whole,) = non_overlapping(model, held, (40,), blocks=5)
     total = sum(b.nats * b.targets for b in bins) / 200
     assert total == pytest.approx(whole.nats)
-    single = by_position(model, held, 40, bins=99, blocks=5)
+    single = binned(losses_at(model, held, (40,), 5)[0], 99)
     assert [b.first for b in single] == list(range(1, 41))
     (last,) = last_token(model, held, (40,), targets=5)
     assert single[-1].nats == pytest.approx(last.nats)

@@ -12,10 +12,10 @@ import torch
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding, encodings
+from farfield.validation.harness.layers import TRAINABLE
+from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import Preset
-from farfield.validation.harness.trainable import TRAINABLE
-from farfield.validation.harness.visibility import CAUSAL, Visibility
 
 PRESET = Preset("", layers=2, width=32, heads=4, length=40, batch=2, steps=1)
 NAMES = [n for n in encodings() if encoding(n).mechanism in TRAINABLE and "surrogate" not in n]

@@ -18,9 +18,9 @@ from farfield.validation.harness.measures.receptive_fields import (
     tail_sums,
     tokens,
 )
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.training import train
-from farfield.validation.harness.visibility import Visibility
 
 CASES = {
     "alibi": Visibility(),

@@ -9,10 +9,10 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.corpus import samples_of
-from farfield.validation.harness.measures import scores as room
-from farfield.validation.harness.measures.scores import expected_scores
+from farfield.validation.harness.measures import receptive_fields as room
+from farfield.validation.harness.measures.receptive_fields import expected_scores
+from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.positional import initialised
-from farfield.validation.harness.visibility import Visibility
 
 
 def build(name, small):
