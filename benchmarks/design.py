@@ -1,14 +1,13 @@
 """Random targets over the families of the catalogue: every end of every interval checked.
 
-    python benchmarks/design.py [--count 200] [--first 0] [--seed 0] [--record design.json]
+    python benchmarks/design.py [--count 200] [--seed 0] [--record design.json]
 
 A goal is drawn with its family, one target or two; the answer is checked by the public functions of
 its quantities: they must meet the goal at the value, at both inner rationals and at random
 rationals between them, and miss it at both outer ones and at random rationals beyond. What a design
 calls impossible must be missed at random parameters, what it calls the nearest must be reached on
 both sides of a jump. Each design has the ten seconds that a user has; what is not known by then is
-counted by itself. Prints what is wrong, and the times; each goal is drawn from its number alone, so
-that a run may be cut in pieces, which `--record` adds up.
+counted by itself. Prints what is wrong, and the times; each goal is drawn from its number alone.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ import farfield
 from farfield.numerics.design.family import Family, read_family
 from farfield.numerics.design.targets import TARGETS
 from farfield.theory.answers.errors import InputError
+from farfield.theory.relations import BY_SIGN
 
 FAMILIES: tuple[tuple[str, dict[str, Any], str | None], ...] = (
     ("alibi", {}, None),
@@ -64,40 +64,15 @@ ROWS: tuple[tuple[str, dict[str, Any], str | None], ...] = (
 """Families that are asked for the receptive field and the leak of a row."""
 
 
-def ask(quantity: str, bias: Any, options: dict[str, Any]) -> Any:
-    """The answer of a public function."""
-    match quantity:
-        case "trf":
-            return farfield.theoretical_receptive_field(bias, **options)
-        case "leak":
-            return farfield.leak(bias, **options)
-        case "window":
-            return farfield.certified_window(bias, **options)
-        case "layered":
-            return farfield.layered_receptive_field(bias, **options)
-        case "horizon":
-            return farfield.dtype_horizon(bias, **options)
-    return farfield.attention_resolution(bias, **options)
-
-
 def meets(answer: Any, target: str) -> bool:
     """Whether a number meets a target such as `=512` or `<=1/100`; of an enclosed one its bounds.
     What a series has that diverges, infinitely many tokens or a leak of 1, meets none; a horizon
     that never comes is beyond every number."""
     relation, limit = re.fullmatch(r"([<>=]+)(.*)", target).groups()  # type: ignore[union-attr]
-    goal = Rational(limit)
-    compare: dict[str, Callable[[Any, Any], bool]] = {
-        "=": lambda x, y: bool(x == y),
-        "<=": lambda x, y: bool(x <= y),
-        ">=": lambda x, y: bool(x >= y),
-        "<": lambda x, y: bool(x < y),
-        ">": lambda x, y: bool(x > y),
-    }
+    holds = BY_SIGN["==" if relation == "=" else relation].holds
     ends = answer.span()
     diverges = answer.reason is not None and answer.reason.code == "diverges"
-    if ends is None or diverges:
-        return False
-    return all(compare[relation](x, goal) for x in ends)
+    return not (ends is None or diverges) and all(bool(holds(x, Rational(limit))) for x in ends)
 
 
 def draw(rng: random.Random) -> tuple[Any, str, str, dict[str, Any]]:
@@ -174,8 +149,8 @@ def wrong(rng: random.Random, family: Family, asked: Goal) -> tuple[list[str], f
     seconds = time.perf_counter() - began
 
     def reached(quantity: str, a: Rational) -> Any:
-        own = {k: v for k, v in given.items() if k in TARGETS[quantity].options}
-        return ask(quantity, family.at(a), own)
+        kind = TARGETS[quantity]  # its `ask` is the public function
+        return kind.ask(family.at(a), **{k: v for k, v in given.items() if k in kind.options})
 
     def met(a: Rational) -> bool:
         return all(meets(reached(quantity, a), target) for quantity, target in targets.items())
@@ -215,17 +190,18 @@ def _in_reach(met: Callable[[Rational], bool], a: Rational) -> bool:
         return False
 
 
-def run(count: int, seed: int, first: int = 0) -> dict[str, Any]:
+def run(count: int, seed: int) -> dict[str, Any]:
     """Check so many goals; how many ended how, how many were wrong, and the seconds of a design."""
-    times, kinds, faults, several = [], dict[str, int](), 0, 0
-    for k in range(first, first + count):
+    ends = ("met", "sampled", "nearest", "impossible", "unknown")
+    times, kinds, faults, several = list[float](), dict.fromkeys(ends, 0), 0, 0
+    for k in range(count):
         rng = random.Random(f"{seed} {k}")
         (name, values, dialect), asked = goal(rng)
         family = read_family(name, values=values, dialect=dialect)
         found, seconds, kind = wrong(rng, family, asked)
         times.append(seconds)
         several += len(asked[0]) > 1
-        kinds[kind.partition(":")[0]] = kinds.get(kind.partition(":")[0], 0) + 1
+        kinds[kind.partition(":")[0]] += 1
         if found or kind.startswith("unknown") or seconds > 2:
             targets = " ".join(f"{q}{t}" for q, t in asked[0].items())
             print(
@@ -241,39 +217,19 @@ def run(count: int, seed: int, first: int = 0) -> dict[str, Any]:
     return {"goals": count, "of two targets": several, "wrong": faults, **kinds}
 
 
-def recorded(path: Path, found: dict[str, Any], seed: int, first: int) -> None:
-    """Add the counts of a piece to those of the pieces before it."""
-    known = json.loads(path.read_text()) if path.exists() else {"goals": 0}
-    if known["goals"] != first or known.get("seed", seed) != seed:
-        raise SystemExit(f"{path} ends at goal {known['goals']} of seed {known.get('seed')}")
-    keys = (
-        "goals",
-        "of two targets",
-        "wrong",
-        "met",
-        "sampled",
-        "nearest",
-        "impossible",
-        "unknown",
-    )
-    counts = {k: known.get(k, 0) + found.get(k, 0) for k in keys}
-    command = f"python benchmarks/design.py --count {counts['goals']} --seed {seed}"
-    kept = {"command": command, "version": farfield.__version__, "seed": seed, **counts}
-    path.write_text(json.dumps(kept, indent=2) + "\n")
-
-
-def main(*, count: int = 200, first: int = 0, seed: int = 0, record: Path | None = None) -> None:
+def main(*, count: int = 200, seed: int = 0, record: Path | None = None) -> None:
     """Random targets over the families of the catalogue.
 
     Args:
         count: of goals.
-        first: the number of the first one.
         seed: of them all.
-        record: a file that adds up the pieces of a run.
+        record: a file for the counts.
     """
-    result = run(count, seed, first)
+    result = run(count, seed)
     if record is not None:
-        recorded(record, result, seed, first)
+        command = f"python benchmarks/design.py --count {count} --seed {seed}"
+        kept = {"command": command, "version": farfield.__version__, "seed": seed, **result}
+        record.write_text(json.dumps(kept, indent=2) + "\n")
     sys.exit(int(result["wrong"] > 0))
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from side_by_side import fresh, in_turn, peak
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attention
+from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import toeplitz
@@ -37,40 +37,26 @@ from farfield.validation.harness.training import batch, optimiser
 TEXT = np.random.default_rng(0).integers(0, 250, 200_000).astype(np.uint8)
 
 
-class Block(nn.Module):
-    """A layer of the plain model: fused causal attention and nothing else."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.norms = nn.ModuleList(nn.LayerNorm(width, bias=False) for _ in range(2))
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        b, n, width = x.shape
-        q, k, v = (
-            part.view(b, n, self.heads, width // self.heads).transpose(1, 2)
-            for part in self.qkv(self.norms[0](x)).split(width, 2)
-        )
-        y = scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(y.transpose(1, 2).contiguous().view(b, n, width))
-        return x + self.down(gelu(self.up(self.norms[1](x))))
-
-
 class Plain(nn.Module):
-    """A nanoGPT-like model of the same size, with learned positions: what a rival would write."""
+    """A model of the same size of torch's own layers, with learned positions: what a rival is."""
 
     def __init__(self, width: int, heads: int, layers: int, length: int) -> None:
         super().__init__()
         self.tokens, self.places = nn.Embedding(256, width), nn.Embedding(length, width)
-        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
-        self.norm, self.head = nn.LayerNorm(width, bias=False), nn.Linear(width, 256, bias=False)
+        sizes = {"nhead": heads, "dim_feedforward": 4 * width, "activation": "gelu"}
+        layer = nn.TransformerEncoderLayer(
+            width, **sizes, dropout=0, batch_first=True, norm_first=True
+        )
+        norm = nn.LayerNorm(width, bias=False)
+        self.layers = nn.TransformerEncoder(layer, layers, norm, enable_nested_tensor=False)
+        self.head = nn.Linear(width, 256, bias=False)
         self.head.weight = self.tokens.weight
 
     def forward(self, tokens: Tensor) -> Tensor:
-        x = self.tokens(tokens) + self.places(torch.arange(tokens.shape[1]))
-        return self.head(self.norm(self.blocks(x)))
+        length = tokens.shape[1]
+        x = self.tokens(tokens) + self.places(torch.arange(length))
+        mask = nn.Transformer.generate_square_subsequent_mask(length)
+        return self.head(self.layers(x, mask=mask, is_causal=True))
 
 
 def stock(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, visible: object) -> Tensor:

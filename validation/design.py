@@ -10,10 +10,14 @@ other, and `design` is the function that knows it.
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 from sympy import Expr, Symbol
 
-from farfield.numerics.design.solve import design as design
-from farfield.numerics.design.targets import MUST, Kind, Quantity, registered
+from farfield.numerics.design import solve
+from farfield.numerics.design.designs import Design, Designs
+from farfield.numerics.design.targets import MUST, TARGETS, Quantity
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import natural
 from farfield.validation.forecast import forecast, outside
@@ -33,21 +37,28 @@ def _ordered(asked: Quantity, p: Expr, a: Symbol) -> bool:
     return False
 
 
-FORECAST = registered(
-    Kind(
-        "forecast",
-        forecast,
-        {"trained": MUST, "tested": MUST, "layers": 4},
-        lambda own: f"forecast of {own['trained']} to {own['tested']} bytes, its quantity",
-        lambda _: "forecast",
-        ordered=_ordered,
-        relation="<=",
-        integer=False,
-        better=-1,
-        approximate=True,
-        per_head=False,
-        keys="",
-        value="value",
-    )
+FORECAST = Quantity(
+    "forecast",
+    forecast,
+    {"trained": MUST, "tested": MUST, "layers": 4},
+    lambda own: f"forecast of {own['trained']} to {own['tested']} bytes, its quantity",
+    lambda _: "forecast",
+    ordered=_ordered,
+    relation="<=",
+    integer=False,
+    better=-1,
+    approximate=True,
+    per_head=False,
+    keys="",
+    value="value",
 )
 """The quantity that a forecast rests on, of a model whose heads are alike, in float64."""
+
+KNOWN = TARGETS | {"forecast": FORECAST}
+"""Every quantity that a target may speak of."""
+
+
+@functools.wraps(solve.design)
+def design(*given: Any, **options: Any) -> Design | Designs:
+    """As `numerics.design.solve.design`, with the forecast among the quantities."""
+    return solve.design(*given, **{"known": KNOWN, **options})

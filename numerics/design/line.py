@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import sympy
@@ -31,7 +31,7 @@ from sympy import Expr, Rational, S
 
 from farfield.numerics.design.family import Family
 from farfield.numerics.design.rationals import decimals_around, simplest
-from farfield.numerics.design.targets import BITS, Bound, Diverges, Quantity
+from farfield.numerics.design.targets import BITS, Diverges, Quantity, Target
 from farfield.theory.algebra.budget import budget, check_time, until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.answer import InputError
@@ -57,40 +57,6 @@ UNKNOWN = (Unreachable, Undecided, InputError, Undefined, ArithmeticError)
 """Raised where a quantity is not known."""
 
 Pair = tuple[Rational, Rational]
-
-
-@dataclass(frozen=True)
-class Edge:
-    """A threshold of a bound: a parameter at which it fails, one at which it holds, and whether it
-    holds at the threshold itself."""
-
-    bound: Bound
-    outside: Rational
-    inside: Rational
-    contained: bool
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Parameters that meet targets: each end between an outer and an inner rational, or None at the
-    end of the domain; the simplest one inside; what is not proved of it."""
-
-    low: Pair | None
-    high: Pair | None
-    closed: tuple[bool, bool]
-    value: Rational | None
-    open: str = ""
-
-
-class Infeasible(Exception):
-    """No parameter meets the targets: the wanted half-lines of two edges miss each other.
-
-    `proved` is False where they could only not be told from each other.
-    """
-
-    def __init__(self, low: Edge, high: Edge, proved: bool) -> None:
-        super().__init__(f"{low.bound.target} and {high.bound.target} could not be told apart")
-        self.low, self.high, self.proved = low, high, proved
 
 
 @dataclass
@@ -153,34 +119,39 @@ class ParameterLine:
             a = sympy.ceiling(a) if self.step == "ceiling" else sympy.floor(a)
         return self.family.at(a)
 
-    def holds(self, bound: Bound, a: Rational) -> bool:
+    def holds(self, bound: Target, a: Rational) -> bool:
         """Whether a bound is as wanted at a parameter, proved."""
         check_time()
+        if bound.trivial:
+            return not bound.wanted
         return bound.quantity.within(self.bias(a), bound.limit, bound.strict) == bound.wanted
 
-    def violation(self, bound: Bound, u: float) -> float:
+    def violation(self, bound: Target, u: float) -> float:
         """Negative where a bound is as wanted, as floats tell, within STEEP; nan where the quantity
         is not known."""
         check_time()
+        if bound.trivial:
+            return STEEP if bound.wanted else -STEEP
         try:
             with precision(BITS[0]):
-                gauge = float(bound.quantity.gauge(self.bias(self.at(u)), bound.limit))
+                gauge = float(bound.quantity.measured(self.bias(self.at(u)), bound.limit))
         except Diverges:
             gauge = STEEP
         except UNKNOWN:
             return math.nan
         return float(np.clip(gauge if bound.wanted else -gauge, -STEEP, STEEP))
 
-    def sharp(self, bounds: Sequence[Bound], u: float, v: float) -> Pair:
+    def worst(self, bounds: Sequence[Target], u: float) -> float:
+        """The largest violation of some bounds."""
+        return float(np.max([self.violation(bound, u) for bound in bounds]))
+
+    def sharp(self, bounds: Sequence[Target], u: float, v: float) -> Pair:
         """A parameter that misses bounds and a neighbouring decimal that meets them, from
         coordinates with a violation of either sign.
 
         Raises:
             Unreachable: none was found.
         """
-
-        def most(x: float) -> float:
-            return float(np.max([self.violation(bound, x) for bound in bounds]))
 
         def decided(a: Rational) -> tuple[Rational, bool]:
             try:
@@ -190,12 +161,12 @@ class ParameterLine:
                 return a, all(self.holds(bound, a) for bound in bounds)
 
         try:
-            guess = self.at(float(brentq(most, u, v, xtol=1e-14, maxiter=200)))
+            root = brentq(partial(self.worst, bounds), u, v, xtol=1e-14, maxiter=200)
         except ValueError:
-            raise Unreachable(f"the threshold of {bounds[0].target} was not found") from None
+            raise Unreachable(f"the threshold of {bounds[0]} was not found") from None
         digits = max(DIGITS, *(MORE_DIGITS + len(str(int(b.limit))) for b in bounds))
-        down, up = self.around(guess, digits)
-        unit, upwards = up - down, most(max(u, v)) < 0
+        down, up = self.around(self.at(float(root)), digits)
+        unit, upwards = up - down, self.worst(bounds, max(u, v)) < 0
         for widen in range(MAX_WIDER):
             (down, first), (up, second) = decided(down), decided(up)
             if first is not second:
@@ -211,78 +182,69 @@ class ParameterLine:
                 down, up = down - unit * 8**widen, down
             else:
                 down, up = up, up + unit * 8**widen
-        raise Unreachable(f"the threshold of {bounds[0].target} is not near {float(guess):.6g}")
+        raise Unreachable(f"the threshold of {bounds[0]} is not near {float(down):.6g}")
 
     # where the tails are ordered
 
-    def edge(self, bound: Bound) -> Edge | bool:
-        """The threshold of a bound; without one, whether it holds as far as parameters are tried.
+    def upwards(self, bound: Target) -> bool:
+        """Whether a bound comes to hold for large parameters."""
+        return ((self.order or 0) * bound.quantity.grows < 0) == bound.wanted
+
+    def edge(self, bounds: Sequence[Target], upwards: bool) -> Pair | None:
+        """The threshold beyond which bounds hold, for larger parameters or for smaller ones: one
+        outside and one inside. None where they hold as far as parameters are tried.
 
         Raises:
-            InputError: it holds at none of them; the message tells what is reached.
+            InputError: one holds at none of them; the message tells what is reached.
         """
-        kind, order = bound.quantity.kind, self.order
-        if kind.integer and bound.limit < 1:
-            return not bound.wanted
-        if order == 0:
-            return self.holds(bound, self.at(0))
-        assert order is not None
-        upwards = (order * kind.grows < 0) == bound.wanted  # it comes to hold for large parameters
-        values = ((u, self.violation(bound, u)) for u in sorted(PLACES, key=abs))
+        if not bounds:
+            return None
+        values = ((u, self.worst(bounds, u)) for u in sorted(PLACES, key=abs))
         u, value = next(((u, x) for u, x in values if x == x), (0.0, math.nan))
         way = 1 if (value < 0) is not upwards else -1
-        for v in (w * way for w in WALK if w > u * way):
-            other = self.violation(bound, v) if self.reach[0] <= v <= self.reach[1] else math.nan
+        for v in (w * way for w in WALK if w > u * way and self.order):
+            inside = self.reach[0] <= v <= self.reach[1]
+            other = self.worst(bounds, v) if inside else math.nan
             if (other < 0) is not (value < 0) and other == other:
-                outside, inside = self.sharp([bound], u, v)
-                contained = (
-                    kind.closed(bound.quantity.options) and not bound.strict
-                ) == bound.wanted
-                if self.step is not None:  # an integer belongs to those below it, or above
-                    contained = (inside < outside) == (self.step == "ceiling")
-                return Edge(bound, outside, inside, contained)
+                return self.sharp(bounds, u, v)
             u, value = (u, value) if math.isnan(other) else (v, other)
-        return self.holds(bound, self.at(u))
-
-    def region(self, bounds: Sequence[Bound]) -> Interval:
-        """The parameters that meet all bounds, where the family orders its tails.
-
-        Raises:
-            Infeasible: there is none; the exception names the two edges that miss each other.
-            InputError: a target that no parameter meets, with the range that can be met.
-            Unreachable: what could not be decided.
-        """
-        sides: tuple[list[Edge], list[Edge]] = [], []
-        beyond = ""
         for bound in bounds:
-            found = self.edge(bound)
-            if isinstance(found, Edge):
-                sides[bool(found.outside > found.inside)].append(found)
-            elif not found:
+            if not self.holds(bound, self.at(u)):
                 raise InputError(
-                    f"{bound.target} is met by no {self.family.parameter} of "
-                    f"{self.family.name} that was tried: {self.reached(bound.quantity)}"
+                    f"{bound} is met by no {self.family.parameter} of {self.family.name} that was "
+                    f"tried: {self.reached(bound.quantity)}"
                 )
-            elif self.order and not (bound.quantity.kind.integer and bound.limit < 1):
-                beyond = "up to 2^64, nothing is proved"
-                beyond = f"beyond the {self.family.parameter} that were tried, {beyond}"
-        low = max(sides[0], key=lambda e: e.outside, default=None)
-        high = min(sides[1], key=lambda e: e.outside, default=None)
-        first = max((e.inside for e in sides[0]), default=-S.Infinity)
-        last = min((e.inside for e in sides[1]), default=S.Infinity)
-        if low is not None and high is not None and first > last:
-            raise Infeasible(low, high, bool(low.outside >= high.outside) or self.step is not None)
-        ends = [None if e is None else (e.outside, x) for e, x in ((low, first), (high, last))]
-        closed = [e.contained if e else c for e, c in zip((low, high), self.closed, strict=True)]
-        for k, (end, exact) in enumerate(zip(self.ends, (self.low, self.high), strict=True)):
-            if ends[k] is None and not self.outer[k]:
-                assert end is not None, "convergence ends at a finite parameter"
-                down, up = self.around(end)
-                outside = end if end == exact else (up if k else down)
-                ends[k], closed[k] = (outside, end + (down - up if k else up - down)), False
-        inner = [e[1] if e else x for e, x in zip(ends, (self.low, self.high), strict=True)]
-        held = [e is not None or c for e, c in zip(ends, closed, strict=True)]
-        return Interval(ends[0], ends[1], (closed[0], closed[1]), simplest(*inner, *held), beyond)
+        return None
+
+    def binding(self, bounds: Sequence[Target], edge: Pair) -> list[Target]:
+        """The bounds that fail just outside an edge."""
+
+        def fails(bound: Target) -> bool:
+            try:
+                return not self.holds(bound, edge[0])
+            except Unreachable:
+                return True
+
+        return [bound for bound in bounds if len(bounds) == 1 or fails(bound)]
+
+    def contains(self, bounds: Sequence[Target], edge: Pair) -> bool:
+        """Whether the threshold itself meets the bounds."""
+        if self.step is not None:  # an integer belongs to those below it, or above
+            return (edge[1] < edge[0]) == (self.step == "ceiling")
+        return all(
+            (b.quantity.closed(b.quantity.options) and not b.strict) == b.wanted
+            for b in self.binding(bounds, edge)
+        )
+
+    def convergent(self, k: int) -> Pair | None:
+        """Around an end of the interval where the series ceases to converge; None at the domain's
+        own end."""
+        end = self.ends[k]
+        if self.outer[k] or end is None:
+            return None
+        down, up = self.around(end)
+        outside = end if end == (self.low, self.high)[k] else (down, up)[k]
+        return outside, end + (up - down) * (1 - 2 * k)
 
     def reached(self, quantity: Quantity) -> str:
         """The range of a quantity over the parameters that are tried, in words."""
@@ -291,14 +253,19 @@ class ParameterLine:
             low, high = sorted(ends[0] for ends in found if ends is not None)
         except (*UNKNOWN, ValueError):
             return f"its {quantity.words()} is not known near the ends"
-        shown = [_count(x) if quantity.kind.integer else decimal(x, 4) for x in (low, high)]
+        shown = [_count(x) if quantity.integer else decimal(x, 4) for x in (low, high)]
         said = f"{shown[0]} throughout" if low == high else f"from {shown[0]} to {shown[1]}"
         return f"its {quantity.words()} is {said}"
 
 
-def scanned(line: ParameterLine, bounds: Sequence[Bound]) -> Interval:
-    """An interval around a parameter that meets all bounds, and where nothing was decided. Its ends
-    were decided; the parameters between them were not.
+Found = tuple[tuple[Pair | None, Pair | None], tuple[bool, bool], Rational | None, str]
+"""Both ends of an interval of parameters, each outside and inside, or None at the domain's own end;
+whether each belongs to it; the simplest one inside; what is not proved."""
+
+
+def scanned(line: ParameterLine, bounds: Sequence[Target]) -> Found:
+    """An interval around a parameter that meets all bounds. Its ends were decided; the parameters
+    between them were not.
 
     Raises:
         Unreachable: none was found.
@@ -313,7 +280,7 @@ def scanned(line: ParameterLine, bounds: Sequence[Bound]) -> Interval:
         short = simplest(low[1], high[1], True, True)
         good = short if short is not None and all(scan.decided(short)) else good
     closed = [end is not None and (line.step is None or end[1].is_Integer) for end in (low, high)]
-    return Interval(low, high, (closed[0], closed[1]), good, scan.undecided())
+    return (low, high), (closed[0], closed[1]), good, scan.undecided()
 
 
 @dataclass(frozen=True)
@@ -321,7 +288,7 @@ class _Scan:
     """Which bounds hold at coordinates of a line: True, False, or None where it is not decided."""
 
     line: ParameterLine
-    bounds: Sequence[Bound]
+    bounds: Sequence[Target]
     seen: dict[float, tuple[bool | None, ...]]
 
     def decided(self, a: Rational) -> tuple[bool | None, ...]:

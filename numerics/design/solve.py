@@ -13,12 +13,19 @@ import sympy
 from sympy import Expr, Rational, Symbol
 from sympy.core.relational import Relational
 
-from farfield.numerics.design.designs import Design, Designs
+from farfield.numerics.design.designs import Design, Designs, Pair
 from farfield.numerics.design.family import Family, read_family
-from farfield.numerics.design.line import Edge, Infeasible, Interval, ParameterLine, scanned
+from farfield.numerics.design.line import Found, ParameterLine, scanned
 from farfield.numerics.design.order import support_step, tail_order
 from farfield.numerics.design.rationals import simplest
-from farfield.numerics.design.targets import MUST, TARGETS, Quantity, Target, quantity, read_targets
+from farfield.numerics.design.targets import (
+    MUST,
+    TARGETS,
+    Quantity,
+    Target,
+    quantity,
+    read_targets,
+)
 from farfield.theory.algebra.budget import budget, until
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
@@ -44,6 +51,7 @@ def design(
     dialect: str | None = None,
     assumptions: Mapping[str, str] | None = None,
     notice: Notice | None = None,
+    known: Mapping[str, Quantity] = TARGETS,
     **targets: Any,
 ) -> Design | Designs:
     """The parameters of a family of biases that meet a target: an exact interval (ours).
@@ -62,6 +70,7 @@ def design(
         dialect: variant of an encoding of the catalogue.
         assumptions: domains of parameters: positive (the default), real, [0, 2), ...
         notice: called as `notice(stage, done, total)`.
+        known: the quantities that targets may speak of, by name.
         **targets: `trf` with `eps` (and `length`), `leak` with `trained` (and `tested`),
             `window` with `error`, `logit_bound`, `value_bound` (and `sinks`, `row`, `temper`),
             `layered` with `layers` (and `mixing`, `q`, `length`), `reach` with `advantage` (and
@@ -87,16 +96,16 @@ def design(
     >>> design("-a*log(1+n)", trf=(16, 256), heads=3).values
     (17/7, 155/78, 44/25)
     """
-    asked = {name: targets.pop(name) for name in TARGETS if targets.get(name) is not None}
+    asked = {name: targets.pop(name) for name in known if targets.get(name) is not None}
     targets = {name: value for name, value in targets.items() if value is not None}
     if "evaluated" in targets:
         former = "design(evaluated=...) is design(tested=...)"
         warnings.warn(former, DeprecationWarning, stacklevel=2)
         targets.setdefault("tested", targets.pop("evaluated"))
     if not asked:
-        raise InputError(f"a design needs a target; accepted: {', '.join(TARGETS)}")
+        raise InputError(f"a design needs a target; accepted: {', '.join(known)}")
     deadline = time.monotonic() + seconds(budget_s)
-    goal = _goal(asked, targets, heads, optimise, notice or (lambda *_: None))
+    goal = _goal(known, asked, targets, heads, optimise, notice or (lambda *_: None))
     own = {**targets, **(values or {})}
     if isinstance(family, (list, tuple)):
         families = [_read(f, parameter, dialect, own, assumptions) for f in family]
@@ -158,6 +167,7 @@ class _Goal:
 
 
 def _goal(
+    known: Mapping[str, Quantity],
     asked: Mapping[str, Any],
     given: dict[str, Any],
     heads: int | None,
@@ -167,23 +177,23 @@ def _goal(
     """The goal that is meant; options of its quantities are taken out of `given`."""
     if heads is not None and not 1 <= natural(heads, "heads") <= MAX_HEADS:
         raise InputError(f"heads {heads}: accepted is a number from 1 to {MAX_HEADS}")
-    each = {name: _by_head(name, value, heads) for name, value in asked.items()}
+    each = {name: _by_head(known[name], value, heads) for name, value in asked.items()}
     counts = {len(v) for v in each.values() if v is not None} | ({heads} if heads else set())
     if len(counts) > 1:
         raise InputError(f"targets for {sorted(counts)} heads are given; they must agree")
-    wholes = [name for name, kind in TARGETS.items() if not kind.per_head]
+    wholes = [name for name, one in known.items() if not one.per_head]
     if counts and (whole := next((name for name in wholes if name in asked), None)):
         raise InputError(f"a {whole} is of all heads together; accepted: without heads")
     together = [
         name
         for name in wholes
         if "leak" not in asked  # there the test length is that of the leak
-        and all(given.get(k) is not None for k, v in TARGETS[name].options.items() if v is MUST)
+        and all(given.get(k) is not None for k, v in known[name].options.items() if v is MUST)
     ]
     costs = [name for name in COSTS if counts and name not in asked]
     named = dict.fromkeys((*asked, *([optimise] if optimise else ()), *costs, *together))
-    chosen = {name: quantity(name, given) for name in named}
-    for option in {k for name in chosen for k in TARGETS[name].options}:
+    chosen = {name: quantity(name, given, known) for name in named}
+    for option in {k for name in chosen for k in known[name].options}:
         given.pop(option, None)
     count = max(counts, default=1)
     targets = [
@@ -204,8 +214,9 @@ def _goal(
     )
 
 
-def _by_head(name: str, value: Any, heads: int | None) -> list[Any] | None:
+def _by_head(asked: Quantity, value: Any, heads: int | None) -> list[Any] | None:
     """A target a head: a list as it is, a pair spaced geometrically; None for one of all heads."""
+    name, whole = asked.name, asked.integer
     if isinstance(value, str):
         listed = re.split(r"[,:]", value)
         if len(listed) < 2 or re.search("[<>=]", value):
@@ -220,7 +231,6 @@ def _by_head(name: str, value: Any, heads: int | None) -> list[Any] | None:
         )
     if heads is None or len(value) == heads:
         return list(value)
-    whole = TARGETS[name].integer
     first, last = (Rational(natural(v, name)) if whole else exact(v, name) for v in value)
     if not (first > 0 and last > 0):
         raise InputError(f"{name} from {first} to {last}: accepted are positive numbers")
@@ -262,7 +272,7 @@ def _of(goal: _Goal, family: Family) -> Design:
         monotone=all(d.monotone for d in found),
         call=family.call(values) if whole else "",
         costs=tuple(
-            {q.brief(): _known(q, bias) for q in goal.costs}
+            {q.header(): _known(q, bias) for q in goal.costs}
             for bias in (family.encoding(values).biases if whole else ())
         ),
         together=together,
@@ -285,14 +295,14 @@ def _ranked(goal: _Goal, families: Sequence[Family]) -> Designs:
             one = Design(*named, subject=family.name, reason=reason)
         score = None if best is None or one.value is None else _known(best, family.at(one.value))
         found.append((one, score))
-    way = 1 if best is None else best.kind.better
+    way = 1 if best is None else best.better
     found.sort(key=lambda f: (not f[0].values, f[1] is None, 0 if f[1] is None else -way * f[1]))
     designs, scores = zip(*found, strict=True)
     unknown = next((d for d in designs if d.status is Status.UNKNOWN), None)
     shown = designs[0] if designs[0].values or unknown is None else unknown
     return Designs(
         designs,
-        None if best is None else f"{'most' if way > 0 else 'least'} {best.brief()}",
+        None if best is None else f"{'most' if way > 0 else 'least'} {best.header()}",
         scores,
         designs[0].family if designs[0].values else None,
         status=shown.status,
@@ -319,31 +329,35 @@ class _Search:
     Args:
         family: the family; `goal`: what it is asked for.
         lines: the intervals with a convergent series, where that matters.
-        verdict: on the series; `where`: the parameters for which it converges.
+        condition: where the series converges, if not everywhere.
+        undecided: whether it is not known where.
     """
 
     family: Family
     goal: _Goal
     lines: Sequence[ParameterLine]
-    verdict: Verdict
-    where: Any
+    condition: str | None = None
+    undecided: bool = False
 
     @classmethod
     def of(cls, family: Family, goal: _Goal) -> _Search:
         """The search in a family; InputError where its series diverges throughout."""
         (low, high, *held), p, a = family.ends, family.formula, family.parameter
-        where = sympy.Interval(low, high, not held[0], not held[1])
         if step := support_step(p, a):
             line = ParameterLine(family, low, high, 1, closed=(held[0], held[1]), step=step)
-            return cls(family, goal, [line], Verdict.CONVERGES, where)
+            return cls(family, goal, [line])
+        where, condition = sympy.Interval(low, high, not held[0], not held[1]), None
         verdict = Verdict.CONVERGES
         if any(t.quantity.whole for t in goal.heads[0]):
             found = check_convergence(p, assumptions={str(a): family.domain})
             verdict = found.verdict
             if verdict is Verdict.CONDITIONAL:
                 solved = _solutions(found.condition, a)
-                verdict = Verdict.UNDECIDED if solved is None else verdict
-                where = where if solved is None else solved.intersect(where)
+                if solved is None:
+                    verdict = Verdict.UNDECIDED
+                else:
+                    where, x = solved.intersect(where), Symbol(a.name, real=True)
+                    condition = expression_line(where.as_relational(x), unicode=False)
         lines = []
         for part in where.args if isinstance(where, sympy.Union) else (where,):
             if isinstance(part, sympy.Interval):
@@ -355,127 +369,130 @@ class _Search:
             said = f"the series of {family.name} diverges for every {a}"
             other = check_convergence(family.whole) if family.fixed else None
             if other is not None and other.verdict is Verdict.CONDITIONAL:
-                condition = expression_line(other.condition)
-                said += f" with these values; it converges if {condition}"
+                said += " with these values; it converges if "
+                said += expression_line(other.condition)
             raise InputError(
                 f"{said}: no number of tokens holds a share of it; a row has one, with length"
             )
-        return cls(family, goal, lines, verdict, where)
+        return cls(family, goal, lines, condition, verdict is Verdict.UNDECIDED)
 
     def design(self, targets: tuple[Target, ...]) -> Design:
         """The design for targets of one head."""
-        family, condition = self.family, None
-        if self.verdict is Verdict.CONDITIONAL:
-            x = Symbol(family.parameter.name, real=True)
-            condition = expression_line(self.where.as_relational(x), unicode=False)
-        kinds = dict.fromkeys(t.quantity for t in targets)
+        family, kinds = self.family, list(dict.fromkeys(t.quantity for t in targets))
         blank = Design(
             family.name,
             str(family.parameter),
             tuple(map(str, targets)),
-            tuple(q.brief() for q in kinds),
+            tuple(q.header() for q in kinds),
             subject=family.name,
-            condition=condition,
+            condition=self.condition,
         )
-        p, a = family.formula, family.parameter
         ordered = len(self.lines) == 1 and self.lines[0].order is not None
-        ordered = ordered and all(t.quantity.kind.ordered(t.quantity, p, a) for t in targets)
+        ordered = ordered and all(q.ordered(q, family.formula, family.parameter) for q in kinds)
         try:
-            return self._ordered(blank, targets) if ordered else self._scanned(blank, targets)
+            found = (self._ordered if ordered else self._scanned)(targets)
+            if isinstance(found, dict):
+                return replace(blank, **found)
+            (low, high), closed, value, unproved = found
+            if value is None:
+                raise Unreachable("no rational was found between the ends")
+            reached = {q.name: q.number(family.at(value)) for q in kinds}
         except Unreachable as why:
             spent = time.monotonic() > budget().deadline
             reason = Reason(Code.BUDGET if spent else Code.NO_ENCLOSURE, str(why))
             return replace(blank, status=Status.UNKNOWN, label=None, reason=reason)
+        return replace(
+            blank,
+            low=low,
+            high=None if high is None else high[::-1],
+            closed=closed,
+            value=value,
+            values=(value,),
+            encoding=family.encoding([value]),
+            achieved=reached if len(kinds) > 1 else reached[kinds[0].name],
+            monotone=ordered,
+            call=family.call([value]),
+            label=Label.APPROXIMATE if any(q.approximate for q in kinds) else Label.CERTIFIED,
+            reason=Reason(Code.UNDECIDED, unproved) if unproved else None,
+        )
 
-    def _scanned(self, blank: Design, targets: Sequence[Target]) -> Design:
+    def _scanned(self, targets: Sequence[Target]) -> Found:
         """Where no order is proved."""
         why = Unreachable("no parameter was tried")
         for line in self.lines:
             try:
-                found = scanned(line, [bound for t in targets for bound in t.bounds()])
+                return scanned(line, [bound for t in targets for bound in t.bounds()])
             except Unreachable as none:
                 why = none
-            else:
-                return self._met(blank, targets, found, monotone=False)
         raise why
 
-    def _ordered(self, blank: Design, targets: Sequence[Target]) -> Design:
-        """Where the tails are ordered: the exact interval, or why there is none."""
+    def _ordered(self, targets: Sequence[Target]) -> Found | dict[str, Any]:
+        """Where the tails are ordered: the exact interval; the fields of an answer without one.
+
+        Raises:
+            InputError: no parameter meets the targets, with the range that can be met.
+            Unreachable: what could not be decided.
+        """
         (line,), p, a = self.lines, self.family.formula, self.family.parameter
         for t in targets:
-            skips = t.relation == "=" and line.step is None and t.quantity.skips(p, int(t.limit))
-            edge = line.edge(next(t.bounds())) if skips else None
-            if isinstance(edge, Edge):
-                return self._nearest(blank, t, (edge.outside, edge.inside), True)
-        try:
-            found = line.region([bound for t in targets for bound in t.bounds()])
-        except Infeasible as none:
-            low, high = none.low, none.high
-            if low.bound.target == high.bound.target:
-                ends = low.outside, high.outside
-                return self._nearest(blank, low.bound.target, ends, none.proved)
-            if not none.proved:
-                raise Unreachable(str(none)) from None
+            if t.relation == "=" and line.step is None and t.quantity.skips(p, int(t.limit)):
+                bounds = [*t.bounds()][:1]
+                if edge := line.edge(bounds, line.upwards(bounds[0])):
+                    return self._nearest(t.quantity, edge, proved=True)
+        bounds = [bound for t in targets for bound in t.bounds()]
+        sides = [[b for b in bounds if line.upwards(b) is up] for up in (True, False)]
+        ends = [line.edge(own, up) for own, up in zip(sides, (True, False), strict=True)]
+        met = [*zip(sides, ends, strict=True)]
+        closed = [
+            line.contains(o, e) if e else c for (o, e), c in zip(met, line.closed, strict=True)
+        ]
+        if (low := ends[0]) and (high := ends[1]) and low[1] > high[1]:
+            proved = bool(low[0] >= high[0]) or line.step is not None
+            least, most = (line.binding(own, edge)[0] for own, edge in met if edge)
+            if str(least) == str(most):
+                return self._nearest(least.quantity, (low[0], high[0]), proved=proved)
+            if not proved:
+                raise Unreachable(f"{least} and {most} could not be told apart")
             raise InputError(
-                f"no {a} of {self.family.name} meets both {low.bound.target}, which needs {a} "
-                f"{'>=' if low.contained else '>'} {float(low.outside):.6g}, and "
-                f"{high.bound.target}, which needs {a} {'<=' if high.contained else '<'} "
-                f"{float(high.outside):.6g}"
-            ) from None
-        heavy = found.low if line.order == -1 else found.high
-        if self.verdict is Verdict.UNDECIDED and line.order and heavy is None:
+                f"no {a} of {self.family.name} meets both {least}, which needs {a} "
+                f"{'>=' if closed[0] else '>'} {float(low[0]):.6g}, and {most}, which needs {a} "
+                f"{'<=' if closed[1] else '<'} {float(high[0]):.6g}"
+            )
+        open_ = any(edge is None and any(not b.trivial for b in own) for own, edge in met)
+        beyond = f"beyond the {a} that were tried, up to 2^64, nothing is proved"
+        for k in (0, 1):
+            if ends[k] is None and (end := line.convergent(k)) is not None:
+                ends[k], closed[k] = end, False
+        inner = [e[1] if e else x for e, x in zip(ends, (line.low, line.high), strict=True)]
+        held = [e is not None or c for e, c in zip(ends, closed, strict=True)]
+        if self.undecided and line.order and ends[line.order == 1] is None:
             raise Unreachable(f"for which {a} the series converges is not decided")
-        best = self.goal.best
-        if best is not None and best.kind.ordered(best, p, a):
-            found = replace(found, value=_best(found, line, best))
-        return self._met(blank, targets, found, monotone=True)
+        value, best = simplest(*inner, *held), self.goal.best
+        if best is not None and best.ordered(best, p, a):
+            value = _best(ends, line, best) or value
+        unproved = beyond if open_ and line.order else ""
+        return (ends[0], ends[1]), (closed[0], closed[1]), value, unproved
 
-    def _met(
-        self, blank: Design, targets: Sequence[Target], found: Interval, *, monotone: bool
-    ) -> Design:
-        if found.value is None:
-            raise Unreachable("no rational was found between the ends")
-        kinds = list(dict.fromkeys(t.quantity for t in targets))
-        reached = {q.kind.name: q.number(self.family.at(found.value)) for q in kinds}
-        approximate = any(q.kind.approximate for q in kinds)
-        return replace(
-            blank,
-            low=found.low,
-            high=None if found.high is None else found.high[::-1],
-            closed=found.closed,
-            value=found.value,
-            values=(found.value,),
-            encoding=self.family.encoding([found.value]),
-            achieved=reached if len(kinds) > 1 else reached[kinds[0].kind.name],
-            monotone=monotone,
-            call=self.family.call([found.value]),
-            label=Label.APPROXIMATE if approximate else Label.CERTIFIED,
-            reason=Reason(Code.UNDECIDED, found.open) if found.open else None,
-        )
-
-    def _nearest(
-        self, blank: Design, target: Target, ends: Sequence[Rational], proved: bool
-    ) -> Design:
+    def _nearest(self, asked: Quantity, ends: Pair, *, proved: bool) -> dict[str, Any]:
         """No parameter reaches a number: what is reached on both sides of where it would be."""
-        near = sorted(int(target.quantity.number(self.family.at(a)) or 0) for a in ends)
-        said = f"{target.quantity.words()} jumps from {near[0]} to {near[1]}"
-        return replace(
-            blank,
-            nearest=(near[0], near[1]),
-            monotone=True,
-            status=Status.EXACT if proved else Status.UNKNOWN,
-            label=Label.CERTIFIED if proved else None,
-            reason=Reason(Code.NEVER if proved else Code.TIE, said),
-        )
+        near = sorted(int(asked.number(self.family.at(a)) or 0) for a in ends)
+        said = f"{asked.words()} jumps from {near[0]} to {near[1]}"
+        return {
+            "nearest": (near[0], near[1]),
+            "monotone": True,
+            "status": Status.EXACT if proved else Status.UNKNOWN,
+            "label": Label.CERTIFIED if proved else None,
+            "reason": Reason(Code.NEVER if proved else Code.TIE, said),
+        }
 
 
-def _best(found: Interval, line: ParameterLine, best: Quantity) -> Rational | None:
+def _best(ends: Sequence[Pair | None], line: ParameterLine, best: Quantity) -> Rational | None:
     """The simplest value within a thousandth of the end at which a quantity is best."""
     assert line.order is not None
-    up = line.order * best.kind.grows * best.kind.better > 0
-    end, other = (found.high, found.low) if up else (found.low, found.high)
+    up = line.order * best.grows * best.better > 0
+    end, other = ends[up], ends[not up]
     if end is None:
-        return found.value
+        return None
     if line.step is not None:
         return Rational(sympy.ceiling(end[1]) if line.step == "ceiling" else sympy.floor(end[1]))
     reach = end[1] - (1 if up else -1) * abs(end[1]) * NEAR_BEST

@@ -3,8 +3,8 @@
 A record says which public function answers, how a reader sees the quantity, and how it moves as
 tails get heavier. Its `gauge` is negative exactly where the quantity is within a limit: a ball. Of
 sums alone its sign is a proof; elsewhere the public answer proves, and the gauge guesses where that
-changes. A new quantity is one more record in `TARGETS`; one that rests on what this room may not
-import is `registered` where it stands.
+changes. A new quantity is one more record in `TARGETS`. One that rests on what this room may not
+import is handed to `design`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -60,13 +60,13 @@ class Diverges(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
-    """A certified quantity.
+class Quantity:
+    """A certified quantity with its options.
 
     Args:
         name: its keyword.
         ask: the public function, called with a bias and the options.
-        options: what it is asked with, and the defaults.
+        options: what it is asked with; in the table of quantities the defaults.
         phrase: the quantity without its row, as a reader sees it, of its options.
         brief: the same as the header of a column; None for the phrase with its row.
         ratio: of the sums of a series, above 1 exactly beyond the limit; None where it rests on
@@ -106,43 +106,29 @@ class Kind:
     noun: str = "key"
     value: str = ""
 
-
-@dataclass(frozen=True)
-class Quantity:
-    """A kind with its options."""
-
-    kind: Kind
-    given: tuple[tuple[str, Any], ...]
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What it is asked with."""
-        return {**self.kind.options, **dict(self.given)}
-
     @property
     def size(self) -> int | None:
         """The keys of the row it is asked for; None for the whole series."""
-        given = self.options.get(self.kind.keys)
+        given = self.options.get(self.keys)
         return None if given is None else int(given)
 
     @property
     def whole(self) -> bool:
         """Whether it speaks of the whole series, so that a divergent one has none."""
-        return bool(self.kind.keys) and self.size is None
+        return bool(self.keys) and self.size is None
 
     def words(self) -> str:
         """The quantity as a reader sees it."""
-        of, noun = self.kind.of, self.kind.noun
-        row = "" if self.size is None else f" {of} a row of {plural(self.size, noun)}"
-        return self.kind.phrase(self.options) + row
+        row = "" if self.size is None else f" {self.of} a row of {plural(self.size, self.noun)}"
+        return self.phrase(self.options) + row
 
-    def brief(self) -> str:
+    def header(self) -> str:
         """The same as the header of a column."""
-        return self.words() if self.kind.brief is None else self.kind.brief(self.options)
+        return self.words() if self.brief is None else self.brief(self.options)
 
     def answer(self, bias: Any) -> Answer:
         """The quantity of a bias, afresh; of an `Encoding` where it is not of one head."""
-        return self.kind.ask(self.row(bias), **self.options)
+        return self.ask(self.row(bias), **self.options)
 
     def row(self, bias: Any) -> Any:
         """A bias that masks what lies beyond the row: the tail of a wave is slow to sum."""
@@ -168,7 +154,7 @@ class Quantity:
     def number(self, bias: Any) -> Any:
         """Its value; None where that is not known."""
         found = self.answer(bias)
-        return getattr(found, self.kind.value or found.VALUE)
+        return getattr(found, self.value or found.VALUE)
 
     def span(self, found: Answer) -> tuple[Any, Any]:
         """Bounds of it that an answer gives.
@@ -176,26 +162,26 @@ class Quantity:
         Raises:
             Unreachable: it gives none.
         """
-        if self.kind.value:
-            return (getattr(found, self.kind.value),) * 2
+        if self.value:
+            return (getattr(found, self.value),) * 2
         ends = getattr(found, "enclosure", None) or found.span()
-        if ends is None or (found.label is Label.APPROXIMATE and not self.kind.approximate):
-            raise Unreachable(str(found.reason or f"the {self.kind.name} is not known there"))
+        if ends is None or (found.label is Label.APPROXIMATE and not self.approximate):
+            raise Unreachable(str(found.reason or f"the {self.name} is not known there"))
         return ends
 
-    def gauge(self, bias: Expr, limit: Rational) -> arb:
+    def measured(self, bias: Expr, limit: Rational) -> arb:
         """Negative exactly where it is within the limit, at the precision at work.
 
         Raises:
             Diverges: the sums have no end.
             Unreachable: it is not known.
         """
-        if self.kind.gauge is not None:
-            return arb(self.kind.gauge(self, bias, limit))
-        if self.kind.ratio is None:
+        if self.gauge is not None:
+            return arb(self.gauge(self, bias, limit))
+        if self.ratio is None:
             value = arb(float(self.span(_known(self, bias))[0])) / rational(limit)
         else:
-            s, ratio = self.summed(bias), self.kind.ratio
+            s, ratio = self.summed(bias), self.ratio
             value = to_arb(at_precision(lambda: ratio(self, s, limit), ctx.prec))
         if value > 0:
             return value.log()
@@ -205,10 +191,10 @@ class Quantity:
         """Whether it is at most the limit, or below it; Unreachable where neither is proved."""
 
         def told() -> bool | None:
-            ball = self.gauge(bias, limit)
+            ball = self.measured(bias, limit)
             return bool(ball < 0) if ball < 0 or ball > 0 else None
 
-        if self.kind.ratio is not None:
+        if self.ratio is not None:
             try:
                 found = decide(told, BITS)
             except Diverges:
@@ -221,14 +207,14 @@ class Quantity:
             return True
         if low > goal or (low == goal and strict):
             return False
-        raise Unreachable(str(answer.reason or f"the {self.kind.name} is {limit} as far as known"))
+        raise Unreachable(str(answer.reason or f"the {self.name} is {limit} as far as known"))
 
     def skips(self, p: Expr, limit: int) -> bool:
         """Whether the formula shows that this integer is reached at no parameter."""
         last = p.subs(n, limit - 1)
-        if self.kind.name == "horizon":
+        if self.name == "horizon":
             return bool(last is S.NegativeInfinity or (last - p.subs(n, limit)).expand() == 0)
-        return self.kind.ratio is not None and bool(last is S.NegativeInfinity)
+        return self.ratio is not None and bool(last is S.NegativeInfinity)
 
 
 @lru_cache(maxsize=256)
@@ -312,10 +298,10 @@ def _resolved_in_order(asked: Quantity, p: Expr, a: Symbol) -> bool:
         return False
 
 
-TARGETS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        Kind(
+TARGETS: dict[str, Quantity] = {
+    one.name: one
+    for one in (
+        Quantity(
             "trf",
             theoretical_receptive_field,
             {"eps": "1/100", "length": None},
@@ -324,7 +310,7 @@ TARGETS: dict[str, Kind] = {
             closed=lambda _: False,
             of="of",
         ),
-        Kind(
+        Quantity(
             "leak",
             leak,
             {"trained": 2048, "tested": None},
@@ -336,7 +322,7 @@ TARGETS: dict[str, Kind] = {
             better=-1,
             keys="tested",
         ),
-        Kind(
+        Quantity(
             "window",
             certified_window,
             {
@@ -353,7 +339,7 @@ TARGETS: dict[str, Kind] = {
             better=-1,
             keys="row",
         ),
-        Kind(
+        Quantity(
             "layered",
             layered_receptive_field,
             {"layers": MUST, "mixing": "2/5", "q": "99/100", "length": None},
@@ -362,7 +348,7 @@ TARGETS: dict[str, Kind] = {
             gauge=_layered,
             approximate=True,
         ),
-        Kind(
+        Quantity(
             "reach",
             reach,
             {"advantage": MUST, "share": "1/2", "length": None},
@@ -373,7 +359,7 @@ TARGETS: dict[str, Kind] = {
             most=_farthest,
             relation=">=",
         ),
-        Kind(
+        Quantity(
             "horizon",
             dtype_horizon,
             {"dtype": "bf16", "flush_to_zero": False},
@@ -383,7 +369,7 @@ TARGETS: dict[str, Kind] = {
             closed=lambda own: not own["flush_to_zero"],
             keys="",
         ),
-        Kind(
+        Quantity(
             "resolution",
             attention_resolution,
             {"scale": None, "length": None},
@@ -399,13 +385,9 @@ TARGETS: dict[str, Kind] = {
 """Every quantity by its name."""
 
 
-def registered(kind: Kind) -> Kind:
-    """Makes a quantity of another room one that targets may speak of."""
-    TARGETS[kind.name] = kind
-    return kind
-
-
-def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
+def quantity(
+    name: str, given: Mapping[str, Any], known: Mapping[str, Quantity] = TARGETS
+) -> Quantity:
     """A quantity with those of the given options that are its own.
 
     Raises:
@@ -414,57 +396,62 @@ def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
     >>> quantity("horizon", {"dtype": "fp16", "eps": "1/10"}).words()
     'horizon in fp16'
     """
-    one_of(name, "quantity", TARGETS)
-    kind = TARGETS[name]
+    one_of(name, "quantity", known)
+    usual = known[name].options
     own = {
         k: natural(given[k], k, 0 if k == "sinks" else 1) if k in COUNTS else given[k]
-        for k in kind.options
+        for k in usual
         if given.get(k) is not None
     }
-    missing = [k for k, default in kind.options.items() if default is MUST and k not in own]
+    missing = [k for k, default in usual.items() if default is MUST and k not in own]
     if missing:
         raise InputError(f"a target on {name} needs {missing[0]}, as {missing[0]}=4")
-    found = Quantity(kind, tuple(own.items()))
+    found = replace(known[name], options={**usual, **own})
     found.answer(-n)  # an option out of range is refused now, with its own message
     return found
 
 
 @dataclass(frozen=True)
 class Target:
-    """A quantity, a relation and a limit, such as TRF(1 %) = 512."""
+    """A quantity, a relation and a limit, such as TRF(1 %) = 512.
+
+    Args:
+        quantity, relation, limit: as they are called.
+        said: the target of which this is one bound; its own words if empty.
+    """
 
     quantity: Quantity
     relation: str
     limit: Rational
+    said: str = ""
 
     def __str__(self) -> str:
-        return f"{self.quantity.words()} {self.relation} {self.limit}"
-
-    def bounds(self) -> Iterator[Bound]:
-        """What must hold, or must not."""
-        if self.quantity.kind.integer:
-            step = int(self.relation in "<>")
-            if self.relation[0] in "<=":
-                yield Bound(self, self.limit - step, False, True)
-            if self.relation[0] in ">=":
-                yield Bound(self, self.limit - 1 + step, False, False)
-        else:
-            yield Bound(self, self.limit, self.relation in ("<", ">="), self.relation[0] == "<")
-
-
-@dataclass(frozen=True)
-class Bound:
-    """Q <= limit, or Q < limit, that a target wants to hold or not to hold."""
-
-    target: Target
-    limit: Rational
-    strict: bool
-    wanted: bool
+        return self.said or f"{self.quantity.words()} {self.relation} {self.limit}"
 
     @property
-    def quantity(self) -> Quantity:
-        """Q."""
-        return self.target.quantity
+    def wanted(self) -> bool:
+        """Of a bound, whether the quantity must be within the limit, or must not."""
+        return self.relation[0] == "<"
+
+    @property
+    def strict(self) -> bool:
+        """Whether the limit itself is beyond it."""
+        return self.relation in ("<", ">=")
+
+    @property
+    def trivial(self) -> bool:
+        """Whether it bounds a count of tokens by 0."""
+        return self.quantity.integer and self.limit < 1
+
+    def bounds(self) -> Iterator[Target]:
+        """What must hold: Q <= limit or Q > limit of counts, any inequality of shares."""
+        step = int(self.relation in "<>")
+        if not self.quantity.integer:
+            yield replace(self, said=str(self))
+        elif self.relation[0] in "<=":
+            yield replace(self, relation="<=", limit=self.limit - step, said=str(self))
+        if self.quantity.integer and self.relation[0] in ">=":
+            yield replace(self, relation=">", limit=self.limit - 1 + step, said=str(self))
 
 
 _RELATION = re.compile(r"\s*(<=|>=|==|<|>|=)?\s*([^<>=]+)")
@@ -479,7 +466,7 @@ def read_targets(asked: Quantity, given: Any) -> tuple[Target, ...]:
     >>> [str(t) for t in read_targets(quantity("trf", {}), ">=64, <=128")]
     ['TRF(1 %) >= 64', 'TRF(1 %) <= 128']
     """
-    name, found = asked.kind.name, []
+    name, found = asked.name, []
     for part in given.split(",") if isinstance(given, str) else [given]:
         read = _RELATION.fullmatch(part) if isinstance(part, str) else None
         if isinstance(part, str) and read is None:
@@ -487,9 +474,9 @@ def read_targets(asked: Quantity, given: Any) -> tuple[Target, ...]:
                 f"{name} {part[:40]!r}: accepted: a number, or one after <=, >=, <, >, ="
             )
         relation, number = read.groups() if read else (None, part)
-        relation = str({"==": "=", None: asked.kind.relation}.get(relation, relation))
-        if asked.kind.integer:
-            limit, most = Rational(natural(number, name)), asked.kind.most(asked)
+        relation = str({"==": "=", None: asked.relation}.get(relation, relation))
+        if asked.integer:
+            limit, most = Rational(natural(number, name)), asked.most(asked)
             if relation[0] in ">=" and most is not None and limit > most:
                 raise InputError(f"{asked.words()} is at most {most}, whatever the bias")
         else:
