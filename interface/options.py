@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.errors import InputError, refuse
 
 if TYPE_CHECKING:
     from farfield.theory.encodings import Encoding
@@ -175,12 +175,6 @@ class Output:
     "ASCII signs alone."
     progress: bool = False
     "Progress on standard error where that is no terminal, too."
-
-
-def refuse(wrong: object, why: str) -> None:
-    """Raise InputError where options do not go together: `why` says what is accepted."""
-    if wrong:
-        raise InputError(why)
 
 
 def pairs(given: Sequence[str], option: str) -> dict[str, str]:

@@ -6,9 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-from farfield.options import Formula, refuse
+from farfield.options import Formula
 from farfield.output import print_error, print_out
-from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.errors import InputError, refuse
 
 
 def explore(

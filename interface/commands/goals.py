@@ -9,9 +9,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from farfield.options import Formula, Output, Subject, pairs, refuse
+from farfield.options import Formula, Output, Subject, pairs
 from farfield.output import write_answers
 from farfield.progress_bar import progress
+from farfield.theory.answers.errors import refuse
 
 Families = Annotated[tuple[str, ...], Parameter(allow_leading_hyphen=True)]
 Text = Annotated[str | None, Parameter(allow_leading_hyphen=True)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from farfield.options import Count, CountFrom0, CountOrNone, Formula, Output, Subject, refuse
+from farfield.options import Count, CountFrom0, CountOrNone, Formula, Output, Subject
 from farfield.output import write_answers, write_each
 from farfield.progress_bar import progress
+from farfield.theory.answers.errors import refuse
 
 
 def window(

@@ -13,9 +13,10 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from farfield.options import Formula, Output, Subject, refuse
+from farfield.options import Formula, Output, Subject
 from farfield.output import lay_out, print_out, speaks_unicode, write_answers, write_each
 from farfield.progress_bar import progress
+from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 
 

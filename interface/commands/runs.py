@@ -10,10 +10,10 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from farfield.options import CountOrNone, Formula, Output, Subject, refuse
+from farfield.options import CountOrNone, Formula, Output, Subject
 from farfield.output import UNKNOWN, write_answers, write_each
 from farfield.progress_bar import board, progress
-from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 
 
@@ -159,7 +159,7 @@ def sweep(
         chosen = SameProcess(device) if workers in (None, 1) else Processes(workers, device)
     with board(read.title, len(jobs)) as watch:
         swept = run(jobs, Store(runs), chosen, watch)
-    failed = any(found.state == "failed" for found in swept.runs)
+    failed = any(found["state"] == "failed" for found in swept.runs)
     return max(write_answers(swept, output), UNKNOWN * failed)
 
 

@@ -17,7 +17,6 @@ from farfield.options import (
     Listed,
     Output,
     Subject,
-    refuse,
 )
 from farfield.output import (
     BAD_INPUT,
@@ -30,7 +29,7 @@ from farfield.output import (
     write_each,
 )
 from farfield.progress_bar import progress
-from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 
 if TYPE_CHECKING:

@@ -12,6 +12,12 @@ class InputError(ValueError):
     """
 
 
+def refuse(wrong: object, why: str) -> None:
+    """Raise InputError where something is wrong: `why` says what, and what is accepted."""
+    if wrong:
+        raise InputError(why)
+
+
 class MissingValues(InputError):
     """A question about numbers, of a formula whose parameters have none.
 

@@ -19,7 +19,7 @@ import numpy as np
 import sympy
 from sympy import Expr
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import LISTED, Encoding
 from farfield.validation.harness.corpus import BYTES, Corpus
 from farfield.validation.harness.layers import LayerPlan, require_mechanism, require_values
@@ -118,8 +118,10 @@ class Configuration:
 
     def __post_init__(self) -> None:
         encoding, preset, measure = self.encoding, self.preset, self.settings
-        if not 0 <= self.seed < 2**63:  # what torch's generators take
-            raise InputError(f"seed {self.seed}: accepted is a whole number from 0 to 2^63 - 1")
+        refuse(
+            not 0 <= self.seed < 2**63,
+            f"seed {self.seed}: accepted is a whole number from 0 to 2^63 - 1",
+        )
         if not self.layers:
             require_mechanism(encoding)
         elif len(self.layers) != preset.layers:
@@ -133,19 +135,19 @@ class Configuration:
         accepted = [1, preset.heads]
         if encoding.source == LISTED:  # heads of the catalogue spread over the layers mean nothing
             accepted.append(preset.heads * preset.layers)
-        if encoding.mechanism == "bias" and encoding.num_heads not in accepted:
-            raise InputError(
-                f"{encoding.name} has {encoding.num_heads} heads, the model of preset "
-                f"{preset.name} has {preset.heads}; accepted: heads="
-                + " or heads=".join(map(str, accepted))
-            )
+        refuse(
+            encoding.mechanism == "bias" and encoding.num_heads not in accepted,
+            f"{encoding.name} has {encoding.num_heads} heads, the model of preset "
+            f"{preset.name} has {preset.heads}; accepted: heads="
+            + " or heads=".join(map(str, accepted)),
+        )
         require_values(encoding)
         longest = self.asked.lengths[-1] if self.task else measure.lengths[-1]
-        if encoding.mechanism == "learned_absolute" and longest > preset.length:
-            raise InputError(
-                f"{encoding.name} knows the positions 0 to {preset.length - 1} that it was "
-                f"trained on; length {longest} was asked, accepted are lengths to {preset.length}"
-            )
+        refuse(
+            encoding.mechanism == "learned_absolute" and longest > preset.length,
+            f"{encoding.name} knows the positions 0 to {preset.length - 1} that it was "
+            f"trained on; length {longest} was asked, accepted are lengths to {preset.length}",
+        )
         if self.task is not None:
             for length in self.asked.lengths:
                 self.task.require(length)

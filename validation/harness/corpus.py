@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 
 BYTES = 256
 DOCUMENTATION = "builtin:documentation"
@@ -90,11 +90,11 @@ class Corpus:
             ("training", self.train, train),
             ("held-out", self.held_out, held_out),
         ):
-            if len(part) <= wanted:
-                raise InputError(
-                    f"{self.source} is too short: its {name} part has {len(part)} {self.unit}s, a "
-                    f"segment takes {wanted + 1}; accepted: a longer text, or shorter lengths"
-                )
+            refuse(
+                len(part) <= wanted,
+                f"{self.source} is too short: its {name} part has {len(part)} {self.unit}s, a "
+                f"segment takes {wanted + 1}; accepted: a longer text, or shorter lengths",
+            )
 
 
 def samples_of(text: np.ndarray, count: int, length: int) -> np.ndarray:
@@ -110,11 +110,11 @@ def samples_of(text: np.ndarray, count: int, length: int) -> np.ndarray:
     array([[0, 1, 2, 3],
            [6, 7, 8, 9]])
     """
-    if len(text) <= length:
-        raise InputError(
-            f"the text has {len(text)} tokens, a segment takes {length + 1}; accepted: a longer "
-            "text, or shorter lengths"
-        )
+    refuse(
+        len(text) <= length,
+        f"the text has {len(text)} tokens, a segment takes {length + 1}; accepted: a longer "
+        "text, or shorter lengths",
+    )
     starts = np.unique(np.linspace(0, len(text) - length - 1, count).astype(np.int64))
     return text[starts[:, None] + np.arange(length + 1)].astype(np.int64)
 
@@ -142,8 +142,10 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
     """
     if text in (None, DOCUMENTATION):
         return _builtin(text == DOCUMENTATION)
-    if str(text).startswith("builtin:"):
-        raise InputError(f"text {str(text)!r} is not built in; accepted: {DOCUMENTATION}")
+    refuse(
+        str(text).startswith("builtin:"),
+        f"text {str(text)!r} is not built in; accepted: {DOCUMENTATION}",
+    )
     path = Path(text).expanduser()
     try:
         if path.is_dir():
@@ -185,11 +187,12 @@ def _names(folder: Path) -> list[str]:
 def _mapped(path: Path) -> Corpus:
     """A single file, which stays on the disk: only the pages in use are in memory."""
     source, size = f"file {path.name}", path.stat().st_size
-    if size == 0:
-        raise InputError(f"{source} is empty; {ACCEPTED}")
+    refuse(size == 0, f"{source} is empty; {ACCEPTED}")
     text = np.memmap(path, dtype=np.uint8, mode="r")
-    if any((text[k : k + _CHUNK] == 0).any() for k in range(0, size, _CHUNK)):
-        raise InputError(f"{source} is binary (it has a zero byte); {ACCEPTED}")
+    refuse(
+        any((text[k : k + _CHUNK] == 0).any() for k in range(0, size, _CHUNK)),
+        f"{source} is binary (it has a zero byte); {ACCEPTED}",
+    )
     return _cut(source, text, 1)
 
 
@@ -199,11 +202,11 @@ def _tokens(path: Path) -> Corpus:
         tokens = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError):
         tokens = np.empty(0)
-    if tokens.ndim != 1 or tokens.dtype not in (np.uint8, np.uint16, np.uint32) or not len(tokens):
-        raise InputError(
-            f"file {path.name} holds no tokens; accepted: what numpy.save writes of an array of "
-            "uint8, uint16 or uint32 with one dimension"
-        )
+    refuse(
+        tokens.ndim != 1 or tokens.dtype not in (np.uint8, np.uint16, np.uint32) or not len(tokens),
+        f"file {path.name} holds no tokens; accepted: what numpy.save writes of an array of "
+        "uint8, uint16 or uint32 with one dimension",
+    )
     return _cut(f"file {path.name}", tokens, 1, max(BYTES, int(tokens.max()) + 1))
 
 
@@ -222,11 +225,11 @@ def _contents(folder: Path, names: list[str]) -> dict[str, bytes]:
             if b"\0" not in content:
                 content += file.read(_MOST + 1 - size)
                 size += len(content)
-        if size > _MOST:
-            raise InputError(
-                f"folder {folder.resolve().name} has more than {_MOST >> 30} GiB of text; "
-                "accepted: less, or one file, which stays on the disk"
-            )
+        refuse(
+            size > _MOST,
+            f"folder {folder.resolve().name} has more than {_MOST >> 30} GiB of text; "
+            "accepted: less, or one file, which stays on the disk",
+        )
         contents[name] = content
     return contents
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.validation.harness import parallel
 from farfield.validation.harness.configuration import Configuration, key
@@ -174,8 +174,10 @@ def chosen_device(name: str = "auto") -> torch.device:
     """
     one_of(name, "device", ("auto", "cpu", "cuda"))
     visible = torch.cuda.is_available()
-    if name == "cuda" and not visible:
-        raise InputError("device 'cuda': torch sees no GPU here; accepted: cpu, or auto")
+    refuse(
+        name == "cuda" and not visible,
+        "device 'cuda': torch sees no GPU here; accepted: cpu, or auto",
+    )
     return torch.device("cuda" if visible and name != "cpu" else "cpu")
 
 

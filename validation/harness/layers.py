@@ -23,7 +23,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, StrictBool, StrictFloat, StrictStr
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import CATALOGUE, LISTED, Encoding, encoding
 from farfield.validation.harness.mechanism import LayerMechanism, Scale, Turn, Visibility
 from farfield.validation.harness.presets import Natural, settings
@@ -58,11 +58,11 @@ def require_values(encoding: Encoding) -> None:
     A parameter that is not learned may be left to its reference value, if that is one point.
     """
     for parameter in encoding.free:
-        if not parameter.learned and parameter.init[0] != parameter.init[1]:
-            raise InputError(
-                f"{encoding.name}: {parameter.name} is not learned and has no value; accepted: "
-                f"{parameter.name}=..., in the domain {parameter.domain}"
-            )
+        refuse(
+            not parameter.learned and parameter.init[0] != parameter.init[1],
+            f"{encoding.name}: {parameter.name} is not learned and has no value; accepted: "
+            f"{parameter.name}=..., in the domain {parameter.domain}",
+        )
 
 
 def variants(encoding: Encoding, length: int) -> tuple[Visibility, ...]:
@@ -77,11 +77,11 @@ def variants(encoding: Encoding, length: int) -> tuple[Visibility, ...]:
 
 def _formulas(given: Any) -> Any:
     each = given if isinstance(given, (list, tuple)) else [given]
-    if not all(isinstance(one, str) for one in each):
-        raise InputError(
-            f"{given!r:.60} is no formula; accepted: a formula or a name, or a list of them, one a "
-            "head"
-        )
+    refuse(
+        not all(isinstance(one, str) for one in each),
+        f"{given!r:.60} is no formula; accepted: a formula or a name, or a list of them, one a "
+        "head",
+    )
     return given
 
 
@@ -136,8 +136,7 @@ class LayerPlan:
             wrong = f"scale of heads {list(scale.heads)}; accepted are heads from 1 to {heads}"
         if turn is not None and round(turn.share * size / 2) < 1:
             wrong = f"share {turn.share:g} of a head of {size}; accepted is a share of 2 or more"
-        if wrong is not None:
-            raise InputError(f"{place}: {wrong}")
+        refuse(wrong is not None, f"{place}: {wrong}")
 
 
 def read_layers(given: Sequence[Any], heads: int) -> tuple[LayerPlan, ...]:

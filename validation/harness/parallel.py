@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import refuse
 
 _PATIENCE = datetime.timedelta(days=7)  # a run may wait for a lock; torchrun ends what is left over
 
@@ -60,11 +60,11 @@ def together(device: torch.device) -> Iterator[bool]:
         return
     if device.type == "cuda":
         local, found = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
-        if local >= found:
-            raise InputError(
-                f"process {local + 1} of this machine has no GPU of its own; accepted: "
-                f"--nproc-per-node of at most {found}"
-            )
+        refuse(
+            local >= found,
+            f"process {local + 1} of this machine has no GPU of its own; accepted: "
+            f"--nproc-per-node of at most {found}",
+        )
         torch.cuda.set_device(local)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, timeout=_PATIENCE)
@@ -104,11 +104,11 @@ def begin(model: nn.Module, optimise: torch.optim.Optimizer, first: int, rows: T
     if said == [None]:
         raise NothingToTrain
     first, theirs, weights, state = said[0]
-    if theirs != own:
-        raise InputError(
-            f"process {rank()} reads another text than process 0; accepted: the same text, and for "
-            "the standard library's the same Python, on each machine"
-        )
+    refuse(
+        theirs != own,
+        f"process {rank()} reads another text than process 0; accepted: the same text, and for "
+        "the standard library's the same Python, on each machine",
+    )
     if rank() > 0:
         model.load_state_dict(weights)
         optimise.load_state_dict(state)
@@ -126,10 +126,10 @@ def sum_gradients(model: nn.Module) -> None:
 def own_rows(rows: Tensor) -> Tensor:
     """The rows of a batch that this process runs; sizes differ by one where it does not divide."""
     count, ranks = len(rows), size()
-    if count < ranks:
-        raise InputError(
-            f"a batch of {count} sequences for {ranks} processes; accepted: at most {count}"
-        )
+    refuse(
+        count < ranks,
+        f"a batch of {count} sequences for {ranks} processes; accepted: at most {count}",
+    )
     return rows[count * rank() // ranks : count * (rank() + 1) // ranks]
 
 

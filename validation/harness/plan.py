@@ -45,7 +45,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, InstanceOf, StrictBool, StrictStr
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import LISTED, Encoding, encoding
 from farfield.validation.harness.configuration import Configuration, hybrid, key
 from farfield.validation.harness.corpus import Corpus
@@ -103,19 +103,19 @@ def _subject(given: Any) -> PlannedEncoding:
     label, family = options.pop("label", None), options.pop("family", None)
     if "layers" in options:
         listed = options.pop("layers")
-        if options or not isinstance(label, str) or not isinstance(listed, list) or not listed:
-            raise InputError(
-                f"hybrid {label!r}; accepted is a label, a list of layers, one entry each, and a "
-                "family"
-            )
+        refuse(
+            options or not isinstance(label, str) or not isinstance(listed, list) or not listed,
+            f"hybrid {label!r}; accepted is a label, a list of layers, one entry each, and a "
+            "family",
+        )
         subject = PlannedEncoding(label, {}, str(family or label), tuple(listed))
         subject.layers(1)
         return subject
-    if not isinstance(options.get("name"), (str, list)):
-        raise InputError(
-            f"encoding {given!r}; accepted: a name, a formula, heads such as "
-            '"[-n/4; 0 x7]", or a table with a name'
-        )
+    refuse(
+        not isinstance(options.get("name"), (str, list)),
+        f"encoding {given!r}; accepted: a name, a formula, heads such as "
+        '"[-n/4; 0 x7]", or a table with a name',
+    )
     found = encoding(**options)
     named = isinstance(options["name"], str) and found.source != LISTED
     label = str(label or (options["name"] if named else found.name))
@@ -151,8 +151,10 @@ class Sweep:
 
     def __post_init__(self) -> None:
         for one, other in _RIVALS:
-            if getattr(self, one) and getattr(self, other):
-                raise InputError(f"{one} and {other} are both given; accepted is one of them")
+            refuse(
+                getattr(self, one) and getattr(self, other),
+                f"{one} and {other} are both given; accepted is one of them",
+            )
         for name in self.presets:
             preset(name)
         Measurement(**self.measure), Probes(**self.probe)  # refused now, with their own messages
@@ -285,16 +287,16 @@ class Plan:
         names: dict[tuple[str, str], Job] = {}
         for job in self._each(corpus):
             chosen = job.configuration.preset.name
-            if names.setdefault((chosen, job.name), job).key != job.key:
-                raise InputError(
-                    f"plan: {job.name!r} (label, length, seed) is the name of two unlike runs; "
-                    "accepted: a label = ... for one of the encodings"
-                )
-            if found.setdefault(job.key, job).measured != job.measured:
-                raise InputError(
-                    f"plan: {job.name!r} (label, length, seed) is asked for twice, with unlike "
-                    "measurements; accepted: one sweep with all test lengths"
-                )
+            refuse(
+                names.setdefault((chosen, job.name), job).key != job.key,
+                f"plan: {job.name!r} (label, length, seed) is the name of two unlike runs; "
+                "accepted: a label = ... for one of the encodings",
+            )
+            refuse(
+                found.setdefault(job.key, job).measured != job.measured,
+                f"plan: {job.name!r} (label, length, seed) is asked for twice, with unlike "
+                "measurements; accepted: one sweep with all test lengths",
+            )
         return tuple(found.values())
 
     def _each(self, corpus: Corpus) -> Iterator[Job]:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention.flex_attention import BlockMask
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
 from farfield.theory.evaluation.fold import value
 from farfield.theory.evaluation.vectorised import Arrays, Lacking
@@ -339,10 +339,14 @@ def bias_tensor(
     tensor([[-0.0000, -1.0000, -2.0000],
             [-0.0000, -0.5000, -1.0000]])
     """
-    if not isinstance(length, int) or length < 1:
-        raise InputError(f"length {length!r}: accepted is a whole number of tokens from 1")
-    if dtype not in (torch.float32, torch.float64):
-        raise InputError(f"dtype {dtype}: accepted are float32 and float64")
+    refuse(
+        not isinstance(length, int) or length < 1,
+        f"length {length!r}: accepted is a whole number of tokens from 1",
+    )
+    refuse(
+        dtype not in (torch.float32, torch.float64),
+        f"dtype {dtype}: accepted are float32 and float64",
+    )
     encoding.head(1)  # refuses what has no bias
     given = dict(values or {})
     names = {p.name for p in encoding.free}
@@ -423,17 +427,18 @@ def block_mask(
     """
     each = [widths] if isinstance(widths, int) else list(widths or ())
     for width in each:
-        if not isinstance(width, int | np.integer) or width < 1:
-            raise InputError(f"width {width!r}: accepted is a whole number of tokens from 1")
-    if not isinstance(sinks, int) or not 0 <= sinks <= min(each, default=0):
-        raise InputError(
-            f"sinks {sinks!r} with widths {each[:4]}: accepted are at most as many as the least of "
-            "them"
+        refuse(
+            not isinstance(width, int | np.integer) or width < 1,
+            f"width {width!r}: accepted is a whole number of tokens from 1",
         )
+    refuse(
+        not isinstance(sinks, int) or not 0 <= sinks <= min(each, default=0),
+        f"sinks {sinks!r} with widths {each[:4]}: accepted are at most as many as the least of "
+        "them",
+    )
     own = max(len(each), encoding.num_heads, heads or 1)
     for count, what in ((len(each), "widths"), (encoding.num_heads, "heads of the encoding")):
-        if count not in (0, 1, own):
-            raise InputError(f"{count} {what}, {own} heads: accepted are 1 and {own}")
+        refuse(count not in (0, 1, own), f"{count} {what}, {own} heads: accepted are 1 and {own}")
     seen = torch.ones(1, length) if encoding.free else bias_tensor(encoding, length) > -math.inf
     reach = (torch.arange(1, length + 1) * seen).amax(-1).int().tolist()
     return blocks(
@@ -476,13 +481,15 @@ def transformers_configuration(
     windows = {m.window for m in each} - {None}
     for at, (layer, m) in enumerate(zip(layers, each, strict=True), 1):
         whole = m.turn is None or (m.turn.share == 1 and not m.turn.decay)
-        if layer.encoding is not None or m.sinks or m.scale is not None or not whole:
-            raise InputError(
-                f"layer {at}: accepted are rotations of whole heads and layers without positions, "
-                "with a window or without one; no bias, no sinks, no scale"
-            )
-    if len(turns) > 1 or len(windows) > 1:
-        raise InputError("layers: accepted are one base and scaling, and one window, for all")
+        refuse(
+            layer.encoding is not None or m.sinks or m.scale is not None or not whole,
+            f"layer {at}: accepted are rotations of whole heads and layers without positions, "
+            "with a window or without one; no bias, no sinks, no scale",
+        )
+    refuse(
+        len(turns) > 1 or len(windows) > 1,
+        "layers: accepted are one base and scaling, and one window, for all",
+    )
     turn, (window,) = next(iter(turns), Turn()), windows or (None,)
     rotation: dict[str, Any] = {"rope_theta": turn.base, "rope_type": "default"}
     if turn.scaling != 1:

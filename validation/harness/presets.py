@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 from pydantic import ConfigDict, Field, StrictFloat, StrictStr, ValidationError
 from pydantic.dataclasses import dataclass
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import nearest, one_of
 
 Kind = TypeVar("Kind", bound=type)
@@ -174,16 +174,15 @@ class Preset:
     embedding_spread: StrictFloat | None = None
 
     def __post_init__(self) -> None:
-        if self.batch % self.parts:
-            raise InputError(
-                f"preset: batch {self.batch} in {self.parts} parts; accepted are parts of equal "
-                "size"
-            )
-        if self.width % (2 * self.heads):
-            raise InputError(
-                f"preset: width {self.width} with {self.heads} heads; accepted is a width that "
-                "is an even multiple of the heads"
-            )
+        refuse(
+            self.batch % self.parts,
+            f"preset: batch {self.batch} in {self.parts} parts; accepted are parts of equal size",
+        )
+        refuse(
+            self.width % (2 * self.heads),
+            f"preset: width {self.width} with {self.heads} heads; accepted is a width that "
+            "is an even multiple of the heads",
+        )
 
     @property
     def tokens(self) -> int:

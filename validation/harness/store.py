@@ -19,12 +19,13 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.answers.answer import InputError, Label, Result
+from farfield.theory.answers.answer import Label, Result
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import listed, plural
 from farfield.validation.json_files import CorruptFile, read_json, unrecorded
@@ -190,66 +191,36 @@ def finished_run(store: Store, key: str) -> Path:
     Raises:
         InputError: there is none, or several.
     """
-    known = re.fullmatch("[0-9a-f]{0,16}", key)
-    named = [p for p in store.folders() if known and p.name.startswith(key) and "." not in p.name]
+    refuse(
+        not re.fullmatch("[0-9a-f]{0,16}", key),
+        f"run {key[:60]!r} is no key; accepted: its first digits, 0 to 9 and a to f; a model's own "
+        "folder is given with --model",
+    )
+    named = [p for p in store.folders() if p.name.startswith(key) and "." not in p.name]
     finished = [p for p in named if (p / "training.json").exists()]
     if len(finished) == 1:
         return finished[0]
     raise InputError(
-        f"run {key[:60]!r} names {'several' if finished else 'no'} finished runs in "
-        f"{str(store.root)!r}; accepted: the first digits of a key, 0 to 9 and a to f; a model's "
-        "own folder is given with --model"
+        f"run {key!r} names {'several' if finished else 'no'} finished runs in "
+        f"{str(store.root)!r}; accepted: the digits of a key"
     )
 
 
 # -- runs, listed and shown -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run of a store, as a line of a listing.
+Run = dict[str, Any]
+"""One run, as a line of a listing: None where nothing readable says so.
 
-    Fields:
-        key: the name of its folder.
-        state: `finished`, `unfinished` (it is resumed from its checkpoint), `corrupted`, `set
-            aside`; `failed` in the sweep that tried it.
-        encoding, preset, length, seed: the model, on rows of `length` tokens; None where
-            nothing readable says so.
-        formula: the bias of the first head, which tells variants of one encoding apart.
-        steps: done, and in the checkpoint where the run is unfinished.
-        loss: the last mean training loss, in nats a token.
-        ratios: perplexity of the last token, as a ratio to that at the training length: of each
-            way of inference, that at the longest length.
-        note: the defect, in words.
-    """
-
-    key: str
-    state: str
-    encoding: str | None = None
-    formula: str | None = None
-    preset: str | None = None
-    length: int | None = None
-    seed: int | None = None
-    steps: int = 0
-    loss: float | None = None
-    ratios: tuple[tuple[str, int, float], ...] = ()
-    note: str = ""
-
-    def cells(self) -> dict[str, Any]:
-        """Its line, a cell a column."""
-        return {
-            "run": self.key,
-            "state": self.state,
-            "encoding": self.encoding,
-            "first head": self.formula and shortened(self.formula, 24),
-            "preset": self.preset,
-            "length": self.length,
-            "seed": self.seed,
-            "steps": self.steps,
-            "loss": None if self.loss is None else f"{self.loss:.3f}",
-            "perplexity": "; ".join(f"{view}: x{x:.3f} at {n}" for view, n, x in self.ratios),
-            "note": self.note,
-        }
+* `key`: the name of its folder; `state`: `finished`, `unfinished` (it is resumed from its
+  checkpoint), `corrupted`, `set aside`, and `failed` in the sweep that tried it;
+* `encoding`, `preset`, `length`, `seed`: the model, on rows of `length` tokens; `formula`, the bias
+  of its first head, tells variants of one encoding apart;
+* `steps`: done, and in the checkpoint where the run is unfinished; `loss`: the last mean training
+  loss, in nats a token;
+* `ratios`: of each way of inference, the longest length and the perplexity of the last token there,
+  as a ratio to that at the training length; `note`: the defect, in words.
+"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -259,16 +230,24 @@ class Inventory(Result):
     runs: tuple[Run, ...]
 
     def _blocks(self) -> Iterator[Block]:
-        states = [run.state for run in self.runs]
+        states = [run["state"] for run in self.runs]
         counts = [f"{states.count(state)} {state}" for state in sorted({*states})]
         said, label = plural(len(states), "run"), Label.MEASURED
         yield sentence("{said}: {counts}.", label, said=said, counts=listed(counts or ["none"]))
-        lines = [run.cells() for run in self.runs]
-        if not lines:
-            return
-        used = [k for k in Run("", "").cells() if any(line[k] not in (None, "") for line in lines)]
+        lines = [{k: _cell(k, v) for k, v in run.items()} for run in self.runs]
+        used = list(dict.fromkeys(k for line in lines for k, cell in line.items() if cell))
         numeric = [at for at, k in enumerate(used) if k in ("length", "seed", "steps", "loss")]
-        yield table(used, [[line[k] for k in used] for line in lines], numeric=numeric)
+        if lines:
+            cells = [[line.get(k) for k in used] for line in lines]
+            yield table(used, cells, numeric=numeric)
+
+
+def _cell(column: str, value: Any) -> str:
+    if column == "ratios":
+        return "; ".join(f"{view}: x{ratio:.3f} at {n}" for view, n, ratio in value)
+    if value is None or isinstance(value, str):
+        return shortened(value or "", 24) if column == "formula" else value or ""
+    return f"{value:.3f}" if column == "loss" else str(value)
 
 
 def inventory(store: Store) -> Inventory:
@@ -290,39 +269,39 @@ def inventory(store: Store) -> Inventory:
 
 def run_of(folder: Path) -> Run:
     """The run in a folder, as far as its JSON says."""
-    run = Run(folder.name, "set aside" if ".corrupt-" in folder.name else "unfinished")
+    aside = ".corrupt-" in folder.name
+    run: Run = {"key": folder.name, "state": "set aside" if aside else "unfinished"}
     finished, kept = (folder / "training.json").exists(), folder / "checkpoint.json"
     place = folder / ("training.json" if finished else "asked.json")
-    if run.state == "set aside" or not place.exists():
+    if aside or not place.exists():
         return run
     try:
-        record = read_json(place)
-        described, progress = record["configuration"], record
-        if kept.exists():
+        record = progress = read_json(place)
+        if not finished and kept.exists():
             checkpoint = read_json(kept)
             progress = {**checkpoint["record"], "steps": checkpoint["step"]}
+        described = record["configuration"]
         heads, shape = described["encoding"]["heads"], described["preset"]
         labels = record.get("labels") or {
             "encoding": described["encoding"]["mechanism"],
             "preset": f"{shape['layers']}x{shape['width']}",
         }
-        dialect = f" ({labels['dialect']})" if labels.get("dialect") else ""
-        return replace(
-            run,
-            state="finished" if finished else "unfinished",
-            encoding=labels["encoding"] + dialect,
-            formula=heads[0].replace("**", "^") if heads else None,
-            preset=labels["preset"],
-            length=shape["length"],
-            seed=described["seed"],
-            steps=progress.get("steps", 0),
-            loss=progress["losses"][-1][1] if progress.get("losses") else None,
-            ratios=tuple(_ratios(folder)) if finished else (),
-        )
+        return run | {
+            "state": "finished" if finished else "unfinished",
+            "encoding": labels["encoding"]
+            + (f" ({labels['dialect']})" if labels.get("dialect") else ""),
+            "formula": heads[0].replace("**", "^") if heads else None,
+            "preset": labels["preset"],
+            "length": shape["length"],
+            "seed": described["seed"],
+            "steps": progress.get("steps", 0),
+            "loss": progress["losses"][-1][1] if progress.get("losses") else None,
+            "ratios": list(_ratios(folder)) if finished else [],
+        }
     except CorruptFile as error:
-        return replace(run, state="corrupted", note=str(error))
+        return run | {"state": "corrupted", "note": str(error)}
     except (KeyError, TypeError, IndexError):
-        return replace(run, state="corrupted", note="written by another version")
+        return run | {"state": "corrupted", "note": "written by another version"}
 
 
 def _ratios(folder: Path) -> Iterator[tuple[str, int, float]]:
@@ -367,59 +346,67 @@ class Trained(Result):
             },
         )
         for m in run["measurements"]:
-            how = f"inference: {m['inference']['label']}"
-            yield from _recalled(m["recall"], how) if "recall" in m else _measured(m, how)
+            yield from _measured(m, f"inference: {m['inference']['label']}")
         for said in run["notes"]:
             yield note("{said}", said=said)
 
 
-def _recalled(found: dict[str, Any], how: str) -> Iterator[Block]:
-    """What a task found again."""
-    header = ("row", "distance", "right", "attention on the answer", "standard error", "rows")
-    names = ("length", "distance", "accuracy", "attention", "error", "rows")
-    each = [[f"{p[k]:.3g}" for k in names] for p in found["points"]]
-    yield table(header, each, how, numeric=range(6))
-    yield note(
-        "The attention is that of layer {layer}, head {head}, which has the most of all.",
-        layer=found["layer"],
-        head=found["head"],
-    )
-
-
 def _measured(m: dict[str, Any], how: str) -> Iterator[Block]:
-    """Perplexities of one measurement, then receptive fields."""
-    columns = ("protocol", "tokens", "perplexity", "ratio to the training length, 95 %", "targets")
-    rows = [
-        (
-            p["protocol"],
-            p["length"],
-            f"{p['perplexity']:.3f}",
-            f"{p['ratio']:.4f} ({p['ratio_low']:.4f} to {p['ratio_high']:.4f})",
-            p["targets"],
+    """Tables of one measurement: perplexities, then receptive fields; or what a task found."""
+    if (found := m.get("recall")) is not None:
+        yield _records(
+            found["points"],
+            how,
+            length="row",
+            distance="",
+            accuracy="right",
+            rows="",
+            attention="attention on the answer",
+            error="standard error",
         )
-        for p in m["perplexity"]
-    ]
-    yield table(columns, rows, how, numeric=(1, 2, 4))
-    g, b = m["gradient"], m["bounds"]
-    fields = [
-        (
-            f"attention ERF({a['eps']:g})",
-            f"{a['tokens']:.1f}, spread {a['spread']:.1f}",
-            f"TRF of the same rows {a['trf']:.1f}",
-            f"{a['segments']} x {a['rows']} rows a head",
-        )
-        for a in m["attention"]
-    ] + [
-        (
-            f"gradient ERF({g['share']:g})",
-            f"{g['tokens']} ({g['tokens_low']:.0f} to {g['tokens_high']:.0f})",
-            f"mass in the training length {g['mass']:.3f}",
-            f"{g['segments']} segments, 95 %",
-        )
-    ]
-    yield table(("receptive field", "tokens", "beside it", "measured on"), fields)
-    yield note(
-        "Bounds of the attention ERF by the theorem: {violations} violated of {checks}.",
-        violations=b["violations"],
-        checks=f"{b['checks']:,}",
+        said = "The attention is that of layer {layer}, head {head}, which has the most of all."
+        yield note(said, layer=found["layer"], head=found["head"])
+        return
+    yield _records(
+        m["perplexity"],
+        how,
+        protocol="",
+        length="tokens",
+        perplexity="",
+        ratio="ratio to the training length",
+        ratio_low="from (95 %)",
+        ratio_high="to",
+        targets="",
     )
+    yield _records(
+        m["attention"],
+        "attention: the nearest keys that hold all but eps",
+        eps="",
+        tokens="",
+        spread="",
+        trf="TRF of the same rows",
+        segments="",
+        rows="rows a head",
+    )
+    yield _records(
+        [m["gradient"]],
+        "gradient: the nearest tokens that hold a share of it",
+        share="",
+        tokens="",
+        tokens_low="from (95 %)",
+        tokens_high="to",
+        mass="share in the training length",
+        segments="",
+    )
+    said = "Bounds of the attention ERF by the theorem: {violations} violated of {checks}."
+    yield note(said, violations=m["bounds"]["violations"], checks=f"{m['bounds']['checks']:,}")
+
+
+def _records(records: Sequence[dict[str, Any]], caption: str, **columns: str) -> Block:
+    """A table with a line a record, and a column a field that is named, under this heading."""
+    lines = [
+        [f"{v:.5g}" if isinstance(v := record[name], float) else v for name in columns]
+        for record in records
+    ]
+    numeric = [at for at, cell in enumerate(lines[0]) if cell != records[0].get("protocol")]
+    return table([said or name for name, said in columns.items()], lines, caption, numeric=numeric)

@@ -28,12 +28,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import InUse, Inventory, Run, Store, run_of, stored
 from farfield.validation.json_files import CorruptFile
@@ -135,9 +135,10 @@ def sweep(
 
 def _run(job: Job, store: Store, failure: str | None) -> Run:
     preset, seed = job.configuration.preset, job.configuration.seed
-    failed = Run(job.key, "failed", note=failure or "")
-    run = run_of(store.folder(job.key)) if failure is None else failed
-    return replace(run, encoding=job.label, preset=preset.name, length=preset.length, seed=seed)
+    own = {"encoding": job.label, "preset": preset.name, "length": preset.length, "seed": seed}
+    if failure is None:
+        return run_of(store.folder(job.key)) | own
+    return {"key": job.key, "state": "failed", **own, "note": failure}
 
 
 def attempt(
@@ -237,8 +238,7 @@ class Processes(SameProcess):
 
 def require_workers(workers: int) -> None:
     """Raise InputError unless there is one."""
-    if workers < 1:
-        raise InputError(f"workers {workers}: accepted is a whole number from 1")
+    refuse(workers < 1, f"workers {workers}: accepted is a whole number from 1")
 
 
 def _work(job: Job, store: Store, device: str, workers: int) -> JobOutcome:
@@ -277,10 +277,10 @@ class Cluster(SameProcess):
         require_workers(1 if workers is None else workers)
         for name, value in (("cpus", cpus), ("gpus", gpus)):
             whole = 0 <= value <= 1 or (1 < value < 1e6 and value == int(value))
-            if not whole or (name == "cpus" and value == 0):
-                raise InputError(
-                    f"{name} a job {value:g}: accepted is a whole number, or a share of one"
-                )
+            refuse(
+                not whole or (name == "cpus" and value == 0),
+                f"{name} a job {value:g}: accepted is a whole number, or a share of one",
+            )
         self.workers, self.address, self.cpus, self.gpus = workers, address, cpus, gpus
         self.ours, self.started = False, list[Any]()
         self.task: Any = None

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, InstanceOf
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import refuse
 from farfield.validation.harness.corpus import BYTES, Corpus
 from farfield.validation.harness.presets import Count, Natural, Share, settings
 
@@ -68,8 +68,10 @@ class Task:
 
     def __post_init__(self) -> None:
         if self.kind == "needle":
-            if self.text is None or self.text.vocabulary != BYTES:
-                raise InputError("task needle: accepted is a text of bytes for the rows")
+            refuse(
+                self.text is None or self.text.vocabulary != BYTES,
+                "task needle: accepted is a text of bytes for the rows",
+            )
             object.__setattr__(self, "vocabulary", BYTES)
 
     def describe(self) -> dict[str, Any]:
@@ -102,21 +104,21 @@ class Task:
         """Raise InputError unless rows of a length have room for a question, at this distance."""
         nearest, farthest = self.nearest(), self.farthest(length)
         needed = self.distractors * _NEEDLE if self.kind == "needle" else 0
-        if farthest < nearest + needed:
-            raise InputError(
-                f"task {self.kind}: rows of {length} tokens have no room for a question; accepted "
-                f"are rows from {length + nearest + needed - farthest}"
-            )
-        if self.kind != "needle" and length >= self.vocabulary:
-            raise InputError(
-                f"task {self.kind}: rows of {length} different tokens out of {self.vocabulary}; "
-                "accepted is a vocabulary larger than the longest row"
-            )
-        if distance is not None and not nearest <= distance <= farthest:
-            raise InputError(
-                f"task {self.kind}: distance {distance} in rows of {length} tokens; accepted are "
-                f"distances from {nearest} to {farthest}"
-            )
+        refuse(
+            farthest < nearest + needed,
+            f"task {self.kind}: rows of {length} tokens have no room for a question; accepted "
+            f"are rows from {length + nearest + needed - farthest}",
+        )
+        refuse(
+            self.kind != "needle" and length >= self.vocabulary,
+            f"task {self.kind}: rows of {length} different tokens out of {self.vocabulary}; "
+            "accepted is a vocabulary larger than the longest row",
+        )
+        refuse(
+            distance is not None and not nearest <= distance <= farthest,
+            f"task {self.kind}: distance {distance} in rows of {length} tokens; accepted are "
+            f"distances from {nearest} to {farthest}",
+        )
 
     def rows(self, random: np.random.Generator, count: int, length: int) -> Rows:
         """Rows to train on.
@@ -207,11 +209,11 @@ class Task:
         taken, free = [own], np.arange(last + 1)
         for _ in range(self.distractors):
             free = free[abs(free - taken[-1]) >= _NEEDLE]
-            if not len(free):
-                raise InputError(
-                    f"task needle: {self.distractors} distractors have no room in rows of "
-                    f"{last + 8 + _NEEDLE} bytes; accepted are fewer, or longer rows"
-                )
+            refuse(
+                not len(free),
+                f"task needle: {self.distractors} distractors have no room in rows of "
+                f"{last + 8 + _NEEDLE} bytes; accepted are fewer, or longer rows",
+            )
             taken.append(int(random.choice(free)))
         return taken
 

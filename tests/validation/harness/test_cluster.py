@@ -72,8 +72,8 @@ def test_a_plan_on_ray(local, jobs, tmp_path):
     """The runs are those of this process; a failure is told; what fits nowhere is refused."""
     store, alone, heard = Store(tmp_path / "ray"), Store(tmp_path / "alone"), Heard()
     swept = sweep(jobs[1:], store, Cluster(2), heard)
-    assert [entry.state for entry in swept.runs] == ["finished", "failed"]
-    assert "the bias exp(exp(n)) is inf" in swept.runs[1].note
+    assert [entry["state"] for entry in swept.runs] == ["finished", "failed"]
+    assert "the bias exp(exp(n)) is inf" in swept.runs[1]["note"]
     assert ("short", "finished") in heard and ("refused", "failed") in heard
     sweep(jobs[1:2], alone)
     theirs, ours = (finished(jobs[1], s)["training"] for s in (store, alone))
@@ -103,9 +103,9 @@ def test_a_worker_that_is_killed_loses_its_job_only(times, local, jobs, tmp_path
     heard = Heard(begun)
     first, second = sweep(jobs[:2], Store(tmp_path), Cluster(1), heard, retries=1).runs
     assert all(killed) and ("long", "lost") in heard and heard.count(("long", "started")) == 2
-    assert heard.count(("short", "started")) == 1 and second.state == "finished"
-    assert first.state == ("finished" if times == 1 else "failed")
-    assert times == 1 or first.note.startswith("its worker died 2 times")
+    assert heard.count(("short", "started")) == 1 and second["state"] == "finished"
+    assert first["state"] == ("finished" if times == 1 else "failed")
+    assert times == 1 or first["note"].startswith("its worker died 2 times")
 
 
 def test_what_a_job_may_take():
@@ -121,7 +121,7 @@ def test_nothing_is_connected_where_nothing_is_to_do(jobs, tmp_path):
     sweep(jobs[1:2], store)
     engine = Cluster(address="127.0.0.1:1")
     (entry,) = sweep(jobs[1:2], store, engine).runs
-    assert entry.state == "finished" and engine.task is None
+    assert entry["state"] == "finished" and engine.task is None
 
 
 @pytest.fixture

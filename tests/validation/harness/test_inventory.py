@@ -40,35 +40,39 @@ def store(text, small, tmp_path):
 
 def test_every_run_is_listed_with_its_state(store, speaks):
     runs = inventory(store).runs
-    assert sorted(r.state for r in runs) == ["finished", "finished", "set aside", "unfinished"]
-    finished = [r for r in runs if r.state == "finished"]
-    assert {(r.encoding, r.preset, r.seed, r.steps) for r in finished} == {
+    assert sorted(r["state"] for r in runs) == ["finished", "finished", "set aside", "unfinished"]
+    finished = [r for r in runs if r["state"] == "finished"]
+    assert {(r["encoding"], r["preset"], r["seed"], r["steps"]) for r in finished} == {
         ("rope", "small", 0, 12),
         ("rope", "small", 1, 12),
     }
     for run in finished:
-        (path,) = store.folder(run.key).glob("measurement-*")
+        (path,) = store.folder(run["key"]).glob("measurement-*")
         (last,) = (
             p
             for p in read_json(path)["perplexity"]
             if (p["protocol"], p["length"]) == ("last token", 40)
         )
-        assert run.ratios == (("causal", 40, last["ratio"]),)
-    (killed,) = (r for r in runs if r.state == "unfinished")
-    assert killed.steps == 4 and killed.loss is None
-    assert (killed.encoding, killed.formula) == ("type1 (paper)", "-2*log(n + 1)")
-    assert (killed.preset, killed.seed, killed.length) == ("small", 0, finished[0].length)
+        assert run["ratios"] == [("causal", 40, last["ratio"])]
+    (killed,) = (r for r in runs if r["state"] == "unfinished")
+    assert killed["steps"] == 4 and killed["loss"] is None
+    assert (killed["encoding"], killed["formula"]) == ("type1 (paper)", "-2*log(n + 1)")
+    assert (killed["preset"], killed["seed"], killed["length"]) == (
+        "small",
+        0,
+        finished[0]["length"],
+    )
     assert speaks(inventory(store)) == "4 runs: 2 finished, 1 set aside, 1 unfinished."
     assert len(inventory(store).blocks()[1].rows) == 4
 
 
 def test_a_run_is_named_by_its_first_digits(store):
-    keys = [r.key for r in inventory(store).runs if r.state == "finished"]
+    keys = [r["key"] for r in inventory(store).runs if r["state"] == "finished"]
     assert finished_run(store, keys[0][:8]).name == keys[0]
     wrongs = {
         "": "names several finished runs",
         "f" * 16: "names no finished run",
-        "runs/x": "digits",
+        "runs/x": "is no key",
     }
     for wrong, message in wrongs.items():
         with pytest.raises(InputError, match=message):
@@ -76,21 +80,21 @@ def test_a_run_is_named_by_its_first_digits(store):
 
 
 def test_damaged_and_foreign_runs_are_listed(store):
-    first, second, *_ = (r for r in inventory(store).runs if r.state == "finished")
-    (store.folder(first.key) / "training.json").write_text("{")
-    write_json(store.folder(second.key) / "training.json", {"of": "another program"})
-    notes = {r.key: r.note for r in inventory(store).runs if r.state == "corrupted"}
-    assert "is not readable" in notes[first.key]
-    assert notes[second.key] == "written by another version"
+    first, second, *_ = (r for r in inventory(store).runs if r["state"] == "finished")
+    (store.folder(first["key"]) / "training.json").write_text("{")
+    write_json(store.folder(second["key"]) / "training.json", {"of": "another program"})
+    notes = {r["key"]: r["note"] for r in inventory(store).runs if r["state"] == "corrupted"}
+    assert "is not readable" in notes[first["key"]]
+    assert notes[second["key"]] == "written by another version"
 
 
 def test_runs_without_names_say_what_they_computed(store):
-    (run, *_) = (r for r in inventory(store).runs if r.state == "finished")
-    record = read_json(store.folder(run.key) / "training.json")
+    (run, *_) = (r for r in inventory(store).runs if r["state"] == "finished")
+    record = read_json(store.folder(run["key"]) / "training.json")
     del record["labels"]
-    write_json(store.folder(run.key) / "training.json", record)
-    (found,) = (r for r in inventory(store).runs if r.key == run.key)
-    assert (found.encoding, found.preset) == ("rotation", "2x32")
+    write_json(store.folder(run["key"]) / "training.json", record)
+    (found,) = (r for r in inventory(store).runs if r["key"] == run["key"])
+    assert (found["encoding"], found["preset"]) == ("rotation", "2x32")
 
 
 def test_perplexities_that_are_no_numbers_are_shown(text, small, tmp_path, speaks):
@@ -98,7 +102,7 @@ def test_perplexities_that_are_no_numbers_are_shown(text, small, tmp_path, speak
     store = Store(tmp_path)
     result = train_and_measure(Configuration(encoding("exp(n)*10**30"), text, small), store)
     assert "nan" in {p["ratio"] for m in result["measurements"] for p in m["perplexity"]}
-    assert math.isnan(inventory(store).runs[0].ratios[-1][2])
+    assert math.isnan(inventory(store).runs[0]["ratios"][-1][2])
     for shown in (Trained(result), inventory(store)):
         speaks(shown)
         assert any("nan" in word for word in shown.text().split())
@@ -117,18 +121,18 @@ for k in range(150):
 
 def test_listings_beside_a_writer(store, tmp_path):
     """Runs appear and vanish while they are listed; in the end the listing is what is there."""
-    (one, *_) = (r.key for r in inventory(store).runs if r.state == "finished")
+    (one, *_) = (r["key"] for r in inventory(store).runs if r["state"] == "finished")
     source = tmp_path / "source"
     shutil.copytree(store.folder(one), source)
     writer = subprocess.Popen([sys.executable, "-c", WRITER, store.root, source])
     seen = 0
     while writer.poll() is None:
         found = inventory(store).runs
-        assert {r.state for r in found} <= {"finished", "unfinished", "set aside", "corrupted"}
+        assert {r["state"] for r in found} <= {"finished", "unfinished", "set aside", "corrupted"}
         seen = max(seen, len(found))
     assert writer.returncode == 0 and seen >= 4
     runs = inventory(store).runs
-    assert len(runs) == 4 + 100 and [r.state for r in runs].count("finished") == 2 + 100
+    assert len(runs) == 4 + 100 and [r["state"] for r in runs].count("finished") == 2 + 100
 
 
 def test_a_store_that_is_not_there(tmp_path):

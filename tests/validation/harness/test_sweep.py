@@ -80,7 +80,7 @@ class Heard(list):
 
 
 def states(swept):
-    return {run.state for run in swept.runs}
+    return {run["state"] for run in swept.runs}
 
 
 def weights(store, job):
@@ -90,17 +90,17 @@ def weights(store, job):
 def test_a_sweep_is_its_runs_each_made_once(jobs, tmp_path, speaks):
     store, alone, heard = Store(tmp_path / "runs"), Store(tmp_path / "alone"), Heard()
     swept = sweep(jobs, store, watch=heard)
-    assert [entry.state for entry in swept.runs] == ["finished"] * 3 and states(swept) == {
+    assert [entry["state"] for entry in swept.runs] == ["finished"] * 3 and states(swept) == {
         "finished"
     }
     for job, entry in zip(jobs, swept.runs, strict=True):
         result = train_and_measure(job.configuration, alone)
         assert weights(store, job) == weights(alone, job)
-        assert entry.loss == result["training"]["losses"][-1][1]
-        assert entry.ratios == tuple(
+        assert entry["loss"] == result["training"]["losses"][-1][1]
+        assert entry["ratios"] == [
             (m["inference"]["label"], m["perplexity"][-1]["length"], m["perplexity"][-1]["ratio"])
             for m in result["measurements"]
-        )
+        ]
         assert heard.count_of(job.label) == 1
     again = Heard()
     assert sweep(jobs, store, watch=again) == swept
@@ -124,8 +124,8 @@ def test_a_job_that_fails_is_reported_and_the_others_go_on(jobs, text, small, tm
     broken = Job("wild", Configuration(encoding("kerple_log"), text, wild))
     refused = Job("refused", Configuration(encoding("exp(exp(n))"), text, small))
     swept = sweep((broken, refused, jobs[0]), Store(tmp_path))
-    assert [entry.state for entry in swept.runs] == ["failed", "failed", "finished"]
-    assert "at step" in swept.runs[0].note and "\n" not in swept.runs[0].note
+    assert [entry["state"] for entry in swept.runs] == ["failed", "failed", "finished"]
+    assert "at step" in swept.runs[0]["note"] and "\n" not in swept.runs[0]["note"]
 
 
 def test_an_error_of_ours_is_one_line_too(jobs, tmp_path, monkeypatch):
@@ -134,7 +134,7 @@ def test_an_error_of_ours_is_one_line_too(jobs, tmp_path, monkeypatch):
 
     monkeypatch.setattr("farfield.validation.harness.experiment.train_and_measure", fails)
     (entry,) = sweep(jobs[:1], Store(tmp_path)).runs
-    assert (entry.state, entry.note) == ("failed", "ZeroDivisionError: by zero")
+    assert (entry["state"], entry["note"]) == ("failed", "ZeroDivisionError: by zero")
 
 
 def test_a_job_that_is_held_waits_and_the_others_go_on(jobs, tmp_path):
@@ -205,8 +205,8 @@ def test_a_job_is_begun_again_so_often_and_no_more(retries, jobs, tmp_path):
 
     heard = Heard()
     (entry,) = sweep(jobs[:1], Store(tmp_path), Dying(), heard, retries).runs
-    assert entry.state == "failed"
-    assert entry.note == f"its worker died {retries + 1} times: killed"
+    assert entry["state"] == "failed"
+    assert entry["note"] == f"its worker died {retries + 1} times: killed"
     assert heard.count_of("type1") == retries + 1 and heard[-1] == "closed"
 
 
@@ -215,8 +215,8 @@ def test_a_job_whose_workers_die_is_given_up(long, jobs, tmp_path):
     store = Store(tmp_path)
     heard = Heard(started=lambda job: job is long and when_held(store, long, kill_workers))
     first, second = sweep((long, jobs[0]), store, Processes(1), heard, retries=1).runs
-    assert first.note.startswith("its worker died 2 times: A process in the process pool")
-    assert (first.state, second.state) == ("failed", "finished")
+    assert first["note"].startswith("its worker died 2 times: A process in the process pool")
+    assert (first["state"], second["state"]) == ("failed", "finished")
 
 
 def test_a_sweep_that_is_interrupted_ends_its_workers(long, tmp_path):

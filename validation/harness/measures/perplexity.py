@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import refuse
 from farfield.validation.harness.attention import Path, fused
 from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.mechanism import CAUSAL, Visibility
@@ -132,11 +132,11 @@ def sliding_window(
     Raises:
         InputError: the stride is longer than the shortest length, besides what all raise.
     """
-    if not 1 <= stride <= min(lengths):
-        raise InputError(
-            f"stride {stride} with windows of {min(lengths)} tokens; accepted is a stride from 1 "
-            "to the shortest length"
-        )
+    refuse(
+        not 1 <= stride <= min(lengths),
+        f"stride {stride} with windows of {min(lengths)} tokens; accepted is a stride from 1 "
+        "to the shortest length",
+    )
     losses = losses_at(model, text, lengths, windows, stride, **how)
     return summary(f"sliding window, stride {stride}", model.length, lengths, losses)
 

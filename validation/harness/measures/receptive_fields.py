@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from farfield.numerics.resolution import attention_resolution
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import refuse
 from farfield.validation.harness.attention import LogitTransform, diagonals, with_hook
 from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures.perplexity import LanguageModel
@@ -479,8 +479,7 @@ def expected_scores(
     Raises:
         InputError: the text is too short, or the encoding knows less than `length`.
     """
-    if length < 2:
-        raise InputError(f"a segment of {length} tokens; accepted are at least 2")
+    refuse(length < 2, f"a segment of {length} tokens; accepted are at least 2")
     table = model.bias_table(length)
     sums: list[Tensor] = []
     counts = torch.zeros(length, dtype=torch.float64)
