@@ -327,7 +327,8 @@ def forecast(
         return dataclasses.replace(asked, status=Status.OUT_OF_SCOPE, reason=reason)
     try:
         known = _of_bias(subject, asked, count)
-        return _with_use(known, Hybrid((subject.biases,) * depth, (None,) * depth), use)
+        alike = Hybrid((subject.biases,) * depth, (None,) * depth)
+        return dataclasses.replace(known, **use_of(alike, m, n, use))
     except OutOfTime as why:
         return dataclasses.replace(asked, reason=reason_of(why))
 
@@ -363,7 +364,7 @@ def _of_layers(layers: Sequence[Any], asked: Forecast, heads: int | None, use: A
         )
     subject = ", then ".join(map(_layer_text, layers))
     unknown = _refused(dataclasses.replace(asked, subject=subject, measured=measured), why)
-    return _with_use(unknown, hybrid, use)
+    return dataclasses.replace(unknown, **use_of(hybrid, asked.trained, asked.tested, use))
 
 
 def _layer_text(layer: Any) -> str:
@@ -376,19 +377,6 @@ def _layer_text(layer: Any) -> str:
         rest = " and ".join(f"{k} {v}" for k, v in layer.items() if k != "mechanism")
         return f"{_layer_text(layer.get('mechanism'))}{' with ' + rest if rest else ''}"
     return f"[{'; '.join(map(str, layer))}]" if isinstance(layer, (list, tuple)) else str(layer)
-
-
-def _with_use(known: Forecast, asked: Hybrid, use: Any) -> Forecast:
-    """The forecast with what the model can still use."""
-    found = use_of(asked, known.trained, known.tested, use)
-    lender = found.lender or ("the arrays given" if use is not None else None)
-    if found.away:
-        lender = f"{lender}, whose prices are {found.away:.2g} nats away"
-    if found.learned is not None and found.learned[0] < found.learned[1]:
-        lender = f"{lender} ({found.learned[0]} of {found.learned[1]} seeds learned the task)"
-    return dataclasses.replace(
-        known, attention=found.attention, reach=found.reach, use=found.why or lender
-    )
 
 
 def _of_bias(subject: Encoding, asked: Forecast, heads: int | None) -> Forecast:

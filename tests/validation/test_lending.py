@@ -27,7 +27,7 @@ ASK = {"trained": 64, "tested": 1024}
 def test_the_forecast_is_the_prediction_that_the_run_was_given():
     """From 128 of its rows, where all 768 made the committed prediction."""
     name = "local, then free, 64, 0"
-    path = next(one.result for one in lenders() if one.name == name)
+    path = next(one.path for one in lenders() if one.name == name)
     said = json.loads(path.read_text(encoding="utf-8"))["predicted"]
     found = forecast(None, layers=[LOCAL, "0"], **ASK)
     known = dict(found.attention)
@@ -55,7 +55,7 @@ def test_a_window_ends_what_is_reached():
 
 
 def test_where_the_nearest_model_failed_nothing_is_forecast_of_use():
-    assert any(not one.learned and one.hybrid is not None for one in lenders())
+    assert any(not one.learned for one in lenders())
     found = forecast(None, layers=["alibi", "0"], **ASK)
     assert found.attention == () and "does not find the key even" in found.use
 
@@ -144,5 +144,5 @@ def test_scaled_logits_are_scaled_by_the_length():
     logits = {"target": np.full(2, 8.0), "others": np.zeros((2, 8))}
     for layers, more in ((plan, np.log(1024) / np.log(64)), ([LOCAL, "0"], 1.0)):
         asked = Hybrid.of(read_layers(layers, 4), 4)
-        share = dict(use_of(asked, 64, 1024, logits).attention)[500]
+        share = dict(use_of(asked, 64, 1024, logits)["attention"])[500]
         assert share == pytest.approx(1 / (1 + 1023 * np.exp(-8 * more)), rel=1e-9)

@@ -13,7 +13,7 @@ import difflib
 import functools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,11 @@ class Hybrid:
         """The cheapest price at each distance, in the first layer and behind it, shape (2, ...)."""
         found = [self._cheapest(layer, length) for layer in self.biases]
         return np.clip([found[0], np.min(found[1:] or found, axis=0)], -DEAR, DEAR)
+
+    def away(self, other: Hybrid, length: int) -> float:
+        """The largest difference of prices; a nat more where the logits are scaled otherwise."""
+        apart = np.abs(self.prices(length) - other.prices(length)).max()
+        return float(apart) + (self.scales != other.scales)
 
     @staticmethod
     def _cheapest(layer: Sequence[Expr], length: int) -> np.ndarray:
@@ -133,30 +138,40 @@ def row_of(bias: Expr, length: int) -> np.ndarray:
 # -- who lends ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Lender:
-    """A measured model and the content logits of its retrieving head.
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A run whose biases are fixed, on a task or on text.
 
     Fields:
-        name: of the run, as the registration has it.
-        result: its committed file.
-        hybrid: its biases and scales; None where biases were learned.
-        trained: its training length in tokens.
-        layer, head: the retrieving head, from 1.
-        learned: whether it finds the key at its training length.
+        path: of its committed result.
+        result: in JSON form.
+        hybrid: its biases and scales.
     """
 
-    name: str
-    result: Path
-    hybrid: Hybrid | None
-    trained: int
-    layer: int
-    head: int
-    learned: bool
+    path: Path
+    result: Row
+    hybrid: Hybrid
 
-    def logits(self) -> dict[str, np.ndarray]:
-        """`target`, `others`, `near` as `retrieval_curve` takes them."""
-        return read_logits(logits_of(self.result))
+    @property
+    def name(self) -> str:
+        """As the registration has it."""
+        return str(self.result["name"])
+
+    @property
+    def task(self) -> Row:
+        """What it was trained on; empty for text."""
+        found: Row = self.result["training"]["configuration"].get("task", {})
+        return found
+
+    @property
+    def learned(self) -> bool:
+        """Whether it finds the key of its task at its training length."""
+        return at_home(self.result, "accuracy") >= LEARNED
+
+    def alike(self, asked: Hybrid, trained: int) -> bool:
+        """Whether it has as many layers and the same training length."""
+        same = len(self.hybrid.biases) == len(asked.biases)
+        return same and bool(self.result["preset"]["length"] == trained)
 
 
 def logits_of(result: Path) -> Path:
@@ -211,27 +226,26 @@ def registered_biases(folder: Path) -> dict[str, Any]:
 
 
 @functools.cache
-def _measured() -> tuple[tuple[Path, Row, Any], ...]:
-    """The runs that are measured: where each is, its result, and its biases as registered."""
-    biases, found = registered_biases(FOLDER), []
-    for path in sorted(FOLDER.glob("*-*.json")):
-        result = json.loads(path.read_text(encoding="utf-8"))
-        found.append((path, result, biases[cell_of(result["name"], result["seed"])]))
+def measured() -> tuple[Measured, ...]:
+    """The committed runs of the registration whose biases are fixed."""
+    registered, found = registered_biases(FOLDER), []
+    with unhurried():
+        for path in sorted(FOLDER.glob("*-*.json")):
+            result = json.loads(path.read_text(encoding="utf-8"))
+            if biases := registered[cell_of(result["name"], result["seed"])]:
+                layers = result["training"]["configuration"].get("layers") or [{}] * len(biases)
+                hybrid = Hybrid(
+                    tuple(tuple(encoding(b).biases[0] for b in layer) for layer in biases),
+                    tuple(_scale(own.get("scale") or {}) for own in layers),
+                )
+                found.append(Measured(path, result, hybrid))
     return tuple(found)
 
 
-@functools.cache
-def lenders() -> tuple[Lender, ...]:
-    """The measured models on the task `induction` whose logits are kept, and those that failed."""
-    with unhurried():
-        found = [
-            _lender(path, result, biases)
-            for path, result, biases in _measured()
-            if result["training"]["configuration"].get("task", {}).get("kind") == "induction"
-        ]
-    return tuple(
-        lender for lender in found if not lender.learned or logits_of(lender.result).exists()
-    )
+def lenders() -> list[Measured]:
+    """The runs on the task `induction` whose logits are kept, and those that failed."""
+    asked = (run for run in measured() if run.task.get("kind") == "induction")
+    return [run for run in asked if not run.learned or logits_of(run.path).exists()]
 
 
 def ratios_on_text(asked: Hybrid, trained: int, tested: int) -> dict[str, float]:
@@ -242,66 +256,27 @@ def ratios_on_text(asked: Hybrid, trained: int, tested: int) -> dict[str, float]
         trained: length of the rows in training, in bytes.
         tested: length at which the perplexity is compared with that.
     """
-    found = {}
-    for _, result, biases in _measured():
-        if "task" in result["training"]["configuration"] or biases is None:
+    found: dict[str, float] = {}
+    for run in measured():
+        if run.task or not run.alike(asked, trained) or run.hybrid.scales != asked.scales:
             continue
-        if result["preset"]["length"] != trained or len(biases) != len(asked.biases):
-            continue
-        own, ratios = _hybrid(result, biases), grouped([result])[0].last
-        same = own.scales == asked.scales and tested in ratios
-        if same and np.array_equal(own.prices(tested), asked.prices(tested)):
-            found[result["name"]] = ratios[tested]
+        ratios = grouped([run.result])[0].last
+        if tested in ratios and not run.hybrid.away(asked, tested):
+            found[run.name] = ratios[tested]
     return found
 
 
-def _lender(path: Path, result: Row, biases: Sequence[Sequence[str]] | None) -> Lender:
-    recall, length = result["measurements"][0]["recall"], result["preset"]["length"]
-    hybrid = None if biases is None else _hybrid(result, biases)
-    learned = at_home(result, "accuracy") >= LEARNED
-    return Lender(result["name"], path, hybrid, length, recall["layer"], recall["head"], learned)
-
-
-def _hybrid(result: Row, biases: Sequence[Sequence[str]]) -> Hybrid:
-    """The layers of a run, whose biases its registration wrote out."""
-    layers = result["training"]["configuration"].get("layers", [])
-    scales = [Scale(**_tuples(s)) if (s := own.get("scale")) else None for own in layers]
-    return Hybrid(
-        tuple(tuple(encoding(b).biases[0] for b in layer) for layer in biases),
-        tuple(scales or [None] * len(biases)),
-    )
-
-
-def _tuples(given: Row) -> Row:
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+def _scale(given: Row) -> Scale | None:
+    """A scale that a configuration wrote."""
+    own: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    return Scale(**own) if own else None
 
 
 # -- the forecast ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Use:
-    """What is forecast to be within reach.
-
-    Fields:
-        attention: (distance, mean attention) in a row of the length asked for.
-        reach: the farthest distance with half of the attention; None if there is none.
-        lender: the model that lends its logits.
-        away: nats between its prices and those that are asked about; None for logits of one's own.
-        learned: how many seeds of the lender learned its task, and of how many.
-        why: no forecast, for this reason.
-    """
-
-    attention: tuple[tuple[int, float], ...] = ()
-    reach: int | None = None
-    lender: str | None = None
-    away: float | None = None
-    learned: tuple[int, int] | None = None
-    why: str | None = None
-
-
-def use_of(asked: Hybrid, trained: int, tested: int, use: Any = None) -> Use:
-    """The attention that a model can pay to a far key.
+def use_of(asked: Hybrid, trained: int, tested: int, use: Any = None) -> dict[str, Any]:
+    """The attention that a model can pay to a far key, as fields of a forecast.
 
     Args:
         asked: its layers.
@@ -310,6 +285,10 @@ def use_of(asked: Hybrid, trained: int, tested: int, use: Any = None) -> Use:
         use: the name of a measured run; a mapping with `target`, `others` and perhaps `near`, the
             arrays of `retrieval_curve`; None for the nearest measured model.
 
+    Returns:
+        `use`: the model that lends its logits, or why none does. Where one does, `attention`: pairs
+        of a distance and the mean attention, and `reach`: the farthest distance with half of it.
+
     Raises:
         InputError: a name that no run has, arrays of unequal shapes.
     """
@@ -317,69 +296,50 @@ def use_of(asked: Hybrid, trained: int, tested: int, use: Any = None) -> Use:
         if not {"target", "others"} <= {*use} <= {"target", "others", "near"}:
             given = listed([str(k) for k in use]) or "nothing"
             raise InputError(f"use has {given}; accepted are target, others and near, as arrays")
-        return _curve(asked, asked.retrieving(tested), trained, tested, use, Use())
-    known = {lender.name: lender for lender in lenders() if lender.hybrid is not None}
+        own = {name: v for name, v in use.items() if name != "near" or v is not None}
+        found = _curve(asked, asked.retrieving(tested), trained, tested, own)
+        return {"use": "the arrays given", **found}
+    known = {run.name: run for run in lenders()}
     if use is not None and (not isinstance(use, str) or use not in known):
         near = difflib.get_close_matches(str(use), known, 3, 0) or [*known][:3]
         raise InputError(
             f"use {str(use)[:60]!r} is none of the {len(known)} measured runs; accepted are their "
             f"names, such as {' or '.join(map(repr, near))}"
         )
-    alike = [
-        lender
-        for lender in ([known[use]] if use is not None else known.values())
-        if lender.trained == trained
-        and lender.hybrid is not None
-        and len(lender.hybrid.biases) == len(asked.biases)
-    ]
+    chosen = [known[use]] if use is not None else known.values()
+    alike = [run for run in chosen if run.alike(asked, trained)]
     depth = len(asked.biases)
     if not alike:
-        return Use(why=f"no model of {depth} layers was measured on rows of {trained} tokens")
+        return {"use": f"no model of {depth} layers was measured on rows of {trained} tokens"}
     if tested > 16 * trained:
-        return Use(why="the evidence ends at 16 times the training length")
+        return {"use": "the evidence ends at 16 times the training length"}
     try:
-        at = {lender: _away(asked, lender, tested) for lender in alike}
+        at = {run: asked.away(run.hybrid, tested) for run in alike}
     except InputError as why:  # a bias beyond what float64 holds has no price
-        return Use(why=str(why))
-    nearest = min(alike, key=lambda lender: (at[lender], not lender.learned))
-    seeds = [lender for lender in alike if lender.hybrid == nearest.hybrid]
-    learned = sum(lender.learned for lender in seeds)
-    found = Use((), None, nearest.name, at[nearest], learned=(learned, len(seeds)))
-    if use is None and at[nearest] > FAR:
-        return Use(why=f"no measured model is near; the nearest is {nearest.name}")
+        return {"use": str(why)}
+    nearest = min(alike, key=lambda run: (at[run], not run.learned))
+    away, seeds = at[nearest], [run for run in alike if run.hybrid == nearest.hybrid]
+    if use is None and away > FAR:
+        return {"use": f"no measured model is near; the nearest is {nearest.name}"}
     if not nearest.learned:
-        return Use(
-            lender=nearest.name,
-            why=f"the nearest measured model, {nearest.name}, does not find the key even at its "
-            "training length",
-        )
-    same = at[nearest] == 0
-    head = (nearest.layer, nearest.head) if same else asked.retrieving(tested)
-    return _curve(asked, head, trained, tested, nearest.logits(), found)
-
-
-def _away(asked: Hybrid, lender: Lender, length: int) -> float:
-    """The largest difference of prices; a nat more where the logits are scaled otherwise."""
-    assert lender.hybrid is not None
-    apart = np.abs(asked.prices(length) - lender.hybrid.prices(length)).max()
-    return float(apart) + (asked.scales != lender.hybrid.scales)
+        why_not = f"the nearest measured model, {nearest.name}, does not find the key even at its "
+        return {"use": f"{why_not}training length"}
+    learned = sum(run.learned for run in seeds)
+    recall = nearest.result["measurements"][0]["recall"]
+    head = asked.retrieving(tested) if away else (recall["layer"], recall["head"])
+    some = f" ({learned} of {len(seeds)} seeds learned the task)" * (learned < len(seeds))
+    off = f", whose prices are {away:.2g} nats away" if away else ""
+    logits = read_logits(logits_of(nearest.path))
+    return {"use": nearest.name + off + some, **_curve(asked, head, trained, tested, logits)}
 
 
 def _curve(
-    asked: Hybrid,
-    head: tuple[int, int],
-    trained: int,
-    tested: int,
-    logits: Mapping[str, Any],
-    found: Use,
-) -> Use:
+    asked: Hybrid, head: tuple[int, int], trained: int, tested: int, logits: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The attention by distance, and how far back half of it reaches."""
     at, h = head
     curve = longer(
-        {
-            name: np.asarray(values, dtype=float)
-            for name, values in logits.items()
-            if name != "near" or values is not None
-        },
+        {name: np.asarray(values, dtype=float) for name, values in logits.items()},
         asked.biases[at - 1][h - 1],
         rise(asked.scales[at - 1], h, trained, tested, trained),
         length=tested,
@@ -387,5 +347,5 @@ def _curve(
     )
     assert curve.attention is not None
     pairs = tuple(zip(curve.distances, curve.attention, strict=True))
-    half = [d for d, share in pairs if share >= 0.5]
-    return replace(found, attention=pairs, reach=max(half, default=None))
+    reach = max((d for d, share in pairs if share >= 0.5), default=None)
+    return {"attention": pairs, "reach": reach}
