@@ -6,10 +6,12 @@ from dataclasses import replace
 import pytest
 
 from farfield.numerics.price import price_of_distance
+from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.store import Store
-from farfield.validation.reference import hold
+from farfield.validation.reference import collection, hold
 from farfield.validation.reference.committed import place, sha256
-from farfield.validation.reference.registration import Registration
+from farfield.validation.reference.lending import rise
+from farfield.validation.reference.registration import HOLD, Registration
 
 PLAN = """
 [[sweep]]
@@ -31,22 +33,31 @@ def registered(tmp_path, monkeypatch):
     folder = tmp_path / "small"
     folder.mkdir()
     (folder / "plan.toml").write_text(PLAN)
-    monkeypatch.setattr(hold, "HOLD", Registration(folder))
-    monkeypatch.setattr(hold, "DRAWS", 50)
+    for name, value in (
+        ("HOLD", Registration(folder)),
+        ("DRAWS", 50),
+        ("planned", lambda text: []),
+        ("write_outcomes", lambda: None),
+    ):
+        monkeypatch.setattr(collection, name, value)
     window = [["Piecewise((0, n < 4), (-oo, True))"] * 4, ["0"] * 4]
     cells = [("window, then free, 16", window), ("t5, 16", None)]  # what is learned is not known
-    hold.HOLD.register({"cells": [{"cell": c, "biases": biases} for c, biases in cells]})
+    collection.HOLD.register({"cells": [{"cell": c, "biases": biases} for c, biases in cells]})
     return folder
 
 
 def test_a_registration_is_run_predicted_and_scored(registered, tmp_path):
     store = tmp_path / "store"
-    lines = list(hold.use(store))
+    lines = list(collection.make(store))
     assert lines == ["window, then free, 16, 0: finished", "t5, 16, 0: finished"]
-    assert not list(hold.use(store)), "what is finished is not made again"
-    for job in hold.HOLD.plan.jobs(hold.corpus()):
+    assert not list(collection.make(store)), "what is finished is not made again"
+    for job in collection.HOLD.plan.jobs(corpus()):
         found = json.loads(place(job, registered).read_text())
-        assert found["registered"] == hold.HOLD.digest == found["training"]["began"]["predictions"]
+        assert (
+            found["registered"]
+            == collection.HOLD.digest
+            == found["training"]["began"]["predictions"]
+        )
         points = found["measurements"][0]["recall"]["points"]
         pairs = [(p["length"], p["distance"]) for p in points]
         assert pairs == [(p["length"], p["distance"]) for p in found["predicted"]]
@@ -57,14 +68,14 @@ def test_a_registration_is_run_predicted_and_scored(registered, tmp_path):
 
 
 def test_logits_that_grow_with_the_row_predict_more(registered, tmp_path):
-    list(hold.use(tmp_path / "store"))
-    first, _ = hold.HOLD.plan.jobs(hold.corpus())
+    list(collection.make(tmp_path / "store"))
+    first, _ = collection.HOLD.plan.jobs(corpus())
     scale = first.configuration.layers[1].mechanism.scale
-    assert hold.rise(scale, 1, 16, 256, 16) == pytest.approx(2)
-    assert hold.rise(scale, 1, 4, 256, 16) == pytest.approx(4)
-    assert hold.rise(replace(scale, when="inference"), 1, 16, 4, 16) == 1
-    assert hold.rise(replace(scale, heads=(2,)), 1, 16, 256, 16) == 1
-    assert hold.rise(None, 1, 16, 256, 16) == 1
+    assert rise(scale, 1, 16, 256, 16) == pytest.approx(2)
+    assert rise(scale, 1, 4, 256, 16) == pytest.approx(4)
+    assert rise(replace(scale, when="inference"), 1, 16, 4, 16) == 1
+    assert rise(replace(scale, heads=(2,)), 1, 16, 256, 16) == 1
+    assert rise(None, 1, 16, 256, 16) == 1
 
 
 def cell(name="a", home=1.0, measured=(0.4, 0.2), predicted=(0.5, 0.2), far=0.8, said=0.3, **more):
@@ -103,8 +114,8 @@ def test_the_score_of_made_up_results():
 
 
 def test_the_registered_predictions_are_of_the_plan():
-    said = hold.HOLD.predictions
-    assert said["plan_sha256"] == sha256(hold.HOLD.folder / "plan.toml")
+    said = HOLD.predictions
+    assert said["plan_sha256"] == sha256(HOLD.folder / "plan.toml")
     for bias, distance in (("-n/32", 250), ("0", 1000), ("-2*n", 60)):
         price = price_of_distance(bias, distance, length=1024).value
         assert said["prices"][bias]["1024"][str(distance)] == pytest.approx(price, rel=1e-5)

@@ -20,7 +20,7 @@ from farfield.validation.evidence.told import Evidence, told
 from farfield.validation.harness.plan import Job
 from farfield.validation.json_files import write
 from farfield.validation.reference.committed import Row, rounded
-from farfield.validation.reference.hold import HOLD
+from farfield.validation.reference.registration import HOLD
 
 MULTIPLE = 16  # of the training length: the long rows
 STEP = 4  # tokens

@@ -48,7 +48,8 @@ from farfield.validation.harness.presets import Measurement
 from farfield.validation.harness.store import Store
 from farfield.validation.reference.collection import planned
 from farfield.validation.reference.committed import Row, place
-from farfield.validation.reference.hold import HOLD, cells
+from farfield.validation.reference.hold import cells
+from farfield.validation.reference.registration import HOLD
 from farfield.validation.reference.table import results, scale_of
 
 RIDGE = 1e-3

@@ -31,7 +31,7 @@ from farfield.validation.reference import hold
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.first import UNSEEN, observations
 from farfield.validation.reference.known_cases import Trial, trials
-from farfield.validation.reference.registration import REGISTRATIONS, USUAL, identity
+from farfield.validation.reference.registration import HOLD, REGISTRATIONS, USUAL, identity
 from farfield.validation.reference.table import LAST, results, rows
 from farfield.validation.rules import ORDER_LOSS
 
@@ -235,7 +235,7 @@ def use() -> Found:
     away, used = found["attention"], found["used"]
     kind, worst = max(away["families"].items(), key=lambda item: item[1])
     numbers = {
-        "planned": sum(1 for _ in hold.HOLD.plan.jobs(corpus())),
+        "planned": sum(1 for _ in HOLD.plan.jobs(corpus())),
         "finished": found["cells"],
         "learned": found["learned"],
         "error": away["error"],
@@ -253,7 +253,7 @@ def use() -> Found:
         "texts": len(found["loss"]),
         "lost": math.expm1(max((one["log_ratio"] for one in found["loss"].values()), default=0)),
     }
-    return numbers, _files(iter(hold.HOLD.results()))
+    return numbers, _files(iter(HOLD.results()))
 
 
 def hybrids() -> Found:
@@ -264,7 +264,7 @@ def hybrids() -> Found:
         found[one.label], found[f"{one.label}, models"] = one.used, plural(one.seeds, "model")
         if one.ratio is not None:
             found[f"{one.label}, loss"] = one.ratio - 1
-    return found, _files(iter(hold.HOLD.results()))
+    return found, _files(iter(HOLD.results()))
 
 
 def heads_that_find() -> Found:

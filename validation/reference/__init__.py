@@ -8,12 +8,9 @@
                         (`registration`); `README.md` says what was added when
 
     python -m farfield.validation.reference register NAME     writes the predictions of one
-    python -m farfield.validation.reference collect FOLDER    takes finished runs into this folder
-    python -m farfield.validation.reference missing FOLDER    makes the runs that are not here yet
-    python -m farfield.validation.reference use FOLDER        makes the runs of `hold_and_use`
-    python -m farfield.validation.reference score             their predictions and what came out
-
-A result that is here already is never replaced silently: one that differs is shown, by how much.
+    python -m farfield.validation.reference make FOLDER       makes the runs that are not here yet
+    python -m farfield.validation.reference collect FOLDER    takes the finished ones of a folder
+    python -m farfield.validation.reference score             `hold_and_use`, predicted and measured
 
 `committed` says how files are named and numbers written. `table` is the one reader of results, with
 the mean over seeds. `registration` holds plans, hashes and what every rule says; `first` has the
@@ -23,7 +20,7 @@ predictions are attention and accuracy.
 `farfield.validation.evidence` asks whether the theory predicts.
 """
 
-from farfield.validation.reference.collection import collect, differences, planned
+from farfield.validation.reference.collection import make, planned
 from farfield.validation.reference.committed import HERE, place, sha256
 from farfield.validation.reference.registration import FIRST, REGISTRATIONS
 from farfield.validation.reference.table import results
@@ -32,8 +29,7 @@ __all__ = [
     "FIRST",
     "HERE",
     "REGISTRATIONS",
-    "collect",
-    "differences",
+    "make",
     "place",
     "planned",
     "results",

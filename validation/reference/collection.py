@@ -1,48 +1,94 @@
-"""Finished runs are taken from a store into the committed results, and missing ones are made.
+"""Runs of the plans are made, and finished ones taken into the committed results.
 
-Start `missing` as often as there are cores for it: each process takes the next run that none of the
-others holds. A run that was killed goes on from its last checkpoint.
+Start `make` as often as there are cores for it: each process takes the next run that none of the
+others holds. A run that was killed goes on from its last checkpoint. A committed result is never
+replaced; `benchmarks/again.py` makes it once more, beside it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import encoding
 from farfield.validation.harness.corpus import Corpus, corpus
 from farfield.validation.harness.plan import Job, read_plan
 from farfield.validation.harness.store import Store, commit
 from farfield.validation.harness.sweep import attempt, finished
-from farfield.validation.json_files import read_json, recorded, write, write_json
+from farfield.validation.json_files import recorded, write
 from farfield.validation.reference.committed import HERE, Row, place, rounded
 from farfield.validation.reference.known_cases import write_outcomes
-from farfield.validation.reference.registration import FIRST, REGISTRATIONS
+from farfield.validation.reference.lending import (
+    cell_of,
+    keep_logits,
+    logits_of,
+    longer,
+    registered_biases,
+    rise,
+)
+from farfield.validation.reference.registration import FIRST, HOLD, REGISTRATIONS
 
 LONG = 100
-TOLERANCE = 0.02
-COMMAND = "make reference"
-MORE = "more-targets.json"  # beside a run in its store; see `missing`
-STARTED = "started.json"  # beside runs of the code before training itself said when it began
+COMMAND = "python -m farfield.validation.reference make FOLDER"
+DRAWS = 2000  # rows drawn for each predicted attention
 
 
-def condensed(
-    result: Row, label: str, hashed: str | None, beside: Path | None = None
-) -> dict[str, Any]:
+def planned(text: Corpus) -> Iterator[tuple[Sequence[Job], Path, str | None]]:
+    """For each plan of language models its jobs, the folder of their results, and the hash that
+    they carry."""
+    for registration in (FIRST, *REGISTRATIONS):
+        yield registration.plan.jobs(text), registration.folder, registration.digest
+    for path in sorted((HERE / "further").glob("*.toml")):
+        yield read_plan(path).jobs(text), path.with_suffix(""), None
+
+
+def order(job: Job) -> tuple[int, ...]:
+    """What comes first: first seeds, more steps, more depth, other lengths; more width last."""
+    chosen = job.configuration.preset
+    return job.configuration.seed, chosen.width, -chosen.steps, -chosen.layers, -chosen.length
+
+
+def make(folder: str | Path, *, train: bool = True) -> Iterator[str]:
+    """Commit the runs that have no committed result yet; a line for each that ended.
+
+    Args:
+        folder: of the runs.
+        train: whether to make what is missing there, in `order` and then as *Hold and use* has it;
+            otherwise finished runs alone are taken.
+    """
+    store, text = Store(folder), corpus()
+    runs = [(job, home, hashed) for jobs, home, hashed in planned(text) for job in jobs]
+    runs.sort(key=lambda run: order(run[0]))
+    for job, home, hashed in (
+        *runs,
+        *((j, HOLD.folder, HOLD.digest) for j in HOLD.plan.jobs(text)),
+    ):
+        path = place(job, home)
+        if path.exists() or store.held(job.key) or not (train or finished(job, store)):
+            continue
+        outcome = attempt(dataclasses.replace(job, predictions=hashed), store)
+        if outcome.result is not None:
+            more = (of_task if home == HOLD.folder else of_text)(job, outcome.result, store)
+            write_result(path, {**condensed(outcome.result, job.label, hashed), **rounded(more)})
+        if outcome.state != "held":
+            yield f"{job.name}: {outcome.state} {outcome.note}".rstrip()
+    write_outcomes()
+
+
+def condensed(result: Row, label: str, hashed: str | None) -> dict[str, Any]:
     """A result as it is committed: rounded, without long formulas and the score curve a layer.
 
     Args:
         result: of a run.
         label: of its encoding in the plan.
         hashed: the hash of the predictions.
-        beside: the run's folder in its store, for what is kept beside it.
     """
-    more = {}
-    if beside is not None and (beside / MORE).exists():
-        more = {"started": _began(result, beside), "more_targets": read_json(beside / MORE)}
     encoding = result["encoding"]
     heads = [h if len(h) < LONG else h[:LONG] + "..." for h in encoding["heads"]]
     measurements = []
@@ -57,126 +103,19 @@ def condensed(
             "measurements": measurements,
             "registered": hashed,
             "command": COMMAND,
-            **more,
             **({"commit": made} if (made := commit()) else {}),
         }
     )
 
 
-def _began(result: Row, beside: Path) -> Row:
-    """When training began, at which commit, and the hash of what was said before it."""
-    began: Row = result["training"].get("began", {})
-    return read_json(beside / STARTED) if not began and (beside / STARTED).exists() else began
-
-
 def write_result(path: Path, result: Row) -> None:
     """Write a result as it is committed."""
     text = json.dumps(result, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    path.parent.mkdir(exist_ok=True)
     write(path, (text + "\n").encode())
 
 
-def differences(old: Row, new: Row, tolerance: float = TOLERANCE) -> Iterator[str]:
-    """Lines for the perplexities of a new result that are not those of the old one."""
-    if old["text"]["sha256"] != new["text"]["sha256"]:
-        yield "another text"
-    for before, after in zip(old["measurements"], new["measurements"], strict=False):
-        for p, q in zip(before["perplexity"], after["perplexity"], strict=False):
-            change = q["perplexity"] / p["perplexity"] - 1
-            if abs(change) > tolerance:
-                yield (
-                    f"{before['inference']['label']}, {p['protocol']} at {p['length']}: "
-                    f"{p['perplexity']:.4g} is now {q['perplexity']:.4g} ({change:+.1%})"
-                )
-
-
-def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
-    """Take the finished runs of a store into the committed results; returns what to report.
-
-    A run that began with registered predictions is taken once `missing` has measured more targets.
-
-    Raises:
-        InputError: there is no such folder.
-    """
-
-    if not Path(folder).is_dir():
-        raise InputError(f"runs folder {str(folder)!r} does not exist; `make reference` makes it")
-    lines, count = [], 0
-    for jobs, home, hashed in planned(corpus()):
-        home.mkdir(exist_ok=True)
-        for job in jobs:
-            result = finished(job, Store(folder))
-            beside = Store(folder).folder(job.key)
-            if result is None:
-                continue
-            if _began(result, beside) and not (beside / MORE).exists():
-                lines.append(f"{job.name}: left out, `missing` has yet to measure more targets")
-                continue
-            count += 1
-            path = place(job, home)
-            new = condensed(result, job.label, hashed, beside)
-            if path.exists() and not replace:
-                old = json.loads(path.read_text(encoding="utf-8"))
-                lines += [f"{job.name}: {line}" for line in differences(old, new)]
-                continue
-            write_result(path, new)
-            lines.append(f"{job.name}: new")
-    write_outcomes()
-    return [*lines, f"{count} finished runs of the plans"]
-
-
-def planned(text: Corpus) -> Iterator[tuple[Sequence[Job], Path, str | None]]:
-    """For each plan its jobs, the folder of their results, and the hash that they carry."""
-    for registration in (FIRST, *REGISTRATIONS):
-        yield registration.plan.jobs(text), registration.folder, registration.digest
-    for path in sorted((HERE / "further").glob("*.toml")):
-        yield read_plan(path).jobs(text), path.with_suffix(""), None
-
-
-# -- runs that are missing ------------------------------------------------------------------------
-
-
-def made(
-    runs: Iterable[tuple[Job, Path, str | None]],
-    store: Store,
-    then: Callable[[Job, Row], None],
-) -> Iterator[str]:
-    """Make the runs that have no committed result and that no other process holds.
-
-    Args:
-        runs: jobs, each with the folder of its committed result and the hash of its predictions.
-        store: where the runs are kept.
-        then: what to do with each result, as soon as the run has finished.
-
-    Returns:
-        A line for each run that ended.
-    """
-    for job, home, hashed in runs:
-        if place(job, home).exists() or store.held(job.key):
-            continue
-        registered = dataclasses.replace(job, predictions=hashed)
-        outcome = attempt(registered, store)
-        if outcome.result is not None:
-            then(job, outcome.result)
-        if outcome.state != "held":
-            yield f"{job.name}: {outcome.state} {outcome.note}".rstrip()
-
-
-def missing(folder: str | Path) -> Iterator[str]:
-    """Make the runs that are missing, in `order`; a line for each that this process ended.
-
-    A run that has ended is measured on more targets (`targets`) by its last-token perplexity.
-    """
-    store = Store(folder)
-    runs = [(job, home, hashed) for jobs, home, hashed in planned(corpus()) for job in jobs]
-    runs.sort(key=lambda run: order(run[0]))
-    lacking = (run for run in runs if not (store.folder(run[0].key) / MORE).exists())
-    yield from made(lacking, store, lambda job, _: _measure_more(job, store))
-
-
-def order(job: Job) -> tuple[int, ...]:
-    """What comes first: first seeds, more steps, more depth, other lengths; more width last."""
-    chosen = job.configuration.preset
-    return job.configuration.seed, chosen.width, -chosen.steps, -chosen.layers, -chosen.length
+# -- what is measured beside the registered numbers -----------------------------------------------
 
 
 def targets(length: int) -> int:
@@ -184,26 +123,82 @@ def targets(length: int) -> int:
     return 4096 if length < 256 else 2048
 
 
-def _measure_more(job: Job, store: Store) -> None:
+def of_text(job: Job, result: Row, store: Store) -> Row:
+    """The last-token perplexity of a language model on more targets."""
     from farfield.validation.harness.experiment import trained_model
     from farfield.validation.harness.measures.perplexity import last_token
 
-    configuration, path = job.configuration, store.folder(job.key) / MORE
-    with store.locked(job.key):
-        if path.exists():
-            return  # by another process
-        model = trained_model(configuration, store)
-        assert model is not None
-        found = {
-            str(visible): recorded(
-                last_token(
-                    model,
-                    configuration.corpus.held_out,
-                    configuration.settings.lengths,
-                    targets=targets(configuration.preset.length),
-                    visible=visible,
-                )
+    configuration = job.configuration
+    model = trained_model(configuration, store)
+    assert model is not None
+    found = {
+        str(visible): recorded(
+            last_token(
+                model,
+                configuration.corpus.held_out,
+                configuration.settings.lengths,
+                targets=targets(configuration.preset.length),
+                visible=visible,
             )
-            for visible in configuration.variants
-        }
-        write_json(path, found)
+        )
+        for visible in configuration.variants
+    }
+    return {"started": result["training"].get("began", {}), "more_targets": found}
+
+
+def of_task(job: Job, result: Row, store: Store) -> Row:
+    """What a run of *Hold and use* was predicted to attend to; its logits are kept beside it."""
+    from farfield.validation.harness.measures.recall import retrieval_logits
+
+    found: dict[str, Any] = {"name": job.name, "family": job.family}
+    if job.configuration.task is not None:
+        (measured,) = result["measurements"]
+        logits = retrieval_logits(store.folder(job.key) / measured["logits"])
+        found["predicted"] = predicted(job, store, measured["recall"], logits)
+        keep_logits(logits, logits_of(place(job, HOLD.folder)))
+    return found
+
+
+def predicted(job: Job, store: Store, recall: Row, logits: Mapping[str, np.ndarray]) -> list[Row]:
+    """The attention of the retrieving head at every point that was asked, from its logits at the
+    training length."""
+    configuration, head = job.configuration, recall["head"]
+    trained = configuration.preset.length
+    if len(logits) < 3:
+        raise InputError(f"{job.name}: no rows of the training length were asked far enough back")
+    seen = logits["others"].shape[1] + 1 + logits["near"].shape[1]
+    layers = configuration.layers
+    scale = layers[recall["layer"] - 1].mechanism.scale if layers else None
+    found: list[Row] = []
+    for length in sorted({p["length"] for p in recall["points"]}):
+        keys = length - (trained - seen)  # of the query that asks
+        far = [p["distance"] for p in recall["points"] if p["length"] == length]
+        curve = longer(
+            logits,
+            _bias(job, store, recall["layer"], head, keys),
+            rise(scale, head, seen, keys, trained),
+            length=keys,
+            distances=far,
+            draws=DRAWS,
+        )
+        assert curve.attention is not None
+        found += [
+            {"length": length, "distance": d, "attention": a}
+            for d, a in zip(far, curve.attention, strict=True)
+        ]
+    return found
+
+
+def _bias(job: Job, store: Store, layer: int, head: int, keys: int) -> Any:
+    """The bias of a head: its registered formula, or where it is learned its table of some keys."""
+    from farfield.validation.harness.experiment import trained_model
+    from farfield.validation.harness.model import layer_bias
+
+    cell = cell_of(job.name, job.configuration.seed)
+    if (biases := registered_biases(HOLD.folder)[cell]) is not None:
+        return encoding(biases[layer - 1][head - 1]).biases[0]
+    model = trained_model(job.configuration, store)
+    assert model is not None
+    table = model.bias_table(job.configuration.longest)
+    own = layer_bias(table, layer - 1, job.configuration.preset.heads)
+    return own[head - 1 if len(own) > 1 else 0].numpy()[:keys]

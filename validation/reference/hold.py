@@ -1,6 +1,5 @@
-"""Hold and use: the registered runs on tasks, the rule that predicts them, and the score.
+"""Hold and use: the registered runs on tasks, and the score of what was predicted.
 
-    python -m farfield.validation.reference use FOLDER      makes the runs, in the order of the plan
     python -m farfield.validation.reference score           the predictions beside what came out
 
 `README.md` has the rule in words. Two things were predicted before any run, from the formula alone:
@@ -12,112 +11,19 @@ longer row; no row longer than those of training enters a prediction.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sympy import Expr
 
-from farfield.theory.answers.answer import InputError
-from farfield.theory.encodings import encoding
-from farfield.validation.harness.corpus import corpus
-from farfield.validation.harness.plan import Job
-from farfield.validation.harness.store import Store
-from farfield.validation.reference.collection import condensed, made, write_result
-from farfield.validation.reference.committed import HERE, Row, place, rounded
-from farfield.validation.reference.lending import (
-    LEARNED,
-    at_home,
-    cell_of,
-    keep_logits,
-    logits_of,
-    longer,
-    registered_biases,
-    rise,
-)
-from farfield.validation.reference.registration import Registration
+from farfield.validation.reference.committed import Row, rounded
+from farfield.validation.reference.lending import LEARNED, at_home, cell_of
+from farfield.validation.reference.registration import HOLD
 from farfield.validation.reference.table import grouped, results
 
-HOLD = Registration(HERE / "hold_and_use")
-COMMAND = "python -m farfield.validation.reference use FOLDER"
-DRAWS = 2000  # rows drawn for each predicted attention
 SHARE = 0.25  # predicted attention from which the farthest key is predicted to be used
 RIGHT, NEAR = 0.85, 0.1  # what the registration must reach
-
-
-# -- a run ----------------------------------------------------------------------------------------
-
-
-def use(folder: str | Path) -> Iterator[str]:
-    """Make the runs that have no result yet, in the order of the plan; a line for each that ended.
-
-    A finished run is written beside its registration at once.
-    """
-    store = Store(folder)
-    runs = ((job, HOLD.folder, HOLD.digest) for job in HOLD.plan.jobs(corpus()))
-    yield from made(runs, store, lambda job, result: _keep(job, result, store))
-
-
-def _keep(job: Job, result: Row, store: Store) -> None:
-    named = {"name": job.name, "family": job.family, "command": COMMAND}
-    found = {**condensed(result, job.label, HOLD.digest), **named}
-    if job.configuration.task is not None:
-        from farfield.validation.harness.measures.recall import retrieval_logits
-
-        (measured,) = result["measurements"]
-        logits = retrieval_logits(store.folder(job.key) / measured["logits"])
-        found["predicted"] = rounded(predicted(job, store, result, logits))
-        keep_logits(logits, logits_of(place(job, HOLD.folder)))
-    write_result(place(job, HOLD.folder), found)
-
-
-def predicted(job: Job, store: Store, result: Row, logits: Mapping[str, np.ndarray]) -> list[Row]:
-    """The attention of the retrieving head at every point that was asked, from its logits at the
-    training length."""
-    configuration = job.configuration
-    trained = configuration.preset.length
-    (measured,) = result["measurements"]
-    layer, head = measured["recall"]["layer"], measured["recall"]["head"]
-    if len(logits) < 3:
-        raise InputError(f"{job.name}: no rows of the training length were asked far enough back")
-    bias = _bias(job, store, layer, head)
-    seen = logits["others"].shape[1] + 1 + logits["near"].shape[1]
-    scale = configuration.layers[layer - 1].mechanism.scale if configuration.layers else None
-    found: list[Row] = []
-    for length in sorted({p["length"] for p in measured["recall"]["points"]}):
-        keys = length - (trained - seen)  # of the query that asks
-        far = [p["distance"] for p in measured["recall"]["points"] if p["length"] == length]
-        curve = longer(
-            logits,
-            bias if isinstance(bias, Expr) else bias[:keys],
-            rise(scale, head, seen, keys, trained),
-            length=keys,
-            distances=far,
-            draws=DRAWS,
-        )
-        assert curve.attention is not None
-        found += [
-            {"length": length, "distance": d, "attention": a}
-            for d, a in zip(far, curve.attention, strict=True)
-        ]
-    return found
-
-
-def _bias(job: Job, store: Store, layer: int, head: int) -> Any:
-    """The bias of a head: its registered formula, or a table where it was learned."""
-    from farfield.validation.harness.experiment import trained_model
-    from farfield.validation.harness.model import layer_bias
-
-    configuration = job.configuration
-    cell = cell_of(job.name, configuration.seed)
-    if (biases := registered_biases(HOLD.folder)[cell]) is not None:
-        return encoding(biases[layer - 1][head - 1]).biases[0]
-    model = trained_model(configuration, store)
-    assert model is not None
-    own = layer_bias(model.bias_table(configuration.longest), layer - 1, configuration.preset.heads)
-    return own[head - 1 if len(own) > 1 else 0].numpy()
 
 
 # -- the score ------------------------------------------------------------------------------------

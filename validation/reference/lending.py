@@ -139,7 +139,7 @@ def row_of(bias: Expr, length: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class Lender:
     """A run whose biases are fixed, on a task or on text.
 
     Fields:
@@ -226,7 +226,7 @@ def registered_biases(folder: Path) -> dict[str, Any]:
 
 
 @functools.cache
-def measured() -> tuple[Measured, ...]:
+def measured() -> tuple[Lender, ...]:
     """The committed runs of the registration whose biases are fixed."""
     registered, found = registered_biases(FOLDER), []
     with unhurried():
@@ -238,11 +238,11 @@ def measured() -> tuple[Measured, ...]:
                     tuple(tuple(encoding(b).biases[0] for b in layer) for layer in biases),
                     tuple(_scale(own.get("scale") or {}) for own in layers),
                 )
-                found.append(Measured(path, result, hybrid))
+                found.append(Lender(path, result, hybrid))
     return tuple(found)
 
 
-def lenders() -> list[Measured]:
+def lenders() -> list[Lender]:
     """The runs on the task `induction` whose logits are kept, and those that failed."""
     asked = (run for run in measured() if run.task.get("kind") == "induction")
     return [run for run in asked if not run.learned or logits_of(run.path).exists()]

@@ -159,6 +159,10 @@ REGISTRATIONS = (
 )
 
 
+HOLD = Registration(HERE / "hold_and_use")
+"""The one of runs on tasks, whose predictions are attention and accuracy (`hold`)."""
+
+
 def numbers() -> dict[str, Row]:
     """What each rule was calibrated to when it was last registered, before the competing forms."""
     parts = (part["rules"] for r in REGISTRATIONS for part in r.parts)

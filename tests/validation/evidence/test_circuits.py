@@ -12,7 +12,8 @@ from farfield.validation.harness.mechanism import LayerMechanism  # noqa: E402
 from farfield.validation.harness.model import Transformer  # noqa: E402
 from farfield.validation.harness.presets import preset  # noqa: E402
 from farfield.validation.harness.tasks import Task  # noqa: E402
-from farfield.validation.reference.hold import HOLD, cells  # noqa: E402
+from farfield.validation.reference.hold import cells  # noqa: E402
+from farfield.validation.reference.registration import HOLD  # noqa: E402
 
 
 def tiny(**mechanism):

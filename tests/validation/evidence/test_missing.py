@@ -1,12 +1,10 @@
-import dataclasses
 import json
+from types import SimpleNamespace
 
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.plan import parse_plan
-from farfield.validation.harness.store import Store
-from farfield.validation.harness.sweep import attempt, finished
 from farfield.validation.reference import collection
-from farfield.validation.reference.collection import MORE, condensed
+from farfield.validation.reference.committed import place
 
 TINY = {"encodings": ["alibi"], "presets": ["tiny"], "multiples": [1, 2]}
 
@@ -29,20 +27,22 @@ def test_more_steps_come_first_then_depth_then_longer_rows_and_other_seeds_last(
 
 def test_a_run_keeps_when_it_began_and_what_more_targets_say(tmp_path, monkeypatch):
     (job,) = jobs()
-    monkeypatch.setattr(collection, "planned", lambda text: [([job], tmp_path, "hash")])
+    monkeypatch.setattr(collection, "planned", lambda text: [([job], tmp_path / "results", "hash")])
     monkeypatch.setattr(collection, "targets", lambda length: 16)
     monkeypatch.setattr(collection, "write_outcomes", lambda: None)
-    store = Store(tmp_path / "store")
-    attempt(dataclasses.replace(job, predictions="hash"), store, lambda *word: None)
-    assert "has yet to measure more targets" in collection.collect(store.root)[0]
-    assert list(collection.missing(store.root)) == [f"{job.name}: finished"]
-    assert list(collection.missing(store.root)) == [], "what is finished is not made again"
-    folder = store.folder(job.key)
-    assert (folder / MORE).exists()
-    assert collection.collect(store.root)[0] == f"{job.name}: new"
-    found = condensed(finished(job, store), job.label, "hash", folder)
-    json.dumps(found, allow_nan=False)
-    assert found["started"]["predictions"] == "hash" and found["started"]["time"].endswith("+00:00")
+    none = SimpleNamespace(folder=None, plan=SimpleNamespace(jobs=lambda text: []))
+    monkeypatch.setattr(collection, "HOLD", none)
+    store = tmp_path / "store"
+    assert list(collection.make(store, train=False)) == [], "nothing is finished"
+    assert list(collection.make(store)) == [f"{job.name}: finished"]
+    assert list(collection.make(store)) == [], "what is committed is not made again"
+    path = place(job, tmp_path / "results")
+    found = json.loads(path.read_text())
+    path.unlink()
+    assert list(collection.make(store, train=False)) == [f"{job.name}: finished"]
+    assert json.loads(path.read_text()) == found
+    assert found["registered"] == "hash" == found["started"]["predictions"]
+    assert found["started"]["time"].endswith("+00:00")
     rows = found["more_targets"]["causal"]
     assert [(p["length"], p["targets"]) for p in rows] == [(16, 16), (32, 16)]
     registered = [p for p in found["measurements"][0]["perplexity"] if p["length"] == 32]
