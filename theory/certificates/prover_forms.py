@@ -1,7 +1,7 @@
 """Bias formulas as terms of the prover: which forms there are, and how they are printed.
 
 A `Form` mirrors a SymPy expression node by node, so that printing it, and proving something of each
-of its parts, walk the same tree. Formulas with the value -oo are terms of the extended reals.
+of its parts, walk the same tree.
 """
 
 from __future__ import annotations
@@ -81,11 +81,10 @@ _NOTATION: dict[str, tuple[str, int, tuple[int, ...]]] = {
     "not": ("negb {}", 10, (9,)),
     "and": ("andb {} {}", 10, (9, 9)),
     "or": ("orb {} {}", 10, (9, 9)),
-    "if": ("if {} then {} else {}", 200, (200, 200, 200)),
     "finite": ("Finite {}", 10, (9,)),
-    "total": ("Rbar_plus {} {}", 10, (9, 9)),
+    "if": ("if {} then {} else {}", 200, (200, 200, 200)),
 }
-_ATOMS = {"pi": "PI", "masked": "m_infty", "true": "true", "false": "false"}
+_ATOMS = {"pi": "PI", "true": "true", "false": "false"}
 
 
 def _shown(f: Form, index: str) -> tuple[str, int]:
@@ -297,23 +296,23 @@ def _finite_sum(e: Expr) -> Form:
     return Form("sum", (body,), e, (counter, int(low), int(high)))
 
 
-def _pieces(e: Expr, read: Callable[[Expr], Form]) -> Form:
+def _pieces(e: Expr) -> Form:
     """Piecewise as nested if; the last piece must be what remains."""
     *pieces, (last, condition) = e.args
     if condition != S.true:
         raise NoCertificate("a Piecewise whose last condition is not True")
-    result = read(last)
+    result = form(last)
     for value, condition in reversed(pieces):
-        result = Form("if", (_condition(condition), read(value), result), e)
+        result = Form("if", (condition_form(condition), form(value), result), e)
     return result
 
 
-def _entries(e: Expr, read: Callable[[Expr], Form]) -> Form:
+def _entries(e: Expr) -> Form:
     """A lookup as its entries and its tail."""
     at, table, tail = e.args
     if at != n:
         raise NoCertificate(f"a table at {beginning(at)} instead of n")
-    return Form("table", (*map(read, table), read(tail)), e)
+    return Form("table", (*map(form, table), form(tail)), e)
 
 
 _BUILDERS: dict[Any, Callable[[Expr], Form]] = {
@@ -330,74 +329,32 @@ _BUILDERS: dict[Any, Callable[[Expr], Form]] = {
     sympy.Min: _extreme("min"),
     sympy.Mod: _mod,
     sympy.Sum: _finite_sum,
-    sympy.Piecewise: lambda e: _pieces(e, form),
-    Lookup: lambda e: _entries(e, form),
+    sympy.Piecewise: _pieces,
+    Lookup: _entries,
     type(S.Pi): lambda e: Form("pi", (), e),
     type(S.Exp1): lambda e: Form("exp", (form(S.One),), e),
 }
 
 
-def _condition(c: Any) -> Form:
+def condition_form(c: Any) -> Form:
     """A condition in the prover's relations, > and >= by swapped sides, != as the negation."""
     if c in (S.true, S.false):
         return Form("true" if c == S.true else "false", (), c)
     if isinstance(c, sympy.Not):
-        return Form("not", (_condition(c.args[0]),), c)
+        return Form("not", (condition_form(c.args[0]),), c)
     if isinstance(c, (sympy.And, sympy.Or)):
         first, *others = sorted(c.args, key=sympy.default_sort_key)
-        result = _condition(first)
+        result = condition_form(first)
         for other in others:
             op = "and" if isinstance(c, sympy.And) else "or"
-            result = Form(op, (result, _condition(other)), c)
+            result = Form(op, (result, condition_form(other)), c)
         return result
     relation = BY_KIND.get(c.func)
     if relation is None:
         raise NoCertificate(f"the condition {beginning(c)}")
     _plain(c.lhs - c.rhs)
     if isinstance(c, sympy.Ne):
-        return Form("not", (_condition(c.negated),), c)
+        return Form("not", (condition_form(c.negated),), c)
     if 1 in relation.signs:
         c = c.reversed
     return Form(BY_KIND[c.func].name.lower(), (form(c.lhs), form(c.rhs)), c)
-
-
-def bias_form(e: Expr) -> Form:
-    """The form of a bias, on the extended reals where it has the value -oo."""
-    return extended_form(e) if is_extended(e) else form(e)
-
-
-# -- values -oo -----------------------------------------------------------------------------------
-
-
-def is_extended(e: Expr) -> bool:
-    """Whether a formula has the value -oo somewhere."""
-    return bool(e.has(S.NegativeInfinity))
-
-
-def extended_form(e: Expr) -> Form:
-    """The form of an expression on the extended reals.
-
-    Raises:
-        NoCertificate: -oo occurs elsewhere than as a value of a Piecewise or a table, or in a sum
-            of such.
-
-    >>> extended_form(sympy.Piecewise((n, n < 3), (-sympy.oo, True))).show()
-    'if Rltb (INR n) 3 then Finite (INR n) else m_infty'
-    """
-    if e == S.NegativeInfinity:
-        return Form("masked", (), e)
-    if not is_extended(e):
-        return Form("finite", (form(e),), e)
-    if isinstance(e, sympy.Piecewise):
-        return _pieces(e, extended_form)
-    if isinstance(e, Lookup):
-        return _entries(e, extended_form)
-    if e.is_Add:
-        finite, masked = sympy.sift(e.args, lambda a: not is_extended(a), binary=True)
-        result = extended_form(sympy.Add(*finite)) if finite else None
-        for a in sorted(masked, key=sympy.default_sort_key):
-            part = extended_form(a)
-            result = part if result is None else Form("total", (result, part), e)
-        assert result is not None
-        return result
-    raise NoCertificate(f"-oo within {beginning(e)}")

@@ -4,7 +4,7 @@ In the prover `ln 0 = 0` and `/ 0 = 0`, and `power x y` is 0 or 1 for `x = 0`; t
 and operators that `prover_forms` prints agree with ours wherever ours have a value. So a logarithm
 needs a positive argument, a real power a base that is not negative, a denominator that is not 0.
 What SymPy does not see to hold at every n >= 0 is asked by the printed bias itself: a term without
-a value is left out of the series, and is written as -oo.
+a value is left out of the series, and is written as -oo, as is what a window or a mask leaves out.
 """
 
 from __future__ import annotations
@@ -14,30 +14,59 @@ from typing import Any
 
 import sympy
 from sympy import Expr, S
+from sympy.functions.elementary.piecewise import ExprCondPair
 
 from farfield.theory.algebra import door
 from farfield.theory.answers.notation import beginning
 from farfield.theory.certificates.prover_forms import NoCertificate
 from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.record import record_of
+
+MASKED = S.NegativeInfinity
+_MAY_BE_MASKED = (sympy.Add, sympy.Mul, Lookup, sympy.Tuple, sympy.Piecewise, ExprCondPair)
+"""What is -oo, or has no value, where one of its parts is -oo."""
 
 
-def total(formula: Expr) -> Expr:
-    """The formula, -oo where it has no value.
+def total(formula: Expr) -> tuple[Expr, Any]:
+    """A formula that is finite, and the condition under which it is the bias, which is -oo
+    elsewhere.
 
     Raises:
-        NoCertificate: a real power may have a negative base, or a part that is asked for has no
-            value itself.
+        NoCertificate: a real power may have a negative base, a part that is asked for has no
+            value itself, or -oo occurs elsewhere than as a value of a Piecewise or a table, or in
+            a sum of such.
 
     >>> total(-sympy.sqrt(n)), total(-sympy.log(n)), total(-sympy.log(n + 1))
-    (-sqrt(n), Piecewise((-log(n), n > 0), (-oo, True)), -log(n + 1))
+    ((-sqrt(n), True), (-log(n), n > 0), (-log(n + 1), True))
+    >>> total(sympy.Piecewise((-n, n < 3), (-sympy.oo, True)))
+    (-n, n < 3)
     """
-    if isinstance(formula, sympy.Piecewise):
-        pieces = [(total(value), has_values(c)) for value, c in formula.args]
-        return sympy.Piecewise(*pieces, evaluate=False)
-    if needed := list(dict.fromkeys(_needed(formula))):
-        rest = (S.NegativeInfinity, True)
-        return sympy.Piecewise((formula, sympy.And(*needed)), rest, evaluate=False)
-    return formula
+    for part in sympy.preorder_traversal(formula):
+        if part.has(MASKED) and not isinstance(part, (type(MASKED), *_MAY_BE_MASKED)):
+            raise NoCertificate(f"-oo within {beginning(part)}")
+    formula = formula.replace(lambda e: isinstance(e, sympy.Function), _elementary)
+    value = formula.replace(lambda e: isinstance(e, (sympy.Piecewise, Lookup)), _unmasked)
+    return value, sympy.And(*dict.fromkeys(_needed(formula)))
+
+
+def _elementary(e: Expr) -> Expr:
+    """A function of n by its identity in exponentials, logarithms and powers, if it has one."""
+    record = record_of(e.func) if e.has(n) else None
+    identity = None if record is None else record.elementary
+    return e if identity is None else identity(*e.args)
+
+
+def _unmasked(e: Expr) -> Expr:
+    """A Piecewise or a table without the value -oo."""
+    if not e.has(MASKED):
+        return e
+    if isinstance(e, Lookup):
+        at, entries, tail = (a.xreplace({MASKED: S.Zero}) for a in e.args)
+        return Lookup(at, entries, tail)
+    *pieces, (last, _) = (piece for piece in e.args if piece[0] != MASKED)
+    if not pieces:
+        return last
+    return sympy.Piecewise(*pieces, (last, e.args[-1][1]), evaluate=False)
 
 
 def has_values(e: Any) -> Any:
@@ -53,6 +82,8 @@ def has_values(e: Any) -> Any:
 
 def _needed(e: Any) -> Iterator[Any]:
     """Conditions that hold exactly where an expression has a value, but for those seen to hold."""
+    if e == MASKED:
+        yield S.false
     if isinstance(e, sympy.Piecewise):
         before: list[Any] = []
         for value, condition in e.args:
@@ -65,9 +96,13 @@ def _needed(e: Any) -> Iterator[Any]:
         counter = sympy.Dummy(integer=True, nonnegative=True)
         has_values(e.function.xreplace({index: counter + low}))
         return
+    if isinstance(e, Lookup):
+        at, entries, tail = e.args
+        for k, entry in enumerate(entries):
+            yield from (sympy.Or(sympy.Ne(at, k), needed) for needed in _needed(entry))
+        yield from (sympy.Or(at < len(entries), needed) for needed in _needed(tail))
+        return
     for part in e.args:
-        if isinstance(e, Lookup):
-            has_values(part)
         yield from _needed(part)
     if isinstance(e, sympy.log):
         yield from _asked(e.args[0], "positive", sympy.Gt)

@@ -6,6 +6,7 @@ and so does a bound below that diverges.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from sympy import S
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.certificates.constants import facts_of
 from farfield.theory.certificates.expansions import Expander, Period
-from farfield.theory.certificates.prover_forms import Form, NoCertificate, is_extended
+from farfield.theory.certificates.prover_forms import Form, NoCertificate
 from farfield.theory.coefficients.exact import Context, coefficient, deciding
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.decision.cells import Constraint, known_signs
@@ -40,7 +41,23 @@ class ProvedVerdict:
     proof: tuple[str, ...]
 
 
-def decide(p: Form, facts: Facts) -> ProvedVerdict:
+@dataclass(frozen=True)
+class Bias:
+    """A bias for the prover: a formula, and where it holds; -oo elsewhere, None for everywhere."""
+
+    value: Form
+    where: Form | None
+
+    def show(self) -> str:
+        """The definition's type and its term."""
+        shown = self.value.show()
+        if self.where is None:
+            return f"R := {shown}"
+        finite = Form("finite", (self.value,)).show()
+        return f"Rbar := if {self.where.show()} then {finite} else m_infty"
+
+
+def decide(p: Bias, facts: Facts) -> ProvedVerdict:
     """Decide the exp-series of a bias, on one cell of the parameters.
 
     Raises:
@@ -50,14 +67,14 @@ def decide(p: Form, facts: Facts) -> ProvedVerdict:
     try:
         return _expanded(partial(_climb, p), facts)
     except (NoCertificate, Undecided) as why:
-        for above in (True, False) if _has_waves(p) else ():
+        for above in (True, False) if _has_waves(p.value) else ():
             try:
                 found = _expanded(partial(_climb, p, above=above), facts)
             except (NoCertificate, Undecided):
                 continue
             if found.converges == above:
                 return found
-        size = common_period(p.expr)
+        size = math.lcm(*(common_period(f.expr) for f in (p.value, p.where) if f is not None))
         if size == 1:
             raise
         if size > MAX_PERIOD:
@@ -81,19 +98,20 @@ def _expanded(
     raise NoCertificate(f"no expansion of up to {ORDERS[-1]} terms decides it")
 
 
-def _climb(p: Form, x: Expander, above: bool | None = None) -> bool:
+def _climb(b: Bias, x: Expander, above: bool | None = None) -> bool:
     """The rungs that the engine climbs, with the bias itself or with its bound."""
     bias = "p" if x.period is None else f"(fun n : nat => p ({x.index})%nat)"
-    if is_extended(p.expr):
-        finite = _finite_part(p, x)
-        value = "m_infty" if finite is None else f"Finite ({finite.show(x.index)})"
+    p = b.value
+    if b.where is not None:
+        finite = x.decide(b.where)
+        value = Form("finite", (p,)).show(x.index) if finite else "m_infty"
         claim = f"eventually (fun n : nat => {'p n' if bias == 'p' else f'p ({x.index})%nat'}"
         x.steps.append(f"assert (P : {claim} = {value}))\n  by (unfold p; pieces).")
-        if finite is None:
+        if not finite:
             x.steps.append(f"apply (extended_masked {bias} P).")
             return True
-        x.steps.append(f"rewrite (extended_finite {bias} {x.function(finite)} P).")
-        p, bias = finite, x.function(finite)
+        x.steps.append(f"rewrite (extended_finite {bias} {x.function(p)} P).")
+        bias = x.function(p)
     if above is not None:
         p, whole = _bound(p, above, x), bias
         bias = x.function(p)
@@ -135,26 +153,10 @@ def _bound(f: Form, above: bool, x: Expander) -> Form:
     return Form(f.op, tuple(parts), OPERATIONS[f.op](*(a.expr for a in parts)))
 
 
-def _finite_part(p: Form, x: Expander) -> Form | None:
-    """What an extended bias is from some point on: None for -oo."""
-    if p.op == "if":
-        return _finite_part(x.branch(p), x)
-    if p.op == "table":
-        x.beyond(p)
-        return _finite_part(p.args[-1], x)
-    if p.op == "total":
-        parts = [_finite_part(a, x) for a in p.args]
-        if None in parts:
-            return None
-        a, b = (part for part in parts if part is not None)
-        return Form("plus", (a, b), a.expr + b.expr)
-    return p.args[0] if p.op == "finite" else None
-
-
-def _in_classes(p: Form, facts: Facts, size: int) -> ProvedVerdict:
+def _in_classes(p: Bias, facts: Facts, size: int) -> ProvedVerdict:
     """Split into residue classes: all must converge, or one diverge."""
     failure: Exception | None = None
-    rule = "extended_classes" if is_extended(p.expr) else "converges_classes"
+    rule = "converges_classes" if p.where is None else "extended_classes"
     lines: list[str] = []
     for r in range(size):
         try:

@@ -24,13 +24,12 @@ from sympy import Expr, S
 
 from farfield.theory.certificates.prover_forms import (
     NoCertificate,
-    bias_form,
+    condition_form,
     coq_name,
     form,
-    is_extended,
 )
 from farfield.theory.certificates.totality import has_values, total
-from farfield.theory.certificates.verdicts import braced, decide
+from farfield.theory.certificates.verdicts import Bias, braced, decide
 from farfield.theory.decision.cells import Leaf, Tree, explore, leaves
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import Lookup, n
@@ -79,8 +78,8 @@ def source(claims: Claims, proof: Proof) -> str:
     Raises:
         NoCertificate: a form is not covered.
     """
-    biases = {name: total(c.formula) for name, c in claims.items()}
-    needed = "Certificate Extended" if any(map(is_extended, biases.values())) else "Certificate"
+    biases = {name: _bias(c) for name, c in claims.items()}
+    needed = "Certificate" + any(b.where is not None for b in biases.values()) * " Extended"
     said = "\n\n".join(_in_words(name, c) for name, c in claims.items())
     parts = [
         f"(** {said}\n\n    {NOTE} *)",
@@ -105,12 +104,17 @@ def _in_words(name: str | None, c: Certifiable) -> str:
     )
 
 
-def _module(name: str | None, c: Certifiable, bias: Expr, proof: Proof) -> str:
+def _bias(c: Certifiable) -> Bias:
+    """The bias as the prover has it."""
+    value, where = total(c.formula)
+    return Bias(form(value), None if where == S.true else condition_form(where))
+
+
+def _module(name: str | None, c: Certifiable, bias: Bias, proof: Proof) -> str:
     """The sentences about one bias."""
-    kind = "Rbar" if is_extended(bias) else "R"
     cases, tactics = proof(c)
     parts = [
-        f"Definition p (n : nat) : {kind} := {bias_form(bias).show()}.",
+        f"Definition p (n : nat) : {bias.show()}.",
         *cases,
         _theorem(statement(c), [*_introduced(_hypotheses(c)), *tactics]),
     ]
@@ -120,7 +124,9 @@ def _module(name: str | None, c: Certifiable, bias: Expr, proof: Proof) -> str:
     if name is not None:
         parts = [f"Module {name}.", *parts, f"End {name}."]
     text = "\n\n".join(parts)
-    if is_extended(bias):  # there `exp` is that of a bias; that of a real number has its full name
+    if (
+        bias.where is not None
+    ):  # there `exp` is that of a bias; that of a real number has its full name
         return re.sub(r"(?<![.\w])exp(?=\s)(?!\s+\(p[\s)])", "Rtrigo_def.exp", text)
     return text
 
@@ -179,13 +185,12 @@ def proved(c: Certifiable) -> tuple[list[str], list[str]]:
     Raises:
         NoCertificate: the form is not covered.
     """
-    formula, assumed = total(c.formula), _hypotheses(c)
-    domains, bias = {name: interval(said) for name, said in c.domains.items()}, bias_form(formula)
-    tree = explore(formula, domains, lambda _, facts: decide(bias, facts), solve=False)
+    bias, domains = _bias(c), {name: interval(said) for name, said in c.domains.items()}
+    tree = explore(c.formula, domains, lambda _, facts: decide(bias, facts), solve=False)
     if isinstance(tree, Leaf):
         _agree(tree.outcome.converges, c.condition)
         return [], list(tree.outcome.proof)
-    return list(_cases(tree, assumed)), _folded(tree, c.condition)
+    return list(_cases(tree, _hypotheses(c))), _folded(tree, c.condition)
 
 
 def _agree(converges: bool, condition: Any) -> None:
