@@ -72,6 +72,11 @@ def rewrite(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
     lines[:] = as_written(lines)
 
 
+def without_blank_ends(app: Any, name: str, source: list[str]) -> None:
+    r"""Examples end with a blank line, which doctests need and a reader does not."""
+    source[0] = re.sub(r"(^```python\n.*?)\n+```$", r"\1\n```", source[0], flags=re.M | re.S)
+
+
 def inline_math(self: Any, node: nodes.Element) -> None:
     """A formula in a line, as MathML."""
     self.body.append(convert(node.astext()))
@@ -135,6 +140,7 @@ def printed(text: str) -> str:
     'j ≥ 1, T<sub>j</sub> ≤ e<sup>-2L</sup> B<sub>j</sub>'
     """
     said = re.sub("[A-Za-z]+", lambda word: GREEK.get(word[0], word[0]), text)
+    said = re.sub(r"\bsum (?=[a-z]_)", "Σ ", said)
     said = escape(said.replace("<=", "≤").replace(">=", "≥").replace("->", "→"))
     said = re.sub(r"\^(?:\{([^}]*)\}|(-?\w+))", r"<sup>\1\2</sup>", said)
     return re.sub(r"_(?:\{([^}]*)\}|(\w))", r"<sub>\1\2</sub>", said)
@@ -448,6 +454,7 @@ def essay_is_current(app: Any) -> None:
 def setup(app: Any) -> dict[str, Any]:
     """Connect to Sphinx; docstrings are rewritten before their sections are read."""
     app.connect("autodoc-process-docstring", rewrite, priority=100)
+    app.connect("source-read", without_blank_ends)
     app.connect("builder-inited", theorems_page)
     app.connect("builder-inited", checked_page)
     app.connect("builder-inited", exhibits_pages)

@@ -2,12 +2,13 @@
 
     python docs/picture.py
 
-writes `farfield.svg`, `farfield-narrow.svg`, `fields.svg` and `idea.svg` in `docs/_static`, and
-`docs/how-far-does-it-see.html`. Every number in them is computed when they are made.
+writes the pictures in `docs/_static`, each also for a phone, and `docs/how-far-does-it-see.html`.
+Every number in them is computed when they are made, or measured in the committed runs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from html import escape
@@ -16,16 +17,19 @@ from pathlib import Path
 import farfield
 from farfield.figures.essay import write_essay
 from farfield.figures.pages.pictures import kept_share
-from farfield.theory.answers.blocks import Curve, Line, Weight
+from farfield.figures.trained import HOLDS, SLOPES, mixed
+from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.writers.html import stylesheet
-from farfield.theory.answers.writers.svg import NARROW, WIDE, drawn
+from farfield.theory.answers.writers.svg import NARROW, WIDE, Shape, climbed, drawn
+from farfield.theory.answers.writers.svg import named as legend_of
 
 STATIC = Path(__file__).parent / "_static"
 ESSAY = Path(__file__).parent / "how-far-does-it-see.html"
 FORMULAS = ("-2*log(1+n)", "-log(1+n)")
 EPS, ERROR = "1/100", "1/10"
-WIDTH, HEIGHT, LEFT = 1140, 470, 425
+WIDTH, HEIGHT, LEFT = 1000, 440, 400
+HERO = Shape("wide", WIDTH - LEFT - 10, 400, 15, 58)
 ACROSS = 360
 """Width of the picture on a phone."""
 IDEA = "-log(1+n)^(3/2)"
@@ -72,7 +76,7 @@ def told(formula: str) -> list[tuple[str, str, int]]:
 
 def picture(narrow: bool = False) -> str:
     """The picture as SVG text, beside its words or on a phone below them."""
-    rows, y = [], 30 if narrow else 78
+    rows, y = [], 30 if narrow else 70
     for formula in FORMULAS:
         for text, colour, size in told(formula):
             size = max(11, round(0.7 * size)) if narrow else size
@@ -89,10 +93,10 @@ def picture(narrow: bool = False) -> str:
     curve = kept_share(shown)
     if narrow:
         return framed(drawn(curve, NARROW), (4, y, ACROSS - 8), (ACROSS, y + 320), rows)
-    return framed(drawn(curve, WIDE), (LEFT, 24, WIDTH - LEFT - 10), (WIDTH, HEIGHT), rows)
+    return framed(drawn(curve, HERO), (LEFT, 24, WIDTH - LEFT - 10), (WIDTH, HEIGHT), rows)
 
 
-def fields() -> str:
+def fields() -> Curve:
     """A design, its neighbour and ALiBi: how many tokens hold all but a share."""
     lines = []
     named = {DESIGN: "the design", "-2*log(1+n)": "−2 log(1+n)"}
@@ -104,7 +108,7 @@ def fields() -> str:
         mine = formula == DESIGN
         weight = Weight.STRONG if mine else Weight.CONTEXT
         lines.append(Line(name, x, y, 0 if mine else None, weight=weight))
-    curve = Curve(
+    return Curve(
         "Receptive fields by the share left outside.",
         "ε, share of the mass left outside",
         "TRF(ε) in tokens",
@@ -115,14 +119,35 @@ def fields() -> str:
         marks=((f"{GOAL} tokens", float(GOAL)),),
         falls=True,
     )
-    return framed(drawn(curve, WIDE), (10, 10, 740), (760, 450), [])
 
 
-def idea() -> str:
+def idea() -> Curve:
     """The share that the nearest tokens keep under the idea of the tutorial."""
-    e = farfield.encoding(IDEA)
-    curve = kept_share([("the idea", e, 0)])
-    return framed(drawn(curve, WIDE), (10, 10, 740), (760, 450), [])
+    return kept_share([("the idea", farfield.encoding(IDEA), 0)])
+
+
+def mixture() -> Curve:
+    """The measured ratio of perplexity by the number of local heads of eight."""
+    lines = []
+    for place, slope in enumerate(SLOPES):
+        x, y = zip(*((float(k), math.exp(t.loss)) for k, t in mixed(slope).items()), strict=True)
+        weight = Weight.STRONG if slope == "1/4" else Weight.CONTEXT
+        lines.append(Line(f"slope {slope}", x, y, "ink", (place + 1) * (slope != "1/4"), weight))
+    return Curve(
+        "The ratio of perplexity at 16 times the training length, by local heads of eight.",
+        "local heads of eight",
+        "perplexity ratio, 64 to 1,024 bytes",
+        tuple(lines),
+        marks=((f"holds: {HOLDS:g}", HOLDS),),
+        frame=(0.95, max(v for line in lines for v in line.y)),
+    )
+
+
+def ladder() -> str:
+    """The proof of a tie, for the example that shows one."""
+    blocks = farfield.check_convergence("-log(1+n) - 2*log(log(n+3))").blocks()
+    (climb,) = (b for b in blocks if isinstance(b, Ladder))
+    return framed(climbed(climb, NARROW), (10, 10, 340), (360, 190), [])
 
 
 def framed(
@@ -145,12 +170,21 @@ def framed(
 
 def pictures() -> dict[str, str]:
     """The texts of the pictures, by their files."""
-    return {
+    found = {
         "farfield.svg": picture(),
-        "farfield-narrow.svg": picture(narrow=True),
-        "fields.svg": fields(),
-        "idea.svg": idea(),
+        "farfield-narrow.svg": picture(True),
+        "ladder.svg": ladder(),
     }
+    for name, curve in (("fields", fields()), ("idea", idea()), ("mixture", mixture())):
+        found[f"{name}.svg"] = framed(drawn(curve, WIDE), (10, 10, 740), (760, 450), [])
+        legend = [
+            f'<text x="14" y="{335 + 18 * k}" font-size="12" fill="{colour}">{escape(said)}</text>'
+            for k, (said, colour) in enumerate(legend_of(curve))
+        ]
+        size = (ACROSS, 336 + 18 * len(legend))
+        narrow = drawn(curve, NARROW).replace("<svg ", '<svg preserveAspectRatio="xMinYMin" ', 1)
+        found[f"{name}-narrow.svg"] = framed(narrow, (4, 4, ACROSS - 8), size, legend)
+    return found
 
 
 if __name__ == "__main__":

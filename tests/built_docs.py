@@ -28,7 +28,9 @@ def found(index, word):
 @pytest.mark.parametrize(
     ("word", "page"),
     [
-        ("rope", "theory/windows"),
+        ("alibi", "atlas/alibi"),
+        ("t5", "atlas/t5"),
+        ("rope", "atlas/rope"),
         ("install", "tutorial"),
         ("mixture", "theory/mixtures"),
         ("window", "serve"),

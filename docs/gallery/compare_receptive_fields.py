@@ -5,6 +5,7 @@ Compare receptive fields
 The order of two receptive fields at a practical `eps` need not be the order of their tails.
 """
 
+# sphinx_gallery_thumbnail_path = "_static/fields-narrow.svg"
 import farfield
 from farfield.figures.papers import qin2024
 

@@ -6,6 +6,7 @@ Is a new bias windowable? Read the formula, decide its series, look at the proof
 stands among the known ones.
 """
 
+# sphinx_gallery_thumbnail_path = "_static/idea.svg"
 import farfield
 
 # %%

@@ -6,6 +6,7 @@ What was predicted, and what came true: first how to train and measure a model, 
 results, which are large enough to conclude from.
 """
 
+# sphinx_gallery_thumbnail_path = "_static/mixture-narrow.svg"
 import tempfile
 
 import farfield

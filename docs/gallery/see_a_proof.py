@@ -6,6 +6,7 @@ An answer shows itself: its sentence, its formula, the proof folded to the step 
 the ladder that the proof climbs.
 """
 
+# sphinx_gallery_thumbnail_path = "_static/ladder.svg"
 import farfield
 
 # %%

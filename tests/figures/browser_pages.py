@@ -36,6 +36,8 @@ EXHIBITS = {
     "table": "chi2023.table3-measured",
 }
 PAGES = ("study", "trained", "atlas", *ATLAS, "figures", *EXHIBITS, "audit", "essay")
+PLACE = "margin: 0; max-width: 700px"
+"""What a picture has of the documentation's page, and of a page on GitHub at least."""
 MEASURE = Path(__file__).with_name("page_faults.js").read_text(encoding="utf-8")
 
 
@@ -304,7 +306,8 @@ def pictures(tmp_path_factory):
     write_study(study("[-n/4; 0 x7]"), folder / "mixture")
     for drawn in (Path(__file__).parents[2] / "docs" / "_static").glob("*.svg"):
         text = drawn.read_text(encoding="utf-8")
-        (folder / f"{drawn.stem}.html").write_text(f"<body style='margin:0'>{text}")
+        frame = f"<style>body > svg {{max-width: 100%}}</style><body style='{PLACE}'>{text}"
+        (folder / f"{drawn.stem}.html").write_text(frame)
     return sorted(folder.rglob("*.html"))
 
 

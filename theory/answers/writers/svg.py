@@ -88,7 +88,7 @@ class _Drawing:
 
     def __init__(self, curve: Curve, shape: Shape) -> None:
         self.curve, self.shape = curve, shape
-        named = [line.name for line in curve.lines if line.told] if shape is WIDE else []
+        named = [line.name for line in curve.lines if line.told] if shape.name == WIDE.name else []
         longest = max(map(len, (*named, *(name for name, _ in curve.marks))), default=0)
         self.room = min(0.3 * shape.width, longest * shape.type * GLYPH + 18)
         self.right = shape.width - max(18.0, self.room)
@@ -118,7 +118,7 @@ class _Drawing:
     def element(self) -> str:
         """The whole."""
         shape, curve = self.shape, self.curve
-        hidden = ' style="display:none"' if shape is NARROW else ""
+        hidden = ' style="display:none"' if shape.name == NARROW.name else ""
         return "".join(
             [
                 f'<svg viewBox="0 0 {shape.width} {shape.height}" role="img" '
@@ -190,7 +190,9 @@ class _Drawing:
         shown = [(line, ink, p) for line, ink in lines if (p := self._points(line))]
         levels = [(name, self.y.at(v)) for name, v in self.curve.marks if self.y.shows(v)]
         ends = [(name, (self.right, at)) for name, at in levels]
-        if self.shape is WIDE:  # what is only context goes without a name where there are too many
+        if (
+            self.shape.name == WIDE.name
+        ):  # what is only context goes without a name where there are too many
             ends += [
                 (line.name, p[-1]) for line, _, p in reversed(shown) if line.told and line.name
             ]
@@ -357,7 +359,7 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
         return middle + ((right - left) / 2 - 14) * (2 / math.pi) * math.atan(1.4 * (limit - 1))
 
     told = "; ".join(terminal(rung.said) for rung in ladder.rungs)
-    hidden = "" if shape is WIDE else ' style="display:none"'
+    hidden = "" if shape.name == WIDE.name else ' style="display:none"'
     parts = [
         f'<svg viewBox="0 0 {shape.width} {end + 3.4 * size:.0f}" role="img" aria-label="'
         f'{escape(ladder.title)} {escape(told)}: it {ladder.verdict}." class="ladder {shape.name}"'
