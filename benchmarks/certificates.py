@@ -37,145 +37,113 @@ BATCH = 10
 
 # -- random formulas ------------------------------------------------------------------------------
 
+GRAMMAR: dict[str, tuple[str, ...]] = {
+    "k": ("1", "2", "3", "5", "7"),
+    "q": ("{k}", "{k}", "{k}/2", "{k}/3", "{k}/4", "{k}/5"),
+    "r": ("1", "1", "1/2", "1/3", "2/3", "3/4", "2/5", "4/5"),
+    "sign": ("-", "-", "+"),
+    "s": ("1", "2", "5", "1/2"),
+    "times": ("2", "3", "1/2"),
+    "x": ("(n)", "(n)", "(n+{s})", "(n+{s})", "({times}*n)", "({times}*n+{s})"),
+    "power": ("", "", "", "*X", "*X^(1/2)", "*X^(3/2)", "*X^(-1)", "*X^(2/3)"),
+    "log": ("", *(f"*logX^({e})" for e in ("1", "1", "2", "1/2", "-1", "3/2"))),
+    "loglog": ("", "", "", *(f"*log(logX)^({e})" for e in ("1", "-1", "2", "1/3"))),
+    "shape": ("{power}{log}{loglog}",),
+    "term": ("{q}{shape}",),
+    "more": ("", "{sign}{term}", "{sign}{term}{sign}{term}"),
+    "sums": (
+        "{sign}{term}{more}",
+        "{sign}{term}{more}{more}",
+        "-logX",
+        "-logX-{term}",
+        "-logX-log(logX)-{term}",
+    ),
+    "rest": ("", "-{q}*log(n)", "-{q}*log(n)"),
+    "parameters": (
+        "-A*log(1+B*n)",
+        "-A*n^B",
+        "-A*n+B*log(n)",
+        "-A*log(n)-B*log(log(n+1))",
+        "-(A+B)*log(n+2)",
+        "-A*B*logX",
+        "-{q}*log(n)/A",
+        "-log(n)^A",
+        "-A*logX*log(log(n))^({q})",
+        "-A*1{shape}",
+        "-A*sqrt(n)+B*n^({r})",
+    ),
+    "w": ("1", "16", "512", "w"),
+    "inner": ("0", "-n", "-log(n+1)"),
+    "bound": ("b", "2", "1/2", "Min(b,2)", "b,c"),
+    "pieces": (
+        "Piecewise(({inner},n<{w}),(-oo,True))",
+        "Piecewise(({inner},n<={w}),({sums},True))",
+        "Piecewise((-n/2,n<{w}),({sums},n>=0),(0,True))",
+        "Max(-n/{w},-{q}*log(n+1))",
+        "{sums}+Piecewise((0,n<{w}),(-oo,True))",
+        "Min(-log(n+1),{sums})",
+        "-Max(a,{bound})*logX",
+        "-Min(a,{bound})*logX",
+    ),
+    "period": ("2", "3", "4", "6"),
+    "classes": (
+        "-({q}+{q}*(-1)^n)*log(n+1)",
+        "-A*({q}+3+(-1)^n)*log(n+1)",
+        "-{q}*Mod(n,{period})*log(n+1)-{q}*log(n+1)",
+        "Piecewise(({sums},Eq(Mod(n,{period}),0)),({sums},True))",
+        "Piecewise((-oo,Eq(Mod(n,{period}),1)),({sums},True))",
+        "-{q}*log(n+1)-{q}*cos(2*pi*n/{period})*log(n+1)",
+        "-{q}*n+{q}*(-1)^n*n",
+    ),
+    "speed": ("1", "2", "pi/7", "sqrt(2)", "1/10", "10000^(-1/64)"),
+    "wave": ("{q}*cos({speed}*n)", "{q}*sin({speed}*n+1)", "{q}*cos({speed}*n+2)"),
+    "trig": ("{wave}", "{wave}+{wave}", "{wave}+{wave}+{wave}", "{wave}+{wave}+{wave}+{wave}"),
+    "constant": ("pi", "sqrt(2)", "log(3)", "E/2", "pi/3", "3/2"),
+    "waves": (
+        "{trig}",
+        "{trig}-{constant}",
+        "{trig}-{constant}*log(n+1)",
+        "({trig})/{constant}-n/5",
+        "-(4+cos(n))*log(n+1)",
+        "{trig}-{constant}*sqrt(n)+log(n)",
+        "-{constant}*({sums})",
+        "-n+{r}*n*sin(n)/4",
+    ),
+}
+"""What a formula is made of. X is one argument throughout a part, A and B are parameters."""
 
-def rational(rng: random.Random, most: int = 3) -> str:
-    q = rng.choice((1, 1, 1, 2, 3, 4, 5))
-    p = rng.randint(1, most * q)
-    return f"{p}/{q}" if q > 1 else str(p)
+FAMILIES = {"sums": 40, "shifts": 15, "parameters": 15, "pieces": 10, "classes": 10, "waves": 10}
+"""How many of a hundred formulas are of each kind."""
 
 
-def argument(rng: random.Random) -> str:
-    """r n + s."""
-    r, s = rng.choice(("", "", "", "2*", "3*", "1/2*")), rng.choice((0, 0, 1, 1, 2, 5, "1/2"))
-    return f"({r}n+{s})" if s else f"({r}n)"
+SHARED = ("shape", "power", "log", "loglog")
+"""Parts whose argument is that of the part around them."""
 
 
-def monomial(rng: random.Random, x: str, coefficient: str | None = None) -> str:
-    """c X^a (log X)^b (log log X)^c."""
-    exponents = (
-        rng.choice(("", "", "", "1", "1/2", "3/2", "-1", "2/3")),
-        rng.choice(("", "1", "1", "2", "1/2", "-1", "3/2")),
-        rng.choice(("", "", "", "1", "-1", "2", "1/3")),
-    )
-    logs = (x, f"log{x}", f"log(log{x})")
-    factors = [f"{y}^({a})" for y, a in zip(logs, exponents, strict=True) if a]
-    return "*".join([coefficient or rational(rng), *factors])
-
-
-def signed(terms: list[str], rng: random.Random) -> str:
-    return "".join(("-" if rng.random() < 0.7 else "+") + t for t in terms).removeprefix("+")
-
-
-def sums(rng: random.Random) -> str:
-    terms = [monomial(rng, argument(rng)) for _ in range(rng.randint(1, 4))]
-    if rng.random() < 0.4:  # critical rungs
-        x = argument(rng)
-        terms = ["log" + x, *(["log(log" + x + ")"] if rng.random() < 0.5 else []), *terms[:1]]
-        return "-" + "-".join(terms)
-    return signed(terms, rng)
+def made(rng: random.Random, part: str, x: str | None = None) -> str:
+    """A part of a formula at random; its argument X is drawn unless it is that of another part."""
+    text = rng.choice(GRAMMAR[part])
+    text = re.sub(r"\{(\w+)\}", lambda m: made(rng, m[1], "X" if m[1] in SHARED else None), text)
+    return text if x or "X" not in text else text.replace("X", made(rng, "x"))
 
 
 def shifted(rng: random.Random) -> str:
     """Leading terms that are tied, and may cancel."""
-    shape, c = monomial(rng, "X"), rational(rng)
-    s, t = rng.sample((0, 1, 2, 3, "1/2"), 2)
-    first, second = (shape.replace("X", f"(n+{k})" if k else "(n)") for k in (s, t))
-    other = second if rng.random() < 0.7 else f"{c}*{second}"
-    rest = f"-{rational(rng)}*log(n)" if rng.random() < 0.7 else ""
-    return f"-{first}+{other}{rest}"
-
-
-def parameters(rng: random.Random) -> str:
-    a, b = rng.sample(("a", "b", "r1", "r2", "c", "r", "m", "i", "k"), 2)
-    return rng.choice(
-        (
-            f"-{a}*log(1+{b}*n)",
-            f"-{a}*n^{b}",
-            f"-{a}*n+{b}*log(n)",
-            f"-{a}*log(n)-{b}*log(log(n+1))",
-            f"-({a}+{b})*log(n+2)",
-            f"-{a}*{b}*log{argument(rng)}",
-            f"-{rational(rng)}*log(n)/{a}",
-            f"-log(n)^{a}",
-            f"-{a}*log{argument(rng)}*log(log(n))^({rational(rng)})",
-            f"-{a}*{monomial(rng, argument(rng), '1')}",
-            f"-{a}*sqrt(n)+{b}*n^({rational(rng, 1)})",
-        )
-    )
-
-
-def pieces(rng: random.Random) -> str:
-    w = rng.choice((1, 16, 512, "w"))
-    inner, outer = rng.choice(("0", "-n", "-log(n+1)")), sums(rng)
-    return rng.choice(
-        (
-            f"Piecewise(({inner},n<{w}),(-oo,True))",
-            f"Piecewise(({inner},n<={w}),({outer},True))",
-            f"Piecewise((-n/2,n<{w}),({outer},n>=0),(0,True))",
-            f"Max(-n/{w},-{rational(rng)}*log(n+1))",
-            f"{outer}+Piecewise((0,n<{w}),(-oo,True))",
-            f"Min(-log(n+1),{outer})",
-            f"-{rng.choice(('Max', 'Min'))}(a,{rng.choice(('b', '2', '1/2', 'Min(b,2)', 'b,c'))})"
-            f"*log{argument(rng)}",
-        )
-    )
-
-
-def classes(rng: random.Random) -> str:
-    q = rng.choice((2, 3, 4, 6))
-    c, d = rational(rng), rational(rng)
-    first, second = sums(rng), sums(rng)
-    return rng.choice(
-        (
-            f"-({c}+{d}*(-1)^n)*log(n+1)",
-            f"-{rng.choice('abcijkmqrxy')}*({c}+3+(-1)^n)*log(n+1)",
-            f"-{c}*Mod(n,{q})*log(n+1)-{d}*log(n+1)",
-            f"Piecewise(({first},Eq(Mod(n,{q}),0)),({second},True))",
-            f"Piecewise((-oo,Eq(Mod(n,{q}),1)),({second},True))",
-            f"-{c}*log(n+1)-{d}*cos(2*pi*n/{rng.choice((3, 4, 6))})*log(n+1)",
-            f"-{c}*n+{d}*(-1)^n*n",
-        )
-    )
-
-
-def waves(rng: random.Random) -> str:
-    def wave() -> str:
-        speed = rng.choice(("1", "2", "pi/7", "sqrt(2)", "1/10", "10000^(-1/64)"))
-        return f"{rational(rng)}*{rng.choice(('cos', 'sin'))}({speed}*n+{rng.randint(0, 3)})"
-
-    trig = "+".join(wave() for _ in range(rng.randint(1, 4)))
-    constant = rng.choice(("pi", "sqrt(2)", "log(3)", "E/2", "pi/3", "3/2"))
-    return rng.choice(
-        (
-            trig,
-            f"{trig}-{constant}",
-            f"{trig}-{constant}*log(n+1)",
-            f"({trig})/{constant}-n/5",
-            "-(4+cos(n))*log(n+1)",
-            f"{trig}-{constant}*sqrt(n)+log(n)",
-            f"-{constant}*({sums(rng)})",
-            f"-n+{rational(rng, 1)}*n*sin(n)/4",
-        )
-    )
-
-
-FAMILIES: dict[str, tuple[Callable[[random.Random], str], int]] = {
-    "sums": (sums, 40),
-    "shifts": (shifted, 15),
-    "parameters": (parameters, 15),
-    "pieces": (pieces, 10),
-    "classes": (classes, 10),
-    "waves": (waves, 10),
-}
+    shape = "1" + made(rng, "shape", "X")
+    first, second = rng.sample(("(n)", "(n+1)", "(n+2)", "(n+3)", "(n+1/2)"), 2)
+    factor = "" if rng.random() < 0.7 else made(rng, "q") + "*"
+    tied = f"-{shape.replace('X', first)}+{factor}{shape.replace('X', second)}"
+    return tied + made(rng, "rest")
 
 
 def formulas(count: int, seed: int) -> Iterator[tuple[str, str]]:
     """(family, formula), the same for the same seed."""
     rng = random.Random(seed)
-    names = [name for name, (_, weight) in FAMILIES.items() for _ in range(weight)]
     for _ in range(count):
-        family = rng.choice(names)
-        yield family, FAMILIES[family][0](rng)
+        (family,) = rng.choices([*FAMILIES], [*FAMILIES.values()])
+        text = shifted(rng) if family == "shifts" else made(rng, family)
+        names = rng.sample(("a", "b", "r1", "r2", "c", "r", "m", "d", "k"), 2)
+        yield family, text.removeprefix("+").replace("A", names[0]).replace("B", names[1])
 
 
 # -- certificates ---------------------------------------------------------------------------------

@@ -65,40 +65,32 @@ ENGINES: dict[str, Callable[[dict[str, Any]], str | None]] = {
 }
 
 
-def worker(engine: str, pipe: Any) -> None:
-    """Answer cases until told to stop; warmed up once."""
-    ENGINES[engine]({"expr": "-2*log(n)", "params": {}})
-    while (case := pipe.recv()) is not None:
-        start = time.process_time()
-        try:
-            answer = ENGINES[engine](case)
-        except Exception:  # SymPy refuses in many ways; all of them are no answer
-            answer = None
-        pipe.send((answer, time.process_time() - start))
+def answered(engine: str, case: dict[str, Any]) -> tuple[str | None, float]:
+    """What an engine says of a case, and the seconds it took."""
+    start = time.process_time()
+    try:
+        answer = ENGINES[engine](case)
+    except Exception:  # SymPy refuses in many ways; all of them are no answer
+        answer = None
+    return answer, time.process_time() - start
 
 
 def measure(engine: str, cases: list[dict[str, Any]], cap: float) -> dict[str, Any]:
     """Right, wrong and missing answers with the times of all."""
-    counts = {"right": 0, "wrong": 0, "missing": 0}
-    times = []
-    process = pipe = None
+    counts, times = dict.fromkeys(("right", "wrong", "missing"), 0), []
+    warm = {"initializer": answered, "initargs": (engine, {"expr": "-2*log(n)", "params": {}})}
+    pool = multiprocessing.Pool(1, **warm)
     for case in cases:
-        if process is None:
-            pipe, far_end = multiprocessing.Pipe()
-            process = multiprocessing.Process(target=worker, args=(engine, far_end), daemon=True)
-            process.start()
-        pipe.send(case)
-        if pipe.poll(cap + (20 if not times else 0)):
-            answer, seconds = pipe.recv()
-        else:
-            process.kill()
-            process, answer, seconds = None, None, cap
+        try:
+            asked = pool.apply_async(answered, (engine, case))
+            answer, seconds = asked.get(cap + (20 if not times else 0))
+        except multiprocessing.TimeoutError:
+            pool.terminate()
+            pool, answer, seconds = multiprocessing.Pool(1, **warm), None, cap
         times.append(seconds)
         key = "missing" if answer is None else "right" if answer == case["verdict"] else "wrong"
         counts[key] += 1
-    if process is not None:
-        pipe.send(None)
-        process.join()
+    pool.terminate()
     times.sort()
     return counts | {
         "median_ms": 1e3 * statistics.median(times),

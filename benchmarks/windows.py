@@ -53,11 +53,17 @@ def shapes(count):
                 yield each, keys, width, bias(np.arange(keys, dtype=float))
 
 
-def toeplitz(count, worst):
-    for each, keys, width, p in shapes(count):
-        inside = np.arange(keys) < width
-        x, v = drawn(each, keys, worst, inside)
-        yield moved(x + p, v, inside), row_window_error(p, width, BETA, 1)
+def biased(content, factor):
+    """A bias added to what becomes of the content logits, which stays within a multiple of BETA."""
+
+    def check(count, worst):
+        for each, keys, width, p in shapes(count):
+            inside = np.arange(keys) < width
+            x, v = drawn(each, keys, worst, inside)
+            bound = row_window_error(p, width, factor(keys) * BETA, 1)
+            yield moved(content(x, keys, inside) + p, v, inside), bound
+
+    return check
 
 
 def bounded(count, worst):
@@ -69,24 +75,6 @@ def bounded(count, worst):
         mass = softmax(x)[:, width:].sum(-1)
         least = (keys - width) / (keys - width + width * math.exp(2 * BETA))
         yield 1 - mass, 1 - least
-
-
-def growing(count, worst):
-    """Content logits scaled by s log i: the bound of the row with s log i times beta."""
-    for each, keys, width, p in shapes(count):
-        inside, scale = np.arange(keys) < width, math.log(keys) / 4
-        x, v = drawn(each, keys, worst, inside)
-        yield moved(scale * x + p, v, inside), row_window_error(p, width, scale * BETA, 1)
-
-
-def mixing(count, worst):
-    """x + F(x, b), F(x, b) = b + lambda |x| sign: lambda-Lipschitz in x, and p = F(0, b) = b."""
-    slope = 0.5
-    for each, keys, width, p in shapes(count):
-        inside = np.arange(keys) < width
-        x, v = drawn(each, keys, worst, inside)
-        bound = row_window_error(p, width, (1 + slope) * BETA, 1)
-        yield moved(x + p + slope * np.where(inside, -1, 1) * np.abs(x), v, inside), bound
 
 
 def average(count, worst):
@@ -158,15 +146,18 @@ def certificates(count, worst):
 
 
 THEOREMS = {
-    "window-error": toeplitz,
+    "window-error": biased(lambda x, keys, inside: x, lambda keys: 1),
     "bounded-logits": bounded,
-    "growing-logits": growing,
+    "growing-logits": biased(lambda x, keys, _: math.log(keys) / 4 * x, lambda n: math.log(n) / 4),
     "gated-decay": gates,
     "stick-breaking": sticks,
     "kept-sinks": sinks,
     "row-certificate": certificates,
     "average-leak": average,
-    "lipschitz-mixing": mixing,
+    # x + F(x, b), F(x, b) = b + |x|/2 with a sign: 1/2-Lipschitz in x, and p = F(0, b) = b
+    "lipschitz-mixing": biased(
+        lambda x, _, inside: x + np.where(inside, -1, 1) * np.abs(x) / 2, lambda keys: 3 / 2
+    ),
 }
 
 
