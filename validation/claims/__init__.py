@@ -4,7 +4,7 @@ What a claim is stands in `validation/published/<paper>.toml`; `ledger` reads it
 found in tables and runs, or computed by the paper's module; `judge` asks what holds of them. A
 check is a pure function of its data, so it can be run on altered data and then returns another
 verdict; the tests do that for every entry. `words` says how the papers' words are read. Experiments
-are read from committed results (`results`) or say how they are made. Sentences without an entry are
+are read from the committed results. Sentences without an entry are
 named with the reason (`sections`).
 """
 

@@ -364,14 +364,6 @@ def buckets(last: int = 31) -> Quantities:
 # -- appendices -----------------------------------------------------------------------------------
 
 
-def growth(cost: Rule) -> Quantities:
-    """Exponents of the length and of the window in a cost, from doubling both."""
-    length, window = 1 << 14, 64
-    once = cost(length, window)
-    twice = (cost(2 * length, window), cost(length, 2 * window))
-    return {"exponents of L and w": [round(math.log2(c / once), 2) for c in twice], "n": 3}
-
-
 def cached_scores(length: int, window: int) -> int:
     """Scores of generating `length` tokens with a cache of `window` keys."""
     return sum(min(i, window) for i in range(1, length + 1))
@@ -382,14 +374,14 @@ def encoded_again(length: int, window: int) -> int:
     return (1 + length - window) * (window * (window + 1) // 2)
 
 
-def growth_with_cache(cost: Rule = cached_scores) -> Quantities:
-    """The exponents of generating with a cache."""
-    return growth(cost)
-
-
-def growth_without_cache(cost: Rule = encoded_again) -> Quantities:
-    """The exponents of encoding the window again."""
-    return growth(cost)
+def growth(cost: Rule | None = None, cached: bool = True) -> Quantities:
+    """Exponents of the length and of the window in the cost of generating, from doubling both; with
+    a cache, or where the window is encoded again."""
+    cost = cost or (cached_scores if cached else encoded_again)
+    length, window = 1 << 14, 64
+    once = cost(length, window)
+    twice = (cost(2 * length, window), cost(length, 2 * window))
+    return {"exponents of L and w": [round(math.log2(c / once), 2) for c in twice], "n": 3}
 
 
 def parameters(width: int = 768) -> Quantities:

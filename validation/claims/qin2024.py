@@ -536,20 +536,18 @@ def nearest_share(
     }
 
 
-def lower_bound(
-    term: Rule = lambda n: 1 / n, primitive: Rule = sympy.log, first: int = 1
-) -> Quantities:
+def lower_bound(term: str = "1/n", primitive: str = "log(n)", first: int = 1) -> Quantities:
     """sum_{n=first}^k term(n) less antiderivative(k+1) - antiderivative(first), in balls."""
-    at, last = sympy.Symbol("n", positive=True), 120
-    slope = sympy.simplify(sympy.diff(primitive(at), at) - term(at))
+    each, whole, last = read(term), read(primitive), 120
+    slope = sympy.simplify(sympy.diff(whole, n) - each)
     partial, gaps = arb(0), []
     with precision(96):
-        value, area = compile_ball(term(at)), compile_ball(primitive(at))
-        below = to_arb(area({at: fmpq(first)}))
+        value, area = compile_ball(each), compile_ball(whole)
+        below = to_arb(area({n: fmpq(first)}))
         for k in range(first, last):
-            partial += to_arb(value({at: fmpq(k)}))
-            gaps.append(partial - (to_arb(area({at: fmpq(k + 1)})) - below))
-        falls = to_arb(compile_ball(sympy.diff(term(at), at))({at: fmpq(5)})) < 0
+            partial += to_arb(value({n: fmpq(k)}))
+            gaps.append(partial - (to_arb(area({n: fmpq(k + 1)})) - below))
+        falls = to_arb(compile_ball(sympy.diff(each, n))({n: fmpq(5)})) < 0
         least = min(gaps, key=lambda x: float(x.mid()))
         return {
             "derivative of the integral minus the term": slope,
@@ -557,11 +555,6 @@ def lower_bound(
             "_proved": [bool(slope == 0), bool(falls), bool(least > 0)],
             "n": len(gaps),
         }
-
-
-def lower_bound_of_second(primitive: Rule = lambda n: sympy.log(sympy.log(n))) -> Quantities:
-    """The same for 1/(n log n) from n = 3 on."""
-    return lower_bound(lambda n: 1 / (n * sympy.log(n)), primitive, 3)
 
 
 # -- receptive fields against measurements --------------------------------------------------------

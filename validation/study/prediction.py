@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,60 +115,46 @@ class Prediction(Result):
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         """Quantity, of what, value, the same by head or why there is none, label."""
-        row = f"row of {self.row_length} keys"
-        for f in self.receptive_fields:
-            yield _row(f"TRF({f.eps})", "whole series", f, field_text)
-        for f in self.row_fields:
-            yield _row(f"TRF({f.eps})", row, f, field_text)
-        for k in self.leaks:
-            yield _row("leak", f"{k.trained} to {k.tested}", k, lambda k: share_text(k.value))
-        for a in self.reaches:
-            of = "whole series" if a.length is None else f"row of {a.length} keys"
-            yield _row(f"reach of {a.advantage} nats", of, a, reach_text)
-        for d in self.horizons:
-            yield _row("dtype horizon", d.dtype, d, lambda d: count(d.tokens))
+        for field, named, text in ROWS:
+            for found in getattr(self, field):
+                yield *named(found), text(found), *_detail(found, map(text, found.heads))
         if (r := self.resolution) is not None:
-            yield (
-                "attention resolution",
-                f"row of {r.length} tokens, scale {r.scale}",
-                decimal(r.value),
-                *_detail(r, [decimal(h.value, 3) for h in r.heads]),
-            )
-            why = "" if r.reason is None else str(r.reason)
-            yield (
-                "attention resolution",
-                "limit of long rows",
-                decimal(r.limit),
-                why,
-                None if r.limit is None else r.label,
-            )
+            name, of = "attention resolution", f"row of {r.length} tokens, scale {r.scale}"
+            yield name, of, decimal(r.value), *_detail(r, [decimal(h.value, 3) for h in r.heads])
+            label = None if r.limit is None else r.label
+            yield name, "limit of long rows", decimal(r.limit), _detail(r, ())[0], label
         if (m := self.layered) is not None:
             of = f"{m.layers} layers, row of {m.length} tokens"
-            yield "layered receptive field", of, count(m.tokens), *_detail(m, [])
+            yield "layered receptive field", of, count(m.tokens), *_detail(m, ())
         if (g := self.forecast) is not None:
             value = None if g.ratio is None else decimal(g.ratio, 4)
-            sure = "" if g.holds is None else f"holds with probability {chance(g.holds)}"
-            yield (
-                "ratio of perplexity",
-                f"{g.trained} to {g.tested}",
-                value,
-                sure or str(g.reason),
-                g.label,
-            )
+            sure = str(g.reason) if g.holds is None else f"holds with probability {chance(g.holds)}"
+            yield "ratio of perplexity", f"{g.trained} to {g.tested}", value, sure, g.label
         if self.windowless:
             yield "certified window", "", "none", "the series diverges", Label.THEOREM
         for w in self.windows:
-            yield _row("certified window", f"error ≤ {w.error}", w, lambda w: count(w.width))
+            own = _detail(w, [count(h.width) for h in w.heads])
+            yield "certified window", f"error ≤ {w.error}", count(w.width), *own
 
 
-def _row(quantity: str, of: str, found: Any, text: Callable[[Any], Any]) -> tuple[Any, ...]:
-    """A row of the table: an answer and its heads, each as `text` writes it."""
-    return quantity, of, text(found), *_detail(found, [text(h) for h in found.heads])
+def _of_row(length: int | None) -> str:
+    return "whole series" if length is None else f"row of {length} keys"
 
 
-def _detail(found: Answer, heads: Sequence[str]) -> tuple[str, Label | None]:
+ROWS: Sequence[tuple[str, Callable[[Any], tuple[str, str]], Callable[[Any], Any]]] = (
+    ("receptive_fields", lambda f: (f"TRF({f.eps})", _of_row(None)), field_text),
+    ("row_fields", lambda f: (f"TRF({f.eps})", _of_row(f.length)), field_text),
+    ("leaks", lambda k: ("leak", f"{k.trained} to {k.tested}"), lambda k: share_text(k.value)),
+    ("reaches", lambda a: (f"reach of {a.advantage} nats", _of_row(a.length)), reach_text),
+    ("horizons", lambda d: ("dtype horizon", d.dtype), lambda d: count(d.tokens)),
+)
+"""The fields with several answers: of each the quantity, what it is of, and its text."""
+
+
+def _detail(found: Answer, heads: Iterable[str]) -> tuple[str, Label | None]:
     """The cells of the heads, or of the reason, and of the label."""
-    return listed(heads, 4) or ("" if found.reason is None else str(found.reason)), found.label
+    reason = "" if found.reason is None else str(found.reason)
+    return listed([*heads], 4) or reason, found.label
 
 
 def predict(
