@@ -42,7 +42,7 @@ class ProvedVerdict:
 
 
 @dataclass(frozen=True)
-class Bias:
+class GuardedBias:
     """A bias for the prover: a formula, and where it holds; -oo elsewhere, None for everywhere."""
 
     value: Form
@@ -57,7 +57,7 @@ class Bias:
         return f"Rbar := if {self.where.show()} then {finite} else m_infty"
 
 
-def decide(p: Bias, facts: Facts) -> ProvedVerdict:
+def decide(p: GuardedBias, facts: Facts) -> ProvedVerdict:
     """Decide the exp-series of a bias, on one cell of the parameters.
 
     Raises:
@@ -98,7 +98,7 @@ def _expanded(
     raise NoCertificate(f"no expansion of up to {ORDERS[-1]} terms decides it")
 
 
-def _climb(b: Bias, x: Expander, above: bool | None = None) -> bool:
+def _climb(b: GuardedBias, x: Expander, above: bool | None = None) -> bool:
     """The rungs that the engine climbs, with the bias itself or with its bound."""
     bias = "p" if x.period is None else f"(fun n : nat => p ({x.index})%nat)"
     p = b.value
@@ -153,7 +153,7 @@ def _bound(f: Form, above: bool, x: Expander) -> Form:
     return Form(f.op, tuple(parts), OPERATIONS[f.op](*(a.expr for a in parts)))
 
 
-def _in_classes(p: Bias, facts: Facts, size: int) -> ProvedVerdict:
+def _in_classes(p: GuardedBias, facts: Facts, size: int) -> ProvedVerdict:
     """Split into residue classes: all must converge, or one diverge."""
     failure: Exception | None = None
     rule = "converges_classes" if p.where is None else "extended_classes"

@@ -29,7 +29,7 @@ from farfield.theory.certificates.prover_forms import (
     form,
 )
 from farfield.theory.certificates.totality import has_values, total
-from farfield.theory.certificates.verdicts import Bias, braced, decide
+from farfield.theory.certificates.verdicts import GuardedBias, braced, decide
 from farfield.theory.decision.cells import Leaf, Tree, explore, leaves
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import Lookup, n
@@ -104,13 +104,13 @@ def _in_words(name: str | None, c: Certifiable) -> str:
     )
 
 
-def _bias(c: Certifiable) -> Bias:
+def _bias(c: Certifiable) -> GuardedBias:
     """The bias as the prover has it."""
     value, where = total(c.formula)
-    return Bias(form(value), None if where == S.true else condition_form(where))
+    return GuardedBias(form(value), None if where == S.true else condition_form(where))
 
 
-def _module(name: str | None, c: Certifiable, bias: Bias, proof: Proof) -> str:
+def _module(name: str | None, c: Certifiable, bias: GuardedBias, proof: Proof) -> str:
     """The sentences about one bias."""
     cases, tactics = proof(c)
     parts = [
