@@ -21,7 +21,7 @@ from farfield.theory.formal.checked_statements import Statement, proving, statem
 from farfield.validation.checkpoints.audit import Audit, audit
 from farfield.validation.checkpoints.configured import families
 from farfield.validation.claims import Claim, checks, claims
-from farfield.validation.harness.layers import trainable
+from farfield.validation.harness.configuration import trainable
 from farfield.validation.harness.presets import preset as named
 from farfield.validation.progress import Progress, silent
 from farfield.validation.study.findings import findings

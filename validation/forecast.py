@@ -45,7 +45,7 @@ from farfield.theory.answers.number import decimal, listed, natural, plural
 from farfield.theory.encodings import Encoding
 from farfield.theory.encodings.head_lists import as_list
 from farfield.validation.extrapolation import LIMIT
-from farfield.validation.harness.layers import read_layers, trainable
+from farfield.validation.harness.configuration import read_layers, trainable
 from farfield.validation.reference.first import HEADS
 from farfield.validation.reference.known_cases import Trial, left_out, slope, trials
 from farfield.validation.reference.lending import Hybrid, ratios_on_text, use_of

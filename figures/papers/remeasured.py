@@ -39,7 +39,7 @@ from farfield.figures.samples import (
 )
 from farfield.figures.style import spoken
 from farfield.numerics.resolution import attention_resolution
-from farfield.validation.harness.layers import variants
+from farfield.validation.harness.configuration import variants
 from farfield.validation.harness.presets import preset
 from farfield.validation.published import table
 

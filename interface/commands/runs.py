@@ -46,15 +46,10 @@ def train(
     """
     from farfield.theory.answers.number import natural
     from farfield.theory.encodings import LISTED
-    from farfield.validation.harness.configuration import Configuration
-    from farfield.validation.harness.layers import variants
-    from farfield.validation.harness.mechanism import Visibility
-    from farfield.validation.harness.presets import preset as named
-    from farfield.validation.harness.presets import resized
-    from farfield.validation.harness.store import Store, Trained
+    from farfield.validation.harness import configuration, mechanism, presets, store
     from farfield.validation.optional import require_torch
 
-    chosen = resized(named(preset), length or named(preset).length)
+    chosen = presets.resized(presets.preset(preset), length or presets.preset(preset).length)
     measure = chosen.measurement
     if tested is not None:
         lengths = tuple(natural(part, "--tested") for part in tested.split(","))
@@ -70,34 +65,35 @@ def train(
             if found.source != LISTED and found.num_heads not in (1, chosen.heads):
                 subjects[k] = wide.restricted_to(formulas[k]).read(formulas[k])
     require_torch()
-    from farfield.validation.harness.corpus import corpus
-    from farfield.validation.harness.experiment import chosen_device, follow, train_and_measure
-    from farfield.validation.harness.parallel import together
-    from farfield.validation.harness.training import TrainingDiverged
+    from farfield.validation.harness import corpus, experiment, parallel, training
 
-    with together(chosen_device(device)) as leads:
-        source = corpus(text)
-        views = [
-            variants(found, chosen.length) if window is None else (Visibility(window=window),)
+    with parallel.together(experiment.chosen_device(device)) as leads:
+        seen = None if window is None else (mechanism.Visibility(window=window),)
+        source, trained = corpus.corpus(text), []
+        asked = [
+            configuration.Configuration(
+                found,
+                source,
+                chosen,
+                seed,
+                measure,
+                seen or configuration.variants(found, chosen.length),
+            )
             for found in subjects
         ]
-        configurations = [
-            Configuration(found, source, chosen, seed, measure, seen)
-            for found, seen in zip(subjects, views, strict=True)
-        ]
-        if not leads:
-            for configuration in configurations:
-                follow(configuration, device)
-            return 0
-        trained = []
-        for configuration in configurations:
-            with progress(configuration.encoding.name[:40], output) as step:
+        for one in asked:
+            if not leads:
+                experiment.follow(one, device)
+                continue
+            with progress(one.encoding.name[:40], output) as step:
                 try:
-                    result = train_and_measure(configuration, Store(runs), step, device=device)
-                except TrainingDiverged as error:
+                    result = experiment.train_and_measure(
+                        one, store.Store(runs), step, device=device
+                    )
+                except training.TrainingDiverged as error:
                     raise InputError(str(error)) from None
-            trained.append(Trained(result))
-    return write_each(trained, output)
+            trained.append(store.Trained(result))
+    return write_each(trained, output) if leads else 0
 
 
 def sweep(
@@ -133,32 +129,29 @@ def sweep(
     from farfield.validation.harness.store import Store
     from farfield.validation.optional import require_torch
 
-    ours = (address, cpus_per_job, gpus_per_job)
     one_of(engine, "--engine", ("local", "ray"))
     refuse(
-        engine == "local" and any(value is not None for value in ours),
+        engine == "local" and (address, cpus_per_job, gpus_per_job) != (None, None, None),
         "--address, --cpus-per-job and --gpus-per-job belong to --engine ray",
     )
     read = read_plan(plan)
     require_torch()
-    from farfield.validation.harness.corpus import corpus
-    from farfield.validation.harness.experiment import chosen_device
-    from farfield.validation.harness.sweep import Cluster, Processes, SameProcess
-    from farfield.validation.harness.sweep import sweep as run
+    from farfield.validation.harness import corpus, experiment, sweep
 
     said = None if predictions is None else _hash_of(predictions)
-    jobs = [dataclasses.replace(job, predictions=said) for job in read.jobs(corpus(text))]
-    chosen: SameProcess
+    jobs = [dataclasses.replace(job, predictions=said) for job in read.jobs(corpus.corpus(text))]
+    chosen: sweep.SameProcess
     if engine == "ray":
         refuse(
             device != "auto", "--device belongs to --engine local; --gpus-per-job decides for Ray"
         )
-        chosen = Cluster(workers, address, cpus=cpus_per_job or 1, gpus=gpus_per_job or 0)
+        chosen = sweep.Cluster(workers, address, cpus=cpus_per_job or 1, gpus=gpus_per_job or 0)
     else:
-        chosen_device(device)  # refused now, not by every job
-        chosen = SameProcess(device) if workers in (None, 1) else Processes(workers, device)
+        experiment.chosen_device(device)  # refused now, not by every job
+        alone = workers in (None, 1)
+        chosen = sweep.SameProcess(device) if alone else sweep.Processes(workers or 0, device)
     with board(read.title, len(jobs)) as watch:
-        swept = run(jobs, Store(runs), chosen, watch)
+        swept = sweep.sweep(jobs, Store(runs), chosen, watch)
     failed = any(found["state"] == "failed" for found in swept.runs)
     return max(write_answers(swept, output), UNKNOWN * failed)
 

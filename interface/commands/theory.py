@@ -374,7 +374,7 @@ def forecast(
         use: the measured run whose content logits say which keys are used; the nearest by default.
     """
     from farfield.validation.forecast import forecast as forecast_of
-    from farfield.validation.harness.layers import written
+    from farfield.validation.harness.configuration import written
 
     options = {"trained": trained, "tested": tested, "steps": steps, "use": use}
     if layer:

@@ -9,7 +9,7 @@ import torch
 from farfield import forecast
 from farfield.cli import main
 from farfield.theory.answers.answer import InputError
-from farfield.validation.harness.layers import read_layers
+from farfield.validation.harness.configuration import read_layers
 from farfield.validation.harness.mechanism import LayerMechanism, Scale
 from farfield.validation.harness.model import Layer
 from farfield.validation.reference.lending import (

@@ -4,7 +4,7 @@
     [[sweep]]
     encodings = [
         "alibi",
-        { label = "hybrid", layers = [{ mechanism = "rope", window = 16 }, "0"] },   # see `layers`
+        { label = "hybrid", layers = [{ mechanism = "rope", window = 16 }, "0"] },   # a hybrid
         { name = "alibi", dialect = "shift", delta = -3, label = "alibi -3" },
         { name = "[-n/4; 0 x7]", label = "one", family = "mixtures" },       # a formula a head,
     ]                          # or one for each head of each layer, layer by layer
@@ -47,10 +47,16 @@ from pydantic import BeforeValidator, Field, InstanceOf, StrictBool, StrictStr
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import LISTED, Encoding, encoding
-from farfield.validation.harness.configuration import Configuration, hybrid, key
+from farfield.validation.harness.configuration import (
+    Configuration,
+    LayerPlan,
+    fitted,
+    hybrid,
+    key,
+    read_layers,
+)
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.corpus import corpus as read_text
-from farfield.validation.harness.layers import LayerPlan, fitted, read_layers
 from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.presets import (
     Counts,
@@ -230,10 +236,6 @@ class Sweep:
                     yield Job(subject.label, configuration, subject.family)
 
 
-def _sweep(given: Any) -> Any:
-    return Sweep(**given) if isinstance(given, dict) else given
-
-
 @dataclass(frozen=True)
 class Job:
     """One run of a plan, by the name that its result carries; with the SHA-256 of the
@@ -271,7 +273,13 @@ class Plan:
     """What a plan file holds."""
 
     sweeps: Annotated[
-        tuple[Annotated[InstanceOf[Sweep], BeforeValidator(_sweep)], ...],
+        tuple[
+            Annotated[
+                InstanceOf[Sweep],
+                BeforeValidator(lambda given: Sweep(**given) if isinstance(given, dict) else given),
+            ],
+            ...,
+        ],
         Field(alias="sweep", min_length=1),
     ]
     title: str = "sweep"

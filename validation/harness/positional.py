@@ -26,7 +26,7 @@ from farfield.theory.evaluation.fold import value
 from farfield.theory.evaluation.vectorised import Arrays, Lacking
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.validation.harness.attention import ScoreMod, blocks, table_score
-from farfield.validation.harness.layers import LayerPlan, require_values
+from farfield.validation.harness.configuration import LayerPlan, require_values
 from farfield.validation.harness.mechanism import LayerMechanism, Turn, Visibility
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.presets import Preset
@@ -133,15 +133,14 @@ class LayeredBias(nn.Module):
         )
 
     def forward(self, length: int) -> Tensor:
-        """The rows of all layers, 0 where there is no bias, shape (layers * heads, length)."""
+        """The rows of all layers, 0 where there is no bias, float64, shape (layers * heads,
+        length)."""
         rows = [
             torch.zeros(1, length) if isinstance(layer, nn.Identity) else layer(length)
             for layer in self.layers
         ]
         device = next((r.device for r in rows if r.requires_grad), torch.device("cpu"))
-        exact = any(r.dtype == torch.float64 for r in rows)
-        kind = torch.float64 if exact else torch.float32
-        return torch.cat([r.to(device, kind).expand(self.heads, -1) for r in rows])
+        return torch.cat([r.to(device, torch.float64).expand(self.heads, -1) for r in rows])
 
     def function(self, layer: int) -> ScoreMod | None:
         """The score function of one layer, None where its bias is a table or it has none."""
@@ -273,7 +272,7 @@ def transformer(
     """A model with one encoding in all layers, or with layers of their own.
 
     Args:
-        encoding: one of `layers.TRAINABLE` mechanisms.
+        encoding: one of `configuration.TRAINABLE` mechanisms.
         preset: architecture; its `length` is all that a learned absolute encoding knows.
         vocabulary: number of different tokens.
         layers: of a hybrid, one a layer; the encoding then says nothing.
@@ -469,7 +468,7 @@ def transformers_configuration(
     Raises:
         InputError: the class has no such layer; the line names it.
 
-    >>> from farfield.validation.harness.layers import read_layers
+    >>> from farfield.validation.harness.configuration import read_layers
     >>> from farfield.validation.harness.presets import preset
     >>> local, free = {"mechanism": "rope", "window": 16, "base": 500.0}, "0"
     >>> found = transformers_configuration(read_layers([local, free], 4), preset("recall"))

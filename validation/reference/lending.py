@@ -28,7 +28,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import listed
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import n as distance
-from farfield.validation.harness.layers import LayerPlan
+from farfield.validation.harness.configuration import LayerPlan
 from farfield.validation.harness.mechanism import Scale
 from farfield.validation.reference.committed import HERE, Row
 from farfield.validation.reference.table import grouped

@@ -23,9 +23,8 @@ from farfield.theory.answers.number import listed, plural
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.head_lists import is_table
-from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.configuration import Configuration, variants
 from farfield.validation.harness.corpus import corpus as read_text
-from farfield.validation.harness.layers import variants
 from farfield.validation.harness.plan import parse_plan
 from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.presets import preset as named_preset

@@ -14,7 +14,7 @@ from farfield.validation.harness.attention import (
     materialised,
     toeplitz,
 )
-from farfield.validation.harness.layers import TRAINABLE
+from farfield.validation.harness.configuration import TRAINABLE
 from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.harness.positional import additive_bias
 

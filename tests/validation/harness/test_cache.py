@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.harness.attention import materialised
-from farfield.validation.harness.layers import TRAINABLE
+from farfield.validation.harness.configuration import TRAINABLE
 from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.harness.model import Transformer, layer_bias
 from farfield.validation.harness.positional import initialised

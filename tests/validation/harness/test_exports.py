@@ -13,7 +13,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.harness.attention import fused, materialised
-from farfield.validation.harness.layers import read_layers
+from farfield.validation.harness.configuration import read_layers
 from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.positional import transformers_configuration
 from farfield.validation.harness.presets import preset

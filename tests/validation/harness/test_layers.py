@@ -10,9 +10,8 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.harness.attention import materialised
-from farfield.validation.harness.configuration import Configuration, hybrid, key
+from farfield.validation.harness.configuration import Configuration, hybrid, key, read_layers
 from farfield.validation.harness.experiment import train_and_measure, trained_model
-from farfield.validation.harness.layers import read_layers
 from farfield.validation.harness.mechanism import LayerMechanism, Scale, Turn
 from farfield.validation.harness.model import Layer, Rotation
 from farfield.validation.harness.plan import parse_plan

@@ -11,9 +11,8 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
-from farfield.validation.harness.configuration import Configuration, hybrid, key
+from farfield.validation.harness.configuration import Configuration, hybrid, key, read_layers
 from farfield.validation.harness.experiment import train_and_measure
-from farfield.validation.harness.layers import read_layers
 from farfield.validation.harness.measures.recall import distances_of, recall, retrieval_logits
 from farfield.validation.harness.plan import parse_plan
 from farfield.validation.harness.positional import initialised

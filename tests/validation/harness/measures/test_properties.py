@@ -12,7 +12,7 @@ import torch
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding, encodings
-from farfield.validation.harness.layers import TRAINABLE
+from farfield.validation.harness.configuration import TRAINABLE
 from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import Preset
