@@ -1,7 +1,8 @@
 """What each rule of a step says: a relation between the bias and what the step states.
 
 A relation is held against numbers at finitely many distances: a failure there refutes it, a success
-confirms. `CHECKED` is the table of them all. One without a relation cites its theorem.
+confirms. `CHECKED` is the table of them all, `apply` the driver. A rule without a relation cites
+its theorem.
 """
 
 from __future__ import annotations
@@ -48,27 +49,32 @@ class CheckState:
     seen: list[Any] = field(default_factory=list)  # residues or alternatives so far
 
 
+Relation = Callable[[Said, CheckState], bool]
+
+
 @dataclass(frozen=True)
 class StepRule:
     """How a rule is checked, and what it leaves.
 
     Args:
-        relation: raises ProofError where numbers refute the step, Open where they cannot tell.
+        relation: whether numbers bear it out; raises Open where they cannot tell.
         leaves: the value of the step that is the bias from here on, with a sign.
         verdict: what it decides.
     """
 
-    relation: Callable[[Said, CheckState], None] | None = None
+    relation: Relation | None = None
     leaves: str = ""
     verdict: bool | None = None
 
 
-def apply(rule: StepRule, said: Said, own: CheckState) -> bool:
+def apply(name: str, said: Said, own: CheckState) -> bool:
     """Whether the step had something to compute; raises ProofError if it is false."""
+    rule = CHECKED.get(name, StepRule())
     computed = rule.relation is not None
     try:
-        if rule.relation is not None:
-            rule.relation(said, own)
+        if rule.relation is not None and not rule.relation(said, own):
+            values = ", ".join(f"{key} {value}" for key, value in said.items())
+            raise ProofError(f"a step {name!r} is false: {values[:200]}")
     except Open:
         computed = False
     if rule.leaves:
@@ -87,18 +93,17 @@ def points(p: Expr, count: int = 40) -> list[int]:
 # -- the bias, its classes and its alternatives --------------------------------------------------
 
 
-def _same_far_out(said: Said, own: CheckState) -> None:
-    if any(own.numbers.compare(own.p, said["p"], at) for at in FAR):
-        raise ProofError("the formula for large n is not the formula")
+def _same_far_out(said: Said, own: CheckState) -> bool:
+    """The formula for large n is the formula."""
+    return not any(own.numbers.compare(own.p, said["p"], at) for at in FAR)
 
 
-def _no_number(masked: bool) -> Callable[[Said, CheckState], None]:
+def _no_number(masked: bool) -> Relation:
     """The bias is minus infinity far out where it is said to be masked, else plus infinity."""
 
-    def relation(said: Said, own: CheckState) -> None:
+    def relation(said: Said, own: CheckState) -> bool:
         ball = _constant(own.p, own.numbers, {n: fmpq(FAR[0])})
-        if ball.is_finite() or bool(ball < 0) is not masked:
-            raise ProofError("the terms are not masked, or not infinite")
+        return not ball.is_finite() and bool(ball < 0) is masked
 
     return relation
 
@@ -113,56 +118,52 @@ def _constant(e: Expr, numbers: Numbers, env: Mapping[Symbol, Any]) -> arb:
             raise ProofError(f"{e} has no value") from None
 
 
-def _is_zero(said: Said, own: CheckState) -> None:
+def _is_zero(said: Said, own: CheckState) -> bool:
     """The constant's ball holds 0 and is narrow: no proof of 0, but none of the contrary."""
     ball = _constant(said["constant"], own.numbers, {})
-    if not ball.contains(0) or not ball.rad() < arb(2) ** (-BITS // 2):
-        raise ProofError("a constant said to be 0 is not 0")
+    return bool(ball.contains(0) and ball.rad() < arb(2) ** (-BITS // 2))
 
 
-def _parts(said: Said, own: CheckState) -> None:
+def _parts(said: Said, own: CheckState) -> bool:
     own.whole, own.period = own.p, said.get("period", 0)
     raise Open("what follows decides")
 
 
-def _is_class(said: Said, own: CheckState) -> None:
+def _is_class(said: Said, own: CheckState) -> bool:
     """The bias on a residue class is the whole bias there."""
     residue, own.rest = said["residue"], None
-    if said["period"] != own.period or residue in own.seen or not 0 <= residue < own.period:
-        raise ProofError("a residue class out of place")
+    wanted = own.period == said["period"] and residue in {*range(own.period)} - {*own.seen}
     own.seen.append(residue)
-    for k in CLASSES:
-        x, y = (
-            own.numbers.ball(*e) for e in ((own.whole, own.period * k + residue), (said["p"], k))
-        )
-        if x is not None and y is not None and x.is_finite() and not x.overlaps(y):
-            raise ProofError("the bias of a residue class is not the bias")
+    for k in CLASSES if wanted else ():
+        at = own.period * k + residue
+        x, y = own.numbers.ball(own.whole, at), own.numbers.ball(said["p"], k)
+        if x is not None and y is not None and x.is_finite():
+            wanted = wanted and bool(x.overlaps(y))
+    return wanted
 
 
-def _is_alternative(said: Said, own: CheckState) -> None:
+def _is_alternative(said: Said, own: CheckState) -> bool:
     own.seen.append(said["p"])
     own.rest = None
+    return True
 
 
-def _on_one_side(said: Said, own: CheckState) -> None:
-    if {1, -1} <= {own.numbers.compare(own.p, said["p"], at) for at in points(own.p)}:
-        raise ProofError("the alternative does not bound p on one side")
+def _on_one_side(said: Said, own: CheckState) -> bool:
+    sides = {own.numbers.compare(own.p, said["p"], at) for at in points(own.p)}
+    return not {1, -1} <= sides
 
 
 def verdict(own: CheckState) -> bool:
     """What the steps of a cell establish; ProofError where something is missing."""
-    decided = all(own.verdicts)
-    if not own.verdicts:
-        raise ProofError("no step gives a verdict")
+    decided, whole = all(own.verdicts), bool(own.verdicts)
     if own.period and decided:
-        if sorted(own.seen) != [*range(own.period)] or len(own.verdicts) != own.period:
-            raise ProofError("a residue class is missing")
+        whole = sorted(own.seen) == [*range(own.period)] and len(own.verdicts) == own.period
     elif own.whole is not None and not own.period:
-        if len(own.verdicts) != len(own.seen) or not decided:
-            raise ProofError("an alternative is missing")
+        whole = decided and len(own.verdicts) == len(own.seen)
         for at in points(own.whole):
-            if all(own.numbers.compare(own.whole, a, at) > 0 for a in own.seen):
-                raise ProofError("p is above all alternatives")
+            whole = whole and any(own.numbers.compare(own.whole, a, at) <= 0 for a in own.seen)
+    if not whole:
+        raise ProofError("a step is missing: a verdict, a residue class or an alternative")
     return decided
 
 
@@ -183,11 +184,10 @@ def _excess(e: Expr, error: Expr, at: int, numbers: Numbers, since: int | None =
         return float("inf") if error == 0 else float((abs(ball) / scale).mid())
 
 
-def _expands(said: Said, own: CheckState) -> None:
+def _expands(said: Said, own: CheckState) -> bool:
     """|p + rho| <= C error, for a C that does not grow from 10^40 to 10^90."""
     rho, error = said["rho"], said["error"]
-    if own.rest is not None and not own.verdicts:
-        raise ProofError("an expansion out of place")
+    placed = own.rest is None or bool(own.verdicts)
     since = 10**20 if error == 1 else None  # a constant must not hide what grows
     near = [_excess(own.p + rho, error, at, own.numbers) for at in NEAR if error == 0]
     sizes = [
@@ -195,60 +195,52 @@ def _expands(said: Said, own: CheckState) -> None:
         for at in FAR
     ]
     grows = sizes[2] > 1.3 * sizes[1] > 1.3**2 * sizes[0] and sizes[2] > 1e-6
-    if any(near) or max(sizes) > 1e12 or grows:
-        raise ProofError("the expansion is not that of -p")
     own.rest, own.rung, own.limit, own.tied = rho, 0, None, True
+    return placed and not (any(near) or max(sizes) > 1e12 or grows)
 
 
-def _is_rung(said: Said, own: CheckState) -> None:
+def _is_rung(said: Said, own: CheckState) -> bool:
     """The limit of rest/L_k, found again."""
-    k, before = said["k"], own.rung
-    own.rung, own.limit = k, said["limit"]
-    _require_scale(said, own)
-    if k != before + 1 or not own.tied:
-        raise ProofError("a rung out of place")
-    own.tied = False
+    follows, own.tied = own.tied and said["k"] == own.rung + 1, own.unreadable and own.tied
+    own.rung, own.limit = said["k"], said["limit"]
+    if not _scaled(said, own) or not follows:
+        return False
     found = limit(own.rest, said["scale"], own.numbers)
-    if not (found == said["limit"] or own.numbers.is_near(found - said["limit"], 0)):
-        raise ProofError(f"the limit of rung {k} is {found}, not {said['limit']}")
+    return bool(found == said["limit"]) or own.numbers.is_near(found - said["limit"], 0)
 
 
-def _is_tie(said: Said, own: CheckState) -> None:
+def _is_tie(said: Said, own: CheckState) -> bool:
     """At a limit of 1 the scale leaves the rest."""
-    _require_scale(said, own)
     ones = all(own.numbers.is_near(x, 1) for x in (own.limit, said["limit"]))
-    if own.rung != said["k"] or own.tied or not ones:
-        raise ProofError("a tie although the limit is not 1")
+    if not _scaled(said, own) or own.rung != said["k"] or own.tied or not ones:
+        return False
     own.rest, own.tied = sympy.expand(own.rest - said["scale"]), True
+    return True
 
 
-def _require_scale(said: Said, own: CheckState) -> None:
+def _scaled(said: Said, own: CheckState) -> bool:
+    """The scale of a rung is its logarithm, and there is an expansion."""
     if own.unreadable:
         raise Open("a named remainder")
-    if own.rest is None:
-        raise ProofError("a rung without its expansion")
-    if said["k_before"] != said["k"] - 1 or said["scale"] != iterated(said["k"]):
-        raise ProofError("the scale of a rung is not its logarithm")
+    before, scale = said["k_before"], said["scale"]
+    return own.rest is not None and before == said["k"] - 1 and bool(scale == iterated(said["k"]))
 
 
-def _ends(above: bool) -> Callable[[Said, CheckState], None]:
+def _ends(above: bool) -> Relation:
     """The last limit against 1, and the comparison series that belongs to its rung."""
 
-    def relation(said: Said, own: CheckState) -> None:
+    def relation(said: Said, own: CheckState) -> bool:
         unreadable, own.unreadable = own.unreadable, False
         if unreadable:
             raise Open("a named remainder")
         if own.rest is None or own.limit is None or own.tied or said["k"] != own.rung:
-            raise ProofError("the end of a ladder out of place")
+            return False
         logs = [iterated(j) for j in range(own.rung)]
-        if said["comparison"] != 1 / (
-            sympy.Mul(*logs[:-1]) * logs[-1] ** Symbol("c", positive=True)
-        ):
-            raise ProofError("the comparison series is not that of its rung")
+        terms = 1 / (sympy.Mul(*logs[:-1]) * logs[-1] ** Symbol("c", positive=True))
         last = own.limit if own.limit.is_infinite else own.numbers.ball(own.limit, 1)
-        if last is None or not (last > 1 if above else last < 1):
-            raise ProofError("the last limit is not proved to be on this side of 1")
         own.rest, own.rung, own.limit, own.tied = None, 0, None, True
+        beyond = last is not None and bool(last > 1 if above else last < 1)
+        return beyond and bool(said["comparison"] == terms)
 
     return relation
 
@@ -256,53 +248,46 @@ def _ends(above: bool) -> Callable[[Said, CheckState], None]:
 # -- bounds --------------------------------------------------------------------------------------
 
 
-def _known(
-    said: Said, own: CheckState, distances: Iterable[int]
-) -> Iterator[tuple[int, arb, arb, arb]]:
-    """Each distance with the values of p, of its bound and of the error, where balls know them."""
+def _known(said: Said, own: CheckState, distances: Iterable[int]) -> Iterator[tuple[arb, arb, arb]]:
+    """The values of p, of its bound and of the error at each distance where balls know them."""
     for at in distances:
         x, y, slack = (own.numbers.ball(e, at) for e in (own.p, said["bound"], said["error"]))
         if x is not None and y is not None and slack is not None:
-            yield at, x, y, slack
+            yield x, y, slack
 
 
-def _bounded(side: int) -> Callable[[Said, CheckState], None]:
+def _bounded(side: int) -> Relation:
     """An upper (lower) bound lies above (below) p everywhere, and near it somewhere."""
 
-    def relation(said: Said, own: CheckState) -> None:
+    def relation(said: Said, own: CheckState) -> bool:
         tightest = float("inf")
-        for at, x, y, slack in _known(said, own, points(own.p, 60)):
+        for x, y, slack in _known(said, own, points(own.p, 60)):
             with precision(BITS):
                 gap = side * (y - x) + 100 * abs(slack)
                 if gap < 0:
-                    raise ProofError(f"the bound fails at n = {at}")
+                    return False
                 tightest = min(tightest, float((gap / (abs(x) + abs(y) + 1)).mid()))
         if tightest == float("inf"):
             raise Open("values that balls leave open")
         waves = (sympy.sin, sympy.cos, sympy.frac, sympy.floor)
         rarely = any(e.exp.has(*waves) for e in own.p.atoms(sympy.Pow, sympy.exp))
-        if tightest > 0.9 and not rarely:  # an exponent that oscillates is seldom near its bound
-            raise ProofError("the bound is nowhere near p")
+        return tightest <= 0.9 or rarely  # an exponent that oscillates is seldom near its bound
 
     return relation
 
 
-def _reached(
-    returns: Callable[[Said, CheckState], list[int]],
-) -> Callable[[Said, CheckState], None]:
+def _reached(returns: Callable[[Said, CheckState], list[int]]) -> Relation:
     """p comes up to the bound at some of the distances where it should."""
 
-    def relation(said: Said, own: CheckState) -> None:
+    def relation(said: Said, own: CheckState) -> bool:
         reached = []
-        for _, x, y, slack in _known(said, own, returns(said, own)):
+        for x, y, slack in _known(said, own, returns(said, own)):
             with precision(BITS):
                 reached.append(not x - y + 100 * abs(slack) < 0)
-        if not reached:
-            raise Open("values that balls leave open")
-        if not any(reached) and said.get("phase", "").startswith("("):
-            raise Open("several phases that are seldom near the infimum together")
-        if not any(reached):
-            raise ProofError("p never reaches the bound")
+        several = said.get("phase", "").startswith("(")  # seldom near the infimum together
+        if not reached or (several and not any(reached)):
+            raise Open("values that balls leave open, or several phases")
+        return any(reached)
 
     return relation
 
@@ -334,14 +319,13 @@ def _samples(p: Expr, count: int) -> int:
     return count // 20 if p.has(sympy.frac, sympy.floor, sympy.ceiling, sympy.Mod) else count
 
 
-def _adds_a_constant(said: Said, own: CheckState) -> None:
+def _adds_a_constant(said: Said, own: CheckState) -> bool:
     """The bound of p is `-log n` at least, so that each interval [x, 2x] adds a constant."""
     bound = said["bound"] + 100 * (1 + abs(said["error"]))
-    if any(own.numbers.compare(bound, -sympy.log(n), at) < 0 for at in FAR):
-        raise ProofError("the terms of the intervals may be too small")
+    return all(own.numbers.compare(bound, -sympy.log(n), at) >= 0 for at in FAR)
 
 
-def _averaged(said: Said, own: CheckState) -> None:
+def _averaged(said: Said, own: CheckState) -> bool:
     """The mean of exp(p + bound) over many distances stays between positive constants."""
     rng, means = np.random.default_rng(0), []
     width = _turn(said["phase"], own.numbers)
@@ -353,8 +337,7 @@ def _averaged(said: Said, own: CheckState) -> None:
         if not ratio.size:
             raise Open("the mean of terms without numbers")
         means.append(float(np.mean(ratio)))
-    if not all(1e-4 < m < 1e4 for m in means) or not 0.2 < means[-1] / means[0] < 5:
-        raise ProofError("the mean over a block is not that of the bound")
+    return all(1e-4 < m < 1e4 for m in means) and 0.2 < means[-1] / means[0] < 5
 
 
 def _turn(phase: str, numbers: Numbers) -> int:
@@ -370,23 +353,22 @@ def _turn(phase: str, numbers: Numbers) -> int:
     raise Open("the average over a phase that turns too slowly for numbers")
 
 
-def _comes_back(said: Said, own: CheckState) -> None:
+def _comes_back(said: Said, own: CheckState) -> bool:
     """In each decade some term stays above a constant."""
     values = own.numbers.table(own.p, np.arange(100, 10**6))
-    if min(np.nanmax(values[10**k - 100 : 10 ** (k + 1) - 100]) for k in range(2, 6)) < -50:
-        raise ProofError("the terms do not return")
+    peaks = (np.nanmax(values[10**k - 100 : 10 ** (k + 1) - 100]) for k in range(2, 6))
+    return not min(peaks) < -50
 
 
-def _kept_away(said: Said, own: CheckState) -> None:
+def _kept_away(said: Said, own: CheckState) -> bool:
     """p is below the bound at the distances where it comes nearest."""
     if said["error"] != 0:
         raise Open("a bound up to an error")
     values, bound = (own.numbers.table(e, ROWS) for e in (own.p, said["bound"]))
-    if not all(values[i] < bound[i] * 1e-3 for i in _least(bound - values)):
-        raise ProofError("p exceeds the bound of the distance")
+    return all(values[i] < bound[i] * 1e-3 for i in _least(bound - values))
 
 
-def _near_least_exponent(said: Said, own: CheckState) -> None:
+def _near_least_exponent(said: Said, own: CheckState) -> bool:
     """p >= bound - C wherever top - bound is small."""
     at = np.geomspace(1e3, 1e9, _samples(own.p, 400_000)).astype(np.int64)
     with np.errstate(all="ignore"):
@@ -394,8 +376,7 @@ def _near_least_exponent(said: Said, own: CheckState) -> None:
         gaps = [(bound - p)[(top - bound <= most) & np.isfinite(p)] for most in (1, 0.1, 0.01)]
     if not gaps[0].size:
         raise Open("no distance is near enough")
-    if all(gap.size and gap.max() > 20 for gap in gaps):
-        raise ProofError("near the least exponent p is not what is said")
+    return not all(gap.size and gap.max() > 20 for gap in gaps)
 
 
 CHECKED: dict[str, StepRule] = {
