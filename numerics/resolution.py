@@ -55,13 +55,14 @@ from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.number import decimal, exact, natural
 from farfield.theory.closed_forms import (
     ROWS,
-    bounded_above,
     finite_closed_form,
     limit_closed_form,
 )
+from farfield.theory.decision.engine import bounded_above
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import Undefined, to_arb
 from farfield.theory.functions.nodes import n
+from farfield.theory.skipped import skipped_terms
 from farfield.theory.values import compile_ball, tabulate
 
 BITS = 128  # of balls of limits and short rows
@@ -337,7 +338,7 @@ def _limit(bias: Expr) -> Found:
         return _certified(to_arb(at_precision(lambda: _limit_ball(bias, s), BITS)))
     except Diverging:
         said = "the exp-series diverges and p is "
-        if bounded_above(bias):
+        if not skipped_terms(bias) and bounded_above(bias):
             why = Reason(Code.DIVERGES, said + "bounded above")
             return {"value": 0.0, "enclosure": (0.0, 0.0), "label": Label.THEOREM, "reason": why}
         return unknown(Reason(Code.NO_LIMIT, said + "not known to be bounded above"))

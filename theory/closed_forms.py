@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import sympy
 from sympy import Expr, Integer, Matrix, Rational, S, Symbol
 
-from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.nodes import n
 
 MAX_SHIFT = 1_000
 MAX_POWER = 16
@@ -155,60 +155,6 @@ def finite_closed_form(bias: Expr) -> Expr | None:
     if isinstance(found, Box):
         return sympy.Piecewise((1 / found.width**2, found.width - 1 <= ROWS), (S.Zero, S.true))
     return None
-
-
-def bounded_above(bias: Expr) -> bool:
-    """Whether p is bounded above, as far as its structure shows (False: not known).
-
-    >>> bounded_above(sympy.cos(n) - sympy.log(1 + n)), bounded_above(n)
-    (True, False)
-    """
-    if isinstance(bias, sympy.Piecewise):
-        return all(bounded_above(value) for value, _ in bias.args)
-    return all(_below(term) for term in sympy.Add.make_args(bias))
-
-
-def _below(term: Expr) -> bool:
-    """Whether the term is bounded above by its form: constant, falling, a wave that fades."""
-    if term is S.NegativeInfinity or not term.has(n) or term.is_nonpositive:
-        return True
-    factor, core = term.as_independent(n, as_Add=False)
-    if isinstance(core, Lookup):
-        return bool(factor.is_positive)
-    factors = sympy.Mul.make_args(core)
-    if all(isinstance(f, (sympy.cos, sympy.sin)) or _fades(f) for f in factors):
-        return True
-    signs = (f.is_nonnegative or _grows(f) for f in factors)
-    return bool(factor.is_nonpositive) and all(signs)
-
-
-def _fades(e: Expr) -> bool:
-    """c^(k n) with 0 < c <= 1 and k > 0."""
-    if not isinstance(e, (sympy.Pow, sympy.exp)):
-        return False
-    base, exponent = e.as_base_exp()
-    rate = exponent.coeff(n) if exponent.is_Mul or exponent == n else S.Zero
-    return bool(not base.has(n) and base.is_positive and (1 - base).is_nonnegative and rate > 0)
-
-
-def _grows(e: Expr) -> bool:
-    """log(u) to a power, u increasing and at least 1 at n = 0."""
-    base, _ = e.as_base_exp()
-    if not isinstance(base, sympy.log) or not _increases(base.args[0]):
-        return False
-    return bool((base.args[0].subs(n, 0) - 1).is_nonnegative)
-
-
-def _increases(u: Expr) -> bool:
-    """A sum of a constant, n and logarithms of such sums, with positive coefficients."""
-    for term in sympy.Add.make_args(u):
-        factor, core = term.as_independent(n, as_Add=False)
-        inner = core.args[0] if isinstance(core, sympy.log) else None
-        if term.has(n) and not (
-            factor.is_positive and (core == n or (inner is not None and _increases(inner)))
-        ):
-            return False
-    return True
 
 
 # -- rotation with decay --------------------------------------------------------------------------

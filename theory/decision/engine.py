@@ -49,7 +49,7 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
 from farfield.theory.proofs import Decision, Fall, Step, trace
 from farfield.theory.relations import BY_SIGNS
-from farfield.theory.transseries.expansion import eventual, transseries
+from farfield.theory.transseries.expansion import direction, eventual, transseries
 from farfield.theory.transseries.scale import bertrand_test
 from farfield.theory.waves.exponents import decide_exponent, has_oscillating_exponent
 from farfield.theory.waves.wave_rules import decide as decide_waves
@@ -319,3 +319,22 @@ def _from_expansion(p: Expr) -> Decision:
             raise
         outcome = decide_exponent(tail)
     return outcome.after(*steps)
+
+
+def bounded_above(p: Expr) -> bool:
+    """Whether p(n), without parameters, is bounded above for all large n (False: not known).
+
+    >>> bounded_above(sympy.cos(n) - sympy.log(1 + n)), bounded_above(n)
+    (True, False)
+    """
+    try:
+        with deciding(Context()):
+            tail = eventual(p)
+            if tail is S.NegativeInfinity or door.assumed(tail, "nonpositive"):
+                return True
+            return direction(transseries(tail)) in (0, -1)
+    except (OrderTooLow, NotReal):
+        return False
+    except Undecided:
+        options, _ = _undecided_choice(p)
+        return bool(options) and all(map(bounded_above, options))
