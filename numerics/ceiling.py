@@ -17,7 +17,7 @@ import sympy
 from flint import arb
 from sympy import Expr, S
 
-from farfield.numerics.heads import BLOCKWISE, Found, resolve, unknown
+from farfield.numerics.heads import BLOCKWISE, Found, decisive, resolve, unknown
 from farfield.numerics.price import DistancePrice, for_prices, price_of_distance, reach
 from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.windows.question import read_bounds
@@ -141,8 +141,7 @@ def attention_ceiling(
         (price, far),
         replace(blank, distance=price.distance),
         lambda price, far: _of_price(price, bound) | {"farthest": far.farthest},
-        lambda head: head.value,
-        lambda head: head.value == 1,
+        decisive(lambda head: head.value, lambda head: head.value == 1),
     )
     if not subject.biases:
         found = replace(found, formula=None, longest=_longest(bound))

@@ -41,7 +41,7 @@ from farfield.numerics.shown import BiasAnswer, Cases
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
-from farfield.theory.answers.number import exact, inside, natural, plural, share
+from farfield.theory.answers.number import inside, natural, plural, share
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.coefficients.exact import to_sympy
 from farfield.theory.functions.balls import precision, to_arb
@@ -170,40 +170,6 @@ def _layered(biases: tuple[Expr, ...], asked: LayeredReceptiveField) -> Found:
             why = str(stuck)
     reason = Reason(Code.TOO_LARGE, why)
     return found | {"bracket": bracket, "status": Status.ENCLOSED, "reason": reason}
-
-
-def layered_mass(
-    f: Any, layers: Any, within: Any, *, mixing: Any = "2/5", length: Any, **values: Any
-) -> float:
-    """The predicted share of the input gradient on the nearest tokens of a row (approximate).
-
-    Args:
-        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
-        layers: the number R of layers.
-        within: so many nearest tokens, at most `length`.
-        mixing: the share a of a layer that passes through attention, 0 < a <= 1.
-        length: keys of the row.
-        **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
-
-    Raises:
-        InputError: numbers out of range; an encoding without an additive bias.
-
-    >>> layered_mass("window", 12, 201, w=40, length=1000) > 0.99
-    True
-    """
-    count, near, row = natural(layers, "layers"), natural(within, "within"), natural(length, "row")
-    a = exact(mixing, "mixing")
-    if not 0 < a <= 1 or near > row or row > MAX_LAGS or count > MAX_LAYERS:
-        raise InputError(
-            f"mixing {a}, within {near}, length {row}, layers {count}: accepted are 0 < mixing <= "
-            f"1, within <= length <= {MAX_LAGS}, layers <= {MAX_LAYERS}"
-        )
-    subject = resolve(f, values)
-    if reason := out_of_reach(subject):
-        raise InputError(f"{subject.name} has no mass by distance: {reason}")
-    kernel = np.mean([step_weights(b, row, None) for b in subject.biases], axis=0)
-    cumulative = convolved(kernel, count, float(a))
-    return min(1.0, float(cumulative[near - 1] / cumulative[-1]))
 
 
 def _total(bias: Expr, row: int | None) -> float | None:

@@ -19,7 +19,7 @@ import sympy
 from farfield.numerics.heads import BUDGET_S, resolve
 from farfield.numerics.leak import leak
 from farfield.numerics.price import reach
-from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, plain
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Sentence, note, table
 from farfield.theory.answers.notation import shortened, words
 from farfield.theory.answers.number import decimal, inside, natural, plural
@@ -95,9 +95,6 @@ class Frontier(Answer):
             table(header, cells, numeric=(1, 2)),
             note("Exposure: the most attention that any input puts beyond the training length."),
         ]
-
-    def fields(self) -> dict[str, Any]:
-        return super().fields() | {"rows": [plain(row) for row in self.rows]}
 
 
 def reach_frontier(

@@ -163,51 +163,55 @@ def numeric(ball: arb, least: float = -math.inf, most: float = math.inf) -> Foun
     return found | {"status": Status.ENCLOSED, "reason": reason}
 
 
-def answered(bias: Expr, blank: H, ask: Callable[[Expr], Found], divergent: Found) -> H:
-    """The answer about one bias; unknown where it is out of reach."""
-    try:
-        found = ask(bias)
-    except Diverging as why:
-        found = {"reason": why.reason} | divergent
-    except (Unreachable, Undecided, Unrecognised) as why:
-        found = unknown(reason_of(why))
-    return replace(blank, formula=bias, **found)
-
-
-def each_head(
-    subject: Encoding, blank: H, ask: Callable[[Expr], Found], divergent: Found
-) -> tuple[H, ...]:
-    """The answers about the heads of an encoding; equal heads are asked once."""
-    known = {b: answered(b, blank, ask, divergent) for b in dict.fromkeys(subject.biases)}
-    return tuple(known[b] for b in subject.biases)
-
-
 def per_head(
     subject: Encoding,
     blank: H,
     ask: Callable[[Expr], Found],
-    size: Callable[[H], Any],
-    settles: Callable[[H], bool] = lambda head: head.status is Status.INFINITE,
+    fold: Callable[[tuple[H, ...]], H],
     *,
     divergent: Found | None = None,
     outside: Callable[[Encoding], Reason | None] = out_of_reach,
     budget_s: Any = BUDGET_S,
 ) -> H:
-    """The answer about an encoding: its only head's, else the decisive one's, with all heads.
+    """The answer about an encoding: its only head's, else one that speaks for all heads.
 
     Args:
         subject: with a value for every parameter.
         blank: the answer with its question and no value.
-        ask: the fields that hold what is found about one bias; it may raise Unreachable.
-        size: what the heads' answers are ordered by.
-        settles: whether a head decides for all.
-        divergent: the fields where the series of a bias diverges; unknown if not given.
+        ask: the fields that hold what is found about one bias, asked once for equal heads. Where
+            it raises Unreachable, Undecided or Unrecognised, the answer is unknown.
+        fold: the one answer of several heads, as `decisive` gives it.
+        divergent: the fields where the series of a bias diverges.
         outside: why the question does not concern the encoding.
         budget_s: seconds; whatever is open after them stays unknown.
     """
-    blank = replace(blank, subject=subject.name)
+
+    def answered(bias: Expr) -> H:
+        try:
+            found = ask(bias)
+        except Diverging as why:
+            found = {"reason": why.reason} | (divergent or {})
+        except (Unreachable, Undecided, Unrecognised) as why:
+            found = unknown(reason_of(why))
+        return replace(blank, formula=bias, **found)
+
     if reason := outside(subject):
+        blank = replace(blank, subject=subject.name)
         return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
     with within(budget_s):
-        heads = each_head(subject, replace(blank, subject=""), ask, divergent or {})
-    return replace(folded(heads, size, settles), subject=subject.name)
+        known = {b: answered(b) for b in dict.fromkeys(subject.biases)}
+    heads = tuple(known[b] for b in subject.biases)
+    return replace(heads[0] if len(heads) == 1 else fold(heads), subject=subject.name)
+
+
+def decisive(
+    size: Callable[[H], Any],
+    settles: Callable[[H], bool] = lambda head: head.status is Status.INFINITE,
+) -> Callable[[tuple[H, ...]], H]:
+    """The fold by which one head speaks for all.
+
+    Args:
+        size: what the heads' answers are ordered by; the largest speaks.
+        settles: whether a head decides for all, whatever the others are.
+    """
+    return lambda heads: folded(heads, size, settles)

@@ -16,17 +16,18 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.heads import BUDGET_S, Found, per_head, resolve
+from farfield.numerics.heads import BUDGET_S, Found, decisive, per_head, resolve
+from farfield.numerics.levels import Above, Vast
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.search import decide, least
+from farfield.numerics.search import decide
 from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.summation.normal_form import sign
-from farfield.numerics.summation.series import Series, Stretch, series
+from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, Reason, Status
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import tokens as tokens_text
-from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.functions.balls import to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
@@ -42,7 +43,7 @@ _NAMES = {
     "float64": "fp64",
     "double": "fp64",
 }
-MAX_SCAN = 100_000  # distances looked at one by one
+MAX_BALLS = 20_000  # balls of the bias that decide one horizon
 MAX_BITS = 14_000  # of a horizon that is written as an integer
 
 
@@ -118,7 +119,7 @@ def dtype_horizon(
         resolve(f, values),
         Horizon(None, kind, flush_to_zero),
         lambda bias: _last(bias, *threshold(kind, flush_to_zero)),
-        lambda head: head.tokens,
+        decisive(lambda head: head.tokens),
         outside=lambda given: None if given.biases else given.out_of_scope,
         budget_s=budget_s,
     )
@@ -133,10 +134,31 @@ def threshold(kind: str, flush_to_zero: bool) -> tuple[fmpq, bool]:
 
 def _last(bias: Expr, limit: fmpq, closed: bool) -> Found:
     """The last n whose weight does not round to 0; infinite where there is no last."""
-    found = _last_above(series(bias), limit, closed)
-    if isinstance(found, Reason):
-        return {"tokens": math.inf, "status": Status.INFINITE, "reason": found}
-    return {"tokens": found}
+    row = series(bias)
+    last, start = row.last, compile_ball(bias)
+    constant = not last.bias.has(n)
+    if last.end is None and last.bias is not S.NegativeInfinity:
+        if last.kernel is None:
+            raise Unreachable(f"not proved monotone for all large n: {last.gap}")
+        said = "the bias increases" if last.kernel.direction > 0 else ""
+        if constant and not _vanishes(last.bias, last.start, bias, limit, closed):
+            said = "the bias is constant at all large distances"
+        if said:
+            reason = Reason(Code.NEVER, said)
+            return {"tokens": math.inf, "status": Status.INFINITE, "reason": reason}
+
+    def meets(a: int, b: int) -> bool:
+        return not _vanishes(row.bias_at(a), a, bias, limit, closed)
+
+    def level() -> arb:
+        return to_arb(start({n: fmpq(0)})) + arb(limit).log()
+
+    kept = row.stretches[:-1] if constant else row.stretches
+    try:
+        above = Above(Series(bias, kept), level, meets, MAX_BITS, MAX_BALLS)
+        return {"tokens": above.end()}
+    except Vast:
+        raise Unreachable(f"the horizon has more than {MAX_BITS} bits") from None
 
 
 def _vanishes(bias: Expr, j: int, origin: Expr, limit: fmpq, closed: bool) -> bool:
@@ -165,71 +187,3 @@ def _vanishes(bias: Expr, j: int, origin: Expr, limit: fmpq, closed: bool) -> bo
 def _short(j: int) -> str:
     """A number as it is said; beyond 10^30 by its power of 2."""
     return str(j) if j < 10**30 else f"(about 2^{j.bit_length()})"
-
-
-def _last_above(s: Series, limit: fmpq, closed: bool) -> int | Reason:
-    """The least n_0 from which on every term vanishes, or why there is none."""
-    for stretch in reversed(s.stretches):
-        if stretch.bias is S.NegativeInfinity:
-            continue
-        if stretch.end is None:
-            if stretch.kernel is None:
-                raise Unreachable(f"not proved monotone for all large n: {stretch.gap}")
-            if stretch.bias.has(n) and stretch.kernel.direction > 0:
-                return Reason(Code.NEVER, "the bias increases")
-        if not stretch.bias.has(n):
-            if _vanishes(stretch.bias, stretch.start, s.bias, limit, closed):
-                continue
-            if stretch.end is None:
-                return Reason(Code.NEVER, "the bias is constant at all large distances")
-            return stretch.end
-        found = _in_stretch(stretch, s.bias, limit, closed)
-        if found is not None:
-            return found
-    raise AssertionError("b_0/b_0 = 1 does not vanish")
-
-
-def _in_stretch(s: Stretch, origin: Expr, limit: fmpq, closed: bool) -> int | None:
-    """One more than the last distance of the stretch whose term does not vanish."""
-    falling = s.kernel is not None and s.kernel.direction < 0
-    since = _monotone_from(s, origin, limit) if falling else s.end
-    assert since is not None, "the last stretch falls"
-    if since - s.start > MAX_SCAN:
-        raise Unreachable(f"the bias is monotone only from n = {since} on")
-    inside = falling and (s.end is None or since < s.end)
-    if inside and not _vanishes(s.bias, since, origin, limit, closed):
-        return _least_vanishing(s, since, origin, limit, closed)
-    for j in range(min(since, s.end or since) - 1, s.start - 1, -1):
-        if not _vanishes(s.bias, j, origin, limit, closed):
-            return j + 1
-    return None
-
-
-def _monotone_from(s: Stretch, origin: Expr, limit: fmpq) -> int:
-    """A distance from which on the bias falls, or from which on all terms vanish."""
-    if (since := s.falls_from()) is None:
-        return _beyond_all(s, origin, limit) if s.end is None else s.end
-    return since
-
-
-def _beyond_all(s: Stretch, origin: Expr, limit: fmpq) -> int:
-    """A distance j with T_j < limit b_0: no later term is above that."""
-    at, assured = max(s.start, 16), s.kernel is not None and s.kernel.converges
-    while assured and at <= MAX_SCAN:
-        with precision(64):
-            goal = to_arb(compile_ball(origin)({n: fmpq(0)})).exp() * arb(limit)
-            if to_arb(s.tail(at)) < goal:
-                return at
-        at *= 2
-    raise Unreachable("the bias is not proved to be monotone, and its tail is too heavy to scan")
-
-
-def _least_vanishing(s: Stretch, low: int, origin: Expr, limit: fmpq, closed: bool) -> int:
-    """The least vanishing distance above `low`, where the bias falls; at most the end."""
-
-    def proved(j: int) -> bool:
-        if j.bit_length() > MAX_BITS:
-            raise Unreachable(f"the horizon has more than {MAX_BITS} bits")
-        return _vanishes(s.bias, j, origin, limit, closed)
-
-    return least(proved, low, s.end)

@@ -15,7 +15,7 @@ from typing import Any
 
 from sympy import Expr
 
-from farfield.numerics.heads import BUDGET_S, Found, numeric, per_head, resolve, summed
+from farfield.numerics.heads import BUDGET_S, Found, decisive, numeric, per_head, resolve, summed
 from farfield.numerics.search import at_precision
 from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.theory.algebra.exceptions import Unreachable
@@ -136,8 +136,7 @@ def leak(
         resolve(f, values),
         Leak(None, m, n),
         lambda bias: _beyond(bias, m, n),
-        lambda head: (head.span() or (0, 0))[1],
-        lambda head: head.value == 1,
+        decisive(lambda head: (head.span() or (0, 0))[1], lambda head: head.value == 1),
         divergent={"value": 1.0, "enclosure": (1.0, 1.0), "label": Label.THEOREM},
         budget_s=budget_s,
     )

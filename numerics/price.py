@@ -13,10 +13,9 @@ alpha of the attention, or more, to the distances with
     pi(n) + log(alpha / (1 - alpha)) <= g,
 
 which are *within reach*. They are the n with `p(n) >= log B - log(1 + e^{g'})`, where
-`g' = g - log(alpha / (1 - alpha))`. A stretch of distances is decided by one ball of p over all of
-it, or by halves. A single distance whose ball meets the threshold is decided by its own price. The
-weights of the other keys are summed without that of the key itself: no price is a difference of
-sums.
+`g' = g - log(alpha / (1 - alpha))`, found by `levels`. A single distance whose ball meets the level
+is decided by its own price. The weights of the other keys are summed without that of the key
+itself: no price is a difference of sums.
 """
 
 from __future__ import annotations
@@ -31,20 +30,20 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.heads import BUDGET_S, Found, per_head, resolve, summed, unknown
+from farfield.numerics.heads import BUDGET_S, Found, decisive, per_head, resolve, summed, unknown
+from farfield.numerics.levels import Above, Vast
 from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, Bracket, Exact
-from farfield.numerics.search import decide, doubled
+from farfield.numerics.search import at_precision, decide, doubled
 from farfield.numerics.shown import Cases, H, HeadAnswer, of_row
-from farfield.numerics.summation.series import Series, Stretch
+from farfield.numerics.summation.series import Series
 from farfield.numerics.summation.telescoping import share as telescoped_share
-from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
-from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status, folded
+from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import decimal, exact, inside, listed, natural, plural
 from farfield.theory.answers.number import share as share_text
 from farfield.theory.answers.number import tokens as tokens_text
-from farfield.theory.functions.balls import Undefined, outward, precision, rational, to_arb
+from farfield.theory.functions.balls import Undefined, outward, rational
 from farfield.theory.functions.nodes import n as N_
 from farfield.theory.values import compile_ball, tabulate
 
@@ -262,8 +261,10 @@ def price_of_distance(
         resolve(f, values),
         DistancePrice(None, at, row),
         lambda bias: _price_of_bias(bias, at, row),
-        lambda head: -math.inf if head.value is None else -head.value,
-        lambda head: head.value == -math.inf,
+        decisive(
+            lambda head: -math.inf if head.value is None else -head.value,
+            lambda head: head.value == -math.inf,
+        ),
         divergent=infinite(math.inf, Code.DIVERGES, said),
         budget_s=budget_s,
     )
@@ -317,7 +318,7 @@ def reach(
         resolve(f, values),
         asked,
         lambda bias: _reach_of_bias(bias, asked),
-        lambda head: head.span()[1],  # type: ignore[index]
+        decisive(lambda head: head.span()[1]),  # type: ignore[index]
         divergent={
             "tokens": 0,
             "answer": Exact(0),
@@ -369,8 +370,7 @@ def for_prices(
     asked: Sequence[HeadAnswer],
     blank: H,
     ask: Callable[..., Found],
-    size: Callable[[H], Any],
-    settles: Callable[[H], bool],
+    fold: Callable[[tuple[H, ...]], H],
 ) -> H:
     """The answer that follows from those about a price, head by head.
 
@@ -378,12 +378,11 @@ def for_prices(
         asked: answers about the same encoding, the price first.
         blank: the answer with its question and no value.
         ask: the fields that hold what follows from each of them in one head.
-        size: what the heads are ordered by.
-        settles: whether a head decides for all.
+        fold: the one answer of several heads, as `decisive` gives it.
     """
     each = zip(*(found.heads or (found,) for found in asked), strict=True)
     heads = tuple(replace(blank, formula=one[0].formula, **ask(*one)) for one in each)
-    return replace(folded(heads, size, settles), subject=asked[0].subject)
+    return replace(heads[0] if len(heads) == 1 else fold(heads), subject=asked[0].subject)
 
 
 def _price(row: Series, at: int) -> Any:
@@ -443,13 +442,9 @@ def _others(row: Series, at: int) -> Any:
 def _height(row: Series, at: int) -> Any:
     """p(at); None where it is not defined at this precision."""
     try:
-        return compile_ball(_stretch(row, at).bias)({N_: fmpq(at)})
+        return compile_ball(row.bias_at(at))({N_: fmpq(at)})
     except Undefined:
         return None
-
-
-def _stretch(row: Series, at: int) -> Stretch:
-    return next(s for s in row.stretches if s.end is None or at < s.end)
 
 
 def _exactly(value: Any) -> Any:
@@ -463,10 +458,19 @@ def _exactly(value: Any) -> Any:
 
 def _reach_of_bias(bias: Expr, asked: Reach) -> Found:
     """The distances that one head reaches."""
-    search = _Reaching(summed(bias, asked.length, masked=True), asked)
+    row, ties = summed(bias, asked.length, masked=True), list[tuple[int, int]]()
+
+    def meets(a: int, b: int) -> bool:
+        within = _within(row, a, asked)
+        if within is None:
+            ties.append((a, b))
+        return bool(within)
+
     try:
-        runs = search.runs()
-    except _Vast as vast:
+        none = at_precision(row.total, 64) == 0  # no key has any weight
+        level = Above(row, lambda: asked.level(row.total()), meets, MAX_COUNT_BITS, MAX_BALLS)
+        runs = [] if none else level.runs()
+    except Vast as vast:
         reason = Reason(Code.TOO_LARGE, f"the answer has more than {MAX_COUNT_BITS} bits")
         if vast.low is None:
             return unknown(reason)
@@ -477,11 +481,11 @@ def _reach_of_bias(bias: Expr, asked: Reach) -> Found:
         parts = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1) if len(inside) else []
         return _reached([(int(part[0]), int(part[-1]) + 1) for part in parts]) | _in_floats(why)
     found = _reached(runs)
-    if search.ties:
+    if ties:
         low = found["tokens"]
-        said = f"at distance {search.ties[0][0]} price and advantage agree to all digits tried"
+        said = f"at distance {ties[0][0]} price and advantage agree to all digits tried"
         return {
-            "answer": Bracket(low, low + sum(b - a for a, b in search.ties)),
+            "answer": Bracket(low, low + sum(b - a for a, b in ties)),
             "intervals": found["intervals"],
             "status": Status.ENCLOSED,
             "reason": Reason(Code.TIE, said),
@@ -498,119 +502,6 @@ def _reached(runs: list[tuple[int, int]]) -> Found:
         "answer": Exact(tokens),
         "intervals": tuple((a, b - 1) for a, b in runs[:MAX_RUNS]),
     }
-
-
-class _Vast(Exception):
-    """Distances beyond counting are within reach, at least `low` of them if that is known."""
-
-    def __init__(self, low: int | None) -> None:
-        self.low = low
-
-
-class _Reaching:
-    """The runs of distances within reach, by balls of the bias over whole stretches."""
-
-    def __init__(self, row: Series, asked: Reach) -> None:
-        self.row, self.asked = row, asked
-        self.ties: list[tuple[int, int]] = []
-        self.balls = 0
-        self.levels: dict[int, arb | None] = {}
-
-    def level(self, bits: int) -> arb | None:
-        """What p must be at least, to so many bits; None where no key has any weight."""
-        if bits not in self.levels:
-            found = decide(self._finite_level, doubled(bits, 8 * bits))
-            if found is None:
-                raise Unreachable(f"the sum is not enclosed at {8 * bits} bits")
-            (self.levels[bits],) = found
-        return self.levels[bits]
-
-    def _finite_level(self) -> tuple[arb | None] | None:
-        """The level at the precision at work; None where that is too low."""
-        total = self.row.total()
-        level = None if total == 0 else self.asked.level(total)
-        return (level,) if level is None or level.is_finite() else None
-
-    def runs(self) -> list[tuple[int, int]]:
-        """The runs (first, last + 1) within reach, in order."""
-        if self.level(64) is None:
-            return []
-        found: list[tuple[int, int]] = []
-        for s in self.row.stretches:
-            if s.bias is S.NegativeInfinity:
-                continue
-            for a, b in self._of_stretch(s, self._end(s) if s.end is None else s.end):
-                if found and found[-1][1] == a:
-                    found[-1] = found[-1][0], b
-                else:
-                    found.append((a, b))
-        return found
-
-    def _of_stretch(self, s: Stretch, end: int) -> Iterator[tuple[int, int]]:
-        """The runs between its start and its end, by halves where a ball does not decide."""
-        height, open_ = compile_ball(s.bias), [(s.start, end)] if s.start < end else []
-        while open_:
-            a, b = open_.pop()
-            within = self._decided(height, a, b)
-            if within is None and (b - a == 1 or not s.bias.has(N_)):
-                within = self._alike(a, b)
-            if within is None:
-                middle = (a + b) // 2 if b <= 4 * a + 4 else max(a + 1, math.isqrt((a + 1) * b))
-                open_ += [(middle, b), (a, middle)]
-            elif within:
-                yield a, b
-
-    def _decided(self, height: Callable[[Any], Any], a: int, b: int) -> bool | None:
-        """Whether all of a <= n < b is within reach, or none; None where one ball does not tell."""
-        self.balls += 1
-        if self.balls > MAX_BALLS:
-            raise Unreachable(f"the bias crosses the threshold too often for {MAX_BALLS} balls")
-        if self.balls % 1024 == 0:
-            check_time()
-        bits = 64 << max(0, (b.bit_length() // 24).bit_length())
-        level = self.level(bits)
-        assert level is not None
-        with precision(bits):
-            place = fmpq(a) if b - a == 1 else arb(a).union(arb(b - 1))
-            try:
-                value = to_arb(height({N_: place}))
-            except Undefined:
-                return None
-            return True if value > level else False if value < level else None
-
-    def _alike(self, a: int, b: int) -> bool:
-        """Whether distances of one weight are within reach, by the price of the first."""
-        within = _within(self.row, a, self.asked)
-        if within is None:
-            self.ties.append((a, b))
-        return bool(within)
-
-    def _end(self, s: Stretch) -> int:
-        """A distance from which on none is within reach, as p falls or as a whole tail is less than
-        the weight that is needed."""
-        falls = s.falls_from()
-        j = max(s.start + 16, falls or 0)
-        height = compile_ball(s.bias)
-        while True:
-            if self._beyond(s, j, height if falls is not None else None):
-                return j
-            if j.bit_length() >= MAX_COUNT_BITS:
-                known = falls is not None and self._decided(height, j, j + 1)
-                raise _Vast(j - falls if known and falls is not None else None)
-            j = min(j * j, 1 << MAX_COUNT_BITS)
-
-    def _beyond(self, s: Stretch, j: int, falling: Callable[[Any], Any] | None) -> bool:
-        """Whether no n >= j is within reach; a ball that does not tell is no."""
-        bits = 64 + j.bit_length()
-        level = self.level(64)
-        assert level is not None
-        with precision(bits):
-            try:
-                if falling is not None:
-                    return bool(to_arb(falling({N_: fmpq(j)})) < level)
-                return bool(to_arb(s.tail(j)) < level.exp())
-            except (Undefined, ZeroDivisionError):
-                return False
 
 
 def _within(row: Series, at: int, asked: Reach) -> bool | None:
@@ -673,15 +564,6 @@ def head_prices(bias: np.ndarray) -> np.ndarray:
     others = np.logaddexp(near, np.hstack([far[:, 1:], edge]))
     masked = np.isneginf(row)
     return np.where(masked, np.inf, others - np.where(masked, 0, row))
-
-
-def head_reaches(bias: np.ndarray, advantage: float) -> np.ndarray:
-    """How many distances of a row an advantage reaches with half of the attention; shape (heads,).
-
-    >>> head_reaches(np.zeros((1, 64)), 4.2), head_reaches(np.zeros((1, 64)), 4.1)
-    (array([64]), array([0]))
-    """
-    return (head_prices(bias) <= advantage).sum(axis=1)
 
 
 def _float_row(bias: Expr, length: int | None, why: Unreachable) -> np.ndarray:

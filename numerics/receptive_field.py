@@ -32,6 +32,7 @@ from sympy import Expr
 from farfield.numerics.heads import (
     Found,
     Unsummed,
+    decisive,
     per_head,
     reason_of,
     resolve,
@@ -363,7 +364,7 @@ def theoretical_receptive_field(
             raise found
 
         blank = ReceptiveField(None, eps, row, verdict=Verdict.UNDECIDED if row is None else None)
-        found = per_head(subject, blank, ask, log_size, divergent=divergent)
+        found = per_head(subject, blank, ask, decisive(log_size), divergent=divergent)
         if found.status is Status.OUT_OF_SCOPE:
             return replace(found, verdict=check_convergence(subject).verdict)
         return _raised(found)
@@ -673,7 +674,7 @@ def _decided(
 
     def beyond(j: int) -> bool:
         try:
-            return compare.below(j, eps) or not want
+            return compare.below(j, eps)
         except (_Tie, Unreachable):
             return not want
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,13 +30,12 @@ from farfield.numerics.heads import (
     BUDGET_S,
     Diverging,
     Found,
-    each_head,
     numeric,
+    per_head,
     reason_of,
     resolve,
     summed,
     unknown,
-    within,
 )
 from farfield.numerics.search import at_precision
 from farfield.numerics.shown import Cases, HeadAnswer
@@ -48,7 +47,6 @@ from farfield.theory.answers.answer import (
     InputError,
     Label,
     Reason,
-    Status,
     deciding_head,
 )
 from farfield.theory.answers.notation import expression_line, shortened, words
@@ -238,15 +236,14 @@ def attention_resolution(
             raise InputError(f"the encoding has a mask, bca {subject.bca}; mask {mask!r} besides")
         hidden = Mask(half=subject.bca)
     _mask_fits(hidden, tokens)
-    asked = Resolution(None, tokens, factor, str(hidden), subject=subject.name)
-    if not subject.biases:
-        reason = subject.out_of_scope
-        return replace(asked, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
-    with within(budget_s):
-        heads = each_head(
-            subject, replace(asked, subject=""), lambda p: _of_bias(p, tokens, factor, hidden), {}
-        )
-    return replace(heads[0] if len(heads) == 1 else _mean(heads), subject=subject.name)
+    return per_head(
+        subject,
+        Resolution(None, tokens, factor, str(hidden)),
+        lambda p: _of_bias(p, tokens, factor, hidden),
+        _mean,
+        outside=lambda given: None if given.biases else given.out_of_scope,
+        budget_s=budget_s,
+    )
 
 
 def _is_scores(f: Any) -> bool:
@@ -401,7 +398,8 @@ def _finite(bias: Expr, terms: int, cut: bool) -> Found:
 def _direct(bias: Expr, terms: int, cut: bool) -> arb:
     """The same of one row, term by term."""
     x = _terms(bias, terms + 1)
-    return _ratio(x[:terms], arb(0) if cut else x[terms])
+    *_, (gained, last, total) = _windows(x[:terms])
+    return (gained + last * (last - (0 if cut else x[terms]))) / total**2
 
 
 def _terms(bias: Expr, count: int) -> list[arb]:
@@ -416,16 +414,19 @@ def _terms(bias: Expr, count: int) -> list[arb]:
     return x
 
 
-def _ratio(x: list[arb], after: arb) -> arb:
-    """sum x_i (x_i - x_(i+1))/(sum x_i)^2, `after` behind the last."""
-    total = sum(x, arb(0))
-    gained = sum((a * (a - b) for a, b in zip(x, [*x[1:], after], strict=True)), arb(0))
-    return gained / total**2
+def _windows(x: list[arb]) -> Iterator[tuple[arb, arb, arb]]:
+    """sum x_i (x_i - x_{i+1}) before the last term, this term, and sum x_i, of the first 1, 2, ...
+    terms."""
+    gained, total = arb(0), arb(0)
+    for new, after in itertools.zip_longest(x, x[1:], fillvalue=arb(0)):
+        total += new
+        yield gained, new, total
+        gained += new * (new - after)
 
 
 def _of_blocks(bias: Expr, half: int) -> Found:
     """Blockwise causal attention: rows see half + 1 to 2 half keys, in equal shares."""
-    each = _block_rows(table(bias, 2 * half), half)
+    each = _windowed_curve(table(bias, 2 * half))[half:]
     if 2 * half <= MAX_BALLS:
         found = _certified(at_precision(lambda: _block_mean(bias, half), BITS))
     else:
@@ -437,20 +438,8 @@ def _of_blocks(bias: Expr, half: int) -> Found:
 
 def _block_mean(bias: Expr, half: int) -> arb:
     """The mean over the rows of the second block, each from the one before."""
-    x = _terms(bias, 2 * half)
-    total, gained, rows = arb(0), arb(0), arb(0)
-    for width in range(1, 2 * half + 1):
-        new = x[width - 1]
-        total += new
-        gained += new * new - (x[width - 2] * new if width > 1 else 0)
-        if width > half:
-            rows += gained / total**2
-    return rows / half
-
-
-def _block_rows(scores: np.ndarray, half: int) -> np.ndarray:
-    """R of the windows of half + 1 to 2 half tokens, float64, shape (half,)."""
-    return _windowed_curve(scores)[half:]
+    rows = itertools.islice(_windows(_terms(bias, 2 * half)), half, None)
+    return sum(((gained + x * x) / total**2 for gained, x, total in rows), arb(0)) / half
 
 
 # -- scores in float64 ----------------------------------------------------------------------------
@@ -573,7 +562,7 @@ def _of_scores(given: Any, length: Any, scale: Expr, mask: Mask) -> Resolution:
     terms = mask.window if cut and mask.window is not None else tokens - 1
     last = "-oo, masked" if cut or mask.half else f"the last score given, s_{tokens - 1}"
     if mask.half is not None:
-        each = _block_rows(s, mask.half)
+        each = _windowed_curve(s)[mask.half :]
         value, rows = float(each.mean()), (float(each.min()), float(each.max()))
         size = 1_000 + float(np.ptp(s))
         wide = value * (ROUNDOFF * 32 * len(s) * size + 16 * off)

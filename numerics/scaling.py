@@ -16,7 +16,7 @@ from typing import Any
 import sympy
 from flint import arb
 
-from farfield.numerics.heads import Found, sharp
+from farfield.numerics.heads import Found, decisive, sharp
 from farfield.numerics.price import DistancePrice, for_prices, infinite, price_of_distance
 from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.theory.answers.answer import Code, Label, Status
@@ -122,8 +122,7 @@ def logit_scale(
         (price,),
         asked,
         lambda head: _of_price(asked, head, part),
-        lambda head: -math.inf if head.value is None else -head.value,
-        lambda head: False,
+        decisive(lambda h: -math.inf if h.value is None else -h.value, lambda h: False),
     )
 
 

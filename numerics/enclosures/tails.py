@@ -520,22 +520,24 @@ def _exact_or_ball(e: Expr) -> Coefficient:
     return rational(e) if e.is_Rational else acb(to_arb(compile_ball(e)({})))
 
 
-OPERATIONS = SimpleNamespace(Unproved=Unproved, LOG1P=LOG1P, EXP=EXP, AT_ZERO=AT_ZERO)
+OPERATIONS = SimpleNamespace(
+    Unproved=Unproved,
+    LOG1P=LOG1P,
+    EXP=EXP,
+    AT_ZERO=AT_ZERO,
+    ball_of=ball_of,
+    constant=lambda g, c: constant(g.where, c),
+    exp=exp,
+    expm1=expm1,
+    imaginary=imaginary,
+    in_right_half_plane=in_right_half_plane,
+    log=log,
+    log1p=log1p,
+    near_axis=near_axis,
+    power=power,
+    taylor=taylor,
+)
 """What the rules of records speak in: `t.exp(g)`, `t.ball_of(1, g)`, ..."""
-for _operation in (
-    ball_of,
-    exp,
-    expm1,
-    imaginary,
-    in_right_half_plane,
-    log,
-    log1p,
-    near_axis,
-    power,
-    taylor,
-):
-    setattr(OPERATIONS, _operation.__name__, _operation)
-OPERATIONS.constant = lambda g, c: constant(g.where, c)
 
 
 def tail_enclosure(

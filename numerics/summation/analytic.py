@@ -47,13 +47,12 @@ from farfield.numerics.summation.analytic_bias import (
 from farfield.numerics.summation.euler_maclaurin import at_end, remainder
 from farfield.numerics.summation.integral import LEVELS, STEP, TailIntegral
 from farfield.numerics.summation.kept_sums import memory
-from farfield.numerics.summation.kernel import Kernel, first_below, suffix_sums
+from farfield.numerics.summation.kernel import Direct, Kernel, reached, suffix_sums
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.superpolynomial import MAX_TERMS, superpolynomial_kernel
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
 
 MAX_DEPTH = 4  # logarithms of x in which an integrand falls exponentially
@@ -62,7 +61,7 @@ ANGLES = (0.5, 0.125, 0.03125)
 
 
 @dataclass(frozen=True)
-class Analytic(Kernel):
+class Analytic(Direct):
     """Euler-Maclaurin for a bias that is analytic on a sector; see the module's description."""
 
     source: Bias
@@ -71,6 +70,7 @@ class Analytic(Kernel):
 
     first_bits: ClassVar[int] = 64  # sums by quadrature are the cheaper the less is asked
     max_bits: ClassVar[int] = 1_100
+    farthest: ClassVar[int] = MAX_TERMS // 2
 
     @property
     def monotone_from(self) -> int:
@@ -78,53 +78,42 @@ class Analytic(Kernel):
             raise Unreachable("the bias is not proved to be monotone")
         return self.start
 
-    @property
-    def checked(self) -> bool:
-        return False
-
     def integral(self, x: arb) -> arb:
         return self.area.beyond(self.area.to_t(x))
 
     def density(self, x: arb) -> arb:
         return compile_real(self.source.in_s, self.source.s)(x.log()).exp()
 
-    def euler_maclaurin(self, at: int, m: int) -> arb:
-        """sum_{i>=at} f(i)."""
-        ends = at_end(self.sector.coefficients(at, m))
-        return self.integral(arb(at)) + ends + remainder(m, self.sector.remainder(at, m))
+    def _beyond(self, j: int) -> arb:
+        """Euler-Maclaurin, of an order whose remainder is below the precision, less what its bounds
+        were seen to lose."""
+        bits = ctx.prec - 32
+        m = self.sector.order(j, bits + 4 + memory(self).get("loss", 0))
+        if not m:
+            return arb.nan()
+        ends = at_end(self.sector.coefficients(j, m))
+        return self.integral(arb(j)) + ends + remainder(m, self.sector.remainder(j, m))
 
-    def _order(self, at: int, bits: int) -> int:
-        """An m whose remainder is below the precision, less what its bounds were seen to lose."""
-        return self.sector.order(at, bits + 4 + memory(self).get("loss", 0))
+    def _begin(self, bits: int) -> int:
+        return max(self.first, bits // 2 + 16)
 
-    def _base(self, bits: int) -> tuple[int, list[arb]]:
-        """N and the sums from each i <= N, at which the precision is reached."""
-        known, key = memory(self), ("base", bits)
-        if key not in known:
-            at = max(self.start + 2, bits // 2 + 16)
-            while True:
-                check_time()
-                order, got = self._order(at, bits), 0
-                if order:
-                    with precision(bits + 32):
-                        try:
-                            value = self.euler_maclaurin(at, order)
-                            got = value.rel_accuracy_bits() if value.is_finite() else 0
-                        except Unreachable:
-                            if at > 4096:
-                                raise
-                if got >= bits - 4:
-                    break
-                if got > 0 and "loss" not in known:
-                    known["loss"] = bits - got + 8
-                    continue
-                at *= 2
-                if at > MAX_TERMS // 2:
-                    raise Unreachable("Euler-Maclaurin does not reach the precision")
-            with precision(bits + 32):
-                sums = suffix_sums(value, self.source.term, at, self.start)
-            known[key] = at, sums
-        return known[key]
+    def _end(self, bits: int) -> tuple[int, arb]:
+        """The first trial that is too wide tells what the bounds lose."""
+
+        def trial(at: int) -> arb:
+            try:
+                value = self._beyond(at)
+            except Unreachable:
+                if at > 4096:
+                    raise
+                return arb.nan()
+            got = value.rel_accuracy_bits() if value.is_finite() else 0
+            if 0 < got < bits - 4 and "loss" not in memory(self):
+                memory(self)["loss"] = bits - got + 8
+                return trial(at)
+            return value
+
+        return reached(trial, self._begin(bits), bits - 4, self.start + self.farthest)
 
     def tail(self, j: int) -> arb:
         bits = ctx.prec
@@ -138,7 +127,7 @@ class Analytic(Kernel):
             elif j == last + 1:
                 value -= self.source.term(last)
             elif j != last:
-                value = self.euler_maclaurin(j, self._order(j, bits))
+                value = self._beyond(j)
         memory(self)["last", bits] = j, value
         return value
 
@@ -146,11 +135,10 @@ class Analytic(Kernel):
         """A guess of the least j with T_j < goal(bits): from the sums up to N, beyond by Newton's
         method on log of the integral against t, at rising precision. It is None beyond
         `max_bits`."""
+        if (found := self._guess_in_sums(goal)) is not None:
+            return found
         with precision(64):
-            small, (at, sums) = goal(64), self._base(64)
-            if to_arb(sums[-1]) < small:
-                return self.start + first_below(sums, small)
-            t, target = self.area.to_t(arb(at)).mid(), small.log()
+            t, target = self.area.to_t(arb(self._base(64)[0])).mid(), goal(64).log()
             for _ in range(60):
                 whole = self.area.beyond(t)
                 step = (whole.log() - target) * (whole.log() - self.area.exponent(t)).exp()
@@ -231,25 +219,20 @@ class SmoothRow(Kernel):
 
     def between(self, a: int, b: int) -> arb:
         bits = ctx.prec
+
+        def beyond(at: int) -> arb:
+            m = self.sector.order(at, bits + 4)
+            return self._row_sum(at, b, m) if m and at < b else arb.nan()
+
         with precision(bits + 32):
-            at = max(a, bits // 2 + 16)
-            while not self.sector.order(at, bits + 4):
-                at *= 2
-            best = arb(0, arb.pos_inf())
-            while at < b and at - a < MAX_TERMS:
-                check_time()
-                value = self._row_sum(at, b, self.sector.order(at, bits + 4))
-                if value.is_finite() and value.rel_accuracy_bits() >= bits - 4:
-                    best = value
-                    break
-                at *= 2
-            if not best.is_finite():
+            try:
+                most = min(b, a + MAX_TERMS) - 1
+                at, value = reached(beyond, max(a, bits // 2 + 16), bits - 4, most)
+            except Unreachable:
                 if b - a > MAX_TERMS:
-                    raise Unreachable("Euler-Maclaurin does not reach the precision")
-                at, best = b, arb(0)
-            for i in range(at - 1, a - 1, -1):
-                best = best + self.source.term(i)
-            return best
+                    raise
+                at, value = b, arb(0)
+            return suffix_sums(value, self.source.term, at, a)[0]
 
     def _row_sum(self, at: int, b: int, m: int) -> arb:
         """Euler-Maclaurin between two ends, corrected at both by coefficients on the sector."""
@@ -314,7 +297,9 @@ def _heavy(source: Bias, start: int) -> Analytic | None:
             if at is not None:
                 near = door.expand_mul(source.in_s + source.s)
                 area = TailIntegral(source.s, near, depth, t, h)
-                return Analytic(start, S.Zero, source, area, Sector(source, theta, at))
+                return Analytic(
+                    start, S.Zero, source.p, start + 2, source, area, Sector(source, theta, at)
+                )
     return None
 
 

@@ -139,6 +139,9 @@ class Envelope(Direct):
 
     first_bits: ClassVar[int] = 64  # the bounds are wider than that
 
+    def _end(self, bits: int) -> tuple[int, arb]:
+        return self.first, self._beyond(self.first)
+
     def _beyond(self, j: int) -> arb:
         """Between the sums of the lower and the upper bound."""
         least = arb(0) if self.low is None else to_arb(self.low.tail(j))

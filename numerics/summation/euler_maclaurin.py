@@ -21,6 +21,7 @@ from sympy import Expr
 
 from farfield.numerics.summation.kernel import Kernel, number
 from farfield.theory.algebra.budget import check_time
+from farfield.theory.functions.balls import precision
 
 MAX_SHIFT = 1 << 16  # terms before the formula is applied
 
@@ -88,8 +89,7 @@ class Smooth(Kernel):
     def tail(self, j: int) -> arb:
         """Direct terms up to where the Euler-Maclaurin remainder is below the precision."""
         bits = ctx.prec
-        ctx.prec = bits + 32
-        try:
+        with precision(bits + 32):
             u = j + number(self.h)
             head, at, best, stalls = arb(0), j, arb(0, arb.pos_inf()), 0
             upto = j if u > bits // 2 + 8 else j + bits // 2 + 8 - min(0, int(float(u)))
@@ -105,20 +105,14 @@ class Smooth(Kernel):
                 if best.rel_accuracy_bits() >= bits - 8 or stalls > 4 or at - j > MAX_SHIFT:
                     return best
                 upto = at + max(64, at - j)
-        finally:
-            ctx.prec = bits
 
     def _euler_maclaurin(self, at: int, m: int) -> arb:
         """The sum from `at` on; of decreasing terms also by the integral alone: the narrower."""
         u = at + number(self.h)
         c, area = taylor(lambda x: self.exponent(x).exp(), u, m), self.area(u)
         size = abs(c[-1]) / (2 * m) if self.completely_monotone else self.cauchy(u, m)
-        total, candidates = area + at_end(c) + remainder(m, size), []
-        if total.is_finite():
-            candidates.append(total)
-        if self.decreasing(u) and area.is_finite():
+        candidates = [area + at_end(c) + remainder(m, size)]
+        if self.decreasing(u):
             candidates.append(area + c[0] / 2 + arb(0, (c[0] / 2).abs_upper()))
-        if not candidates:
-            return arb(0, arb.pos_inf())
-        best = candidates[0]
-        return candidates[-1] if candidates[-1].rad() < best.rad() else best
+        finite = [value for value in candidates if value.is_finite()]
+        return min(finite, key=arb.rad, default=arb(0, arb.pos_inf()))

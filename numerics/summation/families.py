@@ -221,15 +221,12 @@ class Stretched(Smooth):
     def area(self, u: arb) -> arb:
         """The incomplete gamma function of FLINT may lose half its digits: ask for more then."""
         bits = ctx.prec
-        try:
-            for factor in (1, 2, 4):
-                ctx.prec = factor * bits
+        for factor in (1, 2, 4):
+            with precision(factor * bits):
                 value = self._area(u, number(self.r))
-                if value.rel_accuracy_bits() >= bits - 24:
-                    break
-            return value
-        finally:
-            ctx.prec = bits
+            if value.rel_accuracy_bits() >= bits - 24:
+                break
+        return value
 
     def cauchy(self, u: arb, m: int) -> arb:
         q, r, d = number(self.q), number(self.r), abs(number(self.d))
@@ -392,59 +389,46 @@ def family(p: Expr, start: int) -> Kernel:
 
 def _from_form(form: NormalForm, start: int) -> Kernel:
     """The family by which kinds of terms the form has; other combinations have none."""
-    if form.iterated:
+    gamma, alpha = (form.get(("n", k), S.Zero) for k in (0, 1))
+    atoms = [(*key, r) for key, r in form.items() if key[0] != "n"]
+    terms = {kind: shape for kind, *shape in atoms}
+    if "iterated" in terms:
         return _bertrand(form, start)
-    kinds = _kinds(form)
-    sizes = [len(getattr(form, k)) for k in kinds]
-    if any(size > 1 for size in sizes):
+    if len(terms) < len(atoms):
         raise Unrecognised("a sum of several terms of one kind")
-    alpha, gamma = form.alpha, form.gamma
-    if not kinds:
+    if not terms:
         return Geometric(start, gamma, alpha) if alpha != 0 else Constant(start, gamma)
-    if kinds == ["logs"] and alpha == 0:
-        ((h, d),) = form.logs.items()
-        return Power(start, gamma, h, -d)
-    if kinds == ["logs"] and sign(alpha) < 0:
-        ((h, d),) = form.logs.items()
-        return Stretched(start, gamma - alpha * h, h, -alpha, S.One, -d)
-    if kinds == ["quadratics"] and alpha == 0:
-        (((h, c), d),) = form.quadratics.items()
-        return Rational(start, gamma, h, c, -d)
-    if alpha == 0 and kinds in (["powers"], ["logs", "powers"]):
-        (((h, q), r),) = form.powers.items()
-        d = S.Zero if "logs" not in kinds else form.logs.get(h)
-        if d is not None and sign(q) > 0 and sign(r) < 0:
+    shift, d = terms.pop("log", (None, S.Zero))
+    if not terms and alpha == 0:
+        return Power(start, gamma, shift, -d)
+    if not terms and sign(alpha) < 0:
+        return Stretched(start, gamma - alpha * shift, shift, -alpha, S.One, -d)
+    for kind, (h, *shape, r) in terms.items():
+        if len(terms) > 1 or alpha != 0 or shift not in (None, h):
+            break
+        if kind == "quadratic" and shift is None:
+            return Rational(start, gamma, h, shape[0], -r)
+        if kind == "power" and sign(shape[0]) > 0 and sign(r) < 0:
             if sign(start + h) < 0:
                 reason = Unrecognised("the bias increases first")
                 reason.later = above(-h)
                 raise reason
-            return Stretched(start, gamma, h, -r, q, -d)
-    if alpha == 0 and kinds in (["squares"], ["logs", "squares"]):
-        ((h, c),) = form.squares.items()
-        d = S.Zero if "logs" not in kinds else form.logs.get(h)
-        if d is not None and sign(c) < 0:
-            centre = -d / (2 * c)
-            return LogNormal(start, gamma - c * centre**2, h, -c, centre)
+            return Stretched(start, gamma, h, -r, shape[0], -d)
+        if kind == "square" and sign(r) < 0:
+            centre = -d / (2 * r)
+            return LogNormal(start, gamma - r * centre**2, h, -r, centre)
     raise Unrecognised("this combination of terms has no certified sum yet")
-
-
-def _kinds(form: NormalForm) -> list[str]:
-    """The kinds of terms that a normal form has beside gamma + alpha n."""
-    kinds = ("logs", "squares", "powers", "quadratics", "iterated")
-    return [k for k in kinds if getattr(form, k)]
 
 
 def _bertrand(form: NormalForm, start: int) -> Bertrand:
     """All exponents but the last must be 1, all shifts equal."""
-    depth = max(k for _, k in form.iterated)
-    shifts = {*form.logs, *(h for h, _ in form.iterated)}
-    others = form.squares or form.powers or form.quadratics or form.alpha != 0
-    if others or len(shifts) != 1:
+    logs = {(key[1], *(key[2:] or (1,))): r for key, r in form.items() if key[0] != "n"}
+    depth, shifts = max(k for _, k in logs), {h for h, _ in logs}
+    others = {key[0] for key in form} - {"n", "log", "iterated"}
+    if others or form.get(("n", 1), 0) != 0 or len(shifts) != 1:
         raise Unrecognised("an iterated logarithm with other terms")
     h = shifts.pop()
-    chain = [form.logs.get(h, S.Zero)] + [
-        form.iterated.get((h, k), S.Zero) for k in range(2, depth + 1)
-    ]
+    chain = [logs.get((h, k), S.Zero) for k in range(1, depth + 1)]
     if any(sign(c + 1) != 0 for c in chain[:-1]) or sign(chain[-1]) >= 0:
         raise Unrecognised("an iterated logarithm that is not of Bertrand's form")
-    return Bertrand(start, form.gamma, h, depth, -chain[-1])
+    return Bertrand(start, form.get(("n", 0), S.Zero), h, depth, -chain[-1])

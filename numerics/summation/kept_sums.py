@@ -27,23 +27,20 @@ def memory(of: Any) -> dict[Any, Any]:
 
 def remembered(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method of a value that is computed once for the same arguments."""
-
-    @functools.wraps(method)
-    def asked(self: Any, *given: Any) -> Any:
-        known, key = memory(self), (method.__name__, *given)
-        if key not in known:
-            known[key] = method(self, *given)
-        return known[key]
-
-    return asked
+    return _kept(method, lambda: None)
 
 
 def remembered_by_precision(method: Callable[..., Any]) -> Callable[..., Any]:
     """The same, once for each precision of balls at work."""
+    return _kept(method, lambda: ctx.prec)
+
+
+def _kept(method: Callable[..., Any], apart: Callable[[], Any]) -> Callable[..., Any]:
+    """A method whose results are kept, those of what is apart for themselves."""
 
     @functools.wraps(method)
     def asked(self: Any, *given: Any) -> Any:
-        known, key = memory(self), (method.__name__, ctx.prec, *given)
+        known, key = memory(self), (method.__name__, apart(), *given)
         if key not in known:
             known[key] = method(self, *given)
         return known[key]

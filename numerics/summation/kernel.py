@@ -134,28 +134,37 @@ def first_below(sums: list[Any], goal: arb) -> int:
 
 @dataclass(frozen=True)
 class Direct(ComposedKernel):
-    """The terms of `source` one by one up to an N, not before `first`; T_j from N on is enclosed by
-    `_beyond`."""
+    """The terms of `terms_of` one by one up to an N, not before `first`; T_j from N on is enclosed
+    by `_beyond`.
 
-    source: Expr
+    Sums by one precision are made once. N is where `_beyond` has that precision, at most `farthest`
+    terms from the start.
+    """
+
+    terms_of: Expr
     first: int
+
+    farthest: ClassVar[int] = 1 << 17
 
     def _beyond(self, j: int) -> arb:
         """T_j, j >= N."""
         raise NotImplementedError
 
+    def _begin(self, bits: int) -> int:
+        """The least N for sums of `bits` bits."""
+        return self.first
+
     def _end(self, bits: int) -> tuple[int, arb]:
         """N and T_N, for sums of `bits` bits."""
-        with precision(bits + 32):
-            return self.first, self._beyond(self.first)
+        return reached(self._beyond, self._begin(bits), bits, self.start + self.farthest)
 
     def _base(self, bits: int) -> tuple[int, list[arb]]:
         """N and the sums from each i <= N."""
         known = memory(self).setdefault("base", {})
         if bits not in known:
-            at, value = self._end(bits)
             with precision(bits + 32):
-                sums = suffix_sums(value, terms(self.source), at, self.start)
+                at, value = self._end(bits)
+                sums = suffix_sums(value, terms(self.terms_of), at, self.start)
             if len(known) > MAX_BASES:
                 known.clear()
             known[bits] = at, sums
@@ -167,3 +176,27 @@ class Direct(ComposedKernel):
             return sums[j - self.start]
         with precision(ctx.prec + 16):
             return self._beyond(j)
+
+    def _guess_in_sums(self, goal: Callable[[int], arb]) -> int | None:
+        """The least j with T_j < goal(64), where it is at most N."""
+        with precision(64):
+            small, (_, sums) = goal(64), self._base(64)
+            if to_arb(sums[-1]) < small:
+                return self.start + first_below(sums, small)
+        return None
+
+
+def reached(value: Callable[[int], arb], at: int, bits: int, most: int) -> tuple[int, arb]:
+    """The first of the places at, 2 at, 4 at, ... whose value has so many bits, and the value.
+
+    Raises:
+        Unreachable: no place up to `most` has.
+    """
+    while True:
+        check_time()
+        found = value(at)
+        if found.is_finite() and found.rel_accuracy_bits() >= bits:
+            return at, found
+        at *= 2
+        if at > most:
+            raise Unreachable(f"no bound of a tail reaches {bits} bits within {most} terms")

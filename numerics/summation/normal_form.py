@@ -14,8 +14,7 @@ step is an identity on the stretch: positivity is proved, not assumed.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-from dataclasses import dataclass, field
+from typing import Any
 
 import sympy
 from sympy import Expr, S
@@ -43,28 +42,21 @@ def sign(c: Expr) -> int:
     raise Unrecognised(f"the sign of {c} is not decided")
 
 
-@dataclass(frozen=True)
-class NormalForm:
-    """The coefficients of the form above, without the zero ones: `logs[h]`, `squares[h]`,
-    `powers[h, q]`, `quadratics[h, c]` multiply log(n+h), log(n+h)^2, (n+h)^q, log((n+h)^2+c), and
-    `iterated[h, k]` the k-fold logarithm of n+h, k >= 2.
-    """
+NormalForm = dict[tuple[Any, ...], Expr]
+"""The coefficients of the form above, by what they multiply.
 
-    gamma: Expr = S.Zero
-    alpha: Expr = S.Zero
-    logs: dict[Expr, Expr] = field(default_factory=dict)
-    squares: dict[Expr, Expr] = field(default_factory=dict)
-    powers: dict[tuple[Expr, Expr], Expr] = field(default_factory=dict)
-    quadratics: dict[tuple[Expr, Expr], Expr] = field(default_factory=dict)
-    iterated: dict[tuple[Expr, int], Expr] = field(default_factory=dict)
+`("n", k)` stands for n^k, k = 0 or 1. `("log", h)`, `("square", h)`, `("power", h, q)` and
+`("quadratic", h, c)` stand for log(n+h), log(n+h)^2, (n+h)^q and log((n+h)^2+c), `("iterated", h,
+k)` for the k-fold logarithm of n+h, k >= 2. The coefficients of these are not 0.
+"""
 
 
 @recognising()
 def normal_form(p: Expr, start: int = 0) -> NormalForm:
     """The normal form of `p` on `n >= start`; Unrecognised where it has none.
 
-    >>> normal_form(sympy.log((2 + 2 * n) ** -2)).logs
-    {1: -2}
+    >>> normal_form(sympy.log((2 + 2 * n) ** -2))
+    {('log', 1): -2, ('n', 0): -2*log(2)}
     """
     if sum(1 for _ in sympy.preorder_traversal(p)) > MAX_NODES:
         raise Unrecognised("the formula is too large for a closed form")
@@ -78,7 +70,7 @@ def normal_form(p: Expr, start: int = 0) -> NormalForm:
     except Undecided:
         raise Unrecognised(f"{p} is not a combination of logs and powers of n") from None
     names = list(atoms)
-    form = NormalForm()
+    form: NormalForm = {}
     pure: dict[int, Expr] = {}
     for (degree, *rest), coefficient in polynomial.terms():
         used = [(names[i], k) for i, k in enumerate(rest) if k]
@@ -91,16 +83,17 @@ def normal_form(p: Expr, start: int = 0) -> NormalForm:
         elif all(atom.is_Pow for atom, _ in used):
             _place_powers(form, used, degree, coefficient)
         elif len(used) == 1 and degree == 0:
-            _place_log(form, *used[0], coefficient)
+            form[_log_kind(*used[0])] = coefficient
         else:
             raise Unrecognised("a product of different functions of n")
-    return _with_polynomial(form, pure)
+    _place_polynomial(form, pure)
+    return {key: r for key, r in form.items() if key[0] != "power" or sign(r) != 0}
 
 
-def _with_polynomial(form: NormalForm, pure: dict[int, Expr]) -> NormalForm:
+def _place_polynomial(form: NormalForm, pure: dict[int, Expr]) -> None:
     """Add a polynomial in n; r (n + h)^d + constant is seen through its expansion."""
-    for h, q in [key for key in form.powers if key[1] in (0, 1)]:
-        r = form.powers.pop((h, q))
+    for h, q in [key[1:] for key in form if key[0] == "power" and key[2] in (0, 1)]:
+        r = form.pop(("power", h, q))
         pure[0] = pure.get(0, S.Zero) + r * (h if q == 1 else 1)
         pure[1] = pure.get(1, S.Zero) + (r if q == 1 else 0)
     degree = max(pure, default=0)
@@ -113,12 +106,9 @@ def _with_polynomial(form: NormalForm, pure: dict[int, Expr]) -> NormalForm:
             pure = {0: rest[0]}
         else:
             h = S.Zero
-        form.powers[h, sympy.Integer(degree)] = lead
-        for k in [k for k in pure if k > 1]:
-            form.powers[S.Zero, sympy.Integer(k)] = pure[k]
-    gamma, alpha = (pure.get(k, S.Zero) for k in (0, 1))
-    powers = {key: r for key, r in form.powers.items() if sign(r) != 0}
-    return dataclasses.replace(form, gamma=gamma, alpha=alpha, powers=powers)
+        form["power", h, sympy.Integer(degree)] = lead
+    for k, c in pure.items():
+        form[("n", k) if k < 2 else ("power", S.Zero, sympy.Integer(k))] = c
 
 
 def _place_powers(
@@ -131,29 +121,25 @@ def _place_powers(
     h = shifts.pop()
     q = sympy.Add(*(atom.exp * k for atom, k in used))
     for k in range(degree + 1):
-        key = (h, q + degree - k)
+        key = ("power", h, q + degree - k)
         part = coefficient * sympy.binomial(degree, k) * (-h) ** k
-        form.powers[key] = door.expand(form.powers.get(key, S.Zero) + part)
+        form[key] = door.expand(form.get(key, S.Zero) + part)
 
 
-def _place_log(form: NormalForm, atom: Expr, k: int, coefficient: Expr) -> None:
-    """A logarithm among those of its kind: of n + h, iterated, squared, of a quadratic."""
+def _log_kind(atom: Expr, k: int) -> tuple[Any, ...]:
+    """What the k-th power of a logarithm is: of n + h, iterated, squared, of a quadratic."""
     inside, depth = atom.args[0], 1
     while isinstance(inside, sympy.log):
         inside, depth = inside.args[0], depth + 1
-    if depth > 1:
-        if k > 1:
-            raise Unrecognised(f"a power of {atom}")
-        form.iterated[inside - n, depth] = coefficient
-        return
-    degree = door.degree(inside, n)
-    h = inside.coeff(n, 1) / degree if degree == 2 else inside - n
+    degree = 0 if depth > 1 else door.degree(inside, n)
+    if depth > 1 and k == 1:
+        return "iterated", inside - n, depth
     if degree == 1 and k in (1, 2):
-        (form.logs if k == 1 else form.squares)[h] = coefficient
-    elif degree == 2 and k == 1:
-        form.quadratics[h, door.expand(inside - (n + h) ** 2)] = coefficient
-    else:
-        raise Unrecognised(f"a power of {atom}")
+        return ("log" if k == 1 else "square"), inside - n
+    if degree == 2 and k == 1:
+        h = inside.coeff(n, 1) / 2
+        return "quadratic", h, door.expand(inside - (n + h) ** 2)
+    raise Unrecognised(f"a power of {atom}")
 
 
 def _replace_atoms(e: Expr, atoms: dict[Expr, sympy.Dummy]) -> Expr:

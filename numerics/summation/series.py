@@ -206,12 +206,14 @@ class Series:
             self.bias, tuple(Stretch(s.start, end, s.bias, s.kernel, s.gap) for s, end in ends)
         )
 
+    def bias_at(self, j: int) -> Expr:
+        """The formula on the stretch that holds j; minus infinity beyond the last."""
+        found = (s.bias for s in self.stretches if s.end is None or j < s.end)
+        return next(found, S.NegativeInfinity)
+
     def term(self, j: int) -> Any:
         """b_j."""
-        for s in self.stretches:
-            if s.end is None or j < s.end:
-                return term(s.bias)(j)
-        return fmpq(0)
+        return term(self.bias_at(j))(j)
 
 
 def series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series:

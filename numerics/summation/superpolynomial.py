@@ -14,7 +14,7 @@ from flint import arb, ctx, fmpq
 from sympy import S
 
 from farfield.numerics.summation.analytic_bias import Bias
-from farfield.numerics.summation.kept_sums import memory
+from farfield.numerics.summation.kept_sums import memory, remembered
 from farfield.numerics.summation.kernel import ComposedKernel, first_below, suffix_sums
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import Undefined, precision, to_arb
@@ -31,30 +31,25 @@ class SuperpolynomialSum(ComposedKernel):
     source: Bias
     first: int
 
+    @remembered
     def rest(self, y: int) -> arb:
-        """A bound of sum_{i>=y} exp(p(i)), y >= 2."""
-        known = memory(self).setdefault("rests", {})
-        if y not in known:
-            with precision(128):
-                known[y] = self._rest(y)
-        return known[y]
+        """A bound of sum_{i>=y} exp(p(i)), y >= 2: a power x^-a, a > 2, that lies above the terms
+        from y on, integrated; oo without one."""
+        with precision(128):
+            log_x = arb(y - 1).log()
+            try:
+                size = to_arb(self.source.direct({n: fmpq(y - 1)}))
+            except Undefined:
+                return arb.pos_inf()
+            for share in (0.95, 0.75, 0.5, 0.25):
+                a = (-size / log_x * arb(share)).mid()
+                if a > 2 and self.source.is_steep(a, log_x):
+                    return ((1 - a) * log_x).exp() / (a - 1)
+        return arb.pos_inf()
 
     def _sums(self) -> dict[int, list[Any]]:
         """Sums from the start on, by precision."""
         return memory(self).setdefault("sums", {})
-
-    def _rest(self, y: int) -> arb:
-        """A power x^-a, a > 2, that lies above the terms from y on, integrated; oo without one."""
-        log_x = arb(y - 1).log()
-        try:
-            size = to_arb(self.source.direct({n: fmpq(y - 1)}))
-        except Undefined:
-            return arb.pos_inf()
-        for share in (0.95, 0.75, 0.5, 0.25):
-            a = (-size / log_x * arb(share)).mid()
-            if a > 2 and self.source.is_steep(a, log_x):
-                return ((1 - a) * log_x).exp() / (a - 1)
-        return arb.pos_inf()
 
     def tail(self, j: int) -> arb:
         bits = ctx.prec

@@ -28,7 +28,7 @@ from sympy import Expr, S
 
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.kept_sums import remembered_by_precision
-from farfield.numerics.summation.kernel import Direct, Kernel, first_below, number, terms
+from farfield.numerics.summation.kernel import Direct, Kernel, number, terms
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
@@ -39,7 +39,6 @@ from farfield.theory.functions.nodes import n
 
 MAX_WAVES = 3  # waves expanded together: their tuples multiply
 MAX_TUPLES = 4_000  # products of waves that are kept
-MAX_DIRECT = 1 << 17  # terms summed before the first summation by parts gives up
 MAX_ORDER = 256  # summations by parts, each a difference of higher order
 FIRST_DIRECT = 1 << 9  # terms summed before the first summation by parts
 
@@ -83,29 +82,14 @@ class Waves(Direct):
         return self.base.converges
 
     def guess_index(self, goal: Callable[[int], arb], most: int) -> int | None:
-        with precision(64):
-            small, (_, sums) = goal(64), self._base(64)
-            if to_arb(sums[-1]) < small:
-                return self.start + first_below(sums, small)
-
         def share(bits: int) -> arb:
             with precision(bits):
                 return goal(bits) / self._tuples()[0]
 
-        return self.base.guess_index(share, most)
+        return self._guess_in_sums(goal) or self.base.guess_index(share, most)
 
-    def _end(self, bits: int) -> tuple[int, arb]:
-        """N so far out that T_N has `bits` bits."""
-        at = max(self.first, 8 * bits)
-        while True:
-            check_time()
-            with precision(bits + 16):
-                value = self._beyond(at)
-            if value.is_finite() and value.rel_accuracy_bits() >= bits:
-                return at, value
-            at *= 2
-            if at - self.start > MAX_DIRECT:
-                raise Unreachable("the waves are too slow for the precision")
+    def _begin(self, bits: int) -> int:
+        return max(self.first, 8 * bits)
 
     @remembered_by_precision
     def _tuples(self) -> tuple[arb, list[tuple[acb, acb]], arb]:

@@ -4,12 +4,12 @@ One argument carries everything: keep some keys of a row, drop the others; the o
 mass of the dropped keys, `O/(O + I)`, times the distance of two means of values, at most `2 V`.
 What differs is how `O` and `I` are bounded:
 
-    toeplitz      additive biases p(n): by the tail and the sum of the exp-series, with kept sinks
-    without_bias  bounded logits, logits that grow with the row, gates, stick breaking
+    window        additive biases p(n): by the tail and the sum of the exp-series, with kept sinks;
+                  bounded logits, logits that grow with the row, gates, stick breaking
     rows          biases that depend on the row: the sharp error of one row
     row_bound     at run time, of any softmax mechanism: by the log-sum-exp and one running norm
 
-`question` has the classes of a question and its answer, `window` the public functions. Without any
+`question` has the classes of a question and its answer. Without any
 bound, on average, the leak bounds the outside mass from below (theorem average-leak; `leak`).
 One head, one layer, exact arithmetic, before the output projection.
 """

@@ -1,16 +1,70 @@
-"""The public questions of windows: each is sent to its mechanism, or to the bias of each head."""
+r"""The certified window: how many keys are provably enough for an error budget.
+
+Keep only the w nearest keys, for logits bounded by `logit_bound` and values by `value_bound`. The
+change in the head's output has this supremum over all inputs and row lengths:
+
+    error(w) = 2 value_bound T_w / (T_w + e^{-2 logit_bound} B_w).
+
+It does not increase with w (ours; upper half by [Q, Eq. 11-13]). `certified_window` finds the
+least w with error(w) <= eta; no smaller window can be guaranteed. It speaks of one layer in exact
+arithmetic, of the norm of the head's output before the output projection.
+
+Where there is no additive bias, with `eta' = eta/(2 V - eta)` (ours):
+
+* bounded logits: for a row of i keys `j >= i/(1 + eta' e^{-2 beta})` keys are enough and necessary,
+  so no number serves all rows; half of the mass lies outside j keys, for every input, as soon as
+  `i >= j (1 + e^{2 beta})`;
+* logits that grow with the row, `s log(i) x`: the same with `i^{-2 s beta}`;
+* gates of at most gamma < 1: the window of ALiBi with slope `log(1/gamma)`;
+* stick breaking: `V sigma(beta)^j <= eta`, `j = ceil(log(V/eta)/log(1 + e^{-beta}))`.
+
+`farfield prove NAME` prints the theorems.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from farfield.numerics.heads import BUDGET_S, per_head, resolve
-from farfield.numerics.windows.question import Window, WindowError, WindowQuestion, read_bounds
-from farfield.numerics.windows.toeplitz import error_of, no_window, of_bias
-from farfield.numerics.windows.without_bias import error_of_mechanism, of_mechanism
-from farfield.theory.answers.answer import InputError, Label
+import sympy
+from flint import arb, fmpq
+from sympy import Expr
+
+from farfield.numerics.heads import (
+    BUDGET_S,
+    Diverging,
+    Found,
+    decisive,
+    numeric,
+    per_head,
+    reason_of,
+    resolve,
+    summed,
+    unknown,
+)
+from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
+from farfield.numerics.search import at_precision, decide, doubled, least
+from farfield.numerics.summation.series import Series
+from farfield.numerics.windows.question import (
+    MAX_BITS,
+    Window,
+    WindowError,
+    WindowQuestion,
+    read_bounds,
+)
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.exceptions import Unreachable
+from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import inside, natural
+from farfield.theory.functions.balls import outward, precision, rational, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.mechanisms import MECHANISMS
+from farfield.theory.proofs import Proof, Step
+
+RULE = Step("window", {})
+"""The first step of every proof on a bias."""
 
 
 def certified_window(
@@ -57,16 +111,16 @@ def certified_window(
     asked = WindowQuestion.read(error, logit_bound, value_bound, sinks, row, temper)
     subject = resolve(f, values)
     if not subject.biases and subject.bca is None:
-        found = of_mechanism(subject.mechanism, asked, gate)
+        found = _of_mechanism(subject.mechanism, asked, gate)
         return replace(asked.blank(), subject=subject.name, **found)
     if gate is not None:
         raise InputError(f"{subject.name} has no gates: gate {gate} belongs to a gated decay")
     return per_head(
         subject,
         asked.blank(),
-        lambda bias: of_bias(bias, asked),
-        lambda head: head.width,
-        divergent=no_window(),
+        lambda bias: _of_bias(bias, asked),
+        decisive(lambda head: head.width),
+        divergent=_none(RULE),
         budget_s=budget_s,
     )
 
@@ -113,17 +167,195 @@ def window_error(
     if first > w:
         raise InputError(f"sinks {first} are more than the window of {w} keys")
     subject = resolve(f, values)
-    asked = WindowError(None, w, sinks=first)
+    asked, worst = WindowError(None, w, sinks=first), float(2 * value)
+    whole: Found = {"value": worst, "enclosure": (worst, worst), "label": Label.THEOREM}
     if not subject.biases and subject.bca is None:
-        found = error_of_mechanism(subject.mechanism, w, logit, value)
+        rule, found = MECHANISMS[subject.mechanism], whole
+        if rule.windowable is False:
+            found = whole | {"reason": Reason(Code.BOUNDED_LOGITS, rule.words)}
+        elif subject.mechanism == "stick_breaking":
+            with precision(128):
+                leaves = 1 / (1 + (-arb(rational(logit))).exp())
+                ball = arb(rational(value)) * leaves**w
+            found = {"value": float(ball.mid()), "enclosure": outward(ball)}
+        else:
+            found = unknown(rule.reason or Reason(Code.MISSING_BOUND, rule.words))
         return replace(asked, subject=subject.name, **found)
-    worst = float(2 * value)
     return per_head(
         subject,
         asked,
-        lambda bias: error_of(bias, w, logit, value, weight),
-        lambda head: (head.span() or (0, 0))[1],
-        lambda head: head.label is Label.THEOREM,
-        divergent={"value": worst, "enclosure": (worst, worst), "label": Label.THEOREM},
+        lambda bias: _error_of(bias, w, logit, value, weight),
+        decisive(lambda head: (head.span() or (0, 0))[1], lambda head: head.label is Label.THEOREM),
+        divergent=whole,
         budget_s=budget_s,
     )
+
+
+# -- additive biases ------------------------------------------------------------------------------
+
+
+def _error_of(
+    bias: Expr, w: int, logit: sympy.Rational, value: sympy.Rational, weight: sympy.Rational
+) -> Found:
+    """The error of keeping `w` keys, of one bias, with a lower bound of the sinks' weight."""
+    s = summed(bias)
+
+    def formula() -> arb:
+        tail, total, beta = to_arb(s.tail(w)), to_arb(s.total()), arb(rational(logit))
+        kept = (-2 * beta).exp() * (total - tail) + (-beta).exp() * arb(rational(weight))
+        return 2 * arb(rational(value)) * tail / (tail + kept)
+
+    most = outward(arb(rational(2 * value)))[1]
+    return numeric(to_arb(at_precision(formula, 128)), 0.0, most)
+
+
+def _of_bias(bias: Expr, asked: WindowQuestion) -> Found:
+    """The least window of one bias."""
+    if asked.error >= 2 * asked.value_bound:
+        said = "every window has an error of at most 2 value_bound"
+        return _enough(1, RULE) | {"reason": Reason(Code.TRIVIAL_BUDGET, said)}
+    try:
+        width = _least(summed(bias, asked.row), bias, asked)
+    except Diverging:
+        raise
+    except Unreachable as why:
+        proof = Proof("it is not known whether there is one", (RULE,))
+        return unknown(reason_of(why)) | {"proof": proof}
+    steps = [Step("enough", {"width": width, "budget": asked.error})]
+    if width > 1:
+        steps.append(Step("least", {"width": width - 1, "budget": asked.error}))
+    return _enough(width, RULE, *steps, said=f"{width} keys are enough, and necessary")
+
+
+def _none(step: Step) -> Found:
+    """No window is enough."""
+    proof = Proof("there is none", (step,))
+    return {"width": math.inf, "proof": proof, "status": Status.INFINITE, "label": Label.THEOREM}
+
+
+def _enough(width: int, *steps: Step, said: str = "one key is enough") -> Found:
+    """A window that is enough, and why."""
+    return {"width": width, "proof": Proof(said, steps)}
+
+
+def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
+    """error(w) <= eta iff T_w <= eps B with eps = x/(1 + x), x = eta' e^{-2 beta}: the receptive
+    field at a rational near that eps is a guess, settled by ball comparisons."""
+    with precision(256):
+        eps = asked.share() / (1 + asked.share())
+        scale = 200 + max(0, -int(eps.log().mid().floor().unique_fmpz()) * 2)
+        grid = (eps * arb(2) ** scale).mid().floor().unique_fmpz()
+    near = sympy.Rational(int(grid), 2**scale)
+    found = theoretical_receptive_field(bias, near, length=asked.row, exact=True)
+    if not isinstance(found.answer, Exact):
+        check_time()
+        why = found.reason or "the width is not an exact integer in reach"
+        raise Unreachable(str(why))
+    w = max(1, found.answer.tokens)
+    return least(lambda j: _within(s, j, asked), 0, guesses=(w - 1, w, w + 1), first=w)
+
+
+def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
+    """Whether T_w <= eta' e^{-2 beta} B_w, proved either way."""
+    tail, total, share = s.tail(w), s.total(), asked.exact_share()
+    if share is not None and isinstance(tail, fmpq) and isinstance(total, fmpq):
+        return bool(tail <= share * (total - tail))
+
+    def within() -> bool | None:
+        tail = to_arb(s.tail(w))
+        allowed = asked.share() * (to_arb(s.total()) - tail)
+        return True if tail <= allowed else False if tail > allowed else None
+
+    found = decide(within, doubled(128 + 2 * w.bit_length(), MAX_BITS))
+    if found is not None:
+        return found
+    raise Unreachable(f"the error of a window of {w} agrees with {asked.error} to all digits tried")
+
+
+# -- other mechanisms -----------------------------------------------------------------------------
+
+
+def _of_mechanism(name: str, asked: WindowQuestion, gate: Any = None) -> Found:
+    """The window of a mechanism that is no additive bias.
+
+    Args:
+        name: of the mechanism.
+        asked: the question.
+        gate: the bound gamma of the gates, for a gated decay.
+    """
+    if gate is not None and name != "gated_decay":
+        raise InputError(f"gate {gate} belongs to a gated decay, not to {name}")
+    rule = MECHANISMS[name]
+    if name == "gated_decay":
+        return _gated(asked, gate)
+    if name == "stick_breaking":
+        return _stick(asked)
+    if rule.windowable is None:
+        return unknown(rule.reason or Reason(Code.MISSING_BOUND, rule.words))
+    if name == "row_scaled" and asked.temper is None:
+        asked = replace(asked, temper=sympy.Integer(1))
+    if name == "row_dependent" and asked.row is not None and asked.error < 2 * asked.value_bound:
+        said = "its function of the distance is learned; row_window_error of a NormalisedBias tells"
+        return unknown(Reason(Code.MISSING_BOUND, said))
+    return _bounded(asked, rule.theorem, rule.words if name == "row_dependent" else "")
+
+
+def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Found:
+    """With logits in [-L, L] a row of N keys needs N/(1 + share) of them; as N grows all."""
+    step = Step("bounded logits", {"theorem": theorem})
+    if asked.error >= 2 * asked.value_bound:
+        return _enough(1, step)
+    if asked.row is None:
+        reason = Reason(Code.BOUNDED_LOGITS, why or _half_mass(asked.logit_bound))
+        return _none(step) | {"reason": reason}
+    row = asked.row
+    share = asked.exact_share()
+    if share is None:
+        width = _ceiling(lambda: arb(row) / (1 + asked.share()))
+    else:  # which may be an integer itself
+        width = max(1, int((row / (1 + share)).ceil()))
+    said = f"{width} keys are enough in a row of {row}, and necessary"
+    return _enough(width, step, said=said)
+
+
+def _gated(asked: WindowQuestion, gate: Any) -> Found:
+    """A gate at most gamma < 1 weighs like the bias n log gamma."""
+    if gate is None:
+        said = "give gate (--gate), the bound gamma of the gates"
+        return unknown(Reason(Code.MISSING_BOUND, said))
+    gamma = inside(gate, "gate", "(0, 1]")
+    if gamma == 1:
+        return _bounded(asked, "gated-decay")
+    return _of_bias(n * sympy.log(gamma), asked)
+
+
+def _stick(asked: WindowQuestion) -> Found:
+    """Each key takes at least a fixed share of the stick: the rest falls geometrically."""
+    step = Step("stick breaking", {})
+    if asked.error >= asked.value_bound:
+        return _enough(1, step)
+    ratio = arb(rational(asked.value_bound / asked.error))
+    beta = rational(asked.logit_bound)
+    if beta:
+        width = _ceiling(lambda: ratio.log() / (-arb(beta)).exp().log1p())
+    else:  # half of the stick is left by each key
+        width = (int(sympy.ceiling(asked.value_bound / asked.error)) - 1).bit_length()
+    return _enough(width, step, said=f"{width} keys are enough, and necessary in long rows")
+
+
+def _half_mass(logit_bound: sympy.Rational) -> str:
+    """From which row length on j keys of bounded logits hold at most half: (1 + e^{2 beta}) j."""
+    with precision(64):
+        factor = float((1 + (2 * arb(rational(logit_bound))).exp()).mid())
+    return (
+        f"half of the mass lies outside any j keys, whatever the input, in rows of {factor:.4g} j "
+        "keys and more; give row (--row) for the window of one row length"
+    )
+
+
+def _ceiling(value: Callable[[], arb]) -> int:
+    """The least integer that is no less than a ball's number, at least 1."""
+    found = decide(lambda: value().ceil().unique_fmpz(), doubled(128, MAX_BITS))
+    if found is None:
+        raise Unreachable("the width agrees with an integer to all digits tried")
+    return max(1, int(found))

@@ -1,0 +1,142 @@
+"""The distances at which a bias is at or above a level: runs of them, or the end of the last one.
+
+A stretch of distances is decided by one ball of p over all of it, or by halves. A single distance
+whose ball meets the level is decided by whoever asks. Beyond a distance where p falls below the
+level, or where a whole tail is less than one such weight, there are none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from flint import arb, fmpq
+from sympy import S
+
+from farfield.numerics.search import decide, doubled
+from farfield.numerics.summation.series import Series, Stretch
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.exceptions import Unreachable
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball
+
+
+class Vast(Exception):
+    """Distances beyond counting are at or above the level, at least `low` of them if that is
+    known."""
+
+    def __init__(self, low: int | None) -> None:
+        self.low = low
+
+
+@dataclass
+class Above:
+    """The distances of a row at or above a level.
+
+    Args:
+        row: the stretches of the bias.
+        level: the level as a ball at the precision at work.
+        meets: whether distances that meet the level, to all that balls tell, are above; given the
+            first and the one behind the last, whose weights are equal.
+        most_bits: of a distance that is counted.
+        most_balls: of the bias.
+    """
+
+    row: Series
+    level: Callable[[], arb]
+    meets: Callable[[int, int], bool]
+    most_bits: int
+    most_balls: int
+    balls: int = 0
+    levels: dict[int, arb] = field(default_factory=dict)
+
+    def _level(self, bits: int) -> arb:
+        """The level, to so many bits."""
+
+        def finite() -> arb | None:
+            found = self.level()
+            return found if found.is_finite() else None
+
+        if bits not in self.levels:
+            found = decide(finite, doubled(bits, 8 * bits))
+            if found is None:
+                raise Unreachable(f"the sum is not enclosed at {8 * bits} bits")
+            self.levels[bits] = found
+        return self.levels[bits]
+
+    def runs(self) -> list[tuple[int, int]]:
+        """The runs (first, last + 1), in order."""
+        found: list[tuple[int, int]] = []
+        for s in self.row.stretches:
+            for a, b in self._of_stretch(s):
+                if found and found[-1][1] == a:
+                    found[-1] = found[-1][0], b
+                else:
+                    found.append((a, b))
+        return found
+
+    def end(self) -> int:
+        """One more than the last distance; 0 where there is none."""
+        ends = (b for s in reversed(self.row.stretches) for _, b in self._of_stretch(s, True))
+        return next(ends, 0)
+
+    def _of_stretch(self, s: Stretch, far: bool = False) -> Iterator[tuple[int, int]]:
+        """The runs of a stretch, the farthest first with `far`."""
+        if s.bias is S.NegativeInfinity:
+            return
+        end = self._end(s) if s.end is None else s.end
+        height, open_ = compile_ball(s.bias), [(s.start, end)] if s.start < end else []
+        while open_:
+            a, b = open_.pop()
+            above = self._decided(height, a, b)
+            if above is None and (b - a == 1 or not s.bias.has(n)):
+                above = self.meets(a, b)
+            if above is None:
+                middle = (a + b) // 2 if b <= 4 * a + 4 else max(a + 1, math.isqrt((a + 1) * b))
+                parts = [(middle, b), (a, middle)]
+                open_ += parts[::-1] if far else parts
+            elif above:
+                yield a, b
+
+    def _decided(self, height: Callable[[Any], Any], a: int, b: int) -> bool | None:
+        """Whether all of a <= n < b is above, or none; None where one ball does not tell."""
+        self.balls += 1
+        if self.balls > self.most_balls:
+            said = f"the bias crosses the threshold too often for {self.most_balls} balls"
+            raise Unreachable(said)
+        if self.balls % 1024 == 0:
+            check_time()
+        bits = 64 << ((b.bit_length() - (b - a).bit_length()) // 24).bit_length()
+        level = self._level(bits)
+        with precision(bits):
+            place = fmpq(a) if b - a == 1 else arb(a).union(arb(b - 1))
+            try:
+                value = to_arb(height({n: place}))
+            except (Undefined, ZeroDivisionError):
+                return None
+            return True if value > level else False if value < level else None
+
+    def _end(self, s: Stretch) -> int:
+        """A distance from which on none is above, as p falls or as a whole tail is too light."""
+        falls = s.falls_from()
+        if falls is None and s.kernel is not None and not s.kernel.converges:
+            raise Unreachable("the bias is not proved to fall, and its series has no sum")
+        j = max(s.start + 16, falls or 0)
+        height = compile_ball(s.bias)
+        while True:
+            with precision(64 + j.bit_length()):
+                try:
+                    if falls is not None:
+                        if to_arb(height({n: fmpq(j)})) < self._level(64):
+                            return j
+                    elif to_arb(s.tail(j)) < self._level(64).exp():
+                        return j
+                except (Undefined, ZeroDivisionError):
+                    pass
+            if j.bit_length() >= self.most_bits:
+                known = falls is not None and self._decided(height, j, j + 1)
+                raise Vast(j - falls if known and falls is not None else None)
+            j = min(j * j, 1 << self.most_bits)
