@@ -415,7 +415,7 @@ def _draw_line(
             above.vlines(
                 float(p.x), max(0.7, p.low or 0), p.high, color=COLOURS[0], linewidth=3, alpha=0.4
             )
-        above.set_ylim(top=min(above.get_ylim()[1], 10**HIGHEST))
+        above.set_ylim(0.7, min(above.get_ylim()[1], 10**HIGHEST))
         below.set_ylim(max(below.get_ylim()[0], LEAST_LEAK), 2)
         for left, right, _, _, side in sides(condition, tuple(names), tuple(ends))[0]:
             if not side:

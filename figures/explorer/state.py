@@ -34,7 +34,7 @@ from farfield.figures.document import (
 )
 from farfield.figures.pages.commands import command
 from farfield.figures.pages.pictures import against_critical, name_of
-from farfield.figures.pages.study import key_numbers
+from farfield.figures.pages.study import key_numbers, verdict_text
 from farfield.figures.pages.terms import THEORY
 from farfield.figures.parameter_map import shaded
 from farfield.figures.style import INK, house, new_figure, svg
@@ -384,7 +384,7 @@ def comparison(questions: Sequence[Question], values: Mapping[str, Fraction]) ->
             absent.append(f"{_name(q)} ({why})")
         tokens = "" if why else field_text(theoretical_receptive_field(e, EPS, budget_s=FIRST))
         verdict = (
-            q.decided.verdict
+            verdict_text(q.decided)
             if not q.sliders or holds is None
             else StyledWord("converges" if holds else "diverges", "verdict")
         )

@@ -17,7 +17,6 @@ from farfield.figures.pages.terms import MEASURED, PAPERS, THEORY
 from farfield.theory.answers.blocks import Facts, facts, note, sentence, table
 from farfield.theory.answers.notation import (
     StyledWord,
-    Text,
     as_text,
     expression_line,
     shortened,
@@ -152,7 +151,7 @@ def _row(a: Atlas, p: Prediction) -> tuple[Any, ...]:
     return (
         as_text(_link(own, _title(own))),
         _bias(p.encoding),
-        _suffices(p),
+        verdict_text(p.convergence),
         field_text(p.receptive_fields[1])
         if p.receptive_fields
         else "infinite" * bool(p.row_fields),
@@ -170,14 +169,6 @@ def _bias(e: Encoding) -> str:
         return ""
     alone = e.num_heads == 1 and not e.free
     return shortened(expression_line(e.biases[0]) if alone else e.formula_text(), 32)
-
-
-def _suffices(p: Prediction) -> Text:
-    """The verdict of the series, or of the theorem that decides where there is none."""
-    c = p.convergence
-    if c.verdict is Series.OUT_OF_SCOPE and c.windowable.value is not None:
-        return as_text(StyledWord("always" if c.windowable.value else "never", "verdict"))
-    return verdict_text(c)
 
 
 def _families(families: Sequence[ModelFamily]) -> Item:

@@ -471,7 +471,7 @@ def _place(s: Study) -> Iterator[Item]:
                 "{comma}{name} is number {k}", comma=", " if own else "", name=title[rank.name], k=k
             )
     yield sentence(
-        "By how many keys hold all but {eps} of the weight, the fewest first, {own} of {count}.",
+        "{own} of {count}, ranked by how few tokens hold all but {eps} of the weight.",
         Label.CERTIFIED,
         count=f"{len(s.place.ranks)} biases",
         eps=power(float(PLACE_EPS[-1])),
@@ -482,7 +482,10 @@ def _place(s: Study) -> Iterator[Item]:
 
 
 def verdict_text(c: Convergence) -> Text:
-    """The verdict, of how many heads, and the condition on which it depends."""
+    """The verdict, of how many heads, and the condition on which it depends; where there is no
+    series, what another theorem says of windows."""
+    if c.verdict is Verdict.OUT_OF_SCOPE and c.windowable.value is not None:
+        return as_text(StyledWord("always" if c.windowable.value else "never", "verdict"))
     said = as_text(c.verdict)
     same = sum(h.verdict is c.verdict for h in c.heads)
     if same < len(c.heads):

@@ -149,7 +149,7 @@ def fig7() -> Drawing:
     i, j = positions(size)
     rows: list[tuple[Any, ...]] = []
     with house(column=True):
-        figure, panels = new_figure(4.9, rows=2)
+        figure, panels = new_figure(2.5, columns=2)
         for axes, (name, title) in zip(
             panels, (("type1", "Type 1"), ("type2", "Type 2")), strict=True
         ):
@@ -160,8 +160,9 @@ def fig7() -> Drawing:
             axes.set_title(title)
             axes.set(xlabel="key position", xticks=[0, 32, 63], yticks=[0, 32, 63])
             axes.grid(False)
-            axes.set_ylabel("query position")
-        figure.colorbar(shown, ax=list(panels), label="exp(p)", extend="min", shrink=0.6)
+        panels[0].set_ylabel("query position")
+        below = {"location": "bottom", "label": "exp(p)", "extend": "min", "ticks": [1e-6, 1e-3, 1]}
+        figure.colorbar(shown, ax=list(panels), **below)
     last = {name: value for name, n, value in rows if n == size - 1}
     return Drawing(
         Data(("encoding", "n", "exp(p(n))"), tuple(rows)),

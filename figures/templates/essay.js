@@ -4,8 +4,7 @@
   const get = (id) => document.getElementById(id);
   const ALIBI = (n) => -n / 64, NONE = () => 0, power = (r) => (n) => -r * Math.log1p(n);
   const BIASES = [(n) => -n / 8, power(2), power(1)];
-  const short = (n) => n < 1000 ? String(Math.round(n)) : n < 1e6 ? `${+(n / 1e3).toPrecision(3)}k`
-    : n < 1e9 ? `${+(n / 1e6).toPrecision(3)}M` : `${+(n / 1e9).toPrecision(3)}G`;
+  const decade = (e) => e < 2 ? String(10 ** e) : `10${"⁰¹²³⁴⁵⁶⁷⁸⁹"[e]}`;
   const percent = (x) => x >= .9995 ? "100 %" : x < 1e-5 ? "less than 0.001 %" : `${(100 * x).toPrecision(x < .1 ? 2 : 3)} %`;
 
   // log of the sum of exp(p(k)) over k < N at lengths N from 64 on: each key by itself up to DIRECT,
@@ -43,7 +42,7 @@
     for (const t of ticks) out += `<path class="grid" d="M${left} ${over(t)}H${right}"/><text x="${left - 6}" y="${over(t) + 4}" text-anchor="end">${Math.round(100 * t)} %</text>`;
     out += `<text class="grey" x="4" y="12">${yname}</text>`;
     for (let e = Math.ceil(Math.log10(x[0])); 10 ** e <= x[1] * 1.001; e += wide ? 1 : 2) {
-      out += `<text x="${at(10 ** e)}" y="${down + 18}" text-anchor="middle">${short(10 ** e)}</text>`;
+      out += `<text x="${at(10 ** e)}" y="${down + 18}" text-anchor="middle">${decade(e)}</text>`;
     }
     out += `<text x="${(left + right) / 2}" y="${H - 6}" text-anchor="middle">${xname}</text>`;
     // Each line in pixels; a name along its line stands where no line goes through it.

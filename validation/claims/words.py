@@ -4,8 +4,8 @@
   tested length beyond the training length ([Q, Definition 0.1], an increase alone counts).
 * *about x*: rounds to `x` at its last digit that is not a trailing zero of an integer.
 * *falls*, *grows*, *lower*: strictly, at every step that was printed or measured.
-* *very large*, *explodes*, *rapidly*: by 1 and more, relative to the training length, which is
-  [Q]'s own measure for what does not extrapolate (`>> 1` after Eq. 6).
+* *very large*, *explodes*, *rapidly*: by 1 and more, relative to the training length. [Q] measures
+  the same for what does not extrapolate (`>> 1` after Eq. 6).
 * *trend*: rank correlation that chance gives in less than one of twenty orders.
 
 A statement about an encoding, without a scale, is judged by any model with that encoding, and the

@@ -1,4 +1,4 @@
-"""Does the theory predict? Questions put to the committed reference results, and their answers.
+"""Does the theory predict? Questions to the committed reference results, with their answers.
 
     python -m farfield.validation.evidence summary            what they say, in sentences
     python -m farfield.validation.evidence where 2.6%         the query and the runs of a number
@@ -11,6 +11,6 @@
 `summary` has the queries behind the numbers of the README, and `sentences.toml` every sentence.
 `first_registration` has the answers that a training length allows, those on receptive fields in
 `fields`. `rule_scores` scores every rule of the further registrations, the forms that compete, and
-the law behind a forecast. `changes` says why a mixture holds and how models find a far token;
-`interventions` measures that.
+the law behind a forecast. `changes` explains why a mixture holds and how models find a far token.
+`interventions` measures both.
 """

@@ -43,8 +43,8 @@ NEAR = 2.0  # a quantity within this factor of its threshold is near
 def outcomes(registration: Registration) -> list[Model]:
     """The cases of a registration that have results, in the order of its predictions.
 
-    The `prediction` of each has what identifies it, and as `forecasts` what was said of it before
-    its runs: by rule its `quantity` and `threshold`, whether perplexity `holds`, and `log_ratio`.
+    The `prediction` of each identifies it. Its `forecasts` were registered before its runs: by rule
+    the `quantity` and `threshold`, whether perplexity `holds`, and `log_ratio`.
     """
     said: dict[Identity, dict[str, Any]] = {}
     for part in registration.parts:

@@ -110,8 +110,8 @@ def steps() -> Found:
 
 
 def forms() -> Found:
-    """How the competing forms did: their errors on the unseen cases of 4,000 steps, and on which
-    side of the tolerance they were right in all decided cases that no one had seen."""
+    """How the competing forms did: their errors on the unseen cases of 4,000 steps. Of all unseen
+    cases that are decided: how often each was on the right side of the tolerance."""
     every = rule_scores.open_cases()
     longer = rule_scores.tally([c for c in every if c.prediction["steps"] == 4000])
     of = rule_scores.tally(every)

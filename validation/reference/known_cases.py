@@ -1,8 +1,8 @@
 """Trials: every case whose perplexity beyond the training length is known, beside its quantities.
 
-The 16 encodings of the first registration whose formula is fixed, and every case of the further
-registrations of which a seed is finished. `outcomes.json` holds them, so that a forecast need not
-read two hundred results; `collect` writes it anew.
+The trials are 16 encodings of the first registration, those with a fixed formula. Every case of a
+further registration with a finished seed joins them. `outcomes.json` holds them, so that a forecast
+need not read two hundred results. `collect` writes it anew.
 """
 
 from __future__ import annotations
