@@ -25,6 +25,9 @@ from farfield.validation.defaults import TRAINED
 from farfield.validation.optional import library
 from farfield.validation.progress import Progress, silent
 
+Seen = dict[int, list[tuple[float, float]]]
+"""The advantage and the attention of each head on a text, by layer from 1."""
+
 EVERY_TEXT = "for every text, by the norms of its weights"
 
 
@@ -218,40 +221,23 @@ def model_reach(
         why = folder.no_claim or "no layer has attention"
         reason = Reason(Code.NOT_COVERED, why)
         return ModelReach(folder.name, row, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
-    layers = list(_by_weights(folder, row))
-    found = ModelReach(
-        folder.name,
-        row,
-        layers=tuple(layers),
-        biased=any(a.biased for a in folder.attention),
-        subject=folder.name,
-    )
+    seen, count, source, size = Seen(), 0, "", 0
     if text is not None:
         library("torch", "a model on a text", "hf")
         from farfield.validation.checkpoints.measured.segments import repeated
 
         size = length or min(row, 1024)
         seen, count, source = repeated(folder, text, size, segments, progress)
-        for at, k in enumerate(layers):
-            a, measured = folder.attention[k.layer - 1], seen.get(k.layer)
-            if measured is not None:
-                heads = tuple(
-                    replace(
-                        h,
-                        measured=gain,
-                        attention=share,
-                        measured_tokens=half_within(replace(a, temper=None), h.head, gain, row),
-                    )
-                    for h, (gain, share) in zip(k.heads, measured, strict=True)
-                )
-                layers[at] = replace(k, heads=heads)
-        found = replace(
-            found,
-            layers=tuple(layers),
-            length=size,
-            segments=count,
-            text_source=source,
-        )
+    found = ModelReach(
+        folder.name,
+        row,
+        layers=tuple(_layers(folder, row, seen)),
+        biased=any(a.biased for a in folder.attention),
+        length=size,
+        segments=count,
+        text_source=source,
+        subject=folder.name,
+    )
     return _summed(found, folder)
 
 
@@ -279,26 +265,27 @@ def half_within(a: Attention, head: int, gain: float, row: int) -> float | None:
     return None if far is None else far + 1
 
 
-def _by_weights(folder: Folder, row: int) -> Iterator[LayerReach]:
-    """Every layer with attention, with the bounds of its heads."""
+def _layers(folder: Folder, row: int, seen: Seen) -> Iterator[LayerReach]:
+    """Every layer with attention: the bounds of its heads, and what each did on a text."""
     proved = weight_bounds(folder) if folder.checked else [None] * len(folder.attention)
     known: dict[Any, float | None] = {}
     for layer, (a, heads) in enumerate(zip(folder.attention, proved, strict=True), 1):
-        if a.encoding is None:
-            continue
         found = []
-        for h in range(1, folder.shape.heads + 1):
+        for h in range(1, folder.shape.heads + 1 if a.encoding is not None else 1):
+            most: float | None = None
+            tokens: float | None = a.local if folder.checked else None
             bound = bound_of(a, None, None if heads is None else (heads[h - 1],))[0]
-            bound = bound if folder.checked else None
-            if bound is None:
-                found.append(HeadReach(h, None, a.local if folder.checked else None))
-                continue
-            key = (id(a.encoding), a.temper, a.local, h if a.biased else 0, bound)
-            if key not in known:
-                known[key] = half_within(a, h, 2 * bound, row)
-            grown = 1.0 if a.temper is None else a.temper.at(row - 1)
-            found.append(HeadReach(h, 2 * bound * grown, known[key]))
-        yield LayerReach(layer, a.local, tuple(found))
+            if bound is not None and folder.checked:
+                key = (id(a.encoding), a.temper, a.local, h if a.biased else 0, bound)
+                if key not in known:
+                    known[key] = half_within(a, h, 2 * bound, row)
+                most = 2 * bound * (1.0 if a.temper is None else a.temper.at(row - 1))
+                tokens = known[key]
+            gain, share = seen[layer][h - 1] if layer in seen else (None, None)
+            far = None if gain is None else half_within(replace(a, temper=None), h, gain, row)
+            found.append(HeadReach(h, most, tokens, gain, share, far))
+        if found:
+            yield LayerReach(layer, a.local, tuple(found))
 
 
 def _summed(found: ModelReach, folder: Folder) -> ModelReach:
