@@ -36,7 +36,7 @@ LEAST = 5  # encodings below which nothing is concluded
 
 def verdict(found: Sequence[Model]) -> Iterator[Evidence]:
     """Verdict against Definition 0.1, as a confusion table, for each protocol and reach."""
-    far, reach = max(n for o in found for n in o.whole), longest(found)
+    far, reach = max(n for o in found for n in o.ratios(WHOLE)), longest(found)
     asked = [(LAST, reach), *([(WHOLE, reach), (WHOLE, far)] if far != reach else [])]
     for protocol, most in asked:
         counted = [o for o in found if most in o.ratios(protocol)]

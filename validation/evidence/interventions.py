@@ -19,7 +19,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -47,8 +46,8 @@ from farfield.validation.harness.plan import Job
 from farfield.validation.harness.presets import Measurement
 from farfield.validation.harness.store import Store
 from farfield.validation.reference.collection import planned
-from farfield.validation.reference.committed import Row, place
-from farfield.validation.reference.hold import cells
+from farfield.validation.reference.committed import Row
+from farfield.validation.reference.lending import LEARNED, at_home
 from farfield.validation.reference.registration import HOLD
 from farfield.validation.reference.table import results, scale_of
 
@@ -390,14 +389,14 @@ def _mean(values: Tensor) -> float:
 def measure_circuits(folder: str) -> Iterator[str]:
     """Measure the runs that have learned their task and are not in the file, from a folder."""
     store = Store(folder)
-    learned = {cell.name for cell in cells(HOLD.results(), {}) if cell.learned}
+    tasks = (result for result in HOLD.results() if "predicted" in result)
+    learned = {r["name"]: r for r in tasks if at_home(r, "accuracy") >= LEARNED}
 
     def found(job: Job) -> Row | None:
         model = trained_model(job.configuration, store)
         if model is None:
             return None
-        result = json.loads(place(job, HOLD.folder).read_text(encoding="utf-8"))
-        recall = result["measurements"][0]["recall"]
+        recall = learned[job.name]["measurements"][0]["recall"]
         at = {"layer": recall["layer"], "head": recall["head"]}
         named = {"name": job.name, "label": job.label, **at}
         return {**named, **circuit(model, job.configuration, **at)}

@@ -32,7 +32,7 @@ class PrintedNumber:
         paper, table, dataset, encoding, variant, metric: where and what it is; empty if not said.
         train_length, eval_length: tokens, None where the table has no such column.
         printed: the value as printed; `value` the number, None where it is a word (yes, no).
-        std, marker, bold, note: what stands beside it.
+        std, marker, note: what stands beside it.
     """
 
     paper: str
@@ -46,7 +46,6 @@ class PrintedNumber:
     printed: str
     std: float | None
     marker: str
-    bold: bool
     note: str
 
     @property
@@ -126,7 +125,6 @@ def _cell(row: Mapping[str, str]) -> PrintedNumber:
         printed=row["value"],
         std=float(row["std"]) if row.get("std") else None,
         marker=row.get("marker", row.get("relation", "")),
-        bold=row.get("bold") == "1",
         note=row.get("note", ""),
     )
 

@@ -143,21 +143,9 @@ class Model:
         return self.ratios(LAST)
 
     @property
-    def whole(self) -> dict[int, float]:
-        """Ratios of the perplexity of non-overlapping segments."""
-        return self.ratios(WHOLE)
-
-    @property
     def loss(self) -> float:
         """The largest logarithm of those of the last token, in nats."""
         return max(v for n, v in _log_means(self.ratio, LAST) if n > self.trained)
-
-    @property
-    def spread(self) -> float:
-        """Standard deviation of that logarithm over seeds, the largest of any length; 0 for one."""
-        beyond = (by for n, by in self.ratio[LAST].items() if n > self.trained)
-        logs = [[math.log(r) for r in by.values()] for by in beyond]
-        return max(float(np.std(v, ddof=1)) for v in logs) if len(self.seeds) > 1 else 0.0
 
     def holds(self, tolerance: float = TOLERANCE) -> bool:
         """Whether the last token's perplexity rises by less than the tolerance at every length."""
