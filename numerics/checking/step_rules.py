@@ -25,7 +25,7 @@ from farfield.theory.functions.nodes import n
 NEAR = (101, 317, 1009)  # where an exact expansion is compared
 # Where errors are: an expansion that is wrong shows by then, and balls still reach it.
 FAR = (10**40 + 7, 10**60 + 9, 10**90 + 49)
-CLASSES = (10**9 + 7, 10**20 + 39)
+CLASSES = (10**9 + 7, 10**20 + 39)  # where the distances of one residue class are compared
 ROWS = np.arange(1000, 3_000_000)
 """Distances where waves are tabulated, one by one."""
 
