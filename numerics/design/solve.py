@@ -51,7 +51,7 @@ def design(
     dialect: str | None = None,
     assumptions: Mapping[str, str] | None = None,
     notice: Notice | None = None,
-    known: Mapping[str, Quantity] = TARGETS,
+    known: Mapping[str, Quantity] | None = None,
     **targets: Any,
 ) -> Design | Designs:
     """The parameters of a family of biases that meet a target: an exact interval (ours).
@@ -70,7 +70,7 @@ def design(
         dialect: variant of an encoding of the catalogue.
         assumptions: domains of parameters: positive (the default), real, [0, 2), ...
         notice: called as `notice(stage, done, total)`.
-        known: the quantities that targets may speak of, by name.
+        known: the quantities that targets may speak of, by name; those of this room if not given.
         **targets: `trf` with `eps` (and `length`), `leak` with `trained` (and `tested`),
             `window` with `error`, `logit_bound`, `value_bound` (and `sinks`, `row`, `temper`),
             `layered` with `layers` (and `mixing`, `q`, `length`), `reach` with `advantage` (and
@@ -96,6 +96,7 @@ def design(
     >>> design("-a*log(1+n)", trf=(16, 256), heads=3).values
     (17/7, 155/78, 44/25)
     """
+    known = TARGETS if known is None else known
     asked = {name: targets.pop(name) for name in known if targets.get(name) is not None}
     targets = {name: value for name, value in targets.items() if value is not None}
     if "evaluated" in targets:
