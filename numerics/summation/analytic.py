@@ -4,7 +4,8 @@ r"""Sums of any exp-series whose bias is analytic near the half-line, or falls f
 quadrature (`integral`), the derivatives at N by arithmetic of power series of balls, the remainder
 by Cauchy's estimate |f^{(2m)}(u)| <= (2m)! (theta u)^{-2m} sup |f| on the disc of radius theta u:
 block by block from balls, beyond the last block from a tail enclosure on the sector
-(`analytic_bias`). `SmoothRow` is the same for a stretch. What falls too fast is in `light`.
+(`analytic_bias`). `SmoothRow` is the same for a stretch. What falls too fast is in
+`superpolynomial`.
 
 All bounds are (ours).
 """
