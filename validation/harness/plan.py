@@ -23,9 +23,9 @@
     window = 256               # a sliding window of so many tokens at inference
     windows = [256]            # such windows beside causal attention
     bca = true                 # rotations and sinusoids with blockwise causal attention too
-    measure = { last_tokens = 256 }    # other settings of `measurement.Measurement`
+    measure = { last_tokens = 256 }    # other settings of `presets.Measurement`
     task = { kind = "induction" }      # in place of a text: fields of `tasks.Task`
-    probe = { distances = [8, 500] }   # of a task: fields of `measurement.Probes`
+    probe = { distances = [8, 500] }   # of a task: fields of `presets.Probes`
 
 A job is one run: its name, its configuration and its key in the store. Jobs run in the order of the
 file, all encodings for one seed before the next seed. An interrupted plan so has complete seeds.
