@@ -52,7 +52,7 @@ from farfield.theory.answers.blocks import (
     table,
 )
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import at_most, decimal, share
+from farfield.theory.answers.number import at_most, share
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import Undefined, outward, precision, to_arb
@@ -166,7 +166,7 @@ class Comparison(Answer):
             light=light,
             heavy=heavy,
             why=str(self.reason),
-            crossover=decimal(self.crossover, 10),
+            crossover=at_most(self.enclosure[0], 10) if self.enclosure else "unknown",
         )
 
 
@@ -229,8 +229,8 @@ class Ranking(Answer):
                     light=light,
                     heavy=heavy,
                     which="that is small enough"
-                    if pair.crossover is None
-                    else f"up to {at_most(pair.crossover)}",
+                    if pair.enclosure is None
+                    else f"up to {at_most(pair.enclosure[0])}",
                 )
         if any(pair.crossover == 1 for pair in ordered):
             yield note("Of all other neighbours the first has no larger a field at any eps.")

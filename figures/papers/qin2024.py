@@ -161,8 +161,8 @@ def fig7() -> Drawing:
             axes.set(xlabel="key position", xticks=[0, 32, 63], yticks=[0, 32, 63])
             axes.grid(False)
         panels[0].set_ylabel("query position")
-        below = {"location": "bottom", "label": "exp(p)", "extend": "min", "ticks": [1e-6, 1e-3, 1]}
-        figure.colorbar(shown, ax=list(panels), **below)
+        below: dict[str, Any] = {"location": "bottom", "extend": "min", "ticks": [1e-6, 1e-3, 1]}
+        figure.colorbar(shown, ax=list(panels), label="exp(p)", **below)
     last = {name: value for name, n, value in rows if n == size - 1}
     return Drawing(
         Data(("encoding", "n", "exp(p(n))"), tuple(rows)),

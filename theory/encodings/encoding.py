@@ -22,6 +22,7 @@ from farfield.theory.answers.number import exact, listed
 from farfield.theory.encodings.head_lists import notation
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.skipped import skipped_terms
 from farfield.theory.values import tabulate_all
 from farfield.theory.views import view
 
@@ -126,7 +127,8 @@ class Encoding(Result):
         return dataclasses.replace(self, name=name, formula=bias, biases=(bias,), title="")
 
     def bias(self, distances: Any) -> np.ndarray:
-        """The bias as float64, shape `(num_heads, len(distances))`, -inf where it masks.
+        """The bias as float64, shape `(num_heads, len(distances))`, -inf where it masks; nan or inf
+        where the formula has no value, also where float64 would find one (`1/log(n)` at n = 0).
 
         Raises InputError while a parameter has no value.
 
@@ -134,8 +136,14 @@ class Encoding(Result):
         >>> encoding("alibi").bias([0, 1, 2])[0].tolist()
         [0.0, -0.5, -1.0]
         """
+        import numpy as np
+
         self.head(1)  # refuses what has no bias
-        return tabulate_all(self.biases, distances)
+        table = tabulate_all(self.biases, distances)
+        for row, bias in zip(table, self.biases, strict=True):
+            if not isinstance(bias, Lookup) and bias.has(sympy.log, sympy.Pow):
+                row[np.isin(distances, skipped_terms(bias)) & (row < np.inf)] = np.nan
+        return table
 
     def slopes(self) -> np.ndarray:
         """The slopes of an ALiBi bias `-m n + constant`, float64, shape `(num_heads,)`, for kernels

@@ -133,3 +133,14 @@ def test_a_value_and_a_domain_of_one_parameter_agree_or_are_refused():
     )
     with pytest.raises(InputError, match=r"m = 3 is outside its domain"):
         encoding("-m*n", m=3, assumptions={"m": "[0, 2)"})
+
+
+@pytest.mark.parametrize(
+    "text", ["-n/log(n)", "-n-1/(1+log(n)^2)", "-log(n)", "-n-min(log(n),0)", "-1/(n-3)^2"]
+)
+def test_a_table_has_no_value_where_the_formula_has_none(text):
+    row = encoding(text).bias(np.arange(40))[0]
+    undefined = check_convergence(text).skipped_terms
+    assert undefined and not np.isfinite(row[list(undefined)]).any()
+    assert (row[list(undefined)] != -np.inf).all()  # no mask either
+    assert np.isfinite(np.delete(row, undefined)).all()

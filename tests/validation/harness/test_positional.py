@@ -106,7 +106,8 @@ def test_each_head_has_its_own_values_in_the_reference_interval():
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
-        ("log(n)", "-inf at distance 0"),
+        ("log(n)", "no real number at distance 0"),
+        ("where(n<1,-oo,-n)", "-inf at distance 0"),
         ("exp(n)**30", "inf at distance"),
         ("1/(n-3)", "at distance 3"),
     ],
