@@ -1,7 +1,7 @@
 """Models from outside, opened: the same interface as `harness.model.Transformer`.
 
 The layers stay the library's. Only the attention between projections and output goes through a
-path of `models.attention`, with the encoding's exact bias, in memory linear in the length. Nothing
+path of `harness.attention`, with the encoding's exact bias, in memory linear in the length. Nothing
 is downloaded, unpickled, or run from the folder: weights are safetensors, architectures the
 library's own, loaded in float32 whatever their type on disk.
 """
