@@ -1,7 +1,7 @@
 """The distances at which a bias is at or above a level: runs of them, or the end of the last one.
 
-A stretch of distances is decided by one ball of p over all of it, or by halves. A single distance
-whose ball meets the level is decided by whoever asks. Beyond a distance where p falls below the
+One ball of p over a whole stretch of distances decides the stretch; where it does not, each half is
+tried. A single distance whose ball meets the level is left to the caller. Beyond a distance where p falls below the
 level, or where a whole tail is less than one such weight, there are none.
 """
 

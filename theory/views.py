@@ -1,7 +1,7 @@
 """Views of an encoding that need more than this room: provided from above, asked for by name.
 
-The package provides them when it is imported (`farfield/__init__`), so that nothing here imports,
-or even names, what stands above.
+The package provides them when it is imported (`farfield/__init__`). So this room imports nothing
+that stands above it, and names nothing there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Expansions of the parts of a formula by the engine's operations, asserted one by one.
 
 An expansion is the engine's own `Transseries`. Each operation is that of `transseries.arithmetic`,
-which the decision uses, too; its result is asserted in the prover's notation. There the tactic
-`expand` finds the theorem of `theory/formal/Expansions.v` that justifies it, from what was asserted
-of the parts.
+which the decision uses, too. Its result is asserted in the prover's notation. The prover's tactic
+`expand` then proves it: by a theorem of `theory/formal/Expansions.v`, from the assertions about the
+parts.
 """
 
 from __future__ import annotations

@@ -539,7 +539,7 @@ def fused(
 
 
 def with_hook(look: Callable[[Tensor, Tensor, Tensor, Visibility, LogitTransform], object]) -> Path:
-    """The path `fused`, in each layer after a look at query, key, value, what is visible, and the
+    """The path `fused`; in each layer `look` is called first, with query, key, value, visibility and
     weighting."""
 
     def path(
