@@ -1,8 +1,9 @@
 """One question about each head of an encoding, within a time, and one answer for all of them.
 
 A question asks one bias at a time and gets the fields of an answer: its value, and status, label
-and reason where it is no plain number. `per_head` does the rest, in the same way for every question:
-it refuses what is out of scope or of reach or has no sum, and chooses the head that speaks for all.
+and reason where it is no plain number. `per_head` does the rest, in the same way for every
+question: it refuses what is out of scope or of reach or has no sum, and chooses the head that
+speaks for all.
 """
 
 from __future__ import annotations

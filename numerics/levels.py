@@ -1,8 +1,8 @@
 """The distances at which a bias is at or above a level: runs of them, or the end of the last one.
 
 One ball of p over a whole stretch of distances decides the stretch; where it does not, each half is
-tried. A single distance whose ball meets the level is left to the caller. Beyond a distance where p falls below the
-level, or where a whole tail is less than one such weight, there are none.
+tried. A single distance whose ball meets the level is left to the caller. Beyond a distance where p
+falls below the level, or where a whole tail is less than one such weight, there are none.
 """
 
 from __future__ import annotations

@@ -539,8 +539,8 @@ def fused(
 
 
 def with_hook(look: Callable[[Tensor, Tensor, Tensor, Visibility, LogitTransform], object]) -> Path:
-    """The path `fused`; in each layer `look` is called first, with query, key, value, visibility and
-    weighting."""
+    """The path `fused`; in each layer `look` is called first, with query, key, value, visibility
+    and weighting."""
 
     def path(
         query: Tensor,
