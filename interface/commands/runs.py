@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from pathlib import Path
 from typing import Annotated
 
@@ -157,6 +156,8 @@ def sweep(
 
 
 def _hash_of(path: str) -> str:
+    import hashlib
+
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError as error:

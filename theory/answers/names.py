@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -24,6 +23,8 @@ def nearest(name: str, known: Iterable[str], least: float = 0.7) -> str | None:
     >>> nearest("kerple-lgo", ["kerple_log", "alibi"]), nearest("relu", ["rope"])
     ('kerple_log', None)
     """
+    import difflib  # of use where a name is wrong alone; the command line starts without it
+
     by_plain = {plain(k): k for k in known}
     close = difflib.get_close_matches(plain(name), by_plain, 1, least)
     return by_plain[close[0]] if close else None
