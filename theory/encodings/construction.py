@@ -243,7 +243,7 @@ def _from_formula(
         for h in range(1, count + 1)
     )
     plainly = not given and re.fullmatch(r"[\w\s+\-*/%!^().,<>=&|]+", text, re.ASCII)
-    lines = [expression_line(bias, unicode=False) for bias in biases]
+    lines = [] if plainly else [expression_line(bias, unicode=False) for bias in biases]
     name = text if plainly else lines[0] if count == 1 else worded(lines)
     return Encoding(name, formula, biases, parameters)
 
