@@ -221,15 +221,13 @@ def test_a_job_whose_workers_die_is_given_up(long, jobs, tmp_path):
 
 def test_a_sweep_that_is_interrupted_ends_its_workers(long, tmp_path):
     store = Store(tmp_path)
-
-    def interrupt():
-        while store.held(long.key):  # again: an interrupt that falls into a finaliser is lost
-            _thread.interrupt_main()
-            time.sleep(2)
-
-    heard = Heard(started=lambda job: when_held(store, job, interrupt))
-    with pytest.raises(KeyboardInterrupt):
-        sweep((long,), store, Processes(1), heard)
+    heard = Heard(started=lambda job: when_held(store, job, _thread.interrupt_main))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's `&` ignores it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            sweep((long,), store, Processes(1), heard)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not multiprocessing.active_children() and not store.held(long.key)
 
 
