@@ -35,6 +35,7 @@ from farfield.numerics.heads import (
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import at_precision, decide
+from farfield.numerics.shown import chosen
 from farfield.numerics.summation.analytic_bias import half_line, read_bias
 from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.series import Series, series
@@ -160,7 +161,7 @@ class Comparison(Answer):
             ),
         )
         return words(
-            next(said for holds, said in cases if holds),
+            chosen(cases),
             a=first,
             b=second,
             light=light,
@@ -218,10 +219,9 @@ class Ranking(Answer):
 
     def _crossings(self) -> Iterator[Note]:
         """At which eps the fields of two neighbours stand in the order of their tails."""
-        ordered = [pair for pair in self.pairs if pair.lighter != "neither"]
         for pair in self.pairs:
             light, heavy = (shortened(name, 40) for name in id_of(pair))
-            if pair not in ordered:
+            if pair.lighter == "neither":
                 yield note("The tails of {light} and {heavy} are equal.", light=light, heavy=heavy)
             elif pair.crossover != 1:
                 yield note(
@@ -232,7 +232,7 @@ class Ranking(Answer):
                     if pair.enclosure is None
                     else f"up to {at_most(pair.enclosure[0])}",
                 )
-        if any(pair.crossover == 1 for pair in ordered):
+        if any(p.crossover == 1 and p.lighter != "neither" for p in self.pairs):
             yield note("Of all other neighbours the first has no larger a field at any eps.")
 
 

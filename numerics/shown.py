@@ -17,6 +17,11 @@ Cases = tuple[tuple[object, str], ...]
 """Templates of a sentence, each with whether it holds; the first that does is said."""
 
 
+def chosen(cases: Cases) -> str:
+    """The template that is said."""
+    return next(template for holds, template in cases if holds)
+
+
 def subject_of(answer: Answer) -> str:
     """What was asked about: its name, or the formula of its bias."""
     return shortened(answer.subject or expression_line(getattr(answer, "formula", None) or 0), 80)
@@ -59,7 +64,7 @@ class BiasAnswer(Answer):
     def first(self, **given: Any) -> Sentence:
         """The answer in one sentence, for each status, with values given in place of its own."""
         cases = ((self.status is Status.OUT_OF_SCOPE, self.OUTSIDE), *self._cases())
-        said = next(template for holds, template in cases if holds)
+        said = chosen(cases)
         known = {"subject": subject_of(self), "why": str(self.reason)} | self._values() | given
         return Sentence(words("{subject}: " + said, **known), self.label)
 
