@@ -30,6 +30,7 @@ from farfield.theory.answers.notation import shortened, words
 from farfield.theory.answers.number import decimal, inside, listed, natural, share
 from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.files import write
+from farfield.theory.skipped import defined
 from farfield.theory.values import tabulate
 
 MAX_LENGTH = 10**6
@@ -136,15 +137,18 @@ def _distances(length: int) -> np.ndarray:
 
 def _bias(p: Expr, length: int, eps: Fraction) -> Points:
     n = _distances(length)
-    for x, y in zip(n, tabulate(p, n), strict=True):
-        yield float(x + 1), float(y)
+    for x, y in zip(n, defined([p], n)[0], strict=True):
+        if np.isfinite(y):
+            yield float(x + 1), float(y)
 
 
 def _weights(p: Expr, length: int, eps: Fraction) -> Points:
     n = _distances(length)
-    values = tabulate(p, n)
-    for x, y in zip(n, np.exp(values - values.max()), strict=True):
-        yield float(x + 1), float(y)
+    values = defined([p], n)[0]
+    most = values[np.isfinite(values)].max(initial=-np.inf)
+    for x, y in zip(n, values, strict=True):
+        if y < np.inf:
+            yield float(x + 1), math.exp(y - most)
 
 
 def _fields(p: Expr, length: int, eps: Fraction) -> Points:

@@ -1,17 +1,23 @@
-"""The first terms of an exp-series: which of them are undefined or infinite."""
+"""The first terms of an exp-series: which are undefined or infinite; tables without them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
+import sympy
 from flint import fmpq
 from sympy import Expr
 
 from farfield.theory.algebra.budget import unhurried
 from farfield.theory.formula.bounded_nodes import primitive
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
-from farfield.theory.functions.nodes import n
-from farfield.theory.values import compile_ball
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.values import compile_ball, tabulate_all
+
+if TYPE_CHECKING:
+    import numpy as np
 
 MOST_TERMS = 4096
 
@@ -51,3 +57,20 @@ def _skipped(p: Expr) -> tuple[int, ...]:
     while skipped and skipped[-1] == last - 1:
         last = skipped.pop()
     return tuple(skipped) if last > 0 else tuple(range(MOST_TERMS))
+
+
+def defined(formulas: Sequence[Expr], distances: Any) -> np.ndarray:
+    """Several biases as `tabulate_all` gives them, without the values that float64 finds where a
+    formula has none: nan there, or +inf.
+
+    >>> from sympy import log
+    >>> defined([-n / log(n)], [0, 1, 2]).round(3).tolist()
+    [[nan, nan, -2.885]]
+    """
+    import numpy as np
+
+    table = tabulate_all(formulas, distances)
+    for row, p in zip(table, formulas, strict=True):
+        if not isinstance(p, Lookup) and p.has(sympy.log, sympy.Pow):
+            row[np.isin(distances, skipped_terms(p)) & (row < np.inf)] = np.nan
+    return table

@@ -1,6 +1,7 @@
 """Formulas in one figure, and formulas over their parameters: data, boundary, files."""
 
 import csv
+import json
 import math
 from itertools import combinations, pairwise
 
@@ -49,6 +50,23 @@ def test_each_kind_draws_what_it_says():
     windows = farfield.plot("-n/8", what="window").data
     found = {p.x: p.y for p in windows}
     assert found[0.01] == farfield.certified_window("-n/8", "1/100", 1, 1).width
+
+
+@pytest.mark.parametrize("what", ["bias", "weights"])
+def test_nothing_is_drawn_where_a_formula_has_no_value(what):
+    points = {p.x: p.y for p in farfield.plot("-n/log(n)", what=what, length=64).data}
+    assert min(points) == 3 and not any(map(math.isnan, points.values()))
+    at_two, at_three = (-n / math.log(n) for n in (2, 3))
+    said = math.exp(at_two - at_three) if what == "weights" else at_two
+    assert points[3] == pytest.approx(said)
+
+
+@pytest.mark.parametrize("what", ["bias", "weights"])
+@pytest.mark.parametrize("formula", ["-log(n)", "-n/log(n)", "where(n<5,-n,-oo)"])
+def test_a_plot_is_json_whatever_its_bias(capsys, tmp_path, formula, what):
+    path = str(tmp_path / "plot.svg")
+    code, out, _ = run(capsys, "plot", formula, "--what", what, "--json", "--out", path)
+    assert code == 0 and json.loads(out)["kind"] == "Plot"
 
 
 def test_what_has_nothing_to_draw_is_named():

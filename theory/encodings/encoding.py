@@ -22,8 +22,7 @@ from farfield.theory.answers.number import exact, listed
 from farfield.theory.encodings.head_lists import notation
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.skipped import skipped_terms
-from farfield.theory.values import tabulate_all
+from farfield.theory.skipped import defined
 from farfield.theory.views import view
 
 if TYPE_CHECKING:
@@ -136,14 +135,8 @@ class Encoding(Result):
         >>> encoding("alibi").bias([0, 1, 2])[0].tolist()
         [0.0, -0.5, -1.0]
         """
-        import numpy as np
-
         self.head(1)  # refuses what has no bias
-        table = tabulate_all(self.biases, distances)
-        for row, bias in zip(table, self.biases, strict=True):
-            if not isinstance(bias, Lookup) and bias.has(sympy.log, sympy.Pow):
-                row[np.isin(distances, skipped_terms(bias)) & (row < np.inf)] = np.nan
-        return table
+        return defined(self.biases, distances)
 
     def slopes(self) -> np.ndarray:
         """The slopes of an ALiBi bias `-m n + constant`, float64, shape `(num_heads,)`, for kernels
