@@ -294,12 +294,10 @@ class OutsideModel:
             if self.opened and self.own is not None:
                 inner = attrgetter(self.own.attention)(block)
                 inner.forward = functools.partial(self.own.forward, inner, attend)
-            elif self.opened:  # its attention, wherever it is, finds its own path
-                for inner in block.modules():
-                    inner.attend = attend
+            for inner in block.modules() if self.opened else ():
+                inner.attend = attend  # its attention, wherever it is, finds its own path
         if self.opened:
-            if self.own is None:
-                _library().AttentionInterface.register(RUN, _through_path)
+            _library().AttentionInterface.register(RUN, _through_path)
             self.body.config._attn_implementation = RUN  # unknown to the library's masks: none
 
     def _sparing(self, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -490,7 +488,8 @@ def _falcon_forward(
 
 
 def _weighed_forward(module: Any, attend: Attend, *given: Any, **named: Any) -> Any:
-    """GPT-J, CodeGen and GPT-Neo weigh in a method of their own; GPT-Neo does not scale."""
+    """GPT-Neo, and GPT-J and CodeGen up to transformers 5.23, weigh in a method of their own;
+    GPT-Neo does not scale. Where the method is not called, the library's hook is."""
 
     def weighed(query: Tensor, key: Tensor, value: Tensor, mask: Any = None) -> Any:
         return attend(query, key, value, 1 / float(getattr(module, "scale_attn", 1.0))), None
