@@ -12,8 +12,9 @@ from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing
 from farfield.figures.style import INK, told_apart
 from farfield.validation.extrapolation import TOLERANCE
+from farfield.validation.reference.committed import Row
 from farfield.validation.reference.hold import both
-from farfield.validation.reference.known_cases import Trial, left_out, slope, trials
+from farfield.validation.reference.known_cases import left_out, slope, trials
 from farfield.validation.reference.registration import USUAL
 
 HOLDS = 1 + TOLERANCE
@@ -40,28 +41,28 @@ def _points(x: Any, y: Any, **look: Any) -> Named:
 def law() -> Drawing:
     """The ratio of perplexity of every committed trial against its order loss."""
     every = trials()
-    known = [t for t in every if t.steps == USUAL["steps"]]
-    value, loss = (np.array([getattr(t, k) for t in known]) for k in ("value", "loss"))
-    told = left_out(value, loss, [t.family for t in known])
+    known = [t for t in every if t["steps"] == USUAL["steps"]]
+    value, loss = (np.array([t[k] for t in known]) for k in ("value", "loss"))
+    told = left_out(value, loss, [t["family"] for t in known])
     right = (told > np.log(HOLDS)) == (loss > np.log(HOLDS))
     explained = 1 - np.sum((loss - told) ** 2) / np.sum((loss - loss.mean()) ** 2)
     constant = slope(value, loss)
-    farthest = [known[k].name for k in np.argsort(-np.abs(loss - told))[:FAR]]
-    longer = [t for t in every if t.steps != USUAL["steps"]]
+    farthest = [known[k]["name"] for k in np.argsort(-np.abs(loss - told))[:FAR]]
+    longer = [t for t in every if t["steps"] != USUAL["steps"]]
     at, ratio = np.linspace(0, value.max(), 101), np.exp(loss)
-    later = [(t.value, np.exp(t.loss)) for t in longer]
+    later = [(t["value"], np.exp(t["loss"])) for t in longer]
     lines = [
         Named("", at, np.exp(constant * at), look={"linewidth": 1}),
         _points(value[right], ratio[right], colour=GREY, alpha=0.8),
         _points(value[~right], ratio[~right], alpha=0.8),
         _points(*np.reshape(later, (-1, 2)).T, fillstyle="none"),
     ]
-    highest, end = float(np.exp(max(t.loss for t in every))), value.max() * 1.25
+    highest, end = float(np.exp(max(t["loss"] for t in every))), value.max() * 1.25
     below = {"xlim": (-0.02 * NEAR, NEAR), "xlabel": "order loss, from the formula alone"}
     whole = _ratios(lines, highest, xlim=(-0.02 * end, end))
     near = _ratios(lines, 1.3, ylim=(0.96, 1.32), **below)
     columns = ("name", "family", "steps", "order loss", "log ratio")
-    data = tuple((t.name, t.family, t.steps, t.value, t.loss) for t in every)
+    data = tuple(tuple(t[k] for k in ("name", "family", "steps", "value", "loss")) for t in every)
     return Drawing(
         Data(columns, data),
         f"The order loss of the formula puts {right.sum()} of {len(known)} trials on the right "
@@ -78,9 +79,9 @@ SLOPES = {"1/2": "8 heads 1/2", "1/4": "alibi equal 2", "1/16": "alibi equal 4"}
 HEADS = 8
 
 
-def mixed(slope: str) -> dict[int, Trial]:
+def mixed(slope: str) -> dict[int, Row]:
     """The trials with so many local heads of eight, all of one slope, the others without a bias."""
-    known = {t.name: t for t in trials()}
+    known = {t["name"]: t for t in trials()}
     names = {k: f"{k} head{'s' * (k > 1)} {slope}" for k in range(1, HEADS)}
     names = {0: "nope", **names, HEADS: SLOPES[slope]}
     return {k: known[name] for k, name in names.items() if name in known}
@@ -88,7 +89,7 @@ def mixed(slope: str) -> dict[int, Trial]:
 
 def mixtures() -> Drawing:
     """The ratio of perplexity by the number of local heads of eight, a line a slope."""
-    ratios = {s: {k: float(np.exp(t.loss)) for k, t in mixed(s).items()} for s in SLOPES}
+    ratios = {s: {k: float(np.exp(t["loss"])) for k, t in mixed(s).items()} for s in SLOPES}
     lines = [
         Named(f"slope {s}", [*found], [*found.values()], look=told_apart(k))
         for k, (s, found) in enumerate(ratios.items())

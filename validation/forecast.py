@@ -46,8 +46,9 @@ from farfield.theory.encodings import Encoding
 from farfield.theory.encodings.head_lists import as_list
 from farfield.validation.extrapolation import LIMIT
 from farfield.validation.harness.configuration import read_layers, trainable
+from farfield.validation.reference.committed import Row
 from farfield.validation.reference.first import HEADS
-from farfield.validation.reference.known_cases import Trial, left_out, slope, trials
+from farfield.validation.reference.known_cases import left_out, slope, trials
 from farfield.validation.reference.lending import Hybrid, ratios_on_text, use_of
 from farfield.validation.reference.registration import USUAL
 
@@ -386,7 +387,7 @@ def _of_bias(subject: Encoding, asked: Forecast, heads: int | None) -> Forecast:
     if _rises(bias, asked.trained):
         return _refused(asked, "the bias rises with distance, and no trained model has such a bias")
     order = kernel_order(bias, asked.trained, asked.layers)
-    near = sorted(_known(), key=lambda t: (_distance(order, t.order), t.name))[:SUPPORT]
+    near = sorted(_known(), key=lambda t: (_distance(order, t["order"]), t["name"]))[:SUPPORT]
     leaks = head_leaks(bias, asked.trained)
     kept = order_resolutions(bias, asked.trained) * (1 - leaks) * asked.trained**2
     asked = dataclasses.replace(
@@ -396,14 +397,14 @@ def _of_bias(subject: Encoding, asked: Forecast, heads: int | None) -> Forecast:
             HeadForecast(shortened(expression_line(b), 60), float(leak), float(value))
             for b, leak, value in zip(subject.biases, leaks, kept, strict=True)
         ),
-        support=tuple(t.name for t in near),
-        distance=_distance(order, near[0].order),
+        support=tuple(t["name"] for t in near),
+        distance=_distance(order, near[0]["order"]),
         measured=_measured(asked, order),
     )
     if why := _beyond(subject, asked, heads) or _misled(near[0]):
         return _refused(asked, why)
     center, scale = expected(order.loss)
-    errors = _law().errors
+    errors = _law()[-1]
     held = int((center + scale * errors < LIMIT).sum())
     low, high = within(order.loss)
     return dataclasses.replace(
@@ -420,10 +421,10 @@ def _measured(asked: Forecast, order: KernelOrder) -> tuple[MeasuredRatio, ...]:
     """The trials that have this kernel, at these lengths and this depth."""
     lengths = (asked.trained, asked.tested, asked.layers)
     return tuple(
-        MeasuredRatio(t.name, t.steps, t.seeds, math.exp(t.loss))
+        MeasuredRatio(t["name"], t["steps"], t["seeds"], math.exp(t["loss"]))
         for t in trials()
-        if (t.length, t.tested, t.layers) == lengths
-        and np.allclose(dataclasses.astuple(t.order), dataclasses.astuple(order), SAME, 0)
+        if (t["length"], t["tested"], t["layers"]) == lengths
+        and np.allclose(dataclasses.astuple(t["order"]), dataclasses.astuple(order), SAME, 0)
     )
 
 
@@ -465,27 +466,27 @@ def outside(trained: int, tested: int, layers: int, steps: int) -> str | None:
     """How lengths, depth or steps lie outside what the trials have; None inside."""
     known = _known()
     for what, value, seen in (
-        ("trained on {} bytes", trained, [t.length for t in known]),
-        ("with {} layers", layers, [t.layers for t in known]),
-        ("trained for {} steps", steps, [t.steps for t in known]),
+        ("trained on {} bytes", trained, "length"),
+        ("with {} layers", layers, "layers"),
+        ("trained for {} steps", steps, "steps"),
     ):
-        low, high = min(seen), max(seen)
+        low, high = min(t[seen] for t in known), max(t[seen] for t in known)
         if not low <= value <= high:
             return f"the evidence is of models {what.format(_span(low, high))}, not {value}"
-    reach = max(t.tested // t.length for t in known)
+    reach = max(t["tested"] // t["length"] for t in known)
     if tested > reach * trained:
         return f"the evidence ends at {reach} times the training length"
     return None
 
 
-def _misled(trial: Trial) -> str | None:
+def _misled(trial: Row) -> str | None:
     """How the law is wrong about a trial; None where it came out within its 95 %."""
-    low, high = within(trial.order.loss)
-    if low <= trial.loss <= high:
+    low, high = within(trial["order"].loss)
+    if low <= trial["loss"] <= high:
         return None
-    said, measured = (math.exp(x) for x in (expected(trial.order.loss)[0], trial.loss))
+    said, measured = (math.exp(x) for x in (expected(trial["order"].loss)[0], trial["loss"]))
     return (
-        f"the nearest trained model, {trial.name}, has the ratio {measured:.2f}, "
+        f"the nearest trained model, {trial['name']}, has the ratio {measured:.2f}, "
         f"where the law says {said:.2f}"
     )
 
@@ -497,7 +498,7 @@ def _span(low: int, high: int) -> str:
 def _evidence() -> str:
     """On which models a forecast rests."""
     known = _known()
-    of = {w: _span(min(v), max(v)) for w in USUAL if (v := [getattr(t, w) for t in known])}
+    of = {w: _span(min(t[w] for t in known), max(t[w] for t in known)) for w in USUAL}
     return (
         f"The evidence: {len(known)} cases of models of {of['layers']} layers, {HEADS} heads and "
         f"width {of['width']}, trained for {of['steps']} steps on rows of {of['length']} bytes, "
@@ -506,46 +507,28 @@ def _evidence() -> str:
 
 
 @functools.cache
-def _known() -> tuple[Trial, ...]:
+def _known() -> tuple[Row, ...]:
     """The trials of the usual width and steps: at more steps the law fails.
 
     A depth or a length that has fewer than `FEWEST` trials is left out: one model says nothing of
     the next.
     """
-    usual = [t for t in trials() if (t.width, t.steps) == (USUAL["width"], USUAL["steps"])]
-    depths, lengths = Counter(t.layers for t in usual), Counter(t.length for t in usual)
-    return tuple(t for t in usual if min(depths[t.layers], lengths[t.length]) >= FEWEST)
-
-
-@dataclass(frozen=True)
-class _Law:
-    """The law with its numbers; `errors` in units of the scale, which is `floor + growth * log`."""
-
-    slope: float
-    floor: float
-    growth: float
-    errors: np.ndarray
+    usual = [t for t in trials() if all(t[part] == USUAL[part] for part in ("width", "steps"))]
+    depths, lengths = Counter(t["layers"] for t in usual), Counter(t["length"] for t in usual)
+    return tuple(t for t in usual if min(depths[t["layers"]], lengths[t["length"]]) >= FEWEST)
 
 
 def expected(value: float) -> tuple[float, float]:
     """The logarithm of the ratio that a kernel order loss lets expect, and its error's scale."""
-    law = _law()
-    center = law.slope * value
-    return center, law.floor + law.growth * center
+    constant, floor, growth, _ = _law()
+    return constant * value, floor + growth * constant * value
 
 
 def within(value: float) -> tuple[float, float]:
     """Where 95 % of the logarithms of such ratios fall."""
     center, scale = expected(value)
-    low, high = np.quantile(_law().errors, (0.025, 0.975), method="closest_observation")
+    low, high = np.quantile(_law()[-1], (0.025, 0.975), method="closest_observation")
     return center + scale * float(low), center + scale * float(high)
-
-
-def _fitted() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each known case the order loss, the loss, and the loss forecast without its family."""
-    known = _known()
-    quantity, loss = np.array([t.order.loss for t in known]), np.array([t.loss for t in known])
-    return quantity, loss, left_out(quantity, loss, [t.family for t in known])
 
 
 def calibration() -> dict[str, float]:
@@ -558,12 +541,20 @@ def calibration() -> dict[str, float]:
     }
 
 
+def _fitted() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each known case the order loss, the loss, and the loss forecast without its family."""
+    known = _known()
+    quantity = np.array([t["order"].loss for t in known])
+    loss = np.array([t["loss"] for t in known])
+    return quantity, loss, left_out(quantity, loss, [t["family"] for t in known])
+
+
 @functools.cache
-def _law() -> _Law:
+def _law() -> tuple[float, float, float, np.ndarray]:
+    """The slope of the law, its `floor` and `growth`, and its errors in units of their scale, which
+    is `floor + growth * log`."""
     quantity, loss, said = _fitted()
-    away = np.abs(loss - said)
-    small = said < LIMIT
+    away, small = np.abs(loss - said), said < LIMIT
     floor = float(np.sqrt(np.mean(away[small] ** 2)))
     growth = float(np.sqrt(np.mean((away[~small] / said[~small]) ** 2)))
-    scale = floor + growth * said
-    return _Law(slope(quantity, loss), floor, growth, (loss - said) / scale)
+    return slope(quantity, loss), floor, growth, (loss - said) / (floor + growth * said)

@@ -37,6 +37,11 @@ class RankCorrelation:
     tau: float
     p: float
 
+    @property
+    def spearman(self) -> tuple[float, float, float]:
+        """Spearman's rho and its interval."""
+        return self.rho, self.rho_low, self.rho_high
+
     def rho_text(self) -> str:
         """Spearman's rho with its interval.
 

@@ -40,7 +40,7 @@ def test_a_mechanism_that_did_not_learn_is_hollow_and_counts_nothing():
 
 def test_language_models_join_the_tasks_by_their_biases():
     known = {b.label: b for b in both()}
-    ratios = {t.name: t.loss for t in trials()}
+    ratios = {t["name"]: t["loss"] for t in trials()}
     for label, name in (("no bias", "nope"), ("1 head 1/4", "1 head 1/4"), ("ALiBi", "alibi")):
         assert known[label].ratio is not None
         assert abs(known[label].ratio - 2.718281828 ** ratios[name]) < 0.05

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import math
 from dataclasses import replace
@@ -79,11 +78,9 @@ def test_logits_that_grow_with_the_row_predict_more(registered, tmp_path):
 
 
 def cell(name="a", home=1.0, measured=(0.4, 0.2), predicted=(0.5, 0.2), far=0.8, said=0.3, **more):
-    right = (1.0,) * len(measured)
-    decided = abs(far - 0.5) >= 0.1
-    return hold.TaskRun(
-        name, "kind", home, 0.9, measured, predicted, right, far, decided, said, **more
-    )
+    row = {"name": name, "family": "kind", "home": home, "trained": 0.9, "used": None}
+    row |= {"measured": measured, "predicted": predicted, "accuracy": [1.0] * len(measured)}
+    return row | {"far": far, "decided": abs(far - 0.5) >= 0.1, "far_attention": said} | more
 
 
 def test_the_score_of_made_up_results():
@@ -108,7 +105,7 @@ def test_the_score_of_made_up_results():
     assert hold.score([*found, near])["used"]["attention from 1/4"] == {"right": 1, "of": 3}
     assert hold.score([*found, near])["decided"] == {"right": 1, "of": 2, "always": 1}
     assert score["holds"] == {"attention": False, "used": False}
-    good = hold.score([found[0], dataclasses.replace(found[0], used=None)])
+    good = hold.score([found[0], found[0] | {"name": "same", "used": None}])
     assert good["holds"] == {"attention": True, "used": True}
     assert good["used"]["formula alone"]["of"] == 1
 

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -57,69 +57,57 @@ def extend(name: str, jobs: Iterable[Job], measured: Callable[[Job], Row | None]
         yield f"{job.name}: measured"
 
 
+LOCAL = "1 head 1/4"
+"""The mixture of which the answer speaks."""
+CHANGES = (
+    "silence local, long",
+    "silence free, long",
+    "foreign",
+    "far",
+    "tempered",
+    "silence one free, long",
+)
+
+
 def mixtures() -> Evidence | None:
     """Why a mixture holds, by the changes that were measured; None before they were."""
     by_label: dict[str, list[Row]] = {}
     for row in rows("mixtures"):
-        prices = {name: price["nats"] for name, price in row["prices"].items()}
-        by_label.setdefault(row["label"], []).append({**row, "prices": prices})
-    if "1 head 1/4" not in by_label:
+        by_label.setdefault(row["label"], []).append(row)
+    if LOCAL not in by_label:
         return None
-
-    def mean(label: str, what: str, name: str) -> float | None:
-        found = [row[what][name] for row in by_label[label] if name in row[what]]
-        return float(np.mean(found)) if found else None
-
-    def shown(spec: str, label: str, what: str, *names: str) -> str:
-        means = (mean(label, what, name) for name in names)
-        return ", ".join("none" if value is None else format(value, spec) for value in means)
-
-    columns = {
-        "local heads silent": "silence local, long",
-        "free heads silent": "silence free, long",
-        "one free head silent": "silence one free, long",
-        "another text beyond": "foreign",
-        "far context": "far",
-        "sharper logits": "tempered",
-    }
-    seeds = len(by_label["1 head 1/4"])
-    own = {
-        **{
-            name: mean("1 head 1/4", "prices", name) or 0.0
-            for name in columns.values()
-            if name != "silence one free, long"
-        },
-        "read": mean("1 head 1/4", "readout", "beyond") or 0.0,
-        "field": mean("1 head 1/4", "fields", "free") or 0.0,
-        "seeds": seeds,
-    }
+    means = {label: _means(found) for label, found in by_label.items()}
+    own = {name: value or 0.0 for name, value in means[LOCAL].items()}
     return told(
         "mixtures",
-        sum(map(len, by_label.values())),
-        own,
-        (
-            (
-                "model",
-                "seeds",
-                *(f"{name} [nats]" for name in columns),
-                "local, free field [keys]",
-                "position inside, beyond",
-            ),
-            *(
-                (
-                    label,
-                    str(len(found)),
-                    *(shown("+.3f", label, "prices", name) for name in columns.values()),
-                    shown(".0f", label, "fields", "local", "free"),
-                    shown(".2f", label, "readout", "inside", "beyond"),
-                )
-                for label, found in by_label.items()
-            ),
-        ),
-        tuple(f"{row['label']}, seed {row['seed']}" for each in by_label.values() for row in each),
+        [f"{row['label']}, seed {row['seed']}" for found in by_label.values() for row in found],
+        {
+            **{name: own[name] for name in CHANGES[:-1]},
+            **{"read": own["beyond"], "field": own["free"], "seeds": len(by_label[LOCAL])},
+        },
+        [
+            {**means[label], "label": label, "seeds": len(found)}
+            for label, found in by_label.items()
+        ],
         multiple=MULTIPLE,
-        models=plural(seeds, "seed"),
+        models=plural(len(by_label[LOCAL]), "seed"),
     )
+
+
+def _means(found: Sequence[Row]) -> dict[str, float | None]:
+    """Means over seeds of the prices of changes in nats, of the fields of `local` and `free` heads,
+    and of how position is read `inside` and `beyond`; None where no seed has it."""
+    flat = [
+        {name: price["nats"] for name, price in row["prices"].items()}
+        | row["fields"]
+        | row["readout"]
+        for row in found
+    ]
+    known = {
+        name: [row[name] for row in flat if name in row]
+        for name in (*CHANGES, "local", "free", "inside", "beyond")
+    }
+    return {name: float(np.mean(values)) if values else None for name, values in known.items()}
 
 
 def circuits() -> Evidence | None:
@@ -129,62 +117,29 @@ def circuits() -> Evidence | None:
     if not found:
         return None
     one = [row for row in found if row["name"].startswith("1 head ")]  # one local head a layer
-    home = [row["rows"][0] for row in one]
     fed = [int(np.argmax(row["previous"])) for row in one]  # the head that looks one token back
-    base = {row["name"]: row["label"].partition(", log")[0] for row in found}
-    scaled = {base[row["name"]] for row in found if row["label"] != base[row["name"]]}
+    silent = [np.roll(row["rows"][0]["silent"], -h) for row, h in zip(one, fed, strict=True)]
+    scaled = {row["label"].partition(", log")[0] for row in found if ", log" in row["label"]}
     grown: dict[bool, list[float]] = {True: [], False: []}
     for row in found:
-        if base[row["name"]] in scaled and len(row["rows"]) == len(MULTIPLES):
+        if row["label"].partition(", log")[0] in scaled and len(row["rows"]) == len(MULTIPLES):
             first, *_, last = (at["advantage"] for at in row["rows"])
-            grown[row["label"] != base[row["name"]]].append(last - first)
-    silent = [(np.array(at["silent"]), h) for at, h in zip(home, fed, strict=True)]
+            grown[", log" in row["label"]].append(last - first)
     return told(
         "circuits",
-        len(found),
+        [row["name"] for row in found],
         {
             "one": len(one),
-            "local": sum(h == 0 for h in fed),
-            "plain": float(np.mean([at["accuracy"] for at in home])),
-            "without": float(np.mean([shares[h] for shares, h in silent])),
-            "without another": float(
-                np.mean([np.delete(shares, h).mean() for shares, h in silent])
-            ),
+            "local": fed.count(0),
+            "plain": float(np.mean([row["rows"][0]["accuracy"] for row in one])),
+            "without": float(np.mean([shares[0] for shares in silent])),
+            "without another": float(np.mean([shares[1:].mean() for shares in silent])),
             "last": sum(row["layer"] > 1 for row in found),
             "scaled": float(np.mean(grown[True])),
             "unscaled": float(np.mean(grown[False])),
             "price": float(np.log(MULTIPLE)),
         },
-        (
-            (
-                "model",
-                "head",
-                "first layer: on the previous token",
-                "accuracy at 1, 4, 16 lengths",
-                "attention",
-                "advantage [nats]",
-                "accuracy without each head of the first layer",
-            ),
-            *(
-                (
-                    row["name"],
-                    f"{row['layer']}.{row['head']}",
-                    *(
-                        ", ".join(f"{value:.2f}" for value in values)
-                        for values in (
-                            row["previous"],
-                            *(
-                                [at[name] for at in row["rows"]]
-                                for name in ("accuracy", "attention", "advantage")
-                            ),
-                            row["rows"][0]["silent"],
-                        )
-                    ),
-                )
-                for row in found
-            ),
-        ),
-        tuple(row["name"] for row in found),
+        found,
         multiple=MULTIPLE,
         models=plural(len(one), "model"),
     )

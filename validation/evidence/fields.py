@@ -64,22 +64,12 @@ def receptive_fields(
             ("gradient ERF(0.99)", [o.gradient for o in members]),
         )
     }
-    numbers = {"; ".join(k): (r.rho, r.rho_low, r.rho_high) for k, r in ranked.items()}
-    first = f"{ALL}; finite-row TRF(0.01), registered; "
     yield told(
         "receptive fields",
-        len(biased),
-        numbers,
-        (
-            ("encodings", "TRF", "ERF", "Spearman's rho", "95 %", "n"),
-            *(
-                (*k, f"{r.rho:.2f}", f"{r.rho_low:.2f} to {r.rho_high:.2f}", str(r.n))
-                for k, r in ranked.items()
-            ),
-        ),
-        tuple(o.runs for o in biased),
-        attention=numbers[first + "attention ERF(0.01)"],
-        gradient=numbers[first + "gradient ERF(0.99)"],
+        biased,
+        {"; ".join(name): r.spearman for name, r in ranked.items()},
+        [(*name, r) for name, r in ranked.items()],
+        first=f"{ALL}; finite-row TRF(0.01), registered; ",
         layers=found[0].layers,
     )
     yield _heads(biased)
@@ -95,18 +85,8 @@ def _heads(biased: Sequence[Model]) -> Evidence:
     within = {k: rank_correlation(*pair) for k, pair in pairs.items() if len(set(pair[0])) > 2}
     trf, erf = np.concatenate([np.array(pair) for pair in pairs.values()], axis=1).tolist()
     r = rank_correlation(trf, erf, resamples=500)
-    return told(
-        "heads",
-        r.n,
-        {"all": (r.rho, r.rho_low, r.rho_high), **{k: v.rho for k, v in within.items()}},
-        (
-            ("encoding", "Spearman's rho over layers and heads", "n"),
-            *((label, v.rho_text(), str(v.n)) for label, v in within.items()),
-        ),
-        tuple(o.runs for o in biased),
-        eps=eps,
-        rank=r,
-    )
+    numbers = {"all": r.spearman, **{label: v.rho for label, v in within.items()}}
+    return told("heads", biased, numbers, within.items(), n=r.n, eps=eps, rank=r)
 
 
 def resolutions(found: Sequence[Model]) -> Iterator[Evidence]:
@@ -122,28 +102,10 @@ def resolutions(found: Sequence[Model]) -> Iterator[Evidence]:
     }
     if len(theory) < 4:
         return
-    r, reach = rank_correlation([*theory.values()], [measured[k] for k in theory]), longest(found)
-    yield told(
-        "resolution",
-        r.n,
-        {"rho": (r.rho, r.rho_low, r.rho_high), "measured": measured},
-        (
-            ("encoding", "measured R", "R of the bias", "ratio of perplexity"),
-            *(
-                (
-                    o.name,
-                    f"{measured[o.name]:.3g}",
-                    f"{theory[o.name]:.3g}" if o.name in theory else "-",
-                    f"{o.last[reach]:.3f}",
-                )
-                for o in found
-                if o.name in measured
-            ),
-        ),
-        tuple(o.runs for o in found),
-        rank=r,
-        length=length,
-    )
+    r = rank_correlation([*theory.values()], [measured[k] for k in theory])
+    known = {"n": r.n, "rank": r, "length": length, "theory": theory, "reach": longest(found)}
+    rows = [o for o in found if o.name in measured]
+    yield told("resolution", found, {"rho": r.spearman, "measured": measured}, rows, **known)
 
 
 def fields(found: Sequence[Model]) -> Evidence:
@@ -176,14 +138,10 @@ def fields(found: Sequence[Model]) -> Evidence:
     numbers["families"] = _rank_interval(biased, row)
     return told(
         "referee fields",
-        len(biased),
+        biased,
         numbers,
-        (
-            ("prediction of the gradient ERF", "factor off"),
-            *((k, f"{factor(v):.2f}") for k, v in predictors.items()),
-        ),
-        tuple(o.runs for o in biased),
-        row=row,
+        [(name, numbers[name]) for name in predictors],
+        longest=row,
         layered=numbers[LAYERED],
         plain=numbers[PLAIN_ROW],
         saturated=len(biased) - numbers["unsaturated n"],
@@ -217,15 +175,16 @@ def paired(found: Sequence[Model]) -> Iterator[Evidence]:
         for m in run["measurements"]
         if (value := m.get("scores", {}).get("resolution")) is not None
     }
-    rows, lower = [], {}
+    rows: list[dict[str, Any]] = []
+    lower = {}
     for masked, mask in ((False, "causal"), (True, "with BCA")):
         seeds = (s for label, bca, s in sorted(known) if (label, bca) == ("rope", masked))
         shared = [s for s in seeds if ("xpos", masked, s) in known]
         pairs = [(s, known["rope", masked, s], known["xpos", masked, s]) for s in shared]
         lower[mask] = (sum(xpos < rope for _, rope, xpos in pairs), len(pairs))
-        rows += [(mask, str(s), f"{rope:.3g}", f"{xpos:.3g}") for s, rope, xpos in pairs]
+        rows += [{"mask": mask, "seed": s, "rope": rope, "xpos": xpos} for s, rope, xpos in pairs]
     if rows:
-        yield told("referee paired", len(rows), lower, (("mask", "seed", "RoPE", "xPos"), *rows))
+        yield told("referee paired", (), lower, rows, n=len(rows))
 
 
 def spread(found: Sequence[Model]) -> Iterator[Evidence]:
@@ -240,7 +199,7 @@ def spread(found: Sequence[Model]) -> Iterator[Evidence]:
         if not o.mask
     }
     if wide := {k: v for k, v in seeds.items() if len(v) > 1 and v[-1] > 2 * v[0]}:
-        yield told("referee spread", len(wide), wide)
+        yield told("referee spread", (), wide, n=len(wide))
 
 
 # -- depth ----------------------------------------------------------------------------------------
@@ -264,8 +223,7 @@ def _kernel(label: str, length: int, row: int, noise: float) -> np.ndarray:
 
 def depth(found: Sequence[Model]) -> Iterator[Evidence]:
     """The convolution model of depth: as registered, with a fitted mixing, and with noise."""
-    biased, row = [o for o in found if o.biased], longest(found)
-    layers, runs = found[0].layers, tuple(o.runs for o in biased)
+    biased, row, layers = [o for o in found if o.biased], longest(found), found[0].layers
     measured = np.array([o.gradient for o in biased])
     trf = np.array([o.registered("row_trf") for o in biased])
     fixed = {
@@ -304,46 +262,19 @@ def depth(found: Sequence[Model]) -> Iterator[Evidence]:
         }
         for name, values in scores.items()
     }
-    header = ("prediction of the gradient ERF", "factor off, mean over splits")
-    rows = (
-        (name, f"{v['factor']:.2f}", "{:.2f} to {:.2f}".format(*v["interval"]), f"{v['rho']:.2f}")
-        for name, v in numbers.items()
-    )
     medians = {k: tuple(float(x) for x in np.median(v, axis=0)) for k, v in chosen.items()}
-    yield told(
-        "depth",
-        len(biased),
-        numbers | {"fitted": medians},
-        ((*header, "95 % of the splits", "Spearman's rho, all"), *rows),
-        runs,
-        registered=numbers[REGISTERED],
-        plain=numbers[PLAIN],
-        splits=SPLITS,
-    )
-    said = {
-        o.label: tuple(map(float, values))
-        for o, *values in zip(biased, final[REGISTERED], final[NOISY], measured, strict=True)
-    }
+    known = {"registered": numbers[REGISTERED], "plain": numbers[PLAIN], "splits": SPLITS}
+    yield told("depth", biased, numbers | {"fitted": medians}, numbers.items(), **known)
+    columns = zip(biased, final[REGISTERED], final[NOISY], measured, strict=True)
+    said = {o.label: tuple(map(float, values)) for o, *values in columns}
     worst = sorted(biased, key=lambda o: -abs(math.log(said[o.label][0] / said[o.label][2])))
-    yield told(
-        "depth fails",
-        len(biased),
-        said,
-        (
-            ("encoding", "registered", "with learned values", "with content noise", "measured"),
-            *((o.label, *_tokens(o, row, *said[o.label])) for o in worst),
-        ),
-        runs,
-        worst=[(o.label, said[o.label][0], said[o.label][2]) for o in worst[:3]],
-    )
+    rows = [(o.label, said[o.label][0], _learned(o, row), *said[o.label][1:]) for o in worst]
+    yield told("depth fails", biased, said, rows)
 
 
-def _tokens(o: Model, row: int, registered: float, noisy: float, found: float) -> Iterator[str]:
-    """Tokens as predicted, with the values that each seed learned where there are any (the mean),
-    with noise, as measured."""
+def _learned(o: Model, row: int) -> float | None:
+    """The layered field with the values that each seed learned, the mean; None without such."""
     options = subject_of(o.label, o.trained).options if o.learned else {}
     made = (encoding(**options, **values) for values in o.learned)
     fields = [layered_receptive_field(e, o.layers, mixing=MIXING, length=row) for e in made]
-    learned = float(np.mean([f.tokens for f in fields])) if fields else None
-    for value in (registered, learned, noisy, found):
-        yield "-" if value is None else f"{value:.0f}"
+    return float(np.mean([f.tokens for f in fields])) if fields else None

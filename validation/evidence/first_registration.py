@@ -50,21 +50,14 @@ def verdict(found: Sequence[Model]) -> Iterator[Evidence]:
         right = sum(map(operator.eq, kept, said))
         yield told(
             "verdict",
-            len(counted),
+            counted,
             {
                 "printed": sum(map(operator.eq, printed, said)),
                 "one-sided": right,
                 "interval": proportion(right, len(counted)),
                 "tolerance": TOLERANCE,
             },
-            (
-                ("verdict", "extrapolates", "fails"),
-                *(
-                    (kind, *("; ".join(by[k]) or "none" for k in (True, False)))
-                    for kind, by in outcomes.items()
-                ),
-            ),
-            tuple(o.runs for o in counted),
+            outcomes.items(),
             times=most // found[0].trained,
             longest=most,
             protocol=protocol,
@@ -114,15 +107,8 @@ def verdicts(found: Sequence[Model]) -> Evidence:
         "models": len(set(map(_weights, found))),
         "values": len(said),
     }
-    return told(
-        "referee verdicts",
-        len(found),
-        numbers,
-        (),
-        tuple(o.runs for o in found),
-        additive=len(additive),
-        unseen=len(unseen),
-    )
+    sizes = {"additive": len(additive), "unseen": len(unseen)}
+    return told("referee verdicts", found, numbers, (), **sizes)
 
 
 def referee(found: Sequence[Model]) -> Iterator[Evidence]:
@@ -145,28 +131,14 @@ def forecast(found: Sequence[Model]) -> Iterator[Evidence]:
         PLAIN: [o.registered("row_trf") for o in found],
     }
     ranked = {name: rank_correlation(values, loss) for name, values in predictors.items()}
-    gain, low, high = rank_gain(predictors[LEAK], predictors[VERDICT], loss)
+    gain = rank_gain(predictors[LEAK], predictors[VERDICT], loss)
     fails = [x >= LIMIT for x in loss]
     best = max(ranked, key=lambda name: ranked[name].rho)
     yield told(
         "forecast",
-        len(found),
-        {name: (r.rho, r.rho_low, r.rho_high) for name, r in ranked.items()}
-        | {"gain": (gain, low, high)},
-        (
-            ("predictor", "Spearman's rho", "95 %", "Kendall's tau", "AUC of failing"),
-            *(
-                (
-                    name,
-                    f"{r.rho:.2f}",
-                    f"{r.rho_low:.2f} to {r.rho_high:.2f}",
-                    f"{r.tau:.2f}",
-                    f"{area_under_curve(predictors[name], fails):.2f}",
-                )
-                for name, r in ranked.items()
-            ),
-        ),
-        tuple(o.runs for o in found),
+        found,
+        {name: r.spearman for name, r in ranked.items()} | {"gain": gain},
+        [(name, r, area_under_curve(predictors[name], fails)) for name, r in ranked.items()],
         reach=reach,
         best=best,
         ranked={"best": ranked[best], "leak": ranked[LEAK], "verdict": ranked[VERDICT]},
@@ -187,26 +159,17 @@ def coverage(found: Sequence[Model]) -> Iterator[Evidence]:
     ranks = {"field": rank_correlation(gradient, loss), "mass": rank_correlation(mass, loss)}
     yield told(
         "coverage",
-        len(found),
+        found,
         {
             "right": right,
             "strict": len(strict),
             "lenient": len(loose),
             "interval": proportion(right, len(found)),
-            **{
-                name: (r.rho, r.rho_low, r.rho_high)
-                for name, r in zip(("gradient ERF", "mass"), ranks.values(), strict=True)
-            },
+            "gradient ERF": ranks["field"].spearman,
+            "mass": ranks["mass"].spearman,
             "gain": rank_gain(mass, gradient, loss),
         },
-        (
-            ("encoding", "gradient ERF", "mass within", "ratio"),
-            *(
-                (o.name, f"{o.gradient:.0f}", f"{o.mass:.3f}", f"{o.last[reach]:.3f}")
-                for o in sorted(found, key=lambda o: -o.mass)
-            ),
-        ),
-        tuple(o.runs for o in found),
+        sorted(found, key=lambda o: -o.mass),
         reach=reach,
         strict=strict,
         lenient=loose,
@@ -226,25 +189,18 @@ def unreproduced(found: Sequence[Model]) -> Iterator[Evidence]:
     reach = longest(found)
     ratios, times = {o.name: o.last[reach] for o in found}, reach // found[0].trained
     checks = [
-        (
-            said["text"].format(run=run, reach=times),
-            f"{run}: ratio {ratios[run]:.3f}",
-            _true(said, ratios[run], ratios),
-        )
+        (said["text"].format(run=run, reach=times), run, ratio, _true(said, ratio, ratios))
         for said in statements()["statement"]
         for run in said["runs"]
-        if run in ratios
+        if (ratio := ratios.get(run)) is not None
     ]
-    checks.sort(key=lambda c: c[2])
+    checks.sort(key=operator.itemgetter(3))
     yield told(
         "not reproduced",
-        len(checks),
-        {statement: ok for statement, _, ok in checks},
-        (
-            ("statement", "measured", "holds here"),
-            *((s, m, "yes" if ok else "no") for s, m, ok in checks),
-        ),
-        tuple(o.runs for o in found),
+        found,
+        {statement: ok for statement, *_, ok in checks},
+        checks,
+        n=len(checks),
         failed=sum(not ok for *_, ok in checks),
         layers=found[0].layers,
         trained=found[0].trained,

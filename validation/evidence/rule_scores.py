@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from farfield.theory.answers.number import plural
 from farfield.validation.evidence.told import Evidence, told
 from farfield.validation.extrapolation import LIMIT, TOLERANCE
 from farfield.validation.published import bias_of, columns, curve, table
+from farfield.validation.reference.committed import Row
 from farfield.validation.reference.known_cases import left_out, slope, trials
 from farfield.validation.reference.registration import (
     REGISTRATIONS,
@@ -100,16 +101,12 @@ def _scored(key: str, found: Sequence[Model], **more: Any) -> Evidence:
     spoken = by_rule(found)
     ordered = sorted(spoken, key=lambda rule: -_share(rule, spoken))
     held = sum(o.loss < LIMIT for o in found)
-    null = max(held, len(found) - held)
     return told(
         key,
-        len(found),
-        {rule: _right(rule, rows) for rule, rows in spoken.items()} | {"null": null},
-        (
-            ("rule", "right", "95 %", "near the threshold", "R² of the size", "without the family"),
-            *(_row(rule, spoken[rule]) for rule in ordered),
-        ),
-        tuple(dict.fromkeys(o.name for o in found)),
+        [o.name for o in found],
+        {rule: _right(rule, said) for rule, said in spoken.items()}
+        | {"null": max(held, len(found) - held)},
+        [_row(rule, spoken[rule]) for rule in ordered],
         held=held,
         best=ordered[0],
         **more,
@@ -124,21 +121,24 @@ def _share(rule: str, spoken: Mapping[str, Sequence[Model]]) -> float:
     return _right(rule, spoken[rule]) / len(spoken[rule])
 
 
-def _row(rule: str, found: Sequence[Model]) -> tuple[str, ...]:
-    right, near = _right(rule, found), [o for o in found if is_near(o, rule)]
-    low, high = proportion(right, len(found))
+def _row(rule: str, found: Sequence[Model]) -> Row:
+    """How often a rule is right, near its threshold too, and how well its size fits."""
+    near = [o for o in found if is_near(o, rule)]
     loss = np.array([o.loss for o in found])
     quantity, forecast = (
         np.array([o.forecasts[rule][what] for o in found]) for what in ("quantity", "log_ratio")
     )
-    return (
-        rule,
-        f"{right} of {len(found)}",
-        f"{low:.0%} to {high:.0%}",
-        f"{_right(rule, near)} of {len(near)}" if near else "none",
-        _r2(loss, forecast),
-        _r2(loss, left_out(quantity, loss, [o.prediction["family"].split()[0] for o in found])),
-    )
+    families = [o.prediction["family"].split()[0] for o in found]
+    return {
+        "rule": rule,
+        "right": (right := _right(rule, found)),
+        "of": len(found),
+        "interval": proportion(right, len(found)),
+        "near": len(near),
+        "near_right": _right(rule, near),
+        "size": _r2(loss, forecast),
+        "without": _r2(loss, left_out(quantity, loss, families)),
+    }
 
 
 def _r2(loss: np.ndarray, forecast: np.ndarray) -> str:
@@ -154,16 +154,16 @@ def law(later: Sequence[Model]) -> Evidence:
     Args:
         later: the cases that came out after the law was written down.
     """
-    known = [t for t in trials() if t.steps == USUAL["steps"]]
-    loss, value = np.array([t.loss for t in known]), np.array([t.value for t in known])
+    known = [t for t in trials() if t["steps"] == USUAL["steps"]]
+    loss, value = (np.array([t[what] for t in known]) for what in ("loss", "value"))
     constant = slope(value, loss)
-    without = left_out(value, loss, [t.family for t in known])
+    without = left_out(value, loss, [t["family"] for t in known])
     missed = (without < LIMIT) != (loss < LIMIT)
     measured = np.array([o.loss for o in later])
     unseen = _r2(measured, np.array([o.forecasts[ORDER_LOSS]["log_ratio"] for o in later]))
     return told(
         "law",
-        len(known),
+        [t["name"] for t in known],
         {
             "slope": constant,
             "R2": float(_r2(loss, constant * value)),
@@ -173,15 +173,8 @@ def law(later: Sequence[Model]) -> Evidence:
             "later right": _right(ORDER_LOSS, later),
             "later R2": unseen,
         },
-        (
-            ("trial", "family", "order loss", "log ratio", "forecast without the family"),
-            *(
-                (t.name, t.family, f"{t.value:.3f}", f"{t.loss:+.3f}", f"{x:+.3f}")
-                for t, x in sorted(zip(known, without, strict=True), key=lambda tx: tx[0].value)
-            ),
-        ),
-        tuple(t.name for t in known),
-        wrong=[t.name for t, wrong in zip(known, missed, strict=True) if wrong],
+        sorted(zip(known, without, strict=True), key=lambda pair: float(pair[0]["value"])),
+        wrong=[t["name"] for t, wrong in zip(known, missed, strict=True) if wrong],
         tolerance=TOLERANCE,
     )
 
@@ -226,30 +219,6 @@ PARTS = (
 )
 
 
-@dataclass(frozen=True)
-class Tally:
-    """How the forms did on the cases that no one had seen.
-
-    Fields:
-        tests: how many cases those are.
-        cases: those that are decided.
-        held: how many of them hold.
-        right: by form, on how many of them it was on the right side.
-        off: by form, the mean absolute error of its log ratio over all tests.
-    """
-
-    tests: int
-    cases: Sequence[Model]
-    held: int
-    right: Mapping[str, int]
-    off: Mapping[str, float]
-
-    @property
-    def null(self) -> int:
-        """How often the better constant answer is right."""
-        return max(self.held, len(self.cases) - self.held)
-
-
 def open_cases() -> tuple[Model, ...]:
     """Every case that the forms predicted and that was measured on further targets."""
     return tuple(
@@ -260,20 +229,29 @@ def open_cases() -> tuple[Model, ...]:
     )
 
 
-def tally(found: Sequence[Model]) -> Tally:
-    """How the forms did on some cases, as far as no one had seen them."""
+def tally(found: Sequence[Model]) -> dict[str, Any]:
+    """How the forms did on the cases that no one had seen.
+
+    Returns:
+        `tests`: how many cases those are; `decided`: how many of them are, of which `hold`; `null`:
+        how often the better constant answer is right. By form, `right`: on how many of the decided
+        it was on the right side; `off`: the mean absolute error of its log ratio over all tests.
+    """
     tests = [o for o in found if o.name not in SEEN]
-    losses = np.array([o.further[0] for o in tests])
+    losses, errors = (np.array([o.further[k] for o in tests]) for k in (0, 1))
     said = {form: np.array([o.forecasts[form]["log_ratio"] for o in tests]) for form in FORMS}
-    clear = np.array([abs(o.further[0] - LIMIT) >= DECIDED * o.further[1] for o in tests], bool)
-    held = losses < LIMIT
-    return Tally(
-        len(tests),
-        [o for o, decided in zip(tests, clear, strict=True) if decided],
-        int(held[clear].sum()),
-        {form: int(((said[form] <= LIMIT) == held)[clear].sum()) for form in FORMS},
-        {form: float(np.abs(said[form] - losses).mean()) if tests else math.nan for form in FORMS},
-    )
+    clear, held = abs(losses - LIMIT) >= DECIDED * errors, losses < LIMIT
+    hold = int(held[clear].sum())
+    return {
+        "tests": len(tests),
+        "decided": int(clear.sum()),
+        "hold": hold,
+        "null": max(hold, int(clear.sum()) - hold),
+        "right": {form: int(((said[form] <= LIMIT) == held)[clear].sum()) for form in FORMS},
+        "off": {
+            form: float(np.abs(said[form] - losses).mean()) if tests else math.nan for form in FORMS
+        },
+    }
 
 
 def competing() -> Iterator[Evidence]:
@@ -287,32 +265,32 @@ def competing() -> Iterator[Evidence]:
 def compared(words: str, found: Sequence[Model]) -> Evidence:
     """Which form was right about some cases, told in words."""
     of = tally(found)
-    return told(
-        "competing",
-        len(found),
-        {"right": of.right, "off": of.off, "decided": len(of.cases), "hold": of.held},
-        (
-            ("form", "right", "mean error", *(o.name for o in found)),
-            *(
-                (
-                    form,
-                    f"{of.right[form]} of {len(of.cases)}",
-                    f"{of.off[form]:.3f}",
-                    *(f"{o.forecasts[form]['log_ratio']:+.3f}" for o in found),
-                )
-                for form in sorted(FORMS, key=lambda form: of.off[form])
-            ),
-            ("measured", "", "", *("{:+.3f} ± {:.3f}".format(*o.further) for o in found)),
-            ("on the registered 512", "", "", *(f"{o.loss:+.3f}" for o in found)),
+    measured = [f"{loss:+.3f} ± {error:.3f}" for loss, error, _ in (o.further for o in found)]
+    rows = [
+        *(
+            (
+                form,
+                f"{of['right'][form]} of {of['decided']}",
+                f"{of['off'][form]:.3f}",
+                *(f"{o.forecasts[form]['log_ratio']:+.3f}" for o in found),
+            )
+            for form in sorted(FORMS, key=lambda form: of["off"][form])
         ),
-        tuple(f"{o.name}, {plural(o.further[2], 'seed')}" for o in found),
+        ("measured", "", "", *measured),
+        ("on the registered 512", "", "", *(f"{o.loss:+.3f}" for o in found)),
+    ]
+    answer = told(
+        "competing",
+        [f"{o.name}, {plural(o.further[2], 'seed')}" for o in found],
+        {name: of[name] for name in ("right", "off", "decided", "hold")},
         words=words,
-        cases=plural(len(of.cases), "decided case"),
-        best=max(FORMS, key=lambda form: (of.right[form], -of.off[form])),
-        null=of.null,
-        undecided=of.tests - len(of.cases),
+        cases=plural(of["decided"], "decided case"),
+        best=max(FORMS, key=lambda form: (of["right"][form], -of["off"][form])),
+        null=of["null"],
+        undecided=of["tests"] - of["decided"],
         seen=[(o.name, *o.further[:2]) for o in found if o.name in SEEN],
     )
+    return replace(answer, table=(("form", "right", "mean error", *(o.name for o in found)), *rows))
 
 
 # -- printed results ------------------------------------------------------------------------------

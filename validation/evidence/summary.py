@@ -24,13 +24,13 @@ from farfield.theory.answers.number import plural
 from farfield.validation.evidence import changes as interventions
 from farfield.validation.evidence import fields as receptive_fields
 from farfield.validation.evidence import first_registration, rule_scores
-from farfield.validation.evidence.told import environment, sentences
+from farfield.validation.evidence.told import sentences, template
 from farfield.validation.forecast import calibration
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.reference import hold
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.first import UNSEEN, observations
-from farfield.validation.reference.known_cases import Trial, trials
+from farfield.validation.reference.known_cases import trials
 from farfield.validation.reference.registration import HOLD, REGISTRATIONS, USUAL, identity
 from farfield.validation.reference.table import LAST, results, rows
 from farfield.validation.rules import ORDER_LOSS
@@ -65,9 +65,9 @@ def _files(runs: Iterator[Row]) -> tuple[str, ...]:
     return tuple(sorted({run["file"] for run in runs}))
 
 
-def _of_trials(*found: Trial) -> tuple[str, ...]:
+def _of_trials(*found: Row) -> tuple[str, ...]:
     """The files of the runs of some trials."""
-    wanted = {identity(vars(t)) for t in found}
+    wanted = set(map(identity, found))
     return _files(
         run
         for run in _everything()
@@ -91,21 +91,21 @@ def runs() -> Found:
     return numbers | {"first": planned.count(0), "first finished": made.count(0)}, found
 
 
+def _trials() -> dict[str, Row]:
+    return {t["name"]: t for t in trials()}
+
+
 def steps() -> Found:
     """Ratios of perplexity after 1,000 and after 4,000 steps, where both are known."""
-    named = {t.name: t for t in trials()}
+    named = _trials()
     pairs = {
         label: (before, after)
         for label, usual in LONGER.items()
         if (after := named.get(f"{label}, steps 4000")) and (before := named.get(usual))
     }
-    told = ". ".join(
-        f"{n[0].upper()}{n[1:]}: {math.exp(a.loss):.2f} and {math.exp(b.loss):.2f}"
-        for n, (a, b) in pairs.items()
-    )
-    numbers = {
-        f"{n}, {k}": math.exp(t.loss) for n, pair in pairs.items() for k, t in enumerate(pair)
-    }
+    ratios = {n: [math.exp(t["loss"]) for t in pair] for n, pair in pairs.items()}
+    told = ". ".join(f"{n[0].upper()}{n[1:]}: {a:.2f} and {b:.2f}" for n, (a, b) in ratios.items())
+    numbers = {f"{n}, {k}": ratio for n, pair in ratios.items() for k, ratio in enumerate(pair)}
     return {"pairs": told, **numbers}, _of_trials(*(t for pair in pairs.values() for t in pair))
 
 
@@ -115,27 +115,27 @@ def forms() -> Found:
     every = rule_scores.open_cases()
     longer = rule_scores.tally([c for c in every if c.prediction["steps"] == 4000])
     of = rule_scores.tally(every)
+    right, off, decided = of["right"], of["off"], of["decided"]
     numbers: dict[str, Any] = {"n": ""}
-    if longer.tests:
-        best = min(rule_scores.LAWS, key=lambda form: longer.off[form])
-        said = {"n": plural(longer.tests, "case"), "best": best, "best off": longer.off[best]}
-        numbers = {**said, **longer.off}
-    if of.cases:
-        first = max(rule_scores.LAWS, key=lambda form: (of.right[form], -of.off[form]))
-        closest = min(rule_scores.LAWS, key=lambda form: of.off[form])
-        decided = len(of.cases)
+    if longer["tests"]:
+        best = min(rule_scores.LAWS, key=longer["off"].__getitem__)
+        numbers = {"n": plural(longer["tests"], "case"), "best": best, **longer["off"]}
+        numbers["best off"] = longer["off"][best]
+    if decided:
+        first = max(rule_scores.LAWS, key=lambda form: (right[form], -off[form]))
+        closest = min(rule_scores.LAWS, key=off.__getitem__)
         numbers |= {
             "decided": decided,
             "first": first,
-            "first right": of.right[first],
-            "first share": of.right[first] / decided,
-            "law right": of.right["law"],
-            "nearest right": of.right["nearest"],
-            "nearest share": of.right["nearest"] / decided,
-            "null right": of.null,
+            "first right": right[first],
+            "first share": right[first] / decided,
+            "law right": right["law"],
+            "nearest right": right["nearest"],
+            "nearest share": right["nearest"] / decided,
+            "null right": of["null"],
             "closest": closest,
-            "closest off": of.off[closest],
-            "nearest off": of.off["nearest"],
+            "closest off": off[closest],
+            "nearest off": off["nearest"],
         }
     return numbers, _files(r for r in _registered() if r["preset"]["steps"] == 4000)
 
@@ -150,21 +150,19 @@ def perplexity(label: str, length: int) -> float:
 
 def local() -> Found:
     """What one local head loses, and its perplexity over that of ALiBi."""
-    named = {t.name: t for t in trials()}
-    one, alibi = named["1 head 1/4"], named["alibi"]
+    one, alibi = (_trials()[name] for name in ("1 head 1/4", "alibi"))
     above = {
         f"above at {n}": perplexity("1 head 1/4", n) / perplexity("alibi", n) - 1
         for n in (64, 1024)
     }
-    loss = {"loss": math.expm1(one.loss), "models": plural(one.seeds, "model")}
+    loss = {"loss": math.expm1(one["loss"]), "models": plural(one["seeds"], "model")}
     return loss | above, _of_trials(one, alibi)
 
 
 def layers() -> Found:
     """What is lost with all heads of the first, or of the last, layer local."""
-    named = {t.name: t for t in trials()}
-    first, last = (named[f"layer {k} of 1/4"] for k in (1, 4))
-    losses = {"first": math.expm1(first.loss), "last": math.expm1(last.loss)}
+    first, last = (_trials()[f"layer {k} of 1/4"] for k in (1, 4))
+    losses = {"first": math.expm1(first["loss"]), "last": math.expm1(last["loss"])}
     return losses, _of_trials(first, last)
 
 
@@ -326,7 +324,7 @@ def _written(name: str) -> tuple[tuple[str, ...], tuple[Filled, ...]]:
         shown.append(Filled(format(numbers[asked], form), query, asked, files))
         return shown[-1].text
 
-    told = [environment().from_string(text).render(number=number) for text in sentences()[name]]
+    told = [template(text).render(number=number) for text in sentences()[name]]
     return tuple(filter(None, told)), tuple(shown)
 
 

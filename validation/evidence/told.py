@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -51,36 +51,55 @@ def sentences() -> Mapping[str, Any]:
 
 
 @cache
-def environment() -> jinja2.Environment:
-    """The templates know a number `as` a format says, and names `listed`."""
+def template(text: str) -> jinja2.Template:
+    """A template, which knows a number `as` a format says, numbers `each` so, and names `listed`.
+
+    >>> template("{{ x|as('.1%') }}, {{ none|as('.1f', 'none') }}").render(x=0.026)
+    '2.6%, none'
+    >>> template("{{ x|each('.2f') }} of {{ y|listed }}").render(x=[0.5, None], y=[])
+    '0.50, none of none'
+    """
+    return _environment().from_string(text)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    def formatted(value: Any, form: str, missing: str = "none") -> str:
+        return missing if value is None else format(value, form)
+
     made = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
-    made.filters["as"] = format
+    made.filters["as"] = formatted
+    made.filters["each"] = lambda values, form: ", ".join(formatted(v, form) for v in values)
     made.filters["listed"] = lambda names: ", ".join(names) or "none"
     return made
 
 
 def told(
     key: str,
-    n: int,
+    behind: Sequence[Any],
     numbers: Mapping[str, Any],
-    table: tuple[tuple[str, ...], ...] = (),
-    runs: tuple[str, ...] = (),
+    rows: Iterable[Any] = (),
     **more: Any,
 ) -> Evidence:
-    """Evidence whose question and sentence are templates.
+    """Evidence whose question, sentence and cells are templates.
 
     Args:
         key: of the templates in the file.
-        n: what the evidence stands on.
-        numbers: by name; the templates know both.
-        table: its header and rows.
-        runs: their names.
-        more: what the templates know beside them.
+        behind: the models, or the names of the runs, that the evidence stands on.
+        numbers: by name; the templates know them.
+        rows: of the table, known to the templates; that of a cell knows its `row`.
+        more: what the templates know beside them; `n` where it does not count what is behind.
     """
-    question, sentence = (
-        environment()
-        .from_string(sentences()["told"][key][part])
-        .render(n=n, numbers=numbers, **more)
-        for part in ("question", "sentence")
+    texts, runs = sentences()["told"][key], dict.fromkeys(getattr(b, "runs", b) for b in behind)
+    rows = list(rows)
+    known = {"n": len(behind), "numbers": numbers, "rows": rows, **more}
+    cells = {head: template(text) for head, text in texts.get("table", {}).items()}
+    lines = (tuple(cell.render(known, row=row) for cell in cells.values()) for row in rows)
+    return Evidence(
+        template(texts["question"]).render(known),
+        template(texts["sentence"]).render(known),
+        known["n"],
+        numbers,
+        (tuple(cells), *lines) if cells else (),
+        tuple(runs),
     )
-    return Evidence(question, sentence, n, numbers, table, runs)

@@ -11,9 +11,8 @@ longer row; no row longer than those of training enters a prediction.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,51 +28,20 @@ RIGHT, NEAR = 0.85, 0.1  # what the registration must reach
 # -- the score ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class TaskRun:
-    """One run on a task, predicted and measured.
-
-    Fields:
-        name, family: of the run.
-        home: mean accuracy at the training length.
-        trained: mean attention of the retrieving head there.
-        measured, predicted: attention at each point on longer rows.
-        accuracy: there.
-        far: accuracy at the farthest distance of the longest row.
-        decided: whether that lies two standard errors or more from one half.
-        far_attention: the predicted attention there.
-        used: whether the formula alone says that the farthest key is used; None: it says nothing.
-    """
-
-    name: str
-    family: str
-    home: float
-    trained: float
-    measured: tuple[float, ...]
-    predicted: tuple[float, ...]
-    accuracy: tuple[float, ...]
-    far: float
-    decided: bool
-    far_attention: float
-    used: bool | None = None
-
-    @property
-    def learned(self) -> bool:
-        """Whether the model has learned its task at the training length."""
-        return self.home >= LEARNED
-
-    def error(self, said: float | None = None) -> float:
-        """Mean absolute error of the predicted attention, or of a constant."""
-        assumed = self.predicted if said is None else (said,) * len(self.measured)
-        return float(np.abs(np.subtract(assumed, self.measured)).mean())
-
-
-def cells(results: Sequence[Row], said: Mapping[str, bool | None]) -> list[TaskRun]:
-    """The runs on tasks among results in JSON form.
+def cells(results: Sequence[Row], said: Mapping[str, bool | None]) -> list[dict[str, Any]]:
+    """The runs on tasks among results in JSON form, predicted and measured, a row each.
 
     Args:
         results: committed.
         said: what the formula alone says, by the name of the cell.
+
+    Returns:
+        Rows with `name` and `family` of the run; `home` and `trained`, the mean accuracy and the
+        mean attention of the retrieving head at the training length; `measured` and `predicted`
+        attention and `accuracy` at each point on longer rows; `far`, the accuracy at the farthest
+        distance of the longest row, with `decided`, whether that lies two standard errors or more
+        from one half, and `far_attention`, as predicted there; `used`, whether the formula alone
+        says that the farthest key is used (None: it says nothing).
     """
     found = []
     for result in results:
@@ -81,28 +49,27 @@ def cells(results: Sequence[Row], said: Mapping[str, bool | None]) -> list[TaskR
             continue
         points = result["measurements"][0]["recall"]["points"]
         pairs = list(zip(points, result["predicted"], strict=True))
-        length = result["preset"]["length"]
-        longer = [(p, q) for p, q in pairs if p["length"] > length]
+        longer = [(p, q) for p, q in pairs if p["length"] > result["preset"]["length"]]
         last, last_said = max(pairs, key=lambda pair: (pair[0]["length"], pair[0]["distance"]))
         found.append(
-            TaskRun(
-                result["name"],
-                result["family"],
-                at_home(result, "accuracy"),
-                at_home(result, "attention"),
-                tuple(p["attention"] for p, _ in longer),
-                tuple(q["attention"] for _, q in longer),
-                tuple(p["accuracy"] for p, _ in longer),
-                last["accuracy"],
-                abs(last["accuracy"] - 0.5) >= 1 / math.sqrt(last["rows"]),
-                last_said["attention"],
-                said.get(cell_of(result["name"], result["seed"])),
-            )
+            {
+                "name": result["name"],
+                "family": result["family"],
+                "home": at_home(result, "accuracy"),
+                "trained": at_home(result, "attention"),
+                "measured": [p["attention"] for p, _ in longer],
+                "predicted": [q["attention"] for _, q in longer],
+                "accuracy": [p["accuracy"] for p, _ in longer],
+                "far": last["accuracy"],
+                "decided": abs(last["accuracy"] - 0.5) >= 1 / math.sqrt(last["rows"]),
+                "far_attention": last_said["attention"],
+                "used": said.get(cell_of(result["name"], result["seed"])),
+            }
         )
     return found
 
 
-def score(found: Sequence[TaskRun]) -> dict[str, Any]:
+def score(found: Sequence[Row]) -> dict[str, Any]:
     """The predictions beside what came out, over the cells that have learned their task.
 
     Attention: mean over cells of each cell's mean absolute error, and the error of the worst cell
@@ -112,59 +79,64 @@ def score(found: Sequence[TaskRun]) -> dict[str, Any]:
     point, and over the runs whose accuracy is `decided`.
     `holds` names what the registration must reach.
     """
-    known = [c for c in found if c.learned]
-    counted = {"cells": len(found), "learned": len(known)}
-    unlearned = sorted(c.name for c in found if not c.learned)
+    known = [c for c in found if c["home"] >= LEARNED]
+    unlearned = sorted(c["name"] for c in found if c["home"] < LEARNED)
+    counted = {"cells": len(found), "learned": len(known), "not_learned": unlearned}
     if not known:
-        return {**counted, "not_learned": unlearned}
-    mean = float(np.mean([np.mean(c.measured) for c in known]))
-    errors = {c.name: c.error() for c in known}
-    families = {
-        f: float(np.mean([c.error() for c in known if c.family == f]))
-        for f in sorted({c.family for c in known})
+        return counted
+    far = [c["far"] >= 0.5 for c in known]
+    mean = float(np.mean([np.mean(c["measured"]) for c in known]))
+
+    def error(said: Callable[[Row], Any], of: Sequence[Row] = known) -> float:
+        off = (np.abs(np.subtract(said(c), c["measured"])).mean() for c in of)
+        return float(np.mean([*off]))
+
+    errors = {c["name"]: error(lambda c: c["predicted"], [c]) for c in known}
+    rules: dict[str, list[bool | None]] = {
+        "attention from 1/4": [c["far_attention"] >= SHARE for c in known],
+        "attention from 1/2": [c["far_attention"] >= 0.5 for c in known],
+        "formula alone": [c["used"] for c in known],
+        "always used": [True] * len(known),
+        "as at the training length": [c["trained"] >= SHARE for c in known],
     }
-    rules = {
-        "attention from 1/4": [(c.far_attention >= SHARE, c) for c in known],
-        "attention from 1/2": [(c.far_attention >= 0.5, c) for c in known],
-        "formula alone": [(c.used, c) for c in known if c.used is not None],
-        "always used": [(True, c) for c in known],
-        "as at the training length": [(c.trained >= SHARE, c) for c in known],
-    }
+    first = rules["attention from 1/4"]
+    right = {name: _right([*zip(said, far, strict=True)]) for name, said in rules.items()}
+    of = right["attention from 1/4"]
+    decided = [pair for *pair, c in zip(first, far, known, strict=True) if c["decided"]]
     points = [
         (attention >= SHARE, accuracy >= 0.5)
         for c in known
-        for attention, accuracy in zip(c.predicted, c.accuracy, strict=True)
+        for attention, accuracy in zip(c["predicted"], c["accuracy"], strict=True)
     ]
-    decided = [(yes, c.far >= 0.5) for yes, c in rules["attention from 1/4"] if c.decided]
-    right = {
-        name: _right([(yes, c.far >= 0.5) for yes, c in pairs]) for name, pairs in rules.items()
-    }
-    first = right["attention from 1/4"]
-    error = float(np.mean([*errors.values()]))
     return {
         **counted,
-        "not_learned": unlearned,
         "attention": {
-            "error": error,
+            "error": float(np.mean([*errors.values()])),
             "worst_cell": max(errors.items(), key=lambda item: item[1]),
-            "families": families,
-            "constant": float(np.mean([c.error(mean) for c in known])),
-            "as at the training length": float(np.mean([c.error(c.trained) for c in known])),
+            "families": {
+                f: float(np.mean([errors[c["name"]] for c in known if c["family"] == f]))
+                for f in sorted({c["family"] for c in known})
+            },
+            "constant": error(lambda _: mean),
+            "as at the training length": error(lambda c: c["trained"]),
         },
         "used": right,
         "points": _right(points) | {"always": sum(found for _, found in points)},
         "decided": _right(decided) | {"always": sum(found for _, found in decided)},
-        "wrong": sorted(c.name for yes, c in rules["attention from 1/4"] if yes != (c.far >= 0.5)),
+        "wrong": sorted(
+            c["name"] for said, found, c in zip(first, far, known, strict=True) if said != found
+        ),
         "holds": {
-            "attention": error <= NEAR,
-            "used": first["right"] >= RIGHT * first["of"],
+            "attention": float(np.mean([*errors.values()])) <= NEAR,
+            "used": of["right"] >= RIGHT * of["of"],
         },
     }
 
 
-def _right(pairs: Sequence[tuple[bool | None, bool]]) -> dict[str, int]:
-    """How often the prediction is the result."""
-    return {"right": sum(said == found for said, found in pairs), "of": len(pairs)}
+def _right(pairs: Sequence[Sequence[bool | None]]) -> dict[str, int]:
+    """How often what was said is what came out, where something was said."""
+    spoken = [said == found for said, found in pairs if said is not None]
+    return {"right": sum(spoken), "of": len(spoken)}
 
 
 def scored() -> dict[str, Any]:
@@ -197,8 +169,7 @@ SAME_BIAS = {
 """What the language models call a cell's biases, where the two registrations differ."""
 
 
-@dataclass(frozen=True)
-class Both:
+class Both(NamedTuple):
     """What a mechanism does far beyond the training length of 64: how far its models hold their
     loss, and how well they use keys beyond that length.
 

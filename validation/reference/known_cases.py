@@ -11,85 +11,56 @@ import dataclasses
 import functools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from farfield.numerics.finite_length import KernelOrder, kernel_order, order_loss
 from farfield.validation.json_files import write
-from farfield.validation.reference.committed import HERE, OUTCOMES, rounded
+from farfield.validation.reference.committed import HERE, OUTCOMES, Row, rounded
 from farfield.validation.reference.first import family
 from farfield.validation.reference.registration import FIRST, REGISTRATIONS, titled
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One case that was forecast or seen, and what came out.
-
-    Fields:
-        label, family: of the encoding; families stand or fall together when a law is judged.
-        registration: the folder of its registration; empty for the first.
-        length, layers, width, steps, window, tested: as its plan says, in tokens.
-        seeds: how many models.
-        value: its order loss.
-        kept, beyond, leak, drowned: what makes its kernel order loss (`order`).
-        loss: the largest mean logarithm of the perplexity ratio at any tested length, in nats.
-    """
-
-    label: str
-    family: str
-    registration: str
-    length: int
-    layers: int
-    width: int
-    steps: int
-    window: int | None
-    tested: int
-    seeds: int
-    value: float
-    kept: float
-    beyond: float
-    leak: float
-    drowned: float
-    loss: float
-
-    @property
-    def name(self) -> str:
-        """The label, with the window at inference and what else is not usual."""
-        return titled(vars(self))
-
-    @property
-    def order(self) -> KernelOrder:
-        """What a forecast rests on."""
-        return KernelOrder(self.kept, self.beyond, self.leak, self.drowned)
-
-
 @functools.cache
-def trials() -> tuple[Trial, ...]:
-    """The committed trials."""
+def trials() -> tuple[Row, ...]:
+    """The committed trials, one a case.
+
+    Each row has what names the case in its plan, in tokens, with its `registration` (empty for the
+    first) and its `family`: families stand or fall together when a law is judged. Its `seeds` say
+    how many models there are, `loss` the largest mean logarithm of their perplexity ratio at any
+    tested length, in nats. Its `value` is the order loss, and its `order` what a forecast rests on.
+    Its `name` is the label with the window at inference and what else is not usual.
+    """
     rows = json.loads((HERE / OUTCOMES).read_text(encoding="utf-8"))
-    return tuple(Trial(**row) for row in rows)
+    parts = [field.name for field in dataclasses.fields(KernelOrder)]
+    return tuple(
+        {**row, "name": titled(row), "order": KernelOrder(*(row[part] for part in parts))}
+        for row in rows
+    )
 
 
-def gathered() -> Iterator[Trial]:
-    """The trials of the committed results, computed anew."""
+def gathered() -> Iterator[Row]:
+    """The trials of the committed results as `outcomes.json` has them, computed anew."""
+    shape = ("length", "layers", "width", "steps", "window", "tested")
     for registration in (FIRST, *REGISTRATIONS):
         for named, c, outcome in registration.seen():
             kind = family(named["label"]) if registration is FIRST else named["family"].split()[0]
-            own = {"family": kind, "registration": registration.name}
-            yield Trial(
-                **{**named, **own},
-                seeds=len(outcome.seeds),
-                loss=outcome.loss,
-                value=order_loss(c.bias, c.trained, c.layers),
-                **dataclasses.asdict(kernel_order(c.bias, c.trained, c.layers)),
+            yield rounded(
+                {
+                    **{"label": named["label"], "family": kind, "registration": registration.name},
+                    **{part: named[part] for part in shape},
+                    "seeds": len(outcome.seeds),
+                    "value": order_loss(c.bias, c.trained, c.layers),
+                    **dataclasses.asdict(kernel_order(c.bias, c.trained, c.layers)),
+                    "loss": outcome.loss,
+                }
             )
 
 
 def write_outcomes() -> None:
     """Write `outcomes.json`, a trial a line."""
-    rows = [json.dumps(rounded(dataclasses.asdict(t))) for t in gathered()]
-    write(HERE / OUTCOMES, ("[" + ",\n".join(rows) + "]\n").encode())
+    lines = ",\n".join(map(json.dumps, gathered()))
+    write(HERE / OUTCOMES, f"[{lines}]\n".encode())
 
 
 def slope(quantity: np.ndarray, loss: np.ndarray) -> float:

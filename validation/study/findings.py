@@ -54,7 +54,7 @@ def _findings(measured: Measured) -> Iterator[Evidence]:
     checks, violations = (
         sum(m["bounds"][k] for _, m in measured) for k in ("checks", "violations")
     )
-    yield told("study bounds", checks, {"checks": checks, "violations": violations})
+    yield told("study bounds", (), {"checks": checks, "violations": violations}, n=checks)
 
 
 def _by_verdict(measured: Measured) -> Iterator[Evidence]:
@@ -71,8 +71,9 @@ def _by_verdict(measured: Measured) -> Iterator[Evidence]:
         c, d = (table.get(v, empty) for v in (Verdict.CONVERGES, Verdict.DIVERGES))
         yield told(
             "study verdict",
-            sum(len(v) for row in table.values() for v in row.values()),
+            (),
             {"table": table, "right": len(c["kept"]) + len(d["lost"])},
+            n=sum(len(names) for row in table.values() for names in row.values()),
             length=length,
             tolerance=TOLERANCE,
             converge=c,
@@ -92,7 +93,7 @@ def _out_of_scope(measured: Measured) -> Iterator[Evidence]:
     if ratios:
         masked = {f"{name} + bca": again for name, *_, again in ratios if again is not None}
         numbers = {name: ratio for name, ratio, *_ in ratios} | masked
-        yield told("study scope", len(ratios), numbers, ratios=ratios)
+        yield told("study scope", (), numbers, ratios, n=len(ratios))
 
 
 def _ranks(measured: Measured) -> Iterator[Evidence]:
@@ -125,4 +126,4 @@ def _ranks(measured: Measured) -> Iterator[Evidence]:
         if len(pairs) >= 3 and min(len(set(column)) for column in columns) > 1:
             found = rank_correlation(*columns, resamples=200)
             numbers = {"rho": found.rho, "p": found.p}
-            yield told("study rank", found.n, numbers, one=one, other=other)
+            yield told("study rank", (), numbers, n=found.n, one=one, other=other)

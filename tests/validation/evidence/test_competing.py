@@ -28,8 +28,9 @@ def made(loss, error=0.005, label="x", **said):
 
 
 def test_a_case_is_decided_beyond_two_standard_errors():
-    assert tally([made(LIMIT + 0.02)]).cases and not tally([made(LIMIT + 0.02, error=0.011)]).cases
-    assert [tally([made(0.5, law=said)]).right["law"] for said in (0.3, 0.01)] == [1, 0]
+    assert tally([made(LIMIT + 0.02)])["decided"]
+    assert not tally([made(LIMIT + 0.02, error=0.011)])["decided"]
+    assert [tally([made(0.5, law=said)])["right"]["law"] for said in (0.3, 0.01)] == [1, 0]
     assert DECIDED == 2
 
 
