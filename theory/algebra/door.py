@@ -246,3 +246,12 @@ def replaced(e: Any, swap: dict[Any, Any]) -> Any:
 def assumed(e: Any, fact: str) -> bool | None:
     """Whether SymPy knows a fact of e: `positive`, `zero`, `integer`, ...; None if it does not."""
     return supervised(getattr, e, "is_" + fact)
+
+
+def known_sign(e: Any) -> int | None:
+    """The sign of e that SymPy knows from the domains of its symbols; None if it does not."""
+    return supervised(_sign, e)
+
+
+def _sign(e: Any) -> int | None:
+    return 1 if e.is_positive else -1 if e.is_negative else 0 if e.is_zero else None

@@ -136,6 +136,19 @@ def expand(e: Expr) -> Expr:
     return door.expand(e)
 
 
+def linear(e: Expr, x: Symbol) -> tuple[Expr, Expr] | None:
+    """(slope, rest) with e = slope x + rest, for an e multiplied out; None unless it is linear."""
+    slopes: list[Expr] = []
+    rest: list[Expr] = []
+    for term in sympy.Add.make_args(e):
+        factor, power = term.as_independent(x, as_Add=False)
+        if power != x and power is not S.One:
+            return None
+        (rest if power is S.One else slopes).append(factor)
+    slope = sympy.Add(*slopes)
+    return None if slope == 0 else (slope, sympy.Add(*rest))
+
+
 def _length(e: Expr) -> int:
     """A bound of the number of terms of an expression multiplied out."""
     if not e.args:
@@ -151,6 +164,12 @@ def _length(e: Expr) -> int:
     return 1 if max(sizes) <= MAX_TERMS else MAX_TERMS + 1
 
 
+@lru_cache(maxsize=20_000)
+def symbols(e: Any) -> frozenset[Symbol]:
+    """The free symbols of an expression, kept: SymPy walks through all of it each time."""
+    return frozenset(e.free_symbols)
+
+
 def to_sympy(c: Coefficient) -> Expr:
     """The coefficient as a SymPy expression."""
     return sympy.Rational(int(c.p), int(c.q)) if type(c) is fmpq else c
@@ -160,11 +179,15 @@ def coefficient(e: Expr) -> Coefficient:
     """An expression as a coefficient; rationals become exact, what is not finite is refused."""
     if e.is_Rational:
         return fmpq(int(e.p), int(e.q))
-    if e.has(
-        S.ImaginaryUnit, S.ComplexInfinity, S.NaN, S.Infinity, S.NegativeInfinity, sympy.Float
-    ):
+    if _is_no_real_number(e):
         raise Undecided("a coefficient is not a finite real number")
     return e
+
+
+@lru_cache(maxsize=20_000)
+def _is_no_real_number(e: Expr) -> bool:
+    infinite = S.ComplexInfinity, S.Infinity, S.NegativeInfinity
+    return bool(e.has(S.ImaginaryUnit, S.NaN, sympy.Float, *infinite))
 
 
 def _checked_size(c: Coefficient) -> Coefficient:
@@ -231,10 +254,10 @@ def oscillates(c: Coefficient) -> bool:
     """Whether the coefficient changes with the distance: it contains n or a bounded atom."""
     if type(c) is fmpq:
         return False
-    ranges = context().ranges
-    return any(s is n or s == n or s in ranges for s in c.free_symbols)
+    found = symbols(c)
+    return n in found or not context().ranges.keys().isdisjoint(found)
 
 
 def has_tail(c: Coefficient) -> bool:
     """Whether the coefficient contains a named remainder."""
-    return type(c) is not fmpq and bool(c.free_symbols & context().tail_symbols)
+    return type(c) is not fmpq and bool(symbols(c) & context().tail_symbols)

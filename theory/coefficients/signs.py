@@ -31,8 +31,10 @@ from farfield.theory.coefficients.exact import (
     deciding,
     expand,
     has_tail,
+    linear,
     oscillates,
     remembered,
+    symbols,
     to_sympy,
 )
 from farfield.theory.coefficients.zeros import proved_zero
@@ -56,7 +58,7 @@ def sign(c: Coefficient) -> int:
         return (c > 0) - (c < 0)
     if c.is_Rational:
         return int(sympy.sign(c))
-    if c.free_symbols:
+    if symbols(c):
         answer, how = _sign_with_symbols(c), ""
     else:
         decided, how = _number_sign(c)
@@ -100,23 +102,18 @@ def _assumed_sign(c: Expr) -> int | None:
     if c.is_Add and steep(c):  # SymPy would isolate the roots of the whole
         signs = {_assumed_sign(term) for term in c.args} - {0}
         return signs.pop() if len(signs) == 1 else None
-    if door.assumed(c, "positive"):
-        return 1
-    if door.assumed(c, "negative"):
-        return -1
-    return 0 if door.assumed(c, "zero") else None
+    return door.known_sign(c)
 
 
 @remembered(maxsize=4096)
 def sign_key(factor: Expr) -> tuple[Expr, int]:
     """(key, s) with the sign of `factor` equal to s times that of `key`; a factor linear in its
     only parameter becomes `parameter - root`."""
-    symbols = factor.free_symbols
-    if len(symbols) == 1 and factor.is_Add:
-        (x,) = symbols
-        if factor.is_polynomial(x) and door.degree(factor, x) == 1:
-            slope = expand(factor).coeff(x)
-            return expand(factor / slope), sign(coefficient(slope))
+    if len(symbols(factor)) == 1 and factor.is_Add:
+        (x,) = symbols(factor)
+        if line := linear(expand(factor), x):
+            slope, rest = line
+            return x + expand(rest / slope), sign(coefficient(slope))
     return (-factor, -1) if factor.could_extract_minus_sign() else (factor, 1)
 
 
@@ -147,13 +144,12 @@ def sign_factors(c: Expr) -> tuple[Expr, ...]:
 
 def _linear_factors(f: Expr) -> list[Expr]:
     """A quadratic in one parameter split at its real roots, so that `= 0` can be solved."""
-    symbols = f.free_symbols
-    if len(symbols) == 1 and f.is_polynomial(*symbols):
-        poly = door.polynomial(f, *symbols)
+    if len(symbols(f)) == 1 and f.is_polynomial(*symbols(f)):
+        poly = door.polynomial(f, *symbols(f))
         if poly.degree() == 2 and all(c.is_Rational for c in poly.all_coeffs()):
             a, b, c = poly.all_coeffs()
             discriminant = b**2 - 4 * a * c
-            (s,) = symbols
+            (s,) = symbols(f)
             if discriminant < 0:
                 return [a]
             root = sympy.sqrt(discriminant)
@@ -210,14 +206,13 @@ def _number_sign(c: Expr) -> tuple[int | None, str]:
     """The sign of a real constant with the reason, or (None, why not)."""
     for part in sympy.postorder_traversal(c):
         _decide_jump(part)
-    shown = beginning(c)
     for bits in (64, 256):
         s = _ball_sign(c, bits)
         if s:
             return s, f"ball of {bits} bits"
     ball = BALLS.enclose(c, 256)
     if ball is None:
-        return None, f"whether the constant {shown} is a real number"
+        return None, f"whether the constant {beginning(c)} is a real number"
     how = proved_zero(c) if ball.rad() < arb(2) ** -64 else None
     if how:
         return 0, how
@@ -225,7 +220,7 @@ def _number_sign(c: Expr) -> tuple[int | None, str]:
         s = _ball_sign(c, bits)
         if s:
             return s, f"ball of {bits} bits"
-    return None, f"whether the constant {shown} is 0"
+    return None, f"whether the constant {beginning(c)} is 0"
 
 
 def _ball_sign(c: Expr, bits: int) -> int | None:

@@ -13,16 +13,27 @@ none at all. The converse is not needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
 import sympy
+from flint import fmpq
 from sympy import Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import SignNeeded, Undecided
-from farfield.theory.coefficients.exact import coefficient, expand, to_sympy
+from farfield.theory.coefficients.exact import (
+    ONE,
+    ZERO,
+    coefficient,
+    expand,
+    linear,
+    remembered,
+    symbols,
+)
 from farfield.theory.coefficients.signs import sign, sign_factors, sign_key, with_proved_rationals
 from farfield.theory.formula.bounded_nodes import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
@@ -32,6 +43,7 @@ from farfield.theory.values import enclose
 
 MAX_CELLS = 200
 Constraint = tuple[Expr, int]  # the sign of an expression
+Row = tuple[Mapping[Expr, fmpq], bool]  # sum c x >= 0, or > 0 when strict
 
 
 @dataclass(frozen=True)
@@ -63,9 +75,9 @@ def explore(
 ) -> Tree:
     """The decision tree of `run(expression, facts)` over the parameters; with `solve`, the
     expression where `g = 0` is the one with its parameter solved for."""
-    symbols = sorted(e.free_symbols, key=lambda s: s.name)
     reals = {n.name: interval("nonnegative"), **domains}
-    facts = [c for s in symbols for c in domain_constraints(s, reals[s.name])]
+    own = sorted(symbols(e), key=lambda s: s.name)
+    facts = [c for s in own for c in domain_constraints(s, reals[s.name])]
     budget = [MAX_CELLS]
 
     def grow(e: Expr, facts: list[Constraint]) -> Tree | None:
@@ -91,27 +103,28 @@ def explore(
     return tree
 
 
-def domain_constraints(s: Symbol, own: sympy.Set) -> list[Constraint]:
+@lru_cache(maxsize=256)
+def domain_constraints(s: Symbol, own: sympy.Set) -> tuple[Constraint, ...]:
     """The domain of a parameter as constraints; closed ends stay open to `= 0` by a sign of 2."""
     opened = (own.left_open, own.right_open) if own.is_Interval else (False, False)
     ends = zip((own.inf, own.sup), (s - own.inf, own.sup - s), opened, strict=True)
-    return [(fact, 1 if is_open else 2) for end, fact, is_open in ends if end.is_finite]
+    return tuple((fact, 1 if is_open else 2) for end, fact, is_open in ends if end.is_finite)
 
 
 def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
     """Signs of single factors that the constraints fix, keyed as `sign` asks for them."""
     signs: dict[Expr, int] = {}
     for g, s in facts:
-        if s == 2 or not g.free_symbols:
+        if s == 2 or not symbols(g):
             continue
         key, flip = sign_key(g)
         signs[key] = flip * s
         factors = sign_factors(g)
-        own = [f for f in factors if f.free_symbols]
+        own = [f for f in factors if symbols(f)]
         if len(own) == 1:
             key, flip = sign_key(own[0])
             for f in factors:
-                flip *= 1 if f.free_symbols else sign(coefficient(f))
+                flip *= 1 if symbols(f) else sign(coefficient(f))
             signs[key] = flip * s
     return signs
 
@@ -119,9 +132,9 @@ def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
 def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Constraint]]:
     """The expression and constraints where g = 0, solved for a parameter if g is linear in one."""
     for s in sorted(g.free_symbols, key=lambda s: (not s.is_real, s.name)):
-        if g.is_polynomial(s) and door.degree(g, s) == 1 and not g.coeff(s, 1).free_symbols:
-            value = expand(-g.coeff(s, 0) / g.coeff(s, 1))
-            swap = {s: value}
+        line = linear(expand(g), s)
+        if line and not line[0].free_symbols:
+            swap = {s: expand(-line[1] / line[0])}
             moved = [(expand(f.xreplace(swap)), k) for f, k in facts]
             return _with_value(e, swap), moved
     for s in sorted(g.free_symbols, key=lambda s: s.name):
@@ -173,15 +186,15 @@ def _solution(g: Expr, s: Symbol) -> tuple[Expr, int] | None:
 
 def possible(facts: list[Constraint]) -> bool:
     """False only if the constraints contradict each other."""
-    rows: list[tuple[dict[Expr, Any], bool]] = []  # sum c x >= 0, or > 0 when strict
+    rows: list[Row] = []
     constants: dict[Expr, None] = {}
     for g, s in facts:
-        if not g.free_symbols:
+        if not symbols(g):
             if not _constant_fits(g, s):
                 return False
             continue
         try:
-            terms = _linear(g)
+            terms = _monomials(g)
         except Undecided:
             continue
         if s in (1, 2):
@@ -190,12 +203,12 @@ def possible(facts: list[Constraint]) -> bool:
             rows.append(({k: -v for k, v in terms.items()}, True))
         else:
             rows += [(terms, False), ({k: -v for k, v in terms.items()}, False)]
-        constants |= dict.fromkeys(k for k in terms if k != 1 and not k.free_symbols)
+        constants |= dict.fromkeys(k for k in terms if k is not S.One and not symbols(k))
     for k in constants:  # an irrational constant is a variable between two rationals
         ball = enclose(k, 64)
         if ball is not None:
-            low, high = (to_sympy(end.fmpq()) for end in (ball.lower(), ball.upper()))
-            rows += [({k: S.One, S.One: -low}, False), ({k: S.NegativeOne, S.One: high}, False)]
+            low, high = ball.lower().fmpq(), ball.upper().fmpq()
+            rows += [({k: ONE, S.One: -low}, False), ({k: -ONE, S.One: high}, False)]
     return _feasible(rows)
 
 
@@ -205,32 +218,36 @@ def _constant_fits(g: Expr, s: int) -> bool:
     return value is None or (value >= 0 if s == 2 else value == s)
 
 
-def _linear(g: Expr) -> dict[Expr, Any]:
+@lru_cache(maxsize=4096)
+def _monomials(g: Expr) -> Mapping[Expr, fmpq]:
     """A constraint as coefficients of its monomials, each monomial a variable of its own."""
-    terms: dict[Expr, Any] = {}
+    terms: dict[Expr, fmpq] = {}
     for term in sympy.Add.make_args(expand(g)):
         factor, rest = term.as_coeff_Mul()
         if not factor.is_Rational:
             raise Undecided("a constraint with irrational coefficients")
-        terms[rest] = terms.get(rest, S.Zero) + factor
+        terms[rest] = terms.get(rest, ZERO) + coefficient(factor)
     return terms
 
 
-def _feasible(rows: list[tuple[dict[Expr, Any], bool]]) -> bool:
+def _feasible(rows: list[Row]) -> bool:
     """Fourier-Motzkin: eliminate one variable after the other; too many rows count as feasible."""
-    for x in sorted({k for r, _ in rows for k in r if k != 1}, key=str):
-        lower = [r for r in rows if r[0].get(x, 0) > 0]
-        upper = [r for r in rows if r[0].get(x, 0) < 0]
-        rows = [r for r in rows if r[0].get(x, 0) == 0]
+    for x in dict.fromkeys(k for r, _ in rows for k in r if k is not S.One):
+        lower = [r for r in rows if r[0].get(x, ZERO) > 0]
+        upper = [r for r in rows if r[0].get(x, ZERO) < 0]
+        rows = [r for r in rows if r[0].get(x, ZERO) == 0]
         if len(lower) * len(upper) > 400:
             return True
         for (a, strict_a), (b, strict_b) in product(lower, upper):
             p, q = a[x], -b[x]
             merged = {
-                k: a.get(k, 0) * q + b.get(k, 0) * p for k in dict.fromkeys([*a, *b]) if k != x
+                k: a.get(k, ZERO) * q + b.get(k, ZERO) * p
+                for k in dict.fromkeys([*a, *b])
+                if k is not x
             }
             rows.append(({k: v for k, v in merged.items() if v != 0}, strict_a or strict_b))
-    return all(r.get(S.One, 0) > 0 or (r.get(S.One, 0) == 0 and not strict) for r, strict in rows)
+    ends = ((r.get(S.One, ZERO), strict) for r, strict in rows)
+    return all(end > 0 or (end == 0 and not strict) for end, strict in ends)
 
 
 # -- the condition --------------------------------------------------------------------------------
@@ -318,14 +335,17 @@ def _disjuncts(c: Any) -> list[list[Any]]:
 
 def _possible_with(facts: list[Constraint], relations: list[Any]) -> bool:
     """Whether domains and relations can hold together (True if that is not known)."""
-    rows = list(facts)
-    for r in relations:
-        signs = BY_KIND[r.func].signs
-        if signs == (1, -1):
-            continue
-        way = -1 if -1 in signs else 1
-        rows.append((expand(way * (r.lhs - r.rhs)), 2 if len(signs) > 1 else abs(signs[0])))
-    return possible(rows)
+    return possible([*facts, *filter(None, map(_constraint, relations))])
+
+
+@lru_cache(maxsize=4096)
+def _constraint(r: Any) -> Constraint | None:
+    """A relation as a constraint; None for one that leaves two intervals."""
+    signs = BY_KIND[r.func].signs
+    if signs == (1, -1):
+        return None
+    way = -1 if -1 in signs else 1
+    return expand(way * (r.lhs - r.rhs)), 2 if len(signs) > 1 else abs(signs[0])
 
 
 def _negation(r: Any) -> list[Any]:
@@ -360,24 +380,27 @@ def _condition_of_tree(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
 
 def relation(g: Expr, op: OrderRelation) -> Any:
     """`g op 0` as a user would write it: solved for a parameter where that is simple."""
-    symbols = sorted(g.free_symbols, key=lambda s: s.name)
+    left, right, way = _solved(g)
+    return (op if way > 0 else BY_SIGN[op.mirrored]).kind(left, right)
+
+
+@remembered(maxsize=4096)
+def _solved(g: Expr) -> tuple[Expr, Expr, int]:
+    """(s, value, way): g has the sign of s - value, mirrored if `way` is negative."""
+    own = sorted(symbols(g), key=lambda s: s.name)
     expanded = expand(g)
-    for s in symbols:
-        if expanded.is_polynomial(s) and door.degree(expanded, s) == 1:
-            slope = expanded.coeff(s, 1)
-            if slope.is_number and (way := sign(coefficient(slope))):
-                value = with_proved_rationals(expand(-expanded.coeff(s, 0) / slope))
-                return _solved(op, s, value, way)
-    for s in symbols:
-        found = _solution(expanded, s)
-        if found is not None:
-            return _solved(op, s, with_proved_rationals(found[0]), found[1])
-    return op.kind(expanded, 0)
-
-
-def _solved(op: OrderRelation, s: Expr, value: Expr, way: int) -> Any:
-    """`s op value`, mirrored where the compared expression falls in s."""
-    return (op if way > 0 else BY_SIGN[op.mirrored]).kind(s, value)
+    for s in own:
+        line = linear(expanded, s)
+        if line and line[0].is_number:
+            with suppress(Undecided):
+                if way := sign(coefficient(line[0])):
+                    return s, with_proved_rationals(expand(-line[1] / line[0])), way
+    for s in own:
+        with suppress(Undecided):
+            found = _solution(expanded, s)
+            if found is not None:
+                return s, with_proved_rationals(found[0]), found[1]
+    return expanded, S.Zero, 1
 
 
 def at(c: Any, values: Mapping[str, Expr]) -> Any:

@@ -34,6 +34,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import sympy
 from sympy import Expr, S
@@ -42,12 +44,12 @@ from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided, Unreachable
 from farfield.theory.answers.notation import expression_line, shortened
-from farfield.theory.coefficients.exact import Context, deciding, expand, oscillates
+from farfield.theory.coefficients.exact import Context, deciding, expand, oscillates, symbols
 from farfield.theory.decision import cells
 from farfield.theory.formula.bounded_nodes import substituted
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
-from farfield.theory.proofs import Decision, Fall, Step, trace
+from farfield.theory.proofs import Decision, Fall, Lazy, Step, trace
 from farfield.theory.relations import BY_SIGNS
 from farfield.theory.transseries.expansion import direction, eventual, transseries
 from farfield.theory.transseries.scale import bertrand_test
@@ -59,7 +61,7 @@ MAX_POWER = 12  # of n in what is periodic
 
 def common_period(p: Expr, rounding: bool = False) -> int:
     """A common period of what is periodic in p; with `rounding`, of fractional parts too."""
-    periods = (_cycle(x, rounding) for x in sympy.preorder_traversal(p) if x.has(n))
+    periods = (_cycle(x, rounding) for x in sympy.preorder_traversal(p))
     return math.lcm(*(k for k in periods if k))
 
 
@@ -75,6 +77,8 @@ def _cycle(x: Expr, rounding: bool) -> int:
         return 0
     else:
         inside, modulus = record.period(*x.args)
+    if n not in symbols(inside):
+        return 0
     powers = (e.exp for e in inside.atoms(sympy.Pow) if e.has(n))
     if not modulus.is_Rational or not all(k.is_Rational and abs(k) <= MAX_POWER for k in powers):
         return 0
@@ -139,24 +143,27 @@ def decide_series(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
 def _decided(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
     """The leaves of the parameters' tree as one condition; one undecided leaf leaves all open."""
     tree = cells.explore(p, domains, _cell)
-    leaves = [
-        (tuple(cells.relation(g, BY_SIGNS[s,]) for g, s in path), leaf.outcome)
-        for path, leaf in cells.leaves(tree)
-    ]
+    leaves = [(path, leaf.outcome) for path, leaf in cells.leaves(tree)]
     if not any(found.real for _, found in leaves):
         raise NotReal(leaves[0][1].reason)
     steps: list[Step] = []
-    for where, found in leaves:
-        cell = (Step("cell", {"condition": sympy.And(*where)}),) if where else ()
+    for path, found in leaves:
+        where = Lazy(partial(_conjunction, path))
+        cell = (Step("cell", {"condition": where}),) if path else ()
         if found.condition is None and found.real:
             return _undecided(found.reason, cell + found.steps)
         steps += [*cell, *found.steps]
-    symbols = sorted(p.free_symbols - {n}, key=lambda s: s.name)
-    facts = [c for s in symbols for c in cells.domain_constraints(s, domains[s.name])]
+    parameters = sorted(symbols(p) - {n}, key=lambda s: s.name)
+    facts = [c for s in parameters for c in cells.domain_constraints(s, domains[s.name])]
     condition = cells.condition(tree, lambda found: found.converges, facts)
     real = all(found.real for _, found in leaves)
     fall = None if leaves[0][0] else leaves[0][1].fall
     return Decision(condition, tuple(steps), real=real, fall=fall)
+
+
+def _conjunction(path: tuple[cells.Constraint, ...]) -> Any:
+    """The signs that lead to a cell as one condition."""
+    return sympy.And(*(cells.relation(g, BY_SIGNS[s,]) for g, s in path))
 
 
 def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:

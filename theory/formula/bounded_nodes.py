@@ -36,9 +36,9 @@ class TooLarge(ArithmeticError):
 
 def bounded(e: Expr) -> Expr:
     """Refuse constants that SymPy or a reader could not handle: not real, or too large."""
-    if e.has(S.ImaginaryUnit):
-        raise Refused("is not a real number")
-    if e.has(S.ComplexInfinity, S.NaN):
+    if e.has(S.ImaginaryUnit, S.ComplexInfinity, S.NaN):
+        if e.has(S.ImaginaryUnit):
+            raise Refused("is not a real number")
         raise Refused("is undefined (a division by zero, or a singular point)")
     coefficient = e.as_coeff_Mul()[0] if isinstance(e, Expr) else S.One
     if coefficient.is_Rational and max(abs(coefficient.p), coefficient.q).bit_length() > MAX_BITS:

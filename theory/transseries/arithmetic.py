@@ -46,7 +46,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import cmp_to_key
+from functools import cmp_to_key, lru_cache
+from itertools import zip_longest
 from typing import Any
 
 import sympy
@@ -90,7 +91,7 @@ Term = tuple["Monomial", Coefficient]
 class Monomial:
     """`n^chain[0] L1^chain[1] ... * exp(sum c M for (M, c) in exponent)`."""
 
-    __slots__ = ("_hash", "chain", "exponent")
+    __slots__ = ("_hash", "chain", "exponent", "literal")
 
     def __init__(self, chain: Iterable[Coefficient] = (), exponent: Iterable[Term] = ()) -> None:
         powers = list(chain)
@@ -98,7 +99,12 @@ class Monomial:
             powers.pop()
         self.chain: tuple[Coefficient, ...] = tuple(powers)
         self.exponent: tuple[Term, ...] = tuple(exponent)
-        self._hash = hash((self.chain, self.exponent))
+        exact = [type(a) is fmpq for a in powers]
+        self.literal = not self.exponent and all(exact)
+        """Monomials with rational powers of the chain are equal only if they look equal."""
+        # A fmpq hashes by way of a Fraction, which takes longer than all else here.
+        numerators = [a.p if own else a for a, own in zip(powers, exact, strict=True)]
+        self._hash = hash((*numerators, *(m for m, _ in self.exponent)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -115,7 +121,7 @@ class Monomial:
         a, b = self.chain, other.chain
         if len(a) < len(b):
             a, b = b, a
-        chain = tuple(plus(x, y) for x, y in zip(a, b, strict=False)) + a[len(b) :]
+        chain = [*map(plus, a, b), *a[len(b) :]]
         if self.exponent and other.exponent:
             return Monomial(chain, collected([*self.exponent, *other.exponent]))
         return Monomial(chain, self.exponent or other.exponent)
@@ -142,6 +148,7 @@ class Monomial:
 UNIT = Monomial()
 
 
+@lru_cache(maxsize=64)
 def iterated_log(k: int) -> Monomial:
     """L_k: n for k = 0, log n for k = 1, log log n for k = 2, ..."""
     return Monomial((ZERO,) * k + (ONE,))
@@ -165,11 +172,14 @@ def compare(a: Monomial, b: Monomial) -> int:
     """1 if a/b -> oo, -1 if a/b -> 0, 0 if they are equal."""
     if a is b:
         return 0
+    if a.literal and b.literal:
+        for x, y in zip_longest(a.chain, b.chain, fillvalue=ZERO):
+            if x != y:
+                return 1 if x > y else -1
+        return 0
     if a.exponent or b.exponent:
         return size(a * b ** fmpq(-1))
-    for i in range(max(len(a.chain), len(b.chain))):
-        x = a.chain[i] if i < len(a.chain) else ZERO
-        y = b.chain[i] if i < len(b.chain) else ZERO
+    for x, y in zip_longest(a.chain, b.chain, fillvalue=ZERO):
         s = sign(plus(x, minus(y)))
         if s:
             return s
@@ -190,23 +200,20 @@ def collected(terms: Iterable[Term]) -> list[Term]:
         like.setdefault(m, []).append(c)
     sums = ((m, total(cs)) for m, cs in like.items())
     items = [t for t in sums if not is_zero_literally(t[1])]
-    if len(items) < 2:
+    if all(m.literal for m, _ in items):
+        width = max((len(m.chain) for m, _ in items), default=0)
+        items.sort(key=lambda t: t[0].chain + (ZERO,) * (width - len(t[0].chain)), reverse=True)
         return items
     items.sort(key=_DESCENDING)
     out = items[:1]
     for m, c in items[1:]:
-        if out and not (_literal(m) and _literal(out[-1][0])) and compare(out[-1][0], m) == 0:
+        if out and not (m.literal and out[-1][0].literal) and compare(out[-1][0], m) == 0:
             m, d = out.pop()  # equal, though written differently
             c = plus(d, c)
             if is_zero_literally(c):
                 continue
         out.append((m, c))
     return out
-
-
-def _literal(m: Monomial) -> bool:
-    """Monomials with rational powers of the chain are equal only if they look equal."""
-    return not m.exponent and all(type(a) is fmpq for a in m.chain)
 
 
 def log_scale(m: Monomial) -> Monomial | None:

@@ -14,6 +14,7 @@ at most m + 1 rungs, m the number of nested logarithms in p.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import sympy
@@ -36,6 +37,7 @@ from farfield.theory.transseries.arithmetic import (
 MAX_RUNGS = 40
 
 
+@lru_cache(maxsize=64)
 def log_expression(k: int) -> Expr:
     """l_k as an expression; l_0 is n."""
     e: Expr = n
@@ -44,6 +46,7 @@ def log_expression(k: int) -> Expr:
     return e
 
 
+@lru_cache(maxsize=64)
 def comparison(k: int) -> Expr:
     """The comparison series of rung k: 1/(n l_1 ... l_{k-2} l_{k-1}^c)."""
     c = sympy.Symbol("c", positive=True)
