@@ -12,61 +12,55 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-import cyclopts
-import torch
-from side_by_side import peak
-
-from farfield.validation.harness.experiment import train_and_measure
-from farfield.validation.harness.store import Store
-from farfield.validation.reference.collection import corpus, planned
-from farfield.validation.reference.committed import rounded
+from side_by_side import Row, fresh, peak, program
 
 WHERE = ("seconds", "cpu_seconds", "environment")
 
 
-def again(path: Path, runs: str) -> None:
-    committed = json.loads(path.read_text(encoding="utf-8"))
+def again(file: str, runs: str) -> Row:
+    """A committed run and the same run made here, compared."""
+    import torch
+
+    from farfield.validation.harness.experiment import train_and_measure
+    from farfield.validation.harness.store import Store
+    from farfield.validation.reference.collection import corpus, planned
+    from farfield.validation.reference.committed import rounded
+
+    torch.set_num_threads(1)
+    committed = json.loads(Path(file).read_text(encoding="utf-8"))
     jobs = {job.key: job for jobs, _, _ in planned(corpus()) for job in jobs}
     found = train_and_measure(jobs[committed["key"]].configuration, Store(runs), device="cpu")
     before, after = committed["training"], found["training"]
     measured = [{k: v for k, v in m.items() if k not in WHERE} for m in found["measurements"]]
-    digest = hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()[:16]
-    same = {
-        "weights": before["weights_sha256"] == after["weights_sha256"],
-        "losses": before["losses"] == rounded(after["losses"]),
-    }
-    said = ", ".join(f"{what} {'the same' if is_so else 'DIFFER'}" for what, is_so in same.items())
     both = (
         (p["perplexity"], q["perplexity"])
         for m, n in zip(committed["measurements"], measured, strict=True)
         for p, q in zip(m["perplexity"], n["perplexity"], strict=True)
     )
-    apart = max(abs(q / p - 1) for p, q in both)
-    spent = after["cpu_seconds"] + sum(m["cpu_seconds"] for m in found["measurements"])
-    print(
-        f"{path.stem}: {said}, perplexities within {apart:.0e}; measured {digest}, "
-        f"{spent:.0f} s of processor time, peak {peak() // 1024} MiB",
-        flush=True,
-    )
+    return {
+        "run": Path(file).stem,
+        "same weights": before["weights_sha256"] == after["weights_sha256"],
+        "same losses": before["losses"] == rounded(after["losses"]),
+        "perplexities within": max(abs(q / p - 1) for p, q in both),
+        "digest": hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()[:16],
+        "cpu s": after["cpu_seconds"] + sum(m["cpu_seconds"] for m in found["measurements"]),
+        "peak MiB": peak() // 1024,
+    }
 
 
-def main(*files: Path, runs: str) -> None:
+def main(*files: Path, runs: str) -> Iterator[Row]:
     """Committed runs made once more.
 
     Args:
         files: committed results.
         runs: folder of the new runs.
     """
-    for path in files if len(files) > 1 else ():
-        subprocess.run([sys.executable, __file__, path, "--runs", runs], check=True)
-    if len(files) == 1:
-        torch.set_num_threads(1)
-        again(files[0], runs)
+    for file in files:
+        yield fresh(again, str(file), runs)
 
 
 if __name__ == "__main__":
-    cyclopts.run(main)
+    program(main)

@@ -11,17 +11,13 @@ from __future__ import annotations
 
 import multiprocessing
 import statistics
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import cyclopts
 import sympy
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 from series import battery
+from side_by_side import Row, program, timed
 
 from farfield.theory.convergence import check_convergence
 from farfield.theory.formula.grammar import read
@@ -67,17 +63,19 @@ ENGINES: dict[str, Callable[[dict[str, Any]], str | None]] = {
 
 def answered(engine: str, case: dict[str, Any]) -> tuple[str | None, float]:
     """What an engine says of a case, and the seconds it took."""
-    start = time.process_time()
-    try:
-        answer = ENGINES[engine](case)
-    except Exception:  # SymPy refuses in many ways; all of them are no answer
-        answer = None
-    return answer, time.process_time() - start
+
+    def said() -> str | None:
+        try:
+            return ENGINES[engine](case)
+        except Exception:  # SymPy refuses in many ways; all of them are no answer
+            return None
+
+    return timed(said)
 
 
-def measure(engine: str, cases: list[dict[str, Any]], cap: float) -> dict[str, Any]:
+def measured(engine: str, cases: list[dict[str, Any]], cap: float) -> Row:
     """Right, wrong and missing answers with the times of all."""
-    counts, times = dict.fromkeys(("right", "wrong", "missing"), 0), []
+    said, times = Counter[str](), list[float]()
     warm = {"initializer": answered, "initargs": (engine, {"expr": "-2*log(n)", "params": {}})}
     pool = multiprocessing.Pool(1, **warm)
     for case in cases:
@@ -87,19 +85,21 @@ def measure(engine: str, cases: list[dict[str, Any]], cap: float) -> dict[str, A
         except multiprocessing.TimeoutError:
             pool.terminate()
             pool, answer, seconds = multiprocessing.Pool(1, **warm), None, cap
-        times.append(seconds)
-        key = "missing" if answer is None else "right" if answer == case["verdict"] else "wrong"
-        counts[key] += 1
+        times.append(1e3 * seconds)
+        said[
+            "missing" if answer is None else "right" if answer == case["verdict"] else "wrong"
+        ] += 1
     pool.terminate()
-    times.sort()
-    return counts | {
-        "median_ms": 1e3 * statistics.median(times),
-        "mean_ms": 1e3 * statistics.fmean(times),
-        "p95_ms": 1e3 * times[int(0.95 * len(times))],
+    return {
+        "engine": engine,
+        **{kind: said[kind] for kind in ("right", "wrong", "missing")},
+        "median ms": statistics.median(times),
+        "mean ms": statistics.fmean(times),
+        "p95 ms": sorted(times)[int(0.95 * len(times))],
     }
 
 
-def main(*only: str, cap: float = 5.0, every: int = 1) -> None:
+def main(*only: str, cap: float = 5.0, every: int = 1) -> Iterator[Row]:
     """Our engine and its peers on the battery.
 
     Args:
@@ -107,19 +107,9 @@ def main(*only: str, cap: float = 5.0, every: int = 1) -> None:
         cap: seconds a SymPy engine may take.
         every: every so many-th case only.
     """
-    cases = battery()[::every]
-    print(f"{len(cases)} series, cap {cap:g} s")
-    print(
-        f"{'engine':<15}{'right':>7}{'wrong':>7}{'missing':>9}{'median':>11}{'mean':>11}{'p95':>11}"
-    )
     for engine in only or ENGINES:
-        r = measure(engine, cases, cap)
-        print(
-            f"{engine:<15}{r['right']:>7}{r['wrong']:>7}{r['missing']:>9}"
-            f"{r['median_ms']:>8.1f} ms{r['mean_ms']:>8.1f} ms{r['p95_ms']:>8.1f} ms",
-            flush=True,
-        )
+        yield measured(engine, battery()[::every], cap)
 
 
 if __name__ == "__main__":
-    cyclopts.run(main)
+    program(main)

@@ -1,6 +1,6 @@
 """Random targets over the families of the catalogue: every end of every interval checked.
 
-    python benchmarks/design.py [--count 200] [--seed 0] [--record design.json]
+    python benchmarks/design.py --count 200 --seed 0 [--record benchmarks/design.json]
 
 A goal is drawn with its family, one target or two; the answer is checked by the public functions of
 its quantities: they must meet the goal at the value, at both inner rationals and at random
@@ -12,17 +12,16 @@ counted by itself. Prints what is wrong, and the times; each goal is drawn from 
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import statistics
-import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
-import cyclopts
+from series import CASES
+from side_by_side import Row, program, timed
 from sympy import Rational
 
 import farfield
@@ -31,37 +30,10 @@ from farfield.numerics.design.targets import TARGETS
 from farfield.theory.answers.errors import InputError
 from farfield.theory.relations import BY_SIGN
 
-FAMILIES: tuple[tuple[str, dict[str, Any], str | None], ...] = (
-    ("alibi", {}, None),
-    ("alibi_log", {}, None),
-    ("window", {}, None),
-    ("window", {}, "inclusive"),
-    ("kerple_log", {"r2": 1}, None),
-    ("kerple_log", {"r2": "1/2"}, None),
-    ("kerple_log", {"r1": 2}, None),
-    ("kerple_log", {"r1": "3/2"}, None),
-    ("kerple_power", {"r1": 1}, None),
-    ("kerple_power", {"r1": "1/2"}, None),
-    ("kerple_power", {"r2": "1/2"}, None),
-    ("kerple_power", {"r2": "3/2"}, None),
-    ("sandwich_smoothed", {}, None),
-    ("type1", {}, "code"),
-    ("type2", {}, "code"),
-    ("bam", {"s": 0, "mu": 0, "eps": "1e-5"}, None),
-    ("bam", {"beta": "1/2", "mu": 0, "eps": "1e-5"}, None),
-    ("bam", {"beta": "1/2", "mu": 0, "s": 0}, None),
+FAMILIES, ROWS = (
+    [(name, values, dialect or None) for name, values, dialect in CASES[kind]]
+    for kind in ("families", "rows")
 )
-"""Name, values of the other parameters, dialect; every family of the catalogue whose series
-converges for some values."""
-
-ROWS: tuple[tuple[str, dict[str, Any], str | None], ...] = (
-    ("example1", {}, "code"),
-    ("example2", {}, "code"),
-    ("alibi", {}, None),
-    ("kerple_log", {"r2": 1}, None),
-    ("sandwich_smoothed", {}, None),
-)
-"""Families that are asked for the receptive field and the leak of a row."""
 
 
 def meets(answer: Any, target: str) -> bool:
@@ -110,13 +82,6 @@ def draw(rng: random.Random) -> tuple[Any, str, str, dict[str, Any]]:
     return family, "resolution", f">=1/{round(2 ** rng.uniform(1, 12))}", {}
 
 
-def _number(reached: Callable[[str, Rational], Any], quantity: str, a: Rational) -> int | None:
-    try:
-        return int(reached(quantity, a))
-    except (InputError, ArithmeticError, ValueError):
-        return None
-
-
 Goal = tuple[dict[str, str], dict[str, Any]]
 """Targets by quantity, and the options of all."""
 
@@ -135,18 +100,14 @@ def goal(rng: random.Random) -> tuple[Any, Goal]:
 def wrong(rng: random.Random, family: Family, asked: Goal) -> tuple[list[str], float, str]:
     """What is wrong with the answer to one goal, the seconds it took, and what it was."""
     targets, given = asked
-    began = time.perf_counter()
-    try:
-        found = farfield.design(
-            family.given,
-            values={k: v for k, v in family.fixed.items() if k != "dialect"},
-            dialect=family.fixed.get("dialect"),
-            **targets,
-            **given,
-        )
-    except InputError as why:
-        found, said = None, str(why)
-    seconds = time.perf_counter() - began
+    values = {k: v for k, v in family.fixed.items() if k != "dialect"}
+
+    def designed() -> Any:
+        options = {"values": values, "dialect": family.fixed.get("dialect")}
+        try:
+            return farfield.design(family.given, **options, **targets, **given)
+        except InputError as why:
+            return str(why)
 
     def reached(quantity: str, a: Rational) -> Any:
         kind = TARGETS[quantity]  # its `ask` is the public function
@@ -155,17 +116,22 @@ def wrong(rng: random.Random, family: Family, asked: Goal) -> tuple[list[str], f
     def met(a: Rational) -> bool:
         return all(meets(reached(quantity, a), target) for quantity, target in targets.items())
 
-    if found is None:
-        tried = [Rational(str(round(2 ** rng.uniform(-12, 6), 6))) for _ in range(6)]
-        inside = [a for a in tried if a > 0 and _in_reach(met, a)]
-        return [f"{said}: but {a} meets it" for a in inside], seconds, "impossible"
+    def anywhere(ask: Callable[[Rational], Any]) -> Iterator[tuple[Rational, Any]]:
+        """What is answered at random parameters within the domain."""
+        for a in [Rational(str(round(2 ** rng.uniform(-12, 6), 6))) for _ in range(6)]:
+            with suppress(InputError, ArithmeticError, ValueError):
+                yield a, ask(a)
+
+    found, seconds = timed(designed, time.perf_counter)
+    if isinstance(found, str):
+        inside = [a for a, is_met in anywhere(met) if a > 0 and is_met]
+        return [f"{found}: but {a} meets it" for a in inside], seconds, "impossible"
     if found.nearest is not None:
         ((quantity, target),) = targets.items()
-        limit, near = int(target.lstrip("=")), found.nearest
-        faults = [] if near[0] < limit < near[1] else [f"{limit} is not between {near}"]
-        tried = [Rational(str(round(2 ** rng.uniform(-12, 6), 6))) for _ in range(6)]
-        values = [v for a in tried if (v := _number(reached, quantity, a)) is not None]
-        faults += [f"{v} is between {near}" for v in values if near[0] < v < near[1]]
+        limit, (low, high) = int(target.lstrip("=")), found.nearest
+        faults = [] if low < limit < high else [f"{limit} is not between {found.nearest}"]
+        numbers = (v for _, v in anywhere(lambda a: int(reached(quantity, a))))
+        faults += [f"{v} is between {found.nearest}" for v in numbers if low < v < high]
         return faults, seconds, "nearest"
     if found.value is None:
         return [], seconds, f"unknown: {found.reason}"
@@ -179,21 +145,16 @@ def wrong(rng: random.Random, family: Family, asked: Goal) -> tuple[list[str], f
             if end:
                 outside.append(end[0] + way * abs(end[0]) * Rational(rng.randint(1, most), 1000))
     faults = [f"{a} misses it" for a in inside if not met(a)]
-    faults += [f"{a} meets it, and is outside" for a in outside if _in_reach(met, a)]
+    for a in outside:
+        with suppress(InputError):
+            faults += [f"{a} meets it, and is outside"] * met(a)
     return faults, seconds, "met" if found.monotone else "sampled"
 
 
-def _in_reach(met: Callable[[Rational], bool], a: Rational) -> bool:
-    try:
-        return met(a)
-    except InputError:
-        return False
-
-
-def run(count: int, seed: int) -> dict[str, Any]:
-    """Check so many goals; how many ended how, how many were wrong, and the seconds of a design."""
-    ends = ("met", "sampled", "nearest", "impossible", "unknown")
-    times, kinds, faults, several = list[float](), dict.fromkeys(ends, 0), 0, 0
+def run(count: int, seed: int) -> Row:
+    """Check so many goals: how many ended how, and how many were wrong."""
+    kinds = dict.fromkeys(("met", "sampled", "nearest", "impossible", "unknown"), 0)
+    times, faults, several = list[float](), 0, 0
     for k in range(count):
         rng = random.Random(f"{seed} {k}")
         (name, values, dialect), asked = goal(rng)
@@ -202,36 +163,23 @@ def run(count: int, seed: int) -> dict[str, Any]:
         times.append(seconds)
         several += len(asked[0]) > 1
         kinds[kind.partition(":")[0]] += 1
-        if found or kind.startswith("unknown") or seconds > 2:
-            targets = " ".join(f"{q}{t}" for q, t in asked[0].items())
-            print(
-                f"{k:4} {seconds:6.2f} s  {name} {values} {dialect or ''} {targets} {asked[1]}: "
-                f"{kind} {'; '.join(found)}",
-                flush=True,
-            )
         faults += bool(found)
-    print(
-        f"{count} goals, {several} of two targets, {faults} wrong; {kinds}; seconds: median "
-        f"{statistics.median(times):.3f}, most {max(times):.2f}"
-    )
-    return {"goals": count, "of two targets": several, "wrong": faults, **kinds}
+        if found or kind.startswith("unknown") or seconds > 2:
+            told = f"{name} {values} {dialect or ''} {asked}: {kind} {'; '.join(found)}"
+            print(f"{k:4} {seconds:6.2f} s  {told}", flush=True)
+    print(f"seconds: median {statistics.median(times):.3f}, most {max(times):.2f}")
+    return {"seed": seed, "goals": count, "of two targets": several, "wrong": faults, **kinds}
 
 
-def main(*, count: int = 200, seed: int = 0, record: Path | None = None) -> None:
+def main(*, count: int = 200, seed: int = 0) -> Iterator[Row]:
     """Random targets over the families of the catalogue.
 
     Args:
         count: of goals.
         seed: of them all.
-        record: a file for the counts.
     """
-    result = run(count, seed)
-    if record is not None:
-        command = f"python benchmarks/design.py --count {count} --seed {seed}"
-        kept = {"command": command, "version": farfield.__version__, "seed": seed, **result}
-        record.write_text(json.dumps(kept, indent=2) + "\n")
-    sys.exit(int(result["wrong"] > 0))
+    yield run(count, seed)
 
 
 if __name__ == "__main__":
-    cyclopts.run(main)
+    program(main, "wrong")

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import random
 import resource
-import sys
-import time
-from pathlib import Path
+from collections.abc import Iterator
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import cyclopts
-import series as known
+from series import random_series
+from side_by_side import Row, program, timed
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.convergence import check_convergence
@@ -29,16 +26,7 @@ WORDS = r"""
     |i-j| i-j ! % // \begin{cases} \\ # = α ( ( ) ) , + - * / ** ^ | < <= == & ~ . 1 2 0
     10**9 1e99 0.5 ' " ; \ é − λ
 """
-PIECES = (
-    *spellings(),
-    *CONSTANTS,
-    *WORDS.split(),
-    "lambda n:",
-    "p(n) =",
-    " ",
-    "\t",
-    "\x00",
-)
+PIECES = (*spellings(), *CONSTANTS, *WORDS.split(), "lambda n:", "p(n) =", " ", "\t", "\x00")
 BUDGET = 0.2
 
 
@@ -64,64 +52,63 @@ def random_formula(rng: random.Random, depth: int = 3) -> str:
     return f"{name}({a})" if least == 1 else f"{name}({rng.randint(0, 3)}, {b})"
 
 
-def fuzz_reader(count: int, rng: random.Random) -> float:
+def fuzz_reader(count: int, rng: random.Random) -> Row:
     """The longest processor time the reader took; anything but InputError is a failure."""
-    slowest = 0.0
-    for _ in range(count):
-        text = random_text(rng)
-        start = time.process_time()
+
+    def asked(text: str) -> None:
         try:
             read(text)
         except InputError as error:
             if "\n" in str(error):
                 raise AssertionError(f"several lines for {text!r}") from error
-        slowest = max(slowest, time.process_time() - start)
-    return slowest
+
+    slowest = max(timed(lambda: asked(random_text(rng)))[1] for _ in range(count))
+    return {"what": "reader", "inputs": count, "slowest s": slowest, "wrong": 0, "undecided": 0}
 
 
-def fuzz_engine(count: int, rng: random.Random) -> tuple[float, str]:
+def fuzz_engine(count: int, rng: random.Random) -> Row:
     """The longest processor time the engine took with a budget of 0.2 s, and on which formula."""
-    slowest = (0.0, "")
-    for _ in range(count):
-        text = "-" + random_formula(rng)
-        start = time.process_time()
+
+    def asked(text: str) -> None:
         try:
             check_convergence(text, budget_s=BUDGET)
         except InputError:
             pass
         except Exception as error:
             raise AssertionError(f"{error!r} on {text}") from error
-        slowest = max(slowest, (time.process_time() - start, text))
-    return slowest
 
-
-def generated(count: int, rng: random.Random) -> tuple[int, int]:
-    """(wrong, undecided) among series whose verdict is known."""
-    wrong = undecided = 0
+    slowest = (0.0, "")
     for _ in range(count):
-        text, converges = known.random_series(rng)
-        found = check_convergence(text).converges
-        undecided += found is None
-        if found is (not converges):
-            wrong += 1
-            print("WRONG", text)
-    return wrong, undecided
+        text = "-" + random_formula(rng)
+        slowest = max(slowest, (timed(lambda: asked(text))[1], text))  # noqa: B023
+    named = {"slowest s": slowest[0], "wrong": 0, "undecided": 0, "on": slowest[1][:200]}
+    return {"what": f"engine, budget {BUDGET} s", "inputs": count, **named}
+
+
+def generated(count: int, rng: random.Random) -> Row:
+    """How many verdicts are wrong or missing, of series whose verdict is known."""
+    wrong, undecided, slowest = list[str](), 0, 0.0
+    for _ in range(count):
+        text, converges = random_series(rng)
+        verdict, seconds = timed(lambda: check_convergence(text))  # noqa: B023
+        undecided += verdict.converges is None
+        wrong += [text] if verdict.converges is (not converges) else []
+        slowest = max(slowest, seconds)
+    found = {"slowest s": slowest, "wrong": len(wrong), "undecided": undecided}
+    return {"what": "series", "inputs": count, **found, **({"on": str(wrong)} if wrong else {})}
 
 
 def main(
     *, seed: int = 0, reader: int = 100_000, engine: int = 5_000, series: int = 10_000
-) -> None:
+) -> Iterator[Row]:
     """So many inputs of each kind."""
     rng = random.Random(seed)
-    print(f"reader: {reader} inputs, slowest {fuzz_reader(reader, rng):.3f} s")
-    slowest, text = fuzz_engine(engine, rng)
-    print(f"engine: {engine} inputs, slowest {slowest:.2f} s at a budget of {BUDGET} s")
-    print(f"        {text[:200]}")
-    wrong, undecided = generated(series, rng)
-    print(f"series: {series} generated, {wrong} wrong, {undecided} undecided")
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"memory: {memory:.2f} GB at most")
+    yield fuzz_reader(reader, rng)
+    yield fuzz_engine(engine, rng)
+    yield generated(series, rng)
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    yield {"what": "memory", "GB at most": used}
 
 
 if __name__ == "__main__":
-    cyclopts.run(main)
+    program(main, "wrong")

@@ -11,16 +11,14 @@ once and shared by the heads where the bias allows it.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal
 
-import cyclopts
 import numpy as np
 import torch
-from side_by_side import fresh, in_turn, peak
+from side_by_side import Row, fresh, in_turn, peak, program
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
@@ -28,7 +26,6 @@ from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import toeplitz
 from farfield.validation.harness.measures.perplexity import sliding_window
 from farfield.validation.harness.measures.receptive_fields import gradient_shares
-from farfield.validation.harness.mechanism import CAUSAL
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
@@ -67,7 +64,14 @@ def stock(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, visible: obje
     return scaled_dot_product_attention(query, key, value, attn_mask=mask[None])
 
 
-def training(repeats: int = 15) -> None:
+def relative(what: str, seconds: dict[str, float]) -> Iterator[Row]:
+    """The candidates of a comparison, with the speed of each relative to the first."""
+    first = next(iter(seconds.values()))
+    for name, each in seconds.items():
+        yield {what: name, "cpu ms": 1e3 * each, "speed": first / each}
+
+
+def training(repeats: int = 15) -> Iterator[Row]:
     """Training steps with each kind of bias against the same model with none."""
     for length, size in ((64, 32), (128, 16), (512, 4)):
         shape = dataclasses.replace(preset("demo"), length=length, batch=size)
@@ -91,102 +95,83 @@ def training(repeats: int = 15) -> None:
         models = {name: initialised(encoding(name), shape, 0).train() for name in names}
         candidates = {name: step(model, model) for name, model in models.items()}
         learned = initialised(encoding("kerple_log"), shape, 0).train()
-        candidates["kerple_log, stock"] = step(learned, lambda x, m=learned: m(x, CAUSAL, stock))
+        candidates["kerple_log, stock"] = step(learned, lambda x, m=learned: m(x, path=stock))
         plain = Plain(shape.width, shape.heads, shape.layers, length)
         candidates["plain model"] = step(plain, plain)
         seconds = in_turn(candidates, repeats)
-        print(
-            f"training step, length {length}, batch {size}: {seconds['nope'] * 1e3:.1f} ms of "
-            "processor time without a bias; speed relative to it:"
-        )
-        for name, each in seconds.items():
-            print(f"  {name:<18} {seconds['nope'] / each:.2f}")
+        yield from relative(f"training step, {size} rows of {length}", seconds)
 
 
-def evaluation(repeats: int = 3) -> None:
+def evaluation(repeats: int = 3) -> Iterator[Row]:
     """Long contexts against one dense mask; memory in fresh processes."""
     length = 9216
     position = torch.arange(length)
     distance = position[:, None] - position
-    tables = {
-        name: torch.from_numpy(encoding(name).bias(range(length))).float()
-        for name in ("type1", "alibi")
-    }
-    mask = tables["type1"][:, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)[None]
+    type1, alibi = (
+        torch.from_numpy(encoding(name).bias(range(length))).float() for name in ("type1", "alibi")
+    )
+    mask = type1[:, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)[None]
     for size in (16, 64):
         q, k, v = torch.randn(3, 1, 8, length, size)
-        seconds = in_turn(
-            {
-                "dense": lambda: scaled_dot_product_attention(q, k, v, attn_mask=mask),  # noqa: B023
-                "type1": lambda: toeplitz(q, k, v, tables["type1"]),  # noqa: B023
-                "alibi": lambda: toeplitz(q, k, v, tables["alibi"]),  # noqa: B023
-                "no bias": lambda: scaled_dot_product_attention(q, k, v, is_causal=True),  # noqa: B023
-            },
-            repeats,
-        )
-        print(
-            f"evaluation, {length} tokens, head width {size}: {length / seconds['dense']:.0f} "
-            "tokens a processor second with the dense mask; speed relative to it:"
-        )
-        for name, each in seconds.items():
-            print(f"  {name:<18} {seconds['dense'] / each:.2f}")
+        candidates = {
+            "dense": lambda: scaled_dot_product_attention(q, k, v, attn_mask=mask),  # noqa: B023
+            "type1": lambda: toeplitz(q, k, v, type1),  # noqa: B023
+            "alibi": lambda: toeplitz(q, k, v, alibi),  # noqa: B023
+            "no bias": lambda: scaled_dot_product_attention(q, k, v, is_causal=True),  # noqa: B023
+        }
+        seconds = in_turn(candidates, repeats)
+        yield from relative(f"{length} tokens, head width {size}", seconds)
     for size in (16, 64):
-        used = {route: fresh(route, length, size) for route in ("dense", "type1", "alibi")}
-        for route in ("type1", "alibi"):
-            print(
-                f"  extra memory, head width {size}, {route}: {used[route]:.0f} MiB against "
-                f"{used['dense']:.0f} MiB dense, {used[route] / used['dense']:.3f}"
-            )
+        used = {route: fresh(grown, route, length, size) for route in ("dense", "type1", "alibi")}
+        for route, each in used.items():
+            share = each / used["dense"]
+            yield {f"memory, head width {size}": route, "extra MiB": each, "of the dense": share}
     for route in ("type1", "alibi", "model"):
-        used_there = fresh(route, 32_768, 16)
-        print(f"  extra memory at 32768 tokens, {route}: {used_there:.0f} MiB")
+        yield {"memory at 32768 tokens": route, "extra MiB": fresh(grown, route, 32_768, 16)}
 
 
-def gradient() -> None:
+def gradient() -> Iterator[Row]:
     """The gradient receptive field at 8192 tokens, against a forward and backward pass."""
+    rows = TEXT[None, :8193].astype(np.int64)
+    x, y = torch.from_numpy(rows[:, :-1]), torch.from_numpy(rows[:, 1:])
     for name in ("type1", "alibi", "kerple_log"):
         model = initialised(encoding(name), preset("demo"), 0).eval()
-        rows = TEXT[None, :8193].astype(np.int64)
-        x, y = torch.from_numpy(rows[:, :-1]), torch.from_numpy(rows[:, 1:])
-
-        def once() -> None:
-            cross_entropy(model(x)[0], y[0]).backward()  # noqa: B023
-
-        seconds = in_turn(
-            {"field": lambda: gradient_shares(model, rows), "pass": once},  # noqa: B023
-            2,
-        )
-        used = fresh("gradient " + name, 8192, 16)
-        print(
-            f"gradient receptive field, 8192 tokens, 4 layers, {name}: "
-            f"{seconds['field'] / seconds['pass']:.2f} of a forward and backward pass "
-            f"({seconds['pass']:.1f} s), extra memory {used:.0f} MiB"
-        )
+        candidates = {
+            "field": lambda m=model: gradient_shares(m, rows),
+            "pass": lambda m=model: cross_entropy(m(x)[0], y[0]).backward(),
+        }
+        seconds = in_turn(candidates, 2)
+        yield {
+            "gradient field, 8192 tokens, 4 layers": name,
+            "of a pass": seconds["field"] / seconds["pass"],
+            "pass s": seconds["pass"],
+            "extra MiB": fresh(grown, f"gradient {name}", 8192, 16),
+        }
 
 
-def inference() -> None:
+def inference() -> Iterator[Row]:
     """Sliding-window inference against non-overlapping inference, as [Q, Table 1].
 
     In a window that moves by one token every token is encoded as often as the window is long;
     without overlap once. A time does not depend on the weights.
     """
     model = initialised(encoding("alibi"), preset("demo"), 0).eval()
-    ratios = []
+    ratios = {}
     for window in (16, 32, 64, 128, 258, 512):
         count = 16_384 // window
-        strides = {"sliding": 1, "whole": window}
         candidates = {
             name: lambda s=stride: sliding_window(model, TEXT, (window,), stride=s, windows=count)  # noqa: B023
-            for name, stride in strides.items()
+            for name, stride in (("sliding", 1), ("whole", window))
         }
         seconds = in_turn(candidates, 3)
-        ratios.append(seconds["sliding"] * window / seconds["whole"])  # a scored token
-        print(f"window {window}: sliding-window inference {ratios[-1]:.1f} times slower")
-    print(f"on average {statistics.mean(ratios):.1f} times slower, medians of 3 [measured]")
+        ratios[str(window)] = seconds["sliding"] * window / seconds["whole"]  # a scored token
+    for name, ratio in (ratios | {"mean": statistics.mean(ratios.values())}).items():
+        yield {"sliding-window inference, window": name, "times slower": ratio}
 
 
-def grown(route: str, length: int, size: int) -> None:
-    """Run one route and print the growth of the peak in MiB."""
+def grown(route: str, length: int, size: int) -> float:
+    """Run one route; the growth of the peak in MiB."""
+    torch.set_num_threads(1)
     name = route.split()[-1] if route not in ("dense", "model") else "type1"
     table = torch.from_numpy(
         encoding(name, **({"r1": 1, "r2": 1} if "kerple" in name else {})).bias(range(length))
@@ -212,34 +197,27 @@ def grown(route: str, length: int, size: int) -> None:
             toeplitz(q, k, v, table)
     if route.startswith("gradient"):
         gradient_shares(model, TEXT[None, : length + 1].astype(np.int64))
-    print((peak() - before) / 1024)
+    return (peak() - before) / 1024
 
 
 PARTS = {f.__name__: f for f in (training, evaluation, gradient, inference)}
 
 
 def main(
-    *parts: Literal["training", "evaluation", "gradient", "inference"],
-    threads: int = 1,
-    measure: str | None = None,
-) -> None:
+    *parts: Literal["training", "evaluation", "gradient", "inference"], threads: int = 1
+) -> Iterator[Row]:
     """Speed and memory of the harness against the best stock routes.
 
     Args:
         parts: all but `inference` if none.
         threads: of torch.
-        measure: a route whose memory a fresh process measures.
     """
     torch.set_num_threads(threads)
-    if measure is not None:
-        grown(*json.loads(measure))
-        return
-    print(
-        f"torch {torch.__version__}, {threads} threads, {torch.backends.cpu.get_cpu_capability()}"
-    )
+    kind = torch.backends.cpu.get_cpu_capability()
+    yield {"machine": f"torch {torch.__version__}, {kind}", "threads": threads}
     for part in parts or ("training", "evaluation", "gradient"):
-        PARTS[part]()
+        yield from PARTS[part]()
 
 
 if __name__ == "__main__":
-    cyclopts.run(main)
+    program(main)

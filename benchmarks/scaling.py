@@ -11,17 +11,17 @@ from __future__ import annotations
 import dataclasses
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Literal
 
-import cyclopts
 import numpy as np
 import torch
+from side_by_side import Row, fresh, program, timed
 
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.configuration import Configuration
@@ -34,103 +34,85 @@ from farfield.validation.harness.store import Store
 from farfield.validation.harness.sweep import Processes, sweep
 from farfield.validation.harness.training import train
 
-TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone")
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
 
 
-def processes(name: str, steps: int) -> None:
-    """Tokens a second of one run divided among one and two processes of one thread each."""
-    print(f"data-parallel training, preset {name}, load average {os.getloadavg()[0]:.1f}")
-    found: dict[int, list[tuple[float, float]]] = {}
+def processes(name: str, steps: int) -> Iterator[Row]:
+    """Tokens a second of one run divided among one and two processes of one thread each, the best
+    of two: other work disturbs it least."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    found: dict[int, list[list[float]]] = {1: [], 2: []}
     for count in (1, 2, 1, 2):
-        command = [*TORCHRUN, "--nproc-per-node", str(count), __file__, "divided", "--preset", name]
-        command += ["--steps", str(steps)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-        )
-        if done.returncode:
-            sys.exit(done.stderr)
-        rate, used = map(float, done.stdout.split()[-2:])
-        found.setdefault(count, []).append((rate, used))
-    best = {}  # the highest rate and the least processor time: other work disturbs them least
-    for count, each in found.items():
-        best[count] = max(rate for rate, _ in each), min(used for _, used in each)
-    one, one_used = best[1]
-    for count, (rate, used) in best.items():
-        print(
-            f"  {count} processes: {rate:,.0f} tokens a second, x{rate / one:.2f}; processor "
-            f"time a token x{used / one_used:.2f} (best of 2)"
-        )
+        found[count].append(fresh(divided, name, steps, by=(*TORCHRUN, str(count)), env=env))
+    best = {count: np.min(each, axis=0) for count, each in found.items()}
+    for count, (seconds, used) in best.items():
+        yield {
+            f"processes, preset {name}": str(count),
+            "tokens a second": float(1 / seconds),
+            "speed": float(best[1][0] / seconds),
+            "processor time a token": float(used / best[1][1]),
+        }
 
 
-def divided(name: str, steps: int) -> None:
-    """One of the processes of `processes`; the first prints tokens a second, seconds a token."""
+def divided(name: str, steps: int) -> list[float] | None:
+    """One of the processes of `processes`; the first tells seconds and processor seconds a
+    token, without the first three steps, which warm up."""
     torch.set_num_threads(1)
     shape = dataclasses.replace(preset(name), steps=steps + 3, precision="float32")
     text = np.random.default_rng(0).integers(0, 256, 1_000_000).astype(np.uint8)
-    model, times, used = initialised(encoding("kerple_log"), shape, 0), [], []
-
-    def progress(*_: object) -> None:
-        times.append(time.perf_counter())
-        used.append(time.process_time())
-
+    model, times = initialised(encoding("kerple_log"), shape, 0), []
     with together(torch.device("cpu")):
-        train(model, text, shape, 0, progress)
-        first, spent = rank() == 0, (used[-1] - used[2]) / (len(used) - 3)
-        spent = float(total(torch.tensor([spent])))
-    if first:  # the first three steps warm up
-        tokens = shape.batch * shape.length
-        print(tokens / median(np.diff(times)[2:].tolist()), spent / tokens)
+        watch = lambda *_: times.append((time.perf_counter(), time.process_time()))  # noqa: E731
+        train(model, text, shape, 0, watch)
+        each = np.diff(times, axis=0)[2:]
+        spent = float(total(torch.tensor([each[:, 1].mean()])))
+        first = rank() == 0
+    tokens = shape.batch * shape.length
+    return [median(each[:, 0].tolist()) / tokens, spent / tokens] if first else None
 
 
-def workers(steps: int) -> None:
+def workers(steps: int) -> Iterator[Row]:
     """One plan of four equal jobs by one worker and by two, on the same cores."""
-    shape = dataclasses.replace(
-        preset("tiny"),
-        layers=2,
-        width=64,
-        length=64,
-        batch=32,
-        steps=steps,
-        measurement=dataclasses.replace(preset("tiny").measurement, lengths=(64,)),
-    )
-    found = {}
+    tiny = preset("tiny")
+    measured = dataclasses.replace(tiny.measurement, lengths=(64,))
+    sizes = {"layers": 2, "width": 64, "length": 64, "batch": 32, "steps": steps}
+    shape = dataclasses.replace(tiny, **sizes, measurement=measured)
     words = random.Random(0).choices(["def ", "return ", "\n    ", "(x)"], k=40_000)
+    seconds = {}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "words.txt").write_text("".join(words))
-        source = corpus(folder / "words.txt")
-        jobs = [
-            Job(f"seed {s}", Configuration(encoding("type1"), source, shape, s)) for s in range(4)
+        made = [
+            Configuration(encoding("type1"), corpus(folder / "words.txt"), shape, s)
+            for s in range(4)
         ]
-        print(
-            f"a plan of {len(jobs)} jobs of {steps} steps (2 layers of 64, 32 x 64 tokens), "
-            f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}"
-        )
+        jobs = [Job(f"seed {s}", configuration) for s, configuration in enumerate(made)]
         sweep(jobs[:1], Store(folder / "warm"), Processes(1))  # torch is loaded once
         for count in (1, 2):
-            began = time.perf_counter()
-            swept = sweep(jobs, Store(folder / str(count)), Processes(count))
-            assert swept.failed == 0
-            found[count] = time.perf_counter() - began
-            print(f"  {count} workers: {found[count]:.1f} s, x{found[1] / found[count]:.2f}")
+            run = lambda c=count: sweep(jobs, Store(folder / str(c)), Processes(c))  # noqa: E731
+            swept, seconds[count] = timed(run, time.perf_counter)
+            assert all(job["state"] == "finished" for job in swept.runs)
+            yield {
+                f"workers, {len(jobs)} jobs of {steps} steps": str(count),
+                "seconds": seconds[count],
+                "speed": seconds[1] / seconds[count],
+            }
 
 
 def main(
-    part: Literal["processes", "workers", "divided"], *, preset: str = "demo", steps: int = 10
-) -> None:
+    part: Literal["processes", "workers"], *, preset: str = "demo", steps: int = 10
+) -> Iterator[Row]:
     """How training scales on one machine.
 
     Args:
-        part: what is measured; `divided` is one of the processes of `processes`.
+        part: what is measured.
         preset: of the run that is divided.
         steps: of each run.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line does
-    if part == "workers":
-        workers(steps)
-    else:
-        {"processes": processes, "divided": divided}[part](preset, steps)
+    yield {"cores": str(os.cpu_count()), "load average": os.getloadavg()[0]}
+    yield from workers(steps) if part == "workers" else processes(preset, steps)
 
 
 if __name__ == "__main__":
-    cyclopts.run(main)
+    program(main)

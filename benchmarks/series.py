@@ -11,63 +11,14 @@ from __future__ import annotations
 import json
 import random
 import re
+import tomllib
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 BATTERY = Path(__file__).resolve().parents[1] / "tests" / "data" / "battery.jsonl"
 
-ZEROS = (
-    "sin(n)**2+cos(n)**2-1",
-    "log(n*(n+1))-log(n)-log(n+1)",
-    "cosh(n)-sinh(n)-exp(-n)",
-    "asinh(n)-log(n+sqrt(n**2+1))",
-    "sqrt(n+1)-sqrt(n)-1/(sqrt(n+1)+sqrt(n))",
-    "loggamma(n+2)-loggamma(n+1)-log(n+1)",
-    "atan(n)+atan(1/n)-pi/2",
-    "digamma(n+1)-digamma(n)-1/n",
-    "(n+1)**3-n**3-3*n**2-3*n-1",
-    "sqrt(2)*sqrt(3)-sqrt(6)",
-    "log(6)-log(2)-log(3)",
-    "4*atan(1/5)-atan(1/239)-pi/4",
-    "sin(2*n)-2*sin(n)*cos(n)",
-    "erf(n)+erfc(n)-1",
-    "log(exp(n)+1)-n-log(1+exp(-n))",
-    "tanh(log(n))-(n**2-1)/(n**2+1)",
-    "harmonic(n)-digamma(n+1)-EulerGamma",
-)
-ONES = (
-    "(sqrt(5+2*sqrt(6))/(sqrt(2)+sqrt(3)))",
-    "(2-sin(1)**2-cos(1)**2)",
-    "(GoldenRatio**2-GoldenRatio)",
-    "(log(6)/(log(2)+log(3)))",
-    "(sin(n)**2+cos(n)**2)",
-    "((cosh(n)-sinh(n))*exp(n))",
-    "(log(n**2)/(2*log(n)))",
-    "(sqrt(n**2+2*n+1)/(n+1))",
-    "(cosh(1)**2-sinh(1)**2)",
-    "(4*atan(1)/pi)",
-    "(n*(n+1)/(n**2+n))",
-)
-BOUNDED = (
-    "sin(n)",
-    "cos(n**2)",
-    "1/n",
-    "exp(-n)",
-    "frac(n/3)",
-    "atan(n)",
-    "erf(n)/2",
-    "tanh(n)",
-    "cos(sqrt(n))",
-    "(-1)**n",
-    "floor(sqrt(n))-sqrt(n)",
-    "log(n)/n",
-    "log(n+1)-log(n)",
-    "harmonic(n)-log(n)",
-    "3*sin(n)*cos(3*n)",
-    "n**(1/log(n))",
-    "sign(sin(n))",
-)
+CASES = tomllib.loads(Path(__file__).with_name("cases.toml").read_text(encoding="utf-8"))
 
 
 def battery() -> list[dict[str, Any]]:
@@ -94,11 +45,11 @@ def disguised(text: str, rng: random.Random) -> str:
     for _ in range(rng.randint(1, 3)):
         kind = rng.randrange(5)
         if kind == 0:
-            text = f"({text})+({rng.choice(ZEROS)})"
+            text = f"({text})+({rng.choice(CASES['zeros'])})"
         elif kind == 1:
-            text = f"({text})*{rng.choice(ONES)}"
+            text = f"({text})*{rng.choice(CASES['ones'])}"
         elif kind == 2:
-            text = f"({text})+({rng.choice(BOUNDED)})"
+            text = f"({text})+({rng.choice(CASES['bounded'])})"
         elif kind == 3:
             text = shifted(text, rng.randint(1, 9))
         else:

@@ -14,15 +14,13 @@ a GPU `fused` is FlexAttention, and they are its block mask.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-import cyclopts
 import numpy as np
 import torch
-from side_by_side import fresh, in_turn, peak
+from side_by_side import Row, fresh, in_turn, peak, program
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -116,57 +114,56 @@ def clock() -> float:
     return time.process_time()
 
 
-def compare(length: int, error: str) -> None:
+def compare(length: int, error: str) -> Iterator[Row]:
     model = initialised(ALIBI, SHAPE, 0).eval().to(DEVICE)
     widths = certified_widths(model, error)
-    shown = "; ".join(", ".join(map(str, layer)) for layer in widths)
+    for layer, each in enumerate(widths, 1):
+        yield {"layer": str(layer), "windows": ", ".join(map(str, each))}
     repeats = {4096: 5, 16_384: 2}.get(length, 1 if DEVICE.type == "cpu" else 5)
     outputs: dict[str, Tensor] = {}
 
-    def timed(name: str, route: Route) -> Callable[[], None]:
+    def kept(name: str, route: Route) -> Callable[[], None]:
         return lambda: outputs.update({name: run(model, length, route)})
 
-    found = routes(length, widths, DEVICE)
-    seconds = in_turn({name: timed(name, route) for name, route in found.items()}, repeats, clock)
-    print(f"{length} tokens; windows by layer: {shown}")
+    found = {name: kept(name, route) for name, route in routes(length, widths, DEVICE).items()}
+    seconds = in_turn(found, repeats, clock)
     for name, typical in seconds.items():
         change = (outputs[name] - outputs["full"]).norm(dim=-1) / outputs["full"].norm(dim=-1)
-        used = fresh(name, length, error) if DEVICE.type == "cpu" else float("nan")
-        print(
-            f"  {name:<18} {length / typical:9.0f} tokens/s  x{seconds['full'] / typical:5.2f}  "
-            f"{used:6.0f} MiB  last residual changes by {change.max():.1e}"
-        )
+        yield {
+            f"{length} tokens": name,
+            "tokens a second": length / typical,
+            "speed": seconds["full"] / typical,
+            "MiB": fresh(grown, name, length, error) if DEVICE.type == "cpu" else None,
+            "last residual changes by": float(change.max()),
+        }
 
 
-def grown(route: str, length: int, error: str) -> None:
-    """Run one route and print the growth of the peak in MiB."""
+def grown(route: str, length: int, error: str) -> float:
+    """Run one route; the growth of the peak in MiB."""
+    torch.set_num_threads(1)
     model = initialised(ALIBI, SHAPE, 0).eval()
     widths = certified_widths(model, error)
     for chosen in routes(600, widths, model.device).values():  # thread buffers and code
         run(model, 600, chosen)
     before = peak()
     run(model, length, routes(length, widths, model.device, route == "dense bias")[route])
-    print((peak() - before) / 1024)
+    return (peak() - before) / 1024
 
 
-def main(*lengths: int, error: str = "1e-2", threads: int = 1, measure: str | None = None) -> None:
+def main(*lengths: int, error: str = "1e-2", threads: int = 1) -> Iterator[Row]:
     """What a certified window saves, against full attention.
 
     Args:
         lengths: of rows in tokens; 4096, 16384 and 32768 if none.
         error: the budget of the windows.
         threads: of torch.
-        measure: a route whose memory a fresh process measures.
     """
     torch.set_num_threads(threads)
-    if measure is not None:
-        grown(*json.loads(measure))
-        return
     where = torch.cuda.get_device_name() if DEVICE.type == "cuda" else "CPU"
-    print(f"torch {torch.__version__}, {where}, {threads} threads, error {error}")
+    yield {"machine": f"torch {torch.__version__}, {where}", "threads": threads}
     for length in lengths or (4096, 16_384, 32_768):
-        compare(length, error)
+        yield from compare(length, error)
 
 
 if __name__ == "__main__":
-    cyclopts.run(main)
+    program(main)

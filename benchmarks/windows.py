@@ -9,8 +9,8 @@ circle) and on rows of its worst case; shown is the greatest share of the bound 
 import itertools
 import math
 
-import cyclopts
 import numpy as np
+from side_by_side import program
 
 from farfield.numerics.windows.row_bound import window_certificate
 from farfield.numerics.windows.rows import row_window_error
@@ -161,25 +161,18 @@ THEOREMS = {
 }
 
 
-def main(*, rows: int = 20_000) -> None:
+def main(*, rows: int = 20_000):
     """Random rows against every bound on windows, so many of each theorem and kind."""
-    total = violated = 0
-    print(f"{'theorem':<18}{'rows':>8}{'violations':>12}{'nearest, random':>18}{'worst case':>12}")
     for name, check in THEOREMS.items():
-        line, near = [0, 0], []
-        for worst in (False, True):
-            best = 0.0
-            for found, bound in check(rows, worst):
-                share = found / (bound + ROUNDING)
-                best = max(best, float(share.max(initial=0)))
-                line[0] += share.size
-                line[1] += int((share > 1 + 1e-9).sum())
-            near.append(best)
-        total, violated = total + line[0], violated + line[1]
-        print(f"{name:<18}{line[0]:>8}{line[1]:>12}{near[0]:>18.4f}{near[1]:>12.4f}")
-    print(f"{total} rows, {violated} violations")
-    raise SystemExit(bool(violated))
+        random, worst = (
+            np.concatenate([found / (bound + ROUNDING) for found, bound in check(rows, hard)])
+            for hard in (False, True)
+        )
+        every = np.concatenate([random, worst])
+        counted = {"rows": len(every), "violations": int((every > 1 + 1e-9).sum())}
+        nearest = {"nearest, random": float(random.max()), "worst case": float(worst.max())}
+        yield {"theorem": name, **counted, **nearest}
 
 
 if __name__ == "__main__":
-    cyclopts.run(main)
+    program(main, "violations")

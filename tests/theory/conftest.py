@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def load(name):
+    sys.path.append(str(ROOT / "benchmarks"))  # where they find each other
     spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look
     spec.loader.exec_module(module)
