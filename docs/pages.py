@@ -292,7 +292,7 @@ def results_page(app: Any) -> None:
     parts = ["# Every answer", "What the committed runs say to each question, with its table."]
     parts.append("## Of all registered cases")
     for answer in (*rule_scores.answers(), *rule_scores.competing(), changes.mixtures()):
-        parts += _answer(answer) if answer else []
+        parts += _answer(answer)
     for length in (64, 128):
         if given := answers(length=length):
             runs = "; ".join(run.replace(f", length {length}, seeds", "") for run in given[0].runs)

@@ -20,7 +20,6 @@ from farfield.theory.answers.errors import InputError
 from farfield.validation.claims import (
     KINDS,
     RANGE,
-    Finding,
     Verdict,
     checks,
     claim,
@@ -1099,7 +1098,7 @@ def test_predicates_say_what_their_names_say():
         ({"is": "at least", "limit": 10, "but": "512"}, True),
     ):
         found = judge.decision({**entry, "holds": [{"of": "x", **said}]})[1](data)
-        assert (found.verdict is Verdict.CONFIRMED) is holds, (said, row, found)
+        assert (found["verdict"] is Verdict.CONFIRMED) is holds, (said, row, found)
 
 
 # -- tolerance ------------------------------------------------------------------------------------
@@ -1109,7 +1108,9 @@ def entry(decide, tolerant=True):
     words = ("section", "statement", "against", "source", "scale", "corrected")
     said = dict.fromkeys(words, "text")
     said |= {"quote": "q", "kind": "printed tables", "label": "measured", "tolerant": tolerant}
-    return Check("x.y", said, dict, lambda d: Finding(decide(d["tolerance"]), {"x": 1}))
+    return Check(
+        "x.y", said, dict, lambda d: {"verdict": decide(d["tolerance"]), "evidence": {"x": 1}}
+    )
 
 
 def test_a_verdict_that_depends_on_the_tolerance_is_not_robust():

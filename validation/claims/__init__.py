@@ -23,7 +23,6 @@ from farfield.validation.claims.claim import (
     RANGE,
     Check,
     Claim,
-    Finding,
     Missing,
     Verdict,
 )
@@ -35,7 +34,6 @@ __all__ = [
     "Check",
     "Claim",
     "Decided",
-    "Finding",
     "Missing",
     "Verdict",
     "checks",

@@ -1,7 +1,7 @@
 """What an entry of the ledger is: a sentence of a paper, the data of its check, the check.
 
-A check is a pure function of its data (formulas, printed tables, results of runs) and returns a
-`Finding`; the verdict follows from the finding and is typed in nowhere.
+A check is a pure function of its data (formulas, printed tables, results of runs). It returns a
+finding, whose verdict is typed in nowhere.
 
 * `confirmed`: the statement holds on the data;
 * `corrected`: it fails, and the corrected statement was checked on the same data and holds;
@@ -31,6 +31,9 @@ from farfield.validation.extrapolation import TOLERANCE
 Data = Mapping[str, Any]
 Quantities = dict[str, Any]
 """By name; what begins with `_` is judged and not shown."""
+Finding = Mapping[str, Any]
+"""What a check returns, as fields of a `Claim`: its `verdict` and `evidence`, and where they apply
+`reason`, `n` and `scale`."""
 RANGE = tuple(k / 1000 for k in range(20, 101, 5))
 EXACT = "none: the statement is about formulas"
 
@@ -47,25 +50,6 @@ class Verdict(enum.StrEnum):
     REFUTED = "refuted"
     NOT_ROBUST = "not_robust"
     NOT_TESTABLE = "not_testable"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a check returns.
-
-    Fields:
-        verdict: that the data give.
-        evidence: numbers, counterexamples, derivations, by name.
-        reason: why the data cannot decide; empty where they do.
-        n: cases that were compared; None where all are decided at once.
-        scale: of the models, where the data have it.
-    """
-
-    verdict: Verdict
-    evidence: Mapping[str, Any]
-    reason: str = ""
-    n: int | None = None
-    scale: str = ""
 
 
 @dataclass(frozen=True)
@@ -211,34 +195,31 @@ class Check:
         try:
             given = dict(self.data() if data is None else data)
             values = RANGE if self.entry.get("tolerant") else (TOLERANCE,)
-            found = {value: self.decide({**given, "tolerance": value}) for value in values}
+            found: dict[float, Finding] = {
+                value: self.decide({**given, "tolerance": value}) for value in values
+            }
         except Missing as why:
-            found = {TOLERANCE: Finding(Verdict.NOT_TESTABLE, {}, reason=str(why))}
-        finding = found[TOLERANCE]
-        verdict, reason = finding.verdict, finding.reason
-        if len({f.verdict for f in found.values()}) > 1:
-            verdict, reason = Verdict.NOT_ROBUST, "it depends on the tolerance"
+            found = {TOLERANCE: {"verdict": Verdict.NOT_TESTABLE, "reason": str(why)}}
+        finding = {**found[TOLERANCE]}
+        if len({f["verdict"] for f in found.values()}) > 1:
+            finding |= {"verdict": Verdict.NOT_ROBUST, "reason": "it depends on the tolerance"}
         own = ("section", "place", "quote", "statement", "against", "kind")
         return Claim(
             **{"id": self.id, "paper": self.paper} | {k: self.entry.get(k, "") for k in own},
-            verdict=verdict,
-            label=None if verdict is Verdict.NOT_TESTABLE else self.entry["label"],
+            label=None if finding["verdict"] is Verdict.NOT_TESTABLE else self.entry["label"],
             data=self.entry["source"],
             tolerance="" if len(found) == 1 else _over(found),
-            scale=finding.scale or self.entry["scale"],
-            n=finding.n,
-            evidence=finding.evidence,
-            corrected=self.entry["corrected"] if verdict is Verdict.CORRECTED else "",
-            reason=reason,
+            corrected=self.entry["corrected"] if finding["verdict"] is Verdict.CORRECTED else "",
             command=f"farfield claims {self.id}",
             seconds=time.perf_counter() - begin,
+            **finding | {"scale": finding.get("scale") or self.entry["scale"]},
         )
 
 
 def _over(found: Mapping[float, Finding]) -> str:
     """The tolerance and the verdicts over its range."""
     parts = []
-    for verdict, group in itertools.groupby(found, lambda t: found[t].verdict):
+    for verdict, group in itertools.groupby(found, lambda t: found[t]["verdict"]):
         values = list(group)
         ends = f"{values[0]:.1%} to {values[-1]:.1%}" if len(values) > 1 else f"{values[0]:.1%}"
         parts.append(f"{verdict} at {ends}".replace(".0%", "%"))

@@ -261,7 +261,7 @@ def _judged(entry: Spec, data: Data, compute: Callable[[], Quantities]) -> Findi
                 shown |= dict(_shown(spec, asked, against))
     except Missing as why:
         why_not = entry.get("reason", str(why))
-        return Finding(Verdict.NOT_TESTABLE, found.evidence, reason=why_not)
+        return {"verdict": Verdict.NOT_TESTABLE, "evidence": found.evidence, "reason": why_not}
     counted = entry.get("count", list(found.sizes)[:1])
     items = [i for name in counted for i in found.items.get(name, ())]
     behind = {id(m): m for m in items if isinstance(m, Model)}
@@ -271,13 +271,13 @@ def _judged(entry: Spec, data: Data, compute: Callable[[], Quantities]) -> Findi
             "results": sorted({m.source for m in behind.values()}),
         }
     verdict = verdict_of(**answers)
-    return Finding(
-        verdict,
-        found.evidence | shown | entry.get("notes", {}),
-        reason=entry.get("reason", "") if verdict is Verdict.NOT_TESTABLE else "",
-        n=len(behind) or found.values.get("n", sum(map(found.size, counted)) or None),
-        scale="; ".join(sorted({i.scale for i in items if hasattr(i, "scale")})),
-    )
+    return {
+        "verdict": verdict,
+        "evidence": found.evidence | shown | entry.get("notes", {}),
+        "reason": entry.get("reason", "") if verdict is Verdict.NOT_TESTABLE else "",
+        "n": len(behind) or found.values.get("n", sum(map(found.size, counted)) or None),
+        "scale": "; ".join(sorted({i.scale for i in items if hasattr(i, "scale")})),
+    }
 
 
 def verdict_of(needs: Sequence[bool], holds: Sequence[bool], instead: Sequence[bool]) -> Verdict:

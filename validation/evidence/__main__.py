@@ -30,7 +30,8 @@ def main(arguments: list[str]) -> None:
             found = (
                 *rule_scores.answers(),
                 *rule_scores.competing(),
-                *filter(None, [changes.mixtures(), changes.circuits()]),
+                changes.mixtures(),
+                changes.circuits(),
                 *(answer for length in (64, 128) for answer in answers(length=length)),
             )
             print("\n\n".join(map(str, found)))

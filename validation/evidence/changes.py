@@ -69,13 +69,11 @@ CHANGES = (
 )
 
 
-def mixtures() -> Evidence | None:
-    """Why a mixture holds, by the changes that were measured; None before they were."""
+def mixtures() -> Evidence:
+    """Why a mixture holds, by the changes that were measured."""
     by_label: dict[str, list[Row]] = {}
     for row in rows("mixtures"):
         by_label.setdefault(row["label"], []).append(row)
-    if LOCAL not in by_label:
-        return None
     means = {label: _means(found) for label, found in by_label.items()}
     own = {name: value or 0.0 for name, value in means[LOCAL].items()}
     return told(
@@ -110,12 +108,10 @@ def _means(found: Sequence[Row]) -> dict[str, float | None]:
     return {name: float(np.mean(values)) if values else None for name, values in known.items()}
 
 
-def circuits() -> Evidence | None:
-    """Which heads find a far token, by the changes that were measured; None before they were."""
+def circuits() -> Evidence:
+    """Which heads find a far token, by the changes that were measured."""
     known = {result["name"] for result in HOLD.results()}
     found = [row for row in rows("circuits") if row["name"] in known]
-    if not found:
-        return None
     one = [row for row in found if row["name"].startswith("1 head ")]  # one local head a layer
     fed = [int(np.argmax(row["previous"])) for row in one]  # the head that looks one token back
     silent = [np.roll(row["rows"][0]["silent"], -h) for row, h in zip(one, fed, strict=True)]

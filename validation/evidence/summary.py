@@ -13,18 +13,17 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial, reduce
+from operator import getitem
+from typing import Any, NamedTuple
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import one_of
-from farfield.theory.answers.number import plural
 from farfield.validation.evidence import changes as interventions
 from farfield.validation.evidence import fields as receptive_fields
 from farfield.validation.evidence import first_registration, rule_scores
-from farfield.validation.evidence.told import sentences, template
+from farfield.validation.evidence.told import Evidence, sentences, template
 from farfield.validation.forecast import calibration
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.reference import hold
@@ -33,12 +32,11 @@ from farfield.validation.reference.first import UNSEEN, observations
 from farfield.validation.reference.known_cases import trials
 from farfield.validation.reference.registration import HOLD, REGISTRATIONS, USUAL, identity
 from farfield.validation.reference.table import LAST, results, rows
-from farfield.validation.rules import ORDER_LOSS
 
 MARKS = re.compile(r"(<!-- sentences: (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 """Where a text has sentences of `sentences.toml`, by the name of their list."""
 Found = tuple[Mapping[str, Any], tuple[str, ...]]
-"""What a query returns: numbers by name, and the files of the results they stand on."""
+"""What a query returns: numbers by name, in parts, and the files of the results they stand on."""
 
 LISTS = ("readme", "summary", "hybrids")
 LONGER = {
@@ -61,7 +59,7 @@ def _everything() -> Iterator[Row]:
         yield from registration.results()
 
 
-def _files(runs: Iterator[Row]) -> tuple[str, ...]:
+def _files(runs: Iterable[Row]) -> tuple[str, ...]:
     return tuple(sorted({run["file"] for run in runs}))
 
 
@@ -110,34 +108,19 @@ def steps() -> Found:
 
 
 def forms() -> Found:
-    """How the competing forms did: their errors on the unseen cases of 4,000 steps. Of all unseen
-    cases that are decided: how often each was on the right side of the tolerance."""
+    """How the competing forms did on the unseen cases, all of them and those of 4,000 steps: how
+    often each was on the right side of the tolerance, and how far off."""
     every = rule_scores.open_cases()
-    longer = rule_scores.tally([c for c in every if c.prediction["steps"] == 4000])
     of = rule_scores.tally(every)
-    right, off, decided = of["right"], of["off"], of["decided"]
-    numbers: dict[str, Any] = {"n": ""}
-    if longer["tests"]:
-        best = min(rule_scores.LAWS, key=longer["off"].__getitem__)
-        numbers = {"n": plural(longer["tests"], "case"), "best": best, **longer["off"]}
-        numbers["best off"] = longer["off"][best]
-    if decided:
-        first = max(rule_scores.LAWS, key=lambda form: (right[form], -off[form]))
-        closest = min(rule_scores.LAWS, key=off.__getitem__)
-        numbers |= {
-            "decided": decided,
-            "first": first,
-            "first right": right[first],
-            "first share": right[first] / decided,
-            "law right": right["law"],
-            "nearest right": right["nearest"],
-            "nearest share": right["nearest"] / decided,
-            "null right": of["null"],
-            "closest": closest,
-            "closest off": off[closest],
-            "nearest off": off["nearest"],
-        }
-    return numbers, _files(r for r in _registered() if r["preset"]["steps"] == 4000)
+    longer = rule_scores.tally([c for c in every if c.prediction["steps"] == 4000])
+    told = {
+        "share": {form: right / of["decided"] for form, right in of["right"].items()},
+        "first": max(rule_scores.LAWS, key=lambda form: (of["right"][form], -of["off"][form])),
+        "closest": min(rule_scores.LAWS, key=of["off"].__getitem__),
+        "longer": longer,
+        "best": min(rule_scores.LAWS, key=longer["off"].__getitem__),
+    }
+    return of | told, _files(r for r in _registered() if r["preset"]["steps"] == 4000)
 
 
 def perplexity(label: str, length: int) -> float:
@@ -155,7 +138,7 @@ def local() -> Found:
         f"above at {n}": perplexity("1 head 1/4", n) / perplexity("alibi", n) - 1
         for n in (64, 1024)
     }
-    loss = {"loss": math.expm1(one["loss"]), "models": plural(one["seeds"], "model")}
+    loss = {"loss": math.expm1(one["loss"]), "seeds": one["seeds"]}
     return loss | above, _of_trials(one, alibi)
 
 
@@ -168,9 +151,7 @@ def layers() -> Found:
 
 def changes() -> Found:
     """What changes at test time cost that model (`mixtures.json`)."""
-    why = interventions.mixtures()
-    assert why is not None, "mixtures.json is committed"
-    return {**why.numbers, "models": plural(why.numbers["seeds"], "model")}, ("evidence/mixtures",)
+    return interventions.mixtures().numbers, ("evidence/mixtures",)
 
 
 @cache
@@ -193,8 +174,7 @@ def rules() -> Found:
 
 def law() -> Found:
     """The regression of the loss on the order loss."""
-    size = _judged()[-2]
-    return {**size.numbers, "n": size.n}, _files(_everything())
+    return _numbers(_judged()[-2]), _files(_everything())
 
 
 def kernel() -> Found:
@@ -204,92 +184,59 @@ def kernel() -> Found:
 
 def outside() -> Found:
     """The rules on printed models (the tables of `validation/published`)."""
-    found = _judged()[-1]
-    numbers = {"n": found.n, "order loss": found.numbers[ORDER_LOSS], **found.numbers}
-    return numbers, tuple(f"published/{name}" for name in rule_scores.TABLES)
+    return _numbers(_judged()[-1]), tuple(f"published/{name}" for name in rule_scores.TABLES)
+
+
+def _numbers(answer: Evidence) -> Mapping[str, Any]:
+    return {**answer.numbers, "n": answer.n}
 
 
 def _first(length: int) -> Found:
-    found = observations(length=length)
-    numbers = {"n": len(found), "blind": len(UNSEEN), **first_registration.verdicts(found).numbers}
-    return numbers, _files(r for r in results() if r["preset"]["length"] == length)
+    numbers = _numbers(first_registration.verdicts(observations(length=length)))
+    found = _files(r for r in results() if r["preset"]["length"] == length)
+    return {**numbers, "blind": len(UNSEEN)}, found
 
 
 def fields() -> Found:
     """The layered receptive field against the gradient field, by how large a factor it is off."""
-    found = receptive_fields.fields(observations(length=64)).numbers
-    return {
-        **found,
-        "all": found[receptive_fields.LAYERED],
-        "linear": found["R (TRF - 1) + 1"],
-    }, _files(r for r in results() if r["preset"]["length"] == 64)
+    found = _files(r for r in results() if r["preset"]["length"] == 64)
+    return receptive_fields.fields(observations(length=64)).numbers, found
 
 
 def use() -> Found:
     """How well attention and accuracy on far keys were predicted, in the runs on tasks."""
     found = hold.scored()
-    if "attention" not in found:
-        return {"learned": 0, "texts": 0}, ()
-    away, used = found["attention"], found["used"]
-    kind, worst = max(away["families"].items(), key=lambda item: item[1])
-    numbers = {
+    first, families = found["used"]["attention from 1/4"], found["attention"]["families"]
+    told = {
         "planned": sum(1 for _ in HOLD.plan.jobs(corpus())),
-        "finished": found["cells"],
-        "learned": found["learned"],
-        "error": away["error"],
-        "kind": kind,
-        "worst": worst,
-        "constant": away["constant"],
-        "home": away["as at the training length"],
-        "right": used["attention from 1/4"]["right"],
-        "of": used["attention from 1/4"]["of"],
-        "always": used["always used"]["right"],
-        "share": used["attention from 1/4"]["right"] / used["attention from 1/4"]["of"],
+        "kind": max(families, key=families.__getitem__),
+        "share": first["right"] / first["of"],
         "asked": hold.RIGHT,
-        **{f"decided {name}": value for name, value in found["decided"].items()},
-        **{f"points {name}": value for name, value in found["points"].items()},
         "texts": len(found["loss"]),
-        "lost": math.expm1(max((one["log_ratio"] for one in found["loss"].values()), default=0)),
+        "lost": math.expm1(max(one["log_ratio"] for one in found["loss"].values())),
     }
-    return numbers, _files(iter(HOLD.results()))
+    return found | told, _files(HOLD.results())
 
 
 def hybrids() -> Found:
     """How often models find keys beyond their training length in the longest rows, by mechanism,
     and what language models with the same layers lose of perplexity there."""
-    found: dict[str, Any] = {}
-    for one in hold.both():
-        found[one.label], found[f"{one.label}, models"] = one.used, plural(one.seeds, "model")
-        if one.ratio is not None:
-            found[f"{one.label}, loss"] = one.ratio - 1
-    return found, _files(iter(HOLD.results()))
+    found = {
+        one.label: {**one._asdict(), "loss": None if one.ratio is None else one.ratio - 1}
+        for one in hold.both()
+    }
+    return found, _files(HOLD.results())
 
 
-def heads_that_find() -> Found:
+def circuits() -> Found:
     """Which heads find a far token, and which heads they need (`circuits.json`)."""
-    found = interventions.circuits()
-    if found is None:
-        return {"models": 0}, ()
-    return {**found.numbers, "models": found.n}, ("evidence/circuits",)
+    return _numbers(interventions.circuits()), ("evidence/circuits",)
 
 
 QUERIES: Mapping[str, Callable[[], Found]] = {
-    "runs": runs,
-    "steps": steps,
-    "forms": forms,
-    "local": local,
-    "layers": layers,
-    "changes": changes,
-    "rules": rules,
-    "law": law,
-    "kernel": kernel,
-    "outside": outside,
-    "at_64": partial(_first, 64),
-    "at_128": partial(_first, 128),
-    "fields": fields,
-    "use": use,
-    "hybrids": hybrids,
-    "circuits": heads_that_find,
+    **{query.__name__: query for query in (runs, steps, forms, local, layers, changes, rules)},
+    **{query.__name__: query for query in (law, kernel, outside, fields, use, hybrids, circuits)},
+    **{f"at_{length}": partial(_first, length) for length in (64, 128)},
 }
 """By the name under which the sentences know them."""
 
@@ -297,8 +244,7 @@ QUERIES: Mapping[str, Callable[[], Found]] = {
 # -- sentences with their numbers -----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Filled:
+class Filled(NamedTuple):
     """A number in a sentence: its text, the query and the name there, the results behind it."""
 
     text: str
@@ -318,10 +264,11 @@ def _written(name: str) -> tuple[tuple[str, ...], tuple[Filled, ...]]:
     shown: list[Filled] = []
 
     def number(path: str, form: str = "") -> str:
-        """A number `query.name`, written as a form says."""
+        """A number `query.name`, or `query.name.name` of a part, written as a form says."""
         query, _, asked = path.partition(".")
         numbers, files = _asked(query)
-        shown.append(Filled(format(numbers[asked], form), query, asked, files))
+        found = reduce(getitem, asked.split("."), numbers)
+        shown.append(Filled(format(found, form), query, asked, files))
         return shown[-1].text
 
     told = [template(text).render(number=number) for text in sentences()[name]]

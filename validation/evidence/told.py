@@ -13,6 +13,7 @@ import jinja2
 
 from farfield.theory.answers.answer import Label, Result
 from farfield.theory.answers.blocks import Block, Sentence, note, table
+from farfield.theory.answers.number import plural
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,7 +53,8 @@ def sentences() -> Mapping[str, Any]:
 
 @cache
 def template(text: str) -> jinja2.Template:
-    """A template, which knows a number `as` a format says, numbers `each` so, and names `listed`.
+    """A template, which knows a number `as` a format says, numbers `each` so, a `plural`, and
+    names `listed`.
 
     >>> template("{{ x|as('.1%') }}, {{ none|as('.1f', 'none') }}").render(x=0.026)
     '2.6%, none'
@@ -70,6 +72,7 @@ def _environment() -> jinja2.Environment:
     made = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
     made.filters["as"] = formatted
     made.filters["each"] = lambda values, form: ", ".join(formatted(v, form) for v in values)
+    made.filters["plural"] = lambda count, noun: plural(int(count), noun)
     made.filters["listed"] = lambda names: ", ".join(names) or "none"
     return made
 
