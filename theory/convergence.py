@@ -204,7 +204,7 @@ class Convergence(Answer):
             )
         if self.reason is not None:  # bounded support, or no series where the formula is not real
             raise NoCertificate(str(self.reason))
-        return Certifiable(self.formula, dict(self.assumptions), self.condition)
+        return Certifiable(self.formula, dict(self.assumptions), self.condition, self.proof.cells)
 
     def _blocks(self) -> Iterator[Block]:
         yield Sentence(self._first(), self.label or self.windowable.label)
@@ -525,7 +525,7 @@ def _convergence(p: Expr, decision: Decision, assumptions: tuple[Any, ...]) -> C
         p,
         verdict,
         truth,
-        Proof(claim, decision.steps, decision.fall),
+        Proof(claim, decision.steps, decision.fall, decision.cells),
         assumptions,
         label=Label.THEOREM,
         reason=None if decision.real else reason,

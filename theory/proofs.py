@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -204,6 +204,7 @@ class Decision:
         reason: why it is not decided.
         real: whether the formula is real for all the parameters.
         fall: how the terms fall, where one case decides and tells it.
+        cells: the tree of the cells, each with its decision; None on one cell.
     """
 
     condition: Any
@@ -211,6 +212,7 @@ class Decision:
     reason: str = ""
     real: bool = True
     fall: Fall | None = None
+    cells: Any = field(default=None, compare=False, repr=False)
 
     @property
     def converges(self) -> bool:
@@ -246,11 +248,13 @@ def _rung(values: Mapping[str, Any]) -> Rung | None:
 
 @dataclass(frozen=True)
 class Proof(Result):
-    """A claim and the steps that establish it, in order (for `undecided`: what was tried)."""
+    """A claim and the steps that establish it, in order (for `undecided`: what was tried); `cells`
+    has the steps along the tree of the parameters, for who prints them otherwise."""
 
     claim: str
     steps: tuple[Step, ...] = ()
     fall: Fall | None = None
+    cells: Any = field(default=None, compare=False, repr=False)
 
     def block(self, title: str = "Proof") -> Steps:
         """The proof as one block."""

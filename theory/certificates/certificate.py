@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sympy import Expr
 
@@ -13,7 +13,7 @@ from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import words
 from farfield.theory.certificates.prover_forms import NoCertificate
 from farfield.theory.certificates.readback import NotTheStatement, check, read, statements
-from farfield.theory.certificates.writer import Claims, proved, source, without_proof
+from farfield.theory.certificates.writer import Claims, source, with_proof, without_proof
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,7 +45,8 @@ def certificate(formula: Expr | None, claims: Claims) -> Certificate:
     """
     try:
         stated = read(source(claims, without_proof))
-        text = source(stated, proved)
+        recorded = {name: replace(s, cells=claims[name].cells) for name, s in stated.items()}
+        text = source(recorded, with_proof)
         check(text, claims)
     except (Undecided, NotTheStatement) as why:
         raise NoCertificate(str(why)) from None

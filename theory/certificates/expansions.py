@@ -268,8 +268,8 @@ class Expander:
         if c.op == "not":
             return not self.decide(c.args[0])
         if c.op in ("and", "or"):
-            both = [self.decide(a) for a in c.args]
-            return all(both) if c.op == "and" else any(both)
+            parts = map(self.decide, sorted(c.args, key=lambda a: not a.expr.has(n)))
+            return all(parts) if c.op == "and" else any(parts)
         low, high = c.args
         s = self.sign_of(_difference(high, low))
         if s < 0:

@@ -1,29 +1,29 @@
-"""From the expansion of a bias to the proof of its verdict: rungs, residue classes, -oo.
+"""From the steps of a decision to the sentences that prove it: rungs, residue classes, -oo.
 
-Where waves are not negligible, each is replaced by -1 or 1. A bound above that converges decides,
-and so does a bound below that diverges.
+The steps say what is to be proved: of which residue classes, of the bias or of a bound, and whether
+the terms are 0 in the end. In a bound each wave is replaced by -1 or 1.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import product
 from operator import add as plus
 from operator import mul, neg, sub
 
 from flint import fmpq
 from sympy import S
 
-from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
+from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded, Undecided
+from farfield.theory.answers.notation import beginning
 from farfield.theory.certificates.constants import facts_of
 from farfield.theory.certificates.expansions import Expander, Period
 from farfield.theory.certificates.prover_forms import Form, NoCertificate
 from farfield.theory.coefficients.exact import Context, coefficient, deciding
 from farfield.theory.coefficients.signs import sign
-from farfield.theory.decision.cells import Constraint, known_signs
-from farfield.theory.decision.engine import MAX_PERIOD, common_period
+from farfield.theory.decision.cells import Constraint, known_signs, possible
+from farfield.theory.proofs import Decision, Step
 from farfield.theory.transseries.arithmetic import Transseries, add, iterated_log
 from farfield.theory.transseries.scale import bertrand_test_and_rest
 
@@ -33,12 +33,9 @@ OPERATIONS: dict[str, Callable[..., Form]] = {"plus": plus, "minus": sub, "opp":
 Facts = list[Constraint]
 
 
-@dataclass(frozen=True)
-class ProvedVerdict:
-    """Whether the series converges, and the sentences that prove it."""
-
-    converges: bool
-    proof: tuple[str, ...]
+PROVED = ("eventual", "zero", "expansion", "rung", "tie", "converges", "diverges", "masked")
+BOUNDS = {"upper bound": True, "lower bound": False}
+"""The rules of a decision that are proved here, and those on waves, each with its side."""
 
 
 @dataclass(frozen=True)
@@ -57,48 +54,77 @@ class GuardedBias:
         return f"Rbar := if {self.where.show()} then {finite} else m_infty"
 
 
-def decide(p: GuardedBias, facts: Facts) -> ProvedVerdict:
-    """Decide the exp-series of a bias, on one cell of the parameters.
+def proof(p: GuardedBias, facts: Facts, decision: Decision) -> list[str]:
+    """The proof of a decision on one cell of the parameters: all residue classes that it names
+    converge, or its last diverges.
 
     Raises:
-        SignNeeded: the answer depends on the parameters.
-        NoCertificate: none is known for this form.
+        NoCertificate: there is none for this form, or by this rule.
     """
-    try:
-        return _expanded(partial(_climb, p), facts)
-    except (NoCertificate, Undecided) as why:
-        for above in (True, False) if _has_waves(p.value) else ():
-            try:
-                found = _expanded(partial(_climb, p, above=above), facts)
-            except (NoCertificate, Undecided):
-                continue
-            if found.converges == above:
-                return found
-        size = math.lcm(*(common_period(f.expr) for f in (p.value, p.where) if f is not None))
-        if size == 1:
+    classes = _by_class(decision.steps)
+    rules = [step.rule for step in decision.steps if step.rule not in ("classes", "class")]
+    try:  # one proof for all classes is shorter
+        return _expanded(p, facts, None, rules, decision.converges)
+    except (NoCertificate, Undecided):
+        if not classes:
             raise
-        if size > MAX_PERIOD:
-            raise NoCertificate(f"a period of {size}") from why
-    return _in_classes(p, facts, size)
+    (size, _), _ = classes[0]
+    rule = f"{'converges' if p.where is None else 'extended'}_classes p {size}"
+    lines: list[str] = []
+    for place, own in classes:
+        claim = f"ex_series (fun n : nat => exp (p ({size} * n + {place[1]})%nat))"
+        said = f"C{place[1]} : {claim}" if decision.converges else f"C : ~ {claim}"
+        lines += [f"assert ({said}).", *braced(_expanded(p, facts, place, own, decision.converges))]
+    if not decision.converges:
+        return [*lines, f"intros X. apply C. apply ({rule}); [lia | exact X | lia]."]
+    exact = " | ".join(f"exact C{r}" for r in range(size))
+    return [
+        *lines,
+        f"apply ({rule}); [lia | intros Q Q0].",
+        f"destruct Q as {'[|' * size}Q{']' * size}; [{exact} | lia].",
+    ]
+
+
+def _by_class(steps: Iterable[Step]) -> list[tuple[tuple[int, int], list[str]]]:
+    """The residue classes of a decision, each with the rules of its steps."""
+    parts: list[tuple[tuple[int, int], list[str]]] = []
+    for step in steps:
+        if step.rule == "class":
+            parts.append(((step.values["period"], step.values["residue"]), []))
+        elif parts:
+            parts[-1][1].append(step.rule)
+    return parts
 
 
 def _expanded(
-    attempt: Callable[[Expander], bool], facts: Facts, place: Period = None
-) -> ProvedVerdict:
-    """Prove the verdict with as many terms as it takes, after the bounds of its constants."""
-    for terms in ORDERS:
+    p: GuardedBias, facts: Facts, place: Period, rules: Sequence[str], converges: bool
+) -> list[str]:
+    """The proof with as many terms as it takes, after the bounds of its constants; of a bound where
+    the waves are not negligible."""
+    if strange := [rule for rule in rules if rule not in (*PROVED, *BOUNDS)]:
+        raise NoCertificate(f"a verdict by the rule {strange[0]!r}")
+    bounds = [BOUNDS[rule] for rule in rules if rule in BOUNDS]
+    for above, terms in product((None, *bounds), ORDERS):
         current, x = Context(signs=known_signs(facts), order=terms), Expander(place)
         with deciding(current):
             try:
-                converges = attempt(x)
+                found = _climb(p, x, above)
             except OrderTooLow:
                 continue
+            except SignNeeded as needed:
+                (g,) = needed.args
+                ways = [(g, s) for s in (1, 0, -1) if possible([*facts, (g, s)])]
+                if len(ways) == 1:  # it follows from those that were asked
+                    return _expanded(p, [*facts, *ways], place, rules, converges)
+                raise NoCertificate(f"the sign of {beginning(g)}") from None
+        if found is not converges:
+            raise NoCertificate("waves with bounds closer than -1 and 1")
         signs = {c: s for c, (s, _) in current.trace.items()}
-        return ProvedVerdict(converges, (*facts_of(signs, facts), *x.steps))
+        return [*facts_of(signs, facts), *x.steps]
     raise NoCertificate(f"no expansion of up to {ORDERS[-1]} terms decides it")
 
 
-def _climb(b: GuardedBias, x: Expander, above: bool | None = None) -> bool:
+def _climb(b: GuardedBias, x: Expander, above: bool | None) -> bool:
     """The rungs that the engine climbs, with the bias itself or with its bound."""
     bias = "p" if x.period is None else f"(fun n : nat => p ({x.index})%nat)"
     p = b.value
@@ -151,41 +177,6 @@ def _bound(f: Form, above: bool, x: Expander) -> Form:
         raise NoCertificate(f"{str(f.expr)[:60]} has waves that are not negligible")
     parts = [_bound(a, above == way, x) for a, way in zip(f.args, ways, strict=True)]
     return Form(f.op, tuple(parts), OPERATIONS[f.op](*(a.expr for a in parts)))
-
-
-def _in_classes(p: GuardedBias, facts: Facts, size: int) -> ProvedVerdict:
-    """Split into residue classes: all must converge, or one diverge."""
-    failure: Exception | None = None
-    rule = "converges_classes" if p.where is None else "extended_classes"
-    lines: list[str] = []
-    for r in range(size):
-        try:
-            decision = _expanded(partial(_climb, p), facts, (size, r))
-        except (NoCertificate, Undecided) as why:
-            failure = failure or why
-            continue
-        claim = f"ex_series (fun n : nat => exp (p ({size} * n + {r})%nat))"
-        if not decision.converges:
-            return ProvedVerdict(
-                False,
-                (
-                    f"assert (C : ~ {claim}).",
-                    *braced(decision.proof),
-                    f"intros X. apply C. apply ({rule} p {size}); [lia | exact X | lia].",
-                ),
-            )
-        lines += [f"assert (C{r} : {claim}).", *braced(decision.proof)]
-    if failure is not None:
-        raise failure
-    classes = " | ".join(f"exact C{r}" for r in range(size))
-    return ProvedVerdict(
-        True,
-        (
-            *lines,
-            f"apply ({rule} p {size}); [lia | intros Q Q0].",
-            f"destruct Q as {'[|' * size}Q{']' * size}; [{classes} | lia].",
-        ),
-    )
 
 
 def braced(proof: Sequence[str]) -> list[str]:

@@ -16,12 +16,13 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
 from sympy import Expr, S
 
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.certificates.prover_forms import (
     NoCertificate,
     condition_form,
@@ -29,8 +30,8 @@ from farfield.theory.certificates.prover_forms import (
     form,
 )
 from farfield.theory.certificates.totality import has_values, total
-from farfield.theory.certificates.verdicts import GuardedBias, braced, decide
-from farfield.theory.decision.cells import Leaf, Tree, explore, leaves
+from farfield.theory.certificates.verdicts import GuardedBias, braced, proof
+from farfield.theory.decision.cells import Leaf, Tree, domain_constraints, leaves
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.relations import BY_KIND, BY_SIGNS
@@ -49,11 +50,13 @@ class Certifiable:
         formula: the bias.
         domains: of its parameters, by their names.
         condition: True, False, or relations between the parameters.
+        cells: the decision of each cell of the parameters, which a proof is printed from.
     """
 
     formula: Expr
     domains: Mapping[str, str]
     condition: Any
+    cells: Tree | None = field(default=None, compare=False, repr=False)
 
     @property
     def parameters(self) -> list[Any]:
@@ -179,24 +182,33 @@ def relation(c: Any) -> str:
 # -- the proofs -----------------------------------------------------------------------------------
 
 
-def proved(c: Certifiable) -> tuple[list[str], list[str]]:
+def with_proof(c: Certifiable) -> tuple[list[str], list[str]]:
     """The theorems on the cases of the parameters, and the tactics that prove the verdict.
 
     Raises:
         NoCertificate: the form is not covered.
     """
-    bias, domains = _bias(c), {name: interval(said) for name, said in c.domains.items()}
-    tree = explore(c.formula, domains, lambda _, facts: decide(bias, facts), solve=False)
-    if isinstance(tree, Leaf):
-        _agree(tree.outcome.converges, c.condition)
-        return [], list(tree.outcome.proof)
-    return list(_cases(tree, _hypotheses(c))), _folded(tree, c.condition)
-
-
-def _agree(converges: bool, condition: Any) -> None:
-    """No file says other than the engine: here a case that cannot occur may not be excluded."""
-    if condition not in (S.true, S.false) or bool(condition) != converges:
+    bias, assumed, found = _bias(c), _hypotheses(c), list(leaves(c.cells))
+    domains = [
+        fact for s in c.parameters for fact in domain_constraints(s, interval(c.domains[s.name]))
+    ]
+    known = c.condition in (S.true, S.false)
+    if not found or (known and any(leaf.outcome.converges != c.condition for _, leaf in found)):
         raise NoCertificate("a case of the parameters that is not seen to be impossible")
+    if known:  # one proof for all cases is shorter
+        try:
+            return [], proof(bias, domains, found[0][1].outcome)
+        except (NoCertificate, Undecided):
+            if len(found) == 1:
+                raise
+    cases = []
+    for number, (path, leaf) in enumerate(found, 1):
+        own = [*assumed, *(f"0 {BY_SIGNS[-s,].prover} {form(g).show()}" for g, s in path)]
+        verdict = SERIES if leaf.outcome.converges else f"~ {SERIES}"
+        said = f"Theorem case_{number} : " + " -> ".join([*own, verdict]) + "."
+        proved = proof(bias, [*domains, *path], leaf.outcome)
+        cases.append(_theorem(said, [*_introduced(own), *proved]))
+    return cases, _folded(c.cells, known)
 
 
 def _introduced(assumed: list[str]) -> list[str]:
@@ -225,17 +237,9 @@ def _wrapped(sentence: str, indent: str) -> str:
     return "\n".join(lines)
 
 
-def _cases(tree: Tree, assumed: list[str]) -> Iterator[str]:
-    """One theorem a case."""
-    for number, (path, leaf) in enumerate(leaves(tree), 1):
-        own = [*assumed, *(f"0 {BY_SIGNS[-s,].prover} {form(g).show()}" for g, s in path)]
-        verdict = SERIES if leaf.outcome.converges else f"~ {SERIES}"
-        said = f"Theorem case_{number} : " + " -> ".join([*own, verdict]) + "."
-        yield _theorem(said, [*_introduced(own), *leaf.outcome.proof])
-
-
-def _folded(tree: Tree, condition: Any) -> list[str]:
-    """The verdict from the cases, along the splits that led to them."""
+def _folded(tree: Tree | None, known: bool) -> list[str]:
+    """The verdict from the cases, along the splits that led to them; `known` where it is the same
+    in all."""
     numbers = {id(leaf): k for k, (_, leaf) in enumerate(leaves(tree), 1)}
     inexact = any(
         a.is_number and not a.is_Rational
@@ -250,12 +254,10 @@ def _folded(tree: Tree, condition: Any) -> list[str]:
                 raise NoCertificate("a case of the parameters that irrational constants exclude")
             return ["exfalso. contrary."]
         if isinstance(part, Leaf):
-            decision = part.outcome
             case = f"apply case_{numbers[id(part)]}; assumption"
-            if condition in (S.true, S.false):
-                _agree(decision.converges, condition)
+            if known:
                 return [f"{case}."]
-            if decision.converges:
+            if part.outcome.converges:
                 return [f"split; intros _; [condition | {case}]."]
             return [f"split; intros Y; exfalso; [revert Y; {case} | contrary]."]
         x = f"X{depth}"

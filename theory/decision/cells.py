@@ -70,11 +70,9 @@ def explore(
     e: Expr,
     domains: Mapping[str, sympy.Set],
     run: Callable[[Expr, list[Constraint]], Any],
-    *,
-    solve: bool = True,
 ) -> Tree:
-    """The decision tree of `run(expression, facts)` over the parameters; with `solve`, the
-    expression where `g = 0` is the one with its parameter solved for."""
+    """The decision tree of `run(expression, facts)` over the parameters; the expression where
+    `g = 0` is the one with its parameter solved for, where it can be."""
     reals = {n.name: interval("nonnegative"), **domains}
     own = sorted(symbols(e), key=lambda s: s.name)
     facts = [c for s in own for c in domain_constraints(s, reals[s.name])]
@@ -93,7 +91,7 @@ def explore(
         return Split(
             g,
             grow(e, [*facts, (g, 1)]),
-            grow(*(_on_zero(e, facts, g) if solve else (e, [*facts, (g, 0)]))),
+            grow(*_on_zero(e, facts, g)),
             grow(e, [*facts, (g, -1)]),
         )
 

@@ -27,7 +27,7 @@ the cells a > 1, a = 1, a < 1 are decided one by one and folded into the conditi
 
 Every question about a number ends in `coefficients.signs`. What cannot be decided is undecided,
 with what was tried; nothing is guessed, and no SymPy limit is taken. A certificate
-(`theory/certificates`) asserts the same expansions, rung by rung, for the prover.
+(`theory/certificates`) is printed from the cells and their steps: it decides nothing.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _decided(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
     condition = cells.condition(tree, lambda found: found.converges, facts)
     real = all(found.real for _, found in leaves)
     fall = None if leaves[0][0] else leaves[0][1].fall
-    return Decision(condition, tuple(steps), real=real, fall=fall)
+    return Decision(condition, tuple(steps), real=real, fall=fall, cells=tree)
 
 
 def _conjunction(path: tuple[cells.Constraint, ...]) -> Any:
