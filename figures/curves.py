@@ -20,8 +20,11 @@ from farfield.figures.samples import (
     MODE,
     Run,
     Sample,
+    by_seed,
     command,
     conditions,
+    first,
+    perplexities,
     reference,
     settings,
     subject,
@@ -46,7 +49,7 @@ def samples(
     figure: str,
     fits: Callable[[Any, int], bool] | None = None,
     options: str = "",
-) -> tuple[list[Sample], str]:
+) -> tuple[dict[str, Sample], str]:
     """The wanted samples of the one setting that has the most of them, and what must be said of
     them: how they were trained, and which are not among the runs.
 
@@ -69,12 +72,13 @@ def samples(
             f"no runs of {', '.join(wanted)}{' on shorter rows' * bool(fits)}; to make them: "
             f"{made}; `farfield figures {figure} --runs runs`"
         )
-    absent = [w for w in wanted if w not in {s.label for s in found[0]}]
+    own = found[0]
+    absent = [w for w in wanted if w not in own]
     lacking = "; ".join(dict.fromkeys(commands[w] for w in absent))
     said = f" Not among the runs: {', '.join(absent)}; to make them: {lacking}." if absent else ""
-    several = any(len(s.runs) > 1 for s in found[0]) and fits is None
+    several = any(len(s) > 1 for s in own.values()) and fits is None
     bands = " Lines are means over seeds, bands from the least to the greatest." * several
-    return found[0], conditions(found[0]) + bands + said
+    return own, conditions([*own.items()]) + bands + said
 
 
 @cache
@@ -151,8 +155,9 @@ def perplexity(
 ) -> Drawing:
     """Perplexity by context length, the mean over seeds with its range."""
     found, made = samples(runs, wanted, figure)
-    values = {s.label: s.perplexity(protocol) for s in found}
-    far, trained = _far(found), found[0].length
+    values = {label: perplexities(s, protocol) for label, s in found.items()}
+    trained = _length(found)
+    far = _far(found, trained)
     x_name = "context length (tokens, log)"
     lines, lengths = lines_of(values, far), {n for v in values.values() for n in v}
     calm = [line for line in lines if _stays(line, lines)]
@@ -199,11 +204,15 @@ def kept(values: Mapping[str, Values], trained: int) -> str:
     return f"From {trained} to {longest:g} tokens perplexities {'; they '.join(parts)}."
 
 
-def _far(found: Sequence[Sample]) -> list[int]:
+def _length(found: Mapping[str, Sample]) -> int:
+    return int(first(found)[0]["preset"]["length"])
+
+
+def _far(found: Mapping[str, Sample], trained: int) -> list[int]:
     """The lengths that were scored on a text of their own."""
-    each = (p for s in found for m in s.measurements for p in m["perplexity"])
+    each = (p for s in found.values() for _, m in s for p in m["perplexity"])
     rows = [p for p in each if p["protocol"] == "non-overlapping"]
-    base = {p.get("targets") for p in rows if p["length"] == found[0].length}
+    base = {p.get("targets") for p in rows if p["length"] == trained}
     return sorted({p["length"] for p in rows if p.get("targets") not in base})
 
 
@@ -215,9 +224,10 @@ def windows(runs: Sequence[Run], figure: str, *wanted: str) -> Drawing:
     """Perplexity of sliding and of non-overlapping windows no longer than the training length."""
     modes = {"sliding window": "last token", "nonoverlapping window": "non-overlapping"}
     found, made = samples(runs, wanted, figure, _shorter, "--tested 8,16,32,64")
+    trained = _length(found)
     values = {
-        (s.label, mode): {n: by for n, by in s.perplexity(protocol).items() if n <= s.length}
-        for s in found
+        (label, mode): {n: by for n, by in perplexities(s, protocol).items() if n <= trained}
+        for label, s in found.items()
         for mode, protocol in modes.items()
     }
     lines = [
@@ -232,7 +242,7 @@ def windows(runs: Sequence[Run], figure: str, *wanted: str) -> Drawing:
     pairs = list(zip(lines[::2], lines[1::2], strict=True))
     better = [a <= b for one, two in pairs for a, b in zip(one.y, two.y, strict=True)]
     rows = cells(values)
-    name, trained = "inference window (tokens, log)", found[0].length
+    name = "inference window (tokens, log)"
     return Drawing(
         Data(
             ("encoding", "mode", "seed", "window", "perplexity"),
@@ -252,8 +262,10 @@ def cumulative_gradient(
 ) -> Drawing:
     """Share of the input gradient on the nearest tokens, by their number."""
     found, made = samples(runs, wanted, figure)
-    values = {s.label: s.by_seed(lambda m: dict(m["gradient"]["curve"])) for s in found}
-    trained, tokens = found[0].length, list(values[found[0].label])
+    values = {
+        label: by_seed(s, lambda m: dict(m["gradient"]["curve"])) for label, s in found.items()
+    }
+    trained, tokens = _length(found), list(next(iter(values.values())))
     axes = {
         "xscale": "log",
         "xlim": (None, tokens[-1]),
@@ -265,7 +277,7 @@ def cumulative_gradient(
     within = [
         f"{mean(v[trained]):.0%} for {spoken(label)}" for label, v in values.items() if trained in v
     ]
-    gradient = found[0].measurements[0]["gradient"]
+    gradient = first(found)[1]["gradient"]
     return Drawing(
         Data(
             ("encoding", "trained", "seed", "nearest tokens", "gradient share"),
@@ -355,10 +367,10 @@ def _needed(m: Mapping[str, Any]) -> dict[float, float]:
 def attention_fields(runs: Sequence[Run], figure: str, *wanted: str) -> Drawing:
     """Attention ERF of trained models by eps, over the row length."""
     found, made = samples(runs, wanted, figure)
-    each = {s.label: s.by_seed(_needed) for s in found}
+    each = {label: by_seed(s, _needed) for label, s in found.items()}
     values = {label: dict(reversed(v.items())) for label, v in each.items()}
-    field = found[0].measurements[0]["attention"][0]
-    eps = sorted(values[found[0].label])
+    field = first(found)[1]["attention"][0]
+    eps = sorted(next(iter(values.values())))
     axes = {
         "xscale": "log",
         "yscale": "log",
@@ -371,9 +383,9 @@ def attention_fields(runs: Sequence[Run], figure: str, *wanted: str) -> Drawing:
         Data(
             ("encoding", "seed", "eps", "row", "attention ERF", "TRF of the rows"),
             tuple(
-                (s.label, seed, f["eps"], f["length"], f["tokens"], f["trf"])
-                for s in found
-                for seed, m in zip(s.seeds, s.measurements, strict=True)
+                (label, run["seed"], f["eps"], f["length"], f["tokens"], f["trf"])
+                for label, s in found.items()
+                for run, m in s
                 for f in m["attention"]
             ),
         ),

@@ -4,17 +4,17 @@ A result is what `train_and_measure` returns, in JSON form. Committed results ar
 `farfield.validation.reference`; a folder of runs is read as the store keeps them. Results of
 another schema are refused, never guessed at. A run goes by the label that the plan of the
 reference runs gives its encoding. Behind it stands how it was run at inference, if not causally:
-`rope + BCA` with blockwise causal attention, `xpos + window 64` with a sliding window.
+`rope + BCA` with blockwise causal attention, `xpos + window 64` with a sliding window. A sample is
+the runs of one such label in one setting, one a seed, each with its measurement.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -22,56 +22,31 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import CATALOGUE
 from farfield.validation.harness.configuration import SCHEMA, describe
 from farfield.validation.harness.plan import PlannedEncoding
-from farfield.validation.harness.store import stored
+from farfield.validation.harness.store import Store, stored
 from farfield.validation.json_files import CorruptFile
 from farfield.validation.labels import options_of
+from farfield.validation.reference.committed import HERE
 from farfield.validation.reference.registration import FIRST
 
 Run = Mapping[str, Any]
+Sample = Sequence[tuple[Run, Mapping[str, Any]]]
+"""Runs in the order of their seeds, with their measurements."""
 MODE = " + "
 BCA = f"{MODE}BCA"
 PRESET = "small"
 """Of the reference runs."""
 
 
-def reference() -> tuple[Run, ...]:
-    """The committed results; none where there are none.
+@cache
+def reference(folder: Path = HERE) -> tuple[Run, ...]:
+    """The committed results of a folder and those below it; none where there are none.
 
     Raises:
-        InputError: results of another schema, or a file that is no JSON text.
+        InputError: results of another schema.
     """
-    with as_file(files("farfield.validation").joinpath("reference")) as folder:
-        return _committed(folder)
-
-
-@cache
-def _committed(folder: Path) -> tuple[Run, ...]:
     paths = sorted(folder.rglob("*.json"), key=lambda p: (len(p.parts), p.name))
-    each = (run for p in paths for run in _runs(p.read_text(encoding="utf-8"), p.name))
-    return tuple(run for run in each if _on_text(run))
-
-
-def _runs(text: str, name: str) -> list[Run]:
-    """The runs in a file: one run, a list of them, or an object that holds them as `runs`."""
-    try:
-        content = json.loads(text)
-    except ValueError:
-        raise InputError(f"results {name!r} are no JSON text; make them again") from None
-    if isinstance(content, dict) and "runs" in content:
-        content = content["runs"]
-    runs = content if isinstance(content, list) else [content]
-    runs = [r for r in runs if isinstance(r, dict) and "measurements" in r]
-    for run in runs:
-        _current(run.get("schema"), name)
-    return runs
-
-
-def _current(schema: Any, name: str) -> None:
-    if schema != SCHEMA:
-        raise InputError(
-            f"results {name!r} have schema {schema!r}; this version reads {SCHEMA}; make them "
-            "again with `farfield train`"
-        )
+    each = ((p.name, json.loads(p.read_text(encoding="utf-8"))) for p in paths)
+    return tuple(_read((name, run) for name, run in each if "measurements" in run))
 
 
 def of_store(folder: str | os.PathLike[str]) -> tuple[Run, ...]:
@@ -80,31 +55,25 @@ def of_store(folder: str | os.PathLike[str]) -> tuple[Run, ...]:
     Raises:
         InputError: no such folder; results of another schema.
     """
-    root = Path(folder)
-    if not root.is_dir():
-        raise InputError(f"runs folder {str(folder)!r} does not exist; `farfield train` makes one")
     found = []
-    for record in sorted(root.glob("*/training.json")):
-        try:
-            run = _stored(record.parent)
-        except CorruptFile:
-            continue
-        if run["measurements"] and _on_text(run):
-            found.append(run)
-    return tuple(found)
+    for place in sorted(Store(folder).folders()):
+        with suppress(CorruptFile):
+            found.append((place.name, stored(place)))
+    return tuple(run for run in _read(found) if run["measurements"])
 
 
-def _on_text(run: Run) -> bool:
-    """Whether a run is measured by perplexity: those on tasks belong to no figure of a paper."""
-    return all("perplexity" in m for m in run["measurements"])
-
-
-def _stored(folder: Path) -> Run:
-    run = stored(folder)
-    _current(run["schema"], f"{folder.name}/training.json")
-    for m in run["measurements"]:
-        _current(m["settings"]["schema"], f"{folder.name}/measurement")
-    return run
+def _read(found: Iterable[tuple[str, Run]]) -> Iterator[Run]:
+    """The runs that are measured by perplexity: those on tasks belong to no figure of a paper."""
+    for name, run in found:
+        own = (m["settings"]["schema"] for m in run["measurements"] if "settings" in m)
+        for schema in (run["schema"], *own):
+            if schema != SCHEMA:
+                raise InputError(
+                    f"results {name!r} have schema {schema!r}; this version reads {SCHEMA}; make "
+                    "them again with `farfield train`"
+                )
+        if all("perplexity" in m for m in run["measurements"]):
+            yield run
 
 
 # -- what a run is called -------------------------------------------------------------------------
@@ -157,56 +126,44 @@ def command(label: str, *, length: int | None = None, options: str = "") -> str:
 # -- runs of one encoding -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Sample:
-    """The runs of one encoding in one setting, one a seed, and how they were run at inference.
+def first(found: Mapping[str, Sample]) -> tuple[Run, Mapping[str, Any]]:
+    """A run of some samples and its measurement, which tell what all of them share."""
+    return next(iter(found.values()))[0]
 
-    Fields:
-        label: of the encoding, with the inference behind it where it was not causal.
-        runs: in the order of their seeds.
-        measurements: one of each run.
+
+def length_of(sample: Sample) -> int:
+    """The training length in tokens."""
+    return int(sample[0][0]["preset"]["length"])
+
+
+def by_seed(
+    sample: Sample, read: Callable[[Mapping[str, Any]], Mapping[Any, Any]]
+) -> dict[Any, dict[int, Any]]:
+    """What is read of each measurement, by its key and seed, in the order of the keys."""
+    each = {run["seed"]: read(m) for run, m in sample}
+    keys = sorted({x for by in each.values() for x in by})
+    return {x: {seed: by[x] for seed, by in each.items() if x in by} for x in keys}
+
+
+def perplexities(sample: Sample, protocol: str) -> dict[int, dict[int, float]]:
+    """Perplexity by tested length and seed.
+
+    The length far beyond was scored on other targets than the training length. It is given as
+    its ratio, paired on its own targets, times the perplexity at the training length.
     """
+    length = length_of(sample)
 
-    label: str
-    runs: tuple[Run, ...]
-    measurements: tuple[Mapping[str, Any], ...]
+    def read(m: Mapping[str, Any]) -> dict[int, float]:
+        rows = [p for p in m["perplexity"] if p["protocol"] == protocol]
+        base: dict[str, Any] = next((p for p in rows if p["length"] == length), {})
+        return {
+            p["length"]: p["perplexity"]
+            if not base or p.get("targets") == base.get("targets")
+            else p["ratio"] * base["perplexity"]
+            for p in rows
+        }
 
-    @property
-    def length(self) -> int:
-        """The training length in tokens."""
-        return int(self.runs[0]["preset"]["length"])
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """Of the runs."""
-        return tuple(run["seed"] for run in self.runs)
-
-    def perplexity(self, protocol: str) -> dict[int, dict[int, float]]:
-        """Perplexity by tested length and seed.
-
-        The length far beyond was scored on other targets than the training length. It is given as
-        its ratio, paired on its own targets, times the perplexity at the training length.
-        """
-
-        def read(m: Mapping[str, Any]) -> dict[int, float]:
-            rows = [p for p in m["perplexity"] if p["protocol"] == protocol]
-            base: dict[str, Any] = next((p for p in rows if p["length"] == self.length), {})
-            return {
-                p["length"]: p["perplexity"]
-                if not base or p.get("targets") == base.get("targets")
-                else p["ratio"] * base["perplexity"]
-                for p in rows
-            }
-
-        return self.by_seed(read)
-
-    def by_seed(
-        self, read: Callable[[Mapping[str, Any]], Mapping[Any, float]]
-    ) -> dict[Any, dict[int, float]]:
-        """What is read of each measurement, by its key and seed, in the order of the keys."""
-        each = dict(zip(self.seeds, map(read, self.measurements), strict=True))
-        keys = sorted({x for by in each.values() for x in by})
-        return {x: {seed: by[x] for seed, by in each.items() if x in by} for x in keys}
+    return by_seed(sample, read)
 
 
 def setting(run: Run) -> tuple[Any, ...]:
@@ -215,16 +172,16 @@ def setting(run: Run) -> tuple[Any, ...]:
     return (*sorted(preset.items()), run["text"]["sha256"], run["text"].get("vocabulary", 0))
 
 
-def beyond(m: Mapping[str, Any], trained: int) -> bool:
+def beyond(m: Mapping[str, Any], length: int) -> bool:
     """Whether a measurement goes beyond the training length."""
-    return any(p["length"] > trained for p in m["perplexity"])
+    return any(p["length"] > length for p in m["perplexity"])
 
 
 def settings(
     runs: Iterable[Run], wanted: Sequence[str], fits: Callable[[Any, int], bool] = beyond
-) -> list[list[Sample]]:
-    """The wanted samples of each setting, that with the most of them first, then the shorter
-    training length.
+) -> list[dict[str, Sample]]:
+    """The wanted samples of each setting by label, that with the most of them first, then the
+    shorter training length.
 
     Args:
         runs: what there is.
@@ -234,53 +191,45 @@ def settings(
     groups: dict[Any, list[Run]] = {}
     for run in runs:
         groups.setdefault(setting(run), []).append(run)
-    found = [_samples(group, wanted, fits) for group in groups.values()]
-    return sorted((f for f in found if f), key=lambda f: (-len(f), f[0].length))
-
-
-def _samples(
-    runs: Sequence[Run], wanted: Sequence[str], fits: Callable[[Any, int], bool]
-) -> list[Sample]:
-    grouped: dict[str, dict[int, tuple[Run, Mapping[str, Any]]]] = {}
-    for asked in wanted:
-        base, _, mode = asked.partition(MODE)
-        for run in sorted(runs, key=lambda r: r["seed"]):
-            for m in run["measurements"] if bears(run, base) else ():
-                if _mode(m["inference"]) == mode and fits(m, run["preset"]["length"]):
-                    grouped.setdefault(asked, {}).setdefault(run["seed"], (run, m))
-    return [
-        Sample(name, *(tuple(column) for column in zip(*by_seed.values(), strict=True)))
-        for name, by_seed in grouped.items()
+    found = [
+        {label: own for label in wanted if (own := _sample(group, label, fits))}
+        for group in groups.values()
     ]
+    return sorted(filter(None, found), key=lambda f: (-len(f), first(f)[0]["preset"]["length"]))
+
+
+def _sample(runs: Sequence[Run], label: str, fits: Callable[[Any, int], bool]) -> Sample:
+    base, _, mode = label.partition(MODE)
+    found: dict[int, tuple[Run, Mapping[str, Any]]] = {}
+    for run in sorted(runs, key=lambda r: int(r["seed"])):
+        for m in run["measurements"] if bears(run, base) else ():
+            if _mode(m["inference"]) == mode and fits(m, run["preset"]["length"]):
+                found.setdefault(run["seed"], (run, m))
+    return tuple(found.values())
 
 
 def _mode(inference: Mapping[str, Any]) -> str:
-    parts = ["BCA"] if inference["bca"] is not None else []
-    parts += [f"window {inference['window']}"] if inference["window"] is not None else []
-    return " ".join(parts)
+    parts = {"BCA": inference["bca"], f"window {inference['window']}": inference["window"]}
+    return " ".join(name for name, value in parts.items() if value is not None)
 
 
-def conditions(samples: Sequence[Sample]) -> str:
-    """What a caption must say of measurements: model, data, seeds."""
-    run = samples[0].runs[0]
+def conditions(found: Sequence[tuple[str, Sample]]) -> str:
+    """What a caption must say of measurements, by label: model, data, seeds."""
+    run, _ = found[0][1][0]
     preset, text = run["preset"], run["text"]
-    lengths = sorted({s.length for s in samples})
+    lengths = sorted({length_of(own) for _, own in found})
     by_seeds: dict[tuple[int, ...], list[str]] = {}
-    for s in samples:
-        name = s.label if len(lengths) == 1 else f"{s.label} ({s.length})"
-        by_seeds.setdefault(s.seeds, []).append(name)
+    for label, own in found:
+        name = label if len(lengths) == 1 else f"{label} ({length_of(own)})"
+        by_seeds.setdefault(tuple(run["seed"] for run, _ in own), []).append(name)
+    told = {f"seed{'s' * (len(k) > 1)} {', '.join(map(str, k))}": v for k, v in by_seeds.items()}
+    many = "; ".join(f"{seeds}: {', '.join(v)}" for seeds, v in told.items())
     if len(by_seeds) == 1:
-        (seeds,) = by_seeds
-        many = _seeds(seeds) if len(seeds) > 1 else f"one seed ({seeds[0]}), so no spread"
-    else:
-        many = "; ".join(f"{_seeds(k)}: {', '.join(v)}" for k, v in by_seeds.items())
+        ((seeds,), (said,)) = by_seeds, told
+        many = said if len(seeds) > 1 else f"one seed ({seeds[0]}), so no spread"
     return (
         f"Measured: preset {preset['name']}, {preset['layers']} layers, {preset['width']} wide, "
         f"{preset['heads']} heads, {preset['steps']} steps of {preset['batch'] * preset['length']} "
         f"tokens in rows of {' or '.join(map(str, lengths))}, on {text['source']} (SHA-256 "
         f"{text['sha256'][:12]}); {many}."
     )
-
-
-def _seeds(seeds: Sequence[int]) -> str:
-    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"

@@ -10,24 +10,35 @@ correlation over the rows that both have.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from farfield.figures.samples import Run, Sample, settings
-from farfield.validation.published import PrintedNumber, table
+from farfield.figures.samples import Run, Sample, perplexities, settings
+from farfield.validation.published import table
 
 SAME = 0.01
 """A relative change below this counts as none."""
 LEVEL = 0.05
 """Of the paired test."""
+Cell = dict[str, Any]
+"""A printed number and ours: `row`, `base` (our base training length), `values` (by seed), and
+`COLUMNS`."""
+COLUMNS = (
+    *("dataset", "encoding", "variant", "ours", "multiple", "trained, printed", "tested, printed"),
+    *("printed", "std, printed", "mark, printed", "trained", "tested", "measured", "std", "seeds"),
+    *("p", "mark", "direction, printed", "direction, measured", "side, printed", "side, measured"),
+    *("rank correlation of the column", "rows of the column"),
+)
+"""`p` is of the paired t-test against the reference; its `mark` is a dagger where the reference is
+better, a star where it is worse. Directions are those of print and measurement against the row at
+the training length, sides those against the reference; None where one of them is missing."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A printed row and what answers to it here.
 
     Fields:
@@ -58,8 +69,8 @@ class Layout:
         id: of the exhibit.
         rows: which encodings.
         reference: the row that the others are compared with.
-        protocol: of the perplexities.
         factors: of our base training length, by the printed training length.
+        protocol: of the perplexities.
         remark: what else must be said.
     """
 
@@ -84,45 +95,6 @@ def layout(
     return Layout(figure, tuple(Row(*row) for row in rows), Row(*reference), lengths, **told)
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One printed number and the measured one at the same multiple of the training length.
-
-    Fields:
-        row, dataset: which row of the print.
-        base, trained: our base training length, and this row's.
-        multiple: of the training length.
-        cell: the printed number.
-        values: ours, by seed; empty where not measured.
-        p: of the paired t-test against the reference over the seeds of both.
-        mark: of the same test at 0.05: dagger where the reference is better, star where worse.
-        length, side: printed and measured direction against the row at the training length, and
-            against the reference in the column; None where one of them is missing.
-    """
-
-    row: Row
-    dataset: str
-    base: int
-    trained: int
-    multiple: Fraction
-    cell: PrintedNumber
-    values: Mapping[int, float]
-    p: float | None
-    mark: str
-    length: tuple[int, int] | None
-    side: tuple[int, int] | None
-
-    @property
-    def mean(self) -> float | None:
-        """Over seeds."""
-        return float(np.mean(list(self.values.values()))) if self.values else None
-
-    @property
-    def std(self) -> float | None:
-        """Standard deviation over seeds, of two or more."""
-        return float(np.std(list(self.values.values()), ddof=1)) if len(self.values) > 1 else None
-
-
 def direction(first: float, second: float) -> int:
     """1 if the second is larger, -1 if it is smaller, 0 if they differ by less than `SAME`.
 
@@ -133,15 +105,25 @@ def direction(first: float, second: float) -> int:
     return 0 if abs(change) < SAME else int(math.copysign(1, change))
 
 
-def pairs(layout: Layout, runs: Sequence[Run]) -> list[Pair]:
-    """Every printed cell beside ours, one for each base training length among the runs."""
-    cells = table(layout.name)
-    found: list[Pair] = []
+def compared(layout: Layout, runs: Sequence[Run]) -> list[Cell]:
+    """Every printed cell beside ours, for each base training length at which two rows or more were
+    measured."""
+    found: list[Cell] = []
     for base in bases(layout, runs):
-        for printed_length, factor in layout.factors.items():
-            here = [c for c in cells if c.train_length == printed_length]
-            samples = samples_of(layout, runs, base * factor)
-            found += _compared(layout, here, samples, base, base * factor)
+        own = [
+            cell
+            for printed, factor in layout.factors.items()
+            for cell in _cells(layout, printed, base, samples_of(layout, runs, base * factor))
+        ]
+        found += own if len({c["row"] for c in own if c["values"]}) > 1 else []
+    columns: dict[Any, list[Cell]] = {}
+    for c in found:
+        columns.setdefault((c["dataset"], c["base"], c["multiple"]), []).append(c)
+    for column in columns.values():
+        both = [(float(c["printed"]), c["measured"]) for c in column if c["values"]]
+        for c in column:
+            c["rank correlation of the column"] = rank_agreement(both)
+            c["rows of the column"] = len(both)
     return found
 
 
@@ -151,74 +133,81 @@ def bases(layout: Layout, runs: Sequence[Run]) -> list[int]:
     return sorted({n // f for n in lengths for f in layout.factors.values() if n % f == 0})
 
 
-def worth(found: Sequence[Pair]) -> list[Pair]:
-    """Without the base training lengths at which fewer than two rows were measured."""
-    rows: dict[int, set[Row]] = {}
-    for e in found:
-        if e.values:
-            rows.setdefault(e.base, set()).add(e.row)
-    return [e for e in found if len(rows.get(e.base, ())) > 1]
-
-
 def samples_of(layout: Layout, runs: Sequence[Run], trained: int) -> dict[str, Sample]:
     """Our samples of one training length, by their labels."""
     of_length = [r for r in runs if r["preset"]["length"] == trained]
     wanted = list(dict.fromkeys(r.ours(trained) for r in layout.rows if r.label))
-    groups = settings(of_length, wanted)
-    return {s.label: s for s in groups[0]} if groups else {}
+    return next(iter(settings(of_length, wanted)), {})
 
 
-def _compared(
-    layout: Layout,
-    cells: Sequence[PrintedNumber],
-    samples: Mapping[str, Sample],
-    base: int,
-    trained: int,
-) -> list[Pair]:
+def _cells(
+    layout: Layout, printed_length: int, base: int, samples: Mapping[str, Sample]
+) -> Iterator[Cell]:
     """The printed cells of one training length beside our runs of one."""
-    measured = {k: s.perplexity(layout.protocol) for k, s in samples.items()}
-    by: dict[tuple[str, str, str], dict[Fraction, PrintedNumber]] = {}
-    for c in cells:
-        multiple = Fraction(c.eval_length or 0, c.train_length or 1)
-        by.setdefault((c.dataset, c.encoding, c.variant), {})[multiple] = c
-    found = []
-    for dataset in dict.fromkeys(c.dataset for c in cells):
-        reference = by.get((dataset, layout.reference.encoding, layout.reference.variant), {})
-        theirs = measured.get(layout.reference.ours(trained), {})
+    trained = base * layout.factors[printed_length]
+    measured = {k: perplexities(s, layout.protocol) for k, s in samples.items()}
+    here = [c for c in table(layout.name) if c.train_length == printed_length]
+    printed = {
+        (c.dataset, c.encoding, c.variant, Fraction(c.eval_length or 0, printed_length)): c
+        for c in here
+    }
+
+    def both(dataset: str, row: Row, multiple: Fraction) -> tuple[Any, Mapping[int, float]]:
+        own = measured.get(row.ours(trained), {}).get(int(multiple * trained), {})
+        return printed.get((dataset, row.encoding, row.variant, multiple)), own
+
+    for dataset in dict.fromkeys(c.dataset for c in here):
         for row in layout.rows:
-            printed = by.get((dataset, row.encoding, row.variant))
-            if printed is None:
-                continue
-            own = measured.get(row.ours(trained), {})
-            first = min((m for m in printed if m >= 1), default=None)
-            for multiple, cell in sorted(printed.items()):
-                values, ref = (x.get(int(multiple * trained), {}) for x in (own, theirs))
-                length = side = None
-                if first is not None and multiple > first:
-                    length = _directions(
-                        printed[first], cell, own.get(int(first * trained), {}), values
-                    )
+            multiples = sorted(m for *which, m in printed if which == [dataset, *row[:2]])
+            first = min((m for m in multiples if m >= 1), default=None)
+            for m in multiples:
+                cell, values = both(dataset, row, m)
+                ways: dict[str, tuple[int | None, int | None]]
+                ways = {"direction": (None, None), "side": (None, None)}
+                p, mark = None, ""
+                if first is not None and m > first:
+                    ways["direction"] = _directions(both(dataset, row, first), (cell, values))
                 if row != layout.reference:
-                    side = _directions(reference.get(multiple), cell, ref, values)
-                p, mark = _test(values, ref) if row != layout.reference else (None, "")
-                found.append(
-                    Pair(row, dataset, base, trained, multiple, cell, values, p, mark, length, side)
-                )
-    return found
+                    other = both(dataset, layout.reference, m)
+                    ways["side"] = _directions(other, (cell, values))
+                    p, mark = _test(values, other[1])
+                each = list(values.values())
+                yield {
+                    "row": row,
+                    "base": base,
+                    "values": values,
+                    "dataset": dataset,
+                    "encoding": row.encoding,
+                    "variant": row.variant,
+                    "ours": row.ours(trained) or None,
+                    "multiple": m,
+                    "trained, printed": printed_length,
+                    "tested, printed": cell.eval_length,
+                    "printed": cell.printed,
+                    "std, printed": cell.std,
+                    "mark, printed": cell.marker,
+                    "trained": trained,
+                    "tested": int(m * trained),
+                    "measured": float(np.mean(each)) if each else None,
+                    "std": float(np.std(each, ddof=1)) if len(each) > 1 else None,
+                    "seeds": " ".join(map(str, sorted(values))),
+                    "p": p,
+                    "mark": mark,
+                    **{f"{k}, printed": way[0] for k, way in ways.items()},
+                    **{f"{k}, measured": way[1] for k, way in ways.items()},
+                }
 
 
 def _directions(
-    first: PrintedNumber | None,
-    second: PrintedNumber,
-    ours_first: Mapping[int, float],
-    ours_second: Mapping[int, float],
-) -> tuple[int, int] | None:
+    first: tuple[Any, Mapping[int, float]], second: tuple[Any, Mapping[int, float]]
+) -> tuple[int | None, int | None]:
     """Printed and measured; ours over the seeds that both have."""
+    (one, ours_first), (two, ours_second) = first, second
     seeds = [s for s in ours_first if s in ours_second]
-    if first is None or first.value is None or second.value is None or not seeds:
-        return None
+    if one is None or one.value is None or two.value is None or not seeds:
+        return None, None
     means = (float(np.mean([x[s] for s in seeds])) for x in (ours_first, ours_second))
-    return direction(first.value, second.value), direction(*means)
+    return direction(one.value, two.value), direction(*means)
 
 
 def _test(values: Mapping[int, float], ref: Mapping[int, float]) -> tuple[float | None, str]:
@@ -233,51 +222,10 @@ def _test(values: Mapping[int, float], ref: Mapping[int, float]) -> tuple[float 
     return p, "" if p >= LEVEL else "dagger" if apart.mean() > 0 else "star"
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """How a printed data set and our runs of one base training length agree.
-
-    Fields:
-        dataset, base: which.
-        length, side: pairs (cells that agree, cells compared).
-        ranks: Spearman's rank correlation and its number of rows by multiple; None where fewer
-            than three rows are in both, or all of them are equal.
-    """
-
-    dataset: str
-    base: int
-    length: tuple[int, int]
-    side: tuple[int, int]
-    ranks: Mapping[Fraction, tuple[float | None, int]]
-
-
-def agreements(found: Sequence[Pair]) -> list[Agreement]:
-    """The agreement of each data set, for each base training length."""
-    groups: dict[tuple[str, int], list[Pair]] = {}
-    for e in found:
-        groups.setdefault((e.dataset, e.base), []).append(e)
-    results = []
-    for (dataset, base), group in groups.items():
-        ranks = {}
-        for multiple in sorted({e.multiple for e in group}):
-            both = [
-                (e.cell.value, e.mean)
-                for e in group
-                if e.multiple == multiple and e.mean is not None
-            ]
-            if both:
-                ranks[multiple] = (rank_agreement(both), len(both))
-        length, side = (
-            agreeing([d for e in group if (d := get(e)) is not None])
-            for get in (lambda e: e.length, lambda e: e.side)
-        )
-        results.append(Agreement(dataset, base, length, side, ranks))
-    return results
-
-
-def agreeing(pairs: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """How many directions are the same in print and measurement, and how many there are."""
-    return sum(a == b for a, b in pairs), len(pairs)
+def agreeing(cells: Iterable[Cell], kind: str) -> list[bool]:
+    """Whether print and measurement agree, of each cell that has the direction, or the side."""
+    ways = ((c[f"{kind}, printed"], c[f"{kind}, measured"]) for c in cells)
+    return [one == other for one, other in ways if one is not None]
 
 
 def rank_agreement(pairs: Sequence[tuple[Any, Any]]) -> float | None:
@@ -285,7 +233,7 @@ def rank_agreement(pairs: Sequence[tuple[Any, Any]]) -> float | None:
     equal ones."""
     from scipy.stats import rankdata  # slow to import, and of use to this alone
 
-    a, b = (rankdata(column) for column in zip(*pairs, strict=True))
-    if len(pairs) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
+    if len(pairs) < 3:
         return None
-    return float(np.corrcoef(a, b)[0, 1])
+    a, b = (rankdata(column) for column in zip(*pairs, strict=True))
+    return None if np.ptp(a) == 0 or np.ptp(b) == 0 else float(np.corrcoef(a, b)[0, 1])

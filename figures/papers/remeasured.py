@@ -5,7 +5,7 @@ A missing measurement is `-`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,18 +13,17 @@ import numpy as np
 
 from farfield.figures.exhibit import Data, Drawing, NoResults
 from farfield.figures.papers.printed_rows import (
-    Agreement,
+    COLUMNS,
+    Cell,
     Layout,
-    Pair,
     Row,
-    agreements,
+    agreeing,
     bases,
+    compared,
     direction,
     layout,
-    pairs,
     rank_agreement,
     samples_of,
-    worth,
 )
 from farfield.figures.papers.printed_tables import MARKS, yes_or_no
 from farfield.figures.samples import (
@@ -35,6 +34,7 @@ from farfield.figures.samples import (
     Sample,
     command,
     conditions,
+    length_of,
     subject,
 )
 from farfield.figures.style import spoken
@@ -44,7 +44,6 @@ from farfield.validation.harness.presets import preset
 from farfield.validation.published import table
 
 ABSENT = "-"
-PLUS_MINUS = "\u00a0±\u00a0"
 
 
 def measured_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawing:
@@ -54,15 +53,11 @@ def measured_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawing:
         NoResults: none of its encodings was trained and measured so.
     """
     again = layout(figure, **options)
-    found = worth(pairs(again, runs))
+    found = compared(again, runs)
     if not found:
-        raise NoResults(
-            f"fewer than two of its rows among the runs; to make them: "
-            f"{_commands(again, again.rows)}; `farfield figures {again.id} --runs runs`"
-        )
-    agreed = agreements(found)
-    lengths = dict.fromkeys(e.trained for e in found if e.values)
-    used = [s for n in lengths for s in samples_of(again, runs, n).values()]
+        raise _no_results(again, "fewer than two of its rows among the runs")
+    lengths = dict.fromkeys(c["trained"] for c in found if c["values"])
+    used = [s for n in lengths for s in samples_of(again, runs, n).items()]
     name = again.reference.printed
     made = (
         f"{conditions(used)} Protocol: {again.protocol}. Mean ± standard deviation over seeds; "
@@ -70,9 +65,8 @@ def measured_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawing:
         "0.05). Below 1 % counts as equal. Last rows: Spearman's rank correlation of a column's "
         f"means with the print (rows).{f' {again.remark}' * bool(again.remark)}"
     )
-    lacking = [
-        row for row in again.rows if row.label and not any(e.values for e in found if e.row == row)
-    ]
+    measured = {c["row"] for c in found if c["values"]}
+    lacking = [row for row in again.rows if row.label and row not in measured]
     if lacking:
         made += (
             f" Not measured: {', '.join(r.printed for r in lacking)}; to make them: "
@@ -82,28 +76,38 @@ def measured_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawing:
     if outside:
         made += f" Not in the catalogue: {', '.join(outside)}."
     caption = (
-        f"{_said(agreed)} Columns: multiples of the training length. Direction: ✓ for each number "
+        f"{_said(found)} Columns: multiples of the training length. Direction: ✓ for each number "
         "that rises or falls from the training length as ours does, ✗ for each that does not. "
         f"Side: ✓ where it is better or worse than {name}, as ours is."
     )
-    return Drawing(_long(found, agreed), caption, shown=_wide(again, found, agreed), made=made)
+    long = Data(COLUMNS, tuple(tuple(c[k] for k in COLUMNS) for c in found))
+    return Drawing(long, caption, shown=_wide(again, found), made=made)
 
 
-def _said(agreed: Sequence[Agreement]) -> str:
+def _no_results(layout: Layout, why: str) -> NoResults:
+    return NoResults(
+        f"{why}; to make them: {_commands(layout, layout.rows)}; `farfield figures {layout.id} "
+        "--runs runs`"
+    )
+
+
+def _said(found: Sequence[Cell]) -> str:
     """The agreement over all printed data sets, in a sentence for each training length."""
     parts = []
-    for base in dict.fromkeys(a.base for a in agreed):
-        group = [a for a in agreed if a.base == base]
-        length, side = (
-            [sum(x) for x in zip(*(getattr(a, k) for a in group), strict=True)]
-            for k in ("length", "side")
-        )
-        side_said = f", the side in {side[0]} of {side[1]}" * bool(side[1])
+    for base in dict.fromkeys(c["base"] for c in found):
+        own = [c for c in found if c["base"] == base]
+        side = _of(own, "side")
         parts.append(
-            f"Trained on {base} tokens, the way from the training length agrees in {length[0]} "
-            f"of {length[1]} cells{side_said}."
+            f"Trained on {base} tokens, the way from the training length agrees in "
+            f"{_of(own, 'direction') or '0 of 0'} cells{f', the side in {side}' * bool(side)}."
         )
     return " ".join(parts)
+
+
+def _of(cells: Iterable[Cell], kind: str) -> str:
+    """In how many cells print and measurement agree; nothing where none has both."""
+    known = agreeing(cells, kind)
+    return f"{sum(known)} of {len(known)}" if known else ""
 
 
 def _commands(layout: Layout, rows: Sequence[Row]) -> str:
@@ -135,9 +139,9 @@ def _multiple(m: Fraction) -> str:
     return f"{m.numerator}×" if m.denominator == 1 else f"{m.numerator}/{m.denominator}×"
 
 
-def _ticks(directions: Iterable[tuple[int, int] | None]) -> str:
+def _ticks(cells: Iterable[Cell], kind: str) -> str:
     """A mark for each direction that print and measurement both have."""
-    return "".join("✓" if d[0] == d[1] else "✗" for d in directions if d is not None)
+    return "".join("✗✓"[agrees] for agrees in agreeing(cells, kind))
 
 
 def _number(value: float) -> str:
@@ -145,136 +149,77 @@ def _number(value: float) -> str:
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
-def _ours(e: Pair) -> str:
-    if e.mean is None:
+def _ours(c: Cell) -> str:
+    if c["measured"] is None:
         return ABSENT
-    spread = "" if e.std is None else f"{PLUS_MINUS}{e.std:.2g}"
-    return _number(e.mean) + spread + MARKS.get(e.mark, "")
+    return _cell(_number(c["measured"]), c["std"] and f"{c['std']:.2g}", c["mark"])
 
 
-def _theirs(e: Pair) -> str:
-    spread = "" if e.cell.std is None else f"{PLUS_MINUS}{e.cell.std:g}"
-    return e.cell.printed + spread + MARKS.get(e.cell.marker, "")
+def _theirs(c: Cell) -> str:
+    std = c["std, printed"]
+    return _cell(c["printed"], None if std is None else f"{std:g}", c["mark, printed"])
 
 
-def _wide(layout: Layout, found: Sequence[Pair], agreed: Sequence[Agreement]) -> Data:
+def _cell(value: str, spread: str | None, mark: str) -> str:
+    return value + ("" if spread is None else f"\u00a0±\u00a0{spread}") + MARKS.get(mark, "")
+
+
+def _wide(layout: Layout, found: Sequence[Cell]) -> Data:
     """For reading: a row of ours that was measured, then the printed rows it answers to; below
     them the ranks."""
-    multiples = sorted({e.multiple for e in found})
+    multiples = sorted({c["multiple"] for c in found})
     rows: list[tuple[Any, ...]] = []
-    for base in dict.fromkeys(e.base for e in found):
+    for base in dict.fromkeys(c["base"] for c in found):
+        here = [c for c in found if c["base"] == base]
         for row in layout.rows:
-            own = [e for e in found if e.base == base and e.row == row]
-            if any(e.values for e in own):
+            own = [c for c in here if c["row"] == row]
+            if any(c["values"] for c in own):
                 rows += _lines(row, own, multiples)
-        rows += _ranks([a for a in agreed if a.base == base], multiples)
+        rows += _ranks(base, _by_set(here), multiples)
     columns = ("encoding", "of", "trained", *map(_multiple, multiples), "direction", "side")
     return Data(columns, tuple(rows))
 
 
+def _by_set(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    """Cells by their printed data set."""
+    sets = dict.fromkeys(c["dataset"] for c in cells)
+    return {name: [c for c in cells if c["dataset"] == name] for name in sets}
+
+
 def _lines(
-    row: Row, own: Sequence[Pair], multiples: Sequence[Fraction]
+    row: Row, own: Sequence[Cell], multiples: Sequence[Fraction]
 ) -> Iterator[tuple[Any, ...]]:
     """Our line of a row, then a line of each printed data set."""
-    by_set: dict[str, dict[Fraction, Pair]] = {}
-    for e in own:
-        by_set.setdefault(e.dataset, {})[e.multiple] = e
-    ours = {m: e for by in by_set.values() for m, e in by.items()}
-    seeds = max(len(e.values) for e in ours.values())
-    trained = own[0].trained
-    who = spoken(row.ours(trained)) if row.label else ABSENT
+    ours = {c["multiple"]: c for c in own}
+    seeds = max(len(c["values"]) for c in ours.values())
+    who = spoken(row.ours(own[0]["trained"])) if row.label else ABSENT
     n = f"measured,\u00a0n\u00a0=\u00a0{seeds}"
-    yield who, n, trained, *(_ours(ours[m]) if m in ours else "" for m in multiples), "", ""
-    for dataset, by in by_set.items():
+    cells = (_ours(ours[m]) if m in ours else "" for m in multiples)
+    yield who, n, own[0]["trained"], *cells, "", ""
+    for dataset, here in _by_set(own).items():
+        by = {c["multiple"]: c for c in here}
         yield (
             f"{row.printed}, printed",
             dataset or "printed",
-            next(iter(by.values())).cell.train_length,
+            here[0]["trained, printed"],
             *(_theirs(by[m]) if m in by else "" for m in multiples),
-            _ticks(e.length for _, e in sorted(by.items())),
-            _ticks(e.side for _, e in sorted(by.items())),
+            _ticks(here, "direction"),
+            _ticks(here, "side"),
         )
 
 
-def _ranks(agreed: Sequence[Agreement], multiples: Sequence[Fraction]) -> Iterator[tuple[Any, ...]]:
+def _ranks(
+    base: int, by_set: Mapping[str, Sequence[Cell]], multiples: Sequence[Fraction]
+) -> Iterator[tuple[Any, ...]]:
     """A line of rank correlations for each data set."""
-    for a in agreed:
-        ranks = [a.ranks.get(m, (None, 0)) for m in multiples]
-        shown = ["" if r is None else f"{r:+.2f}\u00a0({n})".replace("-", "−") for r, n in ranks]
-        yield (
-            "rank correlation",
-            a.dataset or "printed",
-            a.base,
-            *shown,
-            _of(a.length),
-            _of(a.side),
-        )
-
-
-def _of(pair: tuple[int, int]) -> str:
-    return f"{pair[0]} of {pair[1]}" if pair[1] else ""
-
-
-def _long(found: Sequence[Pair], agreed: Sequence[Agreement]) -> Data:
-    """For programs: a line a cell."""
-    ranks = {(a.dataset, a.base): a.ranks for a in agreed}
-    rows = []
-    for e in found:
-        rho, n = ranks[e.dataset, e.base].get(e.multiple, (None, 0))
-        c = e.cell
-        rows.append(
-            (
-                e.dataset,
-                e.row.encoding,
-                e.row.variant,
-                e.row.ours(e.trained) or None,
-                e.multiple,
-                c.train_length,
-                c.eval_length,
-                c.printed,
-                c.std,
-                c.marker,
-                e.trained,
-                int(e.multiple * e.trained),
-                e.mean,
-                e.std,
-                " ".join(map(str, sorted(e.values))),
-                e.p,
-                e.mark,
-                *(e.length or (None, None)),
-                *(e.side or (None, None)),
-                rho,
-                n,
-            )
-        )
-    return Data(
-        (
-            "dataset",
-            "encoding",
-            "variant",
-            "ours",
-            "multiple",
-            "trained, printed",
-            "tested, printed",
-            "printed",
-            "std, printed",
-            "mark, printed",
-            "trained",
-            "tested",
-            "measured",
-            "std",
-            "seeds",
-            "p",
-            "mark",
-            "direction, printed",
-            "direction, measured",
-            "side, printed",
-            "side, measured",
-            "rank correlation of the column",
-            "rows of the column",
-        ),
-        tuple(rows),
-    )
+    for dataset, own in by_set.items():
+        shown = dict.fromkeys(multiples, "")
+        for c in own:
+            if (rho := c["rank correlation of the column"]) is not None:
+                said = f"{rho:+.2f}\u00a0({c['rows of the column']})"
+                shown[c["multiple"]] = said.replace("-", "−")
+        agreed = _of(own, "direction"), _of(own, "side")
+        yield "rank correlation", dataset or "printed", base, *shown.values(), *agreed
 
 
 # -- attention resolution -------------------------------------------------------------------------
@@ -290,55 +235,42 @@ def resolution_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawin
     printed = {(c.encoding, c.variant, c.eval_length): c for c in table(again.name)}
     lengths = sorted({n for *_, n in printed if n is not None})
     rows: list[tuple[Any, ...]] = []
-    used: list[Sample] = []
-    by_length: dict[int, list[tuple[Any, Any, int]]] = {}
+    used: list[tuple[str, Sample]] = []
+    by_length: dict[int, list[tuple[Any, Any, bool]]] = {}
     for trained in bases(again, runs):
         samples = samples_of(again, runs, trained)
         for row in again.rows:
-            sample = samples.get(row.ours(trained))
-            if sample is None or "scores" not in sample.measurements[0]:
+            label = row.ours(trained)
+            if label not in samples or "scores" not in samples[label][0][1]:
                 continue
-            used.append(sample)
-            ours = [_resolutions(sample, multiple * trained) for multiple in (1, 2)]
+            used.append((label, samples[label]))
+            ours = [_resolutions(samples[label], multiple * trained) for multiple in (1, 2)]
             theirs = [printed[row.encoding, row.variant, n] for n in lengths]
             means = [float(np.mean(o)) for o in ours]
-            ways = direction(*(c.value or 0.0 for c in theirs)), direction(*means)
-            spreads = [float(np.std(o, ddof=1)) if len(o) > 1 else None for o in ours]
-            by_length.setdefault(trained, []).append((theirs, means, ways[0] == ways[1]))
+            same = direction(*(c.value or 0.0 for c in theirs)) == direction(*means)
+            by_length.setdefault(trained, []).append((theirs, means, same))
             rows.append(
                 (
                     row.printed,
-                    row.ours(trained),
+                    label,
                     trained,
                     *(c.printed for c in theirs),
-                    *(_spread(m, s) for m, s in zip(means, spreads, strict=True)),
-                    len(sample.runs),
-                    yes_or_no(ways[0] == ways[1]),
+                    *map(_spread, ours),
+                    len(samples[label]),
+                    yes_or_no(same),
                 )
             )
     if not rows:
-        raise NoResults(
-            "no runs of its encodings with measured scores; to make them: "
-            f"{_commands(again, again.rows)}; `farfield figures {again.id} --runs runs`"
-        )
+        raise _no_results(again, "no runs of its encodings with measured scores")
     said = " ".join(_resolution_agreement(trained, group) for trained, group in by_length.items())
-    scores = used[0].measurements[0]["scores"]
+    scores = used[0][1][0][1]["scores"]
+    printed_at = (f"{n}, printed" for n in lengths)
+    columns = ("model", "ours", "trained", *printed_at, "training length", "twice that")
+    told = (conditions([(k, s) for k, s in used if length_of(s) == n]) for n in by_length)
     return Drawing(
-        Data(
-            (
-                "model",
-                "ours",
-                "trained",
-                *(f"{n}, printed" for n in lengths),
-                "training length",
-                "twice that",
-                "seeds",
-                "same direction",
-            ),
-            tuple(rows),
-        ),
+        Data((*columns, "seeds", "same direction"), tuple(rows)),
         said,
-        made=" ".join(conditions([s for s in used if s.length == n]) for n in by_length)
+        made=" ".join(told)
         + " Attention resolution R [Eq. 4] of the mean expected score s[n] over segments, heads "
         f"and layers (the paper averages R over layers), measured in {scores['segments']} segments "
         f"of {scores['length']} tokens, logits times {scores['scale']}, cut at the training length "
@@ -347,11 +279,12 @@ def resolution_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawin
     )
 
 
-def _spread(mean: float, std: float | None) -> str:
-    return f"{mean:.3g}" + ("" if std is None else f" ± {std:.2g}")
+def _spread(values: Sequence[float]) -> str:
+    std = f" ± {np.std(values, ddof=1):.2g}" if len(values) > 1 else ""
+    return f"{np.mean(values):.3g}{std}"
 
 
-def _resolution_agreement(trained: int, group: Sequence[tuple[Any, Any, int]]) -> str:
+def _resolution_agreement(trained: int, group: Sequence[tuple[Any, Any, bool]]) -> str:
     rhos = [rank_agreement([(t[k].value, m[k]) for t, m, _ in group]) for k in (0, 1)]
     shown = [f"{r:+.2f}".replace("-", "−") for r in rhos if r is not None]
     ranks = f"; rank correlation with the print {' and '.join(shown)}" if shown else ""
@@ -364,7 +297,7 @@ def _resolution_agreement(trained: int, group: Sequence[tuple[Any, Any, int]]) -
 def _resolutions(sample: Sample, length: int) -> list[float]:
     """R of a row of this length from the measured scores, one a run."""
     found = []
-    for m in sample.measurements:
+    for _, m in sample:
         scores = m["scores"]["scores"][:length]
         known = [s for s in scores if s is not None]
         half = m["inference"]["bca"]
