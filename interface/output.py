@@ -13,13 +13,12 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from farfield.options import Output
-
-if TYPE_CHECKING:
-    from farfield.theory.answers.answer import Result
+from farfield.options import Output, Subject
+from farfield.progress_bar import Step, progress
+from farfield.progress_bar import print_error as print_error
 
 OK, UNKNOWN, BAD_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -29,18 +28,35 @@ def exit_code(answers: Iterable[Any]) -> int:
     return int(any(str(getattr(answer, "status", "")) == "unknown" for answer in answers))
 
 
-def write_answers(answers: Result | Sequence[Result], output: Output, *after: str) -> int:
+def ask(
+    title: str, question: Callable[[Step], Any], output: Output, subject: Subject = Subject()
+) -> int:
+    """Ask within the budget, show progress, write what is answered, and return the exit code.
+
+    Args:
+        title: of the progress.
+        question: gives the answers; it is handed a place to report to.
+        output: how they are written.
+        subject: whose budget holds.
+    """
+    with subject.within_budget(), progress(title, output) as step:
+        found = question(step)
+    return write_answers(found, output)
+
+
+def write_answers(answers: Any, output: Output, *after: str) -> int:
     """Write one answer, or several, and return the exit code.
 
     Args:
-        answers: a list of JSON objects is written where a sequence is given.
+        answers: one, or a tuple, which is a list in JSON too; a list of one is that one, as where
+            one formula of a possible several was asked.
         output: how.
         after: lines below the text for a reader, as where a page lies.
     """
     many = answers if isinstance(answers, Sequence) else [answers]
     if output.json:
         found = [answer.to_dict() for answer in many]
-        whole = found if isinstance(answers, Sequence) else found[0]
+        whole = found if isinstance(answers, tuple) or len(found) != 1 else found[0]
         print_out(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
     else:
         from farfield.theory.answers.blocks import columns, in_colour
@@ -54,11 +70,6 @@ def write_answers(answers: Result | Sequence[Result], output: Output, *after: st
         for line in after:
             print_out(line)
     return exit_code(many)
-
-
-def write_each(answers: Sequence[Result], output: Output) -> int:
-    """Write what was asked of one formula or of several: a single answer is no list."""
-    return write_answers(answers[0] if len(answers) == 1 else answers, output)
 
 
 def lay_out(rows: Sequence[Sequence[str]]) -> None:
@@ -77,11 +88,6 @@ def lay_out(rows: Sequence[Sequence[str]]) -> None:
 def print_out(text: str) -> None:
     """A line on standard output."""
     print(text)
-
-
-def print_error(text: str) -> None:
-    """A line on standard error, for progress and complaints."""
-    print(text, file=sys.stderr)
 
 
 def speaks_unicode(output: Output) -> bool:

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from farfield.options import Output
-from farfield.output import print_error
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -50,6 +49,11 @@ def progress(what: str, output: Output = Output()) -> Iterator[Step]:
     finally:
         timer.cancel()
         shown.close()
+
+
+def print_error(text: str) -> None:
+    """A line on standard error, for progress and complaints."""
+    print(text, file=sys.stderr)
 
 
 class _Progress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, make_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -150,18 +150,10 @@ def plot(
     from farfield.figures.plotting import plot as draw
 
     subjects = subject.read_each(formulas)
+    how: dict[str, Any] = {"what": what, "length": length, "eps": eps, "advantage": advantage}
     with subject.within_budget(), progress("plot", output) as step:
-        drawn = draw(
-            *subjects,
-            what=what,
-            length=length,
-            eps=eps,
-            advantage=advantage,
-            trained=trained,
-            notice=step,
-        )
-    files = drawn.save(out)
-    return write_answers(drawn, output, f"files: {files[0]}, {files[1]}")
+        drawn = draw(*subjects, trained=trained, notice=step, **how)
+    return write_answers(drawn, output, "files: {}, {}".format(*drawn.save(out)))
 
 
 def map(
@@ -203,8 +195,7 @@ def map(
             assumptions=pairs(subject.assume, "--assume"),
             notice=step,
         )
-    files = drawn.save(out)
-    return write_answers(drawn, output, f"files: {files[0]}, {files[1]}")
+    return write_answers(drawn, output, "files: {}, {}".format(*drawn.save(out)))
 
 
 def _ranges(words: Sequence[str]) -> dict[str, str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import farfield
 from farfield.options import Count, CountFrom0, CountOrNone, Formula, Output, Subject
-from farfield.output import write_answers, write_each
+from farfield.output import ask, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import refuse
 
@@ -55,24 +58,14 @@ def window(
             "--bounds, --keep, --text, --length and --segments belong to --model",
         )
         refuse(logit_bound is None, "a formula needs a bound of |q.k|/sqrt(d), as --logit-bound 1")
-        from farfield.numerics.windows.window import certified_window
-
-        subjects = subject.read_each(formulas)
-        with subject.within_budget(), progress("certified window", output):
-            found = [
-                certified_window(
-                    one,
-                    error,
-                    logit_bound,
-                    value_bound or "1",
-                    sinks=sinks,
-                    row=row,
-                    temper=temper,
-                    gate=gate,
-                )
-                for one in subjects
-            ]
-        return write_each(found, output)
+        subjects, bounded = subject.read_each(formulas), (error, logit_bound, value_bound or "1")
+        how: dict[str, Any] = {"sinks": sinks, "row": row, "temper": temper, "gate": gate}
+        return ask(
+            "certified window",
+            lambda _: [farfield.certified_window(one, *bounded, **how) for one in subjects],
+            output,
+            subject,
+        )
     refuse(
         subject.given() or logit_bound or value_bound or row or temper or gate,
         "--model brings its own biases and bounds; leave those options out",
@@ -81,39 +74,25 @@ def window(
         sinks and keep is None, "--sinks are kept beside a window: give --keep, its nearest keys"
     )
     require_models()
-    if keep is not None:
-        refuse(bounds, "--keep certifies each row by its own logits; leave --bounds out")
-        from farfield.validation.checkpoints.measured.certificates import model_certificate
+    from farfield.validation.checkpoints.measured import certificates, windows
 
-        with progress("certificates of the model", output) as step:
-            return write_answers(
-                model_certificate(
-                    model,
-                    keep,
-                    error,
-                    sinks=sinks,
-                    text=text,
-                    length=length,
-                    segments=4 if segments is None else segments,
-                    progress=step,
-                ),
-                output,
-            )
-    from farfield.validation.checkpoints.measured.windows import model_window
-
-    with progress("window of the model", output) as step:
-        return write_answers(
-            model_window(
-                model,
-                error,
-                bounds=bounds or "text",
-                text=text,
-                length=length,
-                segments=4 if segments is None else segments,
-                progress=step,
+    read: dict[str, Any] = {"text": text, "length": length, "segments": segments or 4}
+    if keep is None:
+        return ask(
+            "window of the model",
+            lambda step: windows.model_window(
+                model, error, bounds=bounds or "text", progress=step, **read
             ),
             output,
         )
+    refuse(bounds, "--keep certifies each row by its own logits; leave --bounds out")
+    return ask(
+        "certificates of the model",
+        lambda step: certificates.model_certificate(
+            model, keep, error, sinks=sinks, progress=step, **read
+        ),
+        output,
+    )
 
 
 def reach(
@@ -135,9 +114,8 @@ def reach(
     refuse(text is None and (length or segments), "--length and --segments belong to --text")
     if text is not None:
         require_models()
-    with progress("reach of the model", output) as step:
-        found = model_reach(model, text=text, length=length, segments=segments or 4, progress=step)
-    return write_answers(found, output)
+    read: dict[str, Any] = {"text": text, "length": length, "segments": segments or 4}
+    return ask("reach of the model", lambda step: model_reach(model, progress=step, **read), output)
 
 
 def erf(
@@ -174,30 +152,19 @@ def erf(
     refuse(
         (run is None) == (model is None), "give the key of a run, or a model's folder with --model"
     )
-    if model is None:
-        from farfield.validation.optional import require_torch
-
-        require_torch()
-    else:
-        require_models()
-    from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
     from farfield.validation.harness.mechanism import Visibility
     from farfield.validation.harness.store import Store, finished_run
+    from farfield.validation.optional import require_torch
 
+    require_torch() if model is None else require_models()
     place = model if run is None else finished_run(Store(runs), run)
-    with progress("receptive field", output) as step:
-        found = empirical_receptive_field(
-            place,
-            text,
-            kind=kind,
-            q=q,
-            eps=eps,
-            length=length,
-            segments=segments,
-            visible=Visibility(bca, window),
-            progress=step,
-        )
-    return write_answers(found, output)
+    how: dict[str, Any] = {"kind": kind, "q": q, "eps": eps, "length": length}
+    how |= {"segments": segments, "visible": Visibility(bca, window)}
+    return ask(
+        "receptive field",
+        lambda step: farfield.empirical_receptive_field(place, text, progress=step, **how),
+        output,
+    )
 
 
 def perplexity(
@@ -232,18 +199,11 @@ def perplexity(
     from farfield.validation.checkpoints.measured.perplexities import model_perplexity
     from farfield.validation.harness.mechanism import Visibility
 
-    view = Visibility(bca, window, sinks or 0)
-    with progress("perplexity") as step:
-        found = model_perplexity(
-            model,
-            length,
-            text=text,
-            protocol=protocol,
-            samples=samples,
-            visible=view,
-            progress=step,
-        )
-    return write_answers(found, output)
+    how: dict[str, Any] = {"text": text, "protocol": protocol, "samples": samples}
+    how |= {"visible": Visibility(bca, window, sinks)}
+    return ask(
+        "perplexity", lambda step: model_perplexity(model, length, progress=step, **how), output
+    )
 
 
 def audit(

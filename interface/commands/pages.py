@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from farfield.options import Formula, Output, Subject
-from farfield.output import lay_out, print_out, speaks_unicode, write_answers, write_each
+from farfield.output import lay_out, print_out, speaks_unicode, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
@@ -160,9 +160,9 @@ def _catalogue(names: Sequence[str], subject: Subject, output: Output) -> int:
     from farfield.theory.encodings.listing import catalogue, of_entry
 
     if names:
-        return write_each([of_entry(one) for one in subject.read_each(names)], output)
+        return write_answers([of_entry(one) for one in subject.read_each(names)], output)
     every = catalogue()
-    return write_answers(every.encodings if output.json else every, output)
+    return write_answers(tuple(every.encodings) if output.json else every, output)
 
 
 def figures(
@@ -238,7 +238,7 @@ def claims(
     wanted = None if verdict is None else verdict_of(verdict)
     if identifier is not None:
         found = claim(identifier)
-        return write_answers([found] if output.json else found, output)
+        return write_answers((found,) if output.json else found, output)
     with progress("deciding claims", output) as step:
         count = len(checks(paper, kind))
         done = itertools.count(1)

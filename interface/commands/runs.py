@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from farfield.options import CountOrNone, Formula, Output, Subject
-from farfield.output import UNKNOWN, write_answers, write_each
+from farfield.output import UNKNOWN, write_answers
 from farfield.progress_bar import board, progress
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
@@ -92,7 +92,7 @@ def train(
                 except training.TrainingDiverged as error:
                     raise InputError(str(error)) from None
             trained.append(store.Trained(result))
-    return write_each(trained, output) if leads else 0
+    return write_answers(trained, output) if leads else 0
 
 
 def sweep(

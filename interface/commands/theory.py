@@ -6,35 +6,26 @@ import json
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from farfield.options import (
-    CountOrNone,
-    Formula,
-    Formulas,
-    Listed,
-    Output,
-    Subject,
-)
+import farfield
+from farfield.options import CountOrNone, Formula, Formulas, Listed, Output, Subject
 from farfield.output import (
     BAD_INPUT,
     OK,
     UNKNOWN,
+    ask,
+    exit_code,
     lay_out,
     print_error,
     print_out,
     write_answers,
-    write_each,
 )
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
-
-if TYPE_CHECKING:
-    from farfield.theory.convergence import Convergence
-    from farfield.theory.encodings import Encoding
 
 VERDICTS = ("converges", "diverges", "conditional", "out_of_scope", "undecided")
 BUDGET = 10.0
@@ -59,10 +50,16 @@ def check(
         verify: with --certificate, have the prover check it (coqc on the path); without a formula
             the file is checked that is there, and the answer says which theorem it proves.
     """
-    if expect is not None:
-        one_of(expect, "--expect", VERDICTS)
+    one_of(expect or VERDICTS[0], "--expect", VERDICTS)
     if verify and certificate is not None and not formulas and file is None:
-        return _verify(certificate, subject, output)
+        refuse(
+            subject != Subject(budget=subject.budget),
+            "a certificate is checked with --budget alone",
+        )
+        patience = {} if subject.budget is None else {"budget_s": subject.budget}
+        return ask(
+            "checking", lambda _: farfield.verify_certificate(certificate, **patience), output
+        )
     refuse(
         bool(formulas) == (file is not None),
         "give a formula, or a list of them with --file (- for standard input)",
@@ -85,44 +82,25 @@ def check(
                 written = found[0].certificate().source
     rejected = 0 if written is None else _certify(str(certificate), written, verify)
     missed = [_missed(name, one, expect) for name, one in zip(formulas, found, strict=True)]
-    return max(write_each(found, output), *missed, rejected)
+    return max(write_answers(found, output), *missed, rejected)
 
 
 def _certify(name: str, written: str, checked: bool) -> int:
     """Write the certificate of a verdict, and have the prover check it if that is asked."""
-    from farfield.theory.certificates.verification import verify_certificate
     from farfield.theory.files import write
 
     write(Path(name), written.encode())
-    if not checked:
-        print_error(f"farfield: {name}: certificate written")
-        return OK
-    found = verify_certificate(name)
-    how = "checked by the prover" if found.proved else str(found.reason)
-    print_error(f"farfield: {name}: certificate written, and {how}")
-    return OK if found.proved else UNKNOWN
+    found = farfield.verify_certificate(name) if checked else None
+    how = "" if found is None else f", and {found.reason or 'checked by the prover'}"
+    print_error(f"farfield: {name}: certificate written{how}")
+    return OK if found is None or found.proved else UNKNOWN
 
 
-def _verify(file: str, subject: Subject, output: Output) -> int:
-    """Which theorem a certificate from elsewhere proves, by the prover."""
-    from farfield.theory.certificates.verification import BUDGET as PATIENCE
-    from farfield.theory.certificates.verification import verify_certificate
-
-    refuse(
-        subject != Subject(budget=subject.budget), "a certificate is checked with --budget alone"
-    )
-    with progress("checking", output):
-        found = verify_certificate(file, budget_s=subject.seconds(PATIENCE))
-    return write_answers(found, output)
+def _decide(found: farfield.Encoding, subject: Subject) -> farfield.Convergence:
+    return farfield.check_convergence(found, budget_s=subject.seconds(BUDGET))
 
 
-def _decide(found: Encoding, subject: Subject) -> Convergence:
-    from farfield.theory.convergence import check_convergence
-
-    return check_convergence(found, budget_s=subject.seconds(BUDGET))
-
-
-def _missed(formula: str, found: Convergence, expect: str | None) -> int:
+def _missed(formula: str, found: farfield.Convergence, expect: str | None) -> int:
     if expect in (None, found.verdict.value):
         return 0
     print_error(f"farfield: {formula[:60]}: expected {expect}, found {found.verdict.value}")
@@ -134,10 +112,8 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
     formulas = [line for line in lines if line and not line.startswith("#")]
     refuse(not formulas, f"{listed!r} holds no formula; expected one a line")
     if table := _as_table(formulas, listed):
-        with progress("deciding", output):
-            decided = _decide(subject.read(table), subject)
-        return max(write_answers(decided, output), _missed(listed, decided, expect))
-    code, rows = 0, []
+        return check(table, subject=subject, expect=expect, output=output)
+    code, rows = OK, []
     with progress("deciding", output) as step:
         for k, formula in enumerate(formulas):
             step(formula[:40], k, len(formulas))
@@ -146,14 +122,13 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
             except InputError as error:
                 code = BAD_INPUT
                 rows.append({"formula": formula, "error": str(error)})
-                if not output.json:
-                    print_out(f"error         {formula[:60]}   {error}")
-                continue
-            unknown = int(found.verdict.value == "undecided")
-            code = max(code, unknown, _missed(formula, found, expect))
-            rows.append(found.to_dict() | {"given": formula})
+                said = f"error         {formula[:60]}   {error}"
+            else:
+                code = max(code, exit_code([found]), _missed(formula, found, expect))
+                rows.append(found.to_dict() | {"given": formula})
+                said = f"{found.verdict.value:<13} {formula}{_condition(found, output)}"
             if not output.json:
-                print_out(f"{found.verdict.value:<13} {formula}{_condition(found, output)}")
+                print_out(said)
     if output.json:
         print_out(json.dumps(rows, indent=2, ensure_ascii=False))
     return code
@@ -173,7 +148,7 @@ def _as_table(lines: Sequence[str], listed: str) -> str | None:
     return f"[{', '.join(words)}]"
 
 
-def _condition(found: Convergence, output: Output) -> str:
+def _condition(found: farfield.Convergence, output: Output) -> str:
     from farfield.theory.answers.notation import expression_line
 
     if found.verdict.value != "conditional":
@@ -230,45 +205,33 @@ def trf(
     refuse(other and (layers or length), "--trained and --dtype take no --layers and no --length")
     subjects = subject.read_each(formulas)
     if other:
-        with subject.within_budget(), progress("leak", output):
-            return write_each(_beyond(subjects, trained, tested, dtype), output)
+        asked: dict[Any, Any] = {} if trained is None else {farfield.leak: (trained, tested)}
+        asked |= {} if dtype is None else {farfield.dtype_horizon: (dtype,)}
+        return ask(
+            "leak",
+            lambda _: [found(one, *how) for one in subjects for found, how in asked.items()],
+            output,
+            subject,
+        )
     if layers is not None:
-        from farfield.numerics.depth import layered_receptive_field
-
-        with subject.within_budget(), progress("layered receptive field", output):
-            layered = [
-                layered_receptive_field(one, layers, mixing=mixing, q=q, length=length)
-                for one in subjects
-            ]
-        return write_each(layered, output)
-    from farfield.numerics.receptive_field import ReceptiveFields, theoretical_receptive_field
+        how: dict[str, Any] = {"mixing": mixing, "q": q, "length": length}
+        return ask(
+            "layered receptive field",
+            lambda _: [farfield.layered_receptive_field(one, layers, **how) for one in subjects],
+            output,
+            subject,
+        )
+    from farfield.numerics.receptive_field import ReceptiveFields
 
     fields: list[Any] = []
     for one in subjects:
         with progress(f"receptive field of {one.name[:40]}", output):
-            found = theoretical_receptive_field(
+            found = farfield.theoretical_receptive_field(
                 one, list(eps), length=length, exact=exact, budget_s=subject.seconds(60)
             )
         together = len(found) > 1 and not output.json and found[0].status != "out_of_scope"
         fields += [ReceptiveFields(tuple(found))] if together else found
-    return write_each(fields, output)
-
-
-def _beyond(
-    subjects: Sequence[Encoding],
-    trained: str | None,
-    tested: str | None,
-    dtype: str | None,
-) -> list[Any]:
-    """The share of the mass beyond a training length, and where the weights of a type end."""
-    from farfield.numerics.horizon import dtype_horizon
-    from farfield.numerics.leak import leak
-
-    results: list[Any] = []
-    for found in subjects:
-        results += [] if trained is None else [leak(found, trained, tested)]
-        results += [] if dtype is None else [dtype_horizon(found, dtype)]
-    return results
+    return write_answers(fields, output)
 
 
 def reach(
@@ -311,11 +274,6 @@ def reach(
         others = any(own) or subject.given() or share != "1/2"
         return models.reach(model, text, length, segments, output, others)
     refuse(text or segments, "--text and --segments belong to --model")
-    from farfield.numerics.ceiling import attention_ceiling
-    from farfield.numerics.frontier import reach_frontier
-    from farfield.numerics.price import price_of_distance
-    from farfield.numerics.price import reach as reached
-
     refuse(
         advantage is None and distance is None and logit_bound is None,
         "give --advantage, in nats, or --distance, in tokens, or both",
@@ -328,23 +286,22 @@ def reach(
         trained is not None and (advantage is None or length is None),
         "--trained needs --advantage, in nats, and --length, the keys of the row",
     )
-    subjects, results = subject.read_each(formulas), list[Any]()
-    with subject.within_budget(), progress("reach", output):
-        if trained is not None:
-            return write_answers(
-                reach_frontier(subjects, advantage, trained=trained, length=length, share=share),
-                output,
-            )
-        for found in subjects:
-            if advantage is not None:
-                results.append(reached(found, advantage, share=share, length=length))
-            if logit_bound is not None:
-                results.append(
-                    attention_ceiling(found, logit_bound, length=length, distance=distance)
-                )
-            elif distance is not None:
-                results.append(price_of_distance(found, distance, length=length))
-    return write_each(results, output)
+    subjects, row = subject.read_each(formulas), dict[str, Any](length=length)
+
+    def answers(found: farfield.Encoding) -> Iterator[Any]:
+        if advantage is not None:
+            yield farfield.reach(found, advantage, share=share, **row)
+        if logit_bound is not None:
+            yield farfield.attention_ceiling(found, logit_bound, distance=distance, **row)
+        elif distance is not None:
+            yield farfield.price_of_distance(found, distance, **row)
+
+    def question(step: Any) -> Any:
+        if trained is None:
+            return [one for found in subjects for one in answers(found)]
+        return farfield.reach_frontier(subjects, advantage, trained=trained, share=share, **row)
+
+    return ask("reach", question, output, subject)
 
 
 def forecast(
@@ -373,16 +330,19 @@ def forecast(
         steps: of training; 1000 where none are given.
         use: the measured run whose content logits say which keys are used; the nearest by default.
     """
-    from farfield.validation.forecast import forecast as forecast_of
     from farfield.validation.harness.configuration import written
 
-    options = {"trained": trained, "tested": tested, "steps": steps, "use": use}
-    if layer:
-        refuse(formulas, "forecast: a formula beside --layer; accepted: one of them")
-        return write_each([forecast_of(None, layers=[*map(written, layer)], **options)], output)
-    options["layers"] = layers
-    subjects = subject.read_each(formulas)
-    return write_each([forecast_of(one, **options) for one in subjects], output)
+    refuse(layer and formulas, "forecast: a formula beside --layer; accepted: one of them")
+    depth: Any = [*map(written, layer)] if layer else layers
+    return write_answers(
+        [
+            farfield.forecast(
+                one, trained=trained, tested=tested, layers=depth, steps=steps, use=use
+            )
+            for one in ([None] if layer else subject.read_each(formulas))
+        ],
+        output,
+    )
 
 
 def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = Output()) -> int:
@@ -391,12 +351,9 @@ def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = O
     Args:
         formulas: two or more formulas or names; every head of a name is compared, or --head.
     """
-    from farfield.numerics.comparison import compare_tails
-
     refuse(len(formulas) < 2, f"compare takes two formulas or more; {len(formulas)} given")
     subjects = subject.read_each(formulas)
-    with subject.within_budget(), progress("comparing tails", output):
-        return write_answers(compare_tails(*subjects), output)
+    return ask("comparing tails", lambda _: farfield.compare_tails(*subjects), output, subject)
 
 
 def resolution(
@@ -417,18 +374,19 @@ def resolution(
         mask: "window 128" or "bca 512".
         scores: a file of measured scores s_0, s_1, ... instead (- for standard input).
     """
-    from farfield.numerics.resolution import attention_resolution
-
     refuse(
         bool(formulas) == (scores is not None), "give a formula, or a file of scores with --scores"
     )
-    if scores is not None:
-        numbers = _numbers(read_text(scores), scores)
-        return write_answers(attention_resolution(numbers, length, scale=scale, mask=mask), output)
-    subjects = subject.read_each(formulas)
-    with subject.within_budget(), progress("attention resolution", output):
-        found = [attention_resolution(one, length, scale=scale, mask=mask) for one in subjects]
-    return write_each(found, output)
+    subjects: list[Any] = [] if scores is None else [_numbers(read_text(scores), scores)]
+    subjects = subjects or subject.read_each(formulas)
+    return ask(
+        "attention resolution",
+        lambda _: [
+            farfield.attention_resolution(one, length, scale=scale, mask=mask) for one in subjects
+        ],
+        output,
+        subject,
+    )
 
 
 def _numbers(text: str, name: str) -> list[float]:

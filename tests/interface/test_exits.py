@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import farfield
 from farfield.cli import GROUPS, main
 from farfield.output import exit_code
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
@@ -149,7 +150,8 @@ def test_every_verb_has_the_exit_code_of_every_status(
     )
     module, name = found(function)
     answer = (said,) if name == "theoretical_receptive_field" else said
-    monkeypatch.setattr(module, name, lambda *_, **__: answer)
+    for place in (module, farfield) if name in farfield.__all__ else (module,):
+        monkeypatch.setattr(place, name, lambda *_, **__: answer)
     for page, writes in map(found, PAGES):
         monkeypatch.setattr(page, writes, lambda *_: Path("page"))
     with pytest.raises(SystemExit) as stop:
@@ -229,7 +231,7 @@ def test_an_interrupt_is_one_line_wherever_it_comes(capsys, monkeypatch, where):
     def asked(*args, **options):
         stopped()
 
-    monkeypatch.setattr("farfield.numerics.leak.leak", asked)
+    monkeypatch.setattr("farfield.leak", asked)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     with pytest.raises(SystemExit) as stop:
         main(["trf", "-n", "--trained", "8"])
