@@ -12,7 +12,7 @@ from typing import Any
 
 from farfield.figures.document import Fold, Heading, Item, Section, Sheet, page
 from farfield.figures.pages.audit import audit_sections
-from farfield.figures.pages.study import head, measured, reach, verdict_text
+from farfield.figures.pages.study import cells, head, measured, reach, verdict_text
 from farfield.figures.pages.terms import MEASURED, PAPERS, THEORY
 from farfield.theory.answers.blocks import Facts, facts, note, sentence, table
 from farfield.theory.answers.notation import (
@@ -32,7 +32,6 @@ from farfield.validation.claims import Claim, Verdict
 from farfield.validation.claims.claim import brief
 from farfield.validation.json_files import writable_folder, write
 from farfield.validation.study.prediction import Prediction
-from farfield.validation.table_cells import field_text, share_text
 
 ORDER = (
     Verdict.REFUTED,
@@ -152,11 +151,7 @@ def _row(a: Atlas, p: Prediction) -> tuple[Any, ...]:
         as_text(_link(own, _title(own))),
         _bias(p.encoding),
         verdict_text(p.convergence),
-        field_text(p.receptive_fields[1])
-        if p.receptive_fields
-        else "infinite" * bool(p.row_fields),
-        share_text(p.longest_leak) if p.row_fields else "",
-        count(p.windows[-1].width) if p.windows else "none" * bool(p.row_fields),
+        *cells(p),
         "" if ratio is None else f"{ratio:.3f}",
         claims or "",
         families or "",

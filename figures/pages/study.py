@@ -6,7 +6,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,7 @@ from farfield.validation.study.findings import findings, last_token_ratio
 from farfield.validation.study.place import PLACE_EPS
 from farfield.validation.study.prediction import (
     LOGIT_BOUND,
+    ROWS,
     WINDOW_ERRORS,
     Prediction,
 )
@@ -133,7 +136,8 @@ def _lead(s: Study) -> Iterator[Item]:
         if e.prediction.row_fields
     ]
     if drawn:
-        rows = [_summary(e.prediction) for e in asked]
+        told = [e.prediction for e in asked]
+        rows = [(named(p), verdict_text(p.convergence), *cells(p)) for p in told]
         header = ("encoding", "verdict", "TRF(1/100)", "leak", "window")
         yield Columns(
             [
@@ -310,31 +314,67 @@ def reach(p: Prediction) -> Iterator[Item]:
         yield Tiles(drawn[1:])
 
 
+NUMBERS: Sequence[Mapping[str, Any]] = tomllib.loads(
+    (files(__package__) / "numbers.toml").read_text(encoding="utf-8")
+)["number"]
+VALUES: Mapping[str, Callable[[Any], str | None]] = {
+    **{field: text for field, _, text in ROWS},
+    "windows": lambda w: count(w.width),
+    "resolution": lambda r: decimal(r.value, 3),
+    "limit": lambda r: None if r.limit is None else decimal(r.limit, 3),
+    "forecast": lambda g: None if g.ratio is None else f"{g.ratio:.3f}",
+    "layered": lambda m: count(m.tokens),
+}
+"""The text of an answer, by its field."""
+
+
+def _told(
+    p: Prediction, by_eps: bool
+) -> Iterator[tuple[Text, list[str], list[Any], tuple[Text, Text]]]:
+    """Quantity, values, their answers, and the name with the command: a line a field where its
+    answers are by eps, else a line an answer."""
+    for n in (n for n in NUMBERS if n.get("by_eps", False) is by_eps):
+        value, found = VALUES[n.get("value", n["field"])], getattr(p, n["field"])
+        every = found if isinstance(found, tuple) else (found,)
+        known = [a for a in every if a is not None and value(a) is not None]
+        for own in [known] * bool(known) if by_eps else [[a] for a in known]:
+            last = own[-1]
+            length = getattr(last, "length", None)
+            given = {
+                "of": f"row of {length} keys" if length else "whole series",
+                "row": f" --length {length}" if length else "",
+                "bound": LOGIT_BOUND,
+                "layers": plural(p.layers, "layer"),
+            }
+            said, options = (n[k].format(last, **given) for k in ("name", "options"))
+            again = command(n["verb"], p.encoding, options.strip())
+            values = [value(a) or "" for a in own]
+            yield _term(n["term"], said, own), values, own, (as_text(said), _code(again))
+
+
+def _code(text: str) -> Text:
+    return as_text(StyledWord(text, "code"))
+
+
 def _numbers(p: Prediction) -> Iterator[Item]:
     """Every number with the command that computes it, and why where there is none."""
     eps = [str(f.eps) for f in p.row_fields]
-    fields, others = list(_by_eps(p)), list(_alone(p))
+    fields, others = (list(_told(p, by_eps)) for by_eps in (True, False))
     yield table(
         ("tokens, by ε", *eps),
-        [
-            (_term(key, name, found), *values, *[""] * (len(eps) - len(values)))
-            for key, name, values, found, _ in fields
-        ],
+        [(term, *values, *[""] * (len(eps) - len(values))) for term, values, *_ in fields],
         "Certified, unless a line says otherwise",
         numeric=tuple(range(1, len(eps) + 1)),
     )
     yield table(
         ("quantity", "value"),
-        [(_term(key, name, [found]), value) for key, name, value, found, _ in others],
+        [(term, *values) for term, values, *_ in others],
         "Certified, unless a line says otherwise",
         numeric=(1,),
     )
-    again = tuple(
-        (as_text(name), as_text(StyledWord(command, "code")))
-        for _, name, *_, command in (*fields, *others)
-    )
+    again = tuple(line[-1] for line in (*fields, *others))
     yield Fold(words("Commands that compute them again"), [Facts(again)])
-    answers = [*(a for *_, found, _ in fields for a in found), *(a for *_, a, _ in others)]
+    answers = [a for *_, found, _ in (*fields, *others) for a in found]
     for why in dict.fromkeys(str(a.reason) for a in answers if a.reason is not None):
         yield note("Where there is none: {why}.", why=why)
 
@@ -344,57 +384,6 @@ def _term(key: str, name: str, found: Sequence[Any]) -> Text:
     labels = dict.fromkeys(a.label for a in found if a.label not in (None, Label.CERTIFIED))
     marks = (part for label in labels for part in (" ", StyledWord(label, "label")))
     return (about(key, name), *marks)
-
-
-def _by_eps(p: Prediction) -> Iterator[tuple[str, str, list[str], Sequence[Any], str]]:
-    """Term, quantity, a value an eps, the answers, command."""
-    own, row = p.encoding, p.row_length
-    for said, fields, length in (
-        ("whole series", p.receptive_fields, ""),
-        (f"row of {row} keys", p.row_fields, f"--length {row}"),
-    ):
-        if fields:
-            again = command("trf", own, length)
-            yield "trf", f"TRF(ε), {said}", [field_text(f) for f in fields], fields, again
-    if p.windows:
-        again = f"--error {p.windows[-1].error} --logit-bound {LOGIT_BOUND}"
-        widths = [count(w.width) for w in p.windows]
-        yield "window", "window, error ε", widths, p.windows, command("window", own, again)
-
-
-def _alone(p: Prediction) -> Iterator[tuple[str, str, str, Any, str]]:
-    """Term, quantity, value, answer, command."""
-    own = p.encoding
-    for k in p.leaks:
-        again = command("trf", own, f"--trained {k.trained} --tested {k.tested}")
-        yield "leak", f"leak, {k.trained} to {k.tested}", share_text(k.value), k, again
-    for a in p.reaches:
-        length = "" if a.length is None else f" --length {a.length}"
-        said = "whole series" if a.length is None else f"row of {a.length} keys"
-        again = command("reach", own, f"--advantage {a.advantage}{length}")
-        yield "reach", f"reach of {a.advantage} nats, {said}", reach_text(a), a, again
-    for d in p.horizons:
-        again = command("trf", own, f"--dtype {d.dtype}")
-        yield "horizon", f"dtype horizon, {d.dtype}", count(d.tokens), d, again
-    if (r := p.resolution) is not None:
-        again = command("resolution", own, f"--length {r.length}")
-        yield "resolution", f"resolution, row of {r.length}", decimal(r.value, 3), r, again
-        if r.limit is not None:
-            again = command("resolution", own)
-            yield "resolution", "resolution, long rows", decimal(r.limit, 3), r, again
-    if (g := p.forecast) is not None and g.ratio is not None:
-        again = command("forecast", own, f"--trained {g.trained} --tested {g.tested}")
-        said = f"ratio of perplexity, {g.trained} to {g.tested}"
-        yield "forecast", said, f"{g.ratio:.3f}", g, again
-    if (m := p.layered) is not None:
-        again = command("trf", own, f"--layers {m.layers} --length {m.length}")
-        yield (
-            "layered",
-            f"receptive field of {plural(m.layers, 'layer')}",
-            count(m.tokens),
-            m,
-            again,
-        )
 
 
 def _by_head(p: Prediction) -> Table:
@@ -439,15 +428,13 @@ def _by_head(p: Prediction) -> Table:
 # -- several encodings ----------------------------------------------------------------------------
 
 
-def _summary(p: Prediction) -> tuple[Any, ...]:
-    field = next(iter(p.receptive_fields[1:2]), None)
-    return (
-        named(p),
-        verdict_text(p.convergence),
-        field_text(field) if field else "infinite" if p.row_fields else "",
-        _share(p.longest_leak),
-        count(p.windows[-1].width) if p.windows else "none" if p.row_fields else "",
-    )
+def cells(p: Prediction) -> tuple[str, str, str]:
+    """The receptive field, the leak and the window of an encoding; empty where it is no bias."""
+    if not p.row_fields:
+        return "", "", ""
+    field = field_text(p.receptive_fields[1]) if p.receptive_fields else "infinite"
+    width = count(p.windows[-1].width) if p.windows else "none"
+    return field, share_text(p.longest_leak), width
 
 
 def _without_numbers(s: Study) -> Iterator[Item]:
