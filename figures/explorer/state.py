@@ -104,37 +104,29 @@ def slider(name: str, domain: str) -> Slider:
     (Fraction(1, 256), Fraction(9, 2048))
     """
     own = interval(domain)
-    low, high = own.inf, own.sup
-    if low == 0 and high == sympy.oo:
-        octaves = [
-            Fraction(2) ** k * eighth / 8
-            for k in range(-OCTAVES, OCTAVES)
-            for eighth in range(8, 16)
-        ]
-        found = [Fraction(0)] * (low in own) + octaves + [Fraction(2) ** OCTAVES]
-        return Slider(name, domain, tuple(found), Fraction(1))
-    bottom = Fraction(-WIDE) if low == -sympy.oo else Fraction(str(low))
-    top = Fraction(WIDE) if high == sympy.oo else Fraction(str(high))
-    bottom, top = min(bottom, top - 1) if low == -sympy.oo else bottom, top
-    step = min(STEP, (top - bottom) / 16)
-    steps = [bottom + k * step for k in range(int((top - bottom) / step) + 1)]
-    if low not in own and bottom == low:
-        steps = steps[1:]
-    if high not in own and steps[-1] == high:
-        steps = steps[:-1]
-    middle = min(steps, key=lambda s: (abs(s - 1), s))
-    return Slider(name, domain, tuple(steps), middle)
+    if own.inf == 0 and own.sup == sympy.oo:
+        octaves = (Fraction(2) ** k * m / 8 for k in range(-OCTAVES, OCTAVES) for m in range(8, 16))
+        steps = [Fraction(0), *octaves, Fraction(2) ** OCTAVES]
+    else:
+        low, high = (None if end.is_infinite else Fraction(str(end)) for end in (own.inf, own.sup))
+        bottom = min(-WIDE, (high or WIDE) - 1) if low is None else low
+        top = max(WIDE, bottom + 1) if high is None else high
+        step = min(STEP, (top - bottom) / Fraction(16))
+        steps = [bottom + k * step for k in range(int((top - bottom) / step) + 1)]
+    steps = [s for s in steps if Rational(s) in own]
+    return Slider(name, domain, tuple(steps), min(steps, key=lambda s: (abs(s - 1), s)))
 
 
 @dataclass(frozen=True)
 class Question:
     """One formula as it was read: the encoding, its sliders, and the verdict for all parameters,
-    once it is decided."""
+    once it is decided, or why it is refused."""
 
     text: str
     subject: Encoding
     sliders: tuple[Slider, ...]
     convergence: Convergence | None = None
+    refused: str = ""
 
     @property
     def decided(self) -> Convergence:
@@ -154,6 +146,7 @@ class Question:
         return found if isinstance(found, bool) else None
 
 
+@lru_cache(256)
 def read(text: str) -> Question:
     """Read a formula, or a name of the catalogue.
 
@@ -166,13 +159,15 @@ def read(text: str) -> Question:
 
 
 def decide(question: Question, budget_s: float = WHOLE) -> Question:
-    """The question with the verdict for all its parameters.
+    """The question with the verdict for all its parameters, or refused: a formula is not real.
 
     Raises:
-        InputError: a formula that is not real.
         Unreachable: the question was withdrawn.
     """
-    found = check_convergence(question.subject, budget_s=budget_s)
+    try:
+        found = check_convergence(question.subject, budget_s=budget_s)
+    except InputError as error:
+        return replace(question, refused=str(error))
     check_time()  # a question that was withdrawn is not undecided
     return replace(question, convergence=found)
 
@@ -184,51 +179,33 @@ class Explorer:
     Fields:
         questions: in the order of the lines that were typed, the last that could be read.
         trouble: what cannot be read now, one line each.
-        refused: what was read and is not real for large n, with the reason.
     """
 
     questions: tuple[Question, ...] = ()
     trouble: tuple[str, ...] = ()
-    refused: dict[str, str] = field(default_factory=dict)
-    _known: dict[str, Question] = field(default_factory=dict)
     _decided: dict[str, Question] = field(default_factory=dict)
 
     def read(self, typed: str) -> Explorer:
         """Ask about the text typed, a formula a line; what cannot be read keeps the last answer."""
         found, trouble = [], []
         for text in filter(None, (line.strip() for line in _BETWEEN.split(typed))):
-            if text not in self._known:
-                try:
-                    self._known[text] = read(text)
-                except InputError as error:
-                    trouble.append(str(error))
-                    continue
-            found.append(self._known[text])
+            try:
+                found.append(read(text))
+            except InputError as error:
+                trouble.append(str(error))
         self.trouble = tuple(trouble)
         if found or not trouble:
             self.questions = tuple(found)
         return self
 
-    def decided(self, budget_s: float = WHOLE) -> tuple[Question, ...]:
-        """The questions with their verdicts; those that were decided are kept."""
-        found = []
+    def decided(self, budget_s: float = WHOLE) -> Iterator[Question]:
+        """The questions with their verdicts, or refused; those that were decided are kept."""
         for q in self.questions:
-            if q.text not in self._decided and q.text not in self.refused:
-                try:
-                    q = decide(q, budget_s)
-                except InputError as error:
-                    self.refused[q.text] = str(error)
-                    continue
-                if q.decided.status is not Status.UNKNOWN or budget_s >= WHOLE:
+            if q.text not in self._decided:
+                q = decide(q, budget_s)
+                if q.refused or q.decided.status is not Status.UNKNOWN or budget_s >= WHOLE:
                     self._decided[q.text] = q
-            if q.text not in self.refused:
-                found.append(self._decided.get(q.text, q))
-        return tuple(found)
-
-    def refusals(self) -> list[Item]:
-        """The note on formulas that are shown and not real."""
-        found = (self.refused.get(q.text) for q in self.questions)
-        return [note(f"{why[0].upper()}{why[1:]}.") for why in found if why]
+            yield self._decided.get(q.text, q)
 
     def answers(
         self, values: Mapping[str, Fraction], withdrawn: Callable[[], bool] = lambda: False
@@ -256,8 +233,11 @@ class Explorer:
 
     def answer(self, values: Mapping[str, Fraction], budget_s: float) -> list[Item]:
         """All that is shown, as far as a time allows."""
-        questions = self.decided(budget_s)
-        found = [*self.refusals(), *head(questions, values, budget_s)]
+        every = list(self.decided(budget_s))
+        questions = [q for q in every if not q.refused]
+        why = (q.refused for q in every if q.refused)
+        found: list[Item] = [note(f"{told[0].upper()}{told[1:]}.") for told in why]
+        found += head(questions, values, budget_s)
         for q in questions if len(questions) > 1 else ():
             found.append(Heading(name_of(q.subject)))
             beside = [numbers(q, values, budget_s), *chart(q, values)]
