@@ -27,8 +27,7 @@ ASK = {"trained": 64, "tested": 1024}
 def test_the_forecast_is_the_prediction_that_the_run_was_given():
     """From 128 of its rows, where all 768 made the committed prediction."""
     name = "local, then free, 64, 0"
-    path = next(one.path for one in lenders() if one.name == name)
-    said = json.loads(path.read_text(encoding="utf-8"))["predicted"]
+    (said,) = (one["predicted"] for one in lenders() if one["name"] == name)
     found = forecast(None, layers=[LOCAL, "0"], **ASK)
     known = dict(found.attention)
     longest = [row for row in said if row["length"] == 1024]
@@ -55,7 +54,7 @@ def test_a_window_ends_what_is_reached():
 
 
 def test_where_the_nearest_model_failed_nothing_is_forecast_of_use():
-    assert any(not one.learned for one in lenders())
+    assert any(not one["learned"] for one in lenders())
     found = forecast(None, layers=["alibi", "0"], **ASK)
     assert found.attention == () and "does not find the key even" in found.use
 

@@ -10,7 +10,7 @@ named with the reason (`sections`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from farfield.theory.answers.answer import Result
@@ -26,7 +26,7 @@ from farfield.validation.claims.claim import (
     Missing,
     Verdict,
 )
-from farfield.validation.claims.ledger import PAPERS, ledger
+from farfield.validation.claims.ledger import PAPERS, Sections, ledger
 
 __all__ = [
     "KINDS",
@@ -65,12 +65,14 @@ def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ..
     return tuple(
         c
         for name in PAPERS
-        for c in ledger(name).checks
-        if paper in (None, name) and kind in (None, c.entry["kind"])
+        if paper in (None, name)
+        for own, _ in ledger(name).values()
+        for c in own
+        if kind in (None, c.entry["kind"])
     )
 
 
-def sections(paper: str) -> dict[str, tuple[tuple[Check, ...], tuple[Mapping[str, str], ...]]]:
+def sections(paper: str) -> Sections:
     """What was looked at in each section of a paper, in order: its checks, and the sentences that
     have none, with the reason.
 
@@ -80,14 +82,8 @@ def sections(paper: str) -> dict[str, tuple[tuple[Check, ...], tuple[Mapping[str
     >>> list(sections("sun2023"))[:2]
     ['Abstract', '1 Introduction']
     """
-    found = checks(paper)
-    return {
-        name: (
-            tuple(c for c in found if c.entry["section"] == name),
-            tuple(p for p in ledger(paper).passages if p["section"] == name),
-        )
-        for name in ledger(paper).sections
-    }
+    one_of(paper, "paper", PAPERS)
+    return ledger(paper)
 
 
 @dataclass(frozen=True, repr=False)

@@ -63,21 +63,6 @@ def slopes(heads: int = 12, rule: Rule = alibi_slope) -> Quantities:
     }
 
 
-def scaled_logit(
-    logit: Rule = lambda qk, bias, root: (qk + bias) / root,
-    outside: Rule = lambda qk, bias, root: qk / root + bias,
-) -> Quantities:
-    """The logit as printed, less that with the bias outside of the division by sqrt(d/H) = 8."""
-    qk, slope, n = sympy.symbols("qk s n", real=True)
-    root = sympy.Integer(8)
-    wanted, printed = qk / root - slope * n, logit(qk, -slope * n, root)
-    return {
-        "as printed, sqrt(d/H) = 8": sympy.expand(printed),
-        "_gap": printed - wanted,
-        "_gap outside": outside(qk, -slope * n, root) - wanted,
-    }
-
-
 def keys_of_window(keeps: Rule = lambda m, n, w: n + w > m >= n) -> Quantities:
     """The keys of a window, by its width."""
     found = {w: sum(keeps(64, n, w) for n in range(1, 65)) for w in (1, 2, 7, 40)}
@@ -194,14 +179,6 @@ def rotated(place: str = "embedding", right: str = "query") -> Quantities:
 # -- Sandwich -------------------------------------------------------------------------------------
 
 
-def inner_product(
-    product: Rule = lambda a, b: sympy.sin(a) * sympy.sin(b) + sympy.cos(a) * sympy.cos(b),
-) -> Quantities:
-    """The inner product of two sinusoids in one plane, less the cosine of their distance."""
-    a, b = sympy.symbols("a b", real=True)
-    return {"one plane": product(a, b), "_gap": product(a, b) - sympy.cos(a - b)}
-
-
 def largest_product(
     waves: Rule = lambda n: np.cos(n[:, None] / 10_000.0 ** (np.arange(1, 65) / 64)),
 ) -> Quantities:
@@ -314,17 +291,6 @@ def curvature(
 # -- Section 6.3 and after ------------------------------------------------------------------------
 
 
-def shifted_weight(shift: Rule = lambda x, c: x + c) -> Quantities:
-    """A weight of three logits that are all shifted, less the weight without."""
-    x, y, z, c = sympy.symbols("x y z c", real=True)
-
-    def share(*scores: Any) -> Any:
-        return sympy.exp(scores[0]) / sum(map(sympy.exp, scores))
-
-    shifted = share(*(shift(s, c) for s in (x, y, z)))
-    return {"shifted weight": shifted, "_gap": shifted - share(x, y, z)}
-
-
 def less_kerple(bias: Rule = sandwich, smoothed: str = "sandwich_smoothed") -> Quantities:
     """How far Sandwich and its fitted curve are from KERPLE and a constant."""
     n = np.arange(0, 40_000)
@@ -382,19 +348,6 @@ def growth(cost: Rule | None = None, cached: bool = True) -> Quantities:
     once = cost(length, window)
     twice = (cost(2 * length, window), cost(length, 2 * window))
     return {"exponents of L and w": [round(math.log2(c / once), 2) for c in twice], "n": 3}
-
-
-def parameters(width: int = 768) -> Quantities:
-    """Parameters of 12 layers with GPT-2's padded vocabulary, in and out."""
-    blocks = LAYERS * (12 * width * width + 13 * width) + 2 * width
-    millions = (blocks + 2 * 50_304 * width) / 1e6
-    return {"millions": millions, "_off 162": millions - 162}
-
-
-def hours(parameters: float = 162e6) -> Quantities:
-    """Hours of 50,000 steps at a peak of 312 teraflops."""
-    work = 6 * parameters * 50_000 * 32 * 512
-    return {"hours at the peak rate": work / 312e12 / 3600}
 
 
 def shifted_bias(shift: Any = -8.0) -> Quantities:

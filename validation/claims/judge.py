@@ -1,22 +1,28 @@
 """Named predicates judge every claim; its entry names the quantities and the predicates.
 
-An entry *reads* tables, runs or biases and *finds* quantities by group, or a function of the
-paper's module has them *computed*. The entry says which predicates must hold of the quantities. Two
-more lists have the same form: `instead` holds where the statement fails, and `needs` makes it
-testable at all.
+An entry *reads* tables, runs or biases and *finds* quantities by group, or its *formulas* are the
+quantities, or a function of the paper's module has them *computed*. The entry says which predicates
+must hold of the quantities. Two more lists have the same form: `instead` holds where the statement
+fails, and `needs` makes it testable at all.
 
     read = { cells = ["chi2023_table3"] }
     find."lowest at" = { of = "lowest", where = { encoding = "Sandwich" }, by = ["dataset"] }
     holds = [{ is = "above", of = "lowest at", limit = 512 }]
+
+    given = { product = "sin(a)*sin(b) + cos(a)*cos(b)" }
+    symbols = { a = "real", b = "real" }
+    formulas = { _gap = "{product} - cos(a - b)" }
+    holds = [{ is = "vanishes", of = "_gap" }]
 
     computed = "uniform_tails"
     given = { local = "-n/2" }
     holds = [{ is = "below", of = "worst delta", limit = 0.01 }]
 
 A quantity that is found takes a measure of each group of rows (`measures`), or ranks, or the keys
-at which a predicate holds. A function takes the data read or `given`, over its own
-defaults. It returns quantities by name; `n` is the number of cases it compared. Every quantity
-whose name does not begin with `_` is evidence.
+at which a predicate holds. A formula is one of the project's grammar, in which `{name}` is a given
+one or an earlier one. A function takes the data read or `given`, over its own defaults. It returns
+quantities by name; `n` is the number of cases it compared. Every quantity whose name does not begin
+with `_` is evidence.
 
 A predicate is asked of each number (`NUMBERS`) or of each row of numbers (`ROWS`). It has to hold
 of all, unless it says `some`, `most` or `only`. `at` and `but` name a key, or a quantity that lists
@@ -33,7 +39,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from farfield.numerics.identities import vanishes
+from farfield.numerics.identities import never_exceeds, vanishes
+from farfield.theory.formula.grammar import Parser
 from farfield.validation.claims.claim import Data, Finding, Missing, Quantities, Verdict
 from farfield.validation.claims.measures import (
     Path,
@@ -77,12 +84,34 @@ def decision(
         return {**usual, **entry.get("given", {}), **sources}
 
     def judged(data: Data) -> Finding:
-        return _judged(entry, data, lambda: compute(**{k: data[k] for k in parameters}))
+        def quantities() -> Quantities:
+            return compute(**{k: data[k] for k in parameters}) | _formulas(entry, data)
+
+        return _judged(entry, data, quantities)
 
     return data, judged
 
 
 # -- quantities -----------------------------------------------------------------------------------
+
+
+def _formulas(entry: Spec, data: Data) -> Quantities:
+    """The formulas of an entry: expressions in its `symbols`, numbers where there are none."""
+    texts = {name: f"({given})" for name, given in data.items()}
+
+    def value(text: Any) -> Any:
+        if isinstance(text, list):
+            return [value(each) for each in text]
+        found = Parser(text.format_map(texts), dict(entry.get("symbols", {}))).formula()
+        if found.free_symbols:
+            return found
+        return int(found) if found.is_Integer else float(found)
+
+    quantities = {}
+    for name, text in entry.get("formulas", {}).items():
+        quantities[name] = value(text)
+        texts[name] = f"({quantities[name]})"
+    return quantities
 
 
 @dataclass
@@ -175,6 +204,7 @@ NUMBERS: Mapping[str, Callable[[Any, Any], bool]] = {
     "other than": lambda x, value: x != value,
     "true": lambda x, _: bool(x),
     "vanishes": lambda x, _: vanishes(x),
+    "never negative": lambda x, _: never_exceeds(0, x),
     "stays or doubles": lambda x, limit: x < limit or x >= EXPLODES,
 }
 ROWS: Mapping[str, Callable[[Mapping[Any, float], Any], bool]] = {

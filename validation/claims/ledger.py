@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -20,34 +19,28 @@ MODULES = {"qin2024": qin2024, "sun2023": sun2023, "chi2023": chi2023}
 PAPERS = tuple(MODULES)
 
 
-@dataclass(frozen=True)
-class Ledger:
-    """The claims of one paper; `passages` are the sentences that look checkable and have no entry,
-    each with its `section`, its `quote`, and `why`."""
-
-    sections: tuple[str, ...]
-    checks: tuple[Check, ...]
-    passages: tuple[Mapping[str, str], ...]
+Sections = dict[str, tuple[tuple[Check, ...], tuple[Mapping[str, str], ...]]]
+"""By section, in order: its checks, and the sentences that look checkable and have none, each with
+its `quote`, and `why`."""
 
 
 @cache
-def ledger(paper: str) -> Ledger:
-    """What is said of one paper, its claims in the order of its sections."""
+def ledger(paper: str) -> Sections:
+    """What was looked at in each section of one paper."""
     text = files("farfield.validation.published").joinpath(f"{paper}.toml").read_text("utf-8")
     return parsed(paper, text)
 
 
-def parsed(paper: str, text: str) -> Ledger:
+def parsed(paper: str, text: str) -> Sections:
     """The same from the text of a file."""
     found = tomllib.loads(text)
     scales = {"printed tables": found["scale"], "experiment": "that of the runs"}
-    order = found["sections"]
-    checks = (
-        Check(
-            f"{paper}.{entry['id']}",
-            {"scale": scales.get(entry["kind"], EXACT), **entry},
-            *judge.decision(entry, MODULES[paper]),
-        )
-        for entry in sorted(found["claim"], key=lambda entry: order.index(entry["section"]))
-    )
-    return Ledger(tuple(order), tuple(checks), tuple(found["passage"]))
+    sections: dict[str, tuple[list[Check], list[Mapping[str, str]]]]
+    sections = {name: ([], []) for name in found["sections"]}
+    for entry in found["claim"]:
+        whole = {"scale": scales.get(entry["kind"], EXACT), **entry}
+        decided = judge.decision(entry, MODULES[paper])
+        sections[entry["section"]][0].append(Check(f"{paper}.{entry['id']}", whole, *decided))
+    for passage in found["passage"]:
+        sections[passage["section"]][1].append(passage)
+    return {name: (tuple(own), tuple(others)) for name, (own, others) in sections.items()}

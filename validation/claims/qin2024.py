@@ -13,7 +13,6 @@ import numpy as np
 import sympy
 from flint import arb, fmpq
 
-from farfield.numerics.identities import never_exceeds
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import at_precision
 from farfield.numerics.summation.series import Series, series
@@ -221,35 +220,6 @@ def largest_delta(factor: int = 2, trials: int = 200) -> Quantities:
         bound = factor * (1 - c[:kept].sum() / c.sum())
         found.append(float(np.linalg.norm(full - part) / bound))
     return {"largest delta over bound": max(found), "n": trials}
-
-
-def chain_of_bounds(last: Rule = lambda eps, c: 4 * eps / c) -> Quantities:
-    """Eq. 15 with C = 2 eps + x."""
-    eps, x = sympy.symbols("epsilon x", positive=True)
-    c = 2 * eps + x
-    first, middle = 2 * eps / (c - eps), 2 * eps / (c - c / 2)
-    return {
-        "with C = 2 eps + x, the difference of the first two": sympy.factor(middle - first),
-        "_first at most the second": never_exceeds(first, middle),
-        "_second minus the last": middle - last(eps, c),
-    }
-
-
-def exponents(
-    eq2: Rule = lambda q, k, d: q * k / sympy.sqrt(d),
-    eq7: Rule = lambda q, k, d: q * k / sympy.sqrt(d),
-    eq17: Rule = lambda q, k, d: q * k,
-) -> Quantities:
-    """The exponent of a_ij in three equations."""
-    attention, used, printed = (
-        rule(*sympy.symbols("q k d", positive=True)) for rule in (eq2, eq7, eq17)
-    )
-    return {
-        "Eq. 7": used,
-        "Eq. 17": printed,
-        "_Eq. 7 minus 17": used - printed,
-        "_Eq. 7 minus 2": used - attention,
-    }
 
 
 def logit_bounds(power: int = 2, sharp: Rule = lambda l, d: l**2 / math.sqrt(d)) -> Quantities:
@@ -513,16 +483,6 @@ def light_tails(light: str = TYPE2, heavy: str = TYPE1) -> Quantities:
         "p_2 - p_1 at n = 10, 10^5, 10^15": [gap[k] for k in (0, 4, 14)],
         "_gap": gap,
         "_lighter": [bool(x < y) for x, y in zip(u[8:], v[8:], strict=True)],
-    }
-
-
-def eventually_below(left: Rule = lambda x: -(x**2), right: Rule = lambda x: -2 * x) -> Quantities:
-    """The logarithms of both sides at log n = 2 + z + s, with log(c2/c1) = (1 + z)^2 - 1."""
-    z, s = sympy.symbols("z s", positive=True)
-    x, ratio = 2 + z + s, (1 + z) ** 2 - 1
-    return {
-        "log of right over left": sympy.factor(right(x) - left(x) - ratio),
-        "_below": never_exceeds(left(x) + ratio, right(x)),
     }
 
 

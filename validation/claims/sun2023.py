@@ -259,13 +259,6 @@ def marks(table1: Cells, table2: Cells) -> Quantities:
     }
 
 
-def ratio_of_weights(bias: Rule = lambda m, n: -m * n) -> Quantities:
-    """b_{n+1}/b_n, and its derivative in n."""
-    m, n = sympy.symbols("m n", positive=True)
-    ratio = sympy.exp(bias(m, n + 1) - bias(m, n))
-    return {"b_{n+1}/b_n": sympy.simplify(ratio), "_slope": sympy.diff(ratio, n)}
-
-
 # -- Section 3.1 and 3.2 --------------------------------------------------------------------------
 
 
@@ -466,19 +459,6 @@ def fits_fp16(base: int, centred: bool, gamma: str | int = "2/5", length: int = 
 # -- Algorithm 1 ----------------------------------------------------------------------------------
 
 
-def exponents_of_zeta(
-    algorithm: Rule = lambda m, base: m, equation: Rule = lambda m, base: m / base
-) -> Quantities:
-    """The exponent of zeta in Algorithm 1 and in Eq. 12."""
-    m, n, base = sympy.symbols("m n B", positive=True)
-    first, second = algorithm(m, base), equation(m, base)
-    return {
-        "exponent of zeta in Algorithm 1, in Eq. 12": [first, second],
-        "_gap": first - second,
-        "_Eq. 12 by offset": second - equation(n, base) - (m - n) / base,
-    }
-
-
 def rotated_pairs(rot: Rule = lambda x: [-x[1], x[0], -x[3], x[2]]) -> Quantities:
     """The rotation of Algorithm 1 less that of two pairs of coordinates."""
     x, (a, b) = sympy.symbols("x0:4", real=True), sympy.symbols("a b", real=True)
@@ -508,12 +488,6 @@ def shapes(mask: Rule = lambda l, d: (d, d), query: Rule = lambda l, d: (l, d)) 
     return {"mask": mask(1024, D), "Q K^T": (rows, rows), "_l x l": (1024, 1024), "n": 1}
 
 
-def operations(table: int = 2) -> Quantities:
-    """Operations of one token in one layer with RoPE, and how many more xPos needs."""
-    rope, more = 2 * 12 * 1024**2 + 2 * 3 * 1024, 2 * table * D
-    return {"operations with RoPE": rope, "more": more, "_share": more / rope, "n": 1}
-
-
 # -- blockwise causal attention -------------------------------------------------------------------
 
 
@@ -538,18 +512,6 @@ def reach_of_layers(visible: Visibility = BLOCKS_OF_8) -> Quantities:
 
 
 # -- Section 4 and after --------------------------------------------------------------------------
-
-
-def batch(batch: int = 512) -> Quantities:
-    """Tokens of a batch of 1024 tokens each."""
-    return {"million tokens": batch * 1024 / 1e6}
-
-
-def parameters(layers: int = 24) -> Quantities:
-    """Parameters of a model 1024 wide with GPT-2's vocabulary, tied."""
-    d = 1024
-    millions = (layers * (12 * d * d + 13 * d) + 2 * d + 50_257 * d) / 1e6
-    return {"millions": millions, "_off 350": millions / 350 - 1}
 
 
 def terms_of_eq13(first: Rule = lambda n: n, last: Rule = lambda big: big - 1) -> Quantities:

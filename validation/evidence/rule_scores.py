@@ -63,7 +63,7 @@ def outcomes(registration: Registration) -> list[Model]:
 
 def is_right(m: Model, rule: str) -> bool:
     """Whether perplexity holds exactly if the rule says so."""
-    return bool(m.forecasts[rule]["holds"] == (m.loss < LIMIT))
+    return bool(m.forecasts[rule]["holds"] == m.holds())
 
 
 def is_near(m: Model, rule: str) -> bool:
@@ -100,7 +100,7 @@ def _scored(key: str, found: Sequence[Model], **more: Any) -> Evidence:
     """How often each rule is right, the best first, beside the better constant answer."""
     spoken = by_rule(found)
     ordered = sorted(spoken, key=lambda rule: -_share(rule, spoken))
-    held = sum(o.loss < LIMIT for o in found)
+    held = sum(o.holds() for o in found)
     return told(
         key,
         [o.name for o in found],

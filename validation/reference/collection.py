@@ -195,7 +195,7 @@ def _bias(job: Job, store: Store, layer: int, head: int, keys: int) -> Any:
     from farfield.validation.harness.model import layer_bias
 
     cell = cell_of(job.name, job.configuration.seed)
-    if (biases := registered_biases(HOLD.folder)[cell]) is not None:
+    if (biases := registered_biases(HOLD)[cell]) is not None:
         return encoding(biases[layer - 1][head - 1]).biases[0]
     model = trained_model(job.configuration, store)
     assert model is not None

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,9 +30,9 @@ from farfield.theory.functions.nodes import n as distance
 from farfield.validation.harness.configuration import LayerPlan
 from farfield.validation.harness.mechanism import Scale
 from farfield.validation.reference.committed import HERE, Row
+from farfield.validation.reference.registration import HOLD, Registration
 from farfield.validation.reference.table import grouped
 
-FOLDER = HERE / "hold_and_use"
 LEARNED = 0.9  # mean accuracy at the training length from which a model has learned its task
 FAR = 5.0  # nats between the prices of two models: nothing is lent beyond
 DEAR = 20.0  # nats; no measured advantage pays more, so that dearer prices are alike
@@ -138,42 +137,6 @@ def row_of(bias: Expr, length: int) -> np.ndarray:
 # -- who lends ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Lender:
-    """A run whose biases are fixed, on a task or on text.
-
-    Fields:
-        path: of its committed result.
-        result: in JSON form.
-        hybrid: its biases and scales.
-    """
-
-    path: Path
-    result: Row
-    hybrid: Hybrid
-
-    @property
-    def name(self) -> str:
-        """As the registration has it."""
-        return str(self.result["name"])
-
-    @property
-    def task(self) -> Row:
-        """What it was trained on; empty for text."""
-        found: Row = self.result["training"]["configuration"].get("task", {})
-        return found
-
-    @property
-    def learned(self) -> bool:
-        """Whether it finds the key of its task at its training length."""
-        return at_home(self.result, "accuracy") >= LEARNED
-
-    def alike(self, asked: Hybrid, trained: int) -> bool:
-        """Whether it has as many layers and the same training length."""
-        same = len(self.hybrid.biases) == len(asked.biases)
-        return same and bool(self.result["preset"]["length"] == trained)
-
-
 def logits_of(result: Path) -> Path:
     """Where the logits of a committed result are.
 
@@ -219,33 +182,47 @@ def at_home(result: Row, what: str) -> float:
     return float(np.mean([p[what] for p in points if p["length"] == length]))
 
 
-def registered_biases(folder: Path) -> dict[str, Any]:
+def registered_biases(registration: Registration) -> dict[str, Any]:
     """The biases of each layer, by cell, as registered; None where they are learned."""
-    said = json.loads((folder / "predictions.json").read_text(encoding="utf-8"))
-    return {cell["cell"]: cell["biases"] for cell in said["cells"]}
+    return {cell["cell"]: cell["biases"] for cell in registration.predictions["cells"]}
 
 
 @functools.cache
-def measured() -> tuple[Lender, ...]:
-    """The committed runs of the registration whose biases are fixed."""
-    registered, found = registered_biases(FOLDER), []
+def measured() -> tuple[Row, ...]:
+    """The committed runs of the registration whose biases are fixed, each with its `hybrid` and the
+    `task` it was trained on, None for text; whether it has `learned` it."""
+    registered, found = registered_biases(HOLD), []
     with unhurried():
-        for path in sorted(FOLDER.glob("*-*.json")):
-            result = json.loads(path.read_text(encoding="utf-8"))
-            if biases := registered[cell_of(result["name"], result["seed"])]:
-                layers = result["training"]["configuration"].get("layers") or [{}] * len(biases)
+        for run in HOLD.results():
+            if biases := registered[cell_of(run["name"], run["seed"])]:
+                made = run["training"]["configuration"]
                 hybrid = Hybrid(
                     tuple(tuple(encoding(b).biases[0] for b in layer) for layer in biases),
-                    tuple(_scale(own.get("scale") or {}) for own in layers),
+                    tuple(
+                        _scale(own.get("scale") or {})
+                        for own in made.get("layers") or [{}] * len(biases)
+                    ),
                 )
-                found.append(Lender(path, result, hybrid))
+                task = made.get("task", {}).get("kind")
+                learned = task is not None and at_home(run, "accuracy") >= LEARNED
+                found.append({**run, "hybrid": hybrid, "task": task, "learned": learned})
     return tuple(found)
 
 
-def lenders() -> list[Lender]:
+def lenders() -> list[Row]:
     """The runs on the task `induction` whose logits are kept, and those that failed."""
-    asked = (run for run in measured() if run.task.get("kind") == "induction")
-    return [run for run in asked if not run.learned or logits_of(run.path).exists()]
+    asked = (run for run in measured() if run["task"] == "induction")
+    return [run for run in asked if not run["learned"] or logits_of(_file(run)).exists()]
+
+
+def _file(run: Row) -> Path:
+    return HERE.parent / str(run["file"])
+
+
+def _alike(run: Row, asked: Hybrid, trained: int) -> bool:
+    """Whether a run has as many layers and the same training length."""
+    own = len(run["hybrid"].biases), run["preset"]["length"]
+    return bool(own == (len(asked.biases), trained))
 
 
 def ratios_on_text(asked: Hybrid, trained: int, tested: int) -> dict[str, float]:
@@ -258,11 +235,11 @@ def ratios_on_text(asked: Hybrid, trained: int, tested: int) -> dict[str, float]
     """
     found: dict[str, float] = {}
     for run in measured():
-        if run.task or not run.alike(asked, trained) or run.hybrid.scales != asked.scales:
+        if run["task"] or not _alike(run, asked, trained) or run["hybrid"].scales != asked.scales:
             continue
-        ratios = grouped([run.result])[0].last
-        if tested in ratios and not run.hybrid.away(asked, tested):
-            found[run.name] = ratios[tested]
+        ratios = grouped([run])[0].last
+        if tested in ratios and not run["hybrid"].away(asked, tested):
+            found[run["name"]] = ratios[tested]
     return found
 
 
@@ -299,7 +276,7 @@ def use_of(asked: Hybrid, trained: int, tested: int, use: Any = None) -> dict[st
         own = {name: v for name, v in use.items() if name != "near" or v is not None}
         found = _curve(asked, asked.retrieving(tested), trained, tested, own)
         return {"use": "the arrays given", **found}
-    known = {run.name: run for run in lenders()}
+    known = {run["name"]: run for run in lenders()}
     if use is not None and (not isinstance(use, str) or use not in known):
         near = difflib.get_close_matches(str(use), known, 3, 0) or [*known][:3]
         raise InputError(
@@ -307,30 +284,30 @@ def use_of(asked: Hybrid, trained: int, tested: int, use: Any = None) -> dict[st
             f"names, such as {' or '.join(map(repr, near))}"
         )
     chosen = [known[use]] if use is not None else known.values()
-    alike = [run for run in chosen if run.alike(asked, trained)]
+    alike = [run for run in chosen if _alike(run, asked, trained)]
     depth = len(asked.biases)
     if not alike:
         return {"use": f"no model of {depth} layers was measured on rows of {trained} tokens"}
     if tested > 16 * trained:
         return {"use": "the evidence ends at 16 times the training length"}
     try:
-        at = {run: asked.away(run.hybrid, tested) for run in alike}
+        at = [(asked.away(run["hybrid"], tested), run) for run in alike]
     except InputError as why:  # a bias beyond what float64 holds has no price
         return {"use": str(why)}
-    nearest = min(alike, key=lambda run: (at[run], not run.learned))
-    away, seeds = at[nearest], [run for run in alike if run.hybrid == nearest.hybrid]
+    away, nearest = min(at, key=lambda pair: (pair[0], not pair[1]["learned"]))
+    name, seeds = nearest["name"], [run for run in alike if run["hybrid"] == nearest["hybrid"]]
     if use is None and away > FAR:
-        return {"use": f"no measured model is near; the nearest is {nearest.name}"}
-    if not nearest.learned:
-        why_not = f"the nearest measured model, {nearest.name}, does not find the key even at its "
+        return {"use": f"no measured model is near; the nearest is {name}"}
+    if not nearest["learned"]:
+        why_not = f"the nearest measured model, {name}, does not find the key even at its "
         return {"use": f"{why_not}training length"}
-    learned = sum(run.learned for run in seeds)
-    recall = nearest.result["measurements"][0]["recall"]
+    learned = sum(run["learned"] for run in seeds)
+    recall = nearest["measurements"][0]["recall"]
     head = asked.retrieving(tested) if away else (recall["layer"], recall["head"])
     some = f" ({learned} of {len(seeds)} seeds learned the task)" * (learned < len(seeds))
     off = f", whose prices are {away:.2g} nats away" if away else ""
-    logits = read_logits(logits_of(nearest.path))
-    return {"use": nearest.name + off + some, **_curve(asked, head, trained, tested, logits)}
+    logits = read_logits(logits_of(_file(nearest)))
+    return {"use": name + off + some, **_curve(asked, head, trained, tested, logits)}
 
 
 def _curve(
