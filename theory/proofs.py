@@ -58,6 +58,11 @@ RULES: dict[str, str] = {
     "very slow phase": "The phase {phase} is unbounded and `o(log n)`: the coefficient is near its "
     "infimum on intervals `[x, 2x]` with `x` as large as one likes; there "
     "`p >= {bound}{error} >= -log(n) - C`, so each adds at least a positive constant to the sum.",
+    "tangent": "As `e^x >= 1 + x` for what the exponent exceeds its least value by, "
+    "`p <= {bound}{error}`, and a series with larger terms converges.",
+    "least exponent": "Only distances where the exponent is near its least value are counted: "
+    "`p >= {bound} - C` wherever `{top} - ({bound})` is bounded, as `e^x = 1 + x + O(x^2)`, "
+    "and what follows shows that there alone the series of `{bound}` diverges.",
     "average": "{phase} is equidistributed modulo `2pi` (up to a power of `n`; or slow): "
     "the mean of `exp(-m (f - inf f))` over a block, `m = {scale}`, `inf f = {infimum}`, is of the "
     "exact order `m^(-({order}))` by the orders of the minima of `f`; the series behaves like "
@@ -109,6 +114,8 @@ DECIDING = (
     "infimum",
     "returns",
     "average",
+    "tangent",
+    "least exponent",
     "distance",
     "bounded support",
     "enough",

@@ -368,6 +368,17 @@ def _kept_away(said: Said, own: CheckState) -> bool:
     return all(values[i] < bound[i] * 1e-3 for i in _least(bound - values))
 
 
+def _near_least_exponent(said: Said, own: CheckState) -> bool:
+    """p >= bound - C wherever top - bound is small."""
+    at = np.geomspace(1e3, 1e9, _samples(own.p, 400_000)).astype(np.int64)
+    with np.errstate(all="ignore"):
+        p, bound, top = (own.numbers.table(e, at) for e in (own.p, said["bound"], said["top"]))
+        gaps = [(bound - p)[(top - bound <= most) & np.isfinite(p)] for most in (1, 0.1, 0.01)]
+    if not gaps[0].size:
+        raise Open("no distance is near enough")
+    return not all(gap.size and gap.max() > 20 for gap in gaps)
+
+
 CHECKED: dict[str, StepRule] = {
     "zero": StepRule(_is_zero),
     "eventual": StepRule(_same_far_out, "p"),
@@ -385,6 +396,7 @@ CHECKED: dict[str, StepRule] = {
     "diverges": StepRule(_ends(False), verdict=False),
     "upper bound": StepRule(_bounded(1), "bound"),
     "lower bound": StepRule(_bounded(-1), "bound"),
+    "tangent": StepRule(_bounded(1), "bound"),
     "recurrence": StepRule(_reached(_where_waves_return), "bound"),
     "infimum": StepRule(_reached(_where_large), "bound"),
     "slow phase": StepRule(_reached(_where_large), "bound"),
@@ -392,6 +404,7 @@ CHECKED: dict[str, StepRule] = {
     "average": StepRule(_averaged, "-bound"),
     "returns": StepRule(_comes_back),
     "distance": StepRule(_kept_away, "bound"),
+    "least exponent": StepRule(_near_least_exponent, "bound"),
     "term test": StepRule(verdict=False),
     "bounded support": StepRule(verdict=True),
 }

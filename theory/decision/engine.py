@@ -53,8 +53,8 @@ from farfield.theory.proofs import Decision, Fall, Lazy, Step, trace
 from farfield.theory.relations import BY_SIGNS
 from farfield.theory.transseries.expansion import direction, eventual, transseries
 from farfield.theory.transseries.scale import bertrand_test
+from farfield.theory.waves.exponents import decide_exponent, has_oscillating_exponent
 from farfield.theory.waves.wave_rules import decide as decide_waves
-from farfield.theory.waves.wave_rules import decide_exponent, has_oscillating_exponent
 
 MAX_POWER = 12  # of n in what is periodic
 

@@ -213,6 +213,15 @@ def very_slow_lead(g: Expr) -> Monomial:
     return lead
 
 
+def is_very_slow(g: Expr) -> bool:
+    """Whether a phase is very slow."""
+    try:
+        very_slow_lead(g)
+    except (Undecided, OrderTooLow):
+        return False
+    return True
+
+
 def subpolynomial(m: Monomial) -> bool:
     """log m = o(log n)."""
     return compare_log(m) < 0

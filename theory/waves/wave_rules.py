@@ -73,10 +73,6 @@ irrational (Roth 1955); for rational w that of pi, which is below 7.1033 (Zeilbe
 2020). So if sum exp(-(h + m n^{-e kappa})) converges, m n^{-e kappa} growing like a power of n, so
 does the series. With smaller m nothing more is known: whether n^2 |sin n| tends to infinity is
 open.
-
-**Exponents.** p = h + M B^w with log B -> oo or -oo, M of one sign for all large n, w one
-oscillation, lo <= w <= hi. Then p is monotone in w, so B^lo and B^hi in place of B^w bound p on
-both sides, and one concludes as under *Bounds*.
 """
 
 from __future__ import annotations
@@ -87,7 +83,7 @@ from typing import Any
 
 import sympy
 from flint import fmpq
-from sympy import Expr, S
+from sympy import Expr
 
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
@@ -116,7 +112,6 @@ from farfield.theory.transseries.arithmetic import (
     normalised,
     size,
 )
-from farfield.theory.transseries.expansion import direction, eventual_sign_of, transseries
 from farfield.theory.transseries.scale import as_step_values, bertrand_test, monomial_expression
 from farfield.theory.values import compile_ball, tabulate
 from farfield.theory.waves.swing import (
@@ -133,7 +128,6 @@ from farfield.theory.waves.swing import (
 )
 
 SAMPLES = 4096
-WAVES = (sympy.sin, sympy.cos, sympy.frac, sympy.floor, sympy.ceiling, sympy.Mod)
 MARGINS = (fmpq(1, 1000), fmpq(1, 10**8))
 GAPS = (fmpq(1, 50), fmpq(1, 5000))
 PI_EXPONENT = fmpq(61033, 10**4)
@@ -338,15 +332,23 @@ def _infimum(rho: Transseries) -> Decision:
     swing = swing_of(rho)
 
     def attempt(gap: fmpq) -> Decision:
-        upper = bounded(rho, 1, {swing.index: swing.near(gap)})
-        if swing.polynomial:  # near its infimum for a positive share of all n (Weyl)
-            return concluded(upper, False, "infimum", **swing.stated())
-        if compare(upper.top(), iterated_log(1)) > 0:
-            raise Undecided("p is not O(log n)")
-        slow_lead(swing.phases[0])  # near its infimum on whole intervals
-        return concluded(upper, False, "slow phase", **swing.stated())
+        return near_infimum(bounded(rho, 1, {swing.index: swing.near(gap)}), swing)
 
     return first(partial(attempt, gap) for gap in gaps(swing))
+
+
+def near_infimum(upper: Transseries, swing: Swing) -> Decision:
+    """Diverges if it does with this bound, which holds near the infimum of a wave.
+
+    A polynomial phase comes near it for a positive share of all n (Weyl). A slow one stays near it
+    on whole intervals, where p = O(log n) is needed.
+    """
+    if not swing.polynomial:
+        if compare(upper.top(), iterated_log(1)) > 0:
+            raise Undecided("p is not O(log n)")
+        slow_lead(swing.phases[0])
+    rule = "infimum" if swing.polynomial else "slow phase"
+    return concluded(upper, False, rule, **swing.stated())
 
 
 def on_intervals(upper: Transseries, swing: Swing) -> Decision:
@@ -441,37 +443,6 @@ def _distance(rho: Transseries) -> Decision:
         )
     lower = bounded(rho, 0, {swing.index: fmpq(0)}) + monomial(away)
     return concluded(lower, True, "distance", kappa=to_sympy(kappa), **swing.stated())
-
-
-def has_oscillating_exponent(p: Expr) -> bool:
-    """Whether some power has a wave in its exponent."""
-    return any(e.exp.has(*WAVES) for e in p.atoms(sympy.Pow, sympy.exp) if e.exp.has(n))
-
-
-def decide_exponent(p: Expr) -> Decision:
-    """Decide sum exp(p) for a p with one such power, by the rule *Exponents*."""
-    powers = [e for e in p.atoms(sympy.Pow, sympy.exp) if e.exp.has(n) and e.exp.has(*WAVES)]
-    rest, term = p.as_independent(*powers, as_Add=True)
-    factor, power = term.as_independent(*powers, as_Add=False)
-    if power != powers[0]:
-        raise Undecided("several oscillating exponents")
-    growth, wave = power.exp.as_independent(*WAVES, as_Add=False)
-    base = power.base**growth
-    expansion = transseries(wave)
-    if not expansion.exact or [m for m, _ in expansion.terms] != [UNIT]:
-        raise Undecided("an exponent that does not oscillate between bounds")
-    ends = [to_sympy(_bound(expansion.terms[0][1], side)) for side in (0, 1)]
-    rises = eventual_sign_of(transseries(factor)) * (direction(transseries(sympy.log(base))) or 0)
-
-    def attempt(upper: bool) -> Decision:
-        bound = rest + factor * base ** ends[(rises > 0) is upper]
-        outcome = decide(-transseries(bound))
-        if not rises or outcome.converges is not upper:
-            raise Undecided("the ends of the exponent decide neither way")
-        step = Step("upper bound" if upper else "lower bound", {"bound": bound, "error": S.Zero})
-        return outcome.of_bound(step)
-
-    return first([partial(attempt, True), partial(attempt, False)])
 
 
 RULES: dict[str, Callable[[Transseries], Decision]] = {
