@@ -285,6 +285,20 @@ class _AnyLength:
     _print_int = _print_Integer
 
 
+_SHAPES = {
+    "Abs": ("|{}|", "|{}|"),
+    "floor": ("⌊{}⌋", "floor({})"),
+    "ceiling": ("⌈{}⌉", "ceiling({})"),
+    "Infinity": ("∞", "oo"),
+    "NegativeInfinity": ("-∞", "-oo"),
+    "Pi": ("π", "pi"),
+    "Not": ("not ({})", "not ({})"),
+    "BooleanTrue": ("always", "always"),
+    "BooleanFalse": ("never", "never"),
+}
+"""A node with its parts, in Unicode and as it is typed."""
+
+
 class _Line(_AnyLength, StrPrinter):
     """SymPy's printer of lines, with the signs of mathematics in place of Python's."""
 
@@ -298,9 +312,11 @@ class _Line(_AnyLength, StrPrinter):
             shown = shown.replace("*", "·").replace("-", "−")
         return shown
 
-    def _sign(self, ascii: str) -> str:
-        """The sign as Unicode has it, or as it is typed."""
-        return _SIGNS[ascii][0] if self.unicode else ascii
+    def _print(self, expr: Any, **options: Any) -> str:
+        shape = _SHAPES.get(type(expr).__name__)
+        if shape is None:
+            return str(super()._print(expr, **options))
+        return shape[not self.unicode].format(*map(self._print, expr.args))
 
     def _print_Rational(self, expr: Any) -> str:
         return f"{self._print(expr.p)}/{self._print(expr.q)}"
@@ -328,17 +344,8 @@ class _Line(_AnyLength, StrPrinter):
         stem, digits = re.fullmatch(r"(.*?)_?(\d*)", name).groups()  # type: ignore[union-attr]
         return _GREEK.get(stem, (stem,))[0] + digits.translate(_SUBSCRIPT)
 
-    def _print_Infinity(self, expr: Any) -> str:
-        return self._sign("oo")
-
-    def _print_NegativeInfinity(self, expr: Any) -> str:
-        return "-" + self._sign("oo")
-
-    def _print_Pi(self, expr: Any) -> str:
-        return "π" if self.unicode else "pi"
-
     def _print_Relational(self, expr: Any) -> str:
-        op = "=" if expr.rel_op == "==" else self._sign(expr.rel_op)
+        op = "=" if expr.rel_op == "==" else _SIGNS[expr.rel_op][0] if self.unicode else expr.rel_op
         return f"{self._print(expr.lhs)} {op} {self._print(expr.rhs)}"
 
     def _print_And(self, expr: Any) -> str:
@@ -355,15 +362,6 @@ class _Line(_AnyLength, StrPrinter):
             shown.append(f"({inner})" if isinstance(arg, (sympy.And, sympy.Or)) else inner)
         return f" {word} ".join(shown)
 
-    def _print_Not(self, expr: Any) -> str:
-        return f"not ({self._print(expr.args[0])})"
-
-    def _print_BooleanTrue(self, expr: Any) -> str:
-        return "always"
-
-    def _print_BooleanFalse(self, expr: Any) -> str:
-        return "never"
-
     def _print_Piecewise(self, expr: Any) -> str:
         shown = [
             f"{self._print(value)} "
@@ -371,9 +369,6 @@ class _Line(_AnyLength, StrPrinter):
             for value, condition in expr.args
         ]
         return "{" + "; ".join(shown) + "}"
-
-    def _print_Abs(self, expr: Any) -> str:
-        return f"|{self._print(expr.args[0])}|"
 
     def _print_Min(self, expr: Any) -> str:
         parts = map(self._print, sorted(expr.args, key=sympy.default_sort_key))
@@ -388,17 +383,6 @@ class _Line(_AnyLength, StrPrinter):
     def _print_factorial(self, expr: Any) -> str:
         return f"{self.parenthesize(expr.args[0], 100)}!"
 
-    def _print_floor(self, expr: Any) -> str:
-        inner = self._print(expr.args[0])
-        return f"⌊{inner}⌋" if self.unicode else f"floor({inner})"
-
-    def _print_ceiling(self, expr: Any) -> str:
-        inner = self._print(expr.args[0])
-        return f"⌈{inner}⌉" if self.unicode else f"ceiling({inner})"
-
-    def _print_Lookup(self, expr: Any) -> str:
-        return f"T[{self._print(expr.args[0])}]"
-
     def _print_Sum(self, expr: Any) -> str:
         index, low, high = (self._print(x) for x in expr.limits[0])
         sign = "Σ" if self.unicode else "sum"
@@ -412,10 +396,7 @@ _UNICODE, _ASCII = _Line(True), _Line(False)
 
 
 class _Latex(_AnyLength, LatexPrinter):
-    """SymPy's printer of LaTeX, with conditions in words and tables by their letter."""
-
-    def _print_Lookup(self, expr: Any) -> str:
-        return f"T[{self._print(expr.args[0])}]"
+    """SymPy's printer of LaTeX, with conditions in words."""
 
     def _print_Rational(self, expr: Any) -> str:
         above, below = (self._print(abs(k)) for k in (expr.p, expr.q))

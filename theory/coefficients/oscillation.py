@@ -128,18 +128,20 @@ def below(a: Expr, b: Expr) -> bool:
     return sign(coefficient(a - b)) < 0
 
 
-def decompose(e: Expr) -> tuple[Expr, dict[Expr, tuple[Expr, Expr]], list[tuple[Expr, Expr]]]:
+def decompose(
+    e: Expr, variable: Symbol = n
+) -> tuple[Expr, dict[Expr, tuple[Expr, Expr]], list[tuple[Expr, Expr]]]:
     """A constant, sinusoids by argument as (sine, cosine) amplitudes, and (factor, rest) terms."""
     atoms = tuple(context().ranges)
     constant: Expr = S.Zero
     waves: dict[Expr, tuple[Expr, Expr]] = {}
     others: list[tuple[Expr, Expr]] = []
     for term in sympy.Add.make_args(harmonics(e)):
-        factor, rest = term.as_independent(n, *atoms, as_Add=False)
+        factor, rest = term.as_independent(variable, *atoms, as_Add=False)
         if rest == 1:
             constant += factor
         elif isinstance(rest, (sympy.sin, sympy.cos)) and not rest.has(*atoms):
-            phase, argument = rest.args[0].as_independent(n, as_Add=True)
+            phase, argument = rest.args[0].as_independent(variable, as_Add=True)
             x, y = waves.get(argument, (S.Zero, S.Zero))
             c, s = factor * sympy.cos(phase), factor * sympy.sin(phase)
             waves[argument] = (x + c, y + s) if isinstance(rest, sympy.sin) else (x - s, y + c)
@@ -177,9 +179,12 @@ def bounds(c: Coefficient) -> Bounds:
 
 
 def _bounds_as_written(e: Expr) -> Bounds:
-    """Interval arithmetic on the expression as it stands: `(sin n + 1/4)^2` is not negative."""
+    """Interval arithmetic on the expression as it stands: `(sin n + 1/4)^2` is not negative, and a
+    product has the ranges of its factors, each for itself."""
     if not oscillates(e):
         return e, e
+    if e in context().ranges:
+        return context().ranges[e]
     if e.is_Add:
         parts = [_bounds_as_written(a) for a in e.args]
         return sympy.Add(*(a for a, _ in parts)), sympy.Add(*(b for _, b in parts))
@@ -188,7 +193,11 @@ def _bounds_as_written(e: Expr) -> Bounds:
         for a, b in map(_bounds_as_written, e.args):
             low, high = _product(low, high, a, b)
         return low, high
-    return _product_bounds(e) if not e.is_Pow else _power_bounds(*_bounds_as_written(e.base), e.exp)
+    if isinstance(e, (sympy.sin, sympy.cos)) or (e.is_Pow and e.base is S.NegativeOne):
+        return S.NegativeOne, S.One  # SymPy writes sin(pi n + x) as (-1)^n sin x
+    if e.is_Pow:
+        return _power_bounds(*_bounds_as_written(e.base), e.exp)
+    raise Undecided(f"the range of {e}")
 
 
 def _bounds_of_terms(e: Expr) -> Bounds:
@@ -199,31 +208,10 @@ def _bounds_of_terms(e: Expr) -> Bounds:
         a = amplitude(x, y)
         low, high = low - a, high + a
     for factor, rest in others:
-        a, b = _product_bounds(rest)
+        a, b = _bounds_as_written(rest)
         if sign(coefficient(factor)) < 0:
             a, b = b, a
         low, high = low + factor * a, high + factor * b
-    return low, high
-
-
-def _product_bounds(e: Expr) -> Bounds:
-    """The product of the factors' ranges, each for itself: never too narrow."""
-    low, high = S.One, S.One
-    ranges = context().ranges
-    for f in sympy.Mul.make_args(e):
-        base, power = f.as_base_exp()
-        if base is S.NegativeOne:  # SymPy writes sin(pi n + x) as (-1)^n sin x
-            low, high = _product(low, high, S.NegativeOne, S.One)
-            continue
-        if base in ranges:
-            a, b = ranges[base]
-        elif isinstance(base, (sympy.sin, sympy.cos)):
-            a, b = S.NegativeOne, S.One
-        else:
-            raise Undecided(f"the range of {base}")
-        if power != 1:
-            a, b = _power_bounds(a, b, power)
-        low, high = _product(low, high, a, b)
     return low, high
 
 

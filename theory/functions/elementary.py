@@ -130,8 +130,6 @@ FUNCTIONS = (
     Function(
         node=sympy.exp,
         names=("exp",),
-        latex="e^",
-        increasing=True,
         ball=_exp,
         complex_ball=lambda analytic, z: z.exp(),
         series=methodcaller("exp"),
@@ -144,7 +142,6 @@ FUNCTIONS = (
         names=("log",),
         arity=(1, 2),
         build=_log_of,
-        latex=r"\log",
         domain=lambda x: (x, 1),
         ball=_log,
         complex_ball=lambda analytic, z: z.log(analytic=analytic),

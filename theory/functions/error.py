@@ -121,9 +121,7 @@ FUNCTIONS = (
     Function(
         node=sympy.erf,
         names=("erf",),
-        latex=r"\operatorname{erf}",
         odd=True,
-        increasing=True,
         ball=real("erf"),
         complex_ball=lambda analytic, z: z.erf(),
         series=methodcaller("erf"),
@@ -134,7 +132,6 @@ FUNCTIONS = (
     Function(
         node=sympy.erfc,
         names=("erfc",),
-        latex=r"\operatorname{erfc}",
         elementary=lambda x: 1 - sympy.erf(x),
         ball=real("erfc"),
         complex_ball=lambda analytic, z: z.erfc(),
@@ -144,7 +141,6 @@ FUNCTIONS = (
     Function(
         node=erfcx,
         names=("erfcx",),
-        latex=r"\operatorname{erfcx}",
         complex_ball=_complex_erfcx,
         tail=_erfcx_beyond,
         series=_erfcx_series,
@@ -154,7 +150,6 @@ FUNCTIONS = (
     Function(
         node=sympy.erfi,
         names=("erfi",),
-        latex=r"\operatorname{erfi}",
         ball=real("erfi"),
         complex_ball=lambda analytic, z: z.erfi(),
         series=methodcaller("erfi"),

@@ -11,7 +11,6 @@ FUNCTIONS = (
     Function(
         node=sympy.sinh,
         names=("sinh",),
-        latex=r"\sinh",
         odd=True,
         elementary=lambda z: (sympy.exp(z) - sympy.exp(-z)) / 2,
         ball=real("sinh"),
@@ -20,7 +19,6 @@ FUNCTIONS = (
     Function(
         node=sympy.cosh,
         names=("cosh",),
-        latex=r"\cosh",
         elementary=lambda z: (sympy.exp(z) + sympy.exp(-z)) / 2,
         ball=real("cosh"),
         array=lambda xp, x: xp.cosh(x),
@@ -28,7 +26,6 @@ FUNCTIONS = (
     Function(
         node=sympy.tanh,
         names=("tanh",),
-        latex=r"\tanh",
         odd=True,
         elementary=lambda z: (1 - sympy.exp(-2 * z)) / (1 + sympy.exp(-2 * z)),
         ball=real("tanh"),
@@ -37,7 +34,6 @@ FUNCTIONS = (
     Function(
         node=sympy.coth,
         names=("coth",),
-        latex=r"\coth",
         elementary=lambda z: (1 + sympy.exp(-2 * z)) / (1 - sympy.exp(-2 * z)),
         continuous=False,
         ball=real("coth"),
@@ -46,7 +42,6 @@ FUNCTIONS = (
     Function(
         node=sympy.asinh,
         names=("asinh", "arcsinh"),
-        latex=r"\operatorname{asinh}",
         odd=True,
         elementary=lambda z: sympy.log(z + sympy.sqrt(z**2 + 1)),
         ball=real("asinh"),
@@ -55,7 +50,6 @@ FUNCTIONS = (
     Function(
         node=sympy.acosh,
         names=("acosh", "arccosh"),
-        latex=r"\operatorname{acosh}",
         domain=lambda x: (x - 1, 0),
         elementary=lambda z: sympy.log(z + sympy.sqrt(z**2 - 1)),
         ball=real("acosh"),
@@ -64,7 +58,6 @@ FUNCTIONS = (
     Function(
         node=sympy.atanh,
         names=("atanh", "arctanh"),
-        latex=r"\operatorname{atanh}",
         domain=lambda x: (1 - x**2, 1),
         elementary=lambda z: (sympy.log(1 + z) - sympy.log(1 - z)) / 2,
         ball=real("atanh"),

@@ -144,7 +144,6 @@ FUNCTIONS = (
         node=sympy.LambertW,
         names=("LambertW", "lambertw"),
         build=_built,
-        latex="W",
         domain=lambda x: (x + sympy.exp(-1), 0),
         asymptotic=_in_logarithm,
         exact=_known_value,

@@ -40,7 +40,6 @@ class Function:
         names: how the reader of formulas spells it; none for a remainder function of our own.
         arity: the least and the largest number of arguments that are written.
         build: the node of given arguments, as the reader builds it; `node` itself where absent.
-        latex: how it is typeset.
         domain: (quantity, least): real where the sign of `quantity(*args)` is at least `least`.
         positive: of a constant that is not proved positive nothing is said.
         elementary: an identity on the real domain, in exp, log, powers, sin, cos, atan and others.
@@ -53,7 +52,6 @@ class Function:
         period: (inside, modulus): it depends on `inside` modulo `modulus` alone.
         rounds: it has the period of a fractional part, of use where nothing else decides.
         jumps: it jumps where `inside`/`modulus` is an integer.
-        increasing: it increases on the whole real line.
         odd: it is odd and increases, so that it has the sign of its argument.
         continuous: it is continuous where it is real.
         ball, complex_ball, series, tail, expansion, array: its rules in the arithmetics.
@@ -64,7 +62,6 @@ class Function:
     names: tuple[str, ...] = ()
     arity: tuple[int, int] = (1, 1)
     build: Callable[..., Expr] | None = None
-    latex: str = ""
     domain: Callable[..., tuple[Expr, int]] | None = None
     positive: bool = False
     elementary: Callable[..., Expr] | None = None
@@ -77,7 +74,6 @@ class Function:
     period: Callable[..., tuple[Expr, Expr]] | None = None
     rounds: bool = False
     jumps: bool = False
-    increasing: bool = False
     odd: bool = False
     continuous: bool = True
     ball: Rule | None = None

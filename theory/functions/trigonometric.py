@@ -142,7 +142,6 @@ FUNCTIONS = (
     Function(
         node=sympy.sin,
         names=("sin",),
-        latex=r"\sin",
         scaled=_small_sine,
         range=lambda a: WAVE,
         period=_half_turns,
@@ -156,7 +155,6 @@ FUNCTIONS = (
     Function(
         node=sympy.cos,
         names=("cos",),
-        latex=r"\cos",
         scaled=_small_cosine,
         range=lambda a: WAVE,
         period=_half_turns,
@@ -170,7 +168,6 @@ FUNCTIONS = (
     Function(
         node=sympy.tan,
         names=("tan",),
-        latex=r"\tan",
         elementary=lambda x: sympy.sin(x) / sympy.cos(x),
         period=_half_turns,
         continuous=False,
@@ -180,7 +177,6 @@ FUNCTIONS = (
     Function(
         node=sympy.cot,
         names=("cot",),
-        latex=r"\cot",
         elementary=lambda x: sympy.cos(x) / sympy.sin(x),
         period=_half_turns,
         continuous=False,
@@ -190,7 +186,6 @@ FUNCTIONS = (
     Function(
         node=sympy.sec,
         names=("sec",),
-        latex=r"\sec",
         elementary=lambda x: 1 / sympy.cos(x),
         continuous=False,
         ball=real("sec"),
@@ -199,7 +194,6 @@ FUNCTIONS = (
     Function(
         node=sympy.csc,
         names=("csc",),
-        latex=r"\csc",
         elementary=lambda x: 1 / sympy.sin(x),
         continuous=False,
         ball=real("csc"),
@@ -208,7 +202,6 @@ FUNCTIONS = (
     Function(
         node=sympy.asin,
         names=("asin", "arcsin"),
-        latex=r"\operatorname{asin}",
         domain=_unit_interval,
         elementary=lambda x: sympy.atan(x / sympy.sqrt(1 - x**2)),
         ball=real("asin"),
@@ -219,7 +212,6 @@ FUNCTIONS = (
     Function(
         node=sympy.acos,
         names=("acos", "arccos"),
-        latex=r"\operatorname{acos}",
         domain=_unit_interval,
         elementary=lambda x: sympy.pi / 2 - sympy.atan(x / sympy.sqrt(1 - x**2)),
         ball=real("acos"),
@@ -230,9 +222,7 @@ FUNCTIONS = (
     Function(
         node=sympy.atan,
         names=("atan", "arctan"),
-        latex=r"\operatorname{atan}",
         odd=True,
-        increasing=True,
         scaled=_large_arctangent,
         ball=real("atan"),
         complex_ball=_complex_atan,
@@ -244,7 +234,6 @@ FUNCTIONS = (
     Function(
         node=sympy.acot,
         names=("acot",),
-        latex=r"\operatorname{acot}",
         elementary=lambda x: sympy.atan(1 / x),
         continuous=False,
         ball=lambda x: real("atan")(power_of(x, fmpq(-1))),

@@ -39,6 +39,7 @@ from sympy import Expr, Rational, S, Symbol
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import coefficient, remembered, to_sympy
+from farfield.theory.coefficients.oscillation import amplitude, decompose
 from farfield.theory.coefficients.signs import proved_rational, sign
 from farfield.theory.formula.bounded_nodes import branches_taken
 from farfield.theory.functions.balls import Undefined, precision, to_arb
@@ -184,28 +185,11 @@ def infimum(f: Expr) -> tuple[Expr, int, int]:
 
 def _of_sinusoid(f: Expr) -> Expr | None:
     """The infimum of c + x sin(k t) + y cos(k t): c - sqrt(x^2 + y^2)."""
-    constant = x = y = S.Zero
-    slopes = set()
-    for term in sympy.Add.make_args(f):
-        factor, wave = term.as_independent(ANGLE, as_Add=False)
-        if wave == 1:
-            constant += factor
-        elif isinstance(wave, (sympy.sin, sympy.cos)):
-            slope = wave.args[0].coeff(ANGLE)
-            sine, cosine = (
-                sympy.sin(wave.args[0] - slope * ANGLE),
-                sympy.cos(wave.args[0] - slope * ANGLE),
-            )
-            if isinstance(wave, sympy.sin):
-                x, y = x + factor * cosine, y + factor * sine
-            else:
-                x, y = x - factor * sine, y + factor * cosine
-            slopes.add(slope)
-        else:
-            return None
-    if len(slopes) != 1:
+    constant, waves, others = decompose(f, ANGLE)
+    if others or len(waves) != 1:
         return None
-    return constant - sympy.sqrt(door.expand(x**2 + y**2))
+    (wave,) = waves.values()
+    return constant - amplitude(*wave)
 
 
 def _refined(f: Expr) -> list[float]:

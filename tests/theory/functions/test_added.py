@@ -26,8 +26,6 @@ class verhulst(sympy.Function):
 RECORD = Function(
     node=verhulst,
     names=("verhulst", "sigma"),
-    latex=r"\operatorname{verhulst}",
-    increasing=True,
     elementary=lambda x: 1 / (1 + sympy.exp(-x)),
     ball=lambda x: 1 / (1 + (-to_arb(x)).exp()),
     expansion=lambda t, e, a: t.transseries(1 / (1 + sympy.exp(-a))),

@@ -247,7 +247,6 @@ def test_facts(name):
         if record.odd:
             for x, ball in found:
                 assert enclose(e, 160, {X: -x}).overlaps(-ball), (e, x)
-        if record.increasing or record.odd:
             ordered = [ball for _, ball in sorted(found, key=lambda t: t[0])]
             assert all(a < b for a, b in itertools.pairwise(ordered))
         for x, ball in found:
@@ -267,11 +266,6 @@ class Numbers:
     sign = staticmethod(lambda e: int(sympy.sign(e)))
     floor = staticmethod(sympy.floor)
     difference = staticmethod(lambda x, y: int(sympy.sign(x - y)))
-
-
-@pytest.mark.parametrize("name", READ)
-def test_what_is_typeset(name):
-    assert READ[name].latex in sympy.latex(calls(READ[name])[0])
 
 
 def test_every_record_says_what_it_lacks():
