@@ -130,7 +130,7 @@ def mixture() -> Curve:
     """The measured ratio of perplexity by the number of local heads of eight."""
     lines = []
     for place, slope in enumerate(SLOPES):
-        x, y = zip(*((float(k), math.exp(t.loss)) for k, t in mixed(slope).items()), strict=True)
+        x, y = zip(*((float(k), math.exp(t["loss"])) for k, t in mixed(slope).items()), strict=True)
         weight = Weight.STRONG if slope == "1/4" else Weight.CONTEXT
         lines.append(Line(f"slope {slope}", x, y, "ink", (place + 1) * (slope != "1/4"), weight))
     return Curve(

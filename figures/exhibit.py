@@ -115,7 +115,7 @@ class Drawing(Result):
 
         Args:
             title: what it shows, in a few words.
-            name: prefixes the identifiers of the figure.
+            name: salts the identifiers of the figure.
             kind: of the exhibit, which the caption ends with.
         """
         caption = code(self.caption)

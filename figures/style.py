@@ -2,7 +2,7 @@
 
 Green and orange show a verdict, and blue the user's formula. All else is ink or grey and differs by
 marker and line. Each line has its name beside it. Text stays text. `svg` returns a figure
-as inline SVG: its identifiers carry a prefix, so that several figures live in one page, and its
+as inline SVG: its identifiers are salted, so that several figures live in one page, and its
 ink is `currentColor`, so that it follows the page's light or dark scheme.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -147,12 +146,14 @@ def spoken(label: str) -> str:
 
 
 def svg(figure: Figure, name: str) -> str:
-    """The figure as inline SVG; `name` salts and prefixes its identifiers."""
+    """The figure as inline SVG; `name` salts its identifiers."""
     buffer = io.StringIO()
     salted: Any = {**STYLE, "svg.hashsalt": name}
     with mpl.rc_context(salted):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = _smaller(buffer.getvalue(), name)
+    text = buffer.getvalue()
+    for what, instead in _SMALLER:
+        text = what.sub(instead, text)
     themed = {"yes": YES, "no": NO, "soft": SOFT} | {f"c{k}": c for k, c in enumerate(COLOURS)}
     for own, colour in themed.items():
         text = text.replace(colour, f"var(--{own}, {colour})")
@@ -184,22 +185,7 @@ _SMALLER: Any = tuple(
         * 8,  # groups of nothing in common, inner ones first
     )
 )
-"""What a page can do without: a page of all figures is of a size to send."""
-
-
-def _smaller(text: str, name: str) -> str:
-    """An SVG in fewer letters, its identifiers and its classes its own among those of a page."""
-    mine = f"f{zlib.crc32(name.encode()):08x}"[:7]
-    for what, instead in _SMALLER:
-        text = what.sub(instead, text)
-    for k, own in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]*)"', text))):
-        text = re.sub(rf'(id="|ref="#|url\(#){own}(?=["\)])', rf"\g<1>{mine}-{k}", text)
-    styles = re.findall('(?<= style=")[^"]*(?=")', text)
-    shared = [style for style in dict.fromkeys(styles) if styles.count(style) > 2]
-    for k, style in enumerate(shared):
-        text = text.replace(f'style="{style}"', f'class="{mine}s{k}"')
-    rules = "".join(f".{mine}s{k}{{{style}}}" for k, style in enumerate(shared))
-    return text.replace("</style>", f"{rules}</style>", 1)
+"""What a page can do without."""
 
 
 WIDER = 1.7

@@ -25,7 +25,6 @@ from farfield.theory.answers.number import runs
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.validation.defaults import EPS
-from farfield.validation.study.findings import last_token_ratio
 from farfield.validation.study.place import references
 from farfield.validation.study.prediction import (
     ADVANTAGE,
@@ -467,28 +466,3 @@ def trf_against_erf(s: Study) -> Curve | None:
         True,
         True,
     )
-
-
-def predictors(s: Study) -> Iterator[Curve]:
-    """The last-token perplexity ratio against the leak, and against the gradient mass."""
-    trained, *_, longest = s.lengths
-    leaks, masses = [], []
-    for m in measured(s):
-        ratio = last_token_ratio(m.numbers)[1]
-        look = m.look | {"weight": Weight.POINTS}
-        share = m.prediction.longest_leak
-        if share is not None and not m.bca:
-            leaks.append(Line(m.name, (float(share),), (ratio,), **look))
-        masses.append(Line(m.name, (float(m.numbers["gradient"]["mass"]),), (ratio,), **look))
-    for lines, name, said in (
-        (leaks, f"leak from {trained} to {longest} tokens", "The leak, computed before training,"),
-        (masses, f"gradient mass on the last {trained} tokens", "The gradient mass, measured,"),
-    ):
-        if lines:
-            yield Curve(
-                f"{said} against the loss of extrapolation.",
-                name,
-                f"perplexity ratio {longest}/{trained}",
-                tuple(lines),
-                log_y=True,
-            )

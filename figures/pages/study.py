@@ -494,7 +494,7 @@ def _measurements(s: Study) -> Iterator[Item]:
     lengths = s.lengths
     shown = pictures.measured(s)
     eps = shown[0].numbers["attention"][0]["eps"]
-    drawn = [pictures.perplexity_curves(s), pictures.trf_against_erf(s), *pictures.predictors(s)]
+    drawn = [pictures.perplexity_curves(s), pictures.trf_against_erf(s)]
     yield Tiles([c for c in drawn if isinstance(c, Curve)])
     yield table(
         (

@@ -19,9 +19,8 @@
   for (const svg of document.querySelectorAll("svg.curve")) {
     const x = inverse(svg.dataset.x), y = inverse(svg.dataset.y), names = svg.dataset.names.split("|");
     const lines = [...svg.querySelectorAll(".line")].map((g) => {
-      const path = g.querySelector("path:not(.leader)");
-      const points = path ? path.getAttribute("d").slice(1).split("L").map((p) => p.split(" ").map(Number))
-        : [...g.querySelectorAll("circle")].map((c) => [Number(c.getAttribute("cx")), Number(c.getAttribute("cy"))]);
+      const path = g.querySelector("path:not(.leader)").getAttribute("d");
+      const points = path.slice(1).split("L").map((p) => p.split(" ").map(Number));
       return { name: g.dataset.name, points };
     });
     const figure = svg.closest("figure");

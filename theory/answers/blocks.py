@@ -101,7 +101,6 @@ class Weight(enum.StrEnum):
     STRONG = "strong"
     PLAIN = "plain"
     CONTEXT = "context"
-    POINTS = "points"
 
 
 @dataclass(frozen=True)

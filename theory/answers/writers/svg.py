@@ -170,8 +170,6 @@ class _Drawing:
             for a, b in zip(line.x, line.y, strict=True)
             if self.x.shows(a) and self.y.shows(b)
         ]
-        if line.weight is Weight.POINTS:
-            return pairs
         found: list[tuple[float, float]] = []
         for k, (a, b) in enumerate(pairs):
             if self.top - 1 <= b <= self.bottom + 1:
@@ -185,7 +183,7 @@ class _Drawing:
         """Draw the context first, the subject above it, thin lines on top so that none is hidden;
         each with its name, and level lines likewise."""
         lines = list(zip(self.curve.lines, _colours(self.curve.lines), strict=True))
-        order = [Weight.CONTEXT, Weight.STRONG, Weight.PLAIN, Weight.POINTS]
+        order = [Weight.CONTEXT, Weight.STRONG, Weight.PLAIN]
         lines.sort(key=lambda pair: order.index(pair[0].weight))
         shown = [(line, ink, p) for line, ink in lines if (p := self._points(line))]
         levels = [(name, self.y.at(v)) for name, v in self.curve.marks if self.y.shows(v)]
@@ -203,15 +201,11 @@ class _Drawing:
         for line, ink, points in shown:
             dash = DASHES[line.dash % len(DASHES)]
             marks = f' stroke-dasharray="{dash}"' if dash else ""
-            if line.weight is Weight.POINTS:
-                body = "".join(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4.5"/>' for a, b in points)
-            else:
-                path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
-                body = f'<path d="{path}" fill="none" stroke="currentColor"{marks}/>'
-                if 2 < len(points) < 20 and line.weight is not Weight.CONTEXT:
-                    body += "".join(
-                        f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5"/>' for a, b in points
-                    )
+            path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
+            body = f'<path d="{path}" fill="none" stroke="currentColor"{marks}/>'
+            if 2 < len(points) < 20 and line.weight is not Weight.CONTEXT:
+                each = (f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5"/>' for a, b in points)
+                body += "".join(each)
             title = f"<title>{escape(line.name)}</title>" if line.name else ""
             yield (
                 f'<g class="line {line.weight}" style="color:{ink}" '
