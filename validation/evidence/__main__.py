@@ -30,8 +30,7 @@ def main(arguments: list[str]) -> None:
             found = (
                 *rule_scores.answers(),
                 *rule_scores.competing(),
-                changes.mixtures(),
-                changes.circuits(),
+                *filter(None, [changes.mixtures(), changes.circuits()]),
                 *(answer for length in (64, 128) for answer in answers(length=length)),
             )
             print("\n\n".join(map(str, found)))

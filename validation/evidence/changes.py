@@ -108,10 +108,13 @@ def _means(found: Sequence[Row]) -> dict[str, float | None]:
     return {name: float(np.mean(values)) if values else None for name, values in known.items()}
 
 
-def circuits() -> Evidence:
-    """Which heads find a far token, by the changes that were measured."""
+def circuits() -> Evidence | None:
+    """Which heads find a far token, by the changes that were measured; None where none of those
+    models has a result."""
     known = {result["name"] for result in HOLD.results()}
     found = [row for row in rows("circuits") if row["name"] in known]
+    if not found:
+        return None
     one = [row for row in found if row["name"].startswith("1 head ")]  # one local head a layer
     fed = [int(np.argmax(row["previous"])) for row in one]  # the head that looks one token back
     silent = [np.roll(row["rows"][0]["silent"], -h) for row, h in zip(one, fed, strict=True)]

@@ -114,7 +114,7 @@ def forms() -> Found:
     of = rule_scores.tally(every)
     longer = rule_scores.tally([c for c in every if c.prediction["steps"] == 4000])
     told = {
-        "share": {form: right / of["decided"] for form, right in of["right"].items()},
+        "share": {form: k / max(1, of["decided"]) for form, k in of["right"].items()},
         "first": max(rule_scores.LAWS, key=lambda form: (of["right"][form], -of["off"][form])),
         "closest": min(rule_scores.LAWS, key=of["off"].__getitem__),
         "longer": longer,
@@ -206,6 +206,8 @@ def fields() -> Found:
 def use() -> Found:
     """How well attention and accuracy on far keys were predicted, in the runs on tasks."""
     found = hold.scored()
+    if not found["learned"]:
+        return {"learned": 0, "texts": 0}, ()
     first, families = found["used"]["attention from 1/4"], found["attention"]["families"]
     told = {
         "planned": sum(1 for _ in HOLD.plan.jobs(corpus())),
@@ -213,7 +215,7 @@ def use() -> Found:
         "share": first["right"] / first["of"],
         "asked": hold.RIGHT,
         "texts": len(found["loss"]),
-        "lost": math.expm1(max(one["log_ratio"] for one in found["loss"].values())),
+        "lost": math.expm1(max((one["log_ratio"] for one in found["loss"].values()), default=0)),
     }
     return found | told, _files(HOLD.results())
 
@@ -230,7 +232,8 @@ def hybrids() -> Found:
 
 def circuits() -> Found:
     """Which heads find a far token, and which heads they need (`circuits.json`)."""
-    return _numbers(interventions.circuits()), ("evidence/circuits",)
+    found = interventions.circuits()
+    return ({"n": 0}, ()) if found is None else (_numbers(found), ("evidence/circuits",))
 
 
 QUERIES: Mapping[str, Callable[[], Found]] = {

@@ -7,6 +7,7 @@ differ in their seed alone: a `Model`, whose numbers are means over seeds.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -96,7 +97,7 @@ class Model:
     curve: Mapping[int, float] = field(default_factory=dict)
     erf: Mapping[float, float] = field(default_factory=dict)
     trf: Mapping[float, float] = field(default_factory=dict)
-    heads: Mapping[str, Mapping[float, np.ndarray]] = field(default_factory=dict)
+    heads: Mapping[str, Mapping[float, Any]] = field(default_factory=dict)
     resolution: float | None = None
     scores: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     losses: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
@@ -222,14 +223,12 @@ def _by_length(group: Sequence[Measured], what: str) -> dict[str, dict[int, dict
     return found
 
 
-def _fields(group: Sequence[Measured], what: str) -> dict[float, Any]:
-    """Means by eps of a field of the attention measurements."""
+def _means(pairs: Iterable[tuple[float, Any]]) -> dict[Any, Any]:
+    """The mean over seeds of what stands at each key: of a number, or of a list one by one."""
     found: dict[float, list[Any]] = {}
-    for _, m in group:
-        for f in m["attention"]:
-            if what in f:
-                found.setdefault(f["eps"], []).append(f[what])
-    return {eps: np.mean(v, axis=0) for eps, v in found.items()}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return {key: np.mean(values, axis=0).tolist() for key, values in found.items()}
 
 
 def _further(group: Sequence[Measured]) -> tuple[float, float, int]:
@@ -237,52 +236,52 @@ def _further(group: Sequence[Measured]) -> tuple[float, float, int]:
 
     The models share their targets: over them the errors do not average out.
     """
-    found: dict[int, list[tuple[float, float]]] = {}
-    for run, m in group:
-        for p in run.get("more_targets", {}).get(m["inference"].get("label"), ()):
-            if p["length"] > p["base"]:
-                width = math.log(p["ratio_high"]) - math.log(p["ratio_low"])
-                error = width / (2 * 1.959964)
-                found.setdefault(p["length"], []).append((math.log(p["ratio"]), error))
-    means = (np.mean(runs, axis=0).tolist() for runs in found.values())
-    loss, error = max(means, default=(math.nan, math.nan))
-    return loss, error, max(map(len, found.values()), default=0)
+    each = [run.get("more_targets", {}).get(m["inference"].get("label"), ()) for run, m in group]
+    longer = (p for rows in each for p in rows if p["length"] > p["base"])
+    means = _means(
+        (p["length"], (math.log(p["ratio"]), math.log(p["ratio_high"] / p["ratio_low"])))
+        for p in longer
+    )
+    loss, width = max(means.values(), default=(math.nan, math.nan))
+    return loss, width / (2 * 1.959964), sum(map(bool, each))
 
 
 def _model(name: str, source: str, group: Sequence[Measured]) -> Model:
     (first, measured), preset = group[0], group[0][0]["preset"]
-    curves: dict[int, list[float]] = {}
+    training = {run["seed"]: run.get("training", {}) for run, _ in group}
     losses: dict[int, dict[int, float]] = {}
-    scores = {}
-    for run, m in group:
-        for tokens, share in m["gradient"].get("curve", ()):
-            curves.setdefault(tokens, []).append(share)
-        for step, loss in run.get("training", {}).get("losses", ()):
-            losses.setdefault(step, {})[run["seed"]] = loss
-        known = m.get("scores", {}).get("scores", ())
-        scores[run["seed"]] = tuple(known[: known.index(None) if None in known else None])
-    resolutions = [m.get("scores", {}).get("resolution") for _, m in group]
-    training = [(run["seed"], run.get("training", {})) for run, _ in group]
-    biased = first["encoding"]["mechanism"] == "bias"
+    for seed, trained in training.items():
+        for step, loss in trained.get("losses", ()):
+            losses.setdefault(step, {})[seed] = loss
+    scored = {run["seed"]: m.get("scores", {}) for run, m in group}
+    resolutions = [s.get("resolution") for s in scored.values()]
+    fields = [f for _, m in group for f in m["attention"]]
+
+    def by_eps(what: str) -> dict[float, Any]:
+        return _means((f["eps"], f[what]) for f in fields if what in f)
+
     return Model(
         name=name,
         trained=preset["length"],
         scale=scale_of(preset),
         source=source,
-        seeds=tuple(run["seed"] for run, _ in group),
+        seeds=tuple(training),
         perplexity=_by_length(group, "perplexity"),
         ratio=_by_length(group, "ratio"),
         gradient=float(np.mean([m["gradient"]["tokens"] for _, m in group])),
         mass=float(np.mean([m["gradient"]["mass"] for _, m in group])),
-        curve={k: float(np.mean(v)) for k, v in curves.items()},
-        erf={eps: float(v) for eps, v in _fields(group, "tokens").items()},
-        trf={eps: float(v) for eps, v in _fields(group, "trf").items()} if biased else {},
-        heads={what: _fields(group, what) for what in ("heads", "trf_heads")},
+        curve=_means(pair for _, m in group for pair in m["gradient"].get("curve", ())),
+        erf=by_eps("tokens"),
+        trf=by_eps("trf") if first["encoding"]["mechanism"] == "bias" else {},
+        heads={what: by_eps(what) for what in ("heads", "trf_heads")},
         resolution=None if None in resolutions else float(np.mean(resolutions)),
-        scores=scores,
+        scores={
+            seed: tuple(itertools.takewhile(lambda x: x is not None, s.get("scores", ())))
+            for seed, s in scored.items()
+        },
         losses=losses,
-        learned=tuple(v for _, t in training if (v := t.get("learned"))),
-        seconds={seed: t["cpu_seconds"] for seed, t in training if "cpu_seconds" in t},
+        learned=tuple(t["learned"] for t in training.values() if t.get("learned")),
+        seconds={seed: t["cpu_seconds"] for seed, t in training.items() if "cpu_seconds" in t},
         encoding=first["encoding"],
         named={**preset, "label": _named(first), "window": measured["inference"].get("window")},
         further=_further(group),
