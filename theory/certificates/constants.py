@@ -16,9 +16,8 @@ from farfield.theory.functions.nodes import Root
 from farfield.theory.values import enclose
 
 Interval = tuple[fmpq, fmpq]
-DIGITS = (2, 4, 6)
+DIGITS = (2, 4, 6, 12)
 FACTORED = 10**9
-PI = (fmpq(314159, 100000), fmpq(314160, 100000))
 
 
 # -- logarithms and powers -------------------------------------------------------------------------
@@ -80,7 +79,7 @@ def facts_of(signs: Mapping[Expr, int], known: Sequence[Constraint]) -> list[str
             _check(e, s, known)
         atoms = list(dict.fromkeys(_atoms(e)))
         enough = 0
-        if atoms and not e.free_symbols:
+        if s and atoms and not e.free_symbols:
             enough = next((k for k in DIGITS if _decided(e, k)), 0)
             if not enough:
                 raise NoCertificate(f"the sign of the constant {str(e)[:60]}")
@@ -88,15 +87,30 @@ def facts_of(signs: Mapping[Expr, int], known: Sequence[Constraint]) -> list[str
             digits[a] = max(digits.get(a, 0), enough)
         for a in atoms:
             if a.is_Pow and a.exp == -1 and enough:
-                digits.update(dict.fromkeys(_atoms(a.base), DIGITS[-1]))
-    return [sentence for a, k in digits.items() for sentence in _sentences(a, k)]
+                digits.update(dict.fromkeys(_atoms(a.base), min(enough + 2, 6)))
+    zeros = {c for c, s in signs.items() if s == 0 and not c.free_symbols}
+    logarithms = sorted({a for c in zeros for a in c.atoms(sympy.log)}, key=str)
+    sums = {a: _in_primes(a) for a in logarithms}
+    return [
+        *(sentence for a, k in digits.items() for sentence in _sentences(a, k)),
+        *(
+            f"assert ({form(a).show()} = {form(b).show()}) by (logs; {_splits(a)}constant)."
+            for a, b in sums.items()
+            if a != b
+        ),
+    ]
+
+
+def _in_primes(e: Expr) -> Expr:
+    """A constant with the logarithms of composite numbers as those of primes."""
+    return sympy.expand_log(e, force=True, factor=True)
 
 
 def _check(e: Expr, s: int, known: Sequence[Constraint]) -> None:
     """NoCertificate unless the prover's arithmetic of constants finds this sign."""
     if e.has(*CHOICES):  # it distinguishes no cases
         raise NoCertificate(f"the sign of {str(e)[:60]}")
-    if s == 0 and not _is_arithmetic(e):
+    if s == 0 and not _is_arithmetic(expand(_in_primes(e))):
         raise NoCertificate(f"{str(e)[:60]} is 0 by more than arithmetic")
     others = [k for k in (1, 0, -1) if k != s]
     if e.free_symbols and not _is_simple(e) and any(possible([*known, (e, k)]) for k in others):
@@ -150,8 +164,6 @@ def _decided(e: Expr, digits: int) -> bool:
 
 def _bounds(a: Expr, digits: int) -> Interval:
     """Bounds of an atom with so many digits."""
-    if a == S.Pi:
-        return PI
     ball = enclose(a, 128)
     if ball is None:
         raise NoCertificate(f"the constant {str(a)[:60]} is not enclosed")

@@ -8,7 +8,9 @@ parts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import sympy
@@ -16,6 +18,7 @@ from flint import fmpq
 from sympy import Expr, S
 
 from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.notation import beginning
 from farfield.theory.certificates.constants import kept_roots, logarithm, root
 from farfield.theory.certificates.prover_forms import Form, NoCertificate, form
@@ -41,9 +44,11 @@ from farfield.theory.transseries.arithmetic import (
     log1p_coefficient,
     log_of_monomial,
     number,
+    size,
     taylor,
     with_proved_lead,
 )
+from farfield.theory.transseries.expansion import transseries
 
 LINEAR = ("plus", "minus", "opp", "mult")
 Period = tuple[int, int] | None  # the residue class q n + r as (q, r); None for all n
@@ -176,7 +181,7 @@ class Expander:
 
     def _div(self, f: Form) -> Transseries:
         a, b = f.args
-        return self.expand(a) * self.expand(Form("inv", (b,), 1 / b.expr))
+        return self.expand(a) * self.expand(Form("inv", (b,), 1 / b.expr, -1))
 
     def _ln(self, f: Form) -> Transseries:
         """log(c m (1 + d)) = log c + log m + the series of log(1 + d)."""
@@ -189,36 +194,40 @@ class Expander:
         return g
 
     def _exp(self, f: Form) -> Transseries:
-        """What falls faster than every power of n; as small as the order of the decision asks."""
+        """By its series; what falls faster than every power of n is as small as the order of the
+        decision asks."""
         s, g = self.lead(f.args[0]), self.known[f.args[0]]
+        if size(g.terms[0][0]) < 0:
+            return g.exp()
         if s > 0 or compare(g.terms[0][0], iterated_log(1)) <= 0:
             raise NoCertificate(f"the exponential {beginning(f.expr)}")
         return Transseries([], Monomial([fmpq(-context().order)]))
 
-    def _rpower(self, f: Form) -> Transseries:
-        """(c m (1 + d))^r = c^r m^r (1 + d)^r for a constant r; the base is positive in the end."""
-        base, exponent = f.args
-        if not exponent.constant:
-            raise NoCertificate(f"the exponential {beginning(f.expr)}")
-        c, m, delta = self._factored(base, f)
-        value, by = root(c, exponent.expr)
-        self.equal(Root(c, exponent.expr), value, by)
-        return _powered(value, m, delta, exponent.expr)
+    def _sin(self, f: Form) -> Transseries:
+        """Of what tends to 0, by its series; a cosine's begins with 1."""
+        values = (0, 1, 0, -1) if f.op == "sin" else (1, 0, -1, 0)
+        return taylor(lambda k: fmpq(values[k % 4], math.factorial(k)), self.expand(f.args[0]))
 
-    def _power0(self, f: Form) -> Transseries:
-        """The same where the base may be 0, from some point on or for a while."""
-        return Transseries() if self.sign_of(f.args[0]) == 0 else self._rpower(f)
+    _cos = _sin
+
+    def _floor(self, f: Form) -> Transseries:
+        return add(self.expand(f.args[0]), Transseries([], UNIT))
 
     def _power(self, f: Form) -> Transseries:
-        [base], k = f.args, f.value
-        if self.sign_of(base) == 0:
+        """(c m (1 + d))^r = c^r m^r (1 + d)^r for a constant r. That of a real power is positive
+        in the end, or 0 where it may be (`power0`)."""
+        base, *real = f.args
+        if real and not real[0].constant:
+            raise NoCertificate(f"the exponential {beginning(f.expr)}")
+        if f.op in ("power", "power0") and self.sign_of(base) == 0:
             return Transseries()
-        c, m, delta = self._factored(base)
-        return _powered(expand(c**k), m, delta, sympy.Integer(k))
+        r = real[0].expr if real else sympy.Integer(f.value)
+        c, m, delta = self._factored(base, f if real else None)
+        value, by = root(c, r) if real else (expand(c**r), "")
+        self.equal(Root(c, r), value, by)
+        return taylor(binomials(coefficient(r)), delta) * coefficient(value) * m ** coefficient(r)
 
-    def _inv(self, f: Form) -> Transseries:
-        c, m, delta = self._factored(f.args[0])
-        return _powered(1 / c, m, delta, S.NegativeOne)
+    _rpower = _power0 = _inv = _power
 
     def _factored(
         self, f: Form, positive: Form | None = None
@@ -245,21 +254,17 @@ class Expander:
 
     def _if(self, f: Form) -> Transseries:
         """The branch whose condition holds from some n on."""
-        return self.expand(self.branch(f))
-
-    def _table(self, f: Form) -> Transseries:
-        """Beyond the table its last entry."""
-        self.beyond(f)
-        return self.expand(f.args[-1])
-
-    # -- what holds from some point on ------------------------------------------------------------
-
-    def branch(self, f: Form) -> Form:
-        """The value of a Piecewise from some point on."""
         while f.op == "if":
             condition, value, other = f.args
             f = value if self.decide(condition) else other
-        return f
+        return self.expand(f)
+
+    def _table(self, f: Form) -> Transseries:
+        """Beyond the table its last entry."""
+        self.fact(f"{f.show(self.index)} = {f.args[-1].show(self.index)}", "table")
+        return self.expand(f.args[-1])
+
+    # -- what holds from some point on ------------------------------------------------------------
 
     def decide(self, c: Form) -> bool:
         """Whether a condition holds from some point on; otherwise its contrary does."""
@@ -279,10 +284,6 @@ class Expander:
         self.fact(f"{low.show(self.index)} {relation} {high.show(self.index)}", "decided")
         return c.op != "lt" if s == 0 else c.op != "eq" and s > 0
 
-    def beyond(self, f: Form) -> None:
-        """Assert that a table has its last value from some point on."""
-        self.fact(f"{f.show(self.index)} = {f.args[-1].show(self.index)}", "table")
-
 
 def _is_product(f: Form) -> bool:
     return f.op == "mult" and not f.args[0].constant
@@ -292,11 +293,6 @@ def _difference(a: Form, b: Form) -> Form:
     return Form("minus", (a, b), a.expr - b.expr)
 
 
-def _powered(value: Expr, m: Monomial, delta: Transseries, r: Expr) -> Transseries:
-    """value m^r (1 + d)^r."""
-    return taylor(binomials(coefficient(r)), delta) * coefficient(value) * m ** coefficient(r)
-
-
 # -- bounded and periodic parts -------------------------------------------------------------------
 
 
@@ -304,7 +300,7 @@ def _bounded(f: Form, period: Period) -> bool:
     """Whether a part is put together from waves, signs, residues and constants, and has no
     value of its own on the residue class at hand."""
     if f.op in ("cos", "sin", "sign", "mod"):
-        return _value_on_class(f, period) is None
+        return _value_on_class(f, period) is None and not settles(f)
     if f.op == "rpower" and f.args[0].constant:  # z^(c n) with 0 < z <= 1 and c >= 0
         z, speed = f.args[0].expr, f.args[1].expr / n
         return bool(z.is_Rational and 0 < z <= 1 and speed.is_Rational and speed >= 0)
@@ -312,6 +308,15 @@ def _bounded(f: Form, period: Period) -> bool:
         return _bounded(f.args[0], period) and f.args[1].constant
     parts = f.op in ("plus", "minus", "opp", "mult", "power", "sum")
     return f.constant or (parts and all(_bounded(a, period) for a in f.args))
+
+
+def settles(f: Form) -> bool:
+    """Whether a part is a wave of what tends to 0."""
+    if f.op not in ("cos", "sin"):
+        return False
+    with suppress(Undecided):
+        return size(transseries(f.args[0].expr).top()) < 0
+    return False
 
 
 # t -> y with cos (pi t) = cos y, and likewise for sin: where the values are rational

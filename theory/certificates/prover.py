@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
 import os
@@ -72,27 +71,23 @@ def compiled(coqc: str) -> Path:
         return place
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=place.parent))
-    except OSError as error:
-        raise InputError(
-            f"{str(place.parent)!r} cannot be written: {error.strerror}; accepted: a "
-            "cache folder (XDG_CACHE_HOME), or a library compiled by `make formal`"
-        ) from None
-    with contextlib.ExitStack() as unfinished:
-        unfinished.callback(shutil.rmtree, made, ignore_errors=True)
-        for name in needed:
-            shutil.copyfile(LIBRARY / f"{name}.v", made / f"{name}.v")
-            done = _run(coqc, made, made / f"{name}.v")
-            if done.returncode:
-                raise InputError(
-                    f"the prover does not compile {name}.v: {_reason(done.stderr)}; "
-                    "accepted: Rocq (Coq) 8.16 with Coquelicot"
-                )
-        with contextlib.suppress(OSError):  # another process was faster
+        with tempfile.TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as folder:
+            made = Path(folder)
+            for name in needed:
+                shutil.copyfile(LIBRARY / f"{name}.v", made / f"{name}.v")
+                done = _run(coqc, made, made / f"{name}.v")
+                if done.returncode:
+                    raise InputError(
+                        f"the prover does not compile {name}.v: {_reason(done.stderr)}; "
+                        "accepted: Rocq (Coq) 8.16 with Coquelicot"
+                    )
             made.rename(place)
-        if not place.is_dir():
-            unfinished.pop_all()
-            return made
+    except OSError as error:
+        if not place.is_dir():  # else another process was faster
+            raise InputError(
+                f"{str(place.parent)!r} cannot be written: {error.strerror}; accepted: a "
+                "cache folder (XDG_CACHE_HOME), or a library compiled by `make formal`"
+            ) from None
     return place
 
 

@@ -71,6 +71,7 @@ _NOTATION: dict[str, tuple[str, int, tuple[int, ...]]] = {
     "cos": ("cos {}", 10, (9,)),
     "sin": ("sin {}", 10, (9,)),
     "abs": ("Rabs {}", 10, (9,)),
+    "floor": ("IZR (Int_part {})", 10, (9,)),
     "rpower": ("Rpower {} {}", 10, (9, 9)),
     "power0": ("power {} {}", 10, (9, 9)),
     "max": ("Rmax {} {}", 10, (9, 9)),
@@ -207,7 +208,7 @@ def _product(e: Expr) -> Form:
         result = part if result is None else _pair("mult", result, part)
     for a in below:
         part = form(a)
-        result = Form("inv", (part,), 1 / a) if result is None else _pair("div", result, part)
+        result = Form("inv", (part,), 1 / a, -1) if result is None else _pair("div", result, part)
     assert result is not None
     return Form("opp", (result,), -result.expr) if negated else result
 
@@ -229,7 +230,7 @@ def _power(e: Expr) -> Form:
             return Form("sign", (), e, _affine(exponent))
         return _real_power(e)
     if _below_the_line(e):
-        return Form("inv", (form(1 / e),), e)
+        return Form("inv", (form(1 / e),), e, -1)
     if exponent.is_Integer:
         return Form("power", (form(base),), e, int(exponent))
     return _real_power(e)
@@ -257,12 +258,17 @@ def _mod(e: Expr) -> Form:
     return Form("mod", (), e, (_affine(at), int(modulus)))
 
 
-def _unary(op: str) -> Callable[[Expr], Form]:
-    return lambda e: Form(op, (form(e.args[0]),), e)
+def _call(op: str, *, choice: bool = False) -> Callable[[Expr], Form]:
+    """A function as the prover has it; what is chosen between is no choice itself, and in an order
+    that does not depend on hashes."""
 
+    def build(e: Expr) -> Form:
+        if len(e.args) > 2:
+            raise NoCertificate(f"{beginning(e)}: only two are compared")
+        args = sorted(map(_plain, e.args), key=sympy.default_sort_key) if choice else e.args
+        return Form(op, tuple(map(form, args)), e)
 
-def _absolute(e: Expr) -> Form:
-    return Form("abs", (form(_plain(e.args[0])),), e)
+    return build
 
 
 def _plain(e: Expr) -> Expr:
@@ -270,18 +276,6 @@ def _plain(e: Expr) -> Expr:
     if e.has(*CHOICES):
         raise NoCertificate(f"cases within cases: {beginning(e)}")
     return e
-
-
-def _extreme(op: str) -> Callable[[Expr], Form]:
-    """Max and Min of two, in an order that does not depend on hashes."""
-
-    def build(e: Expr) -> Form:
-        if len(e.args) != 2:
-            raise NoCertificate(f"{beginning(e)}: only two are compared")
-        first, second = sorted(e.args, key=sympy.default_sort_key)
-        return Form(op, (form(_plain(first)), form(_plain(second))), e)
-
-    return build
 
 
 def _finite_sum(e: Expr) -> Form:
@@ -319,14 +313,15 @@ _BUILDERS: dict[Any, Callable[[Expr], Form]] = {
     sympy.Add: _sum,
     sympy.Mul: _product,
     sympy.Pow: _power,
-    Root: lambda e: Form("rpower", (form(e.args[0]), form(e.args[1])), e),
-    sympy.log: _unary("ln"),
-    sympy.exp: _unary("exp"),
-    sympy.cos: _unary("cos"),
-    sympy.sin: _unary("sin"),
-    sympy.Abs: _absolute,
-    sympy.Max: _extreme("max"),
-    sympy.Min: _extreme("min"),
+    Root: _call("rpower"),
+    sympy.log: _call("ln"),
+    sympy.exp: _call("exp"),
+    sympy.cos: _call("cos"),
+    sympy.sin: _call("sin"),
+    sympy.floor: _call("floor"),
+    sympy.Abs: _call("abs", choice=True),
+    sympy.Max: _call("max", choice=True),
+    sympy.Min: _call("min", choice=True),
     sympy.Mod: _mod,
     sympy.Sum: _finite_sum,
     sympy.Piecewise: _pieces,

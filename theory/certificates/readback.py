@@ -113,7 +113,7 @@ _WORDS = frozenset(
     re.findall(
         r"\S+",
         """
-    Finite INR P PI PI_between Q Rabs Reqb Rleb Rltb Rmax Rmin Rpower Rpower_value
+    Finite INR IZR Int_part P PI PI_between Q Rabs Reqb Rleb Rltb Rmax Rmin Rpower Rpower_value
     Rtotal_order Rtrigo_def.exp Some X Y _ andb apply as assert assumption at_most
     at_most_converges at_most_diverges between by condition constant contrary
     converges_classes cos decided destruct else eventually ex_series exact exactly exfalso exp

@@ -10,6 +10,8 @@ a value is left out of the series, and is written as -oo, as is what a window or
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import sympy
@@ -25,6 +27,9 @@ from farfield.theory.functions.record import record_of
 MASKED = S.NegativeInfinity
 _MAY_BE_MASKED = (sympy.Add, sympy.Mul, Lookup, sympy.Tuple, sympy.Piecewise, ExprCondPair)
 """What is -oo, or has no value, where one of its parts is -oo."""
+
+
+_FLOORS = SimpleNamespace(floor=partial(sympy.floor, evaluate=False))
 
 
 def total(formula: Expr) -> tuple[Expr, Any]:
@@ -50,8 +55,13 @@ def total(formula: Expr) -> tuple[Expr, Any]:
 
 
 def _elementary(e: Expr) -> Expr:
-    """A function of n by its identity in exponentials, logarithms and powers, if it has one."""
+    """A function of n by its identity in exponentials, logarithms and powers, in floors, or by its
+    pieces, if it has one."""
     record = record_of(e.func) if e.has(n) else None
+    if record is not None and record.rounds and record.branch is not None:
+        return record.branch(_FLOORS, *e.args)
+    if isinstance(e, (sympy.Heaviside, sympy.sign)):
+        return e.rewrite(sympy.Piecewise)
     identity = None if record is None else record.elementary
     return e if identity is None else identity(*e.args)
 

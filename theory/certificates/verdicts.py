@@ -18,7 +18,7 @@ from sympy import S
 from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded, Undecided
 from farfield.theory.answers.notation import beginning
 from farfield.theory.certificates.constants import facts_of
-from farfield.theory.certificates.expansions import Expander, Period
+from farfield.theory.certificates.expansions import Expander, Period, settles
 from farfield.theory.certificates.prover_forms import Form, NoCertificate
 from farfield.theory.coefficients.exact import Context, coefficient, deciding
 from farfield.theory.coefficients.signs import sign
@@ -145,8 +145,7 @@ def _climb(b: GuardedBias, x: Expander, above: bool | None) -> bool:
         x.steps.append(f"apply (at_most_{rule} {whole} {bias}); [unfold p; at_most |].")
     g = add(*x.parts(p))
     decision, rest = bertrand_test_and_rest(-g)
-    assert decision.fall is not None and decision.converges is not None
-    level = len(decision.fall.limits) - 1
+    level = sum(step.rule == "tie" for step in decision.steps)
     critical = [(iterated_log(k), fmpq(-1)) for k in range(1, level + 1)]
     left = Transseries([*critical, *(-rest).terms], g.remainder)
     x.expands(bias, left, "unfold p; expand")
@@ -156,7 +155,8 @@ def _climb(b: GuardedBias, x: Expander, above: bool | None) -> bool:
 
 def _has_waves(f: Form) -> bool:
     """Whether a wave that changes with the distance occurs."""
-    return (f.op in ("cos", "sin") and not f.constant) or any(map(_has_waves, f.args))
+    wave = f.op in ("cos", "sin") and not (f.constant or settles(f))
+    return wave or any(map(_has_waves, f.args))
 
 
 def _bound(f: Form, above: bool, x: Expander) -> Form:

@@ -83,8 +83,7 @@ Ltac less_by := first [left; lra | right; split; [lra | less_by]].
 Ltac less := cbv [less esub eadd escale negative map unit repeat app]; less_by.
 Ltac orders :=
   cbv [exactly below strictly_below oadd oshift orelative opower length logarithms binomials
-    integral map
-       fst snd];
+    exponentials waves integral map fst snd];
   lazymatch goal with
   | |- True => exact I
   | |- _ \/ _ => first [right; less | left; same]
@@ -93,8 +92,8 @@ Ltac orders :=
 
 (** ** Terms *)
 Ltac raw :=
-  cbv [opposite scaled shifted times tpoly relative lterms logarithms binomials integral
-       esub eadd escale map app repeat fst snd].
+  cbv [opposite scaled shifted times tpoly relative lterms logarithms binomials exponentials waves
+       integral esub eadd escale map app repeat fst snd].
 Ltac every tac :=
   lazymatch goal with
   | |- List.Forall _ [] => constructor
@@ -212,6 +211,17 @@ Ltac inverse E :=
   powered E (-1) ltac:(fun m o k =>
     eapply (expands_inv _ _ _ _ _ _ m o E (series_inv (S k))); [constant | tame | orders | orders]).
 
+(** A function with a power series, of a part that tends to 0. *)
+Ltac analytic phi series E :=
+  lazymatch goal with |- expands _ _ ?o =>
+    let m := lazymatch type of E with
+      | expands _ ((_, ?e) :: _) _ => constr:(Some e) | expands _ [] ?r => r end in
+    assert_succeeds (assert (strictly_below m []) by orders);
+    last_power m o constr:(0%nat) ltac:(fun k =>
+      eapply expands_gather;
+      [ eapply (expands_series phi _ _ _ _ m o (series (S k)) E); [within | orders ..] | gather ])
+  end.
+
 Ltac absolute E :=
   eapply expands_gather;
   [ first [ apply (expands_abs _ _ _ _ _ E); [led | constant]
@@ -277,6 +287,12 @@ Ltac expand :=
     | |- expands (fun n => ln (@?f n)) _ _ => known f logarithm
     | |- expands (fun n => exp (@?f n)) [] (Some [?k]) =>
         known f ltac:(fun E => apply (expands_exp_small _ _ _ _ _ k E); [led | constant | less])
+    | |- expands (fun n => exp (@?f n)) _ _ => known f ltac:(analytic exp series_exp)
+    | |- expands (fun n => IZR (Int_part (@?f n))) _ _ =>
+        known f ltac:(fun E =>
+          eapply expands_gather; [eapply (expands_floor _ _ _ _ E); orders | gather])
+    | |- expands (fun n => sin (@?f n)) _ _ => known f ltac:(analytic sin series_sin)
+    | |- expands (fun n => cos (@?f n)) _ _ => known f ltac:(analytic cos series_cos)
     | |- expands (fun n => Rpower (@?f n) ?r) _ _ => known f ltac:(real_power r)
     | |- expands (fun n => power (@?f n) ?r) _ _ =>
         known f ltac:(fun E => first

@@ -5,9 +5,9 @@ From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums.
 Open Scope R_scope.
 
-Lemma PI_between : 314159 / 100000 < PI < 314160 / 100000.
+Lemma PI_between : 3141592653589 / 1000000000000 < PI < 3141592653590 / 1000000000000.
 Proof.
-  destruct (PI_2_3_7_ineq 3) as [L U].
+  destruct (PI_2_3_7_ineq 7) as [L U].
   unfold PI_2_3_7_tg, tg_alt, Ratan_seq in L, U. simpl in L, U. split; lra.
 Qed.
 

@@ -387,6 +387,18 @@ Proof.
     rewrite Rabs_mult, (Rabs_pos_eq L) by trivial. apply Lip; lra.
 Qed.
 
+(** The integral part is within 1. *)
+Lemma expands_floor f ts o o' : expands f ts o -> below o o' -> below (Some []) o' ->
+  expands (fun n => IZR (Int_part (f n))) ts o'.
+Proof.
+  intros F Ho H0.
+  apply bigO_ext with (fun n => (IZR (Int_part (f n)) - f n) + (f n - eval ts n));
+    [exists 0%nat; intros; ring|].
+  apply bigO_plus; [|now apply (bigO_below _ o)].
+  apply (bigO_below _ (Some [])); [|exact H0]. apply (bigO_bounded _ 1). exists 0%nat. intros n _.
+  destruct (base_Int_part (f n)). apply Rabs_le. lra.
+Qed.
+
 (** ** Logarithm and powers: f = c e (1 + d) with d tending to 0 *)
 
 (** The terms of d. *)

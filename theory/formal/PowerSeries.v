@@ -1,4 +1,4 @@
-(** The series of log(1 + x), (1 + x)^r and 1/(1 + x) at 0, to any order. *)
+(** The series of log(1 + x), (1 + x)^r, 1/(1 + x), e^x, sin x and cos x at 0, to any order. *)
 From Coq Require Import Reals Lra Lia Psatz Arith List.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Monomials Expansions.
@@ -14,6 +14,12 @@ Fixpoint binomials (r : R) (k : nat) : list R :=
 
 (** Those of log(1 + x), from that of x^0 to that of x^k. *)
 Definition logarithms (k : nat) : list R := 0 :: integral 1 (binomials (-1) k).
+
+(** Those of e^x, and of a sin x + b cos x, the first k. *)
+Fixpoint exponentials (k : nat) : list R :=
+  match k with O => [] | S k' => 1 :: integral 1 (exponentials k') end.
+Fixpoint waves (a b : R) (k : nat) : list R :=
+  match k with O => [] | S k' => b :: integral 1 (waves (- b) a k') end.
 
 Lemma derive_integral l j x : (1 <= j)%nat ->
   is_derive (fun x => x ^ j * poly (integral (INR j) l) x) x (x ^ pred j * poly l x).
@@ -122,3 +128,37 @@ Proof.
   apply (series_integral (fun x => ln (1 + x)) (fun x => / (1 + x))); [|apply series_inv].
   intros x Hx. pose proof (near_1 x Hx). auto_derive; [lra|]. field. lra.
 Qed.
+
+(** e^x = 1 + x + x^2/2 + ... *)
+Lemma series_exp k : series_at_0 exp (exponentials k).
+Proof.
+  induction k as [|k IH]; simpl.
+  - exists (exp 1). intros x Hx. simpl. rewrite Rminus_0_r, Rmult_1_r.
+    rewrite Rabs_pos_eq by (left; apply exp_pos). apply exp_le.
+    pose proof (Rle_abs x). lra.
+  - rewrite <- exp_0 at 1. apply (series_integral exp exp); [|exact IH].
+    intros x _. auto_derive; [trivial|]. ring.
+Qed.
+
+Lemma series_waves a b k : series_at_0 (fun x => a * sin x + b * cos x) (waves a b k).
+Proof.
+  revert a b. induction k as [|k IH]; intros a b; simpl.
+  - exists (Rabs a + Rabs b). intros x _. simpl. rewrite Rminus_0_r, Rmult_1_r.
+    eapply Rle_trans; [apply Rabs_triang|]. rewrite !Rabs_mult.
+    pose proof (Rabs_pos a). pose proof (Rabs_pos b).
+    assert (Rabs (sin x) <= 1) by (apply Rabs_le, SIN_bound).
+    assert (Rabs (cos x) <= 1) by (apply Rabs_le, COS_bound). nra.
+  - replace (b :: integral 1 (waves (- b) a k))
+      with (a * sin 0 + b * cos 0 :: integral 1 (waves (- b) a k))
+      by (f_equal; rewrite sin_0, cos_0; ring).
+    apply (series_integral (fun x => a * sin x + b * cos x) (fun x => - b * sin x + a * cos x));
+      [|apply IH].
+    intros x _. auto_derive; [trivial|]. ring.
+Qed.
+
+(** sin x = x - x^3/6 + ..., cos x = 1 - x^2/2 + ... *)
+Lemma series_sin k : series_at_0 sin (waves 1 0 k).
+Proof. apply series_ext with (2 := series_waves 1 0 k). intros x _. ring. Qed.
+
+Lemma series_cos k : series_at_0 cos (waves 0 1 k).
+Proof. apply series_ext with (2 := series_waves 0 1 k). intros x _. ring. Qed.

@@ -151,6 +151,8 @@ FUNCTIONS = {
     "cos": (1, math.cos),
     "sin": (1, math.sin),
     "Rabs": (1, abs),
+    "Int_part": (1, math.floor),
+    "IZR": (1, float),
     "Rpower": (2, lambda x, y: math.exp(y * ln(x))),
     "power": (2, lambda x, y: math.exp(y * ln(x)) if x else float(y == 0)),
     "Rmax": (2, max),
@@ -226,6 +228,10 @@ FAITHFUL = [
     "-acosh(n)",
     "-100*tanh(n/100)",
     "-log(sinh(log(n)))",
+    "-2*floor(log(n+2))-ceiling(n/7)",
+    "-frac(n/3)-2*log(n+1)",
+    "-8*Heaviside(n-8)-2*log(n+1)",
+    "-n*sin(1/(n+1))*log(n+2)-2*exp(1/(n+1))",
 ]
 
 
