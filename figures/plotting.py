@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ LOWEST = {"bias": -18.0, "weights": 1e-8, "leak": 1e-8}
 SHARES = tuple(Fraction(k, 10**e) for e in range(1, 12) for k in (5, 2, 1))
 
 Points = Iterator[tuple[float, float]]
+Draw = Callable[[Expr, int, Fraction], Points]
 
 
 class Point(NamedTuple):
@@ -126,7 +128,7 @@ class _Kind:
 
     x_name: str
     y_name: str
-    points: Callable[[Expr, int, Fraction], Points]
+    points: Draw
     log_y: bool = True
     falling: bool = False
 
@@ -135,28 +137,34 @@ def _distances(length: int) -> np.ndarray:
     return np.unique(np.concatenate([[0], np.geomspace(1, max(length - 1, 1), 200).astype(int)]))
 
 
-def _bias(p: Expr, length: int, eps: Fraction) -> Points:
-    n = _distances(length)
-    for x, y in zip(n, defined([p], n)[0], strict=True):
-        if np.isfinite(y):
-            yield float(x + 1), float(y)
+def _by_distance(values: Callable[[Expr, np.ndarray, int], Sequence[float]]) -> Draw:
+    """The values of a formula at distances of a row, those that are finite."""
+
+    def points(p: Expr, length: int, eps: Fraction) -> Points:
+        n = _distances(length)
+        known = zip(n, values(p, n, length), strict=True)
+        return ((float(x + 1), float(y)) for x, y in known if math.isfinite(y))
+
+    return points
 
 
-def _weights(p: Expr, length: int, eps: Fraction) -> Points:
-    n = _distances(length)
+def _weights(p: Expr, n: np.ndarray, length: int) -> Sequence[float]:
     values = defined([p], n)[0]
     most = values[np.isfinite(values)].max(initial=-np.inf)
-    for x, y in zip(n, values, strict=True):
-        if y < np.inf:
-            yield float(x + 1), math.exp(y - most)
+    return [math.exp(y - most) if y < np.inf else math.nan for y in values]
 
 
-def _fields(p: Expr, length: int, eps: Fraction) -> Points:
-    for at in sorted({*(e for e in SHARES if e >= eps / 1000), eps}, reverse=True):
-        tokens = theoretical_receptive_field(p, at).tokens
-        if tokens is None or tokens > FRAME:
-            return
-        yield float(at), float(tokens)
+def _by_share(ask: Callable[[Expr, Fraction], float | None]) -> Draw:
+    """A number of tokens by a share, from 1/2 to a thousandth of eps, as far as it is drawn."""
+
+    def points(p: Expr, length: int, eps: Fraction) -> Points:
+        for at in sorted({*(e for e in SHARES if e >= eps / 1000), eps}, reverse=True):
+            tokens = ask(p, at)
+            if tokens is None or tokens > FRAME:
+                return
+            yield float(at), float(tokens)
+
+    return points
 
 
 def _leaks(p: Expr, length: int, eps: Fraction) -> Points:
@@ -166,34 +174,31 @@ def _leaks(p: Expr, length: int, eps: Fraction) -> Points:
             yield float(trained), value
 
 
-def _prices(p: Expr, length: int, eps: Fraction) -> Points:
-    n = _distances(length)
-    prices = head_prices(tabulate(p, np.arange(length))[None])[0, n]
-    for x, y in zip(n, prices, strict=True):
-        if math.isfinite(y):
-            yield float(x + 1), float(y)
-
-
-def _windows(p: Expr, length: int, eps: Fraction) -> Points:
-    for error in sorted({*(e for e in SHARES if e >= eps / 1000), eps}, reverse=True):
-        width = certified_window(p, error, 1, 1).width
-        if width is None or width > FRAME:
-            return
-        yield float(error), float(width)
-
-
 KINDS = {
-    "bias": _Kind("n + 1 (tokens)", "bias p(n)", _bias, log_y=False),
-    "weights": _Kind("n + 1 (tokens)", "weight over the largest", _weights),
+    "bias": _Kind(
+        "n + 1 (tokens)",
+        "bias p(n)",
+        _by_distance(lambda p, n, _: defined([p], n)[0]),
+        log_y=False,
+    ),
+    "weights": _Kind("n + 1 (tokens)", "weight over the largest", _by_distance(_weights)),
     "trf": _Kind(
-        "eps, share of the mass left outside", "TRF(eps) in tokens", _fields, falling=True
+        "eps, share of the mass left outside",
+        "TRF(eps) in tokens",
+        _by_share(lambda p, eps: theoretical_receptive_field(p, eps).tokens),
+        falling=True,
     ),
     "leak": _Kind("training length (tokens)", "leak, share of the mass beyond", _leaks),
-    "price": _Kind("n + 1 (tokens)", "price of distance n in the row (nats)", _prices, log_y=False),
+    "price": _Kind(
+        "n + 1 (tokens)",
+        "price of distance n in the row (nats)",
+        _by_distance(lambda p, n, length: head_prices(tabulate(p, np.arange(length))[None])[0, n]),
+        log_y=False,
+    ),
     "window": _Kind(
         "error budget, for |logits| and |values| up to 1",
         "certified window in tokens",
-        _windows,
+        _by_share(lambda p, error: certified_window(p, error, 1, 1).width),
         falling=True,
     ),
 }
@@ -253,7 +258,7 @@ def plot(
             found = [Point(name, h, x, y) for x, y in points]
             data += found
             if not found and name not in dict(missing):
-                missing.append((name, _why(what, goal)))
+                missing.append((name, _why(what)))
     if not data:
         raise InputError("; ".join(f"{name} has nothing to draw: {why}" for name, why in missing))
     drawn = _draw(what, kind, dict(zip(names, subjects, strict=True)), data, goal)
@@ -314,24 +319,22 @@ def _names(subjects: Sequence[Encoding]) -> list[str]:
     return found
 
 
-def _why(what: str, eps: Any) -> str:
-    if what == "trf":
-        return f"its receptive field is infinite, beyond {FRAME:.0e} tokens or not known"
-    if what == "window":
-        return f"its certified window is infinite, beyond {FRAME:.0e} tokens or not known"
-    return "its values are not known"
+def _why(what: str) -> str:
+    named = {"trf": "receptive field", "window": "certified window"}.get(what)
+    beyond = f"its {named} is infinite, beyond {FRAME:.0e} tokens or not known"
+    return beyond if named else "its values are not known"
 
 
 def _draw(
     what: str, kind: _Kind, subjects: dict[str, Encoding], data: Sequence[Point], eps: Any
 ) -> Figure:
     lines = []
-    for (name, head), points in _grouped(data).items():
+    for (name, head), group in groupby(data, lambda p: (p.formula, p.head)):
         place, heads = list(subjects).index(name), subjects[name].num_heads
         fade = 1.0 if heads == 1 else 1 - 0.6 * (head - 1) / (heads - 1)
-        marker = "o" if len(points) == 1 else ""
+        _, _, x, y = zip(*group, strict=True)
+        marker = "o" if len(x) == 1 else ""
         look = {"alpha": fade, "linestyle": LINES[place % len(LINES)], "marker": marker}
-        x, y = [p.x for p in points], [p.y for p in points]
         colour, title = COLOURS[place % len(COLOURS)], _title(subjects[name], name, head)
         lines.append(Named(title, x, y, colour, look, told=head in (1, heads)))
     xs, ys = [p.x for p in data], [p.y for p in data if math.isfinite(p.y)]
@@ -361,13 +364,6 @@ def _ends(what: str, ys: Sequence[float]) -> tuple[float, float]:
     if least is not None:
         return max(least, min((y for y in ys if y > 0), default=least) / 2), 2
     return 0.8, 2 * max(ys)
-
-
-def _grouped(data: Sequence[Point]) -> dict[tuple[str, int], list[Point]]:
-    found: dict[tuple[str, int], list[Point]] = {}
-    for point in data:
-        found.setdefault((point.formula, point.head), []).append(point)
-    return found
 
 
 def _title(subject: Encoding, name: str, head: int) -> str:
