@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from farfield.figures.document import Fold, Item, Picture, piece
 from farfield.figures.style import for_page, svg
-from farfield.theory.answers.answer import InputError, Result
+from farfield.theory.answers.answer import InputError, Result, plain
 from farfield.theory.answers.blocks import Block, Note, Sentence, Table, table
 from farfield.theory.answers.notation import StyledWord, Text, code, words
 
@@ -107,7 +107,7 @@ class Drawing(Result):
             "caption": self.caption,
             "made": self.made,
             "columns": self.data.columns,
-            "rows": self.data.rows,
+            "rows": plain(self.data.rows),
         }
 
     def items(self, title: str = "", name: str = "drawing", kind: str | None = None) -> list[Item]:

@@ -478,6 +478,14 @@ def test_data_are_rectangular():
     assert json.loads(draw(["chi2023.fig3"]).to_json())["drawn"]["chi2023.fig3"]["kind"]
 
 
+def test_a_drawing_is_json():
+    """Integers of NumPy are numbers there, a bias of minus infinity is null."""
+    rows = json.loads(chi2023.fig2().to_json())["rows"]
+    assert rows[0] == [1, 1, 0.0] and rows[-5] == [5, 1, None]
+    masks = json.loads(sun2023.fig3().to_json())["rows"]
+    assert masks[0] == ["training", 0, 0, 0]
+
+
 def test_runs_on_tasks_are_in_no_figure_of_a_paper():
     from farfield.figures.samples import reference
     from farfield.validation.reference.table import results
