@@ -46,7 +46,7 @@ class _Field:
 
     def fraction(self, e: Expr) -> tuple[Expr, Expr]:
         """Numerator and denominator, polynomials in the generators."""
-        lowered = self._lower(e.doit())
+        lowered = self._lower(e.doit().rewrite((cos, sin), exp))
         for root in self.roots.values():
             powers = [p for p in lowered.atoms(sympy.Pow) if p.base == root]
             common = math.lcm(*(int(p.exp.q) for p in powers))
@@ -56,10 +56,6 @@ class _Field:
         return sympy.expand(top), sympy.expand(bottom)
 
     def _lower(self, e: Expr) -> Expr:
-        if isinstance(e, cos):
-            return (self._exp(I * e.args[0]) + self._exp(-I * e.args[0])) / 2
-        if isinstance(e, sin):
-            return (self._exp(I * e.args[0]) - self._exp(-I * e.args[0])) / (2 * I)
         if isinstance(e, exp):
             return self._exp(e.args[0])
         if isinstance(e, log):

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -32,6 +32,7 @@ from sympy import Expr, Rational, S
 from farfield.numerics.design.family import Family
 from farfield.numerics.design.rationals import decimals_around, simplest
 from farfield.numerics.design.targets import BITS, Diverges, Quantity, Target
+from farfield.numerics.search import least
 from farfield.theory.algebra.budget import budget, check_time, until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.answer import InputError
@@ -42,7 +43,8 @@ DIGITS = 11
 """Of the decimals around a threshold, unless more are needed to tell two thresholds apart."""
 MORE_DIGITS = 5
 """Of a threshold, beyond those of the limit."""
-MAX_WIDER = 12
+WIDEST = 8**11
+"""Decimals on each side of a root among which a threshold is sought."""
 REACH, REACH_OF_EXPONENT = 64.0, 12.0
 """Parameters are sought up to 2^64, and down to 2^-64 from an end; exponents up to 2^12."""
 STEEP = 64.0
@@ -115,9 +117,11 @@ class ParameterLine:
 
     def bias(self, a: Rational) -> Expr:
         """The bias at a parameter; the same expression for all that share an integer."""
-        if self.step is not None:
-            a = sympy.ceiling(a) if self.step == "ceiling" else sympy.floor(a)
-        return self.family.at(a)
+        return self.family.at(self.rounded(a))
+
+    def rounded(self, a: Rational) -> Rational:
+        """The integer of a parameter on which alone the bias depends, or itself."""
+        return a if self.step is None else getattr(sympy, self.step)(a)
 
     def holds(self, bound: Target, a: Rational) -> bool:
         """Whether a bound is as wanted at a parameter, proved."""
@@ -129,10 +133,10 @@ class ParameterLine:
     def violation(self, bound: Target, u: float) -> float:
         """Negative where a bound is as wanted, as floats tell, within STEEP; nan where the quantity
         is not known."""
-        check_time()
         if bound.trivial:
             return STEEP if bound.wanted else -STEEP
         try:
+            check_time()
             with precision(BITS[0]):
                 gauge = float(bound.quantity.measured(self.bias(self.at(u)), bound.limit))
         except Diverges:
@@ -152,37 +156,29 @@ class ParameterLine:
         Raises:
             Unreachable: none was found.
         """
-
-        def decided(a: Rational) -> tuple[Rational, bool]:
-            try:
-                return a, all(self.holds(bound, a) for bound in bounds)
-            except Unreachable:
-                a += unit / 3  # just beside a tie
-                return a, all(self.holds(bound, a) for bound in bounds)
-
         try:
             root = brentq(partial(self.worst, bounds), u, v, xtol=1e-14, maxiter=200)
         except ValueError:
+            check_time()
             raise Unreachable(f"the threshold of {bounds[0]} was not found") from None
         digits = max(DIGITS, *(MORE_DIGITS + len(str(int(b.limit))) for b in bounds))
         down, up = self.around(self.at(float(root)), digits)
-        unit, upwards = up - down, self.worst(bounds, max(u, v)) < 0
-        for widen in range(MAX_WIDER):
-            (down, first), (up, second) = decided(down), decided(up)
-            if first is not second:
-                outside, inside = (up, down) if first else (down, up)
-                while abs(inside - outside) > unit:
-                    middle = (outside + inside) / 2
-                    if all(self.holds(bound, middle) for bound in bounds):
-                        inside = middle
-                    else:
-                        outside = middle
-                return outside, inside
-            if first is upwards:
-                down, up = down - unit * 8**widen, down
-            else:
-                down, up = up, up + unit * 8**widen
-        raise Unreachable(f"the threshold of {bounds[0]} is not near {float(down):.6g}")
+        upwards, tried = self.worst(bounds, max(u, v)) < 0, dict[int, Rational]()
+
+        def above(k: int) -> bool:
+            a = down + (k - WIDEST) * (up - down)
+            try:
+                held = all(self.holds(bound, a) for bound in bounds)
+            except Unreachable:
+                a += (up - down) / 3  # just beside a tie
+                held = all(self.holds(bound, a) for bound in bounds)
+            tried[k] = a
+            return held is upwards
+
+        k = least(above, 0, 2 * WIDEST, (WIDEST, WIDEST + 1))
+        if not {k - 1, k} <= tried.keys():
+            raise Unreachable(f"the threshold of {bounds[0]} is not near {float(down):.6g}")
+        return (tried[k - 1], tried[k]) if upwards else (tried[k], tried[k - 1])
 
     # where the tails are ordered
 
@@ -278,31 +274,31 @@ def scanned(line: ParameterLine, bounds: Sequence[Target]) -> Found:
     good, low, high = line.at(u), scan.end(u, -1), scan.end(u, 1)
     if low is not None and high is not None:
         short = simplest(low[1], high[1], True, True)
-        good = short if short is not None and all(scan.decided(short)) else good
+        good = short if short is not None and scan.decided(short) else good
     closed = [end is not None and (line.step is None or end[1].is_Integer) for end in (low, high)]
     return (low, high), (closed[0], closed[1]), good, scan.undecided()
 
 
 @dataclass(frozen=True)
 class _Scan:
-    """Which bounds hold at coordinates of a line: True, False, or None where it is not decided."""
+    """Whether all bounds hold at coordinates of a line: None where it is not decided."""
 
     line: ParameterLine
     bounds: Sequence[Target]
-    seen: dict[float, tuple[bool | None, ...]]
+    seen: dict[float, bool | None]
 
-    def decided(self, a: Rational) -> tuple[bool | None, ...]:
+    def decided(self, a: Rational) -> bool | None:
         """Of a parameter, within a share of the time that is left."""
-        found: list[bool | None] = []
+        found = list[bool | None]()
         with _share(PLACE_SHARE):
             for bound in self.bounds:
                 try:
                     found.append(self.line.holds(bound, a))
                 except (Unreachable, InputError):
                     found.append(None)
-        return tuple(found)
+        return False if False in found else None if None in found else True
 
-    def at(self, u: float) -> tuple[bool | None, ...]:
+    def at(self, u: float) -> bool | None:
         """Of the parameter of a coordinate."""
         if u not in self.seen:
             self.seen[u] = self.decided(self.line.at(u))
@@ -310,17 +306,13 @@ class _Scan:
 
     def undecided(self) -> str:
         """Where it was not decided, in words; nothing if it was everywhere."""
-        open_ = [u for u, met in sorted(self.seen.items()) if None in met and False not in met]
-        said = listed([f"{float(self.line.at(u)):.6g}" for u in open_], 6)
-        return f"not decided at {self.line.family.parameter} = {said}" if open_ else ""
+        open_ = [f"{float(self.line.at(u)):.6g}" for u in sorted(self.seen) if self.seen[u] is None]
+        return f"not decided at {self.line.family.parameter} = {listed(open_, 6)}" if open_ else ""
 
     def violations(self, u: float) -> list[float]:
         """Of each bound; above STEEP where it is not known."""
-        try:
-            with _share(PLACE_SHARE):
-                found = [self.line.violation(bound, u) for bound in self.bounds]
-        except Unreachable:
-            found = [math.nan]
+        with _share(PLACE_SHARE):
+            found = [self.line.violation(bound, u) for bound in self.bounds]
         return [2 * STEEP if math.isnan(x) else x for x in found]
 
     def good(self) -> float | None:
@@ -331,58 +323,53 @@ class _Scan:
             best = min(known, key=lambda u: (max(known[u]), abs(u)), default=0.0)
             u = min(left, key=lambda x: (abs(x - best), abs(x)))
             left.remove(u)
-            if all(self.at(u)):
+            if self.at(u):
                 return u
             known[u] = self.violations(u)
-            below, above = ([x for x in known if (x - u) * way > 0] for way in (-1, 1))
-            for v in (max(below, default=u), min(above, default=u)):
-                found = self._balanced(u, v, known[u], known[v])
-                if found is not None and all(self.at(found)):
+            for v in _beside(u, known):
+                i, j = (known[x].index(max(known[x])) for x in (u, v))
+                found = self.balanced(self.bounds[i], self.bounds[j], u, v) if i != j else None
+                if found is not None and self.at(found):
                     return found
-        places = sorted(known)
-        k = places.index(min(places, key=lambda u: max(known[u])))
-        around = places[max(k - 1, 0)], places[min(k + 1, len(places) - 1)]
-        least = minimize_scalar(
+        around = _beside(min(sorted(known), key=lambda u: max(known[u])), known)
+        u = minimize_scalar(
             lambda u: max(self.violations(float(u))),
-            bounds=around,
+            bounds=(min(around), max(around)),
             method="bounded",
             options={"xatol": 1e-9, "maxiter": 60},
-        )
-        return float(least.x) if all(self.at(float(least.x))) else None
+        ).x
+        return float(u) if self.at(float(u)) else None
 
-    def _balanced(
-        self, u: float, v: float, first: Sequence[float], second: Sequence[float]
-    ) -> float | None:
+    def balanced(self, first: Target, second: Target, u: float, v: float) -> float | None:
         """Between two coordinates, each violating another bound most: where both violate alike."""
-        i, j = (found.index(max(found)) for found in (first, second))
-        if i == j:
-            return None
 
         def gap(x: float) -> float:
-            return self.line.violation(self.bounds[i], x) - self.line.violation(self.bounds[j], x)
+            return self.line.violation(first, x) - self.line.violation(second, x)
 
-        try:
-            with _share(EDGE_SHARE):
-                return float(brentq(gap, u, v, xtol=1e-14, maxiter=200))
-        except (Unreachable, ValueError):
-            check_time()
-            return None
+        with _share(EDGE_SHARE), suppress(ValueError):
+            return float(brentq(gap, u, v, xtol=1e-14, maxiter=200))
+        return None
 
     def end(self, good: float, way: int) -> Pair | None:
         """A parameter that misses the bounds and the next that meets them, on one side of a good
         one; None where no place is known to miss them."""
-        places = sorted({*PLACES, *self.seen}, key=lambda u: u * way)
-        for u in (x for x in places if (x - good) * way > 0):
-            if all(self.at(u)):
-                good = u
-            elif False in self.at(u):
-                try:
-                    with _share(EDGE_SHARE):
-                        return self.line.sharp(self.bounds, u, good)
-                except Unreachable:
-                    check_time()
-                    return self.line.at(u), self.line.at(good)
+        for u in sorted({*PLACES, *self.seen}, key=lambda u: u * way):
+            if (u - good) * way <= 0 or self.at(u) is None:
+                continue
+            if self.at(u) is False:
+                with _share(EDGE_SHARE), suppress(Unreachable):
+                    return self.line.sharp(self.bounds, u, good)
+                return self.line.at(u), self.line.at(good)
+            good = u
         return None
+
+
+def _beside(u: float, places: Iterable[float]) -> list[float]:
+    """The nearest places on both sides of one, itself where there is none."""
+    return [
+        max((x for x in places if x < u), default=u),
+        min((x for x in places if x > u), default=u),
+    ]
 
 
 @contextmanager

@@ -108,18 +108,20 @@ def design(
     deadline = time.monotonic() + seconds(budget_s)
     goal = _goal(known, asked, targets, heads, optimise, notice or (lambda *_: None))
     own = {**targets, **(values or {})}
-    if isinstance(family, (list, tuple)):
-        families = [_read(f, parameter, dialect, own, assumptions) for f in family]
-        with until(deadline):
-            return _ranked(goal, families)
-    found = read_family(family, parameter, dialect=dialect, values=own, assumptions=assumptions)
+    several = isinstance(family, (list, tuple))
+    reading = _read if several else read_family
+    found = [
+        reading(f, parameter, dialect=dialect, values=own, assumptions=assumptions)
+        for f in (family if several else [family])
+    ]
     with until(deadline):
-        return _of(goal, found)
+        return _ranked(goal, found) if several else _of(goal, found[0])
 
 
 def _read(
     family: Any,
     parameter: str | None,
+    *,
     dialect: str | None,
     values: Mapping[str, Any],
     assumptions: Mapping[str, str] | None,
@@ -435,11 +437,6 @@ class _Search:
             Unreachable: what could not be decided.
         """
         (line,), p, a = self.lines, self.family.formula, self.family.parameter
-        for t in targets:
-            if t.relation == "=" and line.step is None and t.quantity.skips(p, int(t.limit)):
-                bounds = [*t.bounds()][:1]
-                if edge := line.edge(bounds, line.upwards(bounds[0])):
-                    return self._nearest(t.quantity, edge, proved=True)
         bounds = [bound for t in targets for bound in t.bounds()]
         sides = [[b for b in bounds if line.upwards(b) is up] for up in (True, False)]
         ends = [line.edge(own, up) for own, up in zip(sides, (True, False), strict=True)]
@@ -448,7 +445,7 @@ class _Search:
             line.contains(o, e) if e else c for (o, e), c in zip(met, line.closed, strict=True)
         ]
         if (low := ends[0]) and (high := ends[1]) and low[1] > high[1]:
-            proved = bool(low[0] >= high[0]) or line.step is not None
+            proved = bool(low[0] >= high[0] or line.step or any(t.skipped(p) for t in targets))
             least, most = (line.binding(own, edge)[0] for own, edge in met if edge)
             if str(least) == str(most):
                 return self._nearest(least.quantity, (low[0], high[0]), proved=proved)
@@ -489,18 +486,15 @@ class _Search:
 
 def _best(ends: Sequence[Pair | None], line: ParameterLine, best: Quantity) -> Rational | None:
     """The simplest value within a thousandth of the end at which a quantity is best."""
-    assert line.order is not None
-    up = line.order * best.grows * best.better > 0
+    up = (line.order or 0) * best.grows * best.better > 0
     end, other = ends[up], ends[not up]
     if end is None:
         return None
     if line.step is not None:
-        return Rational(sympy.ceiling(end[1]) if line.step == "ceiling" else sympy.floor(end[1]))
-    reach = end[1] - (1 if up else -1) * abs(end[1]) * NEAR_BEST
-    if other is not None:
-        reach = max(reach, other[1]) if up else min(reach, other[1])
-    low, high = sorted((reach, end[1]))
-    return simplest(low, high, True, True)
+        return line.rounded(end[1])
+    near = [end[1] - (1 if up else -1) * abs(end[1]) * NEAR_BEST, *(other[1:] if other else ())]
+    reach = max(near) if up else min(near)
+    return simplest(min(reach, end[1]), max(reach, end[1]), True, True)
 
 
 def _solutions(condition: Any, a: Symbol) -> Any:

@@ -209,13 +209,6 @@ class Quantity:
             return False
         raise Unreachable(str(answer.reason or f"the {self.name} is {limit} as far as known"))
 
-    def skips(self, p: Expr, limit: int) -> bool:
-        """Whether the formula shows that this integer is reached at no parameter."""
-        last = p.subs(n, limit - 1)
-        if self.name == "horizon":
-            return bool(last is S.NegativeInfinity or (last - p.subs(n, limit)).expand() == 0)
-        return self.ratio is not None and bool(last is S.NegativeInfinity)
-
 
 @lru_cache(maxsize=256)
 def _known(asked: Quantity, bias: Expr) -> Answer:
@@ -442,6 +435,15 @@ class Target:
     def trivial(self) -> bool:
         """Whether it bounds a count of tokens by 0."""
         return self.quantity.integer and self.limit < 1
+
+    def skipped(self, p: Expr) -> bool:
+        """Whether the formula shows that an integer is reached at no parameter: its last key has
+        no weight, or the horizon's next one the same."""
+        rounded = self.quantity.name == "horizon"
+        if self.relation != "=" or (self.quantity.ratio is None and not rounded):
+            return False
+        last, beyond = (p.subs(n, self.limit - k) for k in (1, 0))
+        return last is S.NegativeInfinity or bool(rounded and (last - beyond).expand() == 0)
 
     def bounds(self) -> Iterator[Target]:
         """What must hold: Q <= limit or Q > limit of counts, any inequality of shares."""

@@ -12,11 +12,12 @@ enclosure decides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 
 import sympy
-from flint import fmpq
+from flint import fmpq, fmpq_poly
 from sympy import Expr
 
 from farfield.theory.algebra import door
@@ -58,10 +59,7 @@ def share(bias: Expr) -> Callable[[int], fmpq | None] | None:
     def at(j: int) -> fmpq | None:
         if j > MAX_FACTORS:
             return None
-        product = fmpq(1)
-        for i in range(j):
-            product *= step(i)
-        return scale(j) / scale(0) * product
+        return math.prod(map(step, range(j)), start=scale(j) / scale(0))
 
     return at
 
@@ -106,18 +104,9 @@ def _vanishes(ratio: Expr, factor: Expr, k: sympy.Symbol) -> bool:
 
 
 def _function(e: Expr, k: sympy.Symbol) -> Callable[[int], fmpq]:
-    """A rational function as an exact function of integers, by Horner's rule."""
+    """A rational function as an exact function of integers."""
     top, bottom = (
-        [fmpq(int(c.p), int(c.q)) for c in door.polynomial(part, k).all_coeffs()]
+        fmpq_poly([fmpq(int(c.p), int(c.q)) for c in door.polynomial(part, k).all_coeffs()[::-1]])
         for part in door.fraction(e)
     )
-
-    def value(i: int) -> fmpq:
-        over = under = fmpq(0)
-        for c in top:
-            over = over * i + c
-        for c in bottom:
-            under = under * i + c
-        return over / under
-
-    return value
+    return lambda i: top(fmpq(i)) / bottom(fmpq(i))
