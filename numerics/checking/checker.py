@@ -23,7 +23,7 @@ import sympy
 from sympy import Expr, S, Symbol
 
 from farfield.numerics.checking.numbers import Numbers, ProofError, expression
-from farfield.numerics.checking.step_rules import CheckState, apply, verdict
+from farfield.numerics.checking.step_rules import UNREADABLE, CheckState, apply, verdict
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, sentence
 from farfield.theory.answers.errors import InputError
@@ -33,8 +33,8 @@ from farfield.theory.proofs import RULES
 
 # Values of parameters, tried in a cell.
 GRID = ("1/7", "1/3", "1/2", "1", "7/5", "2", "3", "19/3", "12", "-1/3", "-1", "-7/5", "-3", "0")
-TEXTS = ("how", "reason", "alternatives", "phase")
-NUMBERS = ("k", "k_before", "period", "residue", "at")
+PLAIN = ("how", "reason", "alternatives", "phase", "k", "k_before", "period", "residue", "at")
+"""Texts and integers of a step; all else is a formula."""
 INFINITE = {"oo": S.Infinity, "-oo": S.NegativeInfinity}
 Steps = list[dict[str, Any]]
 
@@ -66,15 +66,12 @@ def check_proof(document: Mapping[str, Any] | Result, is_zero: ZeroTest | None =
     """
     if isinstance(document, Result):
         document = document.to_dict()
-    claimed = document.get("verdict")
-    if claimed not in ("converges", "diverges", "conditional"):
+    claimed = {"converges": "True", "diverges": "False", "conditional": document.get("condition")}
+    if document.get("verdict") not in claimed:
         raise InputError("there is a proof to check only where a verdict was reached")
     domains, numbers = dict(document["assumptions"]), Numbers(is_zero)
     p = expression(document["formula"], domains)
-    if not document["proof"]["steps"]:
-        raise ProofError("no steps")
-    computed: list[str] = []
-    cited: list[str] = []
+    computed, cited = list[str](), list[str]()
     for cell, steps in _cells(document["proof"]["steps"]):
         values = _sample(cell, domains, numbers)
         if values is None:
@@ -83,9 +80,7 @@ def check_proof(document: Mapping[str, Any] | Result, is_zero: ZeroTest | None =
         own = CheckState(p.xreplace(values), numbers)
         for step in steps:
             (computed if _checked(step, own, domains, values) else cited).append(step["rule"])
-        wanted: bool | None = claimed == "converges"
-        if claimed == "conditional":
-            wanted = numbers.holds(_condition(document["condition"], domains), values)
+        wanted = numbers.holds(_condition(claimed[document["verdict"]], domains), values)
         if wanted not in (None, verdict(own)):
             raise ProofError("the steps do not lead to the verdict")
     return Checked(tuple(computed), tuple(cited))
@@ -136,10 +131,8 @@ def _checked(
     """Whether a step was computed anew; what it says is read again from its text."""
 
     def said(name: str, value: Any) -> Any:
-        if name in TEXTS:
+        if name in PLAIN:
             return value
-        if name in NUMBERS:
-            return int(value)
         if name == "limit" and value in INFINITE:
             return INFINITE[value]
         if name == "comparison":
@@ -150,6 +143,6 @@ def _checked(
     if rule not in RULES:
         raise ProofError(f"unknown rule {rule!r}")
     if "bounded" in given:  # a named remainder has no value to check
-        own.rest, own.unreadable = None, True
+        own.rest = UNREADABLE
         return False
     return apply(rule, {k: said(k, v) for k, v in given.items()}, own)

@@ -31,9 +31,7 @@ def order(term: Expr, scale: Expr, numbers: Numbers) -> tuple[int, Expr]:
     rest = sympy.powsimp(rest)
     if not rest.has(n):
         return 0, factor * rest
-    powers: dict[Expr, Expr] = {}
-    for base, power in (f.as_base_exp() for f in sympy.Mul.make_args(rest)):
-        powers[base] = powers.get(base, S.Zero) + power
+    powers = rest.as_powers_dict()
     if any(base.has(n) and base != iterated(_depth(base)) for base in powers):
         raise Open(f"the growth of {rest}")
     if all(base.has(n) and not power.has(n) for base, power in powers.items()):

@@ -20,7 +20,7 @@ from farfield.theory.answers.errors import InputError
 from farfield.theory.evaluation import vectorised
 from farfield.theory.evaluation.real_balls import RealBalls, ZeroTest
 from farfield.theory.formula.grammar import read
-from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.nodes import n
 
 BITS = 4000  # a value at 10^90 is known to 3700 bits and more, so that errors of 10^-1000 show
@@ -49,10 +49,18 @@ class Numbers:
     def __init__(self, is_zero: ZeroTest | None = None) -> None:
         self._balls = RealBalls(is_zero)
         self._floats = vectorised.Floats(self._balls)
-
-    def compiled(self, e: Any) -> Callable[..., Any]:
+        self.compiled: Callable[[Any], Callable[..., Any]] = self._balls.compiled
         """A function of the values of the symbols of a formula, or of a condition."""
-        return self._balls.compiled(e)
+
+    def value(self, e: Expr, env: Mapping[Symbol, Any]) -> arb:
+        """A value that there must be; `Open` where a jump leaves it undetermined."""
+        with precision(BITS):
+            try:
+                return to_arb(self.compiled(e)(env))
+            except Undetermined as why:
+                raise Open(str(why)) from None
+            except (Undefined, ZeroDivisionError):
+                raise ProofError(f"{e} has no value") from None
 
     def holds(self, condition: Any, values: Mapping[Symbol, Expr]) -> bool | None:
         """Whether a condition holds at values of the parameters; None where it has no value."""
@@ -88,6 +96,6 @@ class Numbers:
         ball = None if value is None or value.is_infinite else self.ball(value, 1)
         return ball is not None and bool(ball.contains(wanted))
 
-    def table(self, e: Expr, distances: np.ndarray) -> np.ndarray:
-        """The values at many distances as float64, nan where there is none."""
-        return vectorised.tabulate([e], distances, self._floats)[0]
+    def table(self, distances: np.ndarray, *formulas: Expr) -> np.ndarray:
+        """A row of values for each formula as float64, nan where there is none."""
+        return np.stack([vectorised.tabulate([e], distances, self._floats)[0] for e in formulas])
