@@ -45,10 +45,9 @@ class Family:
         return str(self.given)
 
     @property
-    def ends(self) -> tuple[Expr, Expr, bool, bool]:
-        """The ends of the domain, and whether each belongs to it."""
-        own = interval(self.domain)
-        return own.inf, own.sup, own.inf in own, own.sup in own
+    def interval(self) -> sympy.Set:
+        """The domain as a set."""
+        return interval(self.domain)
 
     def at(self, value: Expr) -> Expr:
         """The bias where the parameter has this value.

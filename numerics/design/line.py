@@ -71,26 +71,33 @@ class ParameterLine:
 
     Args:
         family: the biases.
-        low, high: its ends, exact.
+        part: the interval, a part of the family's domain.
         order: 1 if tails grow with the parameter, -1 if they shrink, 0 if nothing moves; None where
             nothing is proved.
-        outer: whether each end is one of the family's domain, not of its convergence.
-        closed: whether each end belongs to the domain.
         step: `ceiling` or `floor` if the bias depends on this integer of the parameter alone.
     """
 
     family: Family
-    low: Expr
-    high: Expr
+    part: sympy.Interval
     order: int | None = None
-    outer: tuple[bool, bool] = (True, True)
-    closed: tuple[bool, bool] = (False, False)
     step: str | None = None
 
     @cached_property
     def ends(self) -> tuple[Rational | None, Rational | None]:
         """Rationals at the ends, or just inside; None at infinity."""
-        return _inside(self.low, 1), _inside(self.high, -1)
+        return _inside(self.part.start, 1), _inside(self.part.end, -1)
+
+    @property
+    def own(self) -> list[bool]:
+        """Whether each end is one of the family's domain, not of its convergence."""
+        whole = self.family.interval
+        return [self.part.start == whole.inf, self.part.end == whole.sup]
+
+    @property
+    def closed(self) -> list[bool]:
+        """Whether each end is one of the domain and belongs to it."""
+        ends = (self.part.start, self.part.end)
+        return [own and end in self.part for own, end in zip(self.own, ends, strict=True)]
 
     @cached_property
     def reach(self) -> tuple[float, float]:
@@ -236,10 +243,10 @@ class ParameterLine:
         """Around an end of the interval where the series ceases to converge; None at the domain's
         own end."""
         end = self.ends[k]
-        if self.outer[k] or end is None:
+        if self.own[k] or end is None:
             return None
         down, up = self.around(end)
-        outside = end if end == (self.low, self.high)[k] else (down, up)[k]
+        outside = end if end in (self.part.start, self.part.end) else (down, up)[k]
         return outside, end + (up - down) * (1 - 2 * k)
 
     def reached(self, quantity: Quantity) -> str:

@@ -345,29 +345,22 @@ class _Search:
     @classmethod
     def of(cls, family: Family, goal: _Goal) -> _Search:
         """The search in a family; InputError where its series diverges throughout."""
-        (low, high, *held), p, a = family.ends, family.formula, family.parameter
-        if step := support_step(p, a):
-            line = ParameterLine(family, low, high, 1, closed=(held[0], held[1]), step=step)
-            return cls(family, goal, [line])
-        where, condition = sympy.Interval(low, high, not held[0], not held[1]), None
-        verdict = Verdict.CONVERGES
-        if any(t.quantity.whole for t in goal.heads[0]):
+        p, a, where, condition = family.formula, family.parameter, family.interval, None
+        verdict, step = Verdict.CONVERGES, support_step(p, a)
+        if step is None and any(t.quantity.whole for t in goal.heads[0]):
             found = check_convergence(p, assumptions={str(a): family.domain})
             verdict = found.verdict
-            if verdict is Verdict.CONDITIONAL:
-                solved = _solutions(found.condition, a)
-                if solved is None:
-                    verdict = Verdict.UNDECIDED
-                else:
-                    where, x = solved.intersect(where), Symbol(a.name, real=True)
-                    condition = expression_line(where.as_relational(x), unicode=False)
-        lines = []
-        for part in where.args if isinstance(where, sympy.Union) else (where,):
-            if isinstance(part, sympy.Interval):
-                outer = part.start == low, part.end == high
-                closed = (not part.left_open and outer[0], not part.right_open and outer[1])
-                order = tail_order(p, a, part.start, part.end)
-                lines.append(ParameterLine(family, part.start, part.end, order, outer, closed))
+            solved = _solutions(found.condition, a) if verdict is Verdict.CONDITIONAL else None
+            if solved is not None:
+                where, x = solved.intersect(where), Symbol(a.name, real=True)
+                condition = expression_line(where.as_relational(x), unicode=False)
+            elif verdict is Verdict.CONDITIONAL:
+                verdict = Verdict.UNDECIDED
+        lines = [
+            ParameterLine(family, q, 1 if step else tail_order(p, a, q.start, q.end), step)
+            for q in (where.args if isinstance(where, sympy.Union) else (where,))
+            if isinstance(q, sympy.Interval)
+        ]
         if verdict is Verdict.DIVERGES or not lines:
             said = f"the series of {family.name} diverges for every {a}"
             other = check_convergence(family.whole) if family.fixed else None
@@ -461,7 +454,8 @@ class _Search:
         for k in (0, 1):
             if ends[k] is None and (end := line.convergent(k)) is not None:
                 ends[k], closed[k] = end, False
-        inner = [e[1] if e else x for e, x in zip(ends, (line.low, line.high), strict=True)]
+        whole = line.part.start, line.part.end
+        inner = [e[1] if e else x for e, x in zip(ends, whole, strict=True)]
         held = [e is not None or c for e, c in zip(ends, closed, strict=True)]
         if self.undecided and line.order and ends[line.order == 1] is None:
             raise Unreachable(f"for which {a} the series converges is not decided")

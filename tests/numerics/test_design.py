@@ -443,7 +443,7 @@ def test_bad_input_is_one_clear_line(args, options, said):
     "ends", [(0, 1), (0, S.Infinity), (S.NegativeInfinity, -2), (-1, sympy.pi)]
 )
 def test_a_coordinate_keeps_the_order_and_stays_inside(ends):
-    line = ParameterLine(read_family("-a*n"), *map(sympy.sympify, ends))
+    line = ParameterLine(read_family("-a*n"), sympy.Interval.open(*map(sympy.sympify, ends)))
     found = [line.at(u) for u in range(int(line.reach[0]), int(line.reach[1]) + 1, 8)]
     assert ends[0] < found[0] and found[-1] < ends[1] and found == sorted(set(found))
 
