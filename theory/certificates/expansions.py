@@ -181,7 +181,7 @@ class Expander:
 
     def _div(self, f: Form) -> Transseries:
         a, b = f.args
-        return self.expand(a) * self.expand(Form("inv", (b,), 1 / b.expr, -1))
+        return self.expand(a) * self.expand(Form("inv", (b,), 1 / b.expr))
 
     def _ln(self, f: Form) -> Transseries:
         """log(c m (1 + d)) = log c + log m + the series of log(1 + d)."""
@@ -221,7 +221,7 @@ class Expander:
             raise NoCertificate(f"the exponential {beginning(f.expr)}")
         if f.op in ("power", "power0") and self.sign_of(base) == 0:
             return Transseries()
-        r = real[0].expr if real else sympy.Integer(f.value)
+        r = real[0].expr if real else (S.NegativeOne if f.op == "inv" else f.expr.exp)
         c, m, delta = self._factored(base, f if real else None)
         value, by = root(c, r) if real else (expand(c**r), "")
         self.equal(Root(c, r), value, by)

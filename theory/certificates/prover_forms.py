@@ -7,12 +7,13 @@ of its parts, walk the same tree.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import sympy
-from sympy import Expr, Rational, S, Symbol
+from sympy import Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.answers.errors import InputError
@@ -33,17 +34,20 @@ def without_roots(e: Expr) -> Expr:
     return e.replace(lambda a: isinstance(a, Root), lambda a: a.plain)
 
 
+Notation = tuple[str, int, Sequence[int]]
+"""A text with places for the parts and for `n`, its level in the prover's grammar, and the levels
+up to which its parts need no brackets."""
+
+
 @dataclass(frozen=True)
 class Form:
-    """A node: its operation, its parts, its expression.
-
-    `value` holds what is no part: the exponent of a power, the modulus, the entries of a table.
-    """
+    """A node: its operation, its parts, its expression; its notation where that is not the one of
+    the operation."""
 
     op: str
     args: tuple[Form, ...] = ()
     expr: Any = None
-    value: Any = None
+    notation: Notation | None = None
 
     @property
     def constant(self) -> bool:
@@ -58,8 +62,11 @@ class Form:
 CHOICES = (sympy.Max, sympy.Min, sympy.Abs, sympy.Piecewise, Lookup)
 """What has one value or another; its parts are expanded, and their differences compared."""
 
-# operation -> notation, level, levels up to which its parts need no brackets
-_NOTATION: dict[str, tuple[str, int, tuple[int, ...]]] = {
+_NOTATION: dict[str, Notation] = {
+    "index": ("INR {n}", 10, ()),
+    "pi": ("PI", 0, ()),
+    "true": ("true", 0, ()),
+    "false": ("false", 0, ()),
     "plus": ("{} + {}", 50, (50, 49)),
     "minus": ("{} - {}", 50, (50, 49)),
     "mult": ("{} * {}", 40, (40, 39)),
@@ -85,60 +92,19 @@ _NOTATION: dict[str, tuple[str, int, tuple[int, ...]]] = {
     "finite": ("Finite {}", 10, (9,)),
     "if": ("if {} then {} else {}", 200, (200, 200, 200)),
 }
-_ATOMS = {"pi": "PI", "true": "true", "false": "false"}
 
 
 def _shown(f: Form, index: str) -> tuple[str, int]:
     """The text of a form and its level in the prover's grammar."""
-    if f.op in _ATOMS:
-        return _ATOMS[f.op], 0
-    if f.op == "number":
-        return _number(f.expr)
-    if f.op == "parameter":
-        return coq_name(f.expr.name), 0
-    if f.op == "counter":
-        return f"INR {f.expr.name}", 10
-    if f.op == "index":
-        return f"INR {index}" if index.isidentifier() else f"INR ({index})", 10
-    if f.op == "power":
-        return f"{_bracketed(f.args[0], index, 29)} ^ {f.value}", 30
-    if f.op == "sign":
-        return f"(-1) ^ {_natural(f.value, index)}", 30
-    if f.op == "mod":
-        return f"INR ({_natural(f.value[0], index)} mod {f.value[1]})", 10
-    if f.op == "table":
-        *entries, tail = f.args
-        listed = "; ".join(e.show(index) for e in entries)
-        place = index if index.isidentifier() else f"({index})"
-        return f"nth {place} [{listed}] {_bracketed(tail, index, 9)}", 10
-    if f.op == "sum":
-        counter, low, high = f.value
-        return f"sum_n_m (fun {counter.name} => {f.args[0].show(index)}) {low} {high}", 10
-    notation, level, allowed = _NOTATION[f.op]
-    return notation.format(*map(_bracketed, f.args, (index,) * 3, allowed)), level
+    notation, level, allowed = f.notation or _NOTATION[f.op]
+    place = index if index.isidentifier() else f"({index})"
+    return notation.format(*map(_bracketed, f.args, repeat(index), allowed), n=place), level
 
 
 def _bracketed(f: Form, index: str, allowed: int) -> str:
     """A term in brackets where it binds less tightly than its place allows."""
     text, level = _shown(f, index)
     return text if level <= allowed else f"({text})"
-
-
-def _number(q: Rational) -> tuple[str, int]:
-    """A rational as it is printed, with how tightly that binds."""
-    if q.is_Integer:
-        return str(q), 0 if q >= 0 else 35
-    return f"{q.p} / {q.q}", 40
-
-
-def _natural(value: tuple[int, int], index: str) -> str:
-    """a index + b, in brackets where it is more than the index."""
-    a, b = value
-    if (a, b) == (1, 0):
-        return index if index.isidentifier() else f"({index})"
-    inner = index if index.isidentifier() else f"({index})"
-    product = inner if a == 1 else f"{a} * {inner}"
-    return f"({product} + {b})" if b else f"({product})"
 
 
 _PLAIN_NAME = re.compile(r"[a-z]{1,2}[0-9]*|alpha|beta|gamma|delta|theta|eps|slope|scale")
@@ -168,9 +134,14 @@ def form(e: Expr) -> Form:
     """
     build = _BUILDERS.get(e.func)
     if e.is_Rational:
-        return Form("number", (), e)
+        level = 40 if not e.is_Integer else 0 if e >= 0 else 35
+        return Form("number", (), e, (f"{e.p} / {e.q}" if level == 40 else str(e), level, ()))
+    if e == n:
+        return Form("index", (), e)
     if e.is_Symbol:
-        return Form("index" if e == n else "counter" if e.is_integer else "parameter", (), e)
+        return Form(
+            "symbol", (), e, (f"INR {e}", 10, ()) if e.is_integer else (coq_name(e.name), 0, ())
+        )
     if build is None:
         raise NoCertificate(f"{beginning(e)} has none of the functions covered")
     return build(e)
@@ -208,7 +179,7 @@ def _product(e: Expr) -> Form:
         result = part if result is None else _pair("mult", result, part)
     for a in below:
         part = form(a)
-        result = Form("inv", (part,), 1 / a, -1) if result is None else _pair("div", result, part)
+        result = Form("inv", (part,), 1 / a) if result is None else _pair("div", result, part)
     assert result is not None
     return Form("opp", (result,), -result.expr) if negated else result
 
@@ -227,12 +198,12 @@ def _power(e: Expr) -> Form:
     base, exponent = e.base, e.exp
     if exponent.has(n):
         if base == -1:
-            return Form("sign", (), e, _affine(exponent))
+            return Form("sign", (), e, (f"(-1) ^ {_affine(exponent)}", 30, ()))
         return _real_power(e)
     if _below_the_line(e):
-        return Form("inv", (form(1 / e),), e, -1)
+        return Form("inv", (form(1 / e),), e)
     if exponent.is_Integer:
-        return Form("power", (form(base),), e, int(exponent))
+        return Form("power", (form(base),), e, (f"{{}} ^ {exponent}", 30, (29,)))
     return _real_power(e)
 
 
@@ -243,19 +214,20 @@ def _real_power(e: Expr) -> Form:
     return Form("rpower" if positive else "power0", (form(base), form(exponent)), e)
 
 
-def _affine(e: Expr) -> tuple[int, int]:
-    """(a, b) of a n + b with natural numbers a and b."""
+def _affine(e: Expr) -> str:
+    """a n + b with natural numbers a and b, in brackets where it is more than n."""
     a, b = e.coeff(n, 1), e.coeff(n, 0)
     if (a * n + b - e).expand() != 0 or not (a.is_Integer and b.is_Integer and a > 0 and b >= 0):
         raise NoCertificate(f"{beginning(e)} is not a*n + b with natural numbers a and b")
-    return int(a), int(b)
+    product = (a != 1) * f"{a} * " + "{n}"
+    return f"({product}{(b != 0) * f' + {b}'})" if (a, b) != (1, 0) else product
 
 
 def _mod(e: Expr) -> Form:
     at, modulus = e.args
     if not (modulus.is_Integer and modulus > 0):
         raise NoCertificate(f"{beginning(e)}: only residues modulo a natural number are covered")
-    return Form("mod", (), e, (_affine(at), int(modulus)))
+    return Form("mod", (), e, (f"INR ({_affine(at)} mod {modulus})", 10, ()))
 
 
 def _call(op: str, *, choice: bool = False) -> Callable[[Expr], Form]:
@@ -287,7 +259,7 @@ def _finite_sum(e: Expr) -> Form:
         raise NoCertificate(f"{beginning(e)}: a sum within a sum")
     counter = Symbol("i'", integer=True, nonnegative=True)  # no parameter is called so
     body = form(e.function.xreplace({index: counter}))
-    return Form("sum", (body,), e, (counter, int(low), int(high)))
+    return Form("sum", (body,), e, (f"sum_n_m (fun {counter} => {{}}) {low} {high}", 10, (200,)))
 
 
 def _pieces(e: Expr) -> Form:
@@ -306,7 +278,10 @@ def _entries(e: Expr) -> Form:
     at, table, tail = e.args
     if at != n:
         raise NoCertificate(f"a table at {beginning(at)} instead of n")
-    return Form("table", (*map(form, table), form(tail)), e)
+    listed, levels = "; ".join(["{}"] * len(table)), (*[200] * len(table), 9)
+    return Form(
+        "table", (*map(form, table), form(tail)), e, (f"nth {{n}} [{listed}] {{}}", 10, levels)
+    )
 
 
 _BUILDERS: dict[Any, Callable[[Expr], Form]] = {

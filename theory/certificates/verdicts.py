@@ -19,7 +19,7 @@ from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded, Undecide
 from farfield.theory.answers.notation import beginning
 from farfield.theory.certificates.constants import facts_of
 from farfield.theory.certificates.expansions import Expander, Period, settles
-from farfield.theory.certificates.prover_forms import Form, NoCertificate
+from farfield.theory.certificates.prover_forms import Form, NoCertificate, form
 from farfield.theory.coefficients.exact import Context, coefficient, deciding
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.decision.cells import Constraint, known_signs, possible
@@ -164,7 +164,7 @@ def _bound(f: Form, above: bool, x: Expander) -> Form:
     if not _has_waves(f):
         return f
     if f.op in ("cos", "sin"):
-        return Form("number", (), S.One if above else S.NegativeOne)
+        return form(S.One if above else S.NegativeOne)
     ways = {"plus": (True, True), "minus": (True, False), "opp": (False,)}.get(f.op)
     if f.op == "mult":
         waves = [_has_waves(a) for a in f.args]
