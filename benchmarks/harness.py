@@ -24,7 +24,7 @@ from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import toeplitz
-from farfield.validation.harness.measures.perplexity import sliding_window
+from farfield.validation.harness.measures.perplexity import perplexities
 from farfield.validation.harness.measures.receptive_fields import gradient_shares
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import initialised
@@ -160,7 +160,7 @@ def inference() -> Iterator[Row]:
     for window in (16, 32, 64, 128, 258, 512):
         count = 16_384 // window
         candidates = {
-            name: lambda s=stride: sliding_window(model, TEXT, (window,), stride=s, windows=count)  # noqa: B023
+            name: lambda s=stride: perplexities(model, TEXT, (window,), count, s)  # noqa: B023
             for name, stride in (("sliding", 1), ("whole", window))
         }
         seconds = in_turn(candidates, 3)

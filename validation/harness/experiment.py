@@ -20,10 +20,8 @@ from farfield.validation.harness import parallel
 from farfield.validation.harness.configuration import Configuration, key
 from farfield.validation.harness.measures.perplexity import (
     binned,
-    last_token,
     losses_at,
-    non_overlapping,
-    sliding_window,
+    perplexities,
     summary,
 )
 from farfield.validation.harness.measures.recall import recall
@@ -286,17 +284,16 @@ def _of_text(
         return {"visible": visible, "progress": stage(f"perplexity{name}")}
 
     losses = losses_at(model, text, lengths, measure.blocks, **how(", non-overlapping"))
-    perplexities = summary("non-overlapping", model.length, lengths, losses)
-    perplexities += last_token(model, text, lengths, targets=targets, **how(", last token"))
+    found = summary("non-overlapping", model.length, lengths, losses)
+    found += perplexities(model, text, lengths, targets, 1, **how(", last token"))
     for stride in measure.strides:
-        wide, each = [n for n in lengths if n >= stride], how(f", stride {stride}")
-        perplexities += sliding_window(model, text, wide, stride=stride, windows=targets, **each)
+        wide, name = [n for n in lengths if n >= stride], f"sliding window, stride {stride}"
+        each = how(f", stride {stride}")
+        found += perplexities(model, text, wide, targets, stride, name, **each)
     if measure.far:
         blocks = max(1, measure.blocks * lengths[-1] // measure.far)
         both = (configuration.preset.length, measure.far)
-        perplexities += non_overlapping(
-            model, text, both, blocks=blocks, **how(f" at {measure.far}")
-        )[1:]
+        found += perplexities(model, text, both, blocks, **how(f" at {measure.far}"))[1:]
     more: dict[str, Any] = {}
     rows, segments = measure.row_length, measure.row_segments
     if measure.positions:
@@ -325,7 +322,7 @@ def _of_text(
     )
     stage("receptive fields")(2, 2)
     return {
-        "perplexity": recorded(perplexities),
+        "perplexity": recorded(found),
         "attention": recorded(attention),
         "bounds": recorded(bounds) | {"violations": bounds.violations},
         "gradient": recorded(gradient),

@@ -28,7 +28,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -49,19 +48,9 @@ _PAUSE = 0.5  # seconds between two looks at what other processes hold
 _PATIENCE = 5.0  # seconds in which a cluster must answer
 
 
-@dataclass(frozen=True)
-class JobOutcome:
-    """How an attempt at a job ended.
-
-    Args:
-        state: `finished`, `failed`, `held` or `lost`.
-        note: why.
-        result: of a finished job, as `train_and_measure` returns it.
-    """
-
-    state: str
-    note: str = ""
-    result: dict[str, Any] | None = None
+Outcome = tuple[str, str, dict[str, Any] | None]
+"""How an attempt at a job ended: `finished`, `failed` or `held`; why; and what `train_and_measure`
+returned, if it finished."""
 
 
 def sweep(
@@ -88,7 +77,7 @@ def sweep(
         InputError: the store cannot be written to, and a job is not finished.
     """
     failures, lost, held = dict[str, str](), Counter[str](), set[str]()
-    running, waiting = dict[Future[JobOutcome], Job](), list[Job]()
+    running, waiting = dict[Future[Outcome], Job](), list[Job]()
     for job in jobs:
         if finished(job, store) is None:
             waiting.append(job)
@@ -118,18 +107,18 @@ def sweep(
             for future in wait(running, _PAUSE, FIRST_COMPLETED).done:
                 job = running.pop(future)
                 try:
-                    outcome = future.result()
+                    state, note, _ = future.result()
                 except Exception as error:  # of the engine: attempts catch their own
-                    outcome = JobOutcome("lost", first_line(error))
+                    state, note = "lost", first_line(error)
                     lost[job.key] += 1
                     if lost[job.key] > retries:
-                        why = f"its worker died {lost[job.key]} times: {outcome.note}"
-                        outcome = JobOutcome("failed", why)
-                if outcome.state in ("held", "lost"):
+                        state = "failed"
+                        note = f"its worker died {lost[job.key]} times: {note}"
+                if state in ("held", "lost"):
                     waiting.append(job)
-                if outcome.state == "failed":
-                    failures[job.key] = outcome.note
-                watch(job, outcome.state, 1, 1, outcome.note)
+                if state == "failed":
+                    failures[job.key] = note
+                watch(job, state, 1, 1, note)
     return Inventory(tuple(_run(job, store, failures.get(job.key)) for job in jobs))
 
 
@@ -141,9 +130,7 @@ def _run(job: Job, store: Store, failure: str | None) -> Run:
     return {"key": job.key, "state": "failed", **own, "note": failure}
 
 
-def attempt(
-    job: Job, store: Store, progress: Progress = silent, device: str = "auto"
-) -> JobOutcome:
+def attempt(job: Job, store: Store, progress: Progress = silent, device: str = "auto") -> Outcome:
     """Run a job now, in this process, unless another holds it; never raises for the job's sake.
 
     Args:
@@ -159,12 +146,12 @@ def attempt(
     try:
         result = train_and_measure(*run, device=device, wait=False, predictions=job.predictions)
     except InUse:
-        return JobOutcome("held")
+        return "held", "", None
     except (InputError, TrainingDiverged, CorruptFile) as error:
-        return JobOutcome("failed", str(error))
+        return "failed", str(error), None
     except Exception as error:  # the other jobs go on; this one is reported
-        return JobOutcome("failed", f"{type(error).__name__}: {first_line(error, 300)}")
-    return JobOutcome("finished", result=result)
+        return "failed", f"{type(error).__name__}: {first_line(error, 300)}", None
+    return "finished", "", result
 
 
 def finished(job: Job, store: Store) -> dict[str, Any] | None:
@@ -190,10 +177,10 @@ class SameProcess:
     def __init__(self, device: str = "auto") -> None:
         self.device = device
 
-    def start(self, job: Job, store: Store, progress: Progress) -> Future[JobOutcome]:
+    def start(self, job: Job, store: Store, progress: Progress) -> Future[Outcome]:
         """Begin an attempt at a job; reports its progress where it runs in this process. The future
         raises an Exception where the worker is lost."""
-        done = Future[JobOutcome]()
+        done = Future[Outcome]()
         done.set_result(attempt(job, store, progress, self.device))
         return done
 
@@ -222,7 +209,7 @@ class Processes(SameProcess):
             self.context.set_forkserver_preload(["farfield.validation.harness.experiment"])
         self.workers = set[BaseProcess]()
 
-    def start(self, job: Job, store: Store, progress: Progress) -> Future[JobOutcome]:
+    def start(self, job: Job, store: Store, progress: Progress) -> Future[Outcome]:
         others = set(multiprocessing.active_children())
         pool = ProcessPoolExecutor(1, self.context, max_tasks_per_child=1)
         future = pool.submit(_work, job, store, self.device, self.slots)
@@ -241,7 +228,7 @@ def require_workers(workers: int) -> None:
     refuse(workers < 1, f"workers {workers}: accepted is a whole number from 1")
 
 
-def _work(job: Job, store: Store, device: str, workers: int) -> JobOutcome:
+def _work(job: Job, store: Store, device: str, workers: int) -> Outcome:
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver ends its workers
@@ -285,11 +272,11 @@ class Cluster(SameProcess):
         self.ours, self.started = False, list[Any]()
         self.task: Any = None
 
-    def start(self, job: Job, store: Store, progress: Progress) -> Future[JobOutcome]:
+    def start(self, job: Job, store: Store, progress: Progress) -> Future[Outcome]:
         self.task = self.task or self._connected()
         there, device = Store(store.root.resolve()), "cuda" if self.gpus else "cpu"
         self.started.append(self.task.remote(job, there, device))
-        future: Future[JobOutcome] = self.started[-1].future()
+        future: Future[Outcome] = self.started[-1].future()
         return future
 
     def close(self) -> None:
@@ -326,7 +313,7 @@ class Cluster(SameProcess):
         return ray.remote(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=0)(_attempt)
 
 
-def _attempt(job: Job, store: Store, device: str) -> JobOutcome:
+def _attempt(job: Job, store: Store, device: str) -> Outcome:
     """The task: it has the key of the job, whatever machine it runs on."""
     import torch
 

@@ -72,12 +72,12 @@ def make(folder: str | Path, *, train: bool = True) -> Iterator[str]:
         path = place(job, home)
         if path.exists() or store.held(job.key) or not (train or finished(job, store)):
             continue
-        outcome = attempt(dataclasses.replace(job, predictions=hashed), store)
-        if outcome.result is not None:
-            more = (of_task if home == HOLD.folder else of_text)(job, outcome.result, store)
-            write_result(path, {**condensed(outcome.result, job.label, hashed), **rounded(more)})
-        if outcome.state != "held":
-            yield f"{job.name}: {outcome.state} {outcome.note}".rstrip()
+        state, note, result = attempt(dataclasses.replace(job, predictions=hashed), store)
+        if result is not None:
+            more = (of_task if home == HOLD.folder else of_text)(job, result, store)
+            write_result(path, {**condensed(result, job.label, hashed), **rounded(more)})
+        if state != "held":
+            yield f"{job.name}: {state} {note}".rstrip()
     write_outcomes()
 
 
@@ -126,18 +126,19 @@ def targets(length: int) -> int:
 def of_text(job: Job, result: Row, store: Store) -> Row:
     """The last-token perplexity of a language model on more targets."""
     from farfield.validation.harness.experiment import trained_model
-    from farfield.validation.harness.measures.perplexity import last_token
+    from farfield.validation.harness.measures.perplexity import perplexities
 
     configuration = job.configuration
     model = trained_model(configuration, store)
     assert model is not None
     found = {
         str(visible): recorded(
-            last_token(
+            perplexities(
                 model,
                 configuration.corpus.held_out,
                 configuration.settings.lengths,
-                targets=targets(configuration.preset.length),
+                targets(configuration.preset.length),
+                last=1,
                 visible=visible,
             )
         )

@@ -16,7 +16,7 @@ from farfield.validation.checkpoints.measured.certificates import model_certific
 from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
 from farfield.validation.checkpoints.measured.perplexities import model_perplexity
 from farfield.validation.harness.corpus import corpus
-from farfield.validation.harness.measures.perplexity import last_token, non_overlapping
+from farfield.validation.harness.measures.perplexity import perplexities
 from farfield.validation.harness.mechanism import Visibility
 
 NAMES = (
@@ -52,13 +52,13 @@ def test_one_interface(name, outside_models, numbers, text):
     for k, layer in enumerate(rows.heads):
         assert max(layer) <= (folder.attention[k].window or 40)
 
-    measured = non_overlapping(model, numbers, (20, 40), blocks=3)
-    ours = last_token(model, numbers, (20, 40), targets=4)
+    measured = perplexities(model, numbers, (20, 40), 3)
+    ours = perplexities(model, numbers, (20, 40), 4, 1)
     segment = torch.from_numpy(numbers[:41].astype(np.int64))[None]
     with torch.no_grad():
         scores = theirs(segment[:, :-1]).logits[0].double().log_softmax(-1)
     nats = -scores.gather(1, segment[0, 1:, None]).mean()
-    (whole,) = non_overlapping(model, numbers[:41], (40,), blocks=1)
+    (whole,) = perplexities(model, numbers[:41], (40,), 1)
     assert whole.nats == pytest.approx(float(nats), rel=1e-4)
     assert [m.length for m in (*measured, *ours)] == [20, 40, 20, 40]
 
@@ -89,7 +89,7 @@ def test_perplexity_by_length(capsys, outside_models, tmp_path, speaks):
     found = json.loads(out)
     assert code == 0 and [p["length"] for p in found["lengths"]] == [16, 64]
     model = load(describe(outside_models.folder("gpt2")))
-    expected = last_token(model, corpus(str(words)).held_out, [16, 64], targets=9)
+    expected = perplexities(model, corpus(str(words)).held_out, [16, 64], 9, 1)
     assert [p["nats"] for p in found["lengths"]] == [p.nats for p in expected]
     assert found["ratio"] == expected[-1].ratio
     sinks = model_perplexity(

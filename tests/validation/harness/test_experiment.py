@@ -106,7 +106,7 @@ def test_the_trained_model_comes_back(done, configuration, text, tmp_path):
     model = trained_model(configuration, done[0])
     assert not model.training
     assert trained_model(configuration, Store(tmp_path)) is None
-    causal = experiment.last_token(model, text.held_out, (12, 40), targets=6)
+    causal = experiment.perplexities(model, text.held_out, (12, 40), 6, 1)
     assert causal[1].nats == done[1]["measurements"][0]["perplexity"][3]["nats"]
 
 

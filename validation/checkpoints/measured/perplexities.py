@@ -13,7 +13,7 @@ from farfield.theory.answers.number import natural, plural
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.segments import tokens_of
-from farfield.validation.harness.measures.perplexity import Perplexity, last_token, non_overlapping
+from farfield.validation.harness.measures.perplexity import Perplexity, perplexities
 from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.progress import Progress, silent
 
@@ -117,14 +117,10 @@ def model_perplexity(
     def done(step: int, total: int) -> None:
         progress("lengths", step, total)
 
-    if protocol == "last-token":
-        found = last_token(
-            network, read.held_out, sizes, targets=samples, visible=visible, progress=done
-        )
-    else:
-        found = non_overlapping(
-            network, read.held_out, sizes, blocks=samples, visible=visible, progress=done
-        )
+    last = int(protocol == "last-token")
+    found = perplexities(
+        network, read.held_out, sizes, samples, last, visible=visible, progress=done
+    )
     return PerplexityByLength(
         folder.name,
         folder.trained,

@@ -89,56 +89,41 @@ class PositionPerplexity(MeanLoss):
     last: int
 
 
-def non_overlapping(
-    model: LanguageModel, text: np.ndarray, lengths: Sequence[int], *, blocks: int = 64, **how: Any
-) -> tuple[Perplexity, ...]:
-    """Perplexity over segments of each length, all their tokens scored [S].
-
-    The `blocks` of the longest length are evenly spaced in the text. One whose length is no
-    multiple ends with a shorter segment, so that the targets stay the same.
-    """
-    losses = losses_at(model, text, lengths, blocks, **how)
-    return summary("non-overlapping", model.length, lengths, losses)
-
-
-def last_token(
+def perplexities(
     model: LanguageModel,
     text: np.ndarray,
     lengths: Sequence[int],
-    *,
-    targets: int = 512,
+    count: int = 64,
+    last: int = 0,
+    protocol: str | None = None,
     **how: Any,
 ) -> tuple[Perplexity, ...]:
-    """Perplexity of `targets` evenly spaced tokens, each predicted from exactly `length` tokens
-    before it [C, 3.4]."""
-    losses = losses_at(model, text, lengths, targets, 1, **how)
-    return summary("last token", model.length, lengths, losses)
+    """Perplexity of the same targets at each length, those of `count` rows of the longest one.
 
+    The rows are evenly spaced in the text. A row whose length is no multiple of a shorter one ends
+    with a shorter segment.
 
-def sliding_window(
-    model: LanguageModel,
-    text: np.ndarray,
-    lengths: Sequence[int],
-    *,
-    stride: int = 1,
-    windows: int = 64,
-    **how: Any,
-) -> tuple[Perplexity, ...]:
-    """Perplexity of the tokens that are new in a window which moves by a stride.
-
-    A target has `length - stride + 1` to `length` tokens before it. The `windows` are evenly spaced
-    in the text, and the targets are the same at every length.
+    Args:
+        model: what is measured.
+        text: of bytes or tokens.
+        lengths: of the context, in tokens.
+        count: of rows.
+        last: 0 scores all targets of a row without overlap [S]; 1 the last one [C, 3.4]; a stride
+            those that are new in a window, each with `length - stride + 1` to `length` before it.
+        protocol: its name, where it is neither of the first two.
+        **how: `visible`, `path` and `progress`.
 
     Raises:
         InputError: the stride is longer than the shortest length, besides what all raise.
     """
     refuse(
-        not 1 <= stride <= min(lengths),
-        f"stride {stride} with windows of {min(lengths)} tokens; accepted is a stride from 1 "
+        not 0 <= last <= min(lengths),
+        f"stride {last} with windows of {min(lengths)} tokens; accepted is a stride from 1 "
         "to the shortest length",
     )
-    losses = losses_at(model, text, lengths, windows, stride, **how)
-    return summary(f"sliding window, stride {stride}", model.length, lengths, losses)
+    losses = losses_at(model, text, lengths, count, last, **how)
+    name = protocol or ("last token" if last else "non-overlapping")
+    return summary(name, model.length, lengths, losses)
 
 
 def losses_at(

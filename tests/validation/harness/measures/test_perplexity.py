@@ -13,10 +13,8 @@ from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures import perplexity
 from farfield.validation.harness.measures.perplexity import (
     binned,
-    last_token,
     losses_at,
-    non_overlapping,
-    sliding_window,
+    perplexities,
 )
 from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.positional import initialised
@@ -41,12 +39,12 @@ def nats(model, context, target, view):
 def test_protocols_are_their_definitions(model, text, view):
     with torch.no_grad():
         held = text.held_out
-        found = last_token(model, held, LENGTHS, targets=4, visible=view)
+        found = perplexities(model, held, LENGTHS, 4, 1, visible=view)
         targets = np.linspace(40, len(held) - 1, 4).astype(int)
         for result, length in zip(found, LENGTHS, strict=True):
             losses = [nats(model, held[t - length : t], held[t], view) for t in targets]
             assert result.nats == pytest.approx(np.mean(losses), rel=1e-5)
-        found = non_overlapping(model, held, LENGTHS, blocks=2, visible=view)
+        found = perplexities(model, held, LENGTHS, 2, visible=view)
         starts = [0, len(held) - 41]
         for result, length in zip(found, LENGTHS, strict=True):
             losses = []
@@ -61,7 +59,7 @@ def test_protocols_are_their_definitions(model, text, view):
 
 
 def test_figures_beside_a_perplexity(model, text):
-    results = last_token(model, text.held_out, LENGTHS, targets=9)
+    results = perplexities(model, text.held_out, LENGTHS, 9, 1)
     rows = samples_of(text.held_out, 9, 40)
     with torch.no_grad():
         each = np.array(
@@ -82,32 +80,31 @@ def test_figures_beside_a_perplexity(model, text):
 
 def test_a_model_of_bounded_reach_has_the_same_last_token_perplexity_beyond_it(small, text):
     model = initialised(encoding("window", w=4), small, 0).eval()
-    at_7, at_40 = last_token(model, text.held_out, (7, 40), targets=20)
+    at_7, at_40 = perplexities(model, text.held_out, (7, 40), 20, 1)
     assert at_7.nats == pytest.approx(at_40.nats, rel=1e-6)
     assert at_40.ratio == pytest.approx(1, abs=1e-6)
 
 
 def test_a_length_beyond_the_text(model):
     with pytest.raises(InputError, match="the text has 40 tokens, a segment takes 41"):
-        last_token(model, np.zeros(40, np.uint8), (40,))
+        perplexities(model, np.zeros(40, np.uint8), (40,), last=1)
 
 
 def test_sliding_windows_lie_between_the_other_protocols(model, text):
     """Stride 1 is the last token of each window, a whole window as stride is non-overlapping."""
     held = text.held_out
-    one = sliding_window(model, held, LENGTHS, stride=1, windows=7)
-    for found, expected in zip(one, last_token(model, held, LENGTHS, targets=7), strict=True):
+    one = perplexities(model, held, LENGTHS, 7, 1)
+    for found, expected in zip(one, perplexities(model, held, LENGTHS, 7, 1), strict=True):
         assert found.nats == pytest.approx(expected.nats) and found.targets == 7
-        assert found.protocol == "sliding window, stride 1"
-    (whole,) = sliding_window(model, held, (40,), stride=40, windows=3)
-    (expected,) = non_overlapping(model, held, (40,), blocks=3)
+    (whole,) = perplexities(model, held, (40,), 3, 40)
+    (expected,) = perplexities(model, held, (40,), 3)
     assert whole.nats == pytest.approx(expected.nats) and whole.targets == 120
 
 
 def test_sliding_windows_by_definition(model, text):
     """Windows at places of their own; only what is new in one is scored."""
     held, stride = text.held_out[:70], 3
-    found = sliding_window(model, held, (12, 23), stride=stride, windows=9)
+    found = perplexities(model, held, (12, 23), 9, stride)
     with torch.no_grad():
         for result, length in zip(found, (12, 23), strict=True):
             losses = []
@@ -119,7 +116,7 @@ def test_sliding_windows_by_definition(model, text):
             assert result.nats == pytest.approx(np.mean(losses), rel=1e-5)
             assert result.targets == len(losses)
     with pytest.raises(InputError, match="stride 13 with windows of 12 tokens"):
-        sliding_window(model, held, (12, 23), stride=13)
+        perplexities(model, held, (12, 23), 64, 13)
 
 
 def test_the_last_layer_for_the_last_token_changes_no_number(model, text):
@@ -129,8 +126,8 @@ def test_the_last_layer_for_the_last_token_changes_no_number(model, text):
         return fused(*tensors)
 
     def measured(path):
-        last = last_token(model, text.held_out, LENGTHS, targets=6, path=path)
-        return last + sliding_window(model, text.held_out, (12, 23), stride=5, path=path)
+        last = perplexities(model, text.held_out, LENGTHS, 6, 1, path=path)
+        return last + perplexities(model, text.held_out, (12, 23), 64, 5, path=path)
 
     for alone, every in zip(measured(fused), measured(whole), strict=True):
         assert alone.nats == pytest.approx(every.nats, rel=2e-6)
@@ -148,22 +145,20 @@ def test_perplexity_by_position(model, text):
     bins = binned(losses_at(model, held, (40,), 5)[0], 7)
     assert [b.first for b in bins] == [1, *(b.last + 1 for b in bins[:-1])]
     assert bins[-1].last == 40 and sum(b.targets for b in bins) == 200
-    (whole,) = non_overlapping(model, held, (40,), blocks=5)
+    (whole,) = perplexities(model, held, (40,), 5)
     total = sum(b.nats * b.targets for b in bins) / 200
     assert total == pytest.approx(whole.nats)
     single = binned(losses_at(model, held, (40,), 5)[0], 99)
     assert [b.first for b in single] == list(range(1, 41))
-    (last,) = last_token(model, held, (40,), targets=5)
+    (last,) = perplexities(model, held, (40,), 5, 1)
     assert single[-1].nats == pytest.approx(last.nats)
     assert single[-1].standard_error == pytest.approx(last.standard_error)
 
 
 def test_scores_of_a_large_vocabulary_a_few_positions_at_a_time(model, text, monkeypatch):
-    before = non_overlapping(model, text.held_out, (40,), blocks=3)
+    before = perplexities(model, text.held_out, (40,), 3)
     monkeypatch.setattr(perplexity, "_SCORES", 256 * 5)
-    assert non_overlapping(model, text.held_out, (40,), blocks=3)[0].nats == pytest.approx(
-        before[0].nats
-    )
+    assert perplexities(model, text.held_out, (40,), 3)[0].nats == pytest.approx(before[0].nats)
 
 
 def test_definition_as_printed_and_one_sided():
