@@ -34,7 +34,7 @@ def local():
 
 @pytest.fixture
 def jobs(text, small):
-    longer = dataclasses.replace(small, steps=4000)
+    longer = dataclasses.replace(small, steps=1000)
     return (
         Job("long", Configuration(encoding("nope"), text, longer)),
         Job("short", Configuration(encoding("type1"), text, small)),
