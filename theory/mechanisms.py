@@ -34,7 +34,6 @@ class Mechanism:
         theorem: name of the theorem.
         hypotheses: under which it speaks, in words.
         reason: the bound that is missing where nothing is decided.
-        trainable: whether the harness has a model with it.
     """
 
     name: str
@@ -44,17 +43,16 @@ class Mechanism:
     hypotheses: tuple[str, ...]
     condition: sympy.Basic | None = None
     reason: Reason | None = None
-    trainable: bool = False
 
 
-def _bounded(name: str, what: str, why: str, trainable: bool = False, *more: str) -> Mechanism:
+def _bounded(name: str, what: str, why: str, *more: str) -> Mechanism:
     """A mechanism whose logits are bounded, so that no window is ever enough."""
     words = (
         f"no fixed window is ever enough: {what}, so outside any window the mass tends to 1 as "
         "rows grow, for every input"
     )
     hypotheses = (f"{BOUNDED}: {why}", "nothing is masked but the future", VALUES, *more)
-    return Mechanism(name, words, False, "bounded-logits", hypotheses, trainable=trainable)
+    return Mechanism(name, words, False, "bounded-logits", hypotheses)
 
 
 _NORMS = "|q|, |k| are bounded, and the rotation keeps norms"
@@ -68,33 +66,28 @@ MECHANISMS = {
             None,
             "equivalence",
             (CONTENT, VALUES),
-            trainable=True,
         ),
-        _bounded("rotation", "its rotations keep every logit bounded", _NORMS, True),
+        _bounded("rotation", "its rotations keep every logit bounded", _NORMS),
         _bounded(
             "rotation_decay",
             "its rotations and decays keep every logit bounded",
             "|q|, |k| are bounded, and zeta^n is at most 1",
-            True,
         ),
         _bounded(
             "rotation_rescaled",
             "its rotations keep every logit bounded",
             _NORMS,
-            False,
             "the scale of the logits does not follow the length",
         ),
         _bounded(
             "sinusoidal",
             "absolute vectors keep every logit bounded",
             "|q|, |k| are bounded, positions included",
-            True,
         ),
         _bounded(
             "learned_absolute",
             "absolute vectors keep every logit bounded",
             "|q|, |k| are bounded, positions included",
-            True,
             "rows as long as one likes, though they end with the table of positions",
         ),
         Mechanism(

@@ -249,7 +249,12 @@ def assumed(e: Any, fact: str) -> bool | None:
 
 
 def known_sign(e: Any) -> int | None:
-    """The sign of e that SymPy knows from the domains of its symbols; None if it does not."""
+    """The sign of e that SymPy knows from the domains of its symbols; None if it does not.
+
+    >>> a = sympy.Symbol("a", positive=True)
+    >>> known_sign(1 + a), known_sign(1 - a)
+    (1, None)
+    """
     return supervised(_sign, e)
 
 

@@ -137,7 +137,12 @@ def expand(e: Expr) -> Expr:
 
 
 def linear(e: Expr, x: Symbol) -> tuple[Expr, Expr] | None:
-    """(slope, rest) with e = slope x + rest, for an e multiplied out; None unless it is linear."""
+    """(slope, rest) with e = slope x + rest, for an e multiplied out; None unless it is linear.
+
+    >>> x, y = sympy.symbols("x y")
+    >>> linear(2 * x + y - 1, x), linear(x * y - x, x), linear(x * sympy.log(x), x)
+    ((2, y - 1), (y - 1, 0), None)
+    """
     slopes: list[Expr] = []
     rest: list[Expr] = []
     for term in sympy.Add.make_args(e):
