@@ -60,6 +60,7 @@ def main(*, quick: bool = False) -> Iterator[Row]:
         quick: sums of 10^6 terms alone.
     """
     misses: dict[str, list[bool]] = {}
+    times: dict[str, list[tuple[float, list[float]]]] = {"closed": [], "general": []}
     for text in CASES["closed"] + CASES["general"]:
         _, setup = timed(lambda: theoretical_receptive_field(text, "1/3"))  # noqa: B023
         with precision(64):
@@ -69,9 +70,10 @@ def main(*, quick: bool = False) -> Iterator[Row]:
             misses.setdefault(f"{name}, total off by > 1e-9", []).append(not error < 1e-9)
         truth, spent = {}, []
         for eps in EPS:
-            found, seconds = timed(lambda: theoretical_receptive_field(text, eps))  # noqa: B023
-            truth[eps] = found.tokens
+            answer, seconds = timed(lambda: theoretical_receptive_field(text, eps))  # noqa: B023
+            truth[eps] = answer.tokens
             spent += [1e3 * seconds] if eps != "1e-12" else []
+        times["closed" if text in CASES["closed"] else "general"].append((1e3 * setup, spent))
         yield {
             "formula": text,
             "set-up ms": 1e3 * setup,
@@ -85,6 +87,11 @@ def main(*, quick: bool = False) -> Iterator[Row]:
                 wrong = [search(float(sympy.Rational(e))) != truth[e] for e in EPS]
                 way = "backward" if backward else "forward"
                 misses.setdefault(f"NumPy {size:.0e} {way}", []).extend(wrong)
+    for kind, found in times.items():
+        queries = [ms for _, each in found for ms in each]
+        setup = float(np.median([ms for ms, _ in found]))
+        middle = {"set-up ms": setup, "query ms, eps >= 1e-8": float(np.median(queries))}
+        yield {"medians": kind, **middle, "largest": max(queries)}
     for name, each in misses.items():
         yield {"wrong answers": name, "wrong": sum(each), "of": len(each)}
 
