@@ -78,13 +78,18 @@ class Subject:
         """The budget, or the usual one."""
         return unless if self.budget is None else self.budget
 
-    def read(self, formula: str) -> Encoding:
+    def read(self, formula: str, wide: int | None = None) -> Encoding:
         """The encoding that is meant.
+
+        Args:
+            formula: or a name.
+            wide: heads of a model; an encoding with values for each has as many, unless `heads` or
+                the formula says how many.
 
         Raises:
             InputError: no formula, unknown names, values outside their domain, no such head.
         """
-        from farfield.theory.encodings import encoding
+        from farfield.theory.encodings import LISTED, encoding
 
         values: dict[str, Any] = {
             name: value.split(",") if "," in value else value
@@ -112,9 +117,11 @@ class Subject:
                 f"{formula!r} is a file; the formulas in it are decided by farfield check --file "
                 f"{formula} (as a formula: {error})"
             ) from None
-        if self.head is None or found.num_heads == 1:
-            return found
-        return found.one_head(self.head)
+        if self.head is not None and found.num_heads > 1:
+            return found.one_head(self.head)
+        if self.heads is None and found.num_heads not in (1, wide or found.num_heads):
+            return found if found.source == LISTED else replace(self, heads=wide).read(formula)
+        return found
 
     def restricted_to(self, formula: str) -> Subject:
         """These options as far as they concern one formula of several."""
@@ -126,8 +133,12 @@ class Subject:
             self, set=_naming(taken, self.set), assume=_naming(taken, self.assume), tail=tail
         )
 
-    def read_each(self, formulas: Sequence[str]) -> list[Encoding]:
+    def read_each(self, formulas: Sequence[str], wide: int | None = None) -> list[Encoding]:
         """The encodings that are meant; of several, each takes the options that name what it has.
+
+        Args:
+            formulas: or names.
+            wide: as of `read`.
 
         Raises:
             InputError: as `read`; an option that concerns none of them; no formula.
@@ -138,7 +149,7 @@ class Subject:
             "are several ideas, and [-n/4; 0 x7] is one formula a head",
         )
         if len(formulas) == 1:
-            return [self.read(formulas[0])]
+            return [self.read(formulas[0], wide)]
         taken = set().union(*map(_option_names, formulas))
         for option, given in (("--set", self.set), ("--assume", self.assume)):
             for name in pairs(given, option):
@@ -147,7 +158,7 @@ class Subject:
                     raise InputError(
                         f"{option} {name}=...: none of the formulas has it; they have: {known}"
                     )
-        return [self.restricted_to(formula).read(formula) for formula in formulas]
+        return [self.restricted_to(formula).read(formula, wide) for formula in formulas]
 
     @contextmanager
     def within_budget(self) -> Iterator[None]:

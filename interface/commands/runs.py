@@ -44,7 +44,6 @@ def train(
         window: measure with a sliding window of so many tokens.
     """
     from farfield.theory.answers.number import natural
-    from farfield.theory.encodings import LISTED
     from farfield.validation.harness import configuration, mechanism, presets, store
     from farfield.validation.optional import require_torch
 
@@ -57,14 +56,9 @@ def train(
         window is not None and subject.bca is not None,
         "--window and --bca: accepted is one of them",
     )
-    subjects = subject.read_each(formulas)
-    if subject.heads is None:
-        wide = dataclasses.replace(subject, heads=chosen.heads)
-        for k, found in enumerate(subjects):
-            if found.source != LISTED and found.num_heads not in (1, chosen.heads):
-                subjects[k] = wide.restricted_to(formulas[k]).read(formulas[k])
+    subjects = subject.read_each(formulas, chosen.heads)
     require_torch()
-    from farfield.validation.harness import corpus, experiment, parallel, training
+    from farfield.validation.harness import corpus, experiment, parallel
 
     with parallel.together(experiment.chosen_device(device)) as leads:
         seen = None if window is None else (mechanism.Visibility(window=window),)
@@ -85,12 +79,7 @@ def train(
                 experiment.follow(one, device)
                 continue
             with progress(one.encoding.name[:40], output) as step:
-                try:
-                    result = experiment.train_and_measure(
-                        one, store.Store(runs), step, device=device
-                    )
-                except training.TrainingDiverged as error:
-                    raise InputError(str(error)) from None
+                result = experiment.train_and_measure(one, store.Store(runs), step, device=device)
             trained.append(store.Trained(result))
     return write_answers(trained, output) if leads else 0
 

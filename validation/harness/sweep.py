@@ -140,14 +140,13 @@ def attempt(job: Job, store: Store, progress: Progress = silent, device: str = "
         device: `auto`, `cpu` or `cuda`.
     """
     from farfield.validation.harness.experiment import train_and_measure
-    from farfield.validation.harness.training import TrainingDiverged
 
     run = (job.configuration, store, progress)
     try:
         result = train_and_measure(*run, device=device, wait=False, predictions=job.predictions)
     except InUse:
         return "held", "", None
-    except (InputError, TrainingDiverged, CorruptFile) as error:
+    except (InputError, CorruptFile) as error:
         return "failed", str(error), None
     except Exception as error:  # the other jobs go on; this one is reported
         return "failed", f"{type(error).__name__}: {first_line(error, 300)}", None

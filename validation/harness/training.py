@@ -28,6 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from farfield.theory.answers.errors import InputError
 from farfield.validation.harness import parallel
 from farfield.validation.harness.attention import flex_works
 from farfield.validation.harness.model import Transformer
@@ -44,9 +45,9 @@ UNASKED = -100
 _SHARE = 20  # a checkpoint is not written again before so many times what writing it took
 
 
-class TrainingDiverged(ArithmeticError):
-    """The loss or its gradient is no finite number; one line says where, and which state is
-    kept."""
+class TrainingDiverged(InputError):
+    """What was asked does not train: the loss or its gradient is no finite number. One line says
+    where, and which state is kept."""
 
 
 @dataclass(frozen=True)
