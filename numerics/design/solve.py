@@ -361,6 +361,9 @@ class _Search:
             for q in (where.args if isinstance(where, sympy.Union) else (where,))
             if isinstance(q, sympy.Interval)
         ]
+        if verdict is not Verdict.DIVERGES and isinstance(where, sympy.FiniteSet) and where.args:
+            alone = ", ".join(map(str, where.args))
+            raise InputError(f"{a} can be {alone} alone; accepted: an interval to seek it in")
         if verdict is Verdict.DIVERGES or not lines:
             said = f"the series of {family.name} diverges for every {a}"
             other = check_convergence(family.whole) if family.fixed else None

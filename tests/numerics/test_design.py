@@ -422,6 +422,7 @@ BAD = [
     (("-a*n",), {"trf": 5, "colour": 3}, "colour"),
     (("-log(1+n)/(1+a)",), {"trf": 5}, "diverges for every a"),
     (("kerple_log",), {"trf": 5, "r1": "1/2"}, "converges if"),
+    (("-r*log(1+n)",), {"trf": 5, "assumptions": {"r": "[5, 5]"}}, "r can be 5 alone"),
     (("-a*log(1+n)",), {"window": 5, "error": -1}, "error"),
     (("-a*log(1+n)",), {"trf": (4, 8, 9), "heads": 2}, "3 targets"),
     (("-a*log(1+n)",), {"trf": 8, "heads": 0}, "heads"),
