@@ -31,8 +31,14 @@ def again(file: str, runs: str) -> Row:
 
     torch.set_num_threads(1)
     committed = json.loads(Path(file).read_text(encoding="utf-8"))
-    jobs = {job.key: job for jobs, _, _ in planned(corpus()) for job in jobs}
-    found = train_and_measure(jobs[committed["key"]].configuration, Store(runs), device="cpu")
+    asked = [m["settings"] for m in committed["measurements"]]
+    configuration = next(  # of the registrations that train this run, the one that measures so
+        one
+        for jobs, _, _ in planned(corpus())
+        for one in (job.configuration for job in jobs if job.key == committed["key"])
+        if [one.measured(visible) for visible in one.variants] == asked
+    )
+    found = train_and_measure(configuration, Store(runs), device="cpu")
     before, after = committed["training"], found["training"]
     measured = [{k: v for k, v in m.items() if k not in WHERE} for m in found["measurements"]]
     both = (
