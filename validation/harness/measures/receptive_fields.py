@@ -393,7 +393,7 @@ def gradient_receptive_field(
 
 
 def gradient_shares(
-    model: LanguageModel, rows: np.ndarray, visible: Visibility = CAUSAL, tokens_a_pass: int = 4096
+    model: LanguageModel, rows: np.ndarray, visible: Visibility = CAUSAL, tokens_a_pass: int = 8192
 ) -> np.ndarray:
     """`s_m` of each segment, nearest token first; float64, shape (segments, length).
 
