@@ -401,23 +401,24 @@ def gradient_shares(
     bytes. `tokens_a_pass` bounds the memory.
     """
     trained = [p for p in model.parameters() if p.requires_grad]
+    step = max(1, tokens_a_pass // (rows.shape[1] - 1))
+
+    def shares(part: Tensor) -> Tensor:  # nothing of a pass is kept for the next
+        embedded = model.embed(part[:, :-1]).requires_grad_()
+        logits = model.logits(model.hidden(embedded, visible, last=1)[:, -1])
+        chosen = logits.log_softmax(-1).gather(-1, part[:, -1:])
+        (gradient,) = torch.autograd.grad(chosen.sum(), embedded)
+        norms = gradient.double().norm(dim=-1).flip(-1).cpu()
+        return norms / norms.sum(-1, keepdim=True)
+
     for parameter in trained:
         parameter.requires_grad_(False)
     try:
-        results = []
-        step = max(1, tokens_a_pass // (rows.shape[1] - 1))
-        for start in range(0, len(rows), step):
-            part = torch.from_numpy(rows[start : start + step]).to(model.device)
-            embedded = model.embed(part[:, :-1]).requires_grad_()
-            logits = model.logits(model.hidden(embedded, visible, last=1)[:, -1])
-            chosen = logits.log_softmax(-1).gather(-1, part[:, -1:])
-            (gradient,) = torch.autograd.grad(chosen.sum(), embedded)
-            norms = gradient.double().norm(dim=-1).flip(-1).cpu()
-            results.append(norms / norms.sum(-1, keepdim=True))
+        parts = torch.from_numpy(rows).to(model.device).split(step)
+        return torch.cat([shares(part) for part in parts]).numpy()
     finally:
         for parameter in trained:
             parameter.requires_grad_(True)
-    return torch.cat(results).numpy()
 
 
 def shortest_suffix(curves: np.ndarray, share: float) -> tuple[int, float, float]:
