@@ -23,6 +23,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -210,7 +211,7 @@ class Processes(SameProcess):
 
     def start(self, job: Job, store: Store, progress: Progress) -> Future[Outcome]:
         others = set(multiprocessing.active_children())
-        pool = ProcessPoolExecutor(1, self.context, max_tasks_per_child=1)
+        pool = ProcessPoolExecutor(1, self.context, _watch, max_tasks_per_child=1)
         future = pool.submit(_work, job, store, self.device, self.slots)
         pool.shutdown(wait=False)  # when the job is done
         self.workers |= {*multiprocessing.active_children()} - others
@@ -227,9 +228,26 @@ def require_workers(workers: int) -> None:
     refuse(workers < 1, f"workers {workers}: accepted is a whole number from 1")
 
 
+_BEGUN = threading.Event()  # a worker has its job
+
+
+def _watch() -> None:
+    """Let a worker end whose driver was killed before it sent the job."""
+
+    def end() -> None:
+        driver = multiprocessing.parent_process()
+        assert driver is not None
+        driver.join()
+        if not _BEGUN.is_set():
+            os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
+
+
 def _work(job: Job, store: Store, device: str, workers: int) -> Outcome:
     import torch
 
+    _BEGUN.set()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver ends its workers
     torch.set_num_threads(max(1, torch.get_num_threads() // workers))
     return attempt(job, store, device=device)

@@ -272,6 +272,22 @@ def test_a_driver_that_is_killed_resumes(capsys, plan, source, tmp_path):
     assert found["kind"] == "Inventory" and {r["state"] for r in found["runs"]} == {"finished"}
 
 
+IDLE = """
+import os, signal
+from concurrent.futures import ProcessPoolExecutor
+from farfield.validation.harness import sweep
+pool = ProcessPoolExecutor(1, sweep.Processes(1).context, sweep._watch)
+pool.submit(abs, -1).result()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_worker_without_a_job_ends_with_its_driver():
+    """One that had none waited for ever. Its end closes what its driver printed to."""
+    driver = subprocess.run([sys.executable, "-c", IDLE], stderr=subprocess.PIPE, timeout=120)
+    assert driver.returncode == -signal.SIGKILL
+
+
 @pytest.mark.slow  # the two siblings above share a plan within one process
 def test_two_sweeps_share_one_plan(plan, source, tmp_path):
     runs = str(tmp_path / "runs")
