@@ -290,12 +290,14 @@ class OutsideModel:
         self.blocks: list[Any] = next(([*m] for m in lists if len(m) == layers), [])
         for layer, block in enumerate(self.blocks):
             block.forward = functools.partial(self._sparing, block.forward)
+            if not self.opened:
+                continue
             attend = functools.partial(self.attend, layer)
-            if self.opened and self.own is not None:
+            for inner in block.modules():  # its attention, wherever it is, finds its own path
+                inner.attend = attend
+            if self.own is not None:
                 inner = attrgetter(self.own.attention)(block)
                 inner.forward = functools.partial(self.own.forward, inner, attend)
-            for inner in block.modules() if self.opened else ():
-                inner.attend = attend  # its attention, wherever it is, finds its own path
         if self.opened:
             _library().AttentionInterface.register(RUN, _through_path)
             self.body.config._attn_implementation = RUN  # unknown to the library's masks: none
