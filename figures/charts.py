@@ -177,8 +177,8 @@ def column(axes: Any, ends: Sequence[End], at: float = 1.03) -> list[Any]:
 
 
 def _along(axes: Any, ends: Sequence[End]) -> dict[End, tuple[float, float]]:
-    """A place along each line that is nearer to it than to others, and where no line is; of the
-    lines that have one."""
+    """The place along each line that is nearest to it and farthest from others, and where no line
+    is; of the lines that have one."""
     paths = {end: _path(axes, end[2]) for end in ends}
     ink = (
         np.concatenate([_dense(axes, shown) for shown in axes.lines]) if ends else np.empty((0, 2))
@@ -188,15 +188,19 @@ def _along(axes: Any, ends: Sequence[End]) -> dict[End, tuple[float, float]]:
     for end, path in paths.items():
         others = [p for other, p in paths.items() if other is not end]
         rest = np.concatenate(others) if others else np.full((1, 2), np.inf)
+        size, free = _size(axes), list[tuple[float, Bbox]]()
         for box in _places(axes, end[2], path):
             if any(map(box.overlaps, taken)) or _inside(box, ink):
                 continue
             corners = np.array([box.min, box.max, (box.x0, box.y1), (box.x1, box.y0)])
-            if _distance(corners, path) < 0.8 * _distance(corners, rest):
-                taken.append(box)
-                middle = axes.transAxes.inverted().transform((box.x0, (box.y0 + box.y1) / 2))
-                found[end] = (float(middle[0]), float(middle[1]))
-                break
+            own, other = _distance(corners, path), _distance(corners, rest)
+            if own < 0.8 * other:
+                free.append((own - min(other, 3 * size) / 4, box))
+        if free:
+            _, box = min(free, key=lambda place: place[0])
+            taken.append(box)
+            middle = axes.transAxes.inverted().transform((box.x0, (box.y0 + box.y1) / 2))
+            found[end] = (float(middle[0]), float(middle[1]))
     return found
 
 
@@ -230,15 +234,17 @@ def _path(axes: Any, line: Named) -> np.ndarray:
 
 def _dense(axes: Any, shown: Any) -> np.ndarray:
     """The same of a line that is drawn."""
-    return _sampled(axes, shown.get_transform().transform(shown.get_xydata()))
+    points = shown.get_transform().transform(shown.get_xydata())
+    return _sampled(axes, points, joined=shown.get_linestyle() != "None")
 
 
-def _sampled(axes: Any, points: np.ndarray) -> np.ndarray:
-    points = points[np.isfinite(points).all(axis=1)]
-    found = [points if len(points) > MANY else points[:1]]
-    for a, b in pairwise(points) if len(points) <= MANY else ():
-        parts = np.linspace(0, 1, 2 + int(min(4000, np.hypot(*(b - a)) / 2)))[1:, None]
-        found.append(a + parts * (b - a))
+def _sampled(axes: Any, points: np.ndarray, joined: bool = True) -> np.ndarray:
+    known = np.isfinite(points).all(axis=1)
+    found = [points[known]]
+    for a, b in pairwise(points) if joined and len(points) <= MANY else ():
+        if np.isfinite([a, b]).all():  # no line goes over a gap
+            parts = np.linspace(0, 1, 2 + int(min(4000, np.hypot(*(b - a)) / 2)))[1:-1, None]
+            found.append(a + parts * (b - a))
     every = np.concatenate(found)
     frame = axes.get_window_extent()
     seen = every[((every > frame.min - 1) & (every < frame.max + 1)).all(axis=1)]

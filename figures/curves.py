@@ -266,6 +266,10 @@ def cumulative_gradient(
         label: by_seed(s, lambda m: dict(m["gradient"]["curve"])) for label, s in found.items()
     }
     trained, tokens = _length(found), list(next(iter(values.values())))
+    lines = lines_of(values)
+    kind = lines[0].name.partition(" ")[0] + " "
+    if all(line.name.startswith(kind) for line in lines):  # it is said once
+        lines[1:] = [replace(line, name=line.name.removeprefix(kind)) for line in lines[1:]]
     axes = {
         "xscale": "log",
         "xlim": (None, tokens[-1]),
@@ -285,7 +289,7 @@ def cumulative_gradient(
         ),
         f"Within the training length lies a share of the gradient of {listed(within, 20)}. "
         f"Upright: the training length. {COLOURS_SAY}",
-        charted(2.8, Panel(lines_of(values), axes, ticks, upright=[trained])),
+        charted(2.8, Panel(lines, axes, ticks, upright=[trained])),
         made=told(
             f"{made} Gradient of the {gradient['scalar']}, mean over {gradient['segments']} "
             f"segments of {gradient['length']} tokens. The print shows the sum from the first "

@@ -51,12 +51,13 @@ class Data:
         return buffer.getvalue()
 
     def table(self, title: str = "") -> Table:
-        """The data as a block; columns of numbers align right, columns of words left."""
-        numeric = tuple(
-            k for k in range(len(self.columns)) if all(map(_numeric, (row[k] for row in self.rows)))
-        )
-        rows = [[_marked(_cell(v)) for v in row] for row in self.rows]
-        return table(self.columns, rows, title, numeric=numeric)
+        """The data as a block; columns of numbers align right, columns of words left, and empty
+        ones are left out."""
+        cells = [list(map(_cell, column)) for column in zip(*self.rows, strict=True)]
+        used = [k for k, column in enumerate(cells) if any(column)]
+        numeric = tuple(j for j, k in enumerate(used) if all(_numeric(r[k]) for r in self.rows))
+        rows = [[_marked(cells[k][j]) for k in used] for j in range(len(self.rows))]
+        return table([self.columns[k] for k in used], rows, title, numeric=numeric)
 
 
 def _numeric(cell: Any) -> bool:
@@ -65,9 +66,14 @@ def _numeric(cell: Any) -> bool:
 
 
 def _marked(cell: str) -> Text:
-    """A cell, the signs of agreement in their colours."""
-    signs = bool(cell) and not cell.strip("✓✗")
-    return tuple(StyledWord(c, "sign") for c in cell) if signs else (cell,)
+    """A cell, dots of agreement in their colours; a short one keeps to its line."""
+    if cell and not cell.strip("●○"):
+        return tuple(StyledWord(c, "sign") for c in cell)
+    return (cell if len(cell) > SHORT else cell.replace(" ", "\u00a0"),)
+
+
+SHORT = 14
+"""Letters of a cell that is not broken."""
 
 
 def _cell(value: Any) -> str:
@@ -122,7 +128,7 @@ class Drawing(Result):
         made: list[Item] = [Fold(words("How it was made"), [Note(code(self.made))])]
         if self.figure is None:
             said = Sentence(caption, kind) if kind else Note(caption)
-            return [said, self.table.table(title), *made * bool(self.made)]
+            return [said, self.table.table(), *made * bool(self.made)]
         narrow = svg(self.figure, f"{name}-narrow")
         alt = f"{title or 'A figure'}. {seen(self.figure)}".strip()
         picture = Picture(for_page(self.figure, name), caption, alt, kind, narrow)

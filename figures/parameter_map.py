@@ -420,8 +420,8 @@ def _draw_line(
         for left, right, _, _, side in sides(condition, tuple(names), tuple(ends))[0]:
             if not side:
                 at = (_middle(left, right, above), 0.5)
-                place = above.get_xaxis_transform()
-                above.text(*at, "no receptive\nfield", transform=place, ha="center", va="center")
+                look = {"transform": above.get_xaxis_transform(), "ha": "center", "va": "center"}
+                above.text(*at, "no receptive field", rotation=90, **look)
         above.set(xlabel="", xticklabels=[], ylabel=f"TRF({share(eps)}) in tokens")
         below.set(ylabel=f"leak beyond {trained}")
         return figure

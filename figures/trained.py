@@ -10,7 +10,7 @@ import numpy as np
 
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing
-from farfield.figures.style import INK, told_apart
+from farfield.figures.style import INK, NO, told_apart
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.hold import both
@@ -21,8 +21,8 @@ HOLDS = 1 + TOLERANCE
 GREY = "#888888"
 NEAR = 0.3
 """The order loss up to which the second panel of the law shows the trials."""
-FAR = 4
-"""Trials that the law's caption names, the farthest from the line."""
+FAR = 6
+"""Trials that the law names, the farthest from the line."""
 
 
 def _ratios(lines: Sequence[Named], highest: float, **axes: Any) -> Panel:
@@ -47,27 +47,36 @@ def law() -> Drawing:
     right = (told > np.log(HOLDS)) == (loss > np.log(HOLDS))
     explained = 1 - np.sum((loss - told) ** 2) / np.sum((loss - loss.mean()) ** 2)
     constant = slope(value, loss)
-    farthest = [known[k]["name"] for k in np.argsort(-np.abs(loss - told))[:FAR]]
+    farthest = [
+        Named(
+            known[k]["name"].partition(", others")[0],
+            [value[k]],
+            [np.exp(loss[k])],
+            GREY if right[k] else NO,
+        )
+        for k in np.argsort(-np.abs(loss - told))[:FAR]
+    ]
     longer = [t for t in every if t["steps"] != USUAL["steps"]]
     at, ratio = np.linspace(0, value.max(), 101), np.exp(loss)
     later = [(t["value"], np.exp(t["loss"])) for t in longer]
     lines = [
         Named("", at, np.exp(constant * at), look={"linewidth": 1}),
         _points(value[right], ratio[right], colour=GREY, alpha=0.8),
-        _points(value[~right], ratio[~right], alpha=0.8),
+        _points(value[~right], ratio[~right], colour=NO),
         _points(*np.reshape(later, (-1, 2)).T, fillstyle="none"),
     ]
+    explains = f"R² = {explained:.2f}, n = {len(known)}"
     highest, end = float(np.exp(max(t["loss"] for t in every))), value.max() * 1.25
     below = {"xlim": (-0.02 * NEAR, NEAR), "xlabel": "order loss, from the formula alone"}
-    whole = _ratios(lines, highest, xlim=(-0.02 * end, end))
+    whole = _ratios([*lines, *farthest], highest, xlim=(-0.02 * end, end), title=explains)
     near = _ratios(lines, 1.3, ylim=(0.96, 1.32), **below)
     columns = ("name", "family", "steps", "order loss", "log ratio")
     data = tuple(tuple(t[k] for k in ("name", "family", "steps", "value", "loss")) for t in every)
     return Drawing(
         Data(columns, data),
         f"The order loss of the formula puts {right.sum()} of {len(known)} trials on the right "
-        f"side of {TOLERANCE:.0%}: R² = {explained:.2f}, each family told by a line through the "
-        f"others. Farthest from it: {'; '.join(farthest)}. Strong: on the wrong side. Circles: "
+        f"side of {TOLERANCE:.0%}. Each family is predicted by a line through the others; the "
+        f"{FAR} trials farthest from it have their names. Orange: on the wrong side. Circles: "
         "models that learned longer. Below: the corner of the first panel. Perplexity holds "
         "below the grey line.",
         charted(4.6, whole, near),
@@ -97,6 +106,7 @@ def mixtures() -> Drawing:
     rows = tuple((s, k, y) for s, found in ratios.items() for k, y in found.items())
     highest = max(y for *_, y in rows)
     axes = {"xlabel": "local heads of eight", "xticks": [0, 1, 2, 4, 8], "xlim": (-0.2, 8.05)}
+    axes["ylim"] = (0.9, 1.05 * highest)
     return Drawing(
         Data(("slope", "local heads", "ratio of perplexity"), rows),
         f"One local head of eight is enough: slope 1/4 takes the ratio of perplexity at 16 times "
@@ -108,7 +118,8 @@ def mixtures() -> Drawing:
 
 def _short(label: str) -> str:
     """The name of a mechanism in the picture: its layers in brackets, windows of rotary layers."""
-    return label.replace(" rotary", "").replace(", layers 4", " (4)")
+    label = label.replace(" rotary", "").replace(", layers 4", " (4)")
+    return label.replace("1 head 1", "1 local head").replace(", heads 8", " of 8")
 
 
 def hold_and_use() -> Drawing:
@@ -151,7 +162,8 @@ def hold_and_use() -> Drawing:
         ),
         f"{len(well)} of the {len(learned)} mechanisms that learned their task still answer most "
         f"questions beyond the training length, on rows of 16 times that length. The loss was "
-        f"measured for {len(known)} of these; it holds for {'; '.join(held) or 'none'}. Hollow: "
+        f"measured for {len(known)} of these; it holds for "
+        f"{'all of them' if len(held) == len(known) else '; '.join(held) or 'none'}. Hollow: "
         "mechanisms that did not learn the task at home, so they say nothing of far keys. The loss "
         "holds left of the grey line. Windows are those of rotary layers; (4): four layers.",
         charted(4, Panel(points, axes, (1, 1.5, 2), upright=[HOLDS], columns=columns)),

@@ -10,18 +10,21 @@ import dataclasses
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 
-from farfield.figures.document import Item, Picture, Section, Sheet, Tiles
+from matplotlib.figure import Figure
+
+from farfield.figures.document import Columns, Heading, Item, Picture, Section, Sheet, Tiles
 from farfield.figures.document import page as whole
 from farfield.figures.exhibit import Drawing
 from farfield.figures.gallery import Gallery
 from farfield.figures.index import INDEX as EXHIBITS
 from farfield.figures.index import PAPERS, Exhibit
 from farfield.figures.style import FORMATS, rendered, svg
-from farfield.theory.answers.blocks import Facts, Note, note, table
+from farfield.theory.answers.blocks import Facts, note, table
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import StyledWord, as_text, code, words
-from farfield.validation.claims import checks, claim
+from farfield.validation.claims import Claim, checks, claim
 from farfield.validation.json_files import writable_folder, write
 
 INDEX = "index"
@@ -33,15 +36,26 @@ def sheets(gallery: Gallery) -> dict[str, Sheet]:
     sections = []
     for paper, cited in PAPERS.items():
         shown = [e for e in EXHIBITS.values() if e.paper == paper]
-        cards = [_card(e, gallery.drawn[e.id]) for e in shown if e.id in gallery.drawn]
+        own = [(e, gallery.drawn[e.id]) for e in shown if e.id in gallery.drawn]
+        cards = [_card(e, drawing.figure) for e, drawing in own if drawing.figure is not None]
+        lists = [
+            (StyledWord(_number(e), f"to {e.id}.html"), e.title)
+            for e, drawing in own
+            if drawing.figure is None
+        ]
         why = gallery.missing
         absent = [(e.id, e.title, code(why[e.id])) for e in shown if e.id in why]
         items: list[Item] = [Tiles(cards, small=True)] * bool(cards)
+        items += [table(("table", "shows"), lists)] * bool(lists)
         items += [table(("missing", "shows", "why"), absent, "Not measured yet")] * bool(absent)
         sections += [Section(words("{paper}", paper=cited), items)] * bool(items)
     lead = [
         gallery.blocks()[0],
-        note("Nothing is drawn without results. The data of each stand beside it as CSV."),
+        note(
+            "Nothing is drawn without results. The data of each stand beside it as CSV. A dot is "
+            "a sentence of the paper on its figure: green where it holds as printed, violet where "
+            "it needs a correction or cannot be tested, orange where it is wrong."
+        ),
     ]
     found = {INDEX: Sheet(words(TITLE), lead, sections)}
     return found | {
@@ -49,12 +63,12 @@ def sheets(gallery: Gallery) -> dict[str, Sheet]:
     }
 
 
-def _card(e: Exhibit, drawing: Drawing) -> Item:
-    """An exhibit in small, with the link to its page."""
-    said = words("{link} {id}", link=StyledWord(e.title, f"to {e.id}.html"), id=_number(e))
-    if drawing.figure is None:
-        return Note(said)
-    return Picture(svg(drawing.figure, f"{e.id}-small".replace(".", "-")), said, e.title, e.kind)
+def _card(e: Exhibit, figure: Figure) -> Item:
+    """A figure in small, with the link to its page and a dot for each verdict on it."""
+    dots = tuple(StyledWord("●", c.verdict.value.replace("_", "-")) for c in _claims(e.id))
+    link = StyledWord(e.title, f"to {e.id}.html")
+    said = words("{link} {id} {dots}", link=link, id=_number(e), dots=dots)
+    return Picture(svg(figure, f"{e.id}-small".replace(".", "-")), said, e.title, e.kind)
 
 
 def _number(e: Exhibit) -> str:
@@ -66,26 +80,21 @@ def _number(e: Exhibit) -> str:
 
 
 def _sheet(e: Exhibit, drawing: Drawing) -> Sheet:
-    """The page of an exhibit: what its paper says of it first, then the exhibit."""
+    """The page of an exhibit, with what its paper says of it beside the figure, or below the
+    table."""
     home = note("{index}", index=StyledWord(TITLE, f"to {INDEX}.html"))
-    items = drawing.items(e.title, e.id.replace(".", "-"), e.kind)
+    first, *items = drawing.items(e.title, e.id.replace(".", "-"), e.kind)
+    if said := list(said_of(e)):
+        said = [Heading(words("What the paper says of it")), *said]
+        figure = drawing.figure is not None
+        first, items = (Columns([first], said), items) if figure else (first, [*items, *said])
     again = note("{again}", again=StyledWord(f"farfield figures {e.id}", "code"))
-    return Sheet(words("{title}", title=e.title), [home, *said_of(e), *items, again])
+    return Sheet(words("{title}", title=e.title), [home, first, *items, again])
 
 
 def said_of(e: Exhibit) -> Iterator[Item]:
-    """What the paper says its figure shows, in our words, and whether ours agrees."""
-    number, _, panel = e.id.partition(".fig")[2].partition("-")
-    if not number:
-        return
-    found = [
-        claim(c.id)
-        for c in checks(e.paper)
-        for place in [c.entry.get("place", "")]
-        if number in re.findall(r"\d+", "".join(re.findall(r"Figures? [\d ,and]+", place)))
-        and (not panel or panel in place)
-    ]
-    if found:
+    """What the paper says its figure or table shows, in our words, and whether ours agrees."""
+    if found := _claims(e.id):
         yield Facts(
             tuple(
                 (
@@ -100,6 +109,23 @@ def said_of(e: Exhibit) -> Iterator[Item]:
                 for c in found
             )
         )
+
+
+@cache
+def _claims(identifier: str) -> tuple[Claim, ...]:
+    """The claims that name an exhibit as their place, judged."""
+    said = re.fullmatch(r"(\w+)\.(fig|table)(\d+)-?(.*)", identifier.removesuffix("-measured"))
+    if said is None:
+        return ()
+    paper, kind, number, panel = said.groups()
+    word = {"fig": "Figure", "table": "Table"}[kind]
+    return tuple(
+        claim(c.id)
+        for c in checks(paper)
+        for place in [c.entry.get("place", "")]
+        if number in re.findall(r"\d+", "".join(re.findall(rf"{word}s? [\d ,and]+", place)))
+        and (not panel or panel in place)
+    )
 
 
 def save(

@@ -39,6 +39,7 @@ from farfield.figures.samples import (
 )
 from farfield.figures.style import spoken
 from farfield.numerics.resolution import attention_resolution
+from farfield.theory.answers.number import listed
 from farfield.validation.harness.configuration import variants
 from farfield.validation.harness.presets import preset
 from farfield.validation.published import table
@@ -76,9 +77,8 @@ def measured_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawing:
     if outside:
         made += f" Not in the catalogue: {', '.join(outside)}."
     caption = (
-        f"{_said(found)} Columns: multiples of the training length. Direction: ✓ for each number "
-        "that rises or falls from the training length as ours does, ✗ for each that does not. "
-        f"Side: ✓ where it is better or worse than {name}, as ours is."
+        f"{_said(found, name)} Columns are multiples of the training length. A dot is a printed "
+        "number: full where ours goes the same way, hollow where it does not."
     )
     long = Data(COLUMNS, tuple(tuple(c[k] for k in COLUMNS) for c in found))
     return Drawing(long, caption, shown=_wide(again, found), made=made)
@@ -91,17 +91,15 @@ def _no_results(layout: Layout, why: str) -> NoResults:
     )
 
 
-def _said(found: Sequence[Cell]) -> str:
-    """The agreement over all printed data sets, in a sentence for each training length."""
-    parts = []
-    for base in dict.fromkeys(c["base"] for c in found):
-        own = [c for c in found if c["base"] == base]
-        side = _of(own, "side")
-        parts.append(
-            f"Trained on {base} tokens, the way from the training length agrees in "
-            f"{_of(own, 'direction') or '0 of 0'} cells{f', the side in {side}' * bool(side)}."
-        )
-    return " ".join(parts)
+def _said(found: Sequence[Cell], reference: str) -> str:
+    """The agreement over all printed data sets, with the number for each training length."""
+    bases = list(dict.fromkeys(c["base"] for c in found))
+    own = {base: [c for c in found if c["base"] == base] for base in bases}
+    trained = f"trained on {listed(list(map(str, bases)))} tokens"
+    ways = listed([_of(own[base], "direction") or "0 of 0" for base in bases])
+    sides = listed([side for base in bases if (side := _of(own[base], "side"))])
+    said = f"Beyond the training length ours rises or falls as printed in {ways} cells ({trained})."
+    return said + f" It is better or worse than {reference} as printed in {sides}." * bool(sides)
 
 
 def _of(cells: Iterable[Cell], kind: str) -> str:
@@ -140,8 +138,8 @@ def _multiple(m: Fraction) -> str:
 
 
 def _ticks(cells: Iterable[Cell], kind: str) -> str:
-    """A mark for each direction that print and measurement both have."""
-    return "".join("✗✓"[agrees] for agrees in agreeing(cells, kind))
+    """A dot for each direction that print and measurement both have, full where they agree."""
+    return "".join("○●"[agrees] for agrees in agreeing(cells, kind))
 
 
 def _number(value: float) -> str:

@@ -82,7 +82,7 @@
         rows.sort(([a], [b]) => (typeof a === typeof b ? (a > b) - (a < b) : typeof a === "number" ? -1 : 1) * (up ? 1 : -1));
         body.append(...rows.map(([, row]) => row));
       });
-      head.append(" ", button);
+      head.append("\u00a0", button);
     });
   }
   // What scrolls is a stop of the keyboard, what does not is none.

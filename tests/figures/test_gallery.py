@@ -372,8 +372,8 @@ def test_a_measured_table_shows_the_print_beside_it_and_what_lacks():
     assert drawing.table.columns[:5] == ("encoding", "of", "trained", "1×", "2×")
     assert shown["RoPE", "measured, n = 1"][2:5] == (16, "5.00", "7.00")  # 64 is not mixed in
     assert not any("T5" in name for name, _ in shown), "the caption says what lacks"
-    ranked = [r for r in drawing.table.rows if r[1] == "ArXiv" and r[-1].startswith("✓✓")]
-    assert [(r[2], r[-2][0]) for r in ranked] == [(512, "✓")]  # Rotary rises, above Sandwich
+    ranked = [r for r in drawing.table.rows if r[1] == "ArXiv" and r[-1].startswith("●●")]
+    assert [(r[2], r[-2][0]) for r in ranked] == [(512, "●")]  # Rotary rises, above Sandwich
     assert "farfield train t5" in drawing.made and "T5" in drawing._repr_html_()
     assert column(drawing, "measured", encoding="T5", dataset="ArXiv", tested=32) == [None]
     _, sheet = sheets(Gallery({"chi2023.table3-measured": drawing}, {})).values()
