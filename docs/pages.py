@@ -17,6 +17,8 @@ from latex2mathml.converter import convert
 
 SECTION = re.compile(r"^\s*(Args|Returns|Raises|Fields|Yields|Note|Example|Examples):\s*$")
 ESSAY = "how-far-does-it-see.html"
+NAMED = "<mi>(?:log|exp|sin|cos)</mi>"
+THIN = '<mspace width="0.17em"/>'
 LONG = 280
 """Characters from which the values of an entry are folded."""
 EMPHASIS = re.compile(r"(?<!\w)(\*{1,2}[A-Za-z][^*]*\*{1,2})(?!\w)|\*")
@@ -77,15 +79,22 @@ def without_blank_ends(app: Any, name: str, source: list[str]) -> None:
     source[0] = re.sub(r"(^```python\n.*?)\n+```$", r"\1\n```", source[0], flags=re.M | re.S)
 
 
+def mathml(latex: str, display: str = "inline") -> str:
+    """A formula as MathML, with the thin space around `log` and its like that LaTeX sets."""
+    made = convert(latex, display=display)
+    made = re.sub(rf"({NAMED})(?=<m(?!o stretchy))", rf"\1{THIN}", made)
+    return re.sub(rf"(</m(?:i|n|sub|sup|frac|row)>)(?={NAMED})", rf"\1{THIN}", made)
+
+
 def inline_math(self: Any, node: nodes.Element) -> None:
     """A formula in a line, as MathML."""
-    self.body.append(convert(node.astext()))
+    self.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def display_math(self: Any, node: nodes.Element) -> None:
     """A formula of its own, as MathML."""
-    self.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    self.body.append(f'<div class="math">{mathml(node.astext(), "block")}</div>')
     raise nodes.SkipNode
 
 
@@ -110,40 +119,49 @@ def theorems_page(app: Any) -> None:
             checked,
             "```{raw} html\n"
             f"<p>Let {printed(theorem.hypotheses)}. "
-            f"<em>Then {printed(theorem.statement)}.</em></p>\n"
+            f"<strong>Then</strong> {printed(theorem.statement)}.</p>\n"
             "```",
             proof(name),
         ]
     _written(Path(app.srcdir) / "theory" / "theorems.md", parts)
 
 
-GREEK = {
-    "beta": "β",
-    "delta": "δ",
-    "eps": "ε",
-    "eta": "η",
-    "lambda": "λ",
-    "oo": "∞",
-    "pi": "π",
-    "psi": "ψ",
-    "rho": "ρ",
-    "sigma": "σ",
-    "theta": "θ",
-    "zeta": "ζ",
-}
+GREEK = ["beta", "delta", "eps", "eta", "lambda", "oo", "pi", "psi", "rho"]
+GREEK += ["sigma", "theta", "zeta"]
+SCRIPTED = re.compile(
+    r"(?<![A-Za-z_'])(?:(?P<greek>" + "|".join(GREEK) + r")|(?P<name>[A-Za-z]+))"
+    r"(?P<scripts>(?:[_^](?:\{[^}]*\}|-?\w+))*)(?!\w|'\w|, Eq)"
+)
 
 
 def printed(text: str) -> str:
-    """A statement as HTML, its formulas as they are printed.
+    """A statement as HTML, its symbols as MathML.
 
-    >>> printed("j >= 1, T_j <= e^{-2L} B_j")
-    'j ≥ 1, T<sub>j</sub> ≤ e<sup>-2L</sup> B<sub>j</sub>'
+    >>> printed("a row, j >= 1 and -L").replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")
+    'a row, <math display="inline"><mrow><mi>j</mi></mrow></math> ≥ 1 and \
+−<math display="inline"><mrow><mi>L</mi></mrow></math>'
     """
-    said = re.sub("[A-Za-z]+", lambda word: GREEK.get(word[0], word[0]), text)
-    said = re.sub(r"\bsum (?=[a-z]_)", "Σ ", said)
-    said = escape(said.replace("<=", "≤").replace(">=", "≥").replace("->", "→"))
-    said = re.sub(r"\^(?:\{([^}]*)\}|(-?\w+))", r"<sup>\1\2</sup>", said)
-    return re.sub(r"_(?:\{([^}]*)\}|(\w))", r"<sub>\1\2</sub>", said)
+
+    def symbol(found: re.Match[str]) -> str:
+        name, scripts = found["greek"] or found["name"], found["scripts"]
+        after = found.string[found.end() :].lstrip()[:1]
+        article = name == "a" and not scripts and after not in {",", "&", "/"}
+        if article or (found["name"] and len(name) > 1 and not scripts):
+            return found[0]
+        latex = {"eps": r"\varepsilon", "oo": r"\infty"}.get(name, "\\" + name)
+        latex = latex if found["greek"] else name if len(name) == 1 else rf"\mathrm{{{name}}}"
+        scripts = re.sub(r"([_^])(-?\w+)", r"\1{\2}", scripts)
+        scripts = re.sub(rf"(?<![a-z\\])({'|'.join(GREEK)})(?![a-z])", r"\\\1 ", scripts)
+        return mathml(latex + scripts.replace(r"\eps", r"\varepsilon"))
+
+    said = re.sub(
+        r"(?<![\w^{])-(?=[\w(])|(?<=\b[a-z1])-(?=[\dq])| - ", lambda m: m[0].replace("-", "−"), text
+    ).replace(" .. ", " … ")
+    said = re.sub(r"\bsum(?= [a-z][_^]| \(|_)", "Σ", said).replace("prod_", "Π_")
+    said = escape(said.replace("<=", "≤").replace(">=", "≥").replace("->", "→"), quote=False)
+    said = re.sub(r"(?<=[ΣΠ])_(?:\{([^}]*)\}|(\w))", r"<sub>\1\2</sub>", said)
+    said = re.sub(r"(?<=\))\^(?:\{([^}]*)\}|(\w))", r"<sup>\1\2</sup>", said)
+    return re.sub(r"(</math>|</sup>)(?=[),.;:\]])", "\\1\u2060", SCRIPTED.sub(symbol, said))
 
 
 def proof(name: str) -> str:
@@ -256,13 +274,16 @@ def results_page(app: Any) -> None:
     from farfield.figures.index import INDEX
     from farfield.validation.evidence import changes, rule_scores
     from farfield.validation.evidence.first_registration import answers
-    from farfield.validation.evidence.summary import summary
     from farfield.validation.reference.registration import FIRST
     from farfield.validation.reference.table import results
 
     found = results()
     planned = sum(len(s.encodings) * len(s.seeds) * len(s.lengths) for s in FIRST.plan.sweeps)
     parts = ["# Results: does the theory predict?", "```{toctree}\n:hidden:\nlaw\nanswers\n```"]
+    parts.append(
+        "Partly. Small models were trained with many biases, and what the theory says of each was "
+        "compared with what was measured. Each picture comes with its data."
+    )
     gallery = draw(["farfield"])
     for name, drawing in gallery.drawn.items():
         title = INDEX[name].title
@@ -271,12 +292,11 @@ def results_page(app: Any) -> None:
             _html(piece(drawing.items(title, name.replace(".", "-"), "measured"))),
         ]
     parts += [
-        "What is proved of mixtures stands on the page [Local heads beside free "
-        "ones](theory/mixtures.md).",
-        "## In sentences",
-        "\n".join(f"* {sentence}" for sentence in summary()),
-        "[The law at finite length](law.md) defines the order loss. [Every answer](answers.md) has "
-        "each question with its table.",
+        "## More",
+        "* [Findings on trained models](findings.md) says what the runs show, and where the theory "
+        "fails.\n* [The law at finite length](law.md) defines the order loss.\n"
+        "* [Every answer](answers.md) has each question with its table.\n"
+        "* [Local heads beside free ones](theory/mixtures.md) has what is proved of mixtures.",
         "## How it was registered",
         "What the theory says of each encoding was written down, with the plan of the runs, before "
         "the first of them, but most encodings had been piloted: SHA-256 "

@@ -305,6 +305,6 @@ def _family(f: ModelFamily) -> Sheet:
     ]
     if f.audit is None:
         why = sentence("No audit without a model: {why}.", why=f.reason)
-        return Sheet(words("{name}", name=f.name), [*lead, why], [])
+        return Sheet(words("{name} models", name=f.name), [*lead, why], [])
     answer, sections = audit_sections(f.audit)
-    return Sheet(words("{name}", name=f.name), [*lead, *answer], sections)
+    return Sheet(words("{name} models", name=f.name), [*lead, *answer], sections)

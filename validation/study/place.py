@@ -88,8 +88,7 @@ class Place(Result):
         asked = [k for k, r in enumerate(self.ranks, 1) if r.asked]
         places = [f"{self.ranks[k - 1].name} is number {k}" for k in asked]
         first = sentence(
-            "Among {count} by the number of keys that hold all but {eps}, the fewest first, "
-            "{places}.",
+            "{places} of {count}, ranked by how few tokens hold all but {eps} of the weight.",
             Label.CERTIFIED,
             count=f"{len(self.ranks)} biases",
             eps=PLACE_EPS[-1],
