@@ -9,19 +9,20 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from farfield.figures.document import environment, typeset
 from farfield.figures.trained import HEADS, SLOPES, mixed
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.theory.answers.blocks import Ladder, Steps
-from farfield.theory.answers.notation import html
+from farfield.theory.answers.notation import Latex, html
 from farfield.theory.answers.writers.svg import NARROW, WIDE, climbed
 from farfield.theory.convergence import check_convergence
 from farfield.validation.claims import claims
@@ -29,20 +30,33 @@ from farfield.validation.claims.claim import brief
 from farfield.validation.json_files import write
 
 EPS = Fraction(1, 100)
-TEXTS = (("-n/8", "−n/8"), ("-2*log(1+n)", "−2 log(1+n)"), ("-log(1+n)", "−log(1+n)"))
-"""Biases under which a text fades, each as a formula and as the page writes it."""
+TEXTS = (
+    ("-n/8", "−n/8", r"-n/8"),
+    ("-2*log(1+n)", "−2 log(1+n)", r"-2 \log(1+n)"),
+    ("-log(1+n)", "−log(1+n)", r"-\log(1+n)"),
+)
+"""Biases under which a text fades: each as a formula, as a line of text and in LaTeX."""
 RATES = tuple(Fraction(k, 20) for k in range(10, 41))
 """Values of r on the slider of -r log(1+n)."""
 LADDERS = (
-    ("-log(1+n)", "−log(1+n)"),
-    ("-2*log(1+n)", "−2 log(1+n)"),
-    ("-log(1+n)-log(log(n+3))", "−log(1+n) − log log(n+3)"),
-    ("-log(1+n)-2*log(log(n+3))", "−log(1+n) − 2 log log(n+3)"),
+    ("-log(1+n)", "−log(1+n)", r"-\log(1+n)"),
+    ("-2*log(1+n)", "−2 log(1+n)", r"-2 \log(1+n)"),
+    (
+        "-log(1+n)-log(log(n+3))",
+        "−log(1+n) − log log(n+3)",
+        r"-\log(1+n)-\log \log(n+3)",
+    ),
+    (
+        "-log(1+n)-2*log(log(n+3))",
+        "−log(1+n) − 2 log log(n+3)",
+        r"-\log(1+n)-2 \log \log(n+3)",
+    ),
     (
         "-log(1+n)-log(log(n+3))-log(log(log(n+16)))",
         "−log(1+n) − log log(n+3) − log log log(n+16)",
+        r"-\log(1+n)-\log \log(n+3)-\log \log \log(n+16)",
     ),
-    ("-log(1+n)^(11/10)", "−log(1+n)^1.1"),
+    ("-log(1+n)^(11/10)", "−log(1+n)^1.1", r"-\log(1+n)^{1.1}"),
 )
 
 
@@ -73,18 +87,25 @@ def _decided(formula: str) -> dict[str, Any]:
 
 def _ladders() -> Iterator[dict[str, Any]]:
     """The proof of each formula as a picture and as steps."""
-    for formula, name in LADDERS:
+    for formula, name, latex in LADDERS:
         verdict = check_convergence(formula)
         blocks = verdict.blocks()
         (ladder,) = (b for b in blocks if isinstance(b, Ladder))
         (steps,) = (b for b in blocks if isinstance(b, Steps))
         yield {
             "name": name,
+            "latex": latex,
             "verdict": str(verdict.verdict),
             "wide": Markup(climbed(ladder, WIDE)),
             "narrow": Markup(climbed(ladder, NARROW)),
             "steps": [Markup(html(step)) for step in steps.steps],
         }
+
+
+def _tex(source: str, said: str) -> Markup:
+    """LaTeX as MathML, with the words that a screen reader says."""
+    shown = html((Latex(source),))
+    return Markup(re.sub('aria-label="[^"]*"', f'aria-label="{escape(said)}"', shown, count=1))
 
 
 def _heads() -> dict[str, dict[int, tuple[float, int]]]:
@@ -114,7 +135,9 @@ def _claims() -> list[dict[str, str]]:
 def contents() -> Mapping[str, Any]:
     """All that farfield tells the page."""
     return {
-        "texts": [{"formula": f, "name": name} | _decided(f) for f, name in TEXTS],
+        "texts": [
+            {"formula": f, "name": name, "latex": latex} | _decided(f) for f, name, latex in TEXTS
+        ],
         "rates": [{"r": float(r)} | _decided(f"-({r})*log(1+n)") for r in RATES],
         "condition": str(check_convergence("-r*log(1+n)").condition),
         "heads": _heads(),
@@ -129,6 +152,7 @@ def essay() -> str:
     template = environment().get_template("essay.html")
     whole = template.render(
         data=Markup(data),
+        tex=_tex,
         texts=told["texts"],
         ladders=list(_ladders()),
         counts=Counter(claim["verdict"] for claim in told["claims"]),

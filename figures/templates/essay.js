@@ -31,37 +31,41 @@
   };
   const kept = (p) => { const s = sums(p, 1e9); return s.map(([N, b]) => [N, Math.exp(s[0][1] - b)]); };
 
-  // A picture: logarithmic x, y from 0 to 1 (or to `top`), lines with their names at the right.
-  const plot = (id, { x, ticks = [0, .25, .5, .75, 1], yname = "", xname, lines, label }) => {
+  // A picture: logarithmic x, y from 0 to 1 or by `decades` below 1. Names of lines stand at their
+  // right ends, or on a narrow screen along them.
+  const plot = (id, { x, decades = 0, yname = "", xname, lines, label }) => {
     const wide = get(id).clientWidth > 560, W = wide ? 720 : 340, H = wide ? 340 : 290;
     const left = 58, right = W - (wide ? 150 : 10), up = 28, down = H - 46;
     const at = (v) => left + (right - left) * Math.log(v / x[0]) / Math.log(x[1] / x[0]);
-    const over = (v) => down - (down - up) * Math.min(1, Math.max(0, v));
+    const height = (v) => decades ? 1 + Math.log10(v) / decades : v;
+    const over = (v) => down - (down - up) * Math.min(1, Math.max(0, height(v)));
+    const ticks = decades ? Array.from({ length: decades / 2 + 1 }, (_, k) => -2 * k).map((e) => [10 ** e, e ? `10⁻${"⁰¹²³⁴⁵⁶⁷⁸⁹"[-e]}` : "1"])
+      : [0, .25, .5, .75, 1].map((t) => [t, `${100 * t} %`]);
     const esc = (s) => s.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
     let out = `<svg viewBox="0 0 ${W} ${H}" role="img" aria-label="${esc(label)}">`;
-    for (const t of ticks) out += `<path class="grid" d="M${left} ${over(t)}H${right}"/><text x="${left - 6}" y="${over(t) + 4}" text-anchor="end">${Math.round(100 * t)} %</text>`;
+    for (const [t, name] of ticks) out += `<path class="grid" d="M${left} ${over(t)}H${right}"/><text x="${left - 6}" y="${over(t) + 4}" text-anchor="end">${name}</text>`;
     out += `<text class="grey" x="4" y="12">${yname}</text>`;
     for (let e = Math.ceil(Math.log10(x[0])); 10 ** e <= x[1] * 1.001; e += wide ? 1 : 2) {
       out += `<text x="${at(10 ** e)}" y="${down + 18}" text-anchor="middle">${decade(e)}</text>`;
     }
     out += `<text x="${(left + right) / 2}" y="${H - 6}" text-anchor="middle">${xname}</text>`;
     // Each line in pixels; a name along its line stands where no line goes through it.
-    const paths = lines.map((line) => line.points.filter(([a, b]) => a >= x[0] && a <= x[1] * 1.001 && Number.isFinite(b))
+    const paths = lines.map((line) => line.points.filter(([a, b]) => a >= x[0] && a <= x[1] * 1.001 && Number.isFinite(b) && !(line.name && height(b) < 0))
       .map(([a, b]) => [at(a), over(b)]));
     const ink = paths.flatMap((path) => path.slice(1).flatMap(([a, b], k) => Array.from({ length: 1 + Math.ceil(Math.hypot(a - path[k][0], b - path[k][1]) / 3) },
       (_, i, n = 1 + Math.ceil(Math.hypot(a - path[k][0], b - path[k][1]) / 3)) => [path[k][0] + (a - path[k][0]) * i / n, path[k][1] + (b - path[k][1]) * i / n])));
     const clear = (l, t, w) => l > left + 4 && l + w < right && t > up && t + 16 < down - 4
-      && !ink.some(([a, b]) => a > l - 3 && a < l + w + 3 && b > t && b < t + 18);
+      && !ink.some(([a, b]) => a > l - 6 && a < l + w + 6 && b > t && b < t + 18);
     const ends = [];
     lines.forEach((line, k) => {
-      const path = paths[k], wide = 8 * line.name.length;
+      const path = paths[k], long = 8 * line.name.length;
       if (!path.length) return;
       out += `<path class="${line.look}" d="M${path.map(([a, b]) => `${a.toFixed(1)} ${b.toFixed(1)}`).join("L")}"/>`;
-      const places = line.along ? path.flatMap(([a, b]) => [[a + 6, b - 9], [a - 6 - wide, b - 9], [a + 6, b - 24]]) : [];
-      const place = places.find(([l, t]) => clear(l, t, wide));
+      const places = line.name && (line.along || !wide) ? path.toReversed().flatMap(([a, b]) => [[a + 9, b - 9], [a - 9 - long, b - 9], [a + 6, b - 24], [a - long / 2, b - 24], [a - long / 2, b + 8]]) : [];
+      const place = places.find(([l, t]) => clear(l, t, long));
       if (place) {
         out += `<text class="${line.look}" x="${place[0]}" y="${place[1] + 13}">${esc(line.name)}</text>`;
-        for (let i = 0; i <= wide; i += 4) ink.push([place[0] + i, place[1] + 9]);
+        for (let i = 0; i <= long; i += 4) ink.push([place[0] + i, place[1] + 9]);
       } else if (line.name) ends.push({ line, y: path[path.length - 1][1] });
     });
     ends.sort((a, b) => a.y - b.y);
@@ -71,7 +75,9 @@
     out += "</svg>";
     if (!wide && ends.length) out += `<p class="note">${ends.map((e) => `<span class="${e.line.look}">${esc(e.line.name)}</span>`).join(" · ")}</p>`;
     get(id).innerHTML = out;
+    return (shown) => x[0] * (x[1] / x[0]) ** ((shown * W - left) / (right - left));
   };
+  const label = (kind) => Object.assign(document.createElement("span"), { className: "label", textContent: `[${kind}]` });
 
   // 1. The text
   const WORDS = ("In the beginning the model reads the whole book. It reads the first line and the last line with the same eyes, "
@@ -87,12 +93,13 @@
     const end = Math.min(WORDS.length, Number(get("cursor").value));
     document.querySelectorAll(".text").forEach((box, k) => {
       const tokens = told.texts[k].tokens;
-      box.replaceChildren(...WORDS.slice(0, end).flatMap((word, i) => {
-        const span = document.createElement("span"), n = end - 1 - i;
+      const from = innerWidth > 560 ? 0 : Math.max(0, end - 90);
+      box.replaceChildren(...WORDS.slice(from, end).map((word, i) => {
+        const span = document.createElement("span"), n = end - from - 1 - i;
         span.dataset.word = `${word} `;
         span.style.opacity = Math.max(.07, 1 + (BIASES[k](n) - BIASES[k](0)) / 8).toFixed(3);
         if (n + 1 === tokens) { span.className = "bar"; span.style.opacity = 1; }
-        return [span];
+        return span;
       }));
       box.setAttribute("aria-label", `${end} words, darker the more weight the bias leaves them. ${told.texts[k].held}.`);
       box.append(Object.assign(document.createElement("span"), { className: "cursor", textContent: "▮" }));
@@ -122,6 +129,8 @@
     const w = 2 ** get("window").value, beta = get("beta").value / 4;
     get("window-value").value = `${w.toLocaleString("en")} words`;
     get("beta-value").value = String(beta);
+    get("outside-share").textContent = `${(Math.floor(1e3 * 999 / (999 + Math.exp(2 * beta))) / 10).toFixed(1)} %`;
+    get("outside-said").textContent = `at least, outside a window of ${w.toLocaleString("en")} words in a text of ${(1000 * w).toLocaleString("en")}`;
     const share = (b) => Array.from({ length: 121 }, (_, k) => w * 10 ** (k / 20)).map((N) => [N, (N - w) / (N - w + w * Math.exp(2 * b))]);
     plot("outside", { x: [w, w * 1e6], xname: "length of the text (words)", yname: "share of the words outside", label: "Least share of the words outside the window",
       lines: [{ name: "outside, at least", look: "diverges", points: share(beta) }] });
@@ -133,11 +142,12 @@
     const local = document.querySelectorAll('.head[aria-pressed="true"]').length, found = of[local];
     get("ratio").textContent = found ? found[0].toFixed(2) : "not measured";
     get("ratio").className = "";
-    get("ratio-said").textContent = `${local} of 8 heads local` + (found ? `, ${found[1]} seed${found[1] > 1 ? "s" : ""} [measured]` : ". No run has this mixture.");
+    get("ratio-said").replaceChildren(`${local} of 8 heads local` + (found ? `, ${found[1]} seed${found[1] > 1 ? "s" : ""} ` : ". No run has this mixture."), ...(found ? [label("measured")] : []));
     const top = 1.9, points = Object.entries(of);
-    const wide = get("ratios").clientWidth > 560, W = wide ? 720 : 340, at = (k) => 50 + (W - 90) * k / 8, over = (v) => 150 - 125 * (v - .9) / (top - .9);
+    const wide = get("ratios").clientWidth > 560, W = wide ? 720 : 340, at = (k) => 70 + (W - 110) * k / 8, over = (v) => 150 - 125 * (v - .9) / (top - .9);
     get("ratios").innerHTML = `<svg viewBox="0 0 ${W} 200" role="img" aria-label="Measured ratios by the number of local heads">`
-      + [1, 1.25, 1.5, 1.75].map((t) => `<path class="grid" d="M50 ${over(t)}H${W - 30}"/><text x="44" y="${over(t) + 4}" text-anchor="end">${t}</text>`).join("")
+      + [1, 1.25, 1.5, 1.75].map((t) => `<path class="grid" d="M54 ${over(t)}H${W - 24}"/><text x="44" y="${over(t) + 4}" text-anchor="end">${t.toFixed(2)}</text>`).join("")
+      + `<text class="grey" x="4" y="12">perplexity on long rows over short ones</text>`
       + [...Array(9).keys()].map((k) => `<text x="${at(k)}" y="170" text-anchor="middle">${k}</text>`).join("")
       + `<text x="${W / 2}" y="188" text-anchor="middle">local heads</text>`
       + points.map(([k, [v]]) => `<circle cx="${at(k)}" cy="${over(v)}" r="${Number(k) === local ? 8 : 4.5}"${Number(k) === local ? "" : ' style="fill:var(--soft)"'}/>`).join("") + "</svg>";
@@ -147,18 +157,30 @@
   const TEXT = 1e6, PRICED = [["−n/64", ALIBI], ["−2 log(1+n)", power(2)], ["−log(1+n)", power(1)], ["no bias", NONE]]
     .map(([name, p]) => ({ name, p, sum: (() => { const s = sums(p, TEXT); return s[s.length - 1][1]; })() }));
   const price = ({ p, sum }, n) => sum - p(n) + Math.log1p(-Math.min(1 - 1e-16, Math.exp(p(n) - sum)));
+  let dragged;
+  for (const kind of ["pointerdown", "pointermove"]) get("found").addEventListener(kind, (e) => {
+    const box = get("found").querySelector("svg").getBoundingClientRect();
+    if (!(e.buttons & 1) || e.clientY > box.bottom) return;
+    get("n").value = 100 / 6 * Math.log10(dragged((e.clientX - box.left) / box.width));
+    get("n").dispatchEvent(new Event("input"));
+  });
   const needle = () => {
     const n = Math.round(10 ** (6 * get("n").value / 100)) - 1, g = get("g").value / 2;
     get("n-value").value = `${n.toLocaleString("en")} words back`;
     get("g-value").value = g.toFixed(1);
     const share = (bias, k) => 1 / (1 + Math.exp(price(bias, k) - g));
     const places = Array.from({ length: 241 }, (_, k) => 10 ** (k / 40));
-    const lines = PRICED.map((b, k) => ({ name: b.name, look: "grey", along: k < 3, points: places.map((x) => [x, share(b, x - 1)]) }));
+    const lines = PRICED.map((b, k) => ({ name: b.name, look: "grey", along: k < 2, points: places.map((x) => [x, share(b, x - 1)]) }));
     const told = PRICED.map((b) => `${b.name} ${percent(share(b, n))}`).join(", ");
-    get("found-said").textContent = `The needle gets: ${told}.`;
-    const bar = { name: "", look: "yours", points: [[n + 1, 0], [n + 1, 1]] };
-    plot("found", { x: [1, 1e6], xname: "distance of the needle (words)", lines: [...lines, bar],
-      yname: "attention on the needle", label: `Attention on a needle ${n} words back: ${told}` });
+    get("found-said").replaceChildren(...PRICED.map((b) => {
+      const tile = document.createElement("div");
+      tile.append(Object.assign(document.createElement("dt"), { textContent: b.name }),
+        Object.assign(document.createElement("dd"), { className: "value", textContent: percent(share(b, n)) }));
+      return tile;
+    }));
+    const bar = { name: "", look: "yours", points: [[n + 1, 1e-9], [n + 1, 1]] };
+    dragged = plot("found", { x: [1, 1e6], decades: 8, xname: "distance of the needle (words)", lines: [...lines, bar],
+      yname: "share of the attention on the needle", label: `Attention on a needle ${n} words back: ${told}` });
   };
 
   // 7. A formula: read by rules of its own, never run as code
@@ -224,7 +246,7 @@
   const choose = (k) => {
     const c = told.claims[k];
     dots.forEach((d, i) => { d.setAttribute("aria-pressed", i === k); d.tabIndex = i === k ? 0 : -1; });
-    get("claim").replaceChildren(...[[`${NAMES[c.paper]}, ${c.where}`, `“${c.quote}”`], [c.verdict.replace("_", " "), c.said], ...(c.against ? [["because", c.against]] : []), ["again", `farfield claims ${c.id}`]]
+    get("claim").replaceChildren(...[[`${NAMES[c.paper]}, ${c.where}`, `“${c.quote}”`], [c.verdict.replace("_", " "), c.said], ...(c.against ? [["because", c.against]] : []), ["check it", `farfield claims ${c.id}`]]
       .flatMap(([a, b]) => [Object.assign(document.createElement("dt"), { textContent: a }), Object.assign(document.createElement("dd"), { textContent: b })]));
   };
   told.claims.forEach((c, k) => {
