@@ -105,10 +105,11 @@ def theorems_page(app: Any) -> None:
 
     parts = [
         "# Theorems and proofs",
-        "`farfield prove NAME` prints each theorem. The tests check the identities, inequalities "
-        "and limits in the proofs for all values of their symbols; steps in words are arguments "
-        "for a reader. A [prover](checked.md) has checked many of the theorems from the axioms. "
-        "*Ours* marks the theorems that are in none of the three papers.",
+        "These theorems decide farfield's answers. Each has its proof, and `farfield prove NAME` "
+        "prints it. *Ours* marks the theorems that are in none of the three papers. A "
+        "[proof assistant](checked.md) has checked many of them from the axioms. The tests check "
+        "every identity, inequality and limit in the proofs for all values of their symbols; steps "
+        "in words are arguments for a reader.",
     ]
     for name, theorem in theorems().items():
         links = ", ".join(f"[{s.name}](#{checked_anchor(s)})" for s in proving(name))
@@ -184,12 +185,13 @@ def checked_page(app: Any) -> None:
     unchecked = (f"[{t.title}](#{name})" for name, t in theorems().items() if not proving(name))
     parts = [
         "# Checked by a prover",
-        "These statements are theorems of Rocq (Coq) 8.16 with Coquelicot, in `theory/formal/`. "
-        "`make formal` compiles them, has the kernel's own checker read the result, and fails on "
-        "an open proof and on any axiom beyond the four of the classical reals (`sig_not_dec`, "
-        "`sig_forall_dec`, `functional_extensionality_dep`, `classic`); `Numbers`, which computes "
-        "with intervals, also rests on the prover's machine integers. Statements stand here as the "
-        "prover prints them, definitions as they are written there.",
+        "A proof assistant accepts a proof only if every step follows from the axioms. It has "
+        "accepted these statements, theorems of Rocq (Coq) 8.16 with Coquelicot in "
+        "`theory/formal/`. `make formal` compiles them, has the kernel's own checker read the "
+        "result, and fails on an open proof and on any axiom beyond the four of the classical "
+        "reals (`sig_not_dec`, `sig_forall_dec`, `functional_extensionality_dep`, `classic`); "
+        "`Numbers`, which computes with intervals, also rests on the prover's machine integers. "
+        "Each statement is printed by the prover, each definition is copied from its file.",
         f"Not checked: {', '.join(unchecked)}.",
     ]
     for file, group in groupby(statements(), lambda s: s.file):

@@ -225,7 +225,7 @@ class Ranking(Answer):
                 yield note("The tails of {light} and {heavy} are equal.", light=light, heavy=heavy)
             elif pair.crossover != 1:
                 yield note(
-                    "The field of {light} is no larger than that of {heavy} for every eps {which}.",
+                    "For every eps {which}, {light} has no larger a field than {heavy}.",
                     light=light,
                     heavy=heavy,
                     which="that is small enough"

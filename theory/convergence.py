@@ -321,7 +321,7 @@ _OF_HEADS = {
     "full attention to any accuracy you ask for.",
     Verdict.DIVERGES: "the series of {heads} diverges; there no fixed window is enough.",
     Verdict.CONDITIONAL: "the series of {heads} converges under a condition, of the others always.",
-    Verdict.UNDECIDED: "the series of {heads} is undecided, that of no other diverges.",
+    Verdict.UNDECIDED: "the series of {heads} is undecided, and no other diverges.",
     Verdict.OUT_OF_SCOPE: "no exp-series to decide.",
 }
 

@@ -49,7 +49,7 @@ class Theorem(Result):
             note("Then {statement}.", statement=self.statement),
             note("Hence: {hence}.", hence=self.hence),
             note("Checked by the prover: {places}.", places=places),
-            note("The proof stands in the documentation: theory/theorems.html#{at}", at=self.name),
+            note("The documentation has the proof: theory/theorems.html#{at}", at=self.name),
         )
 
     def latex(self) -> str:

@@ -182,8 +182,8 @@ class Forecast(Answer):
         if self.holds is not None and self.holds >= 0.5:
             found.append(
                 note(
-                    "The perplexity is compared with that of the same model at its training "
-                    "length. A model that sees few keys holds too, at a high perplexity."
+                    "The ratio compares with the same model at its training length. "
+                    "A model that sees few keys holds too, at a high perplexity."
                 )
             )
         if self.measured:
@@ -301,7 +301,7 @@ def forecast(
     >>> forecast("-n/4", trained=4096, tested=65536).reason.code
     <Code.BEYOND_EVIDENCE: 'beyond_evidence'>
     >>> str(forecast("-n/4", trained=64, tested=1024, heads=64).reason)
-    'the evidence is of models with 8 heads, not 64'
+    'the evidence covers models with 8 heads, not 64'
     >>> hybrid = forecast(None, layers=[["-n/2", "-n", "-n", "-2*n"], "0"], trained=64, tested=512)
     >>> hybrid.reach, hybrid.use
     (511, 'local, then free, 64, 0')
@@ -310,7 +310,7 @@ def forecast(
     hybrid = isinstance(layers, (list, tuple))
     depth = len(layers) if hybrid else _depth(layers)
     if hybrid == (f is not None):
-        raise InputError("a forecast is of a bias and a number of layers, or of a list of layers")
+        raise InputError("a forecast needs a bias and a number of layers, or a list of layers")
     if depth < 1:
         raise InputError("layers is an empty list; accepted: one entry for each layer")
     if not m < n <= MAX_TESTED:
@@ -357,7 +357,7 @@ def _of_layers(layers: Sequence[Any], asked: Forecast, heads: int | None, use: A
         MeasuredRatio(name, USUAL["steps"], 1, ratio)
         for name, ratio in ratios_on_text(hybrid, asked.trained, asked.tested).items()
     )
-    why = "the law is of models whose layers are alike"
+    why = "the law covers models whose layers are alike"
     if not measured:
         why = (
             "no hybrid like it was measured on text; a plan with these layers would tell, by "
@@ -452,10 +452,10 @@ def _distance(one: KernelOrder, other: KernelOrder) -> float:
 def _beyond(subject: Encoding, asked: Forecast, heads: int | None) -> str | None:
     """How a case lies outside what the trials have; None inside."""
     if not trainable(subject):
-        return "no model is trained with it: it stands for the scores of another encoding"
+        return "no model is trained with it: it imitates the scores of another encoding"
     written = subject.num_heads  # 1: the same formula in all heads
     if heads not in (None, HEADS) or written not in (1, HEADS, HEADS * asked.layers):
-        return f"the evidence is of models with {HEADS} heads, not {heads or written}"
+        return f"the evidence covers models with {HEADS} heads, not {heads or written}"
     if why := outside(asked.trained, asked.tested, asked.layers, asked.steps):
         return why
     assert asked.distance is not None
@@ -472,7 +472,7 @@ def outside(trained: int, tested: int, layers: int, steps: int) -> str | None:
     ):
         low, high = min(t[seen] for t in known), max(t[seen] for t in known)
         if not low <= value <= high:
-            return f"the evidence is of models {what.format(_span(low, high))}, not {value}"
+            return f"the evidence covers models {what.format(_span(low, high))}, not {value}"
     reach = max(t["tested"] // t["length"] for t in known)
     if tested > reach * trained:
         return f"the evidence ends at {reach} times the training length"

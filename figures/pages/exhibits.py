@@ -52,7 +52,7 @@ def sheets(gallery: Gallery) -> dict[str, Sheet]:
     lead = [
         gallery.blocks()[0],
         note(
-            "Nothing is drawn without results. The data of each stand beside it as CSV. A dot is "
+            "Nothing is drawn without results. Each comes with its data as CSV. A dot is "
             "a sentence of the paper on its figure: green where it holds as printed, violet where "
             "it needs a correction or cannot be tested, orange where it is wrong."
         ),
@@ -85,7 +85,7 @@ def _sheet(e: Exhibit, drawing: Drawing) -> Sheet:
     home = note("{index}", index=StyledWord(TITLE, f"to {INDEX}.html"))
     first, *items = drawing.items(e.title, e.id.replace(".", "-"), e.kind)
     if said := list(said_of(e)):
-        said = [Heading(words("What the paper says of it")), *said]
+        said = [Heading(words("What the paper says")), *said]
         figure = drawing.figure is not None
         first, items = (Columns([first], said), items) if figure else (first, [*items, *said])
     again = note("{again}", again=StyledWord(f"farfield figures {e.id}", "code"))

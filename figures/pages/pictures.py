@@ -457,7 +457,7 @@ def trf_against_erf(s: Study) -> Curve | None:
     ends = (min(values), max(values))
     lines.append(Line("equal", ends, ends, weight=Weight.CONTEXT))
     return Curve(
-        "Receptive field of the bias alone against that of the trained model's attention, at ε = "
+        "Receptive fields of the bias alone and of the trained model's attention, at ε = "
         f"{', '.join(format(f['eps'], 'g') for f in rows)} (joined), rows of "
         f"{rows[0]['length']} tokens, means over heads. On the grey line they agree.",
         "finite-row TRF (tokens), from the formula",

@@ -45,7 +45,7 @@ def fig2() -> Drawing:
     axes |= {"xlabel": "distance n (tokens)", "ylabel": "g[n] / g[0]"}
     return Drawing(
         Data(("n", "rope", "xpos code", "xpos printed"), rows(distances, *curves)),
-        "RoPE's expected attention never fades, that of xPos does as coded; as printed one wave is "
+        "RoPE's expected attention never fades, xPos's does as coded; as printed one wave is "
         "never damped. As additive biases all three are bounded, so their series diverge.",
         charted(3.2, *(Panel([other, code], axes) for other in (rope, printed))),
         made=f"The sum g[n] of Eq. 10 over its value at 0, d = {d} (the paper's head size; not "

@@ -181,7 +181,7 @@ def map(
 
     refuse(
         subject.head is not None or subject.bca is not None or subject.heads is not None,
-        "a map is of one formula; accepted: --set, --assume, --dialect",
+        "a map draws one formula; accepted: --set, --assume, --dialect",
     )
     with subject.within_budget(), progress("map", output) as step:
         drawn = parameter_map(
@@ -206,7 +206,7 @@ def _ranges(words: Sequence[str]) -> dict[str, str]:
         name, equals, given = rest.pop(0).partition("=")
         refuse(
             not name.startswith("--") or len(name) == 2,
-            f"{name[:40]!r}: a map is of one formula; accepted after it are ranges of its "
+            f"{name[:40]!r}: a map draws one formula; accepted after it are ranges of its "
             "parameters, as --a 0.01:1",
         )
         if not equals:

@@ -186,7 +186,7 @@ def _goal(
         raise InputError(f"targets for {sorted(counts)} heads are given; they must agree")
     wholes = [name for name, one in known.items() if not one.per_head]
     if counts and (whole := next((name for name in wholes if name in asked), None)):
-        raise InputError(f"a {whole} is of all heads together; accepted: without heads")
+        raise InputError(f"a {whole} counts all heads together; accepted: without heads")
     together = [
         name
         for name in wholes
@@ -371,7 +371,7 @@ class _Search:
                 said += " with these values; it converges if "
                 said += expression_line(other.condition)
             raise InputError(
-                f"{said}: no number of tokens holds a share of it; a row has one, with length"
+                f"{said}: no tokens hold a share of an infinite sum; a row has a field, with length"
             )
         return cls(family, goal, lines, condition, verdict is Verdict.UNDECIDED)
 

@@ -72,7 +72,7 @@ WRONG = {
     ("trf",): ("give a formula in n", "[-n/4; 0 x7]"),
     ("train",): ("give a formula in n",),
     ("compare", "-n"): ("two formulas or more", "1 given"),
-    ("map", "-a*n", "-b*n", "--a", "1:2"): ("a map is of one formula",),
+    ("map", "-a*n", "-b*n", "--a", "1:2"): ("a map draws one formula",),
     ("trf", "-n", "--trained", "4x"): ("'4x'", "4k (4096)"),
     ("trf", "-n", "--trained", "50%"): ("no whole number",),
     ("trf", "-n", "--trained", "0.3k"): ("no whole number",),

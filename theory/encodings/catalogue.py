@@ -91,7 +91,7 @@ def _outside(
 
 _NOT_TOEPLITZ = "not a function of the distance alone"
 _ABSOLUTE = f"absolute: added to the embeddings, {_NOT_TOEPLITZ}"
-_ROTATION = "not additive: the logit is not content plus a bias, but a rotation of it"
+_ROTATION = "not additive: it rotates queries and keys instead of adding a bias"
 _NOT_SOFTMAX = "not a softmax with bounded logits"
 _CONTENT = "content-dependent: the bias depends on the tokens, not on the distance alone"
 

@@ -388,7 +388,7 @@ class Parser(Reading):
         if self.braces and self.begins("{"):
             return typeset.group(self)
         if self.braces and self.token[0] == "number" and len(self.token[1]) > 1:
-            self.fail(self.column, "an exponent of several digits stands in braces: ^{...}")
+            self.fail(self.column, "an exponent of several digits needs braces: ^{...}")
         return self.unary()
 
     def atom(self) -> Expr:

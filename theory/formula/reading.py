@@ -147,7 +147,7 @@ _OP = r"\*\*|//|<=|>=|==|!=|[-+*/^(),|<>&~%!=.{}\[\]:]"
 _TOKEN = re.compile(rf"\s*(?:(?P<number>{_NUMBER})|(?P<name>{_WORD})|(?P<op>{_OP}))")
 _COMMENT = re.compile(r"(?<!\S)#[^\n]*")
 _HINTS = {
-    ";": "; several heads stand in brackets, [-n/4; 0 x7]",
+    ";": "; several heads need brackets, [-n/4; 0 x7]",
     "#": "; a comment begins with # behind a blank, and goes to the end of its line",
 }
 _LATEX_WORD = re.compile(r"[A-Za-z]{2,}")

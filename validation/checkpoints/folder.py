@@ -143,7 +143,7 @@ def _said(attention: list[Attention], longest: int | None, shared: int) -> str:
     found = []
     if any(a.sink for a in attention):
         found.append(
-            "the denominator of each head has a learned constant besides, a sink without value"
+            "the denominator of each head has a learned constant too, a sink without value"
         )
     if still and turned:
         found.append(f"{plural(still, 'layer')} without positions")

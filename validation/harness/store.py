@@ -364,7 +364,7 @@ def _measured(m: dict[str, Any], how: str) -> Iterator[Block]:
             attention="attention on the answer",
             error="standard error",
         )
-        said = "The attention is that of layer {layer}, head {head}, which has the most of all."
+        said = "The attention is shown for layer {layer}, head {head}, which puts the most there."
         yield note(said, layer=found["layer"], head=found["head"])
         return
     yield _records(
@@ -390,7 +390,7 @@ def _measured(m: dict[str, Any], how: str) -> Iterator[Block]:
     )
     yield _records(
         [m["gradient"]],
-        "gradient: the nearest tokens that hold a share of it",
+        "the nearest tokens that hold a share of the gradient",
         share="",
         tokens="",
         tokens_low="from (95 %)",

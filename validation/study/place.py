@@ -117,9 +117,9 @@ class Place(Result):
             ),
             note(
                 "One reference head of each additive encoding; at a larger eps the order is often "
-                "another. Series that diverge stand at the end. The last columns: is the tail of "
-                "the widest head lighter or heavier than that of the line, and up to which eps is "
-                "that the order of the receptive fields too; exact integers, certified."
+                "another. Series that diverge come last. The last columns compare the tail of the "
+                "widest head with the line's: lighter or heavier, and up to which eps the "
+                "receptive fields have the same order. The integers are exact, certified."
             ),
         )
 
