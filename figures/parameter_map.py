@@ -356,7 +356,8 @@ def shaded(axes: Any, condition: Any, names: Sequence[str], ends: Sequence[Range
             axes.plot(*zip(*curve, strict=True), color=INK, linewidth=2)
             continue
         at = axes.axvline(curve[0][0], color=INK).get_xdata()[0]
-        axes.text(at, 0.03, f" {at:.3g}", transform=axes.get_xaxis_transform())
+        look = {"ha": "center", "weight": "bold", "transform": axes.get_xaxis_transform()}
+        axes.text(at, 1.02, f"{at:.3g}", **look)
     axes.set(xlabel=names[0], xlim=[float(v) for v in ends[0]])
     if len(names) > 1:
         axes.set(ylabel=names[1], ylim=[float(v) for v in ends[1]])

@@ -35,7 +35,7 @@ from farfield.theory.answers.answer import (
     plain,
 )
 from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
-from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.notation import StyledWord, Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact, listed, plural, runs, seconds
 from farfield.theory.decision import cells
 from farfield.theory.decision.engine import decide_series
@@ -268,7 +268,7 @@ class Convergence(Answer):
             count = sum(h.verdict is self.verdict for h in self.heads)
             heads = f"{count} of {plural(len(self.heads), 'head')}"
             whole = f"all {len(self.heads)} heads" if count == len(self.heads) else heads
-            return (*named, *words(_OF_HEADS[self.verdict], heads=whole))
+            return (*named, *words(_OF_HEADS[self.verdict], heads=whole, verdict=self.verdict))
         said: Text
         match self.verdict:
             case Verdict.CONVERGES | Verdict.DIVERGES:
@@ -291,7 +291,10 @@ class Convergence(Answer):
                     condition=self.condition,
                 )
             case Verdict.OUT_OF_SCOPE:
-                said = words("{what}.", what=MECHANISMS[self.mechanism].words)
+                what = MECHANISMS[self.mechanism].words
+                said = words("{what}.", what=what)
+                if what.startswith(_NEVER):
+                    said = (StyledWord(_NEVER, "verdict"), f"{what.removeprefix(_NEVER)}.")
             case Verdict.UNDECIDED:
                 tried = sum(step.rule == "tried" for step in self.proof.steps)
                 said = words("undecided, {reason}.", reason=self.reason)
@@ -312,14 +315,15 @@ class Convergence(Answer):
         }
 
 
+_NEVER = "no fixed window is ever enough"
 _SO = {
     Verdict.CONVERGES: "a long enough window matches full attention to any accuracy you ask for",
     Verdict.DIVERGES: "no fixed window is enough, the share outside any window tends to 1",
 }
 _OF_HEADS = {
-    Verdict.CONVERGES: "the series of {heads} converges; a long enough window matches "
+    Verdict.CONVERGES: "the series of {heads} {verdict}; a long enough window matches "
     "full attention to any accuracy you ask for.",
-    Verdict.DIVERGES: "the series of {heads} diverges; there no fixed window is enough.",
+    Verdict.DIVERGES: "the series of {heads} {verdict}; there no fixed window is enough.",
     Verdict.CONDITIONAL: "the series of {heads} converges under a condition, of the others always.",
     Verdict.UNDECIDED: "the series of {heads} is undecided, and no other diverges.",
     Verdict.OUT_OF_SCOPE: "no exp-series to decide.",

@@ -25,7 +25,8 @@ def _():
         "utf-8"
     )
     mine = style.replace(":root {", ".farfield {").replace("\nbody {", "\n.none {")
-    own = ".explored { background: var(--paper); color: var(--ink); padding: .2rem 1rem; }"
+    own = ".explored { background: var(--paper); color: var(--ink); padding: .2rem 1rem; "
+    own += "font-family: system-ui, sans-serif; }"
     heading = '<h1 style="padding-right:2.5rem">How far does a positional encoding see?</h1>'
     mo.Html(f"<style>{math_font()}{stylesheet()}{mine}{own}</style>{heading}")
     return mo, state, threading
@@ -68,7 +69,7 @@ def _(mo, session, state, typed):
                 steps=[float(v) for v in s.steps],
                 value=float(s.nearest(mo.query_params().get(name))),
                 label=f"{name} ({s.domain})",
-                show_value=True,
+                include_input=True,
                 debounce=False,
                 full_width=True,
             )

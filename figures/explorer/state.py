@@ -33,7 +33,7 @@ from farfield.figures.document import (
     piece,
 )
 from farfield.figures.pages.commands import command
-from farfield.figures.pages.pictures import against_critical, name_of
+from farfield.figures.pages.pictures import against_critical, bounded_share, name_of
 from farfield.figures.pages.study import key_numbers, verdict_text
 from farfield.figures.pages.terms import THEORY
 from farfield.figures.parameter_map import shaded
@@ -239,7 +239,7 @@ class Explorer:
         found: list[Item] = [note(f"{told[0].upper()}{told[1:]}.") for told in why]
         found += head(questions, values, budget_s)
         for q in questions if len(questions) > 1 else ():
-            found.append(Heading(name_of(q.subject)))
+            found.append(Heading(words("{name}", name=_name(q))))
             beside = [numbers(q, values, budget_s), *chart(q, values)]
             found.append(Columns(first(q, values), beside))
         return found
@@ -262,7 +262,8 @@ def head(
 
 def first(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
     """The answer in words: verdict, formula, verdict at these values, proof."""
-    found = replace(question.decided, subject=terminal(name_of(question.subject)))
+    name = "The bias" if question.subject.biases else terminal(name_of(question.subject))
+    found = replace(question.decided, subject=name)
     said, *others = found.blocks()
     shown: list[Item] = [said, *(b for b in others if isinstance(b, Formula))]
     here: list[Item] = []
@@ -349,9 +350,11 @@ def _no_numbers(e: Encoding) -> str:
 def picture(questions: Sequence[Question], values: Mapping[str, Fraction]) -> Item:
     """The biases at these values over each other, against the critical one."""
     drawn = [(_name(q), e) for q in questions if not _no_numbers(e := q.at(values))]
-    return (
-        against_critical(drawn) if drawn else note("Nothing to draw: no bias has all its values.")
-    )
+    if drawn:
+        return against_critical(drawn)
+    if any(q.decided.windowable.theorem == "bounded-logits" for q in questions):
+        return bounded_share()
+    return note("Nothing to draw: no bias has all its values.")
 
 
 def comparison(questions: Sequence[Question], values: Mapping[str, Fraction]) -> Iterator[Item]:
@@ -368,7 +371,7 @@ def comparison(questions: Sequence[Question], values: Mapping[str, Fraction]) ->
             if not q.sliders or holds is None
             else StyledWord("converges" if holds else "diverges", "verdict")
         )
-        rows.append((name_of(q.subject), verdict, tokens))
+        rows.append((_name(q), verdict, tokens))
     yield table(("formula", "verdict", f"TRF({EPS})"), rows, numeric=(2,))
     if absent:
         yield note("Neither number nor line: {absent}.", absent=listed(absent))

@@ -5,6 +5,7 @@ Each page has a permanent name, `alibi.html` or `model-falcon.html`, beside the 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from farfield.figures.document import Fold, Heading, Item, Section, Sheet, page
 from farfield.figures.pages.audit import audit_sections
 from farfield.figures.pages.study import cells, head, measured, reach, verdict_text
 from farfield.figures.pages.terms import MEASURED, PAPERS, THEORY
-from farfield.theory.answers.blocks import Facts, facts, note, sentence, table
+from farfield.theory.answers.blocks import facts, note, sentence, table
 from farfield.theory.answers.notation import (
     StyledWord,
     as_text,
@@ -132,7 +133,7 @@ def _index(a: Atlas) -> Sheet:
                 ),
             ],
         ),
-        Section(words("Families of models"), [_families(a.families)]),
+        Section(words("Families of models"), list(_families(a.families))),
         *measured(a.study),
     ]
     if a.claims:
@@ -166,10 +167,10 @@ def _bias(e: Encoding) -> str:
     return shortened(expression_line(e.biases[0]) if alone else e.formula_text(), 32)
 
 
-def _families(families: Sequence[ModelFamily]) -> Item:
+def _families(families: Sequence[ModelFamily]) -> Iterator[Item]:
     header = ("family", "encoding", "heads", "trained on", "sliding_window", "the library")
     rows: list[tuple[Any, ...]] = []
-    for f in families:
+    for f in sorted(families, key=lambda f: f.name):
         name = _link(_address(f), f.name)
         if f.audit is None:
             rows.append((name, "t5", "", "", "", f.reason))
@@ -181,11 +182,12 @@ def _families(families: Sequence[ModelFamily]) -> Item:
                 f.audit.encoding,
                 f.audit.head_count,
                 f.audit.trained,
-                "" if width is None else count(width),
+                {None: "", math.inf: "none"}.get(width, count(width)),
                 f.audit.note,
             )
         )
-    return table(header, rows, numeric=(2, 3, 4))
+    told = words("{n} families, as their library configures them", n=len(rows))
+    yield Fold(told, [table(header, rows, numeric=(2, 3, 4))])
 
 
 # -- an encoding ----------------------------------------------------------------------------------
@@ -197,7 +199,7 @@ def _encoding(a: Atlas, p: Prediction) -> Sheet:
     told: dict[str, list[Item]] = {
         "How far it sees": list(reach(p)),
         "Forecast, and its evidence": list(p.forecast.blocks()) if p.forecast else [],
-        "Checked by a prover": [_proofs(p)] if checked(own, p.convergence) else [],
+        "Checked by a prover": list(_proofs(p)),
         "What papers say": list(ledger(a.claims_about(own))),
         "In models": list(_models(a, own)),
         "In farfield": [
@@ -221,21 +223,12 @@ def _encoding(a: Atlas, p: Prediction) -> Sheet:
     return Sheet(words("{name}", name=_title(own)), [home, head(p)], sections)
 
 
-def _proofs(p: Prediction) -> Facts:
-    """The statements on which the verdict rests, as the prover prints them."""
-    return Facts(
-        tuple(
-            (
-                as_text(StyledWord(s.place, "code")),
-                words("{says} {said}", says=s.says, said=_coq(s)),
-            )
-            for s in checked(p.encoding.name, p.convergence)
-        )
-    )
-
-
-def _coq(s: Any) -> StyledWord:
-    return StyledWord(" ".join(s.printed.split()), "code")
+def _proofs(p: Prediction) -> Iterator[Item]:
+    """The statements on which the verdict rests, and how the prover prints them."""
+    for s in checked(p.encoding.name, p.convergence):
+        yield sentence("{says}", "theorem", says=s.says)
+        printed = StyledWord(" ".join(s.printed.split()), "code")
+        yield Fold(as_text(StyledWord(s.place, "code")), [note("{said}", said=printed)])
 
 
 def _models(a: Atlas, name: str) -> Iterator[Item]:

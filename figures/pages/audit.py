@@ -8,7 +8,7 @@ from pathlib import Path
 
 from farfield.figures.document import Columns, Fold, Item, Section, page, write_page
 from farfield.figures.pages.terms import PAPERS, THEORY
-from farfield.theory.answers.blocks import Curve
+from farfield.theory.answers.blocks import Curve, Table
 from farfield.theory.answers.notation import words
 from farfield.validation.checkpoints.audit import Audit
 from farfield.validation.json_files import write
@@ -40,7 +40,10 @@ def audit_sections(a: Audit) -> tuple[Sequence[Item], Sequence[Section]]:
     if a.heads:
         title = words("In rows, beyond the training length, in floating-point types")
         brief.append(Fold(title, [a.by_head()]))
-    windows = list(a.windows())
+    windows: list[Item] = [
+        Fold(words("The window of each head"), [b]) if isinstance(b, Table) else b
+        for b in a.windows()
+    ]
     lead = [Columns([answer, *what, *windows[:1]], curves)] if curves else [answer, *what]
     parts: dict[str, Sequence[Item]] = {
         "Layer by layer": list(a.by_layer()),

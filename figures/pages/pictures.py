@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import sympy
 
 from farfield.numerics.leak import leak
 from farfield.numerics.price import head_prices
@@ -20,10 +21,11 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import window_error
 from farfield.theory.algebra.budget import Budget, budget, unhurried
 from farfield.theory.answers.blocks import Curve, Line, Weight
-from farfield.theory.answers.notation import Text, as_text, shortened, terminal
+from farfield.theory.answers.notation import Text, as_text, shortened, terminal, words
 from farfield.theory.answers.number import runs
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
+from farfield.theory.formula.parameters import interval
 from farfield.validation.defaults import EPS
 from farfield.validation.study.place import references
 from farfield.validation.study.prediction import (
@@ -49,6 +51,8 @@ NEAREST = 64
 """Tokens whose share is drawn as the text grows."""
 LENGTHS = tuple(round(NEAREST * 10 ** (k / 10)) for k in (*range(25), *range(27, 73, 3)))
 """Of that text; fewer where it is long, since shares change slowly there."""
+MOST = 4
+"""The most parameters of an encoding that is drawn at some values of them."""
 SHORT = 20_000
 """The longest text whose keys are summed one by one."""
 GREY = (("ALiBi, slope 1/64", "-n/64"), ("no bias", "0"))
@@ -191,24 +195,42 @@ def _kept(e: Encoding, limits: Budget) -> tuple[tuple[float, float], ...]:
 
 
 def bounded_share() -> Curve:
-    """The most that the nearest 64 tokens can keep while logits stay within a bound."""
+    """The most that windows can keep of the attention while logits stay within 1."""
     lines = []
-    n = np.geomspace(NEAREST, LENGTHS[-1], 160)
-    for bound in (1, 2, 4):
-        kept = NEAREST / (NEAREST + (n - NEAREST) * math.exp(-2 * bound))
-        weight = Weight.STRONG if bound == 1 else Weight.PLAIN
-        points = tuple(n.tolist()), tuple(kept.tolist())
-        lines.append(Line(f"logits within {bound}", *points, "diverges", weight=weight))
+    for width in (64, 1024, 16384):
+        n = np.geomspace(width, LENGTHS[-1], 160)
+        kept = width / (width + (n - width) * math.exp(-2 * LOGIT_BOUND))
+        points = (float(NEAREST), *n.tolist()), (1.0, *kept.tolist())
+        lines.append(Line(f"window of {width:,}", *points, "diverges", weight=Weight.STRONG))
     return Curve(
-        f"The most that the nearest {NEAREST} tokens can keep of the attention, for every input "
-        "whose logits stay within the bound. It falls to 0 whatever the bound: no window is ever "
-        "enough.",
+        "A wider window loses later, but it loses: its share of the attention falls to 0, so no "
+        "window is ever enough. Drawn is the most that a window can keep, for every input whose "
+        f"logits stay within {LOGIT_BOUND}.",
         "length of the text (tokens)",
-        f"share of the nearest {NEAREST}, at most",
+        "share that the window keeps, at most",
         tuple(lines),
         True,
         frame=(0.0, 1.0),
     )
+
+
+def settings_share(p: Prediction) -> Curve | None:
+    """The share that the nearest tokens keep at some values of the parameter that decides, the
+    others at 1; None where an encoding has no parameters, or very many."""
+    e, c = p.encoding, p.convergence
+    if not e.biases or not 0 < len(e.free) <= MOST:
+        return None
+    asked = {str(s) for s in getattr(c.condition, "free_symbols", ())}
+    moved = next((q for q in e.free if q.name in asked), e.free[0])
+    shown: list[tuple[str, Encoding, int | str]] = []
+    for value in (Fraction(k, 2) for k in (-2, 0, 1, 2, 4)):
+        if (exact := sympy.Rational(value)) in interval(moved.domain):
+            values: dict[str, Any] = {q.name: "1" for q in e.free} | {moved.name: str(value)}
+            verdict = "converges" if c.at(**values) else "diverges"
+            name = terminal(words("{name} = {value}", name=sympy.Symbol(moved.name), value=exact))
+            shown.append((name, encoding(e.name, **values), verdict))
+    drawn, others = kept_share(shown), len(e.free) > 1
+    return replace(drawn, title=drawn.title + " All other parameters are 1." * others)
 
 
 def _fields(subject: Encoding) -> Iterator[tuple[float, float]]:

@@ -58,7 +58,7 @@ from farfield.theory.answers.notation import (
     terminal,
     words,
 )
-from farfield.theory.answers.number import count, decimal, listed, plural
+from farfield.theory.answers.number import count, decimal, plural
 from farfield.theory.answers.writers.svg import power
 from farfield.theory.convergence import Convergence, Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding
@@ -92,10 +92,16 @@ def study_page(s: Study) -> str:
     sections = []
     for e in asked:
         p = e.prediction
-        title = words("How far it sees") if alone else named(p)
-        drawn = len(set(p.encoding.biases)) > 1  # in the lead it is one line
-        parts: list[Item] = [] if alone else [head(p, drawn)]
-        parts += reach(p)
+        title = words("How far {it} sees", it="it" if alone else terminal(named(p)))
+        parts: list[Item] = list(reach(p))
+        if not alone:
+            drawn = len(set(p.encoding.biases)) > 1  # in the lead it is one line
+            first = head(p, drawn)
+            match parts:
+                case [Columns(told, shown), *others] if not drawn:
+                    more = [i for tiles in others if isinstance(tiles, Tiles) for i in tiles.items]
+                    first, parts = Columns([*first.left, *told], [*shown, *more]), []
+            parts = [first, *parts]
         if parts:
             sections.append(Section(title, parts))
     if s.place is not None:
@@ -137,7 +143,7 @@ def _lead(s: Study) -> Iterator[Item]:
     ]
     if drawn:
         told = [e.prediction for e in asked]
-        rows = [(named(p), verdict_text(p.convergence), *cells(p)) for p in told]
+        rows = [(terminal(named(p)), verdict_text(p.convergence), *cells(p)) for p in told]
         header = ("encoding", "verdict", "TRF(1/100)", "leak", "window")
         yield Columns(
             [
@@ -147,7 +153,6 @@ def _lead(s: Study) -> Iterator[Item]:
                     m=s.lengths[0],
                     n=s.lengths[-1],
                 ),
-                *_without_numbers(s),
             ],
             [pictures.kept_share(drawn)],
         )
@@ -156,14 +161,14 @@ def _lead(s: Study) -> Iterator[Item]:
 # -- the head -------------------------------------------------------------------------------------
 
 
-def head(p: Prediction, drawn: bool = True) -> Item:
+def head(p: Prediction, drawn: bool = True) -> Columns:
     """An encoding at a glance, below its name: formula, verdict, numbers, and a picture.
 
     Args:
         p: the predictions for the encoding.
         drawn: whether the share that the nearest tokens keep is drawn.
     """
-    name = "The bias" if p.encoding.biases else "The encoding"
+    name = "The bias" if p.encoding.biases else terminal(named(p))
     found = dataclasses.replace(p.convergence, subject=name)
     said, *others = found.blocks()
     told = named(p) == as_text(p.encoding.formula or "")  # the heading is the formula
@@ -189,17 +194,22 @@ def head(p: Prediction, drawn: bool = True) -> Item:
         )
     if p.missing:
         left.append(note("{missing}.", missing=p.missing))
+    if 0 < len(p.encoding.free) <= pictures.MOST:
+        values = " ".join(f"--set {q.name}=2" for q in p.encoding.free)
+        again = _code(command("study", p.encoding, values))
+        left.append(note("For example: {command}.", command=again))
     surrogates = [e.name for e in CATALOGUE.values() if e.stands_for == p.encoding.name]
     if surrogates:
         left.append(
             note(
-                "Its additive surrogate has a study: {command}.",
+                "{command} is the study of that surrogate.",
                 command=StyledWord(f"farfield study {surrogates[0]}", "code"),
             )
         )
     if not p.row_fields:
         never = p.convergence.windowable.theorem == "bounded-logits"
-        return Columns(left, [*([pictures.bounded_share()] if never else []), *_why(found)])
+        drawing = pictures.bounded_share() if never else pictures.settings_share(p)
+        return Columns(left, [*([drawing] if drawing else []), *_why(found)])
     shares = pictures.kept_share([(terminal(named(p)), p.encoding, 0)])
     return Columns(left, [shares] * drawn)
 
@@ -241,22 +251,24 @@ def key_numbers(
     if mixed:
         nearest = min(row.heads, key=lambda h: math.inf if h.tokens is None else h.tokens)
         least = min((h.value for h in lost.heads if h.value is not None), default=None)
-        sights = f"; {field_text(nearest)} in the head that sees least"
-        kept = "" if least is None else f"; {share_text(least)} in the head that loses least"
+        sights = f"{field_text(nearest)} to {field_text(row)}"
+        kept = "" if least is None else f"{share_text(least)} to {share_text(lost.value)}"
     ends = field is not None and field.tokens != math.inf
     whole = f"nearest keys hold 99\u00a0% of the whole{worst}"
-    in_row = f"{field_text(row)} in a row of {row.length}{worst}{sights}"
+    in_row = f"{field_text(row)} in a row of {row.length}{worst}"
+    in_heads = f"nearest keys hold 99\u00a0% of a row of {row.length}, by head"
+    range_ = ", by head" if kept else worst
     yield Number(
         (about("trf", f"TRF({row.eps})"),),
-        as_text(field_text(field) if field else "infinite"),
-        as_text(whole if ends else in_row),
+        as_text(sights or (field_text(field) if field else "infinite")),
+        as_text(in_heads if sights else whole if ends else in_row),
         (field or row).label,
         command("trf", e, f"--eps {row.eps}"),
     )
     yield Number(
         (about("leak", "leak"),),
-        as_text(share_text(lost.value)),
-        as_text(f"of a row of {lost.tested} beyond {lost.trained} trained on{worst}{kept}"),
+        as_text(kept or share_text(lost.value)),
+        as_text(f"of a row of {lost.tested} beyond {lost.trained} trained on{range_}"),
         lost.label,
         command("trf", e, f"--trained {lost.trained} --tested {lost.tested}"),
     )
@@ -281,7 +293,11 @@ def key_numbers(
 
 def _why(c: Convergence) -> Iterator[Block]:
     """The proof, folded to the step that decides, and its ladder."""
-    yield from (b for b in c.blocks() if isinstance(b, (Steps, Ladder)))
+    for b in c.blocks():
+        if isinstance(b, Steps) and c.verdict is Verdict.CONDITIONAL:
+            yield dataclasses.replace(b, deciding=-1)  # a step decides one case of several
+        elif isinstance(b, (Steps, Ladder)):
+            yield b
 
 
 # -- how far it sees ------------------------------------------------------------------------------
@@ -376,7 +392,7 @@ def _numbers(p: Prediction) -> Iterator[Item]:
     yield Fold(words("Commands that compute them again"), [Facts(again)])
     answers = [a for *_, found, _ in (*fields, *others) for a in found]
     for why in dict.fromkeys(str(a.reason) for a in answers if a.reason is not None):
-        yield note("Where there is none: {why}.", why=why)
+        yield note("Infinite, or without a value: {why}.", why=why)
 
 
 def _term(key: str, name: str, found: Sequence[Any]) -> Text:
@@ -435,16 +451,6 @@ def cells(p: Prediction) -> tuple[str, str, str]:
     field = field_text(p.receptive_fields[1]) if p.receptive_fields else "infinite"
     width = count(p.windows[-1].width) if p.windows else "none"
     return field, share_text(p.longest_leak), width
-
-
-def _without_numbers(s: Study) -> Iterator[Item]:
-    """One line for those that have none."""
-    why: dict[str, list[str]] = {}
-    for e in s.entries:
-        if e.prediction.missing:
-            why.setdefault(e.prediction.missing, []).append(terminal(named(e.prediction)))
-    for reason, names in why.items():
-        yield note("{reason}: {names}.", reason=reason, names=listed(names, 30))
 
 
 def _place(s: Study) -> Iterator[Item]:

@@ -17,7 +17,7 @@ from farfield.theory.answers.blocks import (
     Steps,
     Table,
 )
-from farfield.theory.answers.notation import Text, expression_mathml, html, terminal
+from farfield.theory.answers.notation import Math, Text, expression_mathml, html, terminal
 from farfield.theory.answers.writers import svg
 
 
@@ -61,6 +61,12 @@ def stylesheet() -> str:
     return source
 
 
+def _alone(cell: Text) -> bool:
+    """Whether a cell is a formula and nothing else: it stands on one line, since fractions and
+    exponents of typeset ones would be too small to read."""
+    return len(cell) == 1 and isinstance(cell[0], Math)
+
+
 def values(block: Block) -> dict[str, Any]:
     """What a template shows of a block, its texts as markup."""
     from markupsafe import Markup
@@ -89,7 +95,7 @@ def values(block: Block) -> dict[str, Any]:
                 "name": terminal(title) or "table",
                 "numeric": numeric,
                 "header": [m(h) for h in header],
-                "rows": [[m(c) for c in row] for row in rows],
+                "rows": [[m((terminal(c),) if _alone(c) else c) for c in row] for row in rows],
                 "labels": [terminal(h) for h in header],
             }
         case Curve(title):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import count
+from itertools import count, pairwise
 
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
 from farfield.theory.answers.notation import terminal
@@ -99,15 +99,27 @@ class _Drawing:
             ys = [low, high, *(v for _, v in curve.marks if low <= v <= high)]
         ends = (self.right, shape.left) if curve.falls else (shape.left, self.right)
         self.x = Axis(xs, curve.log_x, *ends)
+        self.above = dict(self._above()) if named else {}
         self.posts = list(self._posts())
         rows = 1 + max((row for _, _, _, row in self.posts), default=-1)
         self.top, self.bottom = (1.9 + STEP * rows) * shape.type, shape.height - 3.4 * shape.type
         self.y = Axis(ys, curve.log_y, self.bottom, self.top)
 
+    def _above(self) -> Iterator[tuple[str, float]]:
+        """The lines that leave the frame at its top, each with the place where it does: their names
+        stand there."""
+        high = math.inf if self.curve.frame is None else self.curve.frame[1]
+        for line in self.curve.lines:
+            points = list(zip(line.x, line.y, strict=True))
+            left = next((b for a, b in pairwise(points) if a[1] <= high < b[1]), None)
+            if line.told and line.name and left is not None and points[-1][1] > high:
+                yield line.name, left[0]
+
     def _posts(self) -> Iterator[tuple[str, float, float, int]]:
         """The posts from the left: name, place, where the name begins, in which row it has room."""
         ends: dict[int, float] = {}
-        places = [(self.x.at(v), name) for name, v in self.curve.posts if self.x.shows(v)]
+        told = [*self.curve.posts, *((f"↑ {name}", v) for name, v in self.above.items())]
+        places = [(self.x.at(v), name) for name, v in told if self.x.shows(v)]
         for at, name in sorted(places):
             width = len(name) * self.shape.type * GLYPH
             left = max(4.0, min(at - 4, self.shape.width - width - 4))
@@ -158,10 +170,9 @@ class _Drawing:
         )
         for name, at, left, row in self.posts:
             base = self.top - (0.5 + STEP * row) * size
-            yield (
-                f'<path d="M{at:.1f} {self.top:.0f}V{self.bottom:.0f}" class="mark"/>'
-                f'<text x="{left:.1f}" y="{base:.1f}">{escape(name)}</text>'
-            )
+            text = f'<text x="{left:.1f}" y="{base:.1f}">{escape(name)}</text>'
+            mark = f'<path d="M{at:.1f} {self.top:.0f}V{self.bottom:.0f}" class="mark"/>'
+            yield text if name.startswith("↑") else mark + text
 
     def _points(self, line: Line) -> list[tuple[float, float]]:
         """The visible part of a line, cut where it leaves the frame."""
@@ -192,7 +203,9 @@ class _Drawing:
             self.shape.name == WIDE.name
         ):  # what is only context goes without a name where there are too many
             ends += [
-                (line.name, p[-1]) for line, _, p in reversed(shown) if line.told and line.name
+                (line.name, p[-1])
+                for line, _, p in reversed(shown)
+                if line.told and line.name and line.name not in self.above
             ]
         names = self._names(ends)
         for name, at in levels:
