@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from html import escape
 from pathlib import Path
@@ -22,7 +23,6 @@ from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.writers.html import stylesheet
 from farfield.theory.answers.writers.svg import NARROW, WIDE, Shape, climbed, drawn
-from farfield.theory.answers.writers.svg import named as legend_of
 
 STATIC = Path(__file__).parent / "_static"
 ESSAY = Path(__file__).parent / "how-far-does-it-see.html"
@@ -32,6 +32,7 @@ WIDTH, HEIGHT, LEFT = 1000, 440, 400
 HERO = Shape("wide", WIDTH - LEFT - 10, 400, 15, 58)
 ACROSS = 360
 """Width of the picture on a phone."""
+PHONE = Shape("wide", ACROSS - 8, 300, 12, 46)
 IDEA = "-log(1+n)^(3/2)"
 DESIGN, GOAL = "-153/91*log(1+n)", 512
 SHARES = tuple(Fraction(k, 10**e) for e in range(1, 6) for k in (5, 3, 2, 1))
@@ -92,7 +93,7 @@ def picture(narrow: bool = False) -> str:
     ]
     curve = kept_share(shown)
     if narrow:
-        return framed(drawn(curve, NARROW), (4, y, ACROSS - 8), (ACROSS, y + 320), rows)
+        return framed(on_phone(curve), (4, y, ACROSS - 8), (ACROSS, y + 320), rows)
     return framed(drawn(curve, HERO), (LEFT, 24, WIDTH - LEFT - 10), (WIDTH, HEIGHT), rows)
 
 
@@ -150,6 +151,15 @@ def ladder() -> str:
     return framed(climbed(climb, NARROW), (10, 10, 340), (360, 190), [])
 
 
+def on_phone(curve: Curve) -> str:
+    """A curve for a phone, with names that its margin has room for."""
+    lines = (
+        replace(line, name=line.name.replace(", slope", "").replace("(n + 1)", "(n+1)"))
+        for line in curve.lines
+    )
+    return drawn(replace(curve, lines=tuple(lines)), PHONE)
+
+
 def framed(
     curve: str, place: tuple[int, int, int], size: tuple[int, int], rows: Sequence[str]
 ) -> str:
@@ -177,13 +187,7 @@ def pictures() -> dict[str, str]:
     }
     for name, curve in (("fields", fields()), ("idea", idea()), ("mixture", mixture())):
         found[f"{name}.svg"] = framed(drawn(curve, WIDE), (10, 10, 740), (760, 450), [])
-        legend = [
-            f'<text x="14" y="{335 + 18 * k}" font-size="12" fill="{colour}">{escape(said)}</text>'
-            for k, (said, colour) in enumerate(legend_of(curve))
-        ]
-        size = (ACROSS, 336 + 18 * len(legend))
-        narrow = drawn(curve, NARROW).replace("<svg ", '<svg preserveAspectRatio="xMinYMin" ', 1)
-        found[f"{name}-narrow.svg"] = framed(narrow, (4, 4, ACROSS - 8), size, legend)
+        found[f"{name}-narrow.svg"] = framed(on_phone(curve), (4, 4, ACROSS - 8), (ACROSS, 320), [])
     return found
 
 
