@@ -14,7 +14,7 @@ from functools import cache
 
 from matplotlib.figure import Figure
 
-from farfield.figures.document import Columns, Heading, Item, Picture, Section, Sheet, Tiles
+from farfield.figures.document import Columns, Item, Picture, Section, Sheet, Tiles
 from farfield.figures.document import page as whole
 from farfield.figures.exhibit import Drawing
 from farfield.figures.gallery import Gallery
@@ -85,7 +85,7 @@ def _sheet(e: Exhibit, drawing: Drawing) -> Sheet:
     home = note("{index}", index=StyledWord(TITLE, f"to {INDEX}.html"))
     first, *items = drawing.items(e.title, e.id.replace(".", "-"), e.kind)
     if said := list(said_of(e)):
-        said = [Heading(words("What the paper says")), *said]
+        said = [note("{of}", of=StyledWord("What the paper says", "strong")), *said]
         figure = drawing.figure is not None
         first, items = (Columns([first], said), items) if figure else (first, [*items, *said])
     again = note("{again}", again=StyledWord(f"farfield figures {e.id}", "code"))
