@@ -161,7 +161,7 @@ def test_a_page_of_drawings():
 
 def test_without_results_nothing_is_drawn():
     for e in (e for e in INDEX.values() if e.kind == "measured" and e.paper != "farfield"):
-        with pytest.raises(NoResults, match=r"to make|to measure"):
+        with pytest.raises(NoResults, match=r"to make|easure yours"):
             recompute(e)
     with pytest.raises(NoResults, match="--set delta=6"):
         recompute(INDEX["chi2023.table2-measured"])

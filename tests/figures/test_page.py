@@ -104,12 +104,12 @@ def test_a_study_without_runs_shows_no_measurement():
     assert "Measurements" not in shown and ">61<" in shown
 
 
-def test_what_has_no_number_is_said_in_one_line():
+def test_what_has_no_number_is_said_where_it_is_told():
     shown = study_page(study(["type1", "rope", "learned"]))
-    assert (
-        shown.count("Receptive field and leak are defined for additive biases only: RoPE, Learned.")
-        == 1
-    )
+    told = "Receptive field and leak are defined for additive biases only."
+    assert shown.count(told) == 2
+    assert shown.index("How far RoPE sees</h2>") < shown.index(told)
+    assert shown.index("How far Learned sees</h2>") < shown.rindex(told)
     assert "<td>–</td>" not in shown
 
 
