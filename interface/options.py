@@ -68,7 +68,7 @@ class Subject:
     bca: CountOrNone = None
     "Half-width in tokens of blockwise causal attention."
     budget: float | None = None
-    "Seconds to think; what is not known by then is unknown."
+    "Seconds to think; an answer not found by then is unknown."
 
     def given(self) -> bool:
         """Whether any of these options was said."""
@@ -192,7 +192,7 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
     """NAME=VALUE as a mapping.
 
     Raises:
-        InputError: what is no pair, or a name given twice.
+        InputError: a text that is no pair, or a name given twice.
     """
     found: dict[str, str] = {}
     for item in given:

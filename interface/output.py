@@ -31,7 +31,7 @@ def exit_code(answers: Iterable[Any]) -> int:
 def ask(
     title: str, question: Callable[[Step], Any], output: Output, subject: Subject = Subject()
 ) -> int:
-    """Ask within the budget, show progress, write what is answered, and return the exit code.
+    """Ask within the budget, show progress, write the answers, and return the exit code.
 
     Args:
         title: of the progress.

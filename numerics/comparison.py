@@ -218,7 +218,7 @@ class Ranking(Answer):
         return table(("bias", "p(n)", "series", *fields), rows)
 
     def _crossings(self) -> Iterator[Note]:
-        """At which eps the fields of two neighbours stand in the order of their tails."""
+        """At which eps the fields of two neighbours have the order of their tails."""
         for pair in self.pairs:
             light, heavy = (shortened(name, 40) for name in id_of(pair))
             if pair.lighter == "neither":

@@ -24,7 +24,7 @@ from farfield.theory.answers.number import decimal, natural, plural
 from farfield.theory.functions.balls import to_arb
 
 LEAST = 1e-300
-"""Shares below it are told as that."""
+"""Shares below it are printed as that bound."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -91,7 +91,7 @@ class Convergence(Answer):
         assumptions: the domain of each parameter, as said or `positive`.
         heads: one answer a head where there are several; then the whole is `diverges` as soon as
             one head does.
-        mechanism: how the position enters; `bias` where the exp-series speaks of it.
+        mechanism: how the position enters; `bias` where the exp-series decides it.
         support: the most keys that a row sees under blockwise causal attention, None without.
         budget_s: seconds that the question was given, and that a certificate is given; no part of
             the answer.
@@ -389,7 +389,7 @@ def check_convergence(
         left out of the series (`skipped_terms`).
 
     Raises:
-        InputError: for what is no formula, is not real for large n, or contradicts itself.
+        InputError: for a text that is no formula, is not real for large n, or contradicts itself.
 
     >>> check_convergence("-log(1+n)").verdict.value
     'diverges'
@@ -443,7 +443,7 @@ def check_convergence(
 
 
 def _merged(assumptions: Mapping[str, str] | None, options: dict[str, Any]) -> dict[str, Any]:
-    """Assumptions may stand beside values, but not for the same parameter."""
+    """You may give assumptions and values together, but not for the same parameter."""
     both = sorted(set(assumptions or {}) & set(options))
     if both:
         raise InputError(f"{both[0]!r} is given a value and an assumption; give one of them")

@@ -250,7 +250,7 @@ def _by_head(heads: Sequence[HeadForecast]) -> Block:
 
 
 def chance(probability: float) -> str:
-    """A probability as it is told: no forecast is certain.
+    """A probability as it is printed: no forecast is certain.
 
     >>> chance(0.9957), chance(0.5), chance(0.001)
     ('> 0.99', '0.50', '< 0.01')
@@ -369,7 +369,7 @@ def _of_layers(layers: Sequence[Any], asked: Forecast, heads: int | None, use: A
 
 
 def _layer_text(layer: Any) -> str:
-    """A layer as it is told.
+    """A layer as it is printed.
 
     >>> _layer_text(["-n", "0"]), _layer_text({"mechanism": "rope", "window": 16})
     ('[-n; 0]', 'rope with window 16')

@@ -1,4 +1,4 @@
-"""Verbs of models: windows, receptive fields and audits of what is on this machine."""
+"""Verbs of models: windows, receptive fields and audits of models on this machine."""
 
 from __future__ import annotations
 

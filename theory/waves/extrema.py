@@ -3,7 +3,7 @@ r"""The infimum of a function of one angle, rigorously: an enclosure, or exactly
 The functions have period 2 pi in `ANGLE` and are analytic but for finitely many corners and jumps:
 built from sin, cos, frac, Abs, sign, Min, Max and elementary functions.
 
-**Enclosure.** The circle is covered by arcs, on each of which balls bound the function. The arc
+**Enclosure.** Arcs cover the circle, and balls bound the function on each arc. The arc
 with the least lower bound is halved until the least upper bound is near. That upper bound holds on
 a whole arc, so the function is at most this on a set of positive measure.
 

@@ -293,7 +293,7 @@ def _bounded_returns(rho: Transseries) -> Decision:
 
 
 def _logs_of_waves(e: Expr) -> bool:
-    """Whether the parameters of e stand only as factors of terms without them."""
+    """Whether the parameters of e are only factors of terms without them."""
     moving = (t.as_independent(n, as_Add=False)[1] for t in sympy.Add.make_args(expand(e)))
     return all(rest.free_symbols <= {n} for rest in moving)
 

@@ -1,7 +1,7 @@
 """The ledger of claims: every checkable sentence of the three papers, decided by a check.
 
-What a claim is stands in `validation/published/<paper>.toml`; `ledger` reads it. Its quantities are
-found in tables and runs, or computed by the paper's module; `judge` asks what holds of them. A
+A claim is defined in `validation/published/<paper>.toml`; `ledger` reads it. Its quantities are
+found in tables and runs, or computed by the paper's module; `judge` says what they meet. A
 check is a pure function of its data, so it can be run on altered data and then returns another
 verdict; the tests do that for every entry. `words` says how the papers' words are read. Experiments
 are read from the committed results. Sentences without an entry are
@@ -73,7 +73,7 @@ def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ..
 
 
 def sections(paper: str) -> Sections:
-    """What was looked at in each section of a paper, in order: its checks, and the sentences that
+    """Each section of a paper, in order: its checks, and the sentences that
     have none, with the reason.
 
     Raises:

@@ -9,8 +9,8 @@ finding, whose verdict is typed in nowhere.
 * `not_robust`: it depends on the tolerance, within the range in which one can be meant;
 * `not_testable`: the data that would decide it are not there, with the reason.
 
-There is one tolerance, that of Definition 0.1 (`TOLERANCE`). A check that uses it is decided at
-every value of `RANGE`, from 2 % to 10 %; its verdict stands only if all of them agree.
+There is one tolerance, from Definition 0.1 (`TOLERANCE`). A check that uses it is decided at
+every value of `RANGE`, from 2 % to 10 %; it has a verdict only if all of them agree.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Claim(Result):
     Fields:
         id: `paper.name`.
         paper, section, place: of the sentence.
-        quote: the sentence, or the part of it that is judged.
-        statement: what is judged, in our own words.
+        quote: the sentence, or its judged part.
+        statement: the judged statement, in our own words.
         against: what would have refuted it.
         kind: `proof`, `symbolic identity`, `certified number`, `printed tables`, `property test`
             or `experiment`.

@@ -24,7 +24,7 @@ class Studied:
     run: Mapping[str, Any] | None = None
 
     def measurement(self, bca: bool = False) -> Mapping[str, Any] | None:
-        """What was measured with causal attention, or with blockwise causal attention."""
+        """The measurements with causal attention, or with blockwise causal attention."""
         for m in (self.run or {}).get("measurements", ()):
             if (m["inference"]["bca"] is not None) is bca:
                 return dict(m)

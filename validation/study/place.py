@@ -76,7 +76,7 @@ class Relation:
 class Place(Result):
     """Encodings among reference heads of the catalogue, those that need the fewest keys first.
 
-    The order is that of TRF(eps) at the last of `PLACE_EPS`, certified; encodings whose series
+    The order is by TRF(eps) at the last of `PLACE_EPS`, certified; encodings whose series
     diverges stand at the end, in the order of the catalogue. `relations` compares the tails of
     those asked about with each reference that converges, for all eps at once.
     """

@@ -27,7 +27,7 @@ from farfield.validation.table_cells import field_text, reach_text, share_text
 
 WINDOW_ERRORS, LOGIT_BOUND, VALUE_BOUND = ("1/10", "1/100"), 1, 1
 ADVANTAGE = 7
-"""Nats of logit, whose reach is told: about what a head that retrieves was measured to have."""
+"""Nats of logit, whose reach is printed: about what a head that retrieves was measured to have."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -75,7 +75,7 @@ class Study(Result):
         return tuple(e for e in self.entries if (e.prediction.name in self.asked) is asked)
 
     def lead(self) -> Sentence:
-        """What was studied, in a sentence."""
+        """The subjects of the study, in a sentence."""
         names: dict[Verdict, list[str]] = {}
         for e in self.entries:
             p = e.prediction
