@@ -14,6 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 
 import farfield
 from farfield.figures.essay import write_essay
@@ -28,7 +29,9 @@ STATIC = Path(__file__).parent / "_static"
 ESSAY = Path(__file__).parent / "how-far-does-it-see.html"
 FORMULAS = ("-2*log(1+n)", "-log(1+n)")
 EPS, ERROR = "1/100", "1/10"
-WIDTH, HEIGHT, LEFT = 1000, 440, 400
+TITLE = "How much of the attention the nearest 64 tokens keep, as the text grows"
+MEANING = "Flat for ever: a window is enough. Falling for ever: none is."
+WIDTH, LEFT, TOP, HIGH = 1000, 400, 92, 416
 HERO = Shape("wide", WIDTH - LEFT - 10, 400, 15, 58)
 ACROSS = 360
 """Width of the picture on a phone."""
@@ -77,16 +80,20 @@ def told(formula: str) -> list[tuple[str, str, int]]:
 
 def picture(narrow: bool = False) -> str:
     """The picture as SVG text, beside its words or on a phone below them."""
-    rows, y = [], 30 if narrow else 70
-    for formula in FORMULAS:
-        for text, colour, size in told(formula):
+    left, y = (14, 30) if narrow else (24, 44)
+    heading = [(part, "currentColor", 21) for part in wrap(TITLE, 36 if narrow else WIDTH)]
+    heading += [(MEANING, "currentColor", 15)]
+    rows = []
+    for lines in (heading, *map(told, FORMULAS)):
+        for text, colour, size in lines:
             size = max(11, round(0.7 * size)) if narrow else size
+            weight = ' font-weight="600"' if text in TITLE else ""
             rows.append(
-                f'<text x="{14 if narrow else 24}" y="{y}" font-size="{size}" fill="{colour}">'
+                f'<text x="{left}" y="{y}" font-size="{size}" fill="{colour}"{weight}>'
                 f"{escape(text)}</text>"
             )
             y += round(size * 1.75)
-        y += 10 if narrow else 34
+        y += 10 if narrow else 28
     shown = [
         (expression_line(e.formula), e, str(farfield.check_convergence(e).verdict))
         for e in map(farfield.encoding, FORMULAS)
@@ -94,7 +101,7 @@ def picture(narrow: bool = False) -> str:
     curve = kept_share(shown)
     if narrow:
         return framed(on_phone(curve), (4, y, ACROSS - 8), (ACROSS, y + 320), rows)
-    return framed(drawn(curve, HERO), (LEFT, 24, WIDTH - LEFT - 10), (WIDTH, HEIGHT), rows)
+    return framed(drawn(curve, HERO), (LEFT, TOP, WIDTH - LEFT - 10), (WIDTH, TOP + HIGH), rows)
 
 
 def fields() -> Curve:

@@ -196,12 +196,12 @@ def _kept(e: Encoding, limits: Budget) -> tuple[tuple[float, float], ...]:
 
 def bounded_share() -> Curve:
     """The most that windows can keep of the attention while logits stay within 1."""
-    lines = []
-    for width in (64, 1024, 16384):
+    lines, windows = [], (64, 1024, 16384)
+    for width in windows:
         n = np.geomspace(width, LENGTHS[-1], 160)
         kept = width / (width + (n - width) * math.exp(-2 * LOGIT_BOUND))
         points = (float(NEAREST), *n.tolist()), (1.0, *kept.tolist())
-        lines.append(Line(f"window of {width:,}", *points, "diverges", weight=Weight.STRONG))
+        lines.append(Line(f"window of {width:,}", *points, "diverges", 0, Weight.STRONG, False))
     return Curve(
         "A wider window loses later, but it loses: its share of the attention falls to 0, so no "
         "window is ever enough. Drawn is the most that a window can keep, for every input whose "
@@ -210,6 +210,7 @@ def bounded_share() -> Curve:
         "share that the window keeps, at most",
         tuple(lines),
         True,
+        posts=tuple((f"window of {width:,}", float(width)) for width in windows),
         frame=(0.0, 1.0),
     )
 

@@ -356,7 +356,7 @@ def test_the_ladder_of_a_proof_has_its_rungs(formula, rungs):
 
 def test_mathematics_is_typeset():
     shown = html(words("`rho_0 = -p = {e}`", e=-2 * sympy.log(n + 1) ** sympy.Rational(3, 2)))
-    assert "<mo>-</mo>" not in shown and "<mo>&#x02212;</mo><mi>p</mi>" in shown
+    assert "<mo>-</mo>" not in shown and '<mo form="prefix">&#x02212;</mo><mi>p</mi>' in shown
     assert "<mn>3</mn><mo>&#x0002F;</mo><mn>2</mn>" in shown, (
         "a fraction in an exponent on one line"
     )

@@ -464,6 +464,8 @@ _BRACKET = re.compile(
 )
 _APPLIED = re.compile(r"(?<=[A-Za-z0-9})]) (?=\\(?:log|exp|sin|cos|operatorname)\b)")
 _OPENING = ("&#x00028;", "&#x0005B;", "&#x0007B;")
+_SIGN = re.compile(r"(<mo[^>]*>(?!&#x000[257][9CD];|&#x0230B;)[^<]+</mo>)<mo>&#x02212;</mo>")
+"""A minus behind an operator that closes nothing: a sign, which takes no space after it."""
 _TALL = ("<mfrac", "<mtable", "<munder", "<mover")
 
 
@@ -490,7 +492,7 @@ def _mathml(source: str) -> str:
             stretchy[first] = stretchy[k] = tall
     bracket = ('<mo stretchy="false">{}</mo>', "<mo>{}</mo>")
     shown = (bracket[stretchy[k]].format(p) if k % 2 else p for k, p in enumerate(parts))
-    return "".join(shown)
+    return _SIGN.sub(r'\1<mo form="prefix">&#x02212;</mo>', "".join(shown))
 
 
 def expression_mathml(e: Any) -> str:
