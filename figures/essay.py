@@ -68,14 +68,14 @@ def held(field: ReceptiveField) -> str:
     >>> held(theoretical_receptive_field("-log(1+n)", EPS))
     'no number of tokens ever holds 99 %'
     >>> held(theoretical_receptive_field("-21/20*log(1+n)", EPS))
-    'about 10^39.8 tokens hold 99 %'
+    'about 10^39.8 tokens hold 99 %, too many to be of use'
     """
     if field.tokens == math.inf:
         return "no number of tokens ever holds 99 %"
     if field.tokens is not None:
         return f"{field.tokens:,} tokens hold 99 %"
     low, _ = field.answer.low, field.answer.high  # type: ignore[union-attr]
-    return f"about 10^{low / math.log(10):.1f} tokens hold 99 %"
+    return f"about 10^{low / math.log(10):.1f} tokens hold 99 %, too many to be of use"
 
 
 def _decided(formula: str) -> dict[str, Any]:

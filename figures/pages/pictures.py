@@ -160,7 +160,7 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
     ]
     return Curve(
         f"The share of the attention that the nearest {NEAREST} tokens keep as the text grows, all "
-        "contents alike. Flat for ever: a window is enough. Falling to 0, however slowly: none is."
+        "contents alike. It levels off above 0: a window is enough. It falls to 0: none is."
         + several * " Of several heads the one that keeps least."
         + alone * " Bold: the head that keeps least.",
         "length of the text (tokens)",

@@ -4,27 +4,45 @@
   const get = (id) => document.getElementById(id);
   const ALIBI = (n) => -n / 64, NONE = () => 0, power = (r) => (n) => -r * Math.log1p(n);
   const BIASES = [(n) => -n / 8, power(2), power(1)];
-  const decade = (e) => e < 2 ? String(10 ** e) : `10${"⁰¹²³⁴⁵⁶⁷⁸⁹"[e]}`;
+  const raised = (e) => String(e).replace(/./g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]);
+  const decade = (e) => e < 2 ? String(10 ** e) : `10${raised(e)}`;
   const percent = (x) => x >= .9995 ? "100 %" : x < 1e-5 ? "less than 0.001 %" : `${(100 * x).toPrecision(x < .1 ? 2 : 3)} %`;
 
   // log of the sum of exp(p(k)) over k < N at lengths N from 64 on: each key by itself up to DIRECT,
-  // then an integral over log k by Simpson's rule.
+  // then an integral over log k by Simpson's rule, which twice as many points have to confirm.
   const DIRECT = 8192, STEPS = 12;
   const sums = (p, last) => {
-    const top = Math.max(...Array.from({ length: DIRECT }, (_, k) => p(k)).filter((v) => v < Infinity), p(last));
     const found = [];
-    let total = 0, k = 0;
+    let top = -Infinity, total = 0, k = 0, tried = 0, exact = 0;
+    const weight = (x) => {
+      const v = p(x);
+      if (Number.isNaN(v)) throw new Error(`the formula is not a number at n = ${Math.round(x)}`);
+      if (v === Infinity) throw new Error(`the formula is too large for this picture at n = ${Math.round(x)}`);
+      if (v > top) { total *= Math.exp(top - v); top = v; }
+      return v;
+    };
+    const simpson = (a, b, steps) => {
+      const h = (b - a) / steps;
+      const values = Array.from({ length: steps + 1 }, (_, i) => [Math.exp(a + i * h), weight(Math.exp(a + i * h))]);
+      return values.reduce((s, [x, v], i) => s + Math.exp(v - top) * x * h / 3 * (i % steps === 0 ? 1 : i % 2 ? 4 : 2), 0);
+    };
     for (let j = 0; ; j++) {
-      const N = Math.round(64 * 2 ** (j / 4));
-      if (N <= DIRECT) for (; k < N; k++) total += Math.exp(p(k) - top);
-      else {
-        const a = Math.log(k - .5), h = (Math.log(N - .5) - a) / STEPS;
-        for (let i = 0; i <= STEPS; i++) {
-          const x = Math.exp(a + i * h);
-          total += Math.exp(p(x) - top) * x * h / 3 * (i % STEPS === 0 ? 1 : i % 2 ? 4 : 2);
+      const N = Math.min(last, Math.round(64 * 2 ** (j / 4)));
+      if (N <= DIRECT) {
+        const first = k, before = total, height = top;
+        for (; k < N; k++) { const v = weight(k); total += v === -Infinity ? 0 : Math.exp(v - top); }
+        if (first >= DIRECT / 4 && top === height) {
+          exact += total - before;
+          tried += simpson(Math.log(first - .5), Math.log(N - .5), STEPS);
         }
+      } else {
+        if (Math.abs(tried - exact) > .1 * exact + 1e-4 * total) throw new Error("the formula changes too fast for this picture");
+        const a = Math.log(k - .5), b = Math.log(N - .5), fine = simpson(a, b, 2 * STEPS + 2), added = simpson(a, b, STEPS);
+        total += added;
+        if (Math.abs(fine - added) > .002 * total) throw new Error("the formula changes too fast for this picture");
         k = N;
       }
+      if (!(total > 0)) throw new Error("the formula leaves no weight");
       found.push([N, Math.log(total) + top]);
       if (N >= last) return found;
     }
@@ -39,7 +57,7 @@
     const at = (v) => left + (right - left) * Math.log(v / x[0]) / Math.log(x[1] / x[0]);
     const height = (v) => decades ? 1 + Math.log10(v) / decades : v;
     const over = (v) => down - (down - up) * Math.min(1, Math.max(0, height(v)));
-    const ticks = decades ? Array.from({ length: decades / 2 + 1 }, (_, k) => -2 * k).map((e) => [10 ** e, e ? `10⁻${"⁰¹²³⁴⁵⁶⁷⁸⁹"[-e]}` : "1"])
+    const ticks = decades ? Array.from({ length: decades / 2 + 1 }, (_, k) => -2 * k).map((e) => [10 ** e, e ? `10${raised(e)}` : "1"])
       : [0, .25, .5, .75, 1].map((t) => [t, `${100 * t} %`]);
     const esc = (s) => s.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
     let out = `<svg viewBox="0 0 ${W} ${H}" role="img" aria-label="${esc(label)}">`;
@@ -65,12 +83,12 @@
       const place = places.find(([l, t]) => clear(l, t, long));
       if (place) {
         out += `<text class="${line.look}" x="${place[0]}" y="${place[1] + 13}">${esc(line.name)}</text>`;
-        for (let i = 0; i <= long; i += 4) ink.push([place[0] + i, place[1] + 9]);
+        for (let i = 0; i <= long; i += 4) ink.push([place[0] + i, place[1] + 2], [place[0] + i, place[1] + 14]);
       } else if (line.name) ends.push({ line, y: path[path.length - 1][1] });
     });
     ends.sort((a, b) => a.y - b.y);
     if (wide) ends.reduce((least, e) => { e.y = Math.max(e.y, least); return e.y + 16; }, 0);
-    if (wide) for (let k = ends.length - 1, most = down + 4; k >= 0; k--) { ends[k].y = Math.min(ends[k].y, most); most = ends[k].y - 16; }
+    if (wide) for (let k = ends.length - 1, most = down - 3; k >= 0; k--) { ends[k].y = Math.min(ends[k].y, most); most = ends[k].y - 16; }
     for (const { line, y } of wide ? ends : []) out += `<text class="${line.look}" x="${right + 8}" y="${y + 4}">${esc(line.name)}</text>`;
     out += "</svg>";
     if (!wide && ends.length) out += `<p class="note">${ends.map((e) => `<span class="${e.line.look}">${esc(e.line.name)}</span>`).join(" · ")}</p>`;
@@ -82,10 +100,10 @@
   // 1. The text
   const WORDS = ("In the beginning the model reads the whole book. It reads the first line and the last line with the same eyes, "
     + "and every word between them asks for its share of the attention. A bias takes the distance n between the query and the key "
-    + "and adds p(n) to the score, so that near words are bright and far words are dim. Whether the far words can be dropped altogether "
+    + "and adds p(n) to the score, so that near words are strong and far words are faint. Whether the far words can be dropped altogether "
     + "is not a matter of taste. It is a matter of a series. If the sum of exp p(n) over all distances is finite, a window holds all that "
-    + "you care about, however long the book becomes. If it is infinite, the dim words are too many, and in the end they outshine the "
-    + "bright ones. The nearest words still look clear on the page, and yet together they hold less and less of what the model sees. "
+    + "you care about, however long the book becomes. If it is infinite, the faint words are too many, and in the end they outweigh the "
+    + "strong ones. The nearest words still look clear on the page, and yet together they hold less and less of what the model sees. "
     + "The difference between the two is thinner than any picture of the curves can show. It takes a proof to see it, which is why "
     + "this page has one. Read on from here.").split(" ");
   get("cursor").max = WORDS.length;
@@ -94,14 +112,13 @@
     document.querySelectorAll(".text").forEach((box, k) => {
       const tokens = told.texts[k].tokens;
       const from = innerWidth > 560 ? 0 : Math.max(0, end - 90);
-      box.replaceChildren(...WORDS.slice(from, end).map((word, i) => {
+      box.replaceChildren(from ? "… " : "", ...WORDS.slice(from, end).flatMap((word, i) => {
         const span = document.createElement("span"), n = end - from - 1 - i;
         span.dataset.word = `${word} `;
         span.style.opacity = Math.max(.07, 1 + (BIASES[k](n) - BIASES[k](0)) / 8).toFixed(3);
-        if (n + 1 === tokens) { span.className = "bar"; span.style.opacity = 1; }
-        return span;
+        return n + 1 === tokens ? [Object.assign(document.createElement("b"), { className: "bar" }), span] : [span];
       }));
-      box.setAttribute("aria-label", `${end} words, darker the more weight the bias leaves them. ${told.texts[k].held}.`);
+      box.setAttribute("aria-label", `${end} words, the stronger the more weight the bias leaves them. ${told.texts[k].held}.`);
       box.append(Object.assign(document.createElement("span"), { className: "cursor", textContent: "▮" }));
     });
   };
@@ -129,8 +146,8 @@
     const w = 2 ** get("window").value, beta = get("beta").value / 4;
     get("window-value").value = `${w.toLocaleString("en")} words`;
     get("beta-value").value = String(beta);
-    get("outside-share").textContent = `${(Math.floor(1e3 * 999 / (999 + Math.exp(2 * beta))) / 10).toFixed(1)} %`;
-    get("outside-said").textContent = `at least, outside a window of ${w.toLocaleString("en")} words in a text of ${(1000 * w).toLocaleString("en")}`;
+    get("outside-share").textContent = `${(Math.floor(1e3 * (1e9 - w) / (1e9 - w + w * Math.exp(2 * beta))) / 10).toFixed(1)} %`;
+    get("outside-said").textContent = `at least, outside a window of ${w.toLocaleString("en")} words in a text of a billion`;
     const share = (b) => Array.from({ length: 121 }, (_, k) => w * 10 ** (k / 20)).map((N) => [N, (N - w) / (N - w + w * Math.exp(2 * b))]);
     plot("outside", { x: [w, w * 1e6], xname: "length of the text (words)", yname: "share of the words outside", label: "Least share of the words outside the window",
       lines: [{ name: "outside, at least", look: "diverges", points: share(beta) }] });
@@ -140,7 +157,7 @@
   const heads = () => {
     const slope = get("slope").value, of = told.heads[slope];
     const local = document.querySelectorAll('.head[aria-pressed="true"]').length, found = of[local];
-    get("ratio").textContent = found ? found[0].toFixed(2) : "not measured";
+    get("ratio").textContent = found ? (Math.round(100 * found[0] + 1e-6) / 100).toFixed(2) : "not measured";
     get("ratio").className = "";
     get("ratio-said").replaceChildren(`${local} of 8 heads local` + (found ? `, ${found[1]} seed${found[1] > 1 ? "s" : ""} ` : ". No run has this mixture."), ...(found ? [label("measured")] : []));
     const top = 1.9, points = Object.entries(of);
@@ -165,12 +182,12 @@
     get("n").dispatchEvent(new Event("input"));
   });
   const needle = () => {
-    const n = Math.round(10 ** (6 * get("n").value / 100)) - 1, g = get("g").value / 2;
-    get("n-value").value = `${n.toLocaleString("en")} words back`;
+    const n = Math.min(TEXT - 1, Math.round(10 ** (6 * get("n").value / 100))), g = get("g").value / 2;
+    get("n-value").value = `${n.toLocaleString("en")} word${n > 1 ? "s" : ""} back`;
     get("g-value").value = g.toFixed(1);
     const share = (bias, k) => 1 / (1 + Math.exp(price(bias, k) - g));
     const places = Array.from({ length: 241 }, (_, k) => 10 ** (k / 40));
-    const lines = PRICED.map((b, k) => ({ name: b.name, look: "grey", along: k < 2, points: places.map((x) => [x, share(b, x - 1)]) }));
+    const lines = PRICED.map((b, k) => ({ name: b.name, look: "grey", along: k < 2, points: places.map((x) => [x, share(b, x)]) }));
     const told = PRICED.map((b) => `${b.name} ${percent(share(b, n))}`).join(", ");
     get("found-said").replaceChildren(...PRICED.map((b) => {
       const tile = document.createElement("div");
@@ -178,14 +195,14 @@
         Object.assign(document.createElement("dd"), { className: "value", textContent: percent(share(b, n)) }));
       return tile;
     }));
-    const bar = { name: "", look: "yours", points: [[n + 1, 1e-9], [n + 1, 1]] };
+    const bar = { name: "", look: "yours", points: [[n, 1e-9], [n, 1]] };
     dragged = plot("found", { x: [1, 1e6], decades: 8, xname: "distance of the needle (words)", lines: [...lines, bar],
       yname: "share of the attention on the needle", label: `Attention on a needle ${n} words back: ${told}` });
   };
 
   // 7. A formula: read by rules of its own, never run as code
   const read = (text) => {
-    const tokens = text.replace(/\*\*/g, "^").replace(/−/g, "-").match(/\d+\.?\d*|\.\d+|[a-z]+|\S/gi) || [];
+    const tokens = text.replace(/\*\*/g, "^").replace(/−/g, "-").match(/(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[a-z]\w*|\S/gi) || [];
     const FUNCTIONS = { log: Math.log, ln: Math.log, log1p: Math.log1p, sqrt: Math.sqrt, exp: Math.exp, sin: Math.sin, cos: Math.cos, abs: Math.abs, floor: Math.floor };
     let k = 0;
     const fail = (what) => { throw new Error(what); };
@@ -208,7 +225,7 @@
         else return a;
       }
     };
-    const sign = () => { if (eat("-")) { const f = sign(); return (n) => -f(n); } return raised(); };
+    const sign = () => { if (eat("+")) return sign(); if (eat("-")) { const f = sign(); return (n) => -f(n); } return raised(); };
     const raised = () => { const f = atom(); if (!eat("^")) return f; const g = sign(); return (n) => f(n) ** g(n); };
     const atom = () => {
       const t = tokens[k++];
@@ -225,34 +242,35 @@
       return fail(`“${t}” is not known here; known are n, numbers, + - * / ^ and ${Object.keys(FUNCTIONS).join(", ")}`);
     };
     const f = sum();
-    if (k < tokens.length) fail(`“${tokens[k]}” is not expected there`);
+    if (k < tokens.length) fail(`“${tokens[k]}” is not expected there; products are written 2*n`);
     return f;
   };
   const yours = () => {
     const text = get("formula").value;
     get("command").textContent = `farfield check "${text.replace(/["\\$`]/g, "")}"`;
     try {
-      const p = read(text), values = [0, 1, 2, 63, 1e3, 1e6, 1e9].map(p);
-      if (values.some((v) => Number.isNaN(v) || v === Infinity)) throw new Error("the formula is not a finite number at every distance");
+      const points = kept(read(text));
+      get("asked").hidden = false;
       get("formula-said").textContent = "Blue: the share that the nearest 64 words keep under your bias. Float64.";
       plot("own", { x: [64, 1e9], xname: "length of the text (words)", yname: "share of the nearest 64 words", label: "Share of the nearest 64 words under your formula",
-        lines: [...context, { name: "yours", look: "yours", points: kept(p) }] });
-    } catch (error) { get("formula-said").textContent = error.message; get("own").textContent = ""; }
+        lines: [...context, { name: "yours", look: "yours", points }] });
+    } catch (error) { get("asked").hidden = !/picture/.test(error.message); get("formula-said").textContent = `${error.message}.`; get("own").textContent = ""; }
   };
 
   // 8. The papers
   const NAMES = { qin2024: "Qin et al. 2024", sun2023: "Sun et al. 2023", chi2023: "Chi et al. 2023" };
+  const SAID = { confirmed: "holds as printed", corrected: "needs a correction", refuted: "is wrong", not_robust: "depends on the tolerance", not_testable: "cannot be tested" };
   const dots = [];
   const choose = (k) => {
     const c = told.claims[k];
     dots.forEach((d, i) => { d.setAttribute("aria-pressed", i === k); d.tabIndex = i === k ? 0 : -1; });
-    get("claim").replaceChildren(...[[`${NAMES[c.paper]}, ${c.where}`, `“${c.quote}”`], [c.verdict.replace("_", " "), c.said], ...(c.against ? [["because", c.against]] : []), ["check it", `farfield claims ${c.id}`]]
+    get("claim").replaceChildren(...[[`${NAMES[c.paper]}, ${c.where}`, `“${c.quote}”`], [SAID[c.verdict], c.said], ...(c.against ? [["because", c.against]] : []), ["check it", `farfield claims ${c.id}`]]
       .flatMap(([a, b]) => [Object.assign(document.createElement("dt"), { textContent: a }), Object.assign(document.createElement("dd"), { textContent: b })]));
   };
   told.claims.forEach((c, k) => {
     if (!k || told.claims[k - 1].paper !== c.paper) get("dots").append(Object.assign(document.createElement("h3"), { textContent: NAMES[c.paper] }));
     const dot = Object.assign(document.createElement("button"), { type: "button" });
-    dot.setAttribute("aria-label", `${c.id}: ${c.verdict.replace("_", " ")}`);
+    dot.setAttribute("aria-label", `${c.id}: ${SAID[c.verdict]}`);
     dot.append(Object.assign(document.createElement("span"), { className: `dot ${c.verdict}` }));
     dot.addEventListener("click", () => { choose(k); keep(); });
     dot.addEventListener("keydown", (e) => {
@@ -266,7 +284,9 @@
   // The state stands in the address.
   const INPUTS = ["cursor", "r", "window", "beta", "slope", "n", "g", "formula"];
   const first = Math.max(0, told.claims.findIndex((c) => c.verdict === "refuted"));
+  const spoken = () => ["r", "window", "beta", "n", "g"].forEach((id) => get(id).setAttribute("aria-valuetext", get(`${id}-value`).value));
   const keep = () => {
+    spoken();
     const state = new URLSearchParams(INPUTS.map((id) => [id, get(id).value]));
     state.set("heads", [...document.querySelectorAll(".head")].map((b) => b.getAttribute("aria-pressed") === "true" ? 1 : 0).join(""));
     state.set("ladder", [...document.querySelectorAll("[data-ladder]")].findIndex((b) => b.getAttribute("aria-pressed") === "true"));
@@ -276,7 +296,7 @@
   const DRAW = { cursor: fade, r: boundary, window: rotation, beta: rotation, slope: heads, n: needle, g: needle, formula: yours };
   const state = new URLSearchParams(location.hash.slice(1));
   for (const id of INPUTS) {
-    if (state.has(id)) { const before = get(id).value; get(id).value = state.get(id); if (!get(id).value && id !== "formula") get(id).value = before; }
+    if (state.has(id)) { const before = get(id).value; get(id).value = state.get(id).slice(0, 120); if (!get(id).value && id !== "formula") get(id).value = before; }
     get(id).addEventListener("input", () => { DRAW[id](); keep(); });
   }
   document.querySelectorAll(".head").forEach((b, k) => {
@@ -285,11 +305,13 @@
   });
   const rungs = document.querySelectorAll("[data-ladder]");
   rungs.forEach((b, k) => b.addEventListener("click", () => { ladder(k); keep(); }));
-  ladder(Math.min(rungs.length - 1, Math.max(0, Number(state.get("ladder")) || 0)));
+  ladder(Math.min(rungs.length - 1, Math.max(0, Math.trunc(state.get("ladder")) || 0)));
   const asked = told.claims.findIndex((c) => c.id === state.get("claim"));
   choose(asked < 0 ? first : asked);
   const all = () => { fade(); boundary(); rotation(); heads(); needle(); yours(); };
   let drawn = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== drawn) { drawn = innerWidth; all(); } });
+  addEventListener("hashchange", () => location.reload());
   all();
+  spoken();
 })();

@@ -216,7 +216,7 @@ def test_the_essay_answers_the_hand(opened, pages):
     page.get_by_role("button", name="head 3").click()
     page.get_by_role("button", name="head 5").click()
     assert read("#ratio") == "not measured" and "3 of 8 heads" in read("#ratio-said")
-    assert read("#outside-share") == "99.2 %"  # 999 / (999 + e^2), rounded down
+    assert read("#outside-share") == "99.9 %"  # of 10^9 words, rounded down
     tiles = page.locator("#found-said div")
     assert tiles.count() == 4 and "no bias" in tiles.nth(3).inner_text()
     page.locator("#found").scroll_into_view_if_needed()
@@ -225,15 +225,24 @@ def test_the_essay_answers_the_hand(opened, pages):
     page.mouse.down()
     page.mouse.move(line["x"] + 58 / 720 * line["width"], line["y"] + line["height"] / 2)
     page.mouse.up()
-    assert read("#n-value") == "0 words back"
+    assert read("#n-value") == "1 word back"
     page.get_by_role("button", name="−2 log(1+n)", exact=True).click()
     assert page.locator(".proof:visible strong").inner_text() == "converges"
     page.locator("#dots button[tabindex='0']").press("ArrowRight")
     chosen = page.locator("#dots button[aria-pressed='true']").get_attribute("aria-label")
     page.locator("#formula").fill("alert(1)")
     assert "not known here" in read("#formula-said")
+    for formula, told in (
+        ("1/(n-5)", "too large for this picture at n = 5"),
+        ("-abs(sin(n))*n", "changes too fast"),  # a drawing would be flat; the series diverges
+        ("log(0*n)", "leaves no weight"),
+        ("2n", "2*n"),
+    ):
+        page.locator("#formula").fill(formula)
+        assert told in read("#formula-said") and not page.locator("#own svg").count()
     page.locator("#formula").fill("-sqrt(n)")
     assert read("#command") == 'farfield check "-sqrt(n)"' and page.locator("#own svg").count() == 1
+    assert page.get_by_role("slider", name="distance of the needle").count() == 1
     page.reload()  # the state stands in the address
     assert read("#r-value") == "2.00" and read("#ratio") == "not measured"
     assert page.locator("#formula").input_value() == "-sqrt(n)"
