@@ -467,7 +467,7 @@ def _draw_plane(
             said_at = dict(zip(at, texts, strict=True))
             axes.clabel(lines, fmt=said_at, fontsize=8, manual=_free_places(axes, lines))
         said = [f"contours: TRF({share(eps)}) in tokens"] * bool(levels)
-        said += ["circles: no single number"] * bool(vague)
+        said += ["circles: TRF within wide bounds only, or unknown"] * bool(vague)
         legend = "green: converges, orange: diverges\n" + ", ".join(said)
         axes.set_title(legend, loc="left", fontsize=9)
         return figure

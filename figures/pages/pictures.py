@@ -55,7 +55,7 @@ MOST = 4
 """The most parameters of an encoding that is drawn at some values of them."""
 SHORT = 20_000
 """The longest text whose keys are summed one by one."""
-GREY = (("ALiBi, slope 1/64", "-n/64"), ("no bias", "0"))
+GREY = (("ALiBi 1/64", "-n/64"), ("no bias", "0"))
 """Biases that everyone knows, drawn behind others."""
 
 

@@ -31,7 +31,7 @@ from farfield.theory.answers.blocks import (
     table,
 )
 from farfield.theory.answers.names import one_of
-from farfield.theory.answers.notation import Text, words
+from farfield.theory.answers.notation import Text, code, words
 from farfield.theory.answers.number import count, inside, listed, natural, plural, runs
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import Lookup
@@ -284,8 +284,8 @@ class Audit(Answer):
             yield sentence(
                 "Nobody measured these logits and values: {text} measures them on a text, "
                 "{weights} proves bounds.",
-                text="farfield window --model FOLDER",
-                weights="farfield audit FOLDER --bounds weights",
+                text=code("`farfield window --model FOLDER`"),
+                weights=code("`farfield audit FOLDER --bounds weights`"),
             )
         reaching = any(h.farthest is not None for h in self.heads)
         rows = [

@@ -40,12 +40,15 @@ class Shape:
 
 WIDE = Shape("wide", 720, 420, 14, 64)
 NARROW = Shape("narrow", 340, 300, 12, 56)
+SHORT = 12
+"""The longest name, in characters, that a phone has room for beside its line."""
 Named = tuple[str, tuple[float, float]]
 """A name, and the place that it is the name of."""
 
 
 def drawn(curve: Curve, shape: Shape = WIDE) -> str:
-    """The SVG element of a curve; its lines are named in the wide shape, beside a legend else.
+    """The SVG element of a curve; its lines are named in the wide shape, in the narrow one those of
+    the context, beside a legend of the others.
 
     >>> drawn(Curve("t", "x", "y", (Line("a", (0.0, 1.0), (0.0, 2.0)),)))[:4]
     '<svg'
@@ -88,7 +91,7 @@ class _Drawing:
 
     def __init__(self, curve: Curve, shape: Shape) -> None:
         self.curve, self.shape = curve, shape
-        named = [line.name for line in curve.lines if line.told] if shape.name == WIDE.name else []
+        named = [line.name for line in curve.lines if self._beside(line)]
         longest = max(map(len, (*named, *(name for name, _ in curve.marks))), default=0)
         self.room = min(0.3 * shape.width, longest * shape.type * GLYPH + 18)
         self.right = shape.width - max(18.0, self.room)
@@ -105,6 +108,11 @@ class _Drawing:
         self.top, self.bottom = (1.9 + STEP * rows) * shape.type, shape.height - 3.4 * shape.type
         self.y = Axis(ys, curve.log_y, self.bottom, self.top)
 
+    def _beside(self, line: Line) -> bool:
+        """Whether the name stands beside the line; on a phone that of a legend does not."""
+        wide, context = self.shape.name == WIDE.name, line.weight is Weight.CONTEXT
+        return line.told and bool(line.name) and (wide or (context and len(line.name) <= SHORT))
+
     def _above(self) -> Iterator[tuple[str, float]]:
         """The lines that leave the frame at its top, each with the place where it does: their names
         stand there."""
@@ -112,7 +120,7 @@ class _Drawing:
         for line in self.curve.lines:
             points = list(zip(line.x, line.y, strict=True))
             left = next((b for a, b in pairwise(points) if a[1] <= high < b[1]), None)
-            if line.told and line.name and left is not None and points[-1][1] > high:
+            if self._beside(line) and left is not None and points[-1][1] > high:
                 yield line.name, left[0]
 
     def _posts(self) -> Iterator[tuple[str, float, float, int]]:
@@ -199,14 +207,11 @@ class _Drawing:
         shown = [(line, ink, p) for line, ink in lines if (p := self._points(line))]
         levels = [(name, self.y.at(v)) for name, v in self.curve.marks if self.y.shows(v)]
         ends = [(name, (self.right, at)) for name, at in levels]
-        if (
-            self.shape.name == WIDE.name
-        ):  # what is only context goes without a name where there are too many
-            ends += [
-                (line.name, p[-1])
-                for line, _, p in reversed(shown)
-                if line.told and line.name and line.name not in self.above
-            ]
+        ends += [  # what is only context goes without a name where there are too many
+            (line.name, p[-1])
+            for line, _, p in reversed(shown)
+            if self._beside(line) and line.name not in self.above
+        ]
         names = self._names(ends)
         for name, at in levels:
             path = f"M{self.shape.left} {at:.1f}H{self.right}"
