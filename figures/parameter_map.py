@@ -29,6 +29,7 @@ from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.number import exact, inside, natural, share
+from farfield.theory.answers.writers.svg import power
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.decision.regions import (
     DECADES,
@@ -463,7 +464,7 @@ def _draw_plane(
         axes.plot(*np.array(vague).reshape(-1, 2).T, "o", **circles)
         shaded(axes, condition, names, ends)
         if levels:
-            texts = [f"{10**v:.0f}" if v % 1 or v < 3 else f"$10^{v:.0f}$" for v in levels]
+            texts = [f"{10**v:.0f}" if v % 1 or v < 3 else power(10**v) for v in levels]
             said_at = dict(zip(at, texts, strict=True))
             axes.clabel(lines, fmt=said_at, fontsize=8, manual=_free_places(axes, lines))
         said = [f"contours: TRF({share(eps)}) in tokens"] * bool(levels)

@@ -17,12 +17,13 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter
 
 from farfield.theory.answers.writers.svg import COLOURS as COLOURS
 from farfield.theory.answers.writers.svg import NO as NO
 from farfield.theory.answers.writers.svg import SOFT as SOFT
 from farfield.theory.answers.writers.svg import YES as YES
+from farfield.theory.answers.writers.svg import power
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE
 
@@ -111,6 +112,13 @@ def plain_ticks(axis: Any, ticks: Sequence[float]) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def powers(figure: Figure) -> None:
+    """Powers of ten in signs of their own, no smaller than the rest, on logarithmic axes."""
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        if isinstance(axis.get_major_formatter(), LogFormatter):
+            axis.set_major_formatter(FuncFormatter(lambda x, _: power(x)))
+
+
 def round_numbers(low: float, high: float) -> list[float]:
     """Round numbers within a range of positive numbers, at least three if four digits allow it.
 
@@ -150,6 +158,7 @@ def svg(figure: Figure, name: str) -> str:
     buffer = io.StringIO()
     salted: Any = {**STYLE, "svg.hashsalt": name}
     with mpl.rc_context(salted):
+        powers(figure)
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     for what, instead in _SMALLER:
@@ -222,5 +231,6 @@ def rendered(figure: Figure, kind: str, name: str, description: str = "") -> byt
     buffer = io.BytesIO()
     salted: Any = {**STYLE, "svg.hashsalt": name, "pdf.fonttype": 42}
     with mpl.rc_context(salted):
+        powers(figure)
         figure.savefig(buffer, format=kind, metadata=metadata, dpi=200, facecolor="white")
     return buffer.getvalue()

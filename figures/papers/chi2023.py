@@ -21,6 +21,8 @@ BY_DISTANCE = {
 }
 """The axes of a row of biases by its logarithmic distance."""
 DECADES = [10**k for k in range(4)]
+DIGITS = "₁₂₃₄₅"
+"""Places of queries and keys, from 1 on."""
 
 
 def fig1() -> Drawing:
@@ -55,7 +57,7 @@ def _additive(bias: object, name: str, caption: str) -> Drawing:
 
     with house(column=True):
         figure, (left, right) = new_figure(2.0, columns=2)
-        cells(left, seen, lambda q, k: f"$q_{q + 1}k_{k + 1}$")
+        cells(left, seen, lambda q, k: f"q{DIGITS[q]}k{DIGITS[k]}")
         cells(right, open_, shown)
         for query, key in zip(*np.nonzero(seen & ~open_), strict=True):
             right.text(key, query, "−∞", ha="center", va="center")
@@ -89,7 +91,7 @@ def fig3() -> Drawing:
                 lambda q, k: str(k + first) if k + first == q + 1 else "",
                 accent=place == target,
             )
-            axes.set_ylabel(f"$L_{{ex}}$ = {length}")
+            axes.set_ylabel(f"Lₑₓ = {length}")
             axes.set_aspect("auto")
         panels[1].set_xticks(
             range(scored + 1 - first), [str(k).replace("-", "−") for k in range(first, scored + 1)]
