@@ -15,10 +15,11 @@ from typing import Any
 from docutils import nodes
 from latex2mathml.converter import convert
 
+from farfield.theory.answers.notation import signed
+
 SECTION = re.compile(r"^\s*(Args|Returns|Raises|Fields|Yields|Note|Example|Examples):\s*$")
 ESSAY = "how-far-does-it-see.html"
 NAMED = "<mi>(?:log|exp|sin|cos)</mi>"
-SIGN = r"(?<!&#x00029;)(?<!&#x0007D;)(?<!&#x0007C;)(?<!&#x02016;)(?<!\])(</mo>)<mo>&#x02212;</mo>"
 BAR = '<mo(?: stretchy="false")?>(&#x0002F;|&#x0007C;|&#x02016;)<'
 THIN = '<mspace width="0.17em"/>'
 LONG = 280
@@ -84,8 +85,7 @@ def without_blank_ends(app: Any, name: str, source: list[str]) -> None:
 def mathml(latex: str, display: str = "inline") -> str:
     """A formula as MathML, with the spaces that LaTeX sets: around `log`, a sign, `/` and bars."""
     made = convert(latex, display=display).replace("<mo>&#x0221E;</mo>", "<mi>&#x0221E;</mi>")
-    made = re.sub(BAR, r'<mo stretchy="false" lspace="0" rspace="0">\1<', made)
-    made = re.sub(SIGN, r'\1<mo form="prefix">&#x02212;</mo>', made)
+    made = signed(re.sub(BAR, r'<mo stretchy="false" lspace="0" rspace="0">\1<', made))
     made = re.sub(rf"({NAMED})(?=<m(?!o stretchy))", rf"\1{THIN}", made)
     return re.sub(rf"(</m(?:i|n|sub|sup|frac|row)>)(?={NAMED})", rf"\1{THIN}", made)
 

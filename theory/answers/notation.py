@@ -53,9 +53,10 @@ class StyledWord:
 
 @dataclass(frozen=True)
 class Latex:
-    """Mathematics that is known in LaTeX alone."""
+    """Mathematics that is known in LaTeX alone; `said` is its plain text, read off it if empty."""
 
     source: str
+    said: str = ""
 
 
 Text = tuple[str | Math | StyledWord | Latex, ...]
@@ -175,8 +176,8 @@ def _plain(part: str | Math | StyledWord | Latex, unicode: bool) -> str:
             return _math_line(part, unicode)
         case StyledWord(word, _):
             return word
-        case Latex(source):
-            return _on_a_line(source, unicode)
+        case Latex(source, said):
+            return said or _on_a_line(source, unicode)
     return part
 
 
@@ -464,8 +465,9 @@ _BRACKET = re.compile(
 )
 _APPLIED = re.compile(r"(?<=[A-Za-z0-9})]) (?=\\(?:log|exp|sin|cos|operatorname)\b)")
 _OPENING = ("&#x00028;", "&#x0005B;", "&#x0007B;")
-_SIGN = re.compile(r"(<mo[^>]*>(?!&#x000[257][9CD];|&#x0230B;)[^<]+</mo>)<mo>&#x02212;</mo>")
-"""A minus behind an operator that closes nothing: a sign, which takes no space after it."""
+_SIGN = re.compile(
+    r"(<mo[^>]*>(?!&#x0(?:0029|005D|007C|007D|2016|230B);|\])[^<]+</mo>)<mo>&#x02212;</mo>"
+)
 _TALL = ("<mfrac", "<mtable", "<munder", "<mover")
 
 
@@ -492,7 +494,16 @@ def _mathml(source: str) -> str:
             stretchy[first] = stretchy[k] = tall
     bracket = ('<mo stretchy="false">{}</mo>', "<mo>{}</mo>")
     shown = (bracket[stretchy[k]].format(p) if k % 2 else p for k, p in enumerate(parts))
-    return _SIGN.sub(r'\1<mo form="prefix">&#x02212;</mo>', "".join(shown))
+    return signed("".join(shown))
+
+
+def signed(mathml: str) -> str:
+    """MathML in which a minus behind an operator that closes nothing is a sign: no space follows.
+
+    >>> signed("<mo>=</mo><mo>&#x02212;</mo><mi>n</mi>")
+    '<mo>=</mo><mo form="prefix">&#x02212;</mo><mi>n</mi>'
+    """
+    return _SIGN.sub(r'\1<mo form="prefix">&#x02212;</mo>', mathml)
 
 
 def expression_mathml(e: Any) -> str:
