@@ -1,6 +1,6 @@
 """Ask again for all that is recorded, and show what is answered otherwise; see record.py.
 
-python tests/pinned/check.py [facts | words] [SECTION ...]
+python tests/pinned/check.py [SECTION ...]
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import re
 import sys
 import tomllib
 
-from record import HERE, NETS
+from record import FACTS, HERE
 
 FLOAT64 = re.compile(r"^(claims|evidence) / |^catalogue / .* / bias / ")
 
@@ -60,21 +60,6 @@ def meant(change, place, was, now):
     )
 
 
-def check_net(net, names, changes):
-    """Print the differences of one net that no change explains; the changes that were needed."""
-    recorded = json.loads((HERE / f"{net}.json").read_text(encoding="utf-8"))
-    needed, failed = set(), 0
-    for name in names:
-        answered = json.loads(json.dumps({name: NETS[net][name]()}))
-        for place, was, now in differences({name: recorded[name]}, answered):
-            lines = [k for k, change in enumerate(changes) if meant(change, place, was, now)]
-            needed |= set(lines)
-            if not lines:
-                failed += 1
-                print(f"{place}:\n  was {shown(was)}\n  now {shown(now)}")
-    return needed, failed
-
-
 def shown(value):
     """A value for a reader: a text line by line."""
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
@@ -82,23 +67,23 @@ def shown(value):
     return repr(value)
 
 
-def main(arguments):
-    nets = [a for a in arguments if a in NETS] or list(NETS)
-    names = [a for a in arguments if a not in NETS]
+def main(names):
+    """Print the differences that no change explains, and the changes that nothing needs."""
     changes = tomllib.loads((HERE / "changes.toml").read_text(encoding="utf-8")).get("change", [])
-    failed = 0
-    for net in nets:
-        needed, more = check_net(
-            net,
-            [n for n in names or NETS[net] if n in NETS[net]],
-            changes if net == "facts" else [],
-        )
-        failed += more
-        if net == "facts" and not names:
-            for k, change in enumerate(changes):
-                if k not in needed:
-                    failed += 1
-                    print(f"changes.toml: nothing needs {change['where']!r} any more")
+    recorded = json.loads((HERE / "facts.json").read_text(encoding="utf-8"))
+    needed, failed = set(), 0
+    for name in names or FACTS:
+        answered = json.loads(json.dumps({name: FACTS[name]()}))
+        for place, was, now in differences({name: recorded[name]}, answered):
+            lines = [k for k, change in enumerate(changes) if meant(change, place, was, now)]
+            needed |= set(lines)
+            if not lines:
+                failed += 1
+                print(f"{place}:\n  was {shown(was)}\n  now {shown(now)}")
+    for k, change in enumerate(changes):
+        if not names and k not in needed:
+            failed += 1
+            print(f"changes.toml: nothing needs {change['where']!r} any more")
     print(f"{failed} unexpected differences")
     return failed
 

@@ -1,14 +1,12 @@
 """What farfield answers today, so that a change of its inside cannot change an answer unseen.
 
     make pinned                            asks for all of it again
-    python tests/pinned/record.py facts    writes facts.json anew
-    python tests/pinned/record.py words    writes words.json anew
+    python tests/pinned/record.py          writes facts.json anew
 
-Two nets. *Facts* are verdicts, integers, enclosures, conditions, exit codes, verdicts and numbers
-of the claims and of the evidence, keys of runs, hashes. A fact that is meant to change has a line
-in `changes.toml`, which says which and why; `facts.json` stays as it was recorded. *Words* are
-texts, errors, names of rules, certificates: `words.json` is recorded anew with the change that
-rewords them, and the difference is read.
+Facts are verdicts, integers, enclosures, conditions, exit codes, verdicts and numbers of the claims
+and of the evidence, keys of runs, hashes. A fact that is meant to change has a line in
+`changes.toml`, which says which and why; `facts.json` stays as it was recorded. The words of
+answers are free.
 
 Claims and evidence are asked over the committed results that `results.txt` lists, by path and hash:
 later results never enter. Public names and the command line are used wherever there are any.
@@ -20,7 +18,6 @@ import io
 import json
 import math
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -312,9 +309,11 @@ def judged_claims():
     found = {}
     for claim in farfield.claims():
         told = claim.to_dict()
-        facts = {"verdict": told["verdict"], "n": told["n"], "evidence": numeric(told["evidence"])}
-        del told["seconds"]
-        found[claim.id] = {"facts": facts, "words": told}
+        found[claim.id] = {
+            "verdict": told["verdict"],
+            "n": told["n"],
+            "evidence": numeric(told["evidence"]),
+        }
     return found
 
 
@@ -331,90 +330,37 @@ def judged_evidence():
     told = {}
     for k, answer in enumerate(found, 1):
         told[f"{k}. {answer.question}"] = {
-            "facts": {"n": answer.n, "numbers": numeric(dict(answer.numbers))},
-            "words": answer.to_dict(),
+            "n": answer.n,
+            "numbers": numeric(dict(answer.numbers)),
         }
-    for k, sentence in enumerate(summary(), 1):
-        told[f"summary {k}"] = {"facts": {}, "words": sentence}
+    for k, _ in enumerate(summary(), 1):
+        told[f"summary {k}"] = {}
     return told
 
 
 JUDGED = {"claims": judged_claims, "evidence": judged_evidence}
 
 
-def judged(section, kind):
-    return {name: case[kind] for name, case in over_listed_results(section).items()}
-
-
-def rules(proof):
-    """The names of the rules of a proof, in order."""
-    return [step["rule"] for step in proof["steps"]]
-
-
-def told(answer):
-    """The whole text of an answer, a hash of its JSON form, its fields and its rules."""
-    form = answer.to_dict()
-    found = {"text": answer.text(details=True).splitlines(), "fields": sorted(form)}
-    found["json"] = hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()[:16]
-    for part in [form, *form["heads"]]:
-        if part["proof"] is not None:
-            found.setdefault("rules", []).append(rules(part["proof"]))
-    return found
-
-
-def proofs():
-    """What is said of every encoding and of 200 formulas."""
-    found = {}
-    for name in farfield.encodings():
-        for options in DIALECTS.get(name, [{}]):
-            answer = farfield.check_convergence(farfield.encoding(name, **options))
-            found[titled(name, options)] = told(answer)
-    for entry in lines("battery.jsonl")[:200]:
-        answer = farfield.check_convergence(entry["expr"], assumptions=entry["params"] or None)
-        found[key(entry)] = told(answer)
-    return found
-
-
-def certificates(kind):
-    """Of 60 formulas that are decided: whether there is a certificate, and what it says."""
+def certificates():
+    """Of 60 formulas that are decided: whether there is a certificate."""
     found = {}
     for entry in lines("battery.jsonl")[:90:3] + lines("series.jsonl")[:450:15]:
         answer = farfield.check_convergence(entry["expr"], assumptions=entry["params"] or None)
         try:
-            made = answer.certificate()
-        except farfield.InputError as refused:
-            found[key(entry)] = {"given": False} if kind == "facts" else {"refused": str(refused)}
-            continue
-        source = made.source.splitlines()
-        begin = next(k for k, line in enumerate(source) if line.startswith("Definition p"))
-        found[key(entry)] = (
-            {"given": True}
-            if kind == "facts"
-            else {
-                "statement": made.statement,
-                "p": source[begin : begin + 2],
-                "sha256": hashlib.sha256(made.source.encode()).hexdigest()[:16],
-            }
-        )
+            answer.certificate()
+            found[key(entry)] = {"given": True}
+        except farfield.InputError:
+            found[key(entry)] = {"given": False}
     return found
 
 
-def bad_input(kind):
-    """Exit codes and messages of command lines that are wrong."""
-    found = {}
+def bad_input():
+    """Exit codes of command lines that are wrong."""
     with tempfile.TemporaryDirectory() as empty, contextlib.chdir(empty):
-        for line in command_lines("bad_input.txt"):
-            code, out, error = command(*shlex.split(line))
-            found[line] = {"exit": code} if kind == "facts" else (out + error).splitlines()
-    return found
-
-
-def texts():
-    """The whole text of some answers in lines of 100 columns, without the time that they took."""
-    return {
-        line: re.sub(r"\d+\.\d+ s\b", "... s", command(*shlex.split(line))[1]).splitlines()
-        for line in command_lines("said.txt")
-    }
+        return {
+            line: {"exit": command(*shlex.split(line))[0]}
+            for line in command_lines("bad_input.txt")
+        }
 
 
 FACTS = {
@@ -424,32 +370,23 @@ FACTS = {
     "prices": prices,
     "runs": runs,
     "registered": registered,
-    "claims": lambda: judged("claims", "facts"),
-    "evidence": lambda: judged("evidence", "facts"),
-    "certificates": lambda: certificates("facts"),
-    "bad input": lambda: bad_input("facts"),
+    "claims": lambda: over_listed_results("claims"),
+    "evidence": lambda: over_listed_results("evidence"),
+    "certificates": certificates,
+    "bad input": bad_input,
 }
-WORDS = {
-    "proofs": proofs,
-    "claims": lambda: judged("claims", "words"),
-    "evidence": lambda: judged("evidence", "words"),
-    "certificates": lambda: certificates("words"),
-    "bad input": lambda: bad_input("words"),
-    "texts": texts,
-}
-NETS = {"facts": FACTS, "words": WORDS}
 
 
 def main(arguments):
     match arguments:
         case ["--section", section]:
             print(json.dumps(JUDGED[section]()))
-        case [net] if net in NETS:
-            answers = {name: section() for name, section in NETS[net].items()}
+        case []:
+            answers = {name: section() for name, section in FACTS.items()}
             text = json.dumps(answers, indent=0, ensure_ascii=False, sort_keys=True)
-            (HERE / f"{net}.json").write_text(text + "\n", encoding="utf-8")
+            (HERE / "facts.json").write_text(text + "\n", encoding="utf-8")
         case _:
-            sys.exit(f"arguments {arguments!r}; accepted: {' or '.join(NETS)}")
+            sys.exit(f"arguments {arguments!r}; accepted: none")
 
 
 if __name__ == "__main__":
