@@ -20,11 +20,13 @@ Columns of the measurement. Each line has a `protocol` and a `length`, the token
 
 * `last token`, `non-overlapping`: `nats` a token over `targets` tokens; `ratio` of the perplexity
   to that at the training length, with its 95 % interval `low` to `high`. Beyond the training
-  length also what the formula makes of the row: `order`, `beyond`, `drowned`, `local` (`prior`);
+  length also what the formula makes of the row: `order`, `beyond`, `drowned`, `local` (`prior`),
+  and the `order_loss` of the registered law, where it spoke of the case;
 * `attention`: the tokens `erf` that hold all but `eps` of it, and `trf` of the same rows;
 * `gradient`: the tokens `erf` that hold all but `eps` of it, or the share `gradient` that the
   nearest `distance` tokens hold. `gradient by token`: the share of 4 tokens from `distance` on;
-* `scores`: the attention `resolution` of the mean expected scores;
+* `scores`: the attention `resolution` of the mean expected scores. Of these three `targets` counts
+  segments;
 * `training`: the loss in `nats` at a `step`;
 * `recall`: on a task, `accuracy` and mean `attention` of the answer that stands `distance` back.
 """
@@ -44,7 +46,7 @@ import numpy as np
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.harness.configuration import SCHEMA
+from farfield.validation.harness import configuration
 from farfield.validation.harness.store import Store, stored
 from farfield.validation.json_files import CorruptFile, unrecorded
 from farfield.validation.prior import prior
@@ -55,17 +57,21 @@ if TYPE_CHECKING:
 COMMITTED = Path(__file__).with_name("results.parquet")
 LAST, WHOLE = "last token", "non-overlapping"
 """The protocols of perplexity."""
-COLUMNS = {
+_COLUMNS = {
     str: "experiment run label family mechanism formula verdict preset text text_sha256 mask "
     "protocol",
     int: "layers heads width trained batch steps seed length distance step targets",
     float: "learning_rate seconds eps nats ratio low high erf trf gradient resolution accuracy "
-    "attention order beyond drowned local",
+    "attention order beyond drowned local order_loss",
 }
-"""The columns of each type."""
+SCHEMA: dict[str, type] = {name: kind for kind, v in _COLUMNS.items() for name in v.split()}
+"""The columns with their types."""
 
 
-@functools.cache
+NEEDED = ("run", "label", "mask", "protocol", "layers", "heads", "trained", "seed", "length")
+"""The columns that no line lacks."""
+
+
 def results(source: str | None = None) -> DataFrame:
     """The table of results.
 
@@ -88,28 +94,43 @@ def results(source: str | None = None) -> DataFrame:
     """
     import polars
 
-    schema = {name: kind for kind, names in COLUMNS.items() for name in names.split()}
     if source is None:
-        return polars.read_parquet(COMMITTED)
+        return _committed()
     if not source.endswith(".csv"):
-        return polars.DataFrame([*of_store(source)], schema)
+        return polars.DataFrame([*of_store(source)], SCHEMA)
+    return _of_csv(source)
+
+
+@functools.cache
+def _committed() -> DataFrame:
+    import polars
+
+    return polars.read_parquet(COMMITTED)
+
+
+def _of_csv(file: str) -> DataFrame:
+    from polars import col, exceptions, read_csv
+
     try:
-        text = polars.read_csv(source, infer_schema=False)
-    except (OSError, polars.exceptions.PolarsError) as error:
+        text = read_csv(file, infer_schema=False)
+    except (OSError, exceptions.PolarsError) as error:
         why = str(error).splitlines()[0]
-        raise InputError(f"results {source!r} cannot be read: {why}") from None
-    if missing := [name for name in schema if name not in text.columns]:
+        raise InputError(f"results {file!r} cannot be read: {why}") from None
+    if missing := [name for name in SCHEMA if name not in text.columns]:
         raise InputError(
-            f"results {source!r}, row 1: no column {missing[0]}; accepted: a file that "
+            f"results {file!r}, row 1: no column {missing[0]}; accepted: a file that "
             "`farfield runs --csv` wrote"
         )
-    table = text.select(polars.col(name).cast(kind, strict=False) for name, kind in schema.items())
-    for name, kind in schema.items():
-        lost = (text[name].is_not_null() & table[name].is_null()).arg_true()
-        if len(lost):
+    table = text.select(col(name).cast(kind, strict=False) for name, kind in SCHEMA.items())
+    for name, kind in SCHEMA.items():
+        lost = table[name].is_null()
+        if name not in NEEDED:
+            lost &= text[name].is_not_null()
+        for row in lost.arg_true()[:1]:
+            wanted = {str: "a text", int: "a whole number", float: "a number"}[kind]
             raise InputError(
-                f"results {source!r}, row {lost[0] + 2}: {name} is {text[name][lost[0]]!r}; "
-                f"accepted: {'a whole number' if kind is int else 'a number'}"
+                f"results {file!r}, row {row + 2}: {name} is {text[name][row] or 'missing'}; "
+                f"accepted: {wanted}"
             )
     return table
 
@@ -140,9 +161,10 @@ def lines(run: Mapping[str, Any], **more: Any) -> Iterator[dict[str, Any]]:
     """
     own, preset, text = run["encoding"], run["preset"], run["text"]
     for schema in (run["schema"], *(m["settings"]["schema"] for m in run["measurements"])):
-        if schema != SCHEMA:
+        if schema != configuration.SCHEMA:
             raise InputError(
-                f"run {run['key']!r} has schema {schema!r}; this version reads {SCHEMA}; make it "
+                f"run {run['key']!r} has schema {schema!r}; this version reads "
+                f"{configuration.SCHEMA}; make it "
                 "again with `farfield train`"
             )
     dialect = f" ({own['dialect']})" if own.get("dialect") else ""
@@ -185,9 +207,10 @@ def _measured(
         line = {"protocol": p["protocol"], "length": p["length"], "targets": p["targets"]}
         yield {**line, "nats": nats, **ratios, **_prior(run, bias, p["length"], m["inference"])}
     for f in m.get("attention", ()):
-        yield {"protocol": "attention", "erf": f["tokens"], **_of(f, same)}
+        line = {"protocol": "attention", "targets": f["segments"]}
+        yield {**line, "erf": f["tokens"], **_of(f, same)}
     if (g := m.get("gradient")) is not None:
-        line = {"protocol": "gradient", "length": g["length"]}
+        line = {"protocol": "gradient", "length": g["length"], "targets": g["segments"]}
         yield {**line, "eps": round(1 - g["share"], 9), "erf": g["tokens"]}
         yield from ({**line, "distance": n, "gradient": share} for n, share in g["curve"])
     scores = m.get("scores", {}).get("scores", ())
@@ -198,7 +221,8 @@ def _measured(
             padded = np.array([*known, *[0.0] * (n - len(known))])
             blocks = f"bca {half}" if half and n > 2 * half else None
             value = attention_resolution(padded, mask=blocks).value
-            yield {"protocol": "scores", "length": n, "resolution": value}
+            line = {"protocol": "scores", "length": n, "targets": m["scores"]["segments"]}
+            yield {**line, "resolution": value}
     for p in m.get("recall", {}).get("points", ()):
         yield {"protocol": "recall", **_of(p, same)}
 
