@@ -29,6 +29,7 @@ from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import natural, plural
 from farfield.theory.encodings import Encoding
 from farfield.validation.extrapolation import TOLERANCE, holds
+from farfield.validation.harness.configuration import trainable
 from farfield.validation.prior import Prior, prior, weights
 from farfield.validation.results import LAST, results
 
@@ -208,7 +209,8 @@ def forecast(
         m, n, depth, width, length, status=Status.UNKNOWN, label=None, subject=subject.name
     )
     known = measured(runs).filter(mechanism=subject.mechanism)
-    if known.is_empty() and (reason := out_of_reach(subject)):
+    unlike = subject.bca is not None or known.is_empty()
+    if unlike and (reason := out_of_reach(subject)):
         return dataclasses.replace(asked, status=Status.OUT_OF_SCOPE, reason=reason)
     try:
         found = _prior(subject, asked)
@@ -221,6 +223,8 @@ def forecast(
 
 def _prior(subject: Encoding, asked: Forecast) -> Prior | str | None:
     """What the bias makes of the row; None where there is no bias; why no model has such a one."""
+    if not trainable(subject):
+        return "no model is trained with it: it imitates the scores of another encoding"
     if not subject.biases:
         return None
     with np.errstate(over="ignore"):

@@ -127,10 +127,10 @@ def _of_csv(file: str) -> DataFrame:
         if name not in NEEDED:
             lost &= text[name].is_not_null()
         for row in lost.arg_true()[:1]:
+            shown = repr(text[name][row]) if text[name][row] else "missing"
             wanted = {str: "a text", int: "a whole number", float: "a number"}[kind]
             raise InputError(
-                f"results {file!r}, row {row + 2}: {name} is {text[name][row] or 'missing'}; "
-                f"accepted: {wanted}"
+                f"results {file!r}, row {row + 2}: {name} is {shown}; accepted: {wanted}"
             )
     return table
 

@@ -114,12 +114,12 @@ class Model:
     @property
     def mass(self) -> float:
         """The share of the gradient in the training length."""
-        return self.curve[self.trained]
+        return held(self.curve.get(self.trained))
 
     @property
     def gradient(self) -> float:
         """The gradient receptive field in tokens."""
-        return next(iter(self.means("gradient", "eps", "erf").values()))
+        return held(next(iter(self.means("gradient", "eps", "erf").values()), None))
 
     @property
     def erf(self) -> dict[float, float]:
@@ -139,7 +139,7 @@ class Model:
     @property
     def seconds(self) -> dict[int, float]:
         """Processor time of training by seed."""
-        return dict(self.lines.select("seed", "seconds").iter_rows())
+        return dict(self.lines.select("seed", "seconds").drop_nulls().iter_rows())
 
     @property
     def resolutions(self) -> dict[int, dict[int, float]]:
@@ -466,7 +466,7 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "mass": lambda g: g.one.mass,
     "mass beyond": lambda g: 1 - g.one.mass,
     "gradient": lambda g: g.one.gradient,
-    "even share": lambda g: g.spec["tokens"] / max(g.one.curve),
+    "even share": lambda g: g.spec["tokens"] / max(held(g.one.curve)),
     "erf": lambda g: g.one.erf,
     "trf": lambda g: g.one.trf,
     "off": lambda g: max(abs(g.one.erf[e] / g.one.trf[e] - 1) for e in g.one.trf),
