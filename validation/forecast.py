@@ -89,7 +89,7 @@ class Forecast(Answer):
 
     Fields:
         trained, tested: the training length and the longest length at inference, in tokens.
-        layers, heads, steps: of the model.
+        layers, num_heads, steps: of the model.
         nearest: the trained cases nearest to it, the nearest first.
         distance: to the first of them; None where there is none.
         ratio: the mean of their ratios, near ones counting more; None beyond the evidence.
@@ -103,7 +103,7 @@ class Forecast(Answer):
     trained: int
     tested: int
     layers: int
-    heads: int
+    num_heads: int
     steps: int
     nearest: tuple[TrainedCase, ...] = ()
     distance: float | None = None
@@ -284,8 +284,15 @@ def with_distance(known: DataFrame, found: Prior | None, **shape: float) -> Data
 
 
 def _looked_up(asked: Forecast, known: DataFrame, found: Prior | None) -> Forecast:
-    shape = {name: getattr(asked, name) for name in DOUBLINGS if name != "times"}
-    ordered = with_distance(known, found, **shape, times=asked.tested / asked.trained)
+    ordered = with_distance(
+        known,
+        found,
+        steps=asked.steps,
+        layers=asked.layers,
+        heads=asked.num_heads,
+        trained=asked.trained,
+        times=asked.tested / asked.trained,
+    )
     names = [field.name for field in dataclasses.fields(TrainedCase) if field.name != "interval"]
     nearest = tuple(
         TrainedCase(**{name: row[name] for name in names}, interval=(row["low"], row["high"]))
