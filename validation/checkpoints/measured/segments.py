@@ -27,7 +27,7 @@ from farfield.validation.checkpoints.guarded import opened
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.harness.attention import LogitTransform, Path, fused, with_hook
 from farfield.validation.harness.corpus import Corpus, corpus, samples_of
-from farfield.validation.harness.measures.perplexity import LanguageModel
+from farfield.validation.harness.measures.perplexity import LanguageModel, require_finite
 from farfield.validation.harness.measures.receptive_fields import resampled
 from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.optional import library
@@ -103,6 +103,8 @@ def tokens_of(folder: Folder, text: Any) -> Corpus:
     try:
         with opened(folder.path, name, most=_TOKENIZER) as file:
             coder = tokenizers.Tokenizer.from_buffer(file.read())
+        coder.no_truncation()  # a text is read whole, whatever the tokenizer was saved with
+        coder.no_padding()
     except InputError:
         raise
     except Exception as error:  # the library raises Exception itself
@@ -309,4 +311,6 @@ def _scored(model: LanguageModel, row: np.ndarray, view: View) -> tuple[np.ndarr
         cross_entropy(model.logits(part).double(), target, reduction="none")
         for part, target in zip(hidden.split(512), tokens[1:].split(512), strict=True)
     ]
-    return torch.cat(losses).cpu().numpy(), hidden.double().cpu()
+    found = torch.cat(losses).cpu().numpy()
+    require_finite(found)
+    return found, hidden.double().cpu()
