@@ -28,7 +28,9 @@ from farfield.theory.algebra.exceptions import SignNeeded, Undecided
 from farfield.theory.coefficients.exact import (
     ONE,
     ZERO,
+    Context,
     coefficient,
+    deciding,
     expand,
     linear,
     remembered,
@@ -411,4 +413,5 @@ def at(c: Any, values: Mapping[str, Expr]) -> Any:
     difference = (c.lhs - c.rhs).xreplace(swap)
     if difference.free_symbols:
         return c.func(c.lhs.xreplace(swap), c.rhs.xreplace(swap))
-    return c.func(sign(coefficient(difference)), 0)
+    with deciding(Context()):
+        return c.func(sign(coefficient(difference)), 0)

@@ -133,7 +133,8 @@ def decide_series(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
         NotReal: when the formula is real for none of them.
     """
     try:
-        return _decided(p, domains)
+        with deciding(Context()):
+            return _decided(p, domains)
     except Undecided as why:
         return _undecided(str(why), why.steps)
     except Unreachable as why:
@@ -163,7 +164,8 @@ def _decided(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
 
 def _conjunction(path: tuple[cells.Constraint, ...]) -> Any:
     """The signs that lead to a cell as one condition."""
-    return sympy.And(*(cells.relation(g, BY_SIGNS[s,]) for g, s in path))
+    with deciding(Context()):  # a step may be printed long after its decision
+        return sympy.And(*(cells.relation(g, BY_SIGNS[s,]) for g, s in path))
 
 
 def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:

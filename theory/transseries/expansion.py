@@ -69,7 +69,9 @@ from farfield.theory.transseries.growing_sums import finite_sum
 def transseries(e: Expr) -> Transseries:
     """The transseries of an expression in n at infinity, to the order of the decision.
 
-    >>> transseries(sympy.log(1 + n))
+    >>> from farfield.theory.coefficients.exact import Context, deciding
+    >>> with deciding(Context()):
+    ...     transseries(sympy.log(1 + n))
     1*L1 + 1*n^-1 + -1/2*n^-2 + 1/3*n^-3 + O(n^-4)
     """
     return value(e, EXPANSION, context().memo)
@@ -350,7 +352,9 @@ for _operation in (
 def eventual(e: Expr) -> Expr:
     """The expression with comparisons decided for all large n; may be -oo or oo.
 
-    >>> eventual(sympy.Piecewise((n, n < 100), (-n, True)))
+    >>> from farfield.theory.coefficients.exact import Context, deciding
+    >>> with deciding(Context()):
+    ...     eventual(sympy.Piecewise((n, n < 100), (-n, True)))
     -n
     """
     if not e.args or not e.has(*_DECIDED):
