@@ -50,7 +50,8 @@ SHARED_TERMS = 20_000  # values that heads of one formula share in memory
 
 @dataclass(frozen=True)
 class Stretch:
-    """exp(bias) on `start <= n < end` (None: infinite), by its kernel if there is one."""
+    """exp(bias) on `start <= n < end` (None: infinite), by its kernel if there is one; `late` says
+    that the clock ended the search for it."""
 
     start: int
     end: int | None
@@ -58,6 +59,7 @@ class Stretch:
     kernel: Kernel | None
     gap: str = ""
     divergent: bool = False
+    late: bool = False
 
     def tail(self, j: int) -> Any:
         """sum over max(j, start) <= n < end, a ball or an exact rational."""
@@ -239,15 +241,25 @@ def exp_series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Se
     """The same, where b_0 may be 0."""
     try:
         return _series(bias, diverges)
+    except _Unfinished as why:
+        return why.series
     except OutOfTime:
         raise
     except Unreachable as why:
         return Series(bias, (Stretch(0, None, bias, None, str(why)),))
 
 
+class _Unfinished(Exception):
+    """A series with a stretch whose kernel the clock left open: another question looks again."""
+
+    def __init__(self, series: Series) -> None:
+        self.series = series
+
+
 @lru_cache(maxsize=256)
 def _series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series:
-    """The stretches of a bias, each checked."""
+    """The stretches of a bias, each checked; `_Unfinished`, which no cache keeps, where one is
+    late."""
     free = sorted(s.name for s in bias.free_symbols - {n})
     if free:
         raise MissingValues("the bias", free)
@@ -255,6 +267,8 @@ def _series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Serie
         built = Series(bias, tuple(_stretches(bias, diverges)))
     for s in built.stretches:
         _check(s)
+    if any(s.late for s in built.stretches):
+        raise _Unfinished(built)
     return built
 
 
@@ -361,18 +375,20 @@ def _with_kernel(
     """A stretch with its kernel, if there is one; where a family begins later, two stretches."""
     if bias in (S.NegativeInfinity, S.Infinity):
         return [Stretch(start, end, bias, None)]
+    deadline = time.monotonic() + SET_UP_S
     try:
-        with until(time.monotonic() + SET_UP_S):
+        with until(deadline):
             return [
                 Stretch(start, end, bias, find(bias, start, row=end is not None, diverges=diverges))
             ]
     except (Unrecognised, Unreachable) as why:
         check_time()  # a question without time left says nothing of the next one
+        late = time.monotonic() > deadline
         later = why.later if isinstance(why, Unrecognised) else None
         if end is None and later is not None and later > start:
-            first = Stretch(start, later, bias, None, str(why))
+            first = Stretch(start, later, bias, None, str(why), late=late)
             return [first, *_with_kernel(later, None, bias, diverges)]
-        return [Stretch(start, end, bias, None, str(why), isinstance(why, Divergent))]
+        return [Stretch(start, end, bias, None, str(why), isinstance(why, Divergent), late)]
 
 
 _SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)
