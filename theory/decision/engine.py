@@ -185,7 +185,7 @@ def _cell(e: Expr, facts: list[cells.Constraint]) -> Decision:
 
 def _decide_cell(p: Expr, signs: dict[Expr, int]) -> Decision:
     """Decide one cell: residue classes, then the expansion, to higher orders as needed."""
-    if p.has(S.ComplexInfinity, S.NaN):
+    if _undefined(p):
         raise NotReal("a division by 0")
     period = common_period(p)
     if period == 1:
@@ -219,6 +219,13 @@ def _decide_cell(p: Expr, signs: dict[Expr, int]) -> Decision:
     if failure is not None:
         raise failure
     return Decision(True, tuple(steps))
+
+
+def _undefined(p: Expr) -> bool:
+    """Whether a part is undefined that no condition may leave out."""
+    if isinstance(p, sympy.Piecewise) or not p.has(S.ComplexInfinity, S.NaN):
+        return False
+    return not p.args or any(map(_undefined, p.args))
 
 
 def _tried(why: Undecided, *before: Step) -> Undecided:

@@ -96,7 +96,7 @@ class Expansion(Arithmetic):
     def power(self, e: Expr) -> Operation:
         if not e.exp.has(n):
             return lambda base: base ** constant(e.exp), (e.base,)
-        if e.base.is_negative and e.exp.is_integer:
+        if door.assumed(e.base, "negative") and door.assumed(e.exp, "integer"):
             wave = number(bounded_atom(S.NegativeOne, S.One))
             return lambda size: wave * size, ((-e.base) ** e.exp,)
         return lambda exp, base: (exp * base.log()).exp(), (e.exp, e.base)
@@ -362,6 +362,8 @@ def eventual(e: Expr) -> Expr:
     if isinstance(e, sympy.Piecewise):
         for piece, condition in e.args:
             if holds(condition):
+                if piece is S.NaN:
+                    raise NotReal("a division by 0")
                 return eventual(piece)
         raise Undecided("no piece applies for large n")
     if isinstance(e, Lookup):
@@ -374,7 +376,7 @@ def eventual(e: Expr) -> Expr:
             return record.branch(_AtInfinity, *args)
         except Undecided:
             extreme = isinstance(e, (sympy.Min, sympy.Max))
-            return e.func(*args, evaluate=False) if extreme else e.func(*args)
+            return door.supervised(e.func, *args, **({"evaluate": False} if extreme else {}))
     if isinstance(e, sympy.log) and args[0] == 0:
         return S.NegativeInfinity
     if (e.is_Add or e.is_Mul) and any(a in _INFINITE for a in args):
