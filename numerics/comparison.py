@@ -441,8 +441,8 @@ def _settled(light: Series, heavy: Series) -> int:
     """An M with a_t/A <= b_t/B for all t >= M, a the light one."""
     if light.support is not None:
         return light.support
-    start = max(light.last.start, heavy.last.start, 2)
-    difference = read_bias(light.last.bias - heavy.last.bias)
+    start = max(light.last[0].start, heavy.last[0].start, 2)
+    difference = read_bias(light.last[0].bias - heavy.last[0].bias)
     ratio = at_precision(lambda: to_arb(heavy.total()).log() - to_arb(light.total()).log(), BITS)
     for k in range(MAX_DOUBLINGS):
         m = start << k
