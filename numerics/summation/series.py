@@ -543,7 +543,7 @@ class _At:
 def _settle(e: Expr, at: int) -> Expr:
     """The formula on the stretch that begins at `at`, its branches chosen there."""
     check_time()
-    if not e.has(n) or e == n:
+    if e == n or not e.has(n, sympy.Piecewise):
         return e
     env = {n: fmpq(at)}
     try:
