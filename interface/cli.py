@@ -33,7 +33,7 @@ from farfield import __version__
 from farfield.commands import explore, goals, models, pages, runs, theory
 from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
-from farfield.theory.answers.errors import InputError, MissingValues
+from farfield.theory.answers.errors import InputError, InternalError, MissingValues
 
 GROUPS = {
     "Start here": (pages.study, explore.explore),
@@ -122,6 +122,8 @@ def main(args: Sequence[str] | None = None) -> None:
     except MissingValues as error:
         options = " ".join(f"--set {name}=VALUE" for name in error.names[:4])
         code = _complain(f"{error}: {options}", BAD_INPUT)
+    except InternalError as error:
+        code = _complain(str(error), INTERNAL)
     except InputError as error:
         code = _complain(str(error), BAD_INPUT)
     except CycloptsError as error:
@@ -136,10 +138,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except Exception as error:
         if os.environ.get("FARFIELD_TRACEBACK"):
             raise
-        what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        code = _complain(
-            f"internal error, {what}; FARFIELD_TRACEBACK=1 shows where, please report it", INTERNAL
-        )
+        code = _complain(str(InternalError(error)), INTERNAL)
     sys.exit(code)
 
 

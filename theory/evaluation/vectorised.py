@@ -145,8 +145,7 @@ class Floats(Arrays):
             if record.node is sympy.sign:
                 return sign, parts
             at_zero = self.constant(e.args[1])
-            sides = np.array([0.0, at_zero, 1.0])
-            return lambda *at: sides[(np.asarray(sign(*at)) + 1).astype(np.int64)], parts
+            return lambda *at: np.interp(sign(*at), (-1, 0, 1), (0, at_zero, 1)), parts
         if not record.jumps:
             return self._wave(e) or super().function(record, e)
         return self._in_integers(record, e) or (self._repaired(record, e), (n, *e.args))
