@@ -108,6 +108,7 @@ FUNCTIONS = (
         node=sympy.Abs,
         names=("Abs", "abs", "fabs", "absolute"),
         build=evaluated_if_small(sympy.Abs),
+        gentle=True,
         branch=lambda decide, a: decide.sign(a) * a,
         ball=abs,
         expansion=_expand_abs,
