@@ -114,7 +114,10 @@ def measured(s: Study) -> list[Section]:
     if not s.trained:
         return []
     return [
-        Section(words("What trained models lost"), [b for e in s.trained for b in e.blocks()]),
+        Section(
+            words("What trained models lost"),
+            [*(b for e in s.trained for b in e.blocks()), *s.bounds()],
+        ),
         Section(words("Measurements"), list(_measurements(s))),
         Section(words("How the models were trained"), list(_settings(s))),
     ]

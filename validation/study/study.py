@@ -151,7 +151,24 @@ class Study(Result):
         ]
         placed = self.place.blocks() if self.place else ()
         measured = [block for e in self.entries for block in e.blocks()]
-        return [*(asked or [self.lead()]), *others, *placed, *measured]
+        first, last = (self.bounds(), []) if self._broken() else ([], self.bounds())
+        return [*first, *(asked or [self.lead()]), *others, *placed, *measured, *last]
+
+    def bounds(self) -> list[Block]:
+        """Whether the bounds of the attention ERF hold on the trained models; nothing without."""
+        found = [m["bounds"] for e in self.entries if (m := e.measurement()) is not None]
+        violations = sum(b["violations"] for b in found)
+        if not found:
+            return []
+        return [
+            sentence(
+                "The bounds of the attention ERF by the TRF (two-sided, and Jensen's), which hold "
+                "for every model, were checked {checks} times on sampled rows: {said}.",
+                Label.MEASURED,
+                checks=f"{sum(b['checks'] for b in found):,}",
+                said=f"{violations} are VIOLATED" if violations else "none is violated",
+            )
+        ]
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write `study.json` into a folder, which is made if need be.
@@ -163,9 +180,13 @@ class Study(Result):
 
     @property
     def status(self) -> Status:
-        """Unknown where a verdict that was asked for is not known; exact otherwise."""
+        """Unknown where a verdict is not known, or a measured row breaks a bound; else exact."""
         open_ = any(e.prediction.convergence.status is Status.UNKNOWN for e in self.entries)
-        return Status.UNKNOWN if open_ else Status.EXACT
+        return Status.UNKNOWN if open_ or self._broken() else Status.EXACT
+
+    def _broken(self) -> bool:
+        measured = filter(None, (e.measurement() for e in self.entries))
+        return any(m["bounds"]["violations"] for m in measured)
 
 
 def save(result: Result, folder: str | os.PathLike[str]) -> Path:

@@ -16,11 +16,12 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.theory.answers.answer import InputError, Label, Status
-from farfield.theory.answers.blocks import Steps, Table
+from farfield.theory.answers.blocks import Steps, Table, written
 from farfield.theory.answers.notation import terminal
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.atlas import Atlas, atlas
+from farfield.validation.harness.store import Trained
 from farfield.validation.json_files import writable_folder
 from farfield.validation.study.place import place, references
 from farfield.validation.study.prediction import predict
@@ -108,6 +109,22 @@ def test_what_a_trained_model_lost_is_said(tiny):
     assert length == max(s.lengths) and low <= ratio <= high
     assert said in s.blocks() and f"{ratio:.3f} times" in terminal(said.text)
     assert not [*Studied(entry.prediction).blocks()]
+
+
+def test_violated_bounds_are_counted(tiny):
+    s, _, _ = tiny
+    entries = []
+    for e in s.entries:
+        run = json.loads(json.dumps(e.run)) if e.run else None
+        for m in run["measurements"] if run else ():
+            m["bounds"]["violations"] = 1
+        entries.append(Studied(e.prediction, run))
+    broken = dataclasses.replace(s, entries=tuple(entries))
+    assert s.status is Status.EXACT and broken.status is Status.UNKNOWN
+    assert "none is violated" in written(s.blocks()[-1:])
+    assert "4 are VIOLATED" in written(broken.blocks()[:1])
+    run = Trained(next(e.run for e in entries if e.run))
+    assert run.status is Status.UNKNOWN and "break bounds" in written(run.blocks()[:1])
 
 
 def test_bad_studies_are_refused(tmp_path):
