@@ -39,9 +39,11 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars
+from polars import DataFrame, col
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
@@ -50,9 +52,6 @@ from farfield.validation.harness import configuration
 from farfield.validation.harness.store import Store, stored
 from farfield.validation.json_files import CorruptFile, unrecorded
 from farfield.validation.prior import prior
-
-if TYPE_CHECKING:
-    from polars import DataFrame
 
 COMMITTED = Path(__file__).with_name("results.parquet")
 LAST, WHOLE = "last token", "non-overlapping"
@@ -92,8 +91,6 @@ def results(source: str | None = None) -> DataFrame:
         1.00952
     ]
     """
-    import polars
-
     if source is None:
         return _committed()
     if not source.endswith(".csv"):
@@ -103,17 +100,13 @@ def results(source: str | None = None) -> DataFrame:
 
 @functools.cache
 def _committed() -> DataFrame:
-    import polars
-
     return polars.read_parquet(COMMITTED)
 
 
 def _of_csv(file: str) -> DataFrame:
-    from polars import col, exceptions, read_csv
-
     try:
-        text = read_csv(file, infer_schema=False)
-    except (OSError, exceptions.PolarsError) as error:
+        text = polars.read_csv(file, infer_schema=False)
+    except (OSError, polars.exceptions.PolarsError) as error:
         why = str(error).splitlines()[0]
         raise InputError(f"results {file!r} cannot be read: {why}") from None
     if missing := [name for name in SCHEMA if name not in text.columns]:
