@@ -128,7 +128,8 @@ def _prior(
     row = _row(bias, length)
     if seen["window"]:
         row = np.where(np.arange(length) < seen["window"], row, -np.inf)
-    return prior(row, run["trained"], run["layers"])._asdict()
+    found = prior(row, run["trained"], run["layers"])._asdict()
+    return {name: round(value, 6) for name, value in found.items()}
 
 
 @functools.lru_cache(maxsize=8)
