@@ -22,6 +22,7 @@ from flint import arb, fmpq
 from sympy import Expr, S
 from sympy.core.relational import Relational
 
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.evaluation.fold import Arithmetic, Operation, value
 from farfield.theory.evaluation.real_balls import RealBalls
@@ -172,6 +173,7 @@ class Floats(Arrays):
         values = np.full(at.shape, np.nan)
         for index, distance in enumerate(at):
             for bits in (80, 200, 800, 3200):
+                check_time()
                 with precision(bits):
                     try:
                         ball = to_arb(function({n: fmpq(int(distance))}))
@@ -360,6 +362,7 @@ def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.nda
             block = slice(start, start + BLOCK)
             known: dict[Any, Any] = {n: at[block].astype(np.float64)}
             for row, formula in zip(table, formulas, strict=True):
+                check_time()
                 row[block] = value(formula, floats, known)
     table += 0.0  # without negative zeros
     return table
