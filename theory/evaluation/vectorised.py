@@ -328,11 +328,12 @@ class Floats(Arrays):
 
     def raised(self, base: Near, exponent: Near) -> Near:
         """A power, whose relative error is that of its logarithm."""
-        bound: Any = 0.0
-        if not base.exact:
-            bound = self.size(exponent) * self.ratio(base)
+        bound = 0.0 if base.exact else self.size(exponent) * self.ratio(base)
         if not exponent.exact:
-            bound = bound + self.error(exponent) * self._log_size(base)
+            size = self._log_size(base)
+            bound = bound + self.error(exponent) * size
+            if self.entrywise:
+                bound = np.where(size * np.abs(exponent.value) - bound > LOG_RANGE, 0, bound)
         least = TINY * bool(np.ndim(exponent.value) or exponent.value < 0)
         gone = self.entrywise and (
             (np.equal(base.value, 0) & np.less(exponent.value, 0))
