@@ -140,8 +140,8 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.Min,
-        names=("Min", "min", "minimum", "fmin", "amin"),
-        arity=(1, 100),
+        names=("Min", "min", "minimum", "fmin"),
+        arity=(2, 100),
         build=_extreme(sympy.Min),
         branch=_best(-1),
         ball=_min_ball,
@@ -151,8 +151,8 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.Max,
-        names=("Max", "max", "maximum", "fmax", "amax"),
-        arity=(1, 100),
+        names=("Max", "max", "maximum", "fmax"),
+        arity=(2, 100),
         build=_extreme(sympy.Max),
         branch=_best(1),
         ball=lambda *args: -_min_ball(*(-x for x in args)),
