@@ -211,9 +211,17 @@ def _names(verb: str) -> set[str]:
 
 def _require_known(app: App, given: Sequence[str]) -> None:
     """Refuse an unknown option by its name, before its value is taken for the formula."""
-    if not given or given[0].startswith("-") or given[0] not in app:
-        return
-    if given[0] in NAMED_BY_USERS:
+    for word in takewhile(lambda word: word != "--", given):
+        name = word.partition("=")[0]
+        if re.fullmatch("-[A-Za-z]", name) and name != "-n":
+            options = sorted(_names(given[0]) if given[0] in app else ("--help", "--version"))
+            alike = [o for o in options if re.match(f"-{name}(?!mpty)", o, re.IGNORECASE)]
+            meant = f"did you mean {' or '.join(alike)}? " if alike else ""
+            raise InputError(
+                f"{name} is no option, and no formula in n; {meant}accepted: options by their long "
+                "names"
+            )
+    if not given or given[0].startswith("-") or given[0] not in app or given[0] in NAMED_BY_USERS:
         return
     known = _names(given[0])
     for word in takewhile(lambda word: word != "--", given[1:]):

@@ -168,9 +168,11 @@ class Encoding(Result):
 
         found = []
         for h in range(1, self.num_heads + 1):
-            slope = -sympy.diff(self.head(h), n)
-            if not slope.is_number or self.head(h).has(Lookup, sympy.Piecewise):
-                raise InputError(f"{self.name}, head {h} is no ALiBi bias -m*n: {self.head(h)}")
+            bias = self.head(h)
+            slope = None if bias.has(Lookup, sympy.Piecewise) else -sympy.diff(bias, n)
+            if slope is None or not slope.is_number:
+                said = shortened(str(bias), 60)
+                raise InputError(f"{self.name}, head {h} is no ALiBi bias -m*n: {said}")
             found.append(float(slope))
         return np.array(found)
 
