@@ -59,7 +59,8 @@ SHARED_TERMS = 20_000  # values that heads of one formula share in memory
 @dataclass(frozen=True)
 class Stretch:
     """exp(bias) at the distances period k + residue, `start <= k < end` (None: infinite). The bias
-    is a formula in k, called n; a kernel sums it, if there is one."""
+    is a formula in k, called n; a kernel sums it, if there is one; `late` says that the clock ended
+    the search for it."""
 
     start: int
     end: int | None
@@ -67,6 +68,7 @@ class Stretch:
     kernel: Kernel | None
     gap: str = ""
     divergent: bool = False
+    late: bool = False
     period: int = 1
     residue: int = 0
 
@@ -284,15 +286,25 @@ def exp_series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Se
     """The same, where b_0 may be 0."""
     try:
         return _series(bias, diverges)
+    except _Unfinished as why:
+        return why.series
     except OutOfTime:
         raise
     except Unreachable as why:
         return Series(bias, (Stretch(0, None, bias, None, str(why)),))
 
 
+class _Unfinished(Exception):
+    """A series with a stretch whose kernel the clock left open: another question looks again."""
+
+    def __init__(self, series: Series) -> None:
+        self.series = series
+
+
 @lru_cache(maxsize=256)
 def _series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series:
-    """The stretches of a bias, each checked."""
+    """The stretches of a bias, each checked; `_Unfinished`, which no cache keeps, where one is
+    late."""
     free = sorted(s.name for s in bias.free_symbols - {n})
     if free:
         raise MissingValues("the bias", free)
@@ -300,6 +312,8 @@ def _series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Serie
         built = Series(bias, tuple(_stretches(bias, _SetUp(diverges))))
     for s in built.stretches:
         _check(s)
+    if any(s.late for s in built.stretches):
+        raise _Unfinished(built)
     return built
 
 
@@ -422,8 +436,9 @@ def _with_kernel(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[S
     formula with periodic parts its residue classes."""
     if bias in (S.NegativeInfinity, S.Infinity):
         return [Stretch(start, end, bias, None)]
+    deadline = time.monotonic() + SET_UP_S
     try:
-        with until(time.monotonic() + SET_UP_S):
+        with until(deadline):
             long = way.classes and (end is None or end - start > LONG)
             if parts := _classes(start, end, bias, way) if long else []:
                 return parts
@@ -433,11 +448,12 @@ def _with_kernel(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[S
             return [Stretch(start, end, bias, kernel)]
     except (Unrecognised, Unreachable) as why:
         check_time()  # a question without time left says nothing of the next one
+        late = time.monotonic() > deadline
         later = why.later if isinstance(why, Unrecognised) else None
         if end is None and later is not None and later > start:
-            first = Stretch(start, later, bias, None, str(why))
+            first = Stretch(start, later, bias, None, str(why), late=late)
             return [first, *_with_kernel(later, None, bias, way)]
-        return [Stretch(start, end, bias, None, str(why), isinstance(why, Divergent))]
+        return [Stretch(start, end, bias, None, str(why), isinstance(why, Divergent), late)]
 
 
 def _classes(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stretch]:
