@@ -34,7 +34,7 @@ from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function
 from farfield.theory.relations import SIX
 
-BLOCK = 1 << 15  # distances at a time: the values of all parts of a formula stay in the cache
+BLOCK = 1 << 14  # distances at a time: the values of all parts of a formula stay in the cache
 TURN = 1 << 10  # distances that share a factor of a wave
 EPS = 2.0**-52
 TINY = 1e-300  # what underflow may take away
@@ -359,7 +359,8 @@ class Floats(Arrays):
         bound = self.ratio(x)
         if not _zero(bound):
             bound = np.where(np.less(bound, SMALL), (1 + SMALL) * bound, np.inf)
-        return self.near(np.log(x.value), 2 * EPS, bound, np.isposinf(x.value))
+        unsound = self.entrywise and np.isposinf(x.value)
+        return self.near(np.log(x.value), 2 * EPS, bound, unsound)
 
     def log_sum(self, *parts: Near) -> Near:
         """The logarithm of a sum, whose terms are shifted by the largest exponent."""
@@ -414,7 +415,7 @@ class Floats(Arrays):
                     moved = record.array(self.xp, *values[:place], side, *values[place + 1 :])
                     change = 2 * np.abs(moved - total)
                     bound = bound + self.worst(np.where(np.isnan(change), np.inf, change))
-        return self.near(total, 16 * EPS, bound, np.isinf(total))
+        return self.near(total, 16 * EPS, bound, self.entrywise and np.isinf(total))
 
     def _kept(self, rule: Callable[..., Any], *parts: Near) -> Near:
         """The least or greatest, or a truth value: off, or open, by no more than its parts."""
