@@ -25,6 +25,7 @@ from flint import arb, fmpq
 from sympy import Expr, S
 from sympy.core.relational import Relational
 
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
 from farfield.theory.evaluation.logarithms import LogSum, within_range
@@ -464,6 +465,7 @@ class Floats(Arrays):
         for bits in (80, 320, 1280, 5120):
             open_ = []
             for k in left:
+                check_time()
                 with precision(bits):
                     try:
                         ball = to_arb(function({n: fmpq(int(at[k]))}))
@@ -726,6 +728,7 @@ def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.nda
     with np.errstate(over="raise", divide="raise", invalid="raise", under="ignore"):
         for start in range(0, at.size, BLOCK):
             block = slice(start, start + BLOCK)
+            check_time()
             where = Near(at[block].astype(np.float64), EPS if wide else 0.0)
             _fill(table[:, block], tuple(formulas), at[block], where, floats)
     table += 0.0  # without negative zeros

@@ -14,6 +14,7 @@ from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import real
 from farfield.theory.functions.record import Function
 
+MOST = 10**6  # an argument of erfcx that SymPy evaluates
 NO_TAIL = {"tail": "no bound of what it has beyond its leading term is written down yet"}
 
 
@@ -30,6 +31,8 @@ class erfcx(sympy.Function):
 
     def _eval_evalf(self, prec: int) -> Expr:
         (x,) = self.args
+        if abs(x.evalf(15)) > MOST:  # there mpmath overflows, or takes seconds
+            return self
         return (sympy.exp(x**2) * sympy.erfc(x))._evalf(prec)
 
 
