@@ -65,10 +65,7 @@ def nearest():
         near = forecast.with_distance(others, own, **shape).head(forecast.NEAREST)
         ratios = near["ratio"].log().to_numpy()
         said = np.average(ratios, weights=1 / (near["distance"].to_numpy() + forecast.SOFT))
-        yield (
-            near["distance"][0],
-            (said < np.log1p(TOLERANCE)) == (np.log(case["ratio"]) < np.log1p(TOLERANCE)),
-        )
+        yield near["distance"][0], (np.exp(said) < 1.05) == (case["ratio"] < 1.05)
 
 
 def readme():

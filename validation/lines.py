@@ -128,8 +128,7 @@ def _prior(
     row = _row(bias, length)
     if seen["window"]:
         row = np.where(np.arange(length) < seen["window"], row, -np.inf)
-    found = prior(row, run["trained"], run["layers"])._asdict()
-    return {name: round(value, 6) for name, value in found.items()}
+    return prior(row, run["trained"], run["layers"])._asdict()
 
 
 @functools.lru_cache(maxsize=8)
