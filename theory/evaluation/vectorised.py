@@ -560,8 +560,9 @@ class Floats(Arrays):
             error = self.finer.error(turns)
             value = rule(self.xp, x.value, *(m.value for m in modulus))
             far = turns.exact | (np.abs(turns.value - np.rint(turns.value)) > error)
+            far |= np.isinf(value) & np.isfinite(error)
             near, off = (error + 1, 0.0) if record.range is None else (scale, 2 * scale * error)
-            return self.near(value, EPS, self.worst(np.where(far | np.isinf(value), off, near)))
+            return self.near(value, EPS, self.worst(np.where(far, off, near)))
 
         return rounded
 
