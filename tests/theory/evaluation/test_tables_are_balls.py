@@ -175,6 +175,7 @@ def test_every_entry_is_the_ball(make, count, seed):
         ("log(exp(-n)+exp(-n/9))/50", 10000, -22.2222),
         ("1/(1-sigmoid(n))-exp(n)", 40, 1),
         ("cos(n/3)", 2**40, 0.615365),
+        ("floor(gamma(sqrt(n+2))^(1/(n+1)))", 2**30, 1),
     ],
 )
 def test_parts_beyond_the_range_of_floats(formula, at, right):
