@@ -21,9 +21,11 @@ from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
 from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.encodings.head_lists import as_list, is_table, repeated, worded
+from farfield.theory.formula.assumptions import BEHIND, parted
 from farfield.theory.formula.from_python import as_expression
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import domain_of
+from farfield.theory.formula.reading import canonical
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import spellings
 
@@ -71,6 +73,8 @@ def encoding(
     ('one head -n/4, seven without bias', 'table of 3 values, masked beyond')
     """
     given = {k: _per_head(v) for k, v in given.items()}
+    if isinstance(name, str) or _lists(name):
+        given, assumptions = _canonical(given), _canonical(assumptions or {})
     if heads is not None and not (isinstance(heads, int) and 1 <= heads <= 1024):
         raise InputError(f"heads {heads!r} must be an integer from 1 to 1024")
     if bca is not None:
@@ -106,6 +110,16 @@ def encoding(
     return built if bca is None else dataclasses.replace(built, bca=bca)
 
 
+def _canonical(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the names of the reader, which reads `r_1` as `r1`."""
+    found: dict[str, Any] = {}
+    for name, value in said.items():
+        if canonical(name) in found:
+            raise InputError(f"{canonical(name)!r} and {name!r} are one parameter; give it once")
+        found[canonical(name)] = value
+    return found
+
+
 def _lists(given: Any) -> bool:
     return isinstance(given, (list, tuple))
 
@@ -126,7 +140,19 @@ def named(name: str) -> Entry | None:
     return _ENTRIES.get(plain(name)) if re.fullmatch(r"[A-Za-z][\w ,-]*", name.strip()) else None
 
 
-_ENTRIES = {plain(spelled): e for e in CATALOGUE.values() for spelled in (e.name, e.title)}
+_ENTRIES = {
+    plain(spelled): e for e in CATALOGUE.values() for spelled in (*e.aliases, e.title, e.name)
+}
+_FORMULAS = {
+    "gaussian": "-n^2/(2*sigma^2)",
+    "cauchy": "-log(1 + (n/s)^2)",
+    "laplace": "-n/s",
+    "streaming": "window --set w=1024 (its first tokens: farfield window ... --sinks 4)",
+    "ntk": "rope_ntk",
+    "dilated": "where((n % 4 == 0) & (n <= 512), 0, -inf)",
+    "causal": "0",
+}
+"""Words that people use for a shape, and what to type for it."""
 
 
 def _from_entry(
@@ -214,10 +240,18 @@ def _from_formula(
     if source is None:
         raise InputError("an encoding needs a name, a formula or a table of values")
     text = source.strip() if isinstance(source, str) else ""
+    if BEHIND.search(text):
+        source, printed = parted(source)
+        domains, text = printed | {**domains}, source.strip()
+    _no_number(text)
     words = re.split(r"[ -]+", text) if re.fullmatch(r"[A-Za-z][\w -]*", text) else []
     if words and "n" not in words:
         if text in spellings():
             raise InputError(f"{text} is a function, not a formula; write {text}(n)")
+        if plain(text) in _FORMULAS:
+            raise InputError(
+                f"{text} is no encoding of the catalogue; write {_FORMULAS[plain(text)]}"
+            )
         close = nearest(text, [s for e in CATALOGUE.values() for s in (e.name, e.title)])
         hint = f"did you mean {close!r}?" if close else f"known: {', '.join(CATALOGUE)}"
         raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
@@ -246,6 +280,18 @@ def _from_formula(
     lines = [] if plainly else [expression_line(bias, unicode=False) for bias in biases]
     name = text if plainly else lines[0] if count == 1 else worded(lines)
     return Encoding(name, formula, biases, parameters)
+
+
+def _no_number(text: str) -> None:
+    """Refuse `window 4096`, `window(4096)`, `alibi 12 heads` with what to type."""
+    said = re.fullmatch(r"([A-Za-z][\w -]*?)[\s(=]+(\d+)\)?\s*(heads?)?", text)
+    entry = named(said[1]) if said else None
+    if said is None or entry is None:
+        return
+    heads = said[3] or not entry.parameters or callable(entry.parameters)
+    option = "--heads" if heads else f"--set {entry.parameters[0].name}"  # type: ignore[index]
+    sign = " " if heads else "="
+    raise InputError(f"{text[:40]!r}: write {entry.name} {option}{sign}{said[2]}")
 
 
 def _no_encodings(text: str, names: Collection[str]) -> None:

@@ -33,7 +33,18 @@ CONDITIONS: dict[str, Any] = {
     "Or": sympy.Or,
     "Not": sympy.Not,
 }
-CALLED = {"Piecewise", "Sum", "Product", "True", "False", "and", "or", "not", *CONDITIONS}
+CALLED = {
+    "Piecewise",
+    "Sum",
+    "Product",
+    "Indicator",
+    "True",
+    "False",
+    "and",
+    "or",
+    "not",
+    *CONDITIONS,
+}
 RESERVED = {*CONSTANTS, *CALLED, "I"}
 SYNONYMS: dict[str, str] = {  # head: body
     "log1p(x)": "log(1 + x)",
