@@ -435,6 +435,17 @@ def check_convergence(
             reason=subject.out_of_scope,
             subject=subject.name,
         )
+    if subject.rows is not None:
+        said = f"its values are known for rows of {plural(subject.rows, 'key')} alone"
+        return Convergence(
+            subject.formula,
+            Verdict.UNDECIDED,
+            proof=Proof("", (Step("tried", {"what": "a table", "why": said}),)),
+            status=Status.UNKNOWN,
+            label=None,
+            reason=Reason(Code.NOT_COVERED, said),
+            subject=subject.name,
+        )
     with until(time.monotonic() + budget):
         decided = _in_one_family(subject.biases)
         for bias in subject.biases:

@@ -398,6 +398,62 @@ def _numbers(text: str, name: str) -> list[float]:
         raise InputError(f"{name}: accepted is a list of numbers, one-dimensional") from None
 
 
+def lint(
+    target: str,
+    /,
+    *,
+    heads: CountOrNone = None,
+    out: str | None = None,
+    output: Output = Output(),
+) -> int:
+    """What is this function, module or array of biases? It is run on positions, then recognised.
+
+    Does it depend on the distance alone, does it fall, what stands for minus infinity, what does
+    rounding do, which family is it? Then the verdict.
+
+    Args:
+        target: FILE.py:NAME, a file that is imported, and what it calls the bias.
+        heads: heads to ask for, where the object does not say.
+        out: a picture of the bias, .svg, .png or .pdf, with its data as CSV beside it.
+    """
+    f = _imported(target)
+    with progress("lint", output):
+        found: list[Any] = [farfield.inspect_bias(f, heads=heads)]
+        if found[0].mechanism == "bias" or found[0].formulas:
+            found.append(farfield.check_convergence(farfield.encoding(f, heads=heads)))
+    after = []
+    if out is not None:
+        from farfield.figures.plotting import save_inspection
+
+        after = ["files: {}, {}".format(*save_inspection(found[0], out))]
+    return max(write_answers(found, output, *after), OK)
+
+
+def _imported(target: str) -> Any:
+    """What a file of Python calls by a name; a class without arguments is built.
+
+    Raises:
+        InputError: no such file or name, or the file raises.
+    """
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    file, colon, name = target.rpartition(":")
+    refuse(not colon or not file.endswith(".py"), f"lint {target!r}: accepted is FILE.py:NAME")
+    refuse(not Path(file).is_file(), f"there is no file {file!r}")
+    spec = spec_from_file_location("linted", file)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        found: Any = module
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found() if isinstance(found, type) else found
+    except Exception as error:  # whatever the code of a user raises
+        said = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise InputError(f"{target}: {said}; accepted: a function, an object or an array") from None
+
+
 def prove(
     name: str | None = None, /, *, latex: bool = False, output: Output = Output(proof=True)
 ) -> int:

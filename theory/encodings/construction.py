@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import sympy
 from sympy import Expr, Integer, Rational, S
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.answer import Code, InputError, Reason
 from farfield.theory.answers.names import nearest, one_of, plain
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural, plural
@@ -22,12 +22,13 @@ from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
 from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.encodings.head_lists import as_list, is_table, repeated, worded
 from farfield.theory.formula.assumptions import BEHIND, parted
-from farfield.theory.formula.from_python import as_expression
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import domain_of
 from farfield.theory.formula.reading import canonical
+from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import spellings
+from farfield.theory.mechanisms import MECHANISMS
 
 DEFAULT_HEADS = 8
 
@@ -47,9 +48,10 @@ def encoding(
 
     Args:
         name: a name of the catalogue in any case (see `encodings`), a formula in `n` as text, a
-            SymPy expression, or a Python function of the distance. A list has one formula a head,
-            as text `[-n/4; 0 x7]`. An array or a list of numbers, as text `[0, -1, -2]`, is a
-            table, as `values`.
+            SymPy expression, or what `inspect_bias` takes: a function, a `score_mod`, a module, a
+            matrix of queries and keys, slopes. A list has one formula a head, as text
+            `[-n/4; 0 x7]`. A list of numbers, as text `[0, -1, -2]`, or an array (heads,
+            distances) is a table, as `values`.
         heads: number of heads of a per-head formula (8 where nothing is said).
         dialect: which variant of the formula; the entry's first where nothing is said.
         values: instead of a name, a table of the bias at distances 0, 1, ...; shape `(length,)`
@@ -81,15 +83,24 @@ def encoding(
         bca = natural(bca, "bca")
     if isinstance(name, str) and "[" in name:
         name = as_list(name) or name
-    if values is None and (getattr(name, "ndim", 0) > 0 or (_lists(name) and is_table(name))):
-        name, values = None, name
+    listed = getattr(name, "ndim", 0) > 0 or (_lists(name) and is_table(name))
+    if values is None and listed and _is_table(name):
+        name, values, listed = None, name, False
     if values is not None:
         if name is not None or given or dialect or heads or assumptions:
             raise InputError(
                 "a table of values takes no name, heads, dialect, parameters or assumptions beside "
                 "it; accepted: tail and bca"
             )
-        return dataclasses.replace(_from_table(values, tail or "constant"), bca=bca)
+        return replace(_from_table(values, tail or "constant"), bca=bca)
+    if values is None and (listed or callable(name)) and not isinstance(name, sympy.Basic):
+        if given or dialect or assumptions or tail:
+            raise InputError(
+                "a function, a module or an array of biases takes no dialect, tail, parameters or "
+                "assumptions beside it; accepted: heads and bca"
+            )
+        found = name if hasattr(name, "ndim") or callable(name) else _numbers(name)
+        return replace(_from_object(found, heads), bca=bca)
     if tail is not None:
         raise InputError(
             f"tail {tail!r} says how a table of values goes on; accepted with a table alone, such "
@@ -98,7 +109,7 @@ def encoding(
     if isinstance(name, Encoding):
         if dialect or given or heads or assumptions:
             raise InputError("an Encoding is complete: it takes no further options")
-        return name if bca is None else dataclasses.replace(name, bca=bca)
+        return name if bca is None else replace(name, bca=bca)
     if _lists(name):
         built = _from_heads(name, heads, dialect, given, assumptions or {})
     elif isinstance(name, str) and (entry := named(name)) is not None:
@@ -107,7 +118,7 @@ def encoding(
         if dialect is not None:
             raise InputError(f"a formula has no dialect; {dialect!r} was given")
         built = _from_formula(name, heads, given, assumptions or {})
-    return built if bca is None else dataclasses.replace(built, bca=bca)
+    return built if bca is None else replace(built, bca=bca)
 
 
 def _canonical(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,6 +129,52 @@ def _canonical(said: Mapping[str, Any]) -> dict[str, Any]:
             raise InputError(f"{canonical(name)!r} and {name!r} are one parameter; give it once")
         found[canonical(name)] = value
     return found
+
+
+def _is_table(given: Any) -> bool:
+    """Whether numbers are a bias at each distance, not slopes and no matrix."""
+    from farfield.theory.encodings.layouts import layout
+
+    return layout(_numbers(given))[0] == "table"
+
+
+def _numbers(given: Any) -> Any:
+    """Rows of a list as floats; an array as it is."""
+    if hasattr(given, "ndim"):
+        return given
+    if all(map(_lists, given)) and len({len(row) for row in given}) > 1:
+        raise InputError("a table of values has shape (length,) or (heads, length), each row alike")
+    return [_numbers(x) if _lists(x) else float(x) for x in given]
+
+
+def _from_object(f: Any, heads: int | None) -> Encoding:
+    """What a function, a module or a matrix is, as an encoding."""
+    from farfield.theory.encodings.inspection import inspect_bias
+
+    found = inspect_bias(f, heads=heads)
+    source = f"{found.subject}, called with {found.how}"
+    if found.mechanism != "bias":
+        if found.mechanism not in MECHANISMS:
+            raise InputError(f"{found.subject} {found.findings[0]}; accepted: a bias by distance")
+        code = {"row": Code.NOT_TOEPLITZ, "content": Code.CONTENT_DEPENDENT}[found.depends]
+        reason = Reason(code, found.findings[0])
+        return Encoding(
+            found.subject, None, source=source, mechanism=found.mechanism, out_of_scope=reason
+        )
+    lines = [expression_line(bias, unicode=False) for bias in found.formulas]
+    name = lines[0] if len(lines) == 1 else worded(lines)
+    if found.rows is not None:
+        name = f"{found.subject} on rows of {plural(found.rows, 'key')}"
+    formula = found.formulas[0] if len(found.formulas) == 1 else None
+    return Encoding(
+        name,
+        formula,
+        found.formulas,
+        source=source,
+        note=". ".join(said[0].upper() + said[1:] for said in found.findings),
+        origin=found.origin,
+        rows=found.rows,
+    )
 
 
 def _lists(given: Any) -> bool:
@@ -359,7 +416,7 @@ def _with_domains(
     for strange in domains.keys() - {p.name for p in parameters}:
         has = ", ".join(p.name for p in parameters) or "none"
         raise InputError(f"assumption about {strange!r}, which {name} does not have; it has: {has}")
-    return tuple(dataclasses.replace(p, domain=domains.get(p.name, p.domain)) for p in parameters)
+    return tuple(replace(p, domain=domains.get(p.name, p.domain)) for p in parameters)
 
 
 def _has_zero(value: Any, name: str) -> bool:

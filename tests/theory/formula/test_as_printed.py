@@ -30,7 +30,7 @@ b_{{m,n}} = -s(m-n)  ->  -s*n
 -10^9\,\mathbf{{1}}[i-j \ge w]  ->  -10^9*where(n >= w, 1, 0)
 \mathbb{{1}}_{{n < 8}} - n  ->  where(n < 8, 1, 0) - n
 \begin{{cases}}-m(i-j)&i\ge j\\-\infty&i<j\end{{cases}}  ->  Piecewise((-m*n, n>=0), (-oo, n<0))
-\begin{{cases}}0&\text{{if }} i-j < w \\ -\infty & \text{{else}}\end{{cases}}  ->  where(n < w, 0, -oo)
+\begin{{cases}}0&\text{{if}}\,i-j<w\\ -\infty &\text{{else}}\end{{cases}}  ->  where(n < w, 0, -oo)
 \sum_{{k=0}}^{{3}}\cos(n/10^{{k}}) - 4  ->  Sum(cos(n/10**k), (k, 0, 3)) - 4
 2\prod_{{k=1}}^{{3}} (n+k) - n  ->  2*(n+1)*(n+2)*(n+3) - n
 -n^2/3  ->  -(n*n)/3

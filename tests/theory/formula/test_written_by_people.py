@@ -14,8 +14,8 @@ import sympy
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.encodings.construction import named
-from farfield.theory.formula.from_python import as_expression
 from farfield.theory.formula.grammar import read
+from farfield.theory.formula.sympy_expressions import as_expression
 
 WRITTEN = r"""
 -log1p(n)  ->  -log(1+n)
@@ -190,18 +190,20 @@ CALLABLES: list[tuple[Callable[..., Any], str]] = [
 
 @pytest.mark.parametrize(("f", "meant"), CALLABLES)
 def test_a_function_is_traced(f: Callable[..., Any], meant: str) -> None:
-    assert as_expression(f) == read(meant)
+    found = encoding(f)
+    assert (found.biases, found.origin) == ((read(meant),), "traced")
     at = np.arange(1.0, 20.0)
     try:
         computed = np.asarray(f(at), dtype=float) if isinstance(f(at[0]), float) else None
     except TypeError:  # SymPy's functions take no arrays
         computed = None
     if computed is not None:
-        assert np.allclose(encoding(f).bias(range(1, 20))[0], computed, atol=1e-6)
+        assert np.allclose(found.bias(range(1, 20))[0], computed, atol=1e-6)
 
 
 def test_a_function_of_torch_is_traced() -> None:
     torch = pytest.importorskip("torch")
+    half = torch.nn.Parameter(torch.tensor([0.5]))
     for f, meant in [
         (lambda n: -torch.log1p(n), "-log(1 + n)"),
         (lambda n: torch.where(n < 64, 0.0, float("-inf")), "Piecewise((0, n < 64), (-oo, True))"),
@@ -210,31 +212,65 @@ def test_a_function_of_torch_is_traced() -> None:
         (lambda n: torch.nn.functional.softplus(-n), "log(1 + exp(-n))"),
         (lambda n: -torch.relu(n - 4), "-Max(n - 4, 0)"),
         (lambda n: torch.special.expit(n), "1/(1 + exp(-n))"),
+        (lambda n: -half * n, "-n/2"),
+        (lambda n: (-n / 8).masked_fill(n >= 64, -torch.inf).to(torch.float32) * 1, None),
     ]:
-        assert as_expression(f) == read(meant)
+        found = encoding(f)
+        assert meant is None or (found.biases, found.origin) == ((read(meant),), "traced")
+        assert found.origin != "tabulated"
     assert as_expression(torch.tensor(-0.5)) == sympy.Rational(-1, 2)
 
 
-UNTRACEABLE: list[tuple[Callable[..., Any], str]] = [
-    (branching, "branches on"),
-    (lambda n: -math.log(1 + n), "asks for the value"),
-    (lambda n: n[0], "takes a part"),
-    (lambda n: n.shape[0] * n, "asks for .shape"),
-    (lambda n: None, "NoneType"),
-    (lambda n: np.array([1.0, 2.0]) * n, "an array of shape"),
-    (lambda n: np.sum(n), "unknown function 'sum'"),
-    (lambda n: n.astype(int) / 2, "rounds its argument"),
+def test_an_argument_that_is_not_understood_is_never_dropped() -> None:
+    torch = pytest.importorskip("torch")
+    functional = torch.nn.functional
+    at = np.arange(64)
+    for f in (
+        lambda d: (-d).add(d, alpha=0.5),
+        lambda d: torch.add(-d, d, alpha=0.5),
+        lambda d: torch.sub(0 * d, d, alpha=0.125),
+        lambda d: torch.logit(torch.sigmoid(-d / 8), eps=1e-6),
+        lambda d: -functional.softplus(d / 8 - 2, beta=0.25),
+        lambda d: -(4 * torch.log(1 + d)).type_as(torch.tensor(1)),
+        lambda d: -(d - d.min()) / 8,
+        lambda d: -torch.div(d, 8, rounding_mode="floor"),
+    ):
+        found = encoding(f)
+        values = np.asarray(f(torch.arange(64.0, dtype=torch.float64)), dtype=float)
+        assert np.allclose(found.bias(at)[0], values, rtol=1e-5), found.name
+    assert encoding(lambda d: -8 * d / d.max()).mechanism == "row_dependent"
+    assert encoding(lambda d: d.max() - d).mechanism == "bias"  # a constant a row is no bias
+
+
+WITHOUT_A_BIAS: list[tuple[Callable[..., Any], str]] = [
+    (lambda n: None, "gives nothing, None"),
     (lambda n: 1 / 0 * n, "division by zero"),
-    (lambda i, j: i - j, "takes 2 arguments"),
-    (lambda n: np.cumsum(n, axis=0), "axis"),
+    (lambda n: n.shape[0] * n, "depends on the positions"),
+    (lambda n: np.log(-n), "gives NaN or inf"),
+    (lambda n: np.random.rand(len(n)), "differs from call to call"),
+    (lambda a, b, c, d, e, f: a, "takes 6 arguments"),
+    (lambda n: (lambda f: f(f))(lambda f: f(f)), "recursion"),
 ]
 
 
-@pytest.mark.parametrize(("f", "why"), UNTRACEABLE)
-def test_a_function_that_is_not_traced_says_why(f: Callable[..., Any], why: str) -> None:
+@pytest.mark.parametrize(("f", "why"), WITHOUT_A_BIAS)
+def test_a_function_without_a_bias_is_refused_in_one_line(f: Callable[..., Any], why: str) -> None:
     with pytest.raises(InputError, match=why) as error:
-        as_expression(f)
-    assert "\n" not in str(error.value)
+        encoding(f)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 800
+
+
+def test_a_function_that_does_not_end_is_left() -> None:
+    def turning(n: Any) -> Any:
+        while True:
+            n = -n
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(InputError, match="did not end within"),
+    ):
+        patch.setattr("farfield.theory.encodings.calls.CALL_S", 0.2)
+        encoding(turning)
 
 
 def test_the_only_symbol_is_the_distance_whatever_it_is_called() -> None:
