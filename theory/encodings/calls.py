@@ -126,12 +126,21 @@ def _called(f: Any, how: str, *args: Any) -> Any:
     """What a call gives; Unfit with what it raised."""
     end = time.monotonic() + CALL_S
     try:
-        return watched(lambda: time.monotonic() > end, lambda: f(*args))
+        own = [_own(a) for a in args]
+        return watched(lambda: time.monotonic() > end, lambda: f(*own))
     except Interrupted:
         raise InputError(f"a call with {how} did not end within {CALL_S:g} s") from None
     except Exception as error:  # whatever a user's function raises on a value it did not expect
         said = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
         raise Unfit(f"with {how}: {said}") from None
+
+
+def _own(given: Any) -> Any:
+    """An array of the call's own, since a function may write into it."""
+    if isinstance(given, Dual):
+        return Dual(_own(given.value), given.text, given.binds)
+    copied = getattr(given, "clone", getattr(given, "copy", None))
+    return given if copied is None else copied()
 
 
 def _values(result: Any, how: str) -> tuple[np.ndarray, str]:
@@ -213,7 +222,11 @@ def _rows(result: Any, at: np.ndarray, how: str) -> Sample:
     if isinstance(result, (list, tuple)) and all(isinstance(r, Dual) and r.text for r in result):
         texts = tuple(r.text for r in result)
     found, kind = _values(result, how)
-    texts = tuple(f"where({t}, 0, -oo)" for t in texts) if kind == "bool" else texts
+    if kind == "bool":
+        raise InputError(
+            "a function of the distance gives truth, which may be a mask or 1 and 0; accepted: "
+            "np.where(n < 64, 0, -np.inf) and the like, or mask_mod(b, h, q, k)"
+        )
     size = len(at)
     if found.ndim == 0 and isinstance(result, (int, float)):
         texts, found = (repr(float(result)),), np.full(size, found)

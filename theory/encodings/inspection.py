@@ -208,9 +208,12 @@ class _Diagonals:
             shifted = max(shifted, float(np.abs(base).max()))
         count = len(at) if (np.diff(at) == 1).all() else int(np.argmax(np.diff(at) != 1)) + 1
         future = sample.bias[:, sample.keys[None, :] > sample.queries[:, None]]
-        rising = sample.queries.shape == (1,) and sample.how == "an array" and sample.keys[0] == 0
-        if rising and (values[:, 0] == scale).all() and (values[:, -1] == 0).all():
-            values, shifted = values - values[:, :1], float(scale.max())
+        first = np.take_along_axis(values, np.argmax(visible(values), axis=1)[:, None], axis=1)
+        keyed = sample.queries.shape == (1,) and sample.how == "an array"  # slope times key
+        if keyed and (first[:, 0] == scale).all() and (values[:, -1] == 0).all():
+            shifted = float(scale.max())
+        if shifted > tolerance:
+            values = values - first
         return cls(
             at,
             values,

@@ -14,8 +14,10 @@ import sympy
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.encodings.construction import named
+from farfield.theory.encodings.dual import _OPERATORS, _SAME
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.sympy_expressions import as_expression
+from farfield.theory.functions.record import spellings
 
 WRITTEN = r"""
 -log1p(n)  ->  -log(1+n)
@@ -221,25 +223,85 @@ def test_a_function_of_torch_is_traced() -> None:
     assert as_expression(torch.tensor(-0.5)) == sympy.Rational(-1, 2)
 
 
-def test_an_argument_that_is_not_understood_is_never_dropped() -> None:
+ARGUMENTS: list[Callable[..., Any]] = [
+    lambda n, t: (-n).add(n, alpha=0.5),
+    lambda n, t: t.add(-n, n, alpha=0.5),
+    lambda n, t: t.sub(0 * n, n, alpha=0.125),
+    lambda n, t: t.rsub(n, 0 * n, alpha=0.125),
+    lambda n, t: t.logit(t.sigmoid(-n / 8), eps=1e-6),
+    lambda n, t: -t.nn.functional.softplus(n / 8 - 2, beta=0.25),
+    lambda n, t: -t.div(n, 8, rounding_mode="floor"),
+    lambda n, t: -(4 * t.log(1 + n)).type_as(t.tensor(1)),
+    lambda n, t: -(n / 2).type(t.LongTensor),
+    lambda n, t: -(n / 2).to(dtype=t.uint8),
+    lambda n, t: -(n - n.min()) / 8,
+    lambda n, t: n.mul_(-0.5),
+    lambda n, t: t.zeros(len(n)).add_(-n),
+]
+
+
+@pytest.mark.parametrize("f", ARGUMENTS)
+def test_an_argument_that_the_grammar_does_not_have_is_never_dropped(f: Callable[..., Any]) -> None:
     torch = pytest.importorskip("torch")
-    functional = torch.nn.functional
-    at = np.arange(64)
-    for f in (
-        lambda d: (-d).add(d, alpha=0.5),
-        lambda d: torch.add(-d, d, alpha=0.5),
-        lambda d: torch.sub(0 * d, d, alpha=0.125),
-        lambda d: torch.logit(torch.sigmoid(-d / 8), eps=1e-6),
-        lambda d: -functional.softplus(d / 8 - 2, beta=0.25),
-        lambda d: -(4 * torch.log(1 + d)).type_as(torch.tensor(1)),
-        lambda d: -(d - d.min()) / 8,
-        lambda d: -torch.div(d, 8, rounding_mode="floor"),
-    ):
-        found = encoding(f)
-        values = np.asarray(f(torch.arange(64.0, dtype=torch.float64)), dtype=float)
-        assert np.allclose(found.bias(at)[0], values, rtol=1e-5), found.name
+    found = encoding(lambda n: f(n, torch))
+    values = f(torch.arange(64, dtype=torch.float64), torch).double().numpy()
+    assert np.allclose(found.bias(range(64))[0], values, rtol=1e-5)
+
+
+def test_a_function_of_the_whole_row_is_no_bias_by_distance() -> None:
+    torch = pytest.importorskip("torch")
     assert encoding(lambda d: -8 * d / d.max()).mechanism == "row_dependent"
-    assert encoding(lambda d: d.max() - d).mechanism == "bias"  # a constant a row is no bias
+    assert encoding(lambda d: -8 * d / np.max(np.asarray(d))).mechanism == "row_dependent"
+    assert encoding(lambda d: d.max() - d).head(1) == read("-n")  # a constant a row is no bias
+    with pytest.raises(InputError):
+        encoding(lambda d: -torch.max(d, dim=0))
+
+
+KEYWORDS: list[tuple[str, Any]] = [
+    *(("alpha", 0.5), ("beta", 0.25), ("eps", 1e-6), ("threshold", 3), ("negative_slope", 0.1)),
+    *(("approximate", "tanh"), ("decimals", 1), ("rounding_mode", "floor"), ("order", 2)),
+    *(("axis", 0), ("dim", 0), ("keepdim", True), ("keepdims", True), ("initial", 9), ("n", 3)),
+    *(("where", np.array(False)), ("out", np.zeros(3)), ("dtype", int), ("dtype", "int8")),
+    *(("dtype", np.bool_), ("base", 2), ("weight", 0.5), ("value", 2), ("inplace", True)),
+    *(("a_min", 5), ("max", 2), ("lower", 0.1), ("scale", 3), ("p", 2), ("dtype", np.float64)),
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 3))])
+def test_no_argument_by_name_is_dropped(seed: int) -> None:
+    """Every function that is traced, as NumPy's, torch's and a method, with a name at random: it is
+    refused, or the bias is what the library computes."""
+    torch, rng = pytest.importorskip("torch"), np.random.default_rng(seed)
+    named = sorted({*spellings(), *_OPERATORS, *_SAME, "rsub", "clip", "clamp", "div", "round"})
+    at, refused, kept = np.arange(1.0, 9.0), 0, 0
+    for name in named:
+        ours = [getattr(place, name, None) for place in (np, torch, torch.nn.functional)]
+        for call in (*filter(callable, ours), None):
+            key, value = KEYWORDS[rng.integers(len(KEYWORDS))]
+            more = (2.0,) * (spellings()[name].least - 1 if name in spellings() else 0)
+
+            def f(n: Any, call: Any = call, more: Any = more, name: str = name) -> Any:
+                how = {key: value}  # noqa: B023
+                return getattr(n, name)(*more, **how) if call is None else call(n, *more, **how)
+
+            try:
+                found = encoding(f)
+            except InputError as error:
+                assert "\n" not in str(error)
+                refused += 1
+                continue
+            of_numpy = hasattr(at, name) if call is None else call is ours[0]
+            try:
+                real = np.asarray(f(at if of_numpy else torch.from_numpy(at)), float)
+            except (TypeError, AttributeError, ValueError):  # no function of theirs takes that
+                continue
+            if found.mechanism != "bias":
+                continue
+            table, kept = found.bias(range(1, 9))[0], kept + 1
+            finite = np.isfinite(real)
+            np.testing.assert_allclose(table[finite], real[finite], err_msg=f"{name} {key}")
+    assert refused > 200 and kept > 0
 
 
 WITHOUT_A_BIAS: list[tuple[Callable[..., Any], str]] = [
