@@ -176,6 +176,7 @@ def trf(
     length: str | None = None,
     exact: bool = False,
     layers: str | None = None,
+    layer: Formulas = (),
     mixing: str = "2/5",
     q: str = "99/100",
     trained: str | None = None,
@@ -194,6 +195,9 @@ def trf(
         length: keys of the row, for the finite-row receptive field; 4k is 4096.
         exact: all digits of a count beyond 10^18, whose logarithm is enclosed otherwise.
         layers: so many layers: the layered receptive field (approximate).
+        layer: a layer of a hybrid in place of a formula, once for each layer from the first: a
+            bias, or a table of some of mechanism, window, sinks, mixing, such as '{window = 128}';
+            one that ends with x12 stands for twelve.
         mixing: with --layers, the share that a layer passes through attention.
         q: with --layers, the quantile.
         trained: training length in tokens, as 4096 or 4k.
@@ -203,6 +207,16 @@ def trf(
     refuse(tested and not trained, "--tested belongs to --trained, the training length")
     other = trained is not None or dtype is not None
     refuse(other and (layers or length), "--trained and --dtype take no --layers and no --length")
+    if layer:
+        from farfield.theory.encodings.head_lists import repeated
+        from farfield.validation.harness.configuration import written
+
+        refuse(bool(formulas or layers or other), "--layer has every layer; accepted alone")
+        each = [written(one) for one in repeated(list(layer))]
+        hybrid = farfield.layered_receptive_field(
+            layers=each, mixing=mixing, q=q, length=length, budget_s=subject.seconds(60)
+        )
+        return write_answers(hybrid, output)
     subjects = subject.read_each(formulas)
     if other:
         asked: dict[Any, Any] = {} if trained is None else {farfield.leak: (trained, tested)}
