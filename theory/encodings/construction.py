@@ -347,7 +347,7 @@ def _from_formula(
 
 def _no_number(text: str) -> None:
     """Refuse `window 4096`, `window(4096)`, `alibi 12 heads` with what to type."""
-    said = re.fullmatch(r"([A-Za-z][\w -]*?)[\s(=]+(\d+)\)?\s*(heads?)?", text)
+    said = re.fullmatch(r"([A-Za-z][\w -]*?)[\s(]+(\d+)\)?\s*(heads?)?", text)
     entry = named(said[1]) if said else None
     if said is None or entry is None:
         return
