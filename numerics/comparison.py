@@ -25,6 +25,7 @@ from farfield.numerics.enclosures.tails import Unproved
 from farfield.numerics.heads import (
     BUDGET_S,
     Found,
+    diverges,
     obstacle,
     out_of_reach,
     reason_of,
@@ -355,7 +356,7 @@ def _ranked(each: Sequence[tuple[str, Expr]]) -> Ranking:
 def _obstacle(p: Expr) -> Reason | None:
     """Why a bias has no tail to compare; None where it has one."""
     try:
-        return obstacle(series(p))
+        return obstacle(series(p, diverges))
     except OutOfTime as why:
         return reason_of(why)
 
@@ -384,7 +385,7 @@ def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Found
         known = {"claim": said, "label": Label.THEOREM, "reason": Reason(Code.DIVERGES, said)}
         at_once = {"lighter": lighter, "crossover": 1.0, "enclosure": (1.0, 1.0)}
         return known | at_once if lighter else known
-    left, right = series(p), series(q)
+    left, right = series(p, diverges), series(q, diverges)
     lighter, gap = _by_support(left, right), sympy.expand(p - q)
     gap = gap if not gap.has(n) else proportion(left, right)
     if gap is not None:

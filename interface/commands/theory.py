@@ -308,37 +308,25 @@ def forecast(
     trained: str,
     tested: str,
     layers: str = "4",
-    layer: Formulas = (),
     steps: str | None = None,
-    use: str | None = None,
+    runs: str | None = None,
     output: Output = Output(),
 ) -> int:
-    """Will perplexity hold beyond the training length, and which far keys can the model use?
-
-    Forecast from trained models.
+    """What did the nearest trained models lose beyond their training length?
 
     Args:
         formulas: a formula in n, a name of the catalogue, or heads as "[-n/4; 0 x7]"; several are
             several ideas.
-        trained: training length in bytes, as 64 or 4k (4096).
-        tested: longest length at inference in bytes.
+        trained: training length in tokens, as 64 or 4k (4096).
+        tested: longest length at inference in tokens.
         layers: depth of the model.
-        layer: a layer of a hybrid in place of a formula, once for each layer from the first: a
-            bias, or a table as in a plan, such as '{mechanism = "rope", window = 16}'.
         steps: of training; 1000 where none are given.
-        use: the measured run whose content logits say which keys are used; the nearest by default.
+        runs: a folder of runs, or a CSV file of results, in place of farfield's own.
     """
-    from farfield.validation.harness.configuration import written
-
-    refuse(layer and formulas, "forecast: a formula beside --layer; accepted: one of them")
-    depth: Any = [*map(written, layer)] if layer else layers
+    asked = {"trained": trained, "tested": tested, "layers": layers, "steps": steps, "runs": runs}
+    heads = subject.heads
     return write_answers(
-        [
-            farfield.forecast(
-                one, trained=trained, tested=tested, layers=depth, steps=steps, use=use
-            )
-            for one in ([None] if layer else subject.read_each(formulas))
-        ],
+        [farfield.forecast(one, **asked, heads=heads) for one in subject.read_each(formulas)],
         output,
     )
 

@@ -62,8 +62,8 @@ CASES = [
     ("resolution -n", "exact"),
     ("resolution rope", "out_of_scope"),
     ("resolution n", "unknown"),
-    ("forecast -n/4 --trained 4k --tested 8k", "unknown"),
-    ("forecast rope --trained 64 --tested 1k", "out_of_scope"),
+    ("forecast n --trained 64 --tested 1k", "unknown"),
+    ("forecast rope --bca 32 --trained 64 --tested 1k", "out_of_scope"),
     ("compare -n -2*n", "exact"),
     ("compare -n-sin(n) -n", "unknown"),
 ]
@@ -113,7 +113,7 @@ QUESTIONS = {
     "study -n --out OUT": "validation.study.study.study",
     "atlas --out OUT": "validation.atlas.atlas",
     "claims qin2024.eq13": "validation.claims.claim",
-    "design -m*n --trf 64": "validation.design.design",
+    "design -m*n --trf 64": "numerics.design.solve.design",
     "forecast -n --trained 64 --tested 1024": "validation.forecast.forecast",
 }
 PAGES = (

@@ -25,6 +25,7 @@ from flint import arb, fmpq
 from sympy import Expr, S
 from sympy.core.relational import Relational
 
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
 from farfield.theory.evaluation.logarithms import LogSum, within_range
@@ -34,7 +35,7 @@ from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function
 from farfield.theory.relations import SIX
 
-BLOCK = 1 << 15  # distances at a time: the values of all parts of a formula stay in the cache
+BLOCK = 1 << 14  # distances at a time: the values of all parts of a formula stay in the cache
 TURN = 1 << 10  # distances that share a factor of a wave
 EPS = 2.0**-52
 TINY = 1e-300  # what underflow may take away
@@ -144,22 +145,17 @@ class _NumPy:
         return getattr(scipy.special, name)
 
 
+@dataclass(slots=True, eq=False)
 class Near:
     """Floats near true values: each is off by at most `relative * |value| + absolute`.
 
     The bounds are numbers, for a whole block, or arrays, for each entry.
     """
 
-    __slots__ = ("_span", "absolute", "relative", "value")
-
-    def __init__(
-        self,
-        value: Any,
-        relative: Any = 0.0,
-        absolute: Any = 0.0,
-        span: tuple[float, float] | None = None,
-    ) -> None:
-        self.value, self.relative, self.absolute, self._span = value, relative, absolute, span
+    value: Any
+    relative: Any = 0.0
+    absolute: Any = 0.0
+    ends: tuple[float, float] | None = None
 
     @property
     def exact(self) -> bool:
@@ -169,10 +165,10 @@ class Near:
     @property
     def span(self) -> tuple[float, float]:
         """The least and the greatest value."""
-        if self._span is None:
+        if self.ends is None:
             x = self.value
-            self._span = (float(x.min()), float(x.max())) if np.ndim(x) else (x, x)
-        return self._span
+            self.ends = (float(x.min()), float(x.max())) if np.ndim(x) else (x, x)
+        return self.ends
 
 
 def _zero(bound: Any) -> bool:
@@ -235,10 +231,8 @@ class Floats(Arrays):
         relative = x.relative + more
         if _zero(relative):
             return x.absolute
-        size = self.size(x)
-        return x.absolute + relative * (
-            np.where(np.isinf(size), 0, size) if self.entrywise else size
-        )
+        size = np.nan_to_num(self.size(x), posinf=0.0) if self.entrywise else self.size(x)
+        return x.absolute + relative * size
 
     def ratio(self, x: Near) -> Any:
         """The same relative to its value."""
@@ -279,8 +273,6 @@ class Floats(Arrays):
 
     def add(self, *parts: Near) -> Near:
         """A sum."""
-        if len(parts) == 2 and _zero(parts[0].relative) and _zero(parts[1].relative):
-            return Near(parts[0].value + parts[1].value, EPS, parts[0].absolute + parts[1].absolute)
         return self._sum(parts)
 
     def _combination(self, *pairs: Near) -> Near:
@@ -328,11 +320,12 @@ class Floats(Arrays):
 
     def raised(self, base: Near, exponent: Near) -> Near:
         """A power, whose relative error is that of its logarithm."""
-        bound: Any = 0.0
-        if not base.exact:
-            bound = self.size(exponent) * self.ratio(base)
+        bound = 0.0 if base.exact else self.size(exponent) * self.ratio(base)
         if not exponent.exact:
-            bound = bound + self.error(exponent) * self._log_size(base)
+            size = self._log_size(base)
+            bound = bound + self.error(exponent) * size
+            if self.entrywise:
+                bound = np.where(size * np.abs(exponent.value) - bound > LOG_RANGE, 0, bound)
         least = TINY * bool(np.ndim(exponent.value) or exponent.value < 0)
         gone = self.entrywise and (
             (np.equal(base.value, 0) & np.less(exponent.value, 0))
@@ -367,7 +360,8 @@ class Floats(Arrays):
         bound = self.ratio(x)
         if not _zero(bound):
             bound = np.where(np.less(bound, SMALL), (1 + SMALL) * bound, np.inf)
-        return self.near(np.log(x.value), 2 * EPS, bound, np.isposinf(x.value))
+        unsound = self.entrywise and np.isposinf(x.value)
+        return self.near(np.log(x.value), 2 * EPS, bound, unsound)
 
     def log_sum(self, *parts: Near) -> Near:
         """The logarithm of a sum, whose terms are shifted by the largest exponent."""
@@ -388,21 +382,21 @@ class Floats(Arrays):
         if record.array is None:
             return functools.partial(self._by_balls, e), (n,)
         if record.node in (sympy.Min, sympy.Max):
-            return functools.partial(self._extreme, record.array), e.args
-        if record.node in (sympy.sign, sympy.Heaviside):
+            rule = functools.partial(record.array, self.xp)
+            return functools.partial(self._kept, rule), e.args
+        if record.node is sympy.sign:
+            return self._sign(e.args[0])
+        if record.node is sympy.Heaviside:
             sign, parts = self._sign(e.args[0])
-            sides = [-1.0, 0.0, 1.0] if record.node is sympy.sign else self._sides(e.args[1])
-            return lambda *values: self._step(np.array([*sides, np.nan]), sign(*values)), parts
+            sides = np.array([0.0, self.constant(e.args[1]).value, 1.0])
+            return lambda *values: self._step(sides, sign(*values)), parts
         if record.jumps:
             return self._in_integers(record, e) or (self._rounded(record, e), e.args)
         return self._wave(e) or (functools.partial(self._apply, record), e.args)
 
-    def _sides(self, at_zero: Expr) -> list[float]:
-        return [0.0, float(self.constant(at_zero).value), 1.0]
-
     def _step(self, sides: np.ndarray, sign: Near) -> Near:
-        """The values at the signs -1, 0, 1, and nan."""
-        place = np.where(np.isnan(sign.value), 2, sign.value).astype(np.int64) + 1
+        """The values at the signs -1, 0, 1; an open sign may be nan."""
+        place = np.nan_to_num(sign.value).astype(np.int64) + 1
         return Near(sides[place], EPS, sign.absolute)
 
     def _apply(self, record: Function, *parts: Near) -> Near:
@@ -422,14 +416,13 @@ class Floats(Arrays):
                     moved = record.array(self.xp, *values[:place], side, *values[place + 1 :])
                     change = 2 * np.abs(moved - total)
                     bound = bound + self.worst(np.where(np.isnan(change), np.inf, change))
-        return self.near(total, 16 * EPS, bound, np.isinf(total))
+        return self.near(total, 16 * EPS, bound, self.entrywise and np.isinf(total))
 
-    def _extreme(self, rule: Callable[..., Any], *parts: Near) -> Near:
-        """The least or greatest, off by no more than one of them."""
+    def _kept(self, rule: Callable[..., Any], *parts: Near) -> Near:
+        """The least or greatest, or a truth value: off, or open, by no more than its parts."""
         relative = functools.reduce(np.maximum, [x.relative for x in parts])
-        return Near(
-            rule(self.xp, *(x.value for x in parts)), relative, sum(x.absolute for x in parts)
-        )
+        value = rule(*(x.value for x in parts))
+        return Near(value, relative, sum(x.absolute for x in parts))
 
     def structure(self, e: Any) -> Operation:
         if e == PLACES:
@@ -440,13 +433,9 @@ class Floats(Arrays):
         if relation is None:
             return super().structure(e)
         if not isinstance(e, Relational):
-            return functools.partial(self._joined, relation), e.args
+            return functools.partial(self._kept, relation), e.args
         sign, parts = self._sign(e.lhs - e.rhs)
-        return lambda *values: self._joined(lambda side: relation(side, 0), sign(*values)), parts
-
-    def _joined(self, relation: Callable[..., Any], *parts: Near) -> Near:
-        """A truth value, as open as those of its parts."""
-        return Near(relation(*(x.value for x in parts)), 0.0, sum(x.absolute for x in parts))
+        return lambda *values: self._kept(lambda side: relation(side, 0), sign(*values)), parts
 
     def _first(self, *pieces: Near) -> Near:
         result = Near(np.nan, 0.0, math.inf)
@@ -476,6 +465,7 @@ class Floats(Arrays):
         for bits in (80, 320, 1280, 5120):
             open_ = []
             for k in left:
+                check_time()
                 with precision(bits):
                     try:
                         ball = to_arb(function({n: fmpq(int(at[k]))}))
@@ -738,6 +728,7 @@ def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.nda
     with np.errstate(over="raise", divide="raise", invalid="raise", under="ignore"):
         for start in range(0, at.size, BLOCK):
             block = slice(start, start + BLOCK)
+            check_time()
             where = Near(at[block].astype(np.float64), EPS if wide else 0.0)
             _fill(table[:, block], tuple(formulas), at[block], where, floats)
     table += 0.0  # without negative zeros

@@ -495,7 +495,7 @@ class Parser(Reading):
             return True
         if value not in spellings():
             ambiguities.require_factor(self, value, column)
-        if value in CONSTANTS:
+        if value in CONSTANTS or (value == "beta" and not self._has_comma()):
             return True
         if value in spellings() and value in GREEK and self.latex and value != "zeta":
             self.fail(
@@ -506,6 +506,15 @@ class Parser(Reading):
         base = str(re.match("[A-Za-z]*", value)[0])  # type: ignore[index]
         letter = len(base) == 1 and base not in _FUNCTION_LETTERS
         return (letter or base in GREEK) and value not in spellings()
+
+    def _has_comma(self) -> bool:
+        """Whether the bracket that opens here has a comma of its own: then it holds arguments."""
+        depth = 0
+        for _, value, _ in self.tokens[self.position :]:
+            depth += (value in ("(", "[", "{")) - (value in (")", "]", "}"))
+            if depth == 0 or (depth == 1 and value == ","):
+                return depth == 1
+        return False
 
 
 class _Body(Parser):

@@ -101,7 +101,7 @@ def tree(draw, depth=4):
 
 def ball(e, at):
     """Its value, where it is settled: a ball that is narrow enough to compare with."""
-    for bits in (100, 400, 1600, 6400):
+    for bits in (100, 400, 1600, 5000):
         found = enclose(e, bits, {n: at})
         with precision(bits):
             if found is not None and found.rad() < (1 + abs(found)) * arb(2) ** -50:
