@@ -193,8 +193,6 @@ class _Diagonals:
         scale = np.array([np.abs(one[one > MASKED]).max(initial=0) for one in sample.bias])
         tolerance = float(8 * EPSILON.get(sample.kind, 2.0**-52) * scale.max())
         rows = [(int(q), sample.bias[:, row]) for row, q in enumerate(sample.queries)]
-        if sample.other is not None and len(sample.queries) > 1:
-            rows += [(q, sample.other[:, q]) for q in range(sample.other.shape[1])]
         deviation, shifted = 0.0, 0.0
         for q, row in rows if len(sample.queries) > 1 else ():
             past, same = row[:, q::-1], values[:, : q + 1]
