@@ -366,8 +366,8 @@ def _of_row(f: Any, heads: int | None, how: str) -> Sample:
                 return Sample(found, at, at, how, kind, content=f"the {how}")
         half, _ = _values(_called(f, how, *given(size // 2, width, False)), how)
         half = _square(half, how, size // 2)
-        rows = [(size - x.shape[1] + q, x[:, q]) for x, size in ((found, size), (half, size // 2))
-                for q in range(x.shape[1])]  # fmt: skip
+        pairs = ((found, size), (half, size // 2))
+        rows = [(end - len(x[0]) + at, x[:, at]) for x, end in pairs for at in range(len(x[0]))]
         return _of_rows(rows, how, kind)
 
     sizes = (SHORT,) if how == "hidden states" else (MIDDLE, SHORT, LEAST)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -114,28 +114,6 @@ class Dual:
         known = isinstance(key, Dual) and None not in (held, other, self.text)
         self.text, self.binds = f"where({held}, {other}, {self.text})" if known else None, ATOM
 
-    def __neg__(self) -> Dual:
-        text = _text(self, POWER)
-        return Dual(-self.value, None if text is None else f"-{text}", SUM)
-
-    def __abs__(self) -> Any:
-        return _applied(abs, "abs", (self,), {})
-
-    def __invert__(self) -> Dual:
-        return Dual(~self.value, None if self.text is None else f"~({self.text})")
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.value)
-
     def __hash__(self) -> int:
         return id(self)
 
@@ -152,10 +130,19 @@ def _operator(name: str, back: bool) -> Callable[[Dual, Any], Any]:
     return apply
 
 
+def _whole(call: Callable[[Any], Any], name: str = "") -> Callable[[Dual], Any]:
+    """A function of all values: with a name it has a text, without one it is no array."""
+    return lambda self: _applied(call, name, (self,), {}) if name else call(self.value)
+
+
 for _name in (*_OPERATORS, *(relation.name.lower() for relation in SIX)):
     setattr(Dual, f"__{_name}__", _operator(_name, False))
     if _name in _OPERATORS:
         setattr(Dual, f"__r{_name}__", _operator(_name, True))
+for _name in ("neg", "abs", "invert"):
+    setattr(Dual, f"__{_name}__", _whole(getattr(operator, _name), _name))
+for _call in (bool, float, len, iter):
+    setattr(Dual, f"__{_call.__name__}__", _whole(_call))
 
 
 def _plain(value: Any) -> Any:
@@ -191,6 +178,8 @@ def _written(name: str, args: Any, options: dict[str, Any]) -> tuple[str, int] |
     given = [_text(a, SUM) for a in args]
     if options or None in (*given, *ends.values()):
         return None
+    if name in ("invert", "logical_not", "bitwise_not"):
+        return f"~({given[0]})", ATOM
     if (sign := _INFIX.get(name)) is not None and len(args) == 2:
         if sign in BY_SIGN or sign in "&|":
             return f"({given[0]} {sign} {given[1]})", ATOM

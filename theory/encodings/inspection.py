@@ -22,7 +22,7 @@ from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import listed, plural
 from farfield.theory.encodings.calls import Sample, of_array, sampled
 from farfield.theory.encodings.head_lists import notation
-from farfield.theory.encodings.recognition import EPSILON, MASKED, fitted, visible
+from farfield.theory.encodings.recognition import EPSILON, MASKED, fitted, number, visible
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import Lookup, n
@@ -130,10 +130,10 @@ def inspect_bias(f: Any, *, heads: int | None = None) -> BiasInspection:
     name = getattr(f, "__name__", type(f).__name__) if called else "the array"
     view = _Diagonals.of(sample)
     mechanism = _mechanism(sample, view)
-    formulas, origin, family, difference = (), "", "", None
-    if mechanism == "bias":
-        formulas, origin, family, difference = _formulas(sample, view)
-    tabulated = origin == "tabulated"
+    nothing: _Known = ((), "", "", None)
+    formulas, origin, family, difference = (
+        _formulas(sample, view) if mechanism == "bias" else nothing
+    )
     hidden = ~view.seen.all(axis=0)
     found = BiasInspection(
         heads=len(sample.bias),
@@ -144,7 +144,7 @@ def inspect_bias(f: Any, *, heads: int | None = None) -> BiasInspection:
         formulas=formulas,
         family=family,
         difference=difference,
-        rows=view.table.shape[1] if tabulated else None,
+        rows=view.table.shape[1] if origin == "tabulated" else None,
         direction=_direction(np.where(view.seen, view.table, np.nan)),
         causal=view.causal,
         masked_from=int(np.argmax(hidden)) if hidden.any() else None,
@@ -153,7 +153,7 @@ def inspect_bias(f: Any, *, heads: int | None = None) -> BiasInspection:
         table=view.table,
         subject=name,
     )
-    return _with_findings(found, sample, view)
+    return replace(found, findings=tuple(_findings(found, sample, view)))
 
 
 @dataclass(frozen=True)
@@ -248,17 +248,19 @@ def _mechanism(sample: Sample, view: _Diagonals) -> str:
     if sample.content.endswith("the content logit"):
         return "scaled_content"
     if sample.content:
-        columns = sample.bias - sample.bias[:, :, :1]
-        lower = np.tril(np.ones(columns.shape[1:], bool))[None] & np.isfinite(columns)
-        last = columns[:, -1:, :]
-        gates = np.allclose(np.where(lower, columns - last, 0), 0, atol=1e-4)
-        return "gated_decay" if gates else "content"
+        past = np.tril(np.ones(sample.bias.shape[1:], bool), -1)[:, :-1]
+        steps = np.diff(np.where(np.isfinite(sample.bias), sample.bias, 0), axis=2)
+        alike = np.allclose(np.where(past, steps - steps[:, -1:], 0), 0, atol=1e-4)
+        return "gated_decay" if alike and (steps[:, past] >= -1e-6).all() else "content"
     if view.deviation <= view.tolerance:
         return "bias"
     return "row_dependent" if view.shrinks else "positions"
 
 
-def _formulas(sample: Sample, view: _Diagonals) -> tuple[tuple[Expr, ...], str, str, float | None]:
+_Known = tuple[tuple[Expr, ...], str, str, float | None]
+
+
+def _formulas(sample: Sample, view: _Diagonals) -> _Known:
     """The formulas of all heads, where they come from, their family, the largest difference."""
     fits = []
     undefined = np.isnan(view.values) | (view.values == np.inf)
@@ -289,19 +291,9 @@ def _formulas(sample: Sample, view: _Diagonals) -> tuple[tuple[Expr, ...], str, 
         families = listed(list(dict.fromkeys(fit.family for fit in fits)), 3)
         most = max(fit.difference for fit in fits)
         return tuple(fit.formula for fit in fits), "recognised", families, most
-    tables = [
-        [
-            S.NegativeInfinity if v == -np.inf else sympy.Rational(*float(v).as_integer_ratio())
-            for v in row
-        ]
-        for row in view.table
-    ]
-    return (
-        tuple(Lookup(n, sympy.Tuple(*row), S.NegativeInfinity) for row in tables),
-        "tabulated",
-        "",
-        None,
-    )
+    exact = ([number(v, "float64") for v in row] for row in view.table)
+    tables = tuple(Lookup(n, sympy.Tuple(*row), S.NegativeInfinity) for row in exact)
+    return tables, "tabulated", "", None
 
 
 def _direction(table: np.ndarray) -> str:
@@ -327,49 +319,67 @@ def _merged(table: np.ndarray, seen: np.ndarray) -> Iterator[tuple[str, int]]:
             yield name, int(np.argmax(equal.any(axis=0)))
 
 
-def _with_findings(found: BiasInspection, sample: Sample, view: _Diagonals) -> BiasInspection:
-    """The answer with its sentences."""
-    said: list[str] = []
-    if found.depends == "content":
-        rule = MECHANISMS.get(found.mechanism)
-        if rule is not None and found.mechanism == "gated_decay":
-            said.append("adds up gates of the content: " + rule.words)
-        elif rule is not None:
-            said.append(f"gives {sample.content} another value by distance: {rule.words}")
-        else:
-            said.append(f"depends on {sample.content}, by no mechanism that a theorem covers")
-    elif found.mechanism == "row_dependent":
-        said.append(
-            "row-normalised: no fixed window is ever enough, since one and the same distance "
-            "weighs less and less in longer rows"
-        )
-    elif found.mechanism == "positions":
-        said.append("depends on the positions themselves, not on q - k alone")
-    if found.direction == "rises" and found.depends == "distance":
-        said.append("rises with distance: the far past outweighs the near one")
+def _findings(found: BiasInspection, sample: Sample, view: _Diagonals) -> Iterator[str]:
+    """What was found in sentences, that which matters most first."""
+    rule, by_distance = MECHANISMS.get(found.mechanism), found.depends == "distance"
     numbers = view.table[~view.seen & np.isfinite(view.table)]
-    if numbers.size:
-        said.append(
-            f"holds {numbers[0]:g}, a number that stands for minus infinity, from distance "
-            f"{found.masked_from} on"
+    said = rule.words if rule is not None else "no theorem covers it"
+    masks = found.direction == "constant" and found.masked_from is not None
+    how = "masks keys by distance" if masks else _DIRECTIONS[found.direction]
+    other = "a formula that was traced" if found.origin == "traced" else "no known family"
+    yield from (
+        text
+        for holds, text in (
+            (found.mechanism == "gated_decay", f"adds up gates of the content: {said}"),
+            (
+                found.mechanism == "scaled_content",
+                f"gives {sample.content} another value by distance: {said}",
+            ),
+            (found.mechanism == "content", f"depends on {sample.content}: {said}"),
+            (
+                found.mechanism == "row_dependent",
+                "row-normalised: no fixed window is ever enough, since one and the same distance "
+                "weighs less and less in longer rows",
+            ),
+            (
+                found.mechanism == "positions",
+                "depends on the positions themselves, not on q - k alone",
+            ),
+            (
+                by_distance and found.direction == "rises",
+                "rises with distance: the far past outweighs the near one",
+            ),
+            (
+                numbers.size > 0,
+                f"holds {numbers.min(initial=0):g}, a number that stands for minus infinity, from "
+                f"distance {found.masked_from} on",
+            ),
+            (by_distance and found.direction != "rises", f"{how}: {found.family or other}"),
+            (
+                by_distance and found.direction == "rises" and found.family != "",
+                f"its family is {found.family.partition(',')[0]}",
+            ),
+            (view.shifted, "rows differ by a constant each, which a softmax does not see"),
+            (
+                found.causal is False,
+                "keys after the query are not masked here; the half of the past is read",
+            ),
+            (
+                found.rows is not None,
+                f"no formula is known; answers are those of rows of {found.rows} keys",
+            ),
+            *(
+                (True, f"in {name} distances {at} and {at + 1} have the same value")
+                for name, at in found.merged
+            ),
         )
-    if found.depends == "distance" and found.direction != "rises":
-        how = {"falls": "falls with distance", "constant": "is the same at every distance"}
-        text = how.get(found.direction, "rises and falls with distance")
-        if found.masked_from is not None and found.direction == "constant":
-            text = "masks keys by distance"
-        other = "a formula that was traced" if found.origin == "traced" else "no known family"
-        said.append(f"{text}: {found.family or other}")
-    elif found.family and found.depends == "distance":
-        said.append(f"its family is {found.family.partition(',')[0]}")
-    if view.shifted:
-        said.append("rows differ by a constant each, which a softmax does not see")
-    if found.causal is False:
-        said.append("keys after the query are not masked here; the half of the past is read")
-    if found.rows is not None:
-        said.append(
-            f"no formula is known; answers are those of rows of {plural(found.rows, 'key')}"
-        )
-    for name, at in found.merged:
-        said.append(f"in {name} distances {at} and {at + 1} have the same value")
-    return replace(found, findings=tuple(said))
+        if holds
+    )
+
+
+_DIRECTIONS = {
+    "falls": "falls with distance",
+    "rises": "rises with distance",
+    "constant": "is the same at every distance",
+    "varies": "rises and falls with distance",
+}

@@ -140,8 +140,8 @@ def fitted(at: np.ndarray, values: np.ndarray, kind: str, scale: float = 0.0) ->
     hidden = values[~seen]
     if hidden.min() != hidden.max():
         return None
-    rest = S.NegativeInfinity if np.isinf(hidden[0]) else number(hidden[0], kind)
-    formula = sympy.Piecewise((fit.formula, condition), (rest, S.true), evaluate=False)
+    rest = (number(hidden[0], kind), S.true)
+    formula = sympy.Piecewise((fit.formula, condition), rest, evaluate=False)
     family = named if fit.formula == 0 else f"{fit.family}, in {named}"
     return Fit(formula, family, fit.difference)
 
@@ -250,12 +250,14 @@ def _shorter(numbers: np.ndarray) -> Iterator[tuple[Rational, ...]]:
             yield tuple(Rational(f"{x:.{digits}g}") for x in numbers)
 
 
-def number(value: float, kind: str) -> Rational:
+def number(value: float, kind: str) -> Expr:
     """A value as its type prints it, with the fewest digits that tell it from its neighbours.
 
     >>> number(0.1, "float64"), number(float(np.float32(0.1)), "float32")
     (1/10, 1/10)
     """
+    if np.isinf(value):
+        return S.NegativeInfinity
     return Rational(str(np.float32(value)) if kind == "float32" else repr(float(value)))
 
 
