@@ -27,7 +27,7 @@ Columns of the measurement. Each line has a `protocol` and a `length`, the token
   nearest `distance` tokens hold. `gradient by token`: the share of 4 tokens from `distance` on;
 * `scores`: the attention `resolution` of the mean expected scores. Of these three `targets` counts
   segments;
-* `training`: the loss in `nats` at a `step`;
+* `training`: the loss in `nats` at a `step` (of committed runs those of `first`);
 * `recall`: on a task, `accuracy` and mean `attention` of the answer that stands `distance` back.
 """
 
