@@ -300,23 +300,6 @@ def step_weights(bias: Expr, size: int, total: float | None) -> np.ndarray:
     return weights / (weights.sum() if total is None else total)
 
 
-def layered_quantile(kernel: np.ndarray, layers: int, mixing: float, q: float) -> int:
-    """The q-quantile in tokens of the convolution model for any kernel of a row (approximate).
-
-    Args:
-        kernel: weights of one row by distance, of sum 1; shape (row,).
-        layers: the number R of layers.
-        mixing: the share a of a layer that passes through attention.
-        q: the quantile, of the mass that stays in the row.
-
-    >>> layered_quantile(np.repeat([1 / 40, 0], (40, 1000)), 12, 0.4, 0.99)
-    201
-    """
-    found, _ = _quantile(convolved(kernel, layers, mixing), q, True)
-    assert found is not None  # a share of the row's own mass is reached in the row
-    return found
-
-
 def _step_of(
     layer: _Layer, size: int, totals: Mapping[Expr, float | None]
 ) -> tuple[np.ndarray, float]:

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import time
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -209,10 +210,9 @@ def trf(
     refuse(other and (layers or length), "--trained and --dtype take no --layers and no --length")
     if layer:
         from farfield.theory.encodings.head_lists import repeated
-        from farfield.validation.harness.configuration import written
 
         refuse(bool(formulas or layers or other), "--layer has every layer; accepted alone")
-        each = [written(one) for one in repeated(list(layer))]
+        each = [_layer(one) for one in repeated(list(layer))]
         hybrid = farfield.layered_receptive_field(
             layers=each, mixing=mixing, q=q, length=length, budget_s=subject.seconds(60)
         )
@@ -459,3 +459,16 @@ def prove(
         lay_out([(t.name, f"{t.title}  [{t.source}]") for t in chosen])
         return OK
     return write_answers(chosen if name is None else chosen[0], output)
+
+
+def _layer(text: str) -> Any:
+    """A layer as a command line has it: a bias, or a table as a plan writes it."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        return tomllib.loads(f"layer = {text.strip()}")["layer"]
+    except (ValueError, RecursionError):
+        raise InputError(
+            f"layer {text[:60]!r} is no table; accepted as in a plan: "
+            "{window = 128, mixing = 0.5}"
+        ) from None
