@@ -20,7 +20,7 @@ from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sent
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import listed, plural
-from farfield.theory.encodings.calls import Sample, of_array, sampled
+from farfield.theory.encodings.calls import FACTOR, Sample, of_array, sampled
 from farfield.theory.encodings.head_lists import notation
 from farfield.theory.encodings.recognition import EPSILON, MASKED, fitted, number, visible
 from farfield.theory.formula.grammar import read
@@ -55,6 +55,7 @@ class BiasInspection(Answer):
         merged: by type, the first distance whose next one is rounded to the same value.
         findings: sentences, that which matters most first.
         table: the biases at distances 0, 1, ..., shape (heads, distances).
+        beyond: the distances beyond those that were seen too, in words.
     """
 
     VALUE = "origin"
@@ -74,6 +75,7 @@ class BiasInspection(Answer):
     merged: tuple[tuple[str, int], ...]
     findings: tuple[str, ...]
     table: np.ndarray = field(compare=False)
+    beyond: str = ""
     status: Status = Status.EXACT
     label: Label | None = Label.MEASURED
 
@@ -90,6 +92,7 @@ class BiasInspection(Answer):
             formula=shortened(shown, 300) or None,
             origin=self.origin or None,
             largest_difference=None if self.difference is None else f"{self.difference:.2g}",
+            distances_seen=f"0 to {self.table.shape[1] - 1}{self.beyond}",
             known_for=None if self.rows is None else f"rows of {plural(self.rows, 'key')}",
         )
         lines = [
@@ -140,7 +143,7 @@ def inspect_bias(f: Any, *, heads: int | None = None) -> BiasInspection:
     found = BiasInspection(
         heads=len(sample.bias),
         how=sample.how,
-        depends="content" if sample.content else "distance" if mechanism == "bias" else "row",
+        depends="distance" if mechanism == "bias" else "content" if sample.content else "row",
         mechanism=mechanism,
         origin=origin,
         formulas=formulas,
@@ -153,6 +156,7 @@ def inspect_bias(f: Any, *, heads: int | None = None) -> BiasInspection:
         merged=tuple(_merged(table, seen)),
         findings=(),
         table=table,
+        beyond="".join(f", {int(d)}" for d in view.at[view.count :]),
         subject=name,
     )
     return replace(found, findings=tuple(_findings(found, sample, view)))
@@ -218,13 +222,16 @@ def _shrinks(sample: Sample) -> bool:
             if q >= far
         ]
     )
-    return bool(len(steps) > 2 and (steps > 0).all() and (steps[1:] < 0.99 * steps[:-1]).all())
+    falls = (steps[1:] < 0.99 * steps[:-1]).all() and (steps[-1:] < 0.8 * steps[:1]).all()
+    return bool(len(steps) > 2 and (steps > 0).all() and falls)
 
 
 def _mechanism(sample: Sample, view: _Diagonals) -> str:
     """How the position enters, by what the values depend on."""
     if sample.content.endswith("the content logit"):
-        return "scaled_content"
+        flat = bool((view.values == view.values[:, :1]).all()) and view.alike
+        mixed = "bias" if view.alike and sample.content == FACTOR else "content"
+        return "scaled_content" if flat else mixed
     if sample.content:
         past = np.tril(np.ones(sample.bias.shape[1:], bool), -1)[:, :-1]
         steps = np.diff(np.where(np.isfinite(sample.bias), sample.bias, 0), axis=2)
@@ -311,7 +318,7 @@ def _findings(found: BiasInspection, sample: Sample, view: _Diagonals) -> Iterat
             (found.mechanism == "gated_decay", f"adds up gates of the content: {said}"),
             (
                 found.mechanism == "scaled_content",
-                f"gives {sample.content} another value by distance: {said}",
+                f"gives {sample.content} and no bias: {said}",
             ),
             (found.mechanism == "content", f"depends on {sample.content}: {said}"),
             (
@@ -337,6 +344,7 @@ def _findings(found: BiasInspection, sample: Sample, view: _Diagonals) -> Iterat
                 by_distance and found.direction == "rises" and found.family != "",
                 f"its family is {found.family.partition(',')[0]}",
             ),
+            (by_distance and sample.content != "", f"beside the bias it gives {sample.content}"),
             (view.scale.any(), "rows differ by a constant each, which a softmax does not see"),
             (
                 found.causal is False,
