@@ -47,7 +47,10 @@ gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it co
 
 docs: install $(VENV)/documented  ## the documentation: its examples and scripts run, no warning, its search finds
 	$(VENV)/bin/pytest --quiet --doctest-glob='*.md' --doctest-modules docs/*.md docs/theory docs/pages.py
+	test -e docs/_build/whole || rm -rf docs/_build docs/examples  # parts of a build that was stopped
+	rm -f docs/_build/whole
 	$(VENV)/bin/python -m sphinx -W --keep-going --quiet --builder html docs docs/_build/html
+	touch docs/_build/whole
 	$(VENV)/bin/pytest --quiet tests/built_docs.py
 
 browser: install $(VENV)/browser  ## the pages in a headless browser, which is fetched where there is none

@@ -35,6 +35,7 @@ from farfield.theory.answers.answer import (
     plain,
 )
 from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
+from farfield.theory.answers.errors import guarded
 from farfield.theory.answers.notation import StyledWord, Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact, listed, plural, runs, seconds
 from farfield.theory.decision import cells
@@ -141,6 +142,7 @@ class Convergence(Answer):
             return tuple(sorted({t for h in self.heads for t in h.skipped_terms}))
         return skipped_terms(self.formula)
 
+    @guarded
     def at(self, **values: Any) -> bool | Basic | None:
         """Whether the series converges at these parameter values: True, False, the condition that
         remains, or None where it is not known.
@@ -166,6 +168,7 @@ class Convergence(Answer):
         left = cells.at(sympy.sympify(self.condition), chosen)
         return bool(left) if left in (S.true, S.false) else left
 
+    @guarded
     def certificate(self) -> Certificate:
         """The verdict as a file whose theorem a prover checks, on this very formula.
 

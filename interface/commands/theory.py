@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import farfield
-from farfield.options import CountOrNone, Formula, Formulas, Listed, Output, Subject
+from farfield.options import Formula, Formulas, Listed, Output, Subject
 from farfield.output import (
     BAD_INPUT,
     OK,
@@ -243,15 +243,9 @@ def reach(
     length: str | None = None,
     logit_bound: str | None = None,
     trained: str | None = None,
-    model: str | None = None,
-    text: str | None = None,
-    segments: CountOrNone = None,
     output: Output = Output(),
 ) -> int:
     """How far a logit advantage reaches, and which advantage a distance costs.
-
-    Beyond so many tokens no head of a model can put half of its attention on one key: --model says
-    how many, by the norms of its weights, and with --text by its advantages on repeated text.
 
     Args:
         formulas: a formula in n, or a name of the catalogue; several are several ideas.
@@ -263,17 +257,7 @@ def reach(
             logits gives the key at --distance, or the farthest; of rotations too.
         trained: with --advantage and --length, which of the formulas reach beyond this training
             length for the least exposure.
-        model: folder of a model on this machine instead of a formula.
-        text: with --model, what to read: each segment is read twice.
-        segments: with --text, how many; 4 if not given.
     """
-    if model is not None:
-        from farfield.commands import models
-
-        own = (*formulas, advantage, distance, logit_bound, trained)
-        others = any(own) or subject.given() or share != "1/2"
-        return models.reach(model, text, length, segments, output, others)
-    refuse(text or segments, "--text and --segments belong to --model")
     refuse(
         advantage is None and distance is None and logit_bound is None,
         "give --advantage, in nats, or --distance, in tokens, or both",

@@ -49,9 +49,10 @@ MAX_BITS = 4096
 def sign(c: Coefficient) -> int:
     """-1, 0 or 1; see the module's description for what it raises.
 
-    >>> sign(sympy.pi - sympy.Rational(22, 7))
+    >>> with deciding(Context()):
+    ...     sign(sympy.pi - sympy.Rational(22, 7))
+    ...     sign(sympy.sqrt(2) + sympy.sqrt(3) - sympy.sqrt(5 + 2*sympy.sqrt(6)))
     -1
-    >>> sign(sympy.sqrt(2) + sympy.sqrt(3) - sympy.sqrt(5 + 2*sympy.sqrt(6)))
     0
     """
     if type(c) is fmpq:
@@ -160,7 +161,8 @@ def _linear_factors(f: Expr) -> list[Expr]:
 def proved_rational(c: Expr) -> Coefficient:
     """The rational number that a constant is proved to be, if it is one of small denominator.
 
-    >>> proved_rational(sympy.sin(1)**2 + sympy.cos(1)**2 + sympy.Rational(1, 2))
+    >>> with deciding(Context()):
+    ...     proved_rational(sympy.sin(1)**2 + sympy.cos(1)**2 + sympy.Rational(1, 2))
     3/2
     """
     if c.is_Rational or not c.args:

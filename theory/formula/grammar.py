@@ -44,6 +44,7 @@ from farfield.theory.functions.record import Refused, Spelling, records, registe
 
 _CASTS = ("float", "double", "to", "astype", "float64", "float32", "half", "asarray", "array")
 _BOUNDS = ("clip", "clamp")
+OF_ROWS = "it takes the {name} of a row; {name}imum(a, b) is the {name} of two"
 
 
 def call(p: Reading, value: str, column: int) -> Expr:
@@ -69,10 +70,16 @@ def method(p: Reading, value: Expr) -> Expr:
     if kind != "name" or not p.begins("("):
         p.fail(column, f"expected a method such as .log(), found {name!r}")
     if name in _CASTS:
-        while p.next()[1] != ")":
+        said = ""
+        while (word := p.next()[1]) != ")":
+            said += word
             if p.token[0] == "end":
                 p.fail(column, f"the bracket of .{name}( is not closed")
+        if said != "(" and not re.search("float|double|half|device|cpu|cuda", said):
+            p.fail(column, f".{name}{said}) may round its argument; write floor(...) where it does")
         return value
+    if name in ("min", "max"):
+        p.fail(column, OF_ROWS.format(name=name))
     return _applied(p, name, column, [value])
 
 

@@ -77,6 +77,11 @@ def _stirling(z: Expr) -> Expr:
     return (z - S.Half) * sympy.log(z) - z + sympy.log(2 * sympy.pi) / 2 + binet(z)
 
 
+def _log_gamma(z: Expr) -> Expr:
+    """log gamma(z) where z is positive."""
+    return sympy.loggamma(z, evaluate=False)
+
+
 def _digamma(z: Expr) -> Expr:
     return sympy.log(z) + psi_rest(z)
 
@@ -335,6 +340,7 @@ FUNCTIONS = (
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z)),
         exact=unevaluated(sympy.gamma),
+        logarithm=_log_gamma,
         continuous=False,
         ball=_gamma_ball,
         expansion=lambda t, e, a: gamma_of(t, t.transseries(a)),
@@ -349,7 +355,7 @@ FUNCTIONS = (
         exact=_known_loggamma,
         ball=_loggamma_ball,
         expansion=lambda t, e, a: loggamma_of(t, t.transseries(a)),
-        array=lambda xp, x: xp.special("gammaln")(x),
+        array=lambda xp, x: xp.where(x > 0, xp.special("gammaln")(x), math.nan),
     ),
     Spelling("digamma", lambda at: _polygamma(S.Zero, at)),
     Spelling("psi", lambda at: _polygamma(S.Zero, at)),
@@ -373,6 +379,7 @@ FUNCTIONS = (
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z + 1)),
         exact=_known(sympy.factorial),
+        logarithm=lambda x: _log_gamma(x + 1),
         continuous=False,
         ball=lambda x: _gamma_ball(x + 1),
         expansion=lambda t, e, a: gamma_of(t, t.transseries(a) + 1),
@@ -388,6 +395,7 @@ FUNCTIONS = (
             _stirling(a + 1) - _stirling(b + 1) - _stirling(a - b + 1)
         ),
         exact=_known(sympy.binomial),
+        logarithm=lambda a, b: _log_gamma(a + 1) - _log_gamma(b + 1) - _log_gamma(a - b + 1),
         continuous=False,
         ball=_binomial_ball,
         expansion=_expand_binomial,

@@ -394,7 +394,7 @@ def block_mask(
     encoding: Encoding,
     length: int,
     *,
-    widths: int | Sequence[int] | None = None,
+    widths: float | Sequence[float] | None = None,
     sinks: int = 0,
     heads: int | None = None,
     block: int = 128,
@@ -406,7 +406,7 @@ def block_mask(
         encoding: an additive one, with its `bca` if it has one.
         length: of the text, in tokens.
         widths: keys to keep, the query's own included: one number, or one a head, as the widths
-            of a `certified_window` and of its heads.
+            of a `certified_window` and of its heads; infinite where all are kept.
         sinks: the first keys, which every query sees as well, within the support; at most as many
             as the least width.
         heads: of the model, where the encoding has fewer and widths are given for each.
@@ -424,7 +424,8 @@ def block_mask(
     tensor([[1, 0],
             [1, 1]], dtype=torch.int32)
     """
-    each = [widths] if isinstance(widths, int) else list(widths or ())
+    each = [widths] if isinstance(widths, int | float) else list(() if widths is None else widths)
+    each = [length if width == math.inf else width for width in each]
     for width in each:
         refuse(
             not isinstance(width, int | np.integer) or width < 1,

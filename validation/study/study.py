@@ -115,7 +115,8 @@ class Study(Result):
         ]
         came_true = [f.blocks()[0] for f in findings(self.entries)]
         placed = self.place.blocks() if self.place else ()
-        return [*(asked or [self.lead()]), *others, *placed, *came_true]
+        first = came_true[-1:] if self._broken() else []
+        return [*first, *(asked or [self.lead()]), *others, *placed, *came_true]
 
     def fields(self) -> dict[str, Any]:
         return super().fields() | {"findings": [plain(f) for f in findings(self.entries)]}
@@ -130,9 +131,13 @@ class Study(Result):
 
     @property
     def status(self) -> Status:
-        """Unknown where a verdict that was asked for is not known; exact otherwise."""
+        """Unknown where a verdict is not known, or a measured row breaks a bound; else exact."""
         open_ = any(e.prediction.convergence.status is Status.UNKNOWN for e in self.entries)
-        return Status.UNKNOWN if open_ else Status.EXACT
+        return Status.UNKNOWN if open_ or self._broken() else Status.EXACT
+
+    def _broken(self) -> bool:
+        measured = filter(None, (e.measurement() for e in self.entries))
+        return any(m["bounds"]["violations"] for m in measured)
 
 
 def save(result: Result, folder: str | os.PathLike[str]) -> Path:

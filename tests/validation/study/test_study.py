@@ -16,11 +16,12 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.theory.answers.answer import InputError, Label, Status
-from farfield.theory.answers.blocks import Steps, Table
+from farfield.theory.answers.blocks import Steps, Table, written
 from farfield.theory.answers.notation import terminal
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.atlas import Atlas, atlas
+from farfield.validation.harness.store import Trained
 from farfield.validation.json_files import writable_folder
 from farfield.validation.study.findings import Studied, findings
 from farfield.validation.study.place import place, references
@@ -130,6 +131,11 @@ def test_violated_bounds_are_counted(tiny):
             m["bounds"]["violations"] = 1
         entries.append(Studied(e.prediction, run))
     assert findings(entries)[-1].numbers["violations"] == 4
+    broken = dataclasses.replace(s, entries=tuple(entries))
+    assert s.status is Status.EXACT and broken.status is Status.UNKNOWN
+    assert "4 are VIOLATED" in written(broken.blocks()[:1])
+    run = Trained(next(e.run for e in entries if e.run))
+    assert run.status is Status.UNKNOWN and "break bounds" in written(run.blocks()[:1])
 
 
 def test_bad_studies_are_refused(tmp_path):
