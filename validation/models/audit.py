@@ -50,12 +50,12 @@ from farfield.validation.models.cache import (
     serving_of,
     size_text,
 )
-from farfield.validation.models.configuration import architectures
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import Layer, Model
+from farfield.validation.models.layers import LayerOutline, ModelOutline
+from farfield.validation.models.transformers_config import architectures
 
 if TYPE_CHECKING:
-    from farfield.validation.models.heads import Head
+    from farfield.validation.models.head_audit import Head
 
 FRAME = 10**9
 """The widest window that is drawn."""
@@ -77,7 +77,7 @@ class Kind:
     """
 
     layers: tuple[int, ...]
-    layer: Layer
+    layer: LayerOutline
     token: float
     row: float
 
@@ -161,6 +161,22 @@ class Audit(Answer):
     notes: tuple[str, ...] = ()
     measurable: bool = False
 
+    @property
+    def encoding(self) -> str:
+        """The names of the positional encodings of the catalogue that its layers have."""
+        names = {"rotation": "rope", "none": "nope", "absolute": "learned_absolute"}
+        found = dict.fromkeys(
+            k.layer.encoding.name if k.layer.encoding else names.get(k.layer.positions, "")
+            for k in self.kinds
+            if k.layer.attends
+        )
+        return listed([name for name in found if name]) or "no attention"
+
+    @property
+    def head_count(self) -> int:
+        """Heads of a layer, the most."""
+        return max((k.layer.heads for k in self.kinds), default=0)
+
     def blocks(self) -> Sequence[Block]:
         return (*self.what(), *self.by_layer(), *self.fields_by_head(), *self.windows())
 
@@ -203,7 +219,7 @@ class Audit(Answer):
             why=self.reason or "",
         )
 
-    def _mixed(self, layers: Sequence[Layer]) -> str:
+    def _mixed(self, layers: Sequence[LayerOutline]) -> str:
         """Where layers see all: how many, and that none may be narrowed unmeasured."""
         near = Counter(o.width for o in layers if o.attends and o.width is not None)
         free = sum(o.attends and o.width is None for o in layers)
@@ -475,7 +491,7 @@ def audit(
     return dataclasses.replace(found, **_widest(given))
 
 
-def _lengths(given: Model, trained: int, lengths: Sequence[Any]) -> tuple[int, ...]:
+def _lengths(given: ModelOutline, trained: int, lengths: Sequence[Any]) -> tuple[int, ...]:
     tested = tuple(sorted({natural(n, "length") for n in lengths}))
     if tested and tested[0] < trained:
         raise InputError(
@@ -489,7 +505,7 @@ def _lengths(given: Model, trained: int, lengths: Sequence[Any]) -> tuple[int, .
     return tested or ((2 * trained, 4 * trained, 16 * trained) if given.biased else ())
 
 
-def _kinds(layers: Sequence[Layer], row: int, serving: Serving) -> tuple[Kind, ...]:
+def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[Kind, ...]:
     alike: dict[Any, list[int]] = {}
     for at, layer in enumerate(layers, 1):
         key = (id(layer.encoding), dataclasses.replace(layer, encoding=None))
@@ -505,14 +521,14 @@ def _kinds(layers: Sequence[Layer], row: int, serving: Serving) -> tuple[Kind, .
     )
 
 
-def _measurable(given: Model) -> bool:
+def _measurable(given: ModelOutline) -> bool:
     """Whether `farfield window --model` takes the folder."""
     whole = (given.path / "config.json").is_file() and any(given.path.glob("model*.safetensors"))
     causal = given.kind in architectures().get("causal", {})
     return whole and causal and not given.values.get("quantization_config")
 
 
-def _widest(given: Model) -> dict[str, Any]:
+def _widest(given: ModelOutline) -> dict[str, Any]:
     """Of a model without biases: keys that are enough for every layer, as the fields
     `sliding_window`, `status`, `label` and `reason` of an answer."""
     attending = [layer for layer in given.layers if layer.attends]
@@ -529,11 +545,16 @@ def _widest(given: Model) -> dict[str, Any]:
 
 
 def _with_heads(
-    found: Audit, given: Model, eps: Sequence[Any], bounds: str, said: tuple[Any, Any], text: Any
+    found: Audit,
+    given: ModelOutline,
+    eps: Sequence[Any],
+    bounds: str,
+    said: tuple[Any, Any],
+    text: Any,
 ) -> Audit:
     """The audit of a model with a bias: its heads, and their certified windows."""
     from farfield.numerics.windows.question import read_bounds
-    from farfield.validation.models.heads import heads_of
+    from farfield.validation.models.head_audit import heads_of
     from farfield.validation.models.norms import HeadBounds, weight_bounds
 
     shares = tuple(inside(e, "eps", "(0, 1)") for e in eps)
@@ -568,24 +589,24 @@ def _with_heads(
     )
     if bounds == "given" or text is None:
         return whole
-    from farfield.validation.models.fields import broken
+    from farfield.validation.models.empirical import broken
 
     why = broken(given, limits, text)
     if why is None:
         return whole
-    reason = Reason(Code.NOT_PROVED, why)
+    reason = Reason(Code.BROKEN_BOUND, why)
     return dataclasses.replace(
         whole, sliding_window=None, status=Status.UNKNOWN, label=None, reason=reason
     )
 
 
-def reach(layers: Sequence[Layer]) -> float:
+def reach(layers: Sequence[LayerOutline]) -> float:
     """Input tokens that the last output depends on at most: `1 + sum (w - 1)` over windows of w
     keys. Chunks of one width above each other reach no further than one.
 
-    >>> reach([Layer(width=4096)] * 32)
+    >>> reach([LayerOutline(width=4096)] * 32)
     131041.0
-    >>> reach([Layer(width=8192, chunked=True)] * 3)
+    >>> reach([LayerOutline(width=8192, chunked=True)] * 3)
     8192.0
     """
     far = 1.0
@@ -595,7 +616,7 @@ def reach(layers: Sequence[Layer]) -> float:
         if not layer.attends or layer.state != 0 or layer.width is None:
             return math.inf
         alike = layer.chunked and all(o.width == layer.width and o.chunked for o in layers[:at])
-        far = max(far, layer.width) if alike else far + layer.width - 1
+        far = max(far, float(layer.width)) if alike else far + layer.width - 1
     return far
 
 
@@ -625,7 +646,7 @@ def keys_text(value: float | None) -> str:
     return f"{int(value):,}" if value is not None and 10**7 <= value < 10**12 else count(value)
 
 
-def _heads(layer: Layer) -> str:
+def _heads(layer: LayerOutline) -> str:
     if not layer.attends:
         return "-"
     keys = "" if layer.key_heads == layer.heads else f", {layer.key_heads} of keys"

@@ -10,8 +10,8 @@ import sympy
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding, alibi_slope, encoding, t5_bucket_starts
-from farfield.validation.models.configuration import quirks
-from farfield.validation.models.layers import Layer, Model
+from farfield.validation.models.layers import LayerOutline, ModelOutline
+from farfield.validation.models.transformers_config import quirks
 from farfield.validation.models.weights import reader
 
 LIBRARY_EXPONENT = 8
@@ -20,7 +20,7 @@ LIBRARY_EXPONENT = 8
 _TABLE = "decoder.block.{layer}.layer.0.SelfAttention.relative_attention_bias.weight"
 
 
-def with_bias(model: Model, text: Any) -> Model:
+def with_bias(model: ModelOutline, text: Any) -> ModelOutline:
     """A model whose layers have their bias, and what the library computes differently.
 
     Args:
@@ -57,7 +57,7 @@ def with_bias(model: Model, text: Any) -> Model:
     return replace(model, layers=layers, notes=(*model.notes, *([note] if note else ())))
 
 
-def _mpt(model: Model, own: Any, heads: int) -> tuple[list[Encoding], str]:
+def _mpt(model: ModelOutline, own: Any, heads: int) -> tuple[list[Encoding], str]:
     """The slopes 2^-(most k/P), P the next power of two, of even k before odd k."""
     for name, usual in (("alibi", True), ("qk_ln", False), ("prefix_lm", False)):
         if bool(getattr(own, name)) != usual:
@@ -86,7 +86,7 @@ def _mpt(model: Model, own: Any, heads: int) -> tuple[list[Encoding], str]:
     return [replace(encoding("alibi", m=slopes), source=f"MPT: ALiBi, exponents to {most}")], note
 
 
-def _falcon(layer: Layer) -> tuple[list[Encoding], str]:
+def _falcon(layer: LayerOutline) -> tuple[list[Encoding], str]:
     root = sympy.sqrt(layer.head_size)
     slopes = [alibi_slope(h, layer.heads) / root for h in range(1, layer.heads + 1)]
     source = "Falcon: ALiBi divided by sqrt(head size), as the logits are"
@@ -98,7 +98,7 @@ def _falcon(layer: Layer) -> tuple[list[Encoding], str]:
     return [replace(encoding("alibi", m=slopes), source=source)], note
 
 
-def _t5(model: Model, text: Any) -> list[Encoding]:
+def _t5(model: ModelOutline, text: Any) -> list[Encoding]:
     """A table of learned values, for all layers of the decoder or, in umT5, one a layer."""
     buckets, farthest = text.relative_attention_num_buckets, text.relative_attention_max_distance
     if not 1 <= buckets <= 2000 or not buckets // 2 < farthest <= 1 << 14:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import natural
-from farfield.validation.models.layers import Layer, Model
+from farfield.validation.models.layers import LayerOutline, ModelOutline
 
 BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4}
 """Bits of a number in a cache, by its type."""
@@ -33,13 +33,13 @@ class Serving:
     ranks: int = 1
     page: int = 16
 
-    def token(self, layer: Layer) -> float:
+    def token(self, layer: LayerOutline) -> float:
         """Bytes that a token takes in one layer of one device; a head is never divided."""
         heads = max(1, layer.key_heads)
         share = math.ceil(heads / self.ranks) / heads
         return layer.cached * share * BITS[self.dtype] / 8
 
-    def indexer(self, layer: Layer) -> float:
+    def indexer(self, layer: LayerOutline) -> float:
         """Bytes that a token takes for an indexer, which every device has."""
         return layer.indexed * BITS[self.dtype] / 8
 
@@ -72,17 +72,16 @@ class RowCache:
         return self.paged + self.indexer + (self.states or 0)
 
 
-def kept(layer: Layer, length: int) -> int:
+def kept(layer: LayerOutline, length: int) -> int:
     """Keys of a row that a layer keeps."""
     return min(layer.width or length, length) if layer.cached else 0
 
 
-def row_cache(layers: Sequence[Layer], length: int, serving: Serving) -> RowCache:
+def row_cache(layers: Sequence[LayerOutline], length: int, serving: Serving) -> RowCache:
     """What a row takes.
 
-    >>> layer = Layer(heads=8, key_heads=2, head_size=64, cached=256, width=100)
-    >>> found = row_cache([layer, Layer(heads=8, key_heads=2, head_size=64, cached=256)], 1000,
-    ...                   Serving(page=16))
+    >>> near, far = (LayerOutline(key_heads=2, cached=256, width=width) for width in (100, None))
+    >>> found = row_cache([near, far], 1000, Serving(page=16))
     >>> found.keys, int(found.least), int(found.paged), int(found.whole)
     (1100, 563200, 581632, 1032192)
     """
@@ -102,7 +101,7 @@ def row_cache(layers: Sequence[Layer], length: int, serving: Serving) -> RowCach
     return RowCache(length, keys, least, paged, whole, indexer, states)
 
 
-def serving_of(model: Model, dtype: str, ranks: object, page: object) -> Serving:
+def serving_of(model: ModelOutline, dtype: str, ranks: object, page: object) -> Serving:
     """How an engine keeps the cache of a model.
 
     Raises:
@@ -118,7 +117,7 @@ def serving_of(model: Model, dtype: str, ranks: object, page: object) -> Serving
     return found
 
 
-def longest(layers: Sequence[Layer], budget: float, serving: Serving) -> float:
+def longest(layers: Sequence[LayerOutline], budget: float, serving: Serving) -> float:
     """The longest row whose cache fits into a budget of bytes, in whole pages; infinite where every
     row fits, 0 where none does."""
 

@@ -7,25 +7,25 @@ from pathlib import Path
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.models.biases import with_bias
-from farfield.validation.models.configuration import described, read_json
 from farfield.validation.models.gguf_headers import describe_gguf
-from farfield.validation.models.layers import Model
+from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.transformers_config import described, read_json
 
 _ACCEPTED = "a folder with config.json, as the library transformers writes it, or a finished run"
 
 
-def describe(folder: str | os.PathLike[str] | Model) -> Model:
+def describe(folder: str | os.PathLike[str] | ModelOutline) -> ModelOutline:
     """What a folder says of its model; no weight is read but those that are a bias.
 
     Raises:
         InputError: the folder is missing or holds something else, which is named; its
             configuration cannot be read, or was written by a newer transformers.
     """
-    if isinstance(folder, Model):
+    if isinstance(folder, ModelOutline):
         return folder
     path, given = Path(folder).expanduser(), f"model {str(folder)!r}"
     if (path / "training.json").is_file():
-        from farfield.validation.models.runs import describe_run
+        from farfield.validation.models.finished_run import describe_run
 
         return describe_run(path)
     if path.suffix == ".gguf" and path.is_file():

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.models.layers import Layer, Model, Rotation
+from farfield.validation.models.layers import LayerOutline, ModelOutline, Rotary
 from farfield.validation.optional import first_line, library
 
 _UNKNOWN = ("bert", "t5", "mamba", "rwkv", "jamba", "deepseek2", "falcon-h1", "granitehybrid")
 """Architectures whose layers the header does not give by these keys."""
 
 
-def describe_gguf(path: Path) -> Model:
+def describe_gguf(path: Path) -> ModelOutline:
     """What the header of a GGUF file says of its model.
 
     Raises:
@@ -33,7 +33,7 @@ def describe_gguf(path: Path) -> Model:
     return described_gguf(path, values)
 
 
-def described_gguf(path: Path, values: Mapping[str, Any]) -> Model:
+def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
     """What the keys of a header say; see `describe_gguf`."""
     kind = str(values.get("general.architecture", ""))
 
@@ -41,7 +41,7 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> Model:
         return values.get(f"{kind}.{name}", usual)
 
     count, heads = of("block_count"), of("attention.head_count")
-    found = Model(path, kind, values=dict(values), notes=("the header of a GGUF file",))
+    found = ModelOutline(path, kind, values=dict(values), notes=("the header of a GGUF file",))
     if not isinstance(count, int) or kind.startswith(_UNKNOWN):
         why = f"the header of a {kind or 'file without architecture'} does not say what layers keep"
         return replace(found, unknown=why)
@@ -57,7 +57,7 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> Model:
     base = float(of("rope.freq_base", 10_000.0))
     kinds, factor = of("rope.scaling.type") or "default", of("rope.scaling.factor")
     note = f"factor {factor:g}" if factor else ""
-    turned = Rotation(int(of("rope.dimension_count", size)), base, str(kinds), note=note)
+    turned = Rotary(int(of("rope.dimension_count", size)), base, str(kinds), note=note)
     bias = of("attention.max_alibi_bias")
     rotation = None if bias else turned
     near = (of("attention.key_length_swa", size), of("attention.value_length_swa", value))
@@ -65,7 +65,7 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> Model:
     for own, key, slides in zip(each, keys, local, strict=True):
         k, v = near if slides else (size, value)
         layers.append(
-            Layer(
+            LayerOutline(
                 attends=key > 0,
                 width=window if slides else None,
                 heads=own,

@@ -14,7 +14,7 @@ RUN = "farfield"
 
 
 @dataclass(frozen=True)
-class Rotation:
+class Rotary:
     """How a layer turns its queries and keys.
 
     Args:
@@ -33,7 +33,7 @@ class Rotation:
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerOutline:
     """What one layer does with positions, and what it keeps.
 
     Args:
@@ -64,13 +64,13 @@ class Layer:
     state: int | None = 0
     shares: bool = False
     positions: str = ""
-    rotation: Rotation | None = None
+    rotation: Rotary | None = None
     encoding: Encoding | None = None
     sink: bool = False
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelOutline:
     """What a folder says of its model.
 
     Args:
@@ -88,7 +88,7 @@ class Model:
 
     path: Path
     kind: str
-    layers: tuple[Layer, ...] = ()
+    layers: tuple[LayerOutline, ...] = ()
     width: int = 0
     vocabulary: int = 0
     trained: int | None = None

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.models.layers import Layer, Model
+from farfield.validation.models.layers import LayerOutline, ModelOutline
 from farfield.validation.models.weights import reader
 
 Read = Callable[[str], np.ndarray | None]
@@ -90,7 +90,7 @@ class Projections:
 
 
 def projections(
-    layer: Layer, width: int, said: Mapping[str, Any], at: int, read: Read
+    layer: LayerOutline, width: int, said: Mapping[str, Any], at: int, read: Read
 ) -> Projections:
     """The projections of a layer, counted from 0.
 
@@ -196,7 +196,7 @@ def _of_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(product + _MARGIN * _norm(a) * _norm(b))
 
 
-def weight_bounds(model: Model) -> list[tuple[HeadBounds, ...]]:
+def weight_bounds(model: ModelOutline) -> list[tuple[HeadBounds, ...]]:
     """Bounds of every head that hold for every text, one tuple a layer.
 
     Raises:

@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.models.configuration import architectures, library_config, quiet
-from farfield.validation.models.layers import RUN, Model
+from farfield.validation.models.layers import RUN, ModelOutline
+from farfield.validation.models.transformers_config import architectures, library_config, quiet
 from farfield.validation.models.weights import require_weights
 from farfield.validation.optional import first_line, library
 
@@ -85,6 +85,8 @@ class View:
 
 
 ALL = View()
+POSITIONS = ("text", "cache")
+"""Where first keys stand that are kept beside a window."""
 
 
 class Opened:
@@ -95,7 +97,7 @@ class Opened:
         network: of the library, with its weights.
     """
 
-    def __init__(self, model: Model, network: Any) -> None:
+    def __init__(self, model: ModelOutline, network: Any) -> None:
         self.model, self.network = model, network.eval().requires_grad_(False)
         self.view, self.turns = ALL, dict[int, tuple[Tensor, Tensor]]()
         self.tried = self.continues = False
@@ -106,7 +108,7 @@ class Opened:
             )
         lists = (m for m in network.modules() if isinstance(m, nn.ModuleList))
         for block in next(([*m] for m in lists if len(m) == len(model.layers)), []):
-            block.forward = functools.partial(_sparing, block.forward)
+            block.forward = functools.partial(self._sparing, block.forward)
 
     def embed(self, tokens: Tensor) -> Tensor:
         """The input embedding of tokens, shape (batch, length, width)."""
@@ -128,7 +130,7 @@ class Opened:
                 "for; accepted: rows up to that length"
             )
         self._require(view)
-        self.view = view
+        self.view = view  # a backward pass may have left another one
         named = inspect.signature(self.network.forward).parameters
         more = {"logits_to_keep": last} if last and "logits_to_keep" in named else {}
         shifted = view.in_cache and view.sinks and not view.plain
@@ -220,20 +222,32 @@ class Opened:
             said["attention_mask"] = mask.masked_fill(~seen, least)
         return bound.args, bound.kwargs
 
+    def _sparing(self, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A layer whose activations are made again in the backward pass, under the same view."""
+        if not torch.is_grad_enabled():
+            return forward(*args, **kwargs)
+        view = self.view
+
+        def again(*args: Any, **kwargs: Any) -> Any:
+            self.view = view
+            return forward(*args, **kwargs)
+
+        return checkpoint(again, *args, use_reentrant=False, preserve_rng_state=False, **kwargs)
+
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.network.parameters()).device
 
 
-def _no_hook(model: Model) -> InputError:
+def _no_hook(model: ModelOutline) -> InputError:
     return InputError(
         f"model {model.name!r} ({model.kind}) has an attention that cannot be narrowed or looked "
         "at; accepted: its perplexity and its gradient, with every key that it sees"
     )
 
 
-def _attentions(network: Any, model: Model) -> Iterator[tuple[int, Any]]:
+def _attentions(network: Any, model: ModelOutline) -> Iterator[tuple[int, Any]]:
     """The innermost attention of each layer that attends, by the layer's number from 0."""
     for module in network.modules():
         layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
@@ -242,13 +256,6 @@ def _attentions(network: Any, model: Model) -> Iterator[tuple[int, Any]]:
         known = named and takes and isinstance(layer, int) and layer < len(model.layers)
         if known and model.layers[int(layer or 0)].attends:
             yield int(layer or 0), module
-
-
-def _sparing(forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """A layer whose activations are made again in the backward pass."""
-    if not torch.is_grad_enabled():
-        return forward(*args, **kwargs)
-    return checkpoint(forward, *args, use_reentrant=False, preserve_rng_state=False, **kwargs)
 
 
 # -- positions in the cache ------------------------------------------------------------------------
@@ -372,7 +379,7 @@ def _library() -> ModuleType:
     return found
 
 
-def open_model(model: Model, *, tokens: int = 1024) -> Opened | OpenedRun:
+def open_model(model: ModelOutline, *, tokens: int = 1024) -> Opened | OpenedRun:
     """The model of a folder in float32, in evaluation mode, on the CPU.
 
     Args:
@@ -385,7 +392,7 @@ def open_model(model: Model, *, tokens: int = 1024) -> Opened | OpenedRun:
             too small for it.
     """
     if model.kind == RUN:
-        from farfield.validation.models.runs import load_run
+        from farfield.validation.models.finished_run import load_run
 
         return OpenedRun(model, load_run(model))
     if model.unknown or model.kind not in architectures()["causal"]:
@@ -432,7 +439,9 @@ def open_model(model: Model, *, tokens: int = 1024) -> Opened | OpenedRun:
     return Opened(model, network)
 
 
-def _require_memory(model: Model, config: Any, tokens: int, transformers: ModuleType) -> None:
+def _require_memory(
+    model: ModelOutline, config: Any, tokens: int, transformers: ModuleType
+) -> None:
     """Raise InputError where weights and activations take more than is free."""
     with torch.device("meta"):
         built = transformers.AutoModelForCausalLM.from_config(config)
@@ -464,7 +473,7 @@ def available() -> int | None:
 class OpenedRun:
     """A run of ours, with the interface of `Opened`; the only place that calls its harness."""
 
-    def __init__(self, model: Model, network: Transformer) -> None:
+    def __init__(self, model: ModelOutline, network: Transformer) -> None:
         self.model, self.network = model, network
         self.network.requires_grad_(False)
 

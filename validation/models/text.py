@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import one_of
 from farfield.validation.harness.corpus import Corpus, corpus, samples_of
-from farfield.validation.models.layers import RUN, Model
+from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View
 from farfield.validation.optional import first_line, library
 
@@ -51,7 +51,7 @@ class Text:
         return "no first token" if self.bos is None else f"the first token {self.bos} in each row"
 
 
-def text_of(model: Model, text: Any, bos: str = "auto") -> Text:
+def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> Text:
     """A text, a `Corpus` or what `corpus` reads, in the tokens of a model; of each part at most
     2 MiB are taken.
 
@@ -70,11 +70,12 @@ def text_of(model: Model, text: Any, bos: str = "auto") -> Text:
     one_of(bos, "bos", FIRST)
     given = text if isinstance(text, Corpus) else corpus(text)
     named = model.values.get("bos_token_id") if model.kind != RUN else None
-    if given.vocabulary == model.vocabulary:
+    place = model.path / "tokenizer.json"
+    worded = model.kind != RUN and place.is_file() and given.unit == "byte"
+    if given.vocabulary == model.vocabulary and not worded:
         read = Text(given.train, given.held_out, None, given.source)
         return replace(read, bos=_wanted(model, bos, None, named))
-    place = model.path / "tokenizer.json"
-    if model.kind == RUN or not place.is_file() or given.unit != "byte":
+    if not worded:
         raise InputError(
             f"model {model.name!r} has {model.vocabulary} tokens, {given.source} has "
             f"{given.vocabulary}; accepted: a text of bytes for a folder with tokenizer.json, or "
@@ -106,7 +107,7 @@ def text_of(model: Model, text: Any, bos: str = "auto") -> Text:
     return Text(parts[0], parts[1], _wanted(model, bos, put, named), source)
 
 
-def _wanted(model: Model, bos: str, put: int | None, named: Any) -> int | None:
+def _wanted(model: ModelOutline, bos: str, put: int | None, named: Any) -> int | None:
     """The first token of each row."""
     if bos == "no":
         return None

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.models.configuration import read_json
-from farfield.validation.models.layers import Model
+from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.transformers_config import read_json
 from farfield.validation.optional import first_line, library
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -30,7 +30,7 @@ _MARKS = {
 }
 
 
-def require_weights(model: Model) -> dict[str, Path]:
+def require_weights(model: ModelOutline) -> dict[str, Path]:
     """The file of each tensor of a folder.
 
     Raises:
@@ -62,11 +62,11 @@ def require_weights(model: Model) -> dict[str, Path]:
     return named
 
 
-def _wrong(model: Model, what: str, accepted: str) -> InputError:
+def _wrong(model: ModelOutline, what: str, accepted: str) -> InputError:
     return InputError(f"model {model.name!r} {what}; accepted: {accepted}")
 
 
-def _header(model: Model, file: Path) -> dict[str, tuple[str, list[int], int, int]]:
+def _header(model: ModelOutline, file: Path) -> dict[str, tuple[str, list[int], int, int]]:
     """Type, shape, begin and end of each tensor of a file, whose sizes the library checks."""
     if not file.is_file():
         others = [p.name for p in model.path.glob("*.safetensors")]
@@ -101,7 +101,7 @@ def _header(model: Model, file: Path) -> dict[str, tuple[str, list[int], int, in
     }
 
 
-def reader(model: Model) -> Callable[[str], np.ndarray | None]:
+def reader(model: ModelOutline) -> Callable[[str], np.ndarray | None]:
     """Reads tensors in float64 by the names of the library; None where there is no such tensor.
 
     Files name the language model within a larger one, or leave the first part of a name out; those
@@ -121,7 +121,7 @@ def reader(model: Model) -> Callable[[str], np.ndarray | None]:
     return read
 
 
-def _tensor(model: Model, file: Path, name: str) -> np.ndarray:
+def _tensor(model: ModelOutline, file: Path, name: str) -> np.ndarray:
     dtype, shape, start, stop = _header(model, file)[name]
     if dtype not in _TYPES:
         accepted = ", ".join(_TYPES)

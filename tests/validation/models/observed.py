@@ -199,9 +199,9 @@ WINDOWED = [
 """Types with windows that a tiny model can be made of."""
 
 
-def tiny(kind):
+def tiny(kind, **values):
     """A tiny model of a type in float32, drawn by chance, and its configuration."""
-    config = CONFIG_MAPPING[kind](**SMALL | OWN.get(kind, {}))
+    config = CONFIG_MAPPING[kind](**(values or SMALL | OWN.get(kind, {})))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         made = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")

@@ -12,8 +12,8 @@ import torch
 from transformers import CONFIG_MAPPING
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.models.configuration import described
 from farfield.validation.models.opened import Opened
+from farfield.validation.models.transformers_config import described
 
 sys.path.insert(0, str(Path(__file__).parent))
 from observed import LENGTH, MORE, TYPES, WINDOWED, observed, tiny

@@ -22,7 +22,7 @@ from farfield.validation.harness.corpus import BYTES
 from farfield.validation.harness.mechanism import LayerMechanism, Scale, Turn
 from farfield.validation.harness.presets import Preset
 from farfield.validation.json_files import CorruptFile, read_json
-from farfield.validation.models.layers import RUN, Layer, Model, Rotation
+from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, Rotary
 
 if TYPE_CHECKING:
     from farfield.validation.harness.model import Transformer
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 WEIGHTS = "weights.safetensors"
 
 
-def describe_run(path: Path) -> Model:
+def describe_run(path: Path) -> ModelOutline:
     """What a run says of its model.
 
     Raises:
@@ -40,7 +40,7 @@ def describe_run(path: Path) -> Model:
         record = read_json(path / "training.json")
         preset, plans = preset_of(record), plans_of(record)
         size = preset.width // preset.heads
-        bare = Layer(heads=preset.heads, key_heads=preset.heads, head_size=size)
+        bare = LayerOutline(heads=preset.heads, key_heads=preset.heads, head_size=size)
         bare = dataclasses.replace(bare, cached=2 * preset.width)
         if plans:
             layers = tuple(_layer(bare, p.mechanism, p.encoding) for p in plans)
@@ -54,12 +54,12 @@ def describe_run(path: Path) -> Model:
         raise
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, StopIteration):
         raise InputError(f"run {path.name!r} was written by another version") from None
-    return Model(
+    return ModelOutline(
         path, RUN, layers, preset.width, vocabulary, preset.length, "by the run", values=record
     )
 
 
-def _whole(bare: Layer, record: Mapping[str, Any], preset: Preset) -> Layer:
+def _whole(bare: LayerOutline, record: Mapping[str, Any], preset: Preset) -> LayerOutline:
     """The layer of a run with one encoding."""
     made = _learned(encoding_of(record), record["learned"], preset.heads)
     if any(bias.free_symbols - {n} for bias in made.biases):
@@ -68,13 +68,13 @@ def _whole(bare: Layer, record: Mapping[str, Any], preset: Preset) -> Layer:
     return _layer(bare, LayerMechanism(turn=Turn() if turned else None), made)
 
 
-def _layer(bare: Layer, mechanism: LayerMechanism, made: Encoding | None) -> Layer:
+def _layer(bare: LayerOutline, mechanism: LayerMechanism, made: Encoding | None) -> LayerOutline:
     turn = mechanism.turn
     rotation = None
     if turn is not None:
         size = 2 * round(turn.share * bare.head_size / 2)
         kind, note = ("default", "") if turn.scaling == 1 else ("linear", f"by {turn.scaling:g}")
-        rotation = Rotation(size, turn.base, kind, note=note)
+        rotation = Rotary(size, turn.base, kind, note=note)
     flat = made is None or made.mechanism != "bias" or set(made.biases) <= {0}
     positions = "none" if made is None or made.mechanism == "bias" else "absolute"
     positions = "rotation" if rotation else positions if flat else "bias"
@@ -176,7 +176,7 @@ def _learned(made: Encoding, values: Mapping[str, Sequence[float]], heads: int) 
     return dataclasses.replace(made, biases=tuple(biases), source="values learned in a run")
 
 
-def load_run(model: Model) -> Transformer:
+def load_run(model: ModelOutline) -> Transformer:
     """The trained net of a run, in evaluation mode.
 
     Raises:

@@ -21,7 +21,7 @@ from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import natural, plural
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import Model
+from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
 from farfield.validation.models.text import NORMAL, Text, led, mean_of, nats_of, rows_of, text_of
 from farfield.validation.progress import Progress, silent
@@ -181,7 +181,7 @@ def model_perplexity(
     )
 
 
-def hidden(model: Model, view: View) -> Iterator[str]:
+def hidden(model: ModelOutline, view: View) -> Iterator[str]:
     """What the windows of the model itself take from a view: a wider one is not claimed."""
     own = [layer.width for layer in model.layers if layer.attends and layer.width is not None]
     if not own or view.plain:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import functools
 import importlib.util
 import json
@@ -29,7 +30,7 @@ from types import ModuleType
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.models.layers import Layer, Model, Rotation
+from farfield.validation.models.layers import LayerOutline, ModelOutline, Rotary
 from farfield.validation.optional import library
 
 DOCUMENT = 2 << 20
@@ -87,10 +88,9 @@ def configurations() -> Iterator[ModuleType]:
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     alone = not {"torch", "transformers"} & {*sys.modules}
-    before = os.environ.get("TRANSFORMERS_VERBOSITY")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
     if alone:
         sys.modules["torch"] = None  # type: ignore[assignment]
-        os.environ["TRANSFORMERS_VERBOSITY"] = "critical"
     try:
         found = library("transformers", "a model from outside", "hf")
         version = tuple(int(part) for part in found.__version__.split(".")[:2])
@@ -106,9 +106,6 @@ def configurations() -> Iterator[ModuleType]:
             for name in [m for m in sys.modules if m.partition(".")[0] == "transformers"]:
                 del sys.modules[name]
             del sys.modules["torch"]
-            os.environ.pop("TRANSFORMERS_VERBOSITY")
-            if before is not None:
-                os.environ["TRANSFORMERS_VERBOSITY"] = before
 
 
 @contextlib.contextmanager
@@ -189,7 +186,26 @@ def library_config(path: Path, values: Mapping[str, Any]) -> tuple[Any, str, str
             note = f"its text configuration alone is known, as {kind}"
         if not kind:
             return None, "", ""
+        _require_one_rotation(path, values)
         return _accepted(path, kind, mapping[kind], values), kind, note
+
+
+def _require_one_rotation(path: Path, values: Mapping[str, Any]) -> None:
+    """Raise InputError where the names of version 4 and of version 5 say different rotations."""
+    for part in (values, values.get("text_config") or {}):
+        new, old = part.get("rope_parameters"), dict(part.get("rope_scaling") or {})
+        if not isinstance(new, dict) or any(isinstance(v, dict) for v in new.values()):
+            continue
+        if part.get("rope_theta") is not None:
+            old["rope_theta"] = part["rope_theta"]
+        if "type" in old:
+            old["rope_type"] = old.get("rope_type", old.pop("type"))
+        for key, value in old.items():
+            if key in new and new[key] != value:
+                raise InputError(
+                    f"model {path.name!r}: config.json has {key} {new[key]!r:.40} in "
+                    f"rope_parameters and {value!r:.40} beside it; accepted: one of them"
+                )
 
 
 def _accepted(path: Path, kind: str, made: Any, values: Mapping[str, Any]) -> Any:
@@ -197,14 +213,14 @@ def _accepted(path: Path, kind: str, made: Any, values: Mapping[str, Any]) -> An
     what the library wants, as its models do."""
     given = {key: value for key, value in values.items() if key not in _RUNNING}
     try:
-        return made.from_dict(dict(given))
+        return made.from_dict(copy.deepcopy(given))
     except Exception as error:  # whatever the library raises
         wanted, text = re.search(r"field '(\w+)'.*?[Ee]xpected (\w+)", str(error), re.S), str(error)
     key = wanted[1] if wanted else next((k for k in given if f"{k}" in text), "")
     if wanted and key in given:
         for cast in (bool, float):
             with contextlib.suppress(Exception):
-                return made.from_dict({**given, key: cast(given[key])})
+                return made.from_dict(copy.deepcopy({**given, key: cast(given[key])}))
     what = f"{key} {given[key]!r:.60}" if key in given else f"keys ({' '.join(text.split())[:100]})"
     raise InputError(
         f"model {path.name!r}: config.json has {what}, which the library transformers refuses; "
@@ -221,7 +237,7 @@ def quirks() -> dict[str, Any]:
     return tomllib.loads((files(__package__) / "quirks.toml").read_text())
 
 
-def described(path: Path, values: Mapping[str, Any]) -> tuple[Model, Any]:
+def described(path: Path, values: Mapping[str, Any]) -> tuple[ModelOutline, Any]:
     """What a configuration says, and the library's object; None where no number follows.
 
     Additive biases are not among it, since some are weights: see `biases.with_bias`.
@@ -235,12 +251,13 @@ def described(path: Path, values: Mapping[str, Any]) -> tuple[Model, Any]:
     """
     config, kind, note = library_config(path, values)
     said = str(values.get("model_type"))
-    found = Model(path, kind or said, notes=(note,) if note else (), values=values)
+    found = ModelOutline(path, kind or said, notes=(note,) if note else (), values=values)
     if config is None:
         why = f"{said} is no type of the library, and no architecture of it is named"
         return replace(found, unknown=why), None
     text = config.get_text_config(decoder=True)
     of = str(text.model_type) if text.model_type else kind
+    foreign = sorted(_without_foreign(text, values) & {*quirks()["positional"]})
     if why := _unknown(text, of):
         return replace(found, unknown=why), None
     layers = _layers(found, text, of)
@@ -255,7 +272,22 @@ def described(path: Path, values: Mapping[str, Any]) -> tuple[Model, Any]:
         trained_from=origin,
         longest=ends,
     )
-    return replace(found, notes=(*found.notes, *_notes(found, text, values))), text
+    unread = tuple(f"{key} is left out of account, as the library does" for key in foreign)
+    return replace(found, notes=(*found.notes, *_notes(found, text, values), *unread)), text
+
+
+def _without_foreign(text: Any, values: Mapping[str, Any]) -> set[str]:
+    """Take the attributes off that the file has and the library's class does not; their names."""
+    parts = (values, *(v for v in values.values() if isinstance(v, dict)))
+    given = {key for part in parts for key in part} & {*vars(text)}
+    foreign = {key for key in given if not hasattr(type(text), key)}
+    foreign -= {*text.attribute_map.values()}
+    if foreign:
+        with contextlib.suppress(Exception):  # some classes have no defaults
+            foreign -= {*vars(type(text)())}  # what a class sets itself
+    for key in foreign:
+        delattr(text, key)
+    return foreign
 
 
 def _unknown(text: Any, kind: str) -> str:
@@ -278,7 +310,7 @@ def _number(config: Any, *names: str) -> Any:
     return next((v for name in names if (v := getattr(config, name, None)) is not None), None)
 
 
-def _whole(found: Model, name: str, value: Any, least: int = 1) -> int:
+def _whole(found: ModelOutline, name: str, value: Any, least: int = 1) -> int:
     """A whole number of a configuration within its range."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 1 << 40:
         raise InputError(
@@ -288,7 +320,7 @@ def _whole(found: Model, name: str, value: Any, least: int = 1) -> int:
     return value
 
 
-def _layers(found: Model, text: Any, kind: str) -> tuple[Layer, ...]:
+def _layers(found: ModelOutline, text: Any, kind: str) -> tuple[LayerOutline, ...]:
     count = _whole(found, "num_hidden_layers", _number(text, "num_hidden_layers"))
     if count > 2000:
         raise InputError(
@@ -300,7 +332,7 @@ def _layers(found: Model, text: Any, kind: str) -> tuple[Layer, ...]:
         kinds = ["sliding_attention" if one == "local" else "full_attention" for one in own]
     modes = getattr(text, "kv_sharing_modes", None) or [None] * count
     indexers = getattr(text, "indexer_types", None)
-    made: dict[Any, Layer] = {}
+    made: dict[Any, LayerOutline] = {}
     layers = []
     for k, (one, of, mode) in enumerate(zip(each, kinds, modes, strict=True)):
         how = {"shares": mode == "reuse", "turns": _turns(text, kind, k, of)}
@@ -335,12 +367,12 @@ def _turns(text: Any, kind: str, layer: int, of: str) -> bool:
 
 
 def _layer(
-    found: Model, one: Any, kind: str, of: str, *, shares: bool, turns: bool, indexes: bool
-) -> Layer:
+    found: ModelOutline, one: Any, kind: str, of: str, *, shares: bool, turns: bool, indexes: bool
+) -> LayerOutline:
     attends = of in ATTENDING
     state = (state_of(one, kind) if of in STATES else 0) if not shares else 0
     if not attends:
-        return Layer(attends=False, state=state)
+        return LayerOutline(attends=False, state=state)
     width = None
     if of in WINDOWED:
         width = _whole(found, "sliding_window", _number(one, "sliding_window", "window_size"))
@@ -370,7 +402,7 @@ def _layer(
     indexed = _number(one, "index_head_dim") or 0 if picks is not None and indexes else 0
     rotation = _rotation(found, one, of, turned) if turns else None
     positions = "rotation" if rotation else "none" if not turns else _stands(kind)
-    return Layer(
+    return LayerOutline(
         width=width,
         chunked=of == "chunked_attention",
         picks=picks,
@@ -436,11 +468,11 @@ SCALINGS = {
 """Every kind of rescaling that the library knows, and its effect."""
 
 
-def _rotation(found: Model, one: Any, of: str, size: int) -> Rotation | None:
+def _rotation(found: ModelOutline, one: Any, of: str, size: int) -> Rotary | None:
     """How a layer of a kind turns `size` dimensions or a share of them; None where it does not."""
     given = getattr(one, "rope_parameters", None)
     if (turned := _number(one, "rotary_dim")) and not given:
-        return Rotation(turned, 10_000.0)
+        return Rotary(turned, 10_000.0)
     if isinstance(given, dict) and any(isinstance(v, dict) for v in given.values()):
         given = given.get(of)
     if not isinstance(given, dict) or not size:
@@ -463,7 +495,7 @@ def _rotation(found: Model, one: Any, of: str, size: int) -> Rotation | None:
     original = given.get("original_max_position_embeddings") or longest
     factor = given.get("factor") or (longest / original if longest and original else 1.0)
     note = SCALINGS[kind].format(factor=factor, original=original)
-    return Rotation(turned, float(base), kind, _logit_scale(kind, given, factor, original), note)
+    return Rotary(turned, float(base), kind, _logit_scale(kind, given, factor, original), note)
 
 
 def _grown(factor: float, by: float) -> float:
@@ -502,7 +534,7 @@ def _trained(values: Mapping[str, Any], text: Any) -> tuple[int | None, str]:
     return length, "by the configuration" if read else "the library's default"
 
 
-def _notes(found: Model, text: Any, values: Mapping[str, Any]) -> Iterator[str]:
+def _notes(found: ModelOutline, text: Any, values: Mapping[str, Any]) -> Iterator[str]:
     """What the configuration says beyond the table of layers."""
     turns = {layer.rotation: None for layer in found.layers if layer.rotation is not None}
     for r in turns:

@@ -27,17 +27,18 @@ import torch
 
 from farfield.theory.answers.answer import Answer, InputError, Label, Status
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence, table
+from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import inside, natural, plural, share
 from farfield.validation.json_files import CorruptFile, read_json, write_json
 from farfield.validation.models.audit import keys_text
 from farfield.validation.models.cache import Serving, row_cache, size_text
-from farfield.validation.models.configuration import library_config
-from farfield.validation.models.fields import attention_fields
+from farfield.validation.models.empirical import attention_fields
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import Model
-from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
+from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
 from farfield.validation.models.text import Text, nats_of, ratio_of, rows_of, text_of
+from farfield.validation.models.transformers_config import library_config
 from farfield.validation.progress import Progress, silent
 
 SINKS = 4
@@ -249,7 +250,7 @@ class Search:
         return Cost(*self.ratio(view), *self.ratio(view, 1), row.keys, row.least)
 
 
-def narrowed(model: Model, view: View) -> list[Any]:
+def narrowed(model: ModelOutline, view: View) -> list[Any]:
     """The layers of a model under windows."""
     found = []
     for k, layer in enumerate(model.layers):
@@ -292,6 +293,7 @@ def smallest_window(
         InputError: as `describe` and `open_model`; its attention cannot be narrowed; a bad
             argument; a text too short.
     """
+    one_of(positions, "positions", POSITIONS)
     most, count = inside(loss, "loss", "(0, 1)"), natural(segments, "segments")
     given = describe(model)
     size = min(given.trained or 1024, 1024) if length is None else natural(length, "length")
@@ -311,7 +313,7 @@ def smallest_window(
     return _found(search, read, most, positions == "cache")
 
 
-def _name(given: Model, read: Text, parts: Sequence[np.ndarray]) -> str:
+def _name(given: ModelOutline, read: Text, parts: Sequence[np.ndarray]) -> str:
     """A file name that changes with the model, the text and the rows."""
     stamp = hashlib.sha256(json.dumps(given.values, sort_keys=True, default=str).encode())
     for file in sorted(given.path.glob("*.safetensors")):
@@ -423,7 +425,7 @@ def _field(search: Search, read: Text) -> tuple[tuple[float, ...], str]:
     return tuple(by_layer.get(k, 0.0) for k in range(len(given.layers))), "attention field (1/100)"
 
 
-def _setting(given: Model, plan: Sequence[int | None]) -> str:
+def _setting(given: ModelOutline, plan: Sequence[int | None]) -> str:
     """The plan as keys of a configuration, with one width for all layers that have one; empty
     where the library's class has no such keys."""
     widths = [w for w in plan if w is not None]

@@ -18,10 +18,10 @@ from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import inside, listed, natural, share
 from farfield.validation.harness.corpus import samples_of
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import Model
+from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.norms import HeadBounds
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
-from farfield.validation.models.perplexity import hidden
+from farfield.validation.models.perplexities import hidden
 from farfield.validation.models.text import led, text_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.table_cells import sampled
@@ -238,14 +238,14 @@ def empirical_receptive_field(
 def _opened(model: Any, size: int) -> Opened | OpenedRun:
     if isinstance(model, Opened | OpenedRun):
         return model
-    if not isinstance(model, str | os.PathLike | Model):
+    if not isinstance(model, str | os.PathLike | ModelOutline):
         raise InputError(
             f"model {type(model).__name__!r}: accepted are a folder and an opened model"
         )
     return open_model(describe(model), tokens=size)
 
 
-def _tokens(given: Model, text: Any, bos: str) -> tuple[np.ndarray, str, str, int | None]:
+def _tokens(given: ModelOutline, text: Any, bos: str) -> tuple[np.ndarray, str, str, int | None]:
     """The tokens to read, what they are, what segments begin with, in words and as a token."""
     if not isinstance(text, np.ndarray):
         read = text_of(given, text, bos)
@@ -317,7 +317,7 @@ def attention_fields(
     return {layer: sum(own) / len(own) for layer, own in found.items()}
 
 
-def broken(given: Model, limits: Sequence[tuple[HeadBounds, ...]], text: Any) -> str | None:
+def broken(given: ModelOutline, limits: Sequence[tuple[HeadBounds, ...]], text: Any) -> str | None:
     """Whether a text breaks bounds of the logits: why, or None.
 
     The logarithm of a weight is a content logit plus the bias, up to a number of the row. So the
