@@ -363,6 +363,8 @@ def _turns(text: Any, kind: str, layer: int, of: str) -> bool:
         return bool(chosen[layer])
     if kind in quirks()["sliding_turns"]:
         return of in WINDOWED or getattr(text, "sliding_window", None) is None
+    if kind in quirks()["asks_rope"]:
+        return bool(text.position_embedding_type == "rope")
     return kind not in quirks()["still"] and getattr(text, "use_mem_rope", True)
 
 

@@ -20,12 +20,15 @@ MORE = {
     for kind in ("hunyuan_v1_dense", "hunyuan_v1_moe", "ministral", "nemotron")
 }
 """What the default configurations of these types lack."""
+MORE["bamba"] = {"attn_layer_indices": [9, 18, 27]}
+MORE["granitemoehybrid"] = {"layer_types": ["linear_attention", "full_attention"] * 16}
+MORE["deepseek_v2"] = {"n_group": 1, "topk_group": 1, "topk_method": "greedy"}
 CAUSAL = {**modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES}
 SEEN = {**modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES}
 TYPES = sorted({*CAUSAL, *SEEN})
 
 
-def built(config):
+def built(config, device):
     """A model without weights, of the part that reads text where it is one."""
     text = config.get_text_config(decoder=True)
     autos = transformers.AutoModelForCausalLM, transformers.AutoModel
@@ -35,7 +38,7 @@ def built(config):
     for given, auto in wanted:
         for how in ({"attn_implementation": "eager"}, {}):
             try:
-                with torch.device("meta"):
+                with torch.device(device):
                     return auto.from_config(given, **how).eval()
             except Exception as e:
                 error = e
@@ -57,11 +60,11 @@ def rotations(network):
     return found
 
 
-def observed(kind, more):
+def observed(kind, more, device="meta"):
     """`layers` (numbers a token takes, window, numbers of state), `turned` and `rotations`."""
     warnings.simplefilter("ignore")
-    config = CONFIG_MAPPING[kind](**MORE.get(kind, {}), **more)
-    network = built(config)
+    config = CONFIG_MAPPING[kind](**MORE.get(kind, {}) | more)
+    network = built(config, device)
     with suppress(Exception):
         network.set_experts_implementation("batched_mm")
     now, turned, patched = [None], set(), []
@@ -83,7 +86,7 @@ def observed(kind, more):
                     setattr(home, name, spy)
                     patched.append((home, name, given))
     try:
-        with torch.no_grad(), torch.device("meta"):
+        with torch.no_grad(), torch.device(device):
             tokens = torch.zeros(1, LENGTH, dtype=torch.long)
             more = {"decoder_input_ids": tokens} if config.is_encoder_decoder else {}
             out = network(input_ids=tokens, use_cache=True, **more)
