@@ -42,7 +42,8 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
 
     count, heads = of("block_count"), of("attention.head_count")
     found = ModelOutline(path, kind, values=dict(values), notes=("the header of a GGUF file",))
-    if not isinstance(count, int) or kind.startswith(_UNKNOWN):
+    latent = of("attention.kv_lora_rank") or of("attention.chunk_size")
+    if not isinstance(count, int) or latent or kind.startswith(_UNKNOWN):
         why = f"the header of a {kind or 'file without architecture'} does not say what layers keep"
         return replace(found, unknown=why)
     each = _each(heads, count)
@@ -59,7 +60,9 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
     note = f"factor {factor:g}" if factor else ""
     turned = Rotary(int(of("rope.dimension_count", size)), base, str(kinds), note=note)
     bias = of("attention.max_alibi_bias")
-    rotation = None if bias else turned
+    mixed = len({*local}) > 1  # then the program knows which layers turn, and how, not the header
+    rotation = None if bias or mixed else turned
+    positions = "bias" if bias else "" if mixed else "rotation"
     near = (of("attention.key_length_swa", size), of("attention.value_length_swa", value))
     layers = []
     for own, key, slides in zip(each, keys, local, strict=True):
@@ -72,7 +75,7 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
                 key_heads=key,
                 head_size=k,
                 cached=key * (k + v),
-                positions="bias" if bias else "rotation",
+                positions=positions,
                 rotation=rotation,
                 state=0 if key > 0 else None,
             )

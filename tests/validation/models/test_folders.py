@@ -345,5 +345,9 @@ def test_the_header_of_a_gguf_file_gives_the_same_cache(published, tmp_path):
     }
     found = audit(described_gguf(tmp_path / "x.gguf", values))
     assert found.caches[0].least == audit(published("gemma3")).caches[0].least
+    assert {kind.positions for kind in found.kinds} == {"not known"}
+    plain = {k: v for k, v in values.items() if "sliding" not in k}
+    (kind,) = audit(described_gguf(tmp_path / "x.gguf", plain)).kinds
+    assert (kind.layer.rotation.base, kind.sees) == (10_000, "all")
     del values["gemma3.attention.sliding_window_pattern"]
     assert audit(described_gguf(tmp_path / "x.gguf", values)).status is Status.UNKNOWN
