@@ -236,11 +236,12 @@ def test_ties_of_windows_are_strict():
         ("log(n+1)-n*log(2)", lambda j: Fraction(j + 2, 2 ** (j + 1))),
     ],
 )
-def test_ties_of_telescoping_series_are_strict(text, share):
-    """eps = T_k/B is met at j = k, so that the next j is the first below."""
+def test_an_exact_tie_is_a_bracket_of_two(text, share):
+    """eps = T_k/B is met at j = k, so the field is k + 1; no digits tell it from k."""
     for k in (1, 4, 9):
         eps = share(k)
-        assert theoretical_receptive_field(text, str(eps)).tokens == k + 1
+        tied = theoretical_receptive_field(text, str(eps))
+        assert tied.answer == Bracket(k, k + 1) and tied.reason.code == "tie"
         assert theoretical_receptive_field(text, str(eps * Fraction(100001, 10**5))).tokens == k
 
 
