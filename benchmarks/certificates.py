@@ -83,16 +83,6 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
         "-Max(a,{bound})*logX",
         "-Min(a,{bound})*logX",
     ),
-    "period": ("2", "3", "4", "6"),
-    "classes": (
-        "-({q}+{q}*(-1)^n)*log(n+1)",
-        "-A*({q}+3+(-1)^n)*log(n+1)",
-        "-{q}*Mod(n,{period})*log(n+1)-{q}*log(n+1)",
-        "Piecewise(({sums},Eq(Mod(n,{period}),0)),({sums},True))",
-        "Piecewise((-oo,Eq(Mod(n,{period}),1)),({sums},True))",
-        "-{q}*log(n+1)-{q}*cos(2*pi*n/{period})*log(n+1)",
-        "-{q}*n+{q}*(-1)^n*n",
-    ),
     "speed": ("1", "2", "pi/7", "sqrt(2)", "1/10", "10000^(-1/64)"),
     "wave": ("{q}*cos({speed}*n)", "{q}*sin({speed}*n+1)", "{q}*cos({speed}*n+2)"),
     "trig": ("{wave}", "{wave}+{wave}", "{wave}+{wave}+{wave}", "{wave}+{wave}+{wave}+{wave}"),
@@ -110,7 +100,7 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
 }
 """What a formula is made of. X is one argument throughout a part, A and B are parameters."""
 
-FAMILIES = {"sums": 40, "shifts": 15, "parameters": 15, "pieces": 10, "classes": 10, "waves": 10}
+FAMILIES = {"sums": 40, "shifts": 15, "parameters": 15, "pieces": 10, "waves": 10}
 """How many of a hundred formulas are of each kind."""
 
 
