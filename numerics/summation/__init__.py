@@ -6,7 +6,6 @@
     monotone         functions with a completely monotone derivative
     analytic         analytic terms of no family (`analytic_bias`, `integral`; `superpolynomial`)
     bounded          steps, residue classes, oscillations between two bounds
-    waves            sums with waves of constant amplitude
     euler_maclaurin  the formula itself, once
     kept_sums        caches of partial sums; sums are values, so caching changes no result
 
