@@ -27,7 +27,7 @@ from sympy.core.relational import Relational
 
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.answers.errors import InputError, MissingValues
-from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
+from farfield.theory.evaluation.fold import LOOK, Arithmetic, Operation, Program
 from farfield.theory.evaluation.logarithms import LogSum, within_range
 from farfield.theory.evaluation.real_balls import RealBalls
 from farfield.theory.functions.balls import Undefined, precision, to_arb
@@ -478,24 +478,22 @@ class Floats(Arrays):
     def by_balls(self, e: Expr, at: np.ndarray, *, relative: bool = False) -> np.ndarray:
         """Each value from a ball, at a precision that fixes 50 of its bits: `relative` of them
         also below 1. It is nan where there is none."""
-        function = self.balls.compiled(e)
+        function, narrow = self.balls.compiled(e), arb(2) ** (-1080 if relative else -60)
         values, left = np.full(at.shape, np.nan), list(range(at.size))
         for bits in (80, 320, 1280, 5120):
             open_ = []
-            for k in left:
-                check_time()
-                with precision(bits):
-                    try:
-                        ball = to_arb(function({n: fmpq(int(at[k]))}))
-                    except Undefined:
-                        open_.append(k)
-                        continue
-                    if ball.rel_accuracy_bits() >= 60 or (
-                        ball.rad() < arb(2) ** (-1080 if relative else -60)
-                    ):
-                        values[k] = float(ball.mid())
-                    else:
-                        open_.append(k)
+            for start in range(0, len(left), LOOK):
+                with precision(bits):  # looks at the clock
+                    for k in left[start : start + LOOK]:
+                        try:
+                            ball = to_arb(function({n: fmpq(int(at[k]))}))
+                        except Undefined:
+                            open_.append(k)
+                            continue
+                        if ball.rel_accuracy_bits() >= 60 or ball.rad() < narrow:
+                            values[k] = float(ball.mid())
+                        else:
+                            open_.append(k)
             left = open_
         return values
 
@@ -560,8 +558,9 @@ class Floats(Arrays):
             error = self.finer.error(turns)
             value = rule(self.xp, x.value, *(m.value for m in modulus))
             far = turns.exact | (np.abs(turns.value - np.rint(turns.value)) > error)
+            far |= np.isinf(value) & np.isfinite(error)
             near, off = (error + 1, 0.0) if record.range is None else (scale, 2 * scale * error)
-            return self.near(value, EPS, self.worst(np.where(far | np.isinf(value), off, near)))
+            return self.near(value, EPS, self.worst(np.where(far, off, near)))
 
         return rounded
 
