@@ -35,7 +35,6 @@ from farfield.numerics.enclosures.tails import (
     times,
 )
 from farfield.numerics.outcomes import Unrecognised, recognising
-from farfield.numerics.search import crossing
 from farfield.numerics.summation.analytic_bias import (
     ENVELOPE,
     Bias,
@@ -166,28 +165,6 @@ class Analytic(Direct):
             for _ in range(self.area.depth):
                 t = t.exp()
             return max(1, int((t + fmpq(1, 2)).mid().ceil().unique_fmpz()))
-
-    def far(self, goal: arb) -> tuple[int, arb] | None:
-        """The d-fold logarithm, from int_j^oo <= T_j <= int_j^oo + f(j)."""
-        with precision(192):
-            low = self.area.to_t(arb(2) ** 1000).mid()
-
-            def side(t: arb) -> int:
-                whole = self.area.beyond(t)
-                return -1 if whole >= goal else int(whole < goal)
-
-            found = crossing(side, low, arb(1), arb(2**40)) if side(low) < 0 else None
-            if found is None:
-                return None
-            low, high = found
-            slack = arb(2) ** -40 * (1 + abs(high))
-            if not self.area.beyond((high + slack).mid()) + self._tiny(high) < goal:
-                return None
-            return self.area.depth, low.union(high + slack)
-
-    def _tiny(self, t: arb) -> arb:
-        """f at the x of t, for x beyond 2^1000: at most e^h / x."""
-        return (self.area.exponent(t) - 690).exp()
 
 
 @dataclass(frozen=True)
