@@ -20,7 +20,6 @@ from .numerics.depth import (
     layered_receptive_field as layered_receptive_field,
 )
 from .numerics.design.designs import Design as Design
-from .numerics.design.designs import Designs as Designs
 from .numerics.design.solve import design as design
 from .numerics.frontier import Frontier as Frontier
 from .numerics.frontier import reach_frontier as reach_frontier

@@ -74,6 +74,7 @@ EXTRA_BITS = 256  # beyond those that j asks for, before a comparison counts as 
 COUNTED = 10**18  # the largest answer that is counted exactly without being asked to
 FINE = 10**9  # one part in so many is how finely a larger answer is enclosed
 MAX_EPS_BITS = 4_096  # of the denominator of eps
+MAX_LOG_BITS = 128  # of log TRF, beyond which a lower bound is all that is told
 MAX_STEPS = 80  # doublings, and halvings, of a bracket
 MAX_FLOAT_LENGTH = 2 * 10**7  # keys of a row that is summed in floats
 
@@ -95,28 +96,22 @@ class Exact:
 
 @dataclass(frozen=True)
 class Enclosure:
-    """The `depth`-fold logarithm of an integer beyond counting lies in [low, high]."""
+    """The logarithm of an integer beyond counting lies in [low, high]."""
 
-    depth: int
     low: float
     high: float
 
     def text(self) -> str:
         """As a reader sees it."""
-        opened, closed = "exp(" * self.depth, ")" * self.depth
-        return f"between {opened}{self.low!r}{closed} and {opened}{self.high!r}{closed} tokens"
+        return f"between exp({self.low!r}) and exp({self.high!r}) tokens"
 
     def logs(self) -> tuple[float, float]:
         """Lower and upper bound of log(1 + tokens)."""
-        low, high = self.low, self.high
-        for _ in range(self.depth - 1):
-            low, high = _exp(low), _exp(high)
-        return low, high
+        return self.low, self.high
 
     def span(self) -> tuple[float, float]:
         """Floats around it."""
-        low, high = self.logs()
-        return min(_exp(low), sys.float_info.max), _exp(high)
+        return min(_exp(self.low), sys.float_info.max), _exp(self.high)
 
 
 @dataclass(frozen=True)
@@ -622,7 +617,7 @@ def _magnitude(
     if high is None:
         return Bracket(low + 1, None), reason
     down, up = math.log(low), math.log(high)
-    return Enclosure(1, math.nextafter(down, 0), math.nextafter(up, math.inf)), reason
+    return Enclosure(math.nextafter(down, 0), math.nextafter(up, math.inf)), reason
 
 
 def _foreseen(compare: _Comparison, eps: sympy.Rational, most: int) -> list[int]:
@@ -716,11 +711,6 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Value, Reason 
     assert kernel is not None
     with precision(256):
         goal = rational(eps) * s.total()
-        far_out = kernel.far(goal)
-        if far_out is not None:
-            depth, y = far_out
-            down, up = float(y.lower()), float(y.upper())
-            return Enclosure(depth, math.nextafter(down, -1), math.nextafter(up, math.inf)), reason
 
         def side(at: arb) -> int:
             """-1: TRF > e^at is proved; 1: TRF <= e^at + 1; 0: neither."""
@@ -731,13 +721,13 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Value, Reason 
 
         near = arb(low).log().mid()
         try:
-            found = crossing(side, near, near, arb(2**60))
+            found = crossing(side, near, near, arb(2) ** MAX_LOG_BITS)
         except Unreachable:
             found = None
         if found is None:
             return Bracket(low + 1, None), reason
         down, up = (math.nextafter(float(found[0]), 0), math.nextafter(float(found[1]), math.inf))
-        return Enclosure(1, down, math.nextafter(up, math.inf)), reason
+        return Enclosure(down, math.nextafter(up, math.inf)), reason
 
 
 # -- float64 --------------------------------------------------------------------------------------

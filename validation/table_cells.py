@@ -24,10 +24,8 @@ def field_text(field: ReceptiveField) -> str:
     match field.answer:
         case Exact(tokens):
             return count(tokens)
-        case Enclosure(1, low, _) if low < MOST:
-            return count(int(math.exp(low)))
-        case Enclosure(depth, low, _):
-            return "exp(" * depth + f"{low:.4g}" + ")" * depth
+        case Enclosure(low, _):
+            return count(int(math.exp(low))) if low < MOST else f"exp({low:.4g})"
         case Bracket(low, _):
             return f"at least {count(low)}"
     return "infinite" if field.status is Status.INFINITE else "unknown"

@@ -14,7 +14,6 @@ from farfield.output import write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import refuse
 
-Families = Annotated[tuple[str, ...], Parameter(allow_leading_hyphen=True)]
 Text = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 
 
@@ -73,7 +72,6 @@ def design(
     *formulas: Formula,
     goal: Goal = NO_GOAL,  # type: ignore[valid-type]
     subject: Subject = Subject(),
-    family: Families = (),
     parameter: str | None = None,
     optimise: str | None = None,
     plan: str | None = None,
@@ -82,41 +80,41 @@ def design(
     """Which parameters meet a target? The exact interval, with the simplest value inside.
 
     Args:
-        formulas: a formula in n with one free parameter, or a name of the catalogue; several are
-            ranked.
-        family: one more (repeatable).
+        formulas: a formula in n with one free parameter, or a name of the catalogue; each of
+            several has a design of its own.
         parameter: the free one, where the formula has several and --set fixes the others.
-        optimise: rank by this quantity, and take its best value: trf, leak, window, layered,
-            reach, horizon or resolution.
+        optimise: take the best value of this quantity: trf, leak, window, layered, reach, horizon
+            or resolution.
         plan: write a plan for `farfield sweep` that trains the encoding to this file.
     """
-    from farfield.numerics.design.designs import Designs
     from farfield.numerics.design.solve import design as search
     from farfield.theory.files import write
 
-    families = [*formulas, *family]
-    refuse(not families, "give a formula with one free parameter, or several with --family")
+    refuse(not formulas, "give a formula with one free parameter")
+    refuse(plan is not None and len(formulas) != 1, "--plan goes with one formula")
     refuse(
         subject.head is not None or subject.bca is not None,
         "a design has no --head and no --bca; accepted: --heads, one value each",
     )
     with progress("design", output) as step:
-        found = search(
-            families if len(families) > 1 else families[0],
-            parameter=parameter,
-            heads=subject.heads,
-            budget_s=subject.seconds(10),
-            optimise=optimise,
-            dialect=subject.dialect,
-            values=pairs(subject.set, "--set"),
-            assumptions=pairs(subject.assume, "--assume"),
-            notice=step,
-            **asdict(goal),
-        )
+        found = [
+            search(
+                formula,
+                parameter=parameter,
+                heads=subject.heads,
+                budget_s=subject.seconds(10),
+                optimise=optimise,
+                dialect=subject.dialect,
+                values=pairs(subject.set, "--set"),
+                assumptions=pairs(subject.assume, "--assume"),
+                notice=step,
+                **asdict(goal),
+            )
+            for formula in formulas
+        ]
     if plan is None:
         return write_answers(found, output)
-    chosen = found.designs[0] if isinstance(found, Designs) else found
-    write(Path(plan), chosen.plan().encode())
+    write(Path(plan), found[0].plan().encode())
     return write_answers(found, output, f"\nplan: {plan}, for farfield sweep {plan}")
 
 

@@ -13,7 +13,7 @@ import sympy
 from sympy import Expr, Rational, Symbol
 from sympy.core.relational import Relational
 
-from farfield.numerics.design.designs import Design, Designs, Pair
+from farfield.numerics.design.designs import Design, Pair
 from farfield.numerics.design.family import Family, read_family
 from farfield.numerics.design.line import Found, ParameterLine, scanned
 from farfield.numerics.design.order import support_step, tail_order
@@ -31,7 +31,6 @@ from farfield.theory.answers.answer import Code, InputError, Label, Reason, Stat
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural, seconds
 from farfield.theory.convergence import Verdict, check_convergence
-from farfield.theory.encodings import CATALOGUE
 
 COSTS = ("leak", "horizon", "window")
 NEAR_BEST = Rational(1, 1_000)
@@ -51,18 +50,18 @@ def design(
     assumptions: Mapping[str, str] | None = None,
     notice: Notice | None = None,
     **targets: Any,
-) -> Design | Designs:
+) -> Design:
     """The parameters of a family of biases that meet a target: an exact interval (ours).
 
     Args:
         family: a formula in `n` with one free parameter, a name of the catalogue (its formula with
-            one free parameter a head), an `Encoding`; or a list of them, to be ranked.
+            one free parameter a head), or an `Encoding`.
         parameter: the name of the free parameter, where others have no value.
         heads: so many heads, one value each; then a target is a pair, spaced geometrically, or a
             list of one target a head.
         budget_s: seconds; whatever is open after them stays unknown.
-        optimise: a quantity by which several families are ranked, and whose best value the interval
-            allows is taken: `leak` and `window` the less, the others the more the better.
+        optimise: a quantity whose best value the interval allows is taken: `leak` and `window` the
+            less, the others the more the better.
         values: of the other parameters, and options of the encoding; keywords that name no option
             of a target are values too.
         dialect: variant of an encoding of the catalogue.
@@ -76,7 +75,7 @@ def design(
             others equal; a text such as `">=1024"` or `">=64, <=128"` says otherwise.
 
     Returns:
-        A `Design`; of several families `Designs`.
+        A `Design`.
 
     Raises:
         InputError: a target that no parameter meets, with the range that can be met; targets that
@@ -102,37 +101,11 @@ def design(
     deadline = time.monotonic() + seconds(budget_s)
     goal = _goal(asked, targets, heads, optimise, notice or (lambda *_: None))
     own = {**targets, **(values or {})}
-    several = isinstance(family, (list, tuple))
-    reading = _read if several else read_family
-    found = [
-        reading(f, parameter, dialect=dialect, values=own, assumptions=assumptions)
-        for f in (family if several else [family])
-    ]
+    if isinstance(family, (list, tuple)):
+        raise InputError(f"a design is of one family; {len(family)} were given")
+    found = read_family(family, parameter, dialect=dialect, values=own, assumptions=assumptions)
     with until(deadline):
-        return _ranked(goal, found) if several else _of(goal, found[0])
-
-
-def _read(
-    family: Any,
-    parameter: str | None,
-    *,
-    dialect: str | None,
-    values: Mapping[str, Any],
-    assumptions: Mapping[str, str] | None,
-) -> Family:
-    """One of several families, with those of the values and domains that it has a name for."""
-    entry = CATALOGUE.get(family) if isinstance(family, str) else None
-    known = {*re.findall(r"[A-Za-z_][A-Za-z0-9_]*", str(getattr(family, "formula", family)))}
-    if entry is not None:
-        own = entry.parameters if isinstance(entry.parameters, tuple) else ()
-        known = {*entry.options, *(p.name for p in own)}
-    return read_family(
-        family,
-        parameter if parameter in known else None,
-        dialect=dialect if entry is not None and dialect in entry.dialects else None,
-        values={k: v for k, v in values.items() if k in known},
-        assumptions={k: v for k, v in (assumptions or {}).items() if k in known},
-    )
+        return _of(goal, found)
 
 
 # -- what is asked --------------------------------------------------------------------------------
@@ -224,7 +197,7 @@ def _by_head(asked: Quantity, value: Any, heads: int | None) -> list[Any] | None
     return [first, *(round(x) if whole else f"{x:.6g}" for x in between), last][:heads]
 
 
-# -- a family, or several -------------------------------------------------------------------------
+# -- a family -------------------------------------------------------------------------
 
 
 def _of(goal: _Goal, family: Family) -> Design:
@@ -263,35 +236,6 @@ def _of(goal: _Goal, family: Family) -> Design:
         status=worst.status,
         reason=worst.reason,
         label=Label.APPROXIMATE if approximate and worst.label else worst.label,
-    )
-
-
-def _ranked(goal: _Goal, families: Sequence[Family]) -> Designs:
-    """The designs of several families, the best first."""
-    best, found = goal.best, list[tuple[Design, float | None]]()
-    for family in families:
-        try:
-            one = _of(goal, family)
-        except InputError as why:
-            reason = Reason(Code.NEVER, str(why))
-            named = family.name, str(family.parameter), goal.words()
-            one = Design(*named, subject=family.name, reason=reason)
-        score = None if best is None or one.value is None else _known(best, family.at(one.value))
-        found.append((one, score))
-    way = 1 if best is None else best.better
-    found.sort(key=lambda f: (not f[0].values, f[1] is None, 0 if f[1] is None else -way * f[1]))
-    designs, scores = zip(*found, strict=True)
-    unknown = next((d for d in designs if d.status is Status.UNKNOWN), None)
-    shown = designs[0] if designs[0].values or unknown is None else unknown
-    return Designs(
-        designs,
-        None if best is None else f"{'most' if way > 0 else 'least'} {best.header()}",
-        scores,
-        designs[0].family if designs[0].values else None,
-        status=shown.status,
-        label=shown.label,
-        reason=shown.reason,
-        subject=", ".join(f.name for f in families),
     )
 
 

@@ -35,7 +35,6 @@ from farfield.numerics.enclosures.tails import (
     times,
 )
 from farfield.numerics.outcomes import Unrecognised, recognising
-from farfield.numerics.search import crossing
 from farfield.numerics.summation.analytic_bias import (
     ENVELOPE,
     Bias,
@@ -46,7 +45,7 @@ from farfield.numerics.summation.analytic_bias import (
     rises,
 )
 from farfield.numerics.summation.euler_maclaurin import at_end, remainder
-from farfield.numerics.summation.integral import LEVELS, STEP, TailIntegral
+from farfield.numerics.summation.integral import TailIntegral
 from farfield.numerics.summation.kept_sums import memory
 from farfield.numerics.summation.kernel import Direct, Kernel, reached, suffix_sums
 from farfield.numerics.summation.monotone import has_monotone_slope
@@ -167,28 +166,6 @@ class Analytic(Direct):
                 t = t.exp()
             return max(1, int((t + fmpq(1, 2)).mid().ceil().unique_fmpz()))
 
-    def far(self, goal: arb) -> tuple[int, arb] | None:
-        """The d-fold logarithm, from int_j^oo <= T_j <= int_j^oo + f(j)."""
-        with precision(192):
-            low = self.area.to_t(arb(2) ** 1000).mid()
-
-            def side(t: arb) -> int:
-                whole = self.area.beyond(t)
-                return -1 if whole >= goal else int(whole < goal)
-
-            found = crossing(side, low, arb(1), arb(2**40)) if side(low) < 0 else None
-            if found is None:
-                return None
-            low, high = found
-            slack = arb(2) ** -40 * (1 + abs(high))
-            if not self.area.beyond((high + slack).mid()) + self._tiny(high) < goal:
-                return None
-            return self.area.depth, low.union(high + slack)
-
-    def _tiny(self, t: arb) -> arb:
-        """f at the x of t, for x beyond 2^1000: at most e^h / x."""
-        return (self.area.exponent(t) - 690).exp()
-
 
 @dataclass(frozen=True)
 class SmoothRow(Kernel):
@@ -201,22 +178,6 @@ class SmoothRow(Kernel):
     @property
     def converges(self) -> bool:
         return False
-
-    def _row_area(self, a: arb, b: arb) -> arb:
-        """int_a^b e^{p + s} ds, by panels that are shared."""
-        bits = next((k for k in LEVELS if k >= ctx.prec), ctx.prec)
-        with precision(bits):
-            panels = memory(self).setdefault(("row", bits), {})
-            first = int((a / STEP).floor().unique_fmpz() or float(a) // STEP) + 1
-            last = int((b / STEP).floor().unique_fmpz() or float(b) // STEP)
-            if first > last:
-                return self._panel(a, b)
-            total = self._panel(a, arb(first) * STEP)
-            for i in range(first, last):
-                if i not in panels:
-                    panels[i] = self._panel(arb(i) * STEP, arb(i + 1) * STEP)
-                total += panels[i]
-            return total + self._panel(arb(last) * STEP, b)
 
     def between(self, a: int, b: int) -> arb:
         bits = ctx.prec
@@ -238,11 +199,8 @@ class SmoothRow(Kernel):
     def _row_sum(self, at: int, b: int, m: int) -> arb:
         """Euler-Maclaurin between two ends, corrected at both by coefficients on the sector."""
         low, high = (at_end(self.sector.coefficients(x, m)) for x in (at, b))
-        area = self._row_area(arb(at).log(), arb(b).log())
+        area = integral(self.near, self.source.s, arb(at).log(), arb(b).log())
         return area + low - high + remainder(m, self.sector.remainder(at, m, b))
-
-    def _panel(self, a: arb, b: arb) -> arb:
-        return integral(self.near, self.source.s, a, b)
 
 
 @lru_cache(maxsize=64)

@@ -125,9 +125,6 @@ class Power(Kernel):
     def density(self, x: arb) -> arb:
         return (number(self.gamma) - number(self.r) * (x + number(self.h)).log()).exp()
 
-    def far(self, goal: arb) -> tuple[int, arb]:
-        return 1, _root(goal, self.gamma, self.r)
-
     def asymptotics(self) -> str:
         return _power_law(self.r, sympy.exp(self.gamma))
 
@@ -167,13 +164,6 @@ def _over(text: str, divisor: Expr) -> str:
 def _power(base: str, exponent: Expr) -> str:
     """LaTeX of a power, without an exponent of 1."""
     return base if exponent == 1 else rf"\left({base}\right)^{{{expression_latex(exponent)}}}"
-
-
-def _root(goal: arb, gamma: Expr, r: Expr) -> arb:
-    """log v where e^gamma v^{1-r}/(r-1) = goal, widened by what b_j / T_j <= (r-1)/u can change."""
-    scale = number(r) - 1
-    y = (number(gamma) - (scale * goal).log()) / scale
-    return y + arb(0, (abs(y) + 1).upper() * arb(2) ** -90)
 
 
 @dataclass(frozen=True)
@@ -375,9 +365,6 @@ class Bertrand(Smooth):
 
     def decreasing(self, u: arb) -> bool:
         return True
-
-    def far(self, goal: arb) -> tuple[int, arb]:
-        return self.depth, _root(goal, self.gamma, self.r)
 
 
 def family(p: Expr, start: int) -> Kernel:

@@ -88,11 +88,6 @@ class Kernel:
         """exp(p(x)) for real x."""
         raise Unreachable("no extension to real distances")
 
-    def far(self, goal: arb) -> tuple[int, arb] | None:
-        """(d, y) with y a ball of the d-fold logarithm of the least j with T_j < goal, for j beyond
-        2^1000. It is None where the kernel knows no such formula."""
-        return None
-
     def asymptotics(self) -> str | None:
         """TRF(eps) as eps -> 0, in LaTeX; None where no formula is known."""
         return None

@@ -223,9 +223,6 @@ def test_the_verbs(capsys, tmp_path):
     code, out, _ = run(
         capsys,
         "design",
-        "--family",
-        "alibi",
-        "--family",
         "-a*log(1+n)",
         "--trf",
         ">=64",

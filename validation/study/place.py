@@ -189,5 +189,5 @@ def _weight(rank: Rank) -> tuple[int, float]:
     if isinstance(answer, Exact):
         return 0, answer.tokens
     if isinstance(answer, Enclosure):
-        return answer.depth, answer.low
+        return 1, answer.low
     return 100, 0.0
