@@ -9,7 +9,7 @@ pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow pinned formal formal-random demo figures reference gpu docs browser lint \
+.PHONY: test test-slow pinned formal formal-random demo figures gpu docs browser lint \
 	types install clean
 
 test: install  ## the tests, and every example of the documentation
@@ -33,13 +33,6 @@ demo: install  ## theory of the catalogue beside eight trained models, as a page
 
 figures: install  ## every figure and table of the three papers, with its data
 	$(VENV)/bin/farfield figures --out out/figures
-
-reference: install  ## the runs of the reference plan (hours; begun again, it continues)
-	$(VENV)/bin/farfield sweep validation/reference/plan.toml --runs out/reference
-	for plan in validation/reference/*/plan.toml validation/reference/further/*.toml; do \
-		$(VENV)/bin/farfield sweep $$plan --runs out/reference || exit; done
-	$(VENV)/bin/python -m farfield.validation.reference collect out/reference
-	$(VENV)/bin/python -m farfield.validation.evidence fill README.md docs/findings.md docs/train.md
 
 gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it continues
 	$(VENV)/bin/python benchmarks/gpu.py --prepare out/gpu.npz

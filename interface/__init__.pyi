@@ -21,6 +21,7 @@ from .numerics.depth import (
 )
 from .numerics.design.designs import Design as Design
 from .numerics.design.designs import Designs as Designs
+from .numerics.design.solve import design as design
 from .numerics.frontier import Frontier as Frontier
 from .numerics.frontier import reach_frontier as reach_frontier
 from .numerics.horizon import Horizon as Horizon
@@ -65,9 +66,10 @@ from .theory.convergence import check_convergence as check_convergence
 from .theory.encodings import Encoding as Encoding
 from .theory.encodings import encoding as encoding
 from .theory.encodings import encodings as encodings
+from .theory.encodings.inspection import BiasInspection as BiasInspection
+from .theory.encodings.inspection import inspect_bias as inspect_bias
 from .validation.claims import Claim as Claim
 from .validation.claims import claims as claims
-from .validation.design import design as design
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
 from .validation.models.empirical import EmpiricalReceptiveField as EmpiricalReceptiveField

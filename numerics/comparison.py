@@ -25,6 +25,7 @@ from farfield.numerics.enclosures.tails import Unproved
 from farfield.numerics.heads import (
     BUDGET_S,
     Found,
+    diverges,
     obstacle,
     out_of_reach,
     reason_of,
@@ -36,7 +37,7 @@ from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.period_blocks import NoLimit, PeriodBlock, period_blocks, proportion
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import at_precision
-from farfield.numerics.shown import chosen
+from farfield.numerics.shown import FINITE_ROW, chosen
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
@@ -309,13 +310,19 @@ def compare_tails(
 
 
 def _fields(p: Expr) -> tuple[str, ...]:
-    """The receptive fields of a bias, as they are written."""
-    return tuple(found.value_text() for found in theoretical_receptive_field(p, EPS))
+    """The receptive fields of a bias, as they are written; where there is none, of a row too."""
+    return tuple(
+        found.value_text()
+        if found.finite is None
+        else f"{_count(found.value_text())} ({found.finite.head_text()} in a row of {FINITE_ROW})"
+        for found in theoretical_receptive_field(p, EPS)
+    )
 
 
 def _heads(subject: Encoding) -> Iterator[tuple[Encoding, Expr]]:
     """The different heads of an encoding, one each."""
-    if reason := out_of_reach(subject):
+    reason = out_of_reach(subject) or ("it is known for finite rows" if subject.rows else None)
+    if reason:
         raise InputError(f"{subject.name} has no tail to compare: {reason}")
     first = {bias: h for h, bias in reversed(list(enumerate(subject.biases, 1)))}
     for bias, h in sorted(first.items(), key=lambda item: item[1]):
@@ -349,7 +356,7 @@ def _ranked(each: Sequence[tuple[str, Expr]]) -> Ranking:
 def _obstacle(p: Expr) -> Reason | None:
     """Why a bias has no tail to compare; None where it has one."""
     try:
-        return obstacle(series(p))
+        return obstacle(series(p, diverges))
     except OutOfTime as why:
         return reason_of(why)
 
@@ -378,7 +385,7 @@ def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Found
         known = {"claim": said, "label": Label.THEOREM, "reason": Reason(Code.DIVERGES, said)}
         at_once = {"lighter": lighter, "crossover": 1.0, "enclosure": (1.0, 1.0)}
         return known | at_once if lighter else known
-    left, right = series(p), series(q)
+    left, right = series(p, diverges), series(q, diverges)
     lighter, gap = _by_support(left, right), sympy.expand(p - q)
     gap = gap if not gap.has(n) else proportion(left, right)
     if gap is not None:

@@ -15,6 +15,7 @@ import dataclasses
 import enum
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,8 +23,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import sympy
 from sympy import Basic, Expr, S
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.exceptions import NotReal, Unreachable
+from farfield.theory.algebra.exceptions import NotReal, Undecided, Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,
@@ -47,6 +49,7 @@ from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Decision, Fall, Proof, Step
+from farfield.theory.remarks import remarks
 from farfield.theory.skipped import skipped_terms
 from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
 
@@ -94,6 +97,7 @@ class Convergence(Answer):
             one head does.
         mechanism: how the position enters; `bias` where the exp-series decides it.
         support: the most keys that a row sees under blockwise causal attention, None without.
+        remarks: what the formula may mean besides, in sentences.
         budget_s: seconds that the question was given, and that a certificate is given; no part of
             the answer.
         label: `theorem`, or None where nothing is proved.
@@ -109,6 +113,7 @@ class Convergence(Answer):
     heads: tuple[Convergence, ...] = ()
     mechanism: str = "bias"
     support: int | None = None
+    remarks: tuple[str, ...] = ()
     budget_s: float = field(default=10.0, compare=False)
 
     @property
@@ -237,6 +242,8 @@ class Convergence(Answer):
             yield note("The exp-series does not apply: {reason}.", reason=str(self.reason))
         else:
             yield Note(words("{what}", what=self.implication))
+        for said in self.remarks:
+            yield note("{said}", said=said)
         if self.verdict is Verdict.UNDECIDED:
             yield self.proof.block("What was tried")
         elif self.verdict is not Verdict.OUT_OF_SCOPE:
@@ -346,7 +353,7 @@ def growth(fall: Fall | None, converges: bool | None, formula: Expr | None) -> T
         return ()
     if depth == 1 and last == 0 and not _oscillates(formula):
         return words("its terms fall, if at all, more slowly than any power of `n`")
-    if depth == 1 and last.is_finite and last > 0:
+    if depth == 1 and last.is_finite and _is_positive(last):
         return words("its terms fall about like {term}", term=n**-last)
     if depth == 2 and last == 0:
         return words("like the harmonic series")
@@ -355,11 +362,18 @@ def growth(fall: Fall | None, converges: bool | None, formula: Expr | None) -> T
     return ()
 
 
+def _is_positive(e: Expr) -> bool:
+    """Whether SymPy knows that, where it can evaluate it at all."""
+    with suppress(Undecided):
+        return door.known_sign(e) == 1
+    return False
+
+
 def _oscillates(formula: Expr | None) -> bool:
     """Whether a part of a formula may swing: a bounded function, a power of a negative number."""
     parts = () if formula is None else sympy.preorder_traversal(formula)
     return any(
-        (x.is_Pow and x.base.is_negative)
+        (x.is_Pow and _is_positive(-x.base))
         or ((record := record_of(x.func)) is not None and record.range is not None)
         for x in parts
     )
@@ -433,6 +447,17 @@ def check_convergence(
             reason=subject.out_of_scope,
             subject=subject.name,
         )
+    if subject.rows is not None:
+        said = f"its values are known for rows of {plural(subject.rows, 'key')} alone"
+        return Convergence(
+            subject.formula,
+            Verdict.UNDECIDED,
+            proof=Proof("", (Step("tried", {"what": "a table", "why": said}),)),
+            status=Status.UNKNOWN,
+            label=None,
+            reason=Reason(Code.NOT_COVERED, said),
+            subject=subject.name,
+        )
     with until(time.monotonic() + budget):
         decided = _in_one_family(subject.biases)
         for bias in subject.biases:
@@ -440,9 +465,10 @@ def check_convergence(
                 present = {s.name for s in bias.free_symbols}
                 own = {name: d for name, d in domains.items() if name in present}
                 decided[bias] = _decide_bias(bias, own)
+        besides = tuple(dict.fromkeys(r for bias in decided for r in remarks(bias)))
     results = tuple(decided[b] for b in subject.biases)
     whole = results[0] if len(results) == 1 else _together(subject, results)
-    return dataclasses.replace(whole, subject=subject.name, budget_s=budget)
+    return dataclasses.replace(whole, subject=subject.name, budget_s=budget, remarks=besides)
 
 
 def _merged(assumptions: Mapping[str, str] | None, options: dict[str, Any]) -> dict[str, Any]:

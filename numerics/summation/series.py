@@ -20,6 +20,7 @@ from typing import Any
 import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S, Symbol
+from sympy.core.relational import Relational
 
 from farfield.numerics.outcomes import Divergent, Unrecognised
 from farfield.numerics.summation.analytic import smooth_row
@@ -34,8 +35,15 @@ from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.decision.engine import common_period, residue_class
-from farfield.theory.formula.bounded_nodes import substituted
-from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
+from farfield.theory.formula.bounded_nodes import rebuilt, substituted
+from farfield.theory.functions.balls import (
+    BeyondBalls,
+    Undefined,
+    Undetermined,
+    precision,
+    rational,
+    to_arb,
+)
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
 from farfield.theory.values import compile_ball
@@ -370,7 +378,9 @@ def _check(s: Stretch) -> None:
 
 
 def _defined(s: Stretch, i: int) -> None:
-    """Bad input where the term has no value at any precision; too large is no error here."""
+    """Bad input where the term has no value at any precision. It is no error that the term is too
+    large, or that no precision decides a floor in it."""
+    why: Undefined | None = None
     for bits in (64, 256, 1024):
         with precision(bits):
             try:
@@ -379,7 +389,9 @@ def _defined(s: Stretch, i: int) -> None:
             except BeyondBalls:
                 return
             except Undefined as reason:
-                why = str(reason)
+                why = reason
+    if isinstance(why, Undetermined):
+        return
     at = s.distances(i, i + 1)[0]
     raise InputError(
         f"the bias {_shown(s.bias)} is undefined or infinite at n = {at} ({why}); receptive fields "
@@ -404,23 +416,30 @@ class _SetUp:
     smooth: bool = False
 
 
-def _stretches(bias: Expr, way: _SetUp) -> list[Stretch]:
-    """Between the places where a comparison or a table changes the formula."""
+def _stretches(bias: Expr, way: _SetUp, start: int = 0, end: int | None = None) -> list[Stretch]:
+    """Between the places where a comparison or a table changes the formula; a comparison of what
+    has comparisons itself is settled on each of their stretches in turn."""
+    switches = _switches(bias)
+    plain = {g for g in switches if not _switches(g)}
     try:
-        edges = sorted({0, *(e for g in _switches(bias) for e in _edges(g)), *_table_ends(bias)})
+        edges = {e for g in plain for e in _edges(g)} | {*_table_ends(bias)}
     except Unrecognised as reason:
         if bias.has(Lookup):
-            return [Stretch(0, None, bias, None, str(reason))]
-        return _with_kernel(0, None, bias, way)
+            return [Stretch(start, end, bias, None, str(reason))]
+        return _with_kernel(start, end, bias, way)
     if len(edges) > MAX_STRETCHES:
         raise Unreachable(f"the formula has {len(edges)} stretches")
     pieces: list[tuple[int, Expr]] = []
-    for start in edges:
-        piece = _settle(bias, start)
+    for at in sorted({start, *(e for e in edges if start < e and (end is None or e < end))}):
+        piece = _settle(bias, at)
         if not pieces or pieces[-1][1] != piece:
-            pieces.append((start, piece))
-    ends = [start for start, _ in pieces[1:]] + [None]
-    return [s for (a, e), b in zip(pieces, ends, strict=True) for s in _with_kernel(a, b, e, way)]
+            pieces.append((at, piece))
+    ends = [at for at, _ in pieces[1:]] + [end]
+    found: list[Stretch] = []
+    for (a, piece), b in zip(pieces, ends, strict=True):
+        left = plain != switches and piece != bias
+        found += _stretches(piece, way, a, b) if left else _with_kernel(a, b, piece, way)
+    return found
 
 
 def _with_kernel(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stretch]:
@@ -461,7 +480,9 @@ def _classes(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stret
     weights = 0
     for r in range(period):
         first, last = (None if j is None else -((r - j) // period) for j in (start, end))
-        for s in _stretches(residue_class(bias, period, r), inside):
+        part = residue_class(bias, period, r)
+        settled = {c: c.func(*c.args) for c in part.atoms(Relational) if not c.free_symbols}
+        for s in _stretches(part.xreplace(settled), inside):
             low = max(s.start, first or 0)
             high = last if s.end is None else s.end if last is None else min(s.end, last)
             if high is None or low < high:
@@ -489,7 +510,7 @@ def _switches(bias: Expr) -> set[Expr]:
             found.add(e.args[0])
         elif isinstance(e, (sympy.Min, sympy.Max)):
             found |= {a - b for i, a in enumerate(e.args) for b in e.args[:i]}
-        elif isinstance(e, sympy.core.relational.Relational):
+        elif isinstance(e, Relational):
             found.add(e.lhs - e.rhs)
     return {g for g in found if g.has(n)}
 
@@ -557,24 +578,30 @@ class _At:
 
 
 def _settle(e: Expr, at: int) -> Expr:
-    """The formula on the stretch that begins at `at`, its branches chosen there."""
+    """The formula on the stretch that begins at `at`, its branches chosen there; a branch that
+    hangs on other branches is left, with those chosen."""
     check_time()
-    if e == n or not e.has(n, sympy.Piecewise):
+    if e == n or not e.has(n):
         return e
     env = {n: fmpq(at)}
+    pieces = e.args if isinstance(e, sympy.Piecewise) else ()
+    asks = [c.lhs - c.rhs for _, held in pieces for c in held.atoms(Relational)] or e.args
+    plain = not any(map(_switches, asks))
     try:
-        if isinstance(e, sympy.Piecewise):
+        if isinstance(e, sympy.Piecewise) and plain:
             for value, condition in e.args:
                 if compile_ball(condition)(env):
                     return _settle(value, at)
             raise InputError(f"no piece of the formula applies at n = {at}")
         if isinstance(e, Lookup):
             return e if at < len(e.args[1].args) else e.args[2]
-        if isinstance(e, _CHOICES):
+        if isinstance(e, _CHOICES) and plain:
             record = record_of(e.func)
             assert record is not None and record.branch is not None
             return record.branch(_At(env), *(_settle(a, at) for a in e.args))
     except Undefined:
         return e
     args = [_settle(a, at) for a in e.args]
+    if isinstance(e, (sympy.Min, sympy.Max)) and not any(a.is_infinite for a in args):
+        return rebuilt(e.func, tuple(args))  # SymPy compares them one by one
     return e if args == list(e.args) else e.func(*args)

@@ -199,7 +199,7 @@ def test_an_encoding_has_all_that_is_known_of_it_on_one_page(atlas):
         "price of 64",
         "model-falcon.html",
         "bfloat16",  # what a library does
-        "nearest trials",  # the evidence of the forecast
+        "trained case",  # the evidence of the forecast
     ):
         assert said in atlas["alibi"], said
     assert "BoundedLogits.bounded_mass_escapes" in atlas["rope"]

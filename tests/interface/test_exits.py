@@ -62,8 +62,8 @@ CASES = [
     ("resolution -n", "exact"),
     ("resolution rope", "out_of_scope"),
     ("resolution n", "unknown"),
-    ("forecast -n/4 --trained 4k --tested 8k", "unknown"),
-    ("forecast rope --trained 64 --tested 1k", "out_of_scope"),
+    ("forecast n --trained 64 --tested 1k", "unknown"),
+    ("forecast rope --bca 32 --trained 64 --tested 1k", "out_of_scope"),
     ("compare -n -2*n", "exact"),
     ("compare -n-sin(n) -n", "unknown"),
 ]
@@ -114,7 +114,7 @@ QUESTIONS = {
     "study -n --out OUT": "validation.study.study.study",
     "atlas --out OUT": "validation.atlas.atlas",
     "claims qin2024.eq13": "validation.claims.claim",
-    "design -m*n --trf 64": "validation.design.design",
+    "design -m*n --trf 64": "numerics.design.solve.design",
     "forecast -n --trained 64 --tested 1024": "validation.forecast.forecast",
 }
 PAGES = (
@@ -122,7 +122,7 @@ PAGES = (
     "figures.pages.study.write_study",
     "figures.pages.atlas.write_atlas",
 )
-NO_QUESTION = {"explore", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
+NO_QUESTION = {"explore", "lint", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
 """What lists, draws or makes something: its answers have no status."""
 
 

@@ -52,9 +52,12 @@ def test_a_bug_is_a_traceback_where_it_is_asked_for(monkeypatch, door):
     [
         ("theory.decision.cells.explore", lambda: farfield.check_convergence("-n")),
         ("theory.encodings.construction.read", lambda: farfield.encoding("-n")),
-        ("theory.evaluation.vectorised.value", lambda: farfield.encoding("-n").bias([1])),
+        ("theory.evaluation.vectorised._fill", lambda: farfield.encoding("-n").bias([1])),
         ("numerics.heads.series", lambda: farfield.leak("-n", 8)),
-        ("numerics.comparison.limit_of_difference", lambda: farfield.compare_tails("-n", "-2*n")),
+        (
+            "numerics.period_blocks.limit_of_difference",
+            lambda: farfield.compare_tails("-n", "-2*n"),
+        ),
     ],
 )
 def test_whatever_is_raised_inside_stays_inside(monkeypatch, place, question, error):

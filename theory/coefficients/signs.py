@@ -21,7 +21,7 @@ from sympy import Expr
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded, Undecided
-from farfield.theory.answers.notation import beginning
+from farfield.theory.answers.notation import beginning, expression_line
 from farfield.theory.coefficients.exact import (
     MAX_ATOMS,
     Coefficient,
@@ -214,7 +214,7 @@ def _number_sign(c: Expr) -> tuple[int | None, str]:
             return s, f"ball of {bits} bits"
     ball = BALLS.enclose(c, 256)
     if ball is None:
-        return None, f"whether the constant {beginning(c)} is a real number"
+        return None, f"whether the constant {beginning(expression_line(c))} is a real number"
     how = proved_zero(c) if ball.rad() < arb(2) ** -64 else None
     if how:
         return 0, how
@@ -222,7 +222,7 @@ def _number_sign(c: Expr) -> tuple[int | None, str]:
         s = _ball_sign(c, bits)
         if s:
             return s, f"ball of {bits} bits"
-    return None, f"whether the constant {beginning(c)} is 0"
+    return None, f"whether the constant {beginning(expression_line(c))} is 0"
 
 
 def _ball_sign(c: Expr, bits: int) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import sympy
 from sympy import Expr, Symbol
 
+from farfield.theory.algebra.budget import check_time, until
+from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import InputError, Reason, Result
 from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence
 from farfield.theory.answers.errors import guarded
@@ -19,7 +22,7 @@ from farfield.theory.answers.notation import (
     shortened,
     words,
 )
-from farfield.theory.answers.number import exact, listed
+from farfield.theory.answers.number import exact, listed, seconds
 from farfield.theory.encodings.head_lists import notation
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
@@ -56,6 +59,8 @@ class Parameter:
         return interval(self.domain)
 
 
+TABLE_S = 60.0
+"""Seconds that a table may take where nothing is said."""
 LISTED = "one formula a head"
 """The source of an encoding that is a list of formulas."""
 
@@ -75,6 +80,8 @@ class Encoding(Result):
         bca: half-width in tokens of blockwise causal attention [S, 3.3], None without.
         note: further facts for a reader.
         title: how it is written in prose.
+        origin: of an object that was run, `traced`, `recognised` or `tabulated`; else empty.
+        rows: keys up to which a tabulated bias is known; it is masked beyond. None: all.
     """
 
     name: str
@@ -88,6 +95,8 @@ class Encoding(Result):
     bca: int | None = None
     note: str = ""
     title: str = field(default="", compare=False)
+    origin: str = ""
+    rows: int | None = None
 
     @property
     def num_heads(self) -> int:
@@ -127,18 +136,26 @@ class Encoding(Result):
         return dataclasses.replace(self, name=name, formula=bias, biases=(bias,), title="")
 
     @guarded
-    def bias(self, distances: Any) -> np.ndarray:
+    def bias(self, distances: Any, *, budget_s: float = TABLE_S) -> np.ndarray:
         """The bias as float64, shape `(num_heads, len(distances))`, -inf where it masks; nan or inf
         where the formula has no value, also where float64 would find one (`1/log(n)` at n = 0).
 
-        Raises InputError while a parameter has no value.
+        Raises InputError while a parameter has no value, and after `budget_s` seconds.
 
         >>> from farfield import encoding
         >>> encoding("alibi").bias([0, 1, 2])[0].tolist()
         [0.0, -0.5, -1.0]
         """
         self.head(1)  # refuses what has no bias
-        return defined(self.biases, distances)
+        try:
+            with until(time.monotonic() + seconds(budget_s)):
+                return defined(self.biases, distances)
+        except OutOfTime:
+            check_time()  # the question that asks may have less
+            raise InputError(
+                f"the table of {shortened(self.name, 60)} is not ready after {budget_s:g} s "
+                "(budget_s); accepted: a larger budget, or fewer distances"
+            ) from None
 
     @guarded
     def slopes(self) -> np.ndarray:

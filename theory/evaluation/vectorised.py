@@ -25,8 +25,9 @@ from flint import arb, fmpq
 from sympy import Expr, S
 from sympy.core.relational import Relational
 
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.answers.errors import InputError, MissingValues
-from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
+from farfield.theory.evaluation.fold import LOOK, Arithmetic, Operation, Program
 from farfield.theory.evaluation.logarithms import LogSum, within_range
 from farfield.theory.evaluation.real_balls import RealBalls
 from farfield.theory.functions.balls import Undefined, precision, to_arb
@@ -34,7 +35,7 @@ from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function
 from farfield.theory.relations import SIX
 
-BLOCK = 1 << 15  # distances at a time: the values of all parts of a formula stay in the cache
+BLOCK = 1 << 14  # distances at a time: the values of all parts of a formula stay in the cache
 TURN = 1 << 10  # distances that share a factor of a wave
 EPS = 2.0**-52
 TINY = 1e-300  # what underflow may take away
@@ -55,10 +56,9 @@ class Lacking(Exception):
 
 
 class Arrays(Arithmetic):
-    """Floats in the arrays of a namespace; `in_range` says to take forms that do not leave it."""
+    """Floats in the arrays of a namespace."""
 
     rule: ClassVar[str] = "array"
-    in_range = True
 
     def __init__(self, namespace: Any) -> None:
         self.xp = namespace
@@ -66,8 +66,12 @@ class Arrays(Arithmetic):
     def operation(self, e: Any) -> Operation:
         if isinstance(e, Expr) and e.is_number:
             return lambda: self.constant(e), ()
-        form = within_range(e) if self.in_range else None
+        form = self.reformed(e)
         return super().operation(e) if form is None else (lambda x: x, (form,))
+
+    def reformed(self, e: Any) -> Expr | None:
+        """Another form of a node that does not leave the range of floats, where it may."""
+        return within_range(e)
 
     def power(self, e: Expr) -> Operation:
         return self.xp.pow, e.args
@@ -144,22 +148,17 @@ class _NumPy:
         return getattr(scipy.special, name)
 
 
+@dataclass(slots=True, eq=False)
 class Near:
     """Floats near true values: each is off by at most `relative * |value| + absolute`.
 
     The bounds are numbers, for a whole block, or arrays, for each entry.
     """
 
-    __slots__ = ("_span", "absolute", "relative", "value")
-
-    def __init__(
-        self,
-        value: Any,
-        relative: Any = 0.0,
-        absolute: Any = 0.0,
-        span: tuple[float, float] | None = None,
-    ) -> None:
-        self.value, self.relative, self.absolute, self._span = value, relative, absolute, span
+    value: Any
+    relative: Any = 0.0
+    absolute: Any = 0.0
+    ends: tuple[float, float] | None = None
 
     @property
     def exact(self) -> bool:
@@ -169,10 +168,10 @@ class Near:
     @property
     def span(self) -> tuple[float, float]:
         """The least and the greatest value."""
-        if self._span is None:
+        if self.ends is None:
             x = self.value
-            self._span = (float(x.min()), float(x.max())) if np.ndim(x) else (x, x)
-        return self._span
+            self.ends = (float(x.min()), float(x.max())) if np.ndim(x) else (x, x)
+        return self.ends
 
 
 def _zero(bound: Any) -> bool:
@@ -191,7 +190,7 @@ class Floats(Arrays):
 
     def __init__(self, balls: RealBalls, entrywise: bool = False) -> None:
         super().__init__(_NumPy())
-        self.balls, self.entrywise, self.in_range = balls, entrywise, entrywise
+        self.balls, self.entrywise = balls, entrywise
         self.constants = functools.lru_cache(maxsize=4096)(self._constant)
         self.compiled = functools.lru_cache(maxsize=64)(
             lambda formulas: Program(sympy.Tuple(*formulas), self, (n,))
@@ -212,7 +211,8 @@ class Floats(Arrays):
             return Near(math.inf if e is S.Infinity else -math.inf)
         if e.is_Rational and max(abs(e.p), e.q) < 1 << 1000:
             number = int(e.p) / int(e.q)
-            return Near(number, 0.0 if Fraction(number) == Fraction(int(e.p), int(e.q)) else EPS)
+            off = 0.0 if Fraction(number) == Fraction(int(e.p), int(e.q)) else EPS
+            return Near(number, off, 0.0, (number, number))
         number = float(self.by_balls(e, np.zeros(1), relative=True)[0])
         return Near(number, EPS, TINY if math.isfinite(number) else math.inf)
 
@@ -235,10 +235,8 @@ class Floats(Arrays):
         relative = x.relative + more
         if _zero(relative):
             return x.absolute
-        size = self.size(x)
-        return x.absolute + relative * (
-            np.where(np.isinf(size), 0, size) if self.entrywise else size
-        )
+        size = np.nan_to_num(self.size(x), posinf=0.0) if self.entrywise else self.size(x)
+        return x.absolute + relative * size
 
     def ratio(self, x: Near) -> Any:
         """The same relative to its value."""
@@ -259,7 +257,7 @@ class Floats(Arrays):
     def operation(self, e: Any) -> Operation:
         if isinstance(e, sympy.Tuple):
             return lambda *values: values, e.args
-        if self.in_range and within_range(e) is not None:
+        if self.reformed(e) is not None:
             return super().operation(e)
         if e.is_Add and len(e.args) > MANY:
             return self._combination, [x for a in e.args for x in a.as_independent(n, as_Add=False)]
@@ -267,6 +265,10 @@ class Floats(Arrays):
             combined = self.add if e.is_Add else self.multiply
             return functools.partial(self._whole, combined) if _dyadic(e) else combined, e.args
         return super().operation(e)
+
+    def reformed(self, e: Any) -> Expr | None:
+        form = within_range(e)
+        return None if form is None or (form.has(LogSum) and not self.entrywise) else form
 
     def _whole(self, combined: Callable[..., Near], *parts: Near) -> Near:
         """A multiple of 1/1024: exact while it is not too large."""
@@ -279,8 +281,8 @@ class Floats(Arrays):
 
     def add(self, *parts: Near) -> Near:
         """A sum."""
-        if len(parts) == 2 and _zero(parts[0].relative) and _zero(parts[1].relative):
-            return Near(parts[0].value + parts[1].value, EPS, parts[0].absolute + parts[1].absolute)
+        if len(parts) == 2 and parts[0].exact and parts[1].exact:
+            return Near(parts[0].value + parts[1].value, EPS)
         return self._sum(parts)
 
     def _combination(self, *pairs: Near) -> Near:
@@ -305,7 +307,8 @@ class Floats(Arrays):
             min(x.span[0] for x in bounds) >= 0 or max(x.span[1] for x in bounds) <= 0
         ):
             relative = max(x.relative for x in bounds) + rounding
-            return Near(total, relative, sum(x.absolute for x in bounds))
+            ends = sum(x.span[0] for x in bounds), sum(x.span[1] for x in bounds)
+            return Near(total, relative, sum(x.absolute for x in bounds), ends)
         partial = rounding * (len(bounds) > 2)
         return Near(total, EPS, sum(self.error(x, partial) for x in bounds))
 
@@ -321,18 +324,23 @@ class Floats(Arrays):
             absolute = absolute + y.absolute * self.size(x)
         total = x.value * y.value
         shrunk = self.entrywise and np.isinf(total) & ((abs(x.value) < 1) | (abs(y.value) < 1))
-        return self.near(total, x.relative + y.relative + EPS, absolute, shrunk)
+        product = self.near(total, x.relative + y.relative + EPS, absolute, shrunk)
+        if x.ends and y.ends and not self.entrywise:
+            corners = [a * b for a in x.ends for b in y.ends]
+            product.ends = min(corners), max(corners)
+        return product
 
     def power(self, e: Expr) -> Operation:
         return self.raised, e.args
 
     def raised(self, base: Near, exponent: Near) -> Near:
         """A power, whose relative error is that of its logarithm."""
-        bound: Any = 0.0
-        if not base.exact:
-            bound = self.size(exponent) * self.ratio(base)
+        bound = 0.0 if base.exact else self.size(exponent) * self.ratio(base)
         if not exponent.exact:
-            bound = bound + self.error(exponent) * self._log_size(base)
+            size = self._log_size(base)
+            bound = bound + self.error(exponent) * size
+            if self.entrywise:
+                bound = np.where(size * np.abs(exponent.value) - bound > LOG_RANGE, 0, bound)
         least = TINY * bool(np.ndim(exponent.value) or exponent.value < 0)
         gone = self.entrywise and (
             (np.equal(base.value, 0) & np.less(exponent.value, 0))
@@ -352,7 +360,10 @@ class Floats(Arrays):
         bound = self.error(x)
         if self.entrywise:  # far outside of the range no error matters
             bound = np.where(np.abs(x.value) - bound > LOG_RANGE, 0.0, bound)
-        return self._grown(np.exp(x.value), bound, TINY)
+        found = self._grown(np.exp(x.value), bound, TINY)
+        if not self.entrywise and x.span[1] < LOG_RANGE - 40:
+            found.ends = math.exp(x.span[0]), math.exp(x.span[1])
+        return found
 
     def _grown(self, value: Any, bound: Any, least: float, unsound: Any = False) -> Near:
         """A value whose logarithm is off by a bound; what is off by much has none."""
@@ -367,7 +378,8 @@ class Floats(Arrays):
         bound = self.ratio(x)
         if not _zero(bound):
             bound = np.where(np.less(bound, SMALL), (1 + SMALL) * bound, np.inf)
-        return self.near(np.log(x.value), 2 * EPS, bound, np.isposinf(x.value))
+        unsound = self.entrywise and np.isposinf(x.value)
+        return self.near(np.log(x.value), 2 * EPS, bound, unsound)
 
     def log_sum(self, *parts: Near) -> Near:
         """The logarithm of a sum, whose terms are shifted by the largest exponent."""
@@ -388,21 +400,21 @@ class Floats(Arrays):
         if record.array is None:
             return functools.partial(self._by_balls, e), (n,)
         if record.node in (sympy.Min, sympy.Max):
-            return functools.partial(self._extreme, record.array), e.args
-        if record.node in (sympy.sign, sympy.Heaviside):
+            rule = functools.partial(record.array, self.xp)
+            return functools.partial(self._kept, rule), e.args
+        if record.node is sympy.sign:
+            return self._sign(e.args[0])
+        if record.node is sympy.Heaviside:
             sign, parts = self._sign(e.args[0])
-            sides = [-1.0, 0.0, 1.0] if record.node is sympy.sign else self._sides(e.args[1])
-            return lambda *values: self._step(np.array([*sides, np.nan]), sign(*values)), parts
+            sides = np.array([0.0, self.constant(e.args[1]).value, 1.0])
+            return lambda *values: self._step(sides, sign(*values)), parts
         if record.jumps:
             return self._in_integers(record, e) or (self._rounded(record, e), e.args)
         return self._wave(e) or (functools.partial(self._apply, record), e.args)
 
-    def _sides(self, at_zero: Expr) -> list[float]:
-        return [0.0, float(self.constant(at_zero).value), 1.0]
-
     def _step(self, sides: np.ndarray, sign: Near) -> Near:
-        """The values at the signs -1, 0, 1, and nan."""
-        place = np.where(np.isnan(sign.value), 2, sign.value).astype(np.int64) + 1
+        """The values at the signs -1, 0, 1; an open sign may be nan."""
+        place = np.nan_to_num(sign.value).astype(np.int64) + 1
         return Near(sides[place], EPS, sign.absolute)
 
     def _apply(self, record: Function, *parts: Near) -> Near:
@@ -422,14 +434,13 @@ class Floats(Arrays):
                     moved = record.array(self.xp, *values[:place], side, *values[place + 1 :])
                     change = 2 * np.abs(moved - total)
                     bound = bound + self.worst(np.where(np.isnan(change), np.inf, change))
-        return self.near(total, 16 * EPS, bound, np.isinf(total))
+        return self.near(total, 16 * EPS, bound, self.entrywise and np.isinf(total))
 
-    def _extreme(self, rule: Callable[..., Any], *parts: Near) -> Near:
-        """The least or greatest, off by no more than one of them."""
+    def _kept(self, rule: Callable[..., Any], *parts: Near) -> Near:
+        """The least or greatest, or a truth value: off, or open, by no more than its parts."""
         relative = functools.reduce(np.maximum, [x.relative for x in parts])
-        return Near(
-            rule(self.xp, *(x.value for x in parts)), relative, sum(x.absolute for x in parts)
-        )
+        value = rule(*(x.value for x in parts))
+        return Near(value, relative, sum(x.absolute for x in parts))
 
     def structure(self, e: Any) -> Operation:
         if e == PLACES:
@@ -440,13 +451,9 @@ class Floats(Arrays):
         if relation is None:
             return super().structure(e)
         if not isinstance(e, Relational):
-            return functools.partial(self._joined, relation), e.args
+            return functools.partial(self._kept, relation), e.args
         sign, parts = self._sign(e.lhs - e.rhs)
-        return lambda *values: self._joined(lambda side: relation(side, 0), sign(*values)), parts
-
-    def _joined(self, relation: Callable[..., Any], *parts: Near) -> Near:
-        """A truth value, as open as those of its parts."""
-        return Near(relation(*(x.value for x in parts)), 0.0, sum(x.absolute for x in parts))
+        return lambda *values: self._kept(lambda side: relation(side, 0), sign(*values)), parts
 
     def _first(self, *pieces: Near) -> Near:
         result = Near(np.nan, 0.0, math.inf)
@@ -471,23 +478,22 @@ class Floats(Arrays):
     def by_balls(self, e: Expr, at: np.ndarray, *, relative: bool = False) -> np.ndarray:
         """Each value from a ball, at a precision that fixes 50 of its bits: `relative` of them
         also below 1. It is nan where there is none."""
-        function = self.balls.compiled(e)
+        function, narrow = self.balls.compiled(e), arb(2) ** (-1080 if relative else -60)
         values, left = np.full(at.shape, np.nan), list(range(at.size))
         for bits in (80, 320, 1280, 5120):
             open_ = []
-            for k in left:
-                with precision(bits):
-                    try:
-                        ball = to_arb(function({n: fmpq(int(at[k]))}))
-                    except Undefined:
-                        open_.append(k)
-                        continue
-                    if ball.rel_accuracy_bits() >= 60 or (
-                        ball.rad() < arb(2) ** (-1080 if relative else -60)
-                    ):
-                        values[k] = float(ball.mid())
-                    else:
-                        open_.append(k)
+            for start in range(0, len(left), LOOK):
+                with precision(bits):  # looks at the clock
+                    for k in left[start : start + LOOK]:
+                        try:
+                            ball = to_arb(function({n: fmpq(int(at[k]))}))
+                        except Undefined:
+                            open_.append(k)
+                            continue
+                        if ball.rel_accuracy_bits() >= 60 or ball.rad() < narrow:
+                            values[k] = float(ball.mid())
+                        else:
+                            open_.append(k)
             left = open_
         return values
 
@@ -552,8 +558,9 @@ class Floats(Arrays):
             error = self.finer.error(turns)
             value = rule(self.xp, x.value, *(m.value for m in modulus))
             far = turns.exact | (np.abs(turns.value - np.rint(turns.value)) > error)
+            far |= np.isinf(value) & np.isfinite(error)
             near, off = (error + 1, 0.0) if record.range is None else (scale, 2 * scale * error)
-            return self.near(value, EPS, self.worst(np.where(far | np.isinf(value), off, near)))
+            return self.near(value, EPS, self.worst(np.where(far, off, near)))
 
         return rounded
 
@@ -665,7 +672,7 @@ def _outermost(e: Expr, kinds: tuple[Any, ...]) -> list[Expr]:
 @functools.lru_cache(maxsize=4096)
 def _dyadic(e: Expr) -> bool:
     """Whether all values are multiples of 1/1024."""
-    return bool((1024 * e).is_integer)
+    return bool((1024 * e if e.is_Add else e).is_integer)
 
 
 class _Places:
@@ -734,11 +741,12 @@ def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.nda
     if free:
         raise MissingValues("the bias", free)
     table = np.empty((len(formulas), at.size))
-    wide = bool(at.size) and at.max() >= 1 << 53
+    off = EPS if at.size and at.max() >= 1 << 53 else 0.0
     with np.errstate(over="raise", divide="raise", invalid="raise", under="ignore"):
         for start in range(0, at.size, BLOCK):
             block = slice(start, start + BLOCK)
-            where = Near(at[block].astype(np.float64), EPS if wide else 0.0)
+            check_time()
+            where = Near(at[block].astype(np.float64), off)
             _fill(table[:, block], tuple(formulas), at[block], where, floats)
     table += 0.0  # without negative zeros
     return table

@@ -20,6 +20,12 @@ NOT_ANALYTIC = dict.fromkeys(
 )
 
 
+def _abs(a: Expr) -> Expr:
+    """As SymPy simplifies it, where it needs no real part for that."""
+    found = evaluated_if_small(sympy.Abs)(a)
+    return sympy.Abs(a, evaluate=False) if found.has(sympy.re, sympy.im) else found
+
+
 def _extreme(node: Any) -> Callable[..., Expr]:
     return lambda *args: node(*args, evaluate=all(a.is_Rational for a in args))
 
@@ -107,7 +113,7 @@ FUNCTIONS = (
     Function(
         node=sympy.Abs,
         names=("Abs", "abs", "fabs", "absolute"),
-        build=evaluated_if_small(sympy.Abs),
+        build=_abs,
         gentle=True,
         branch=lambda decide, a: decide.sign(a) * a,
         ball=abs,

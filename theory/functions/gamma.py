@@ -70,6 +70,21 @@ def _known_loggamma(x: Expr) -> Expr:
     return sympy.log(sympy.gamma(x)) if small else sympy.loggamma(x, evaluate=False)
 
 
+def _beta(a: Expr, b: Expr) -> Expr:
+    """Gamma(a) Gamma(b)/Gamma(a + b)."""
+    gamma = evaluated_if_small(sympy.gamma)
+    return gamma(a) * gamma(b) / gamma(a + b)
+
+
+def _upper_share(a: Expr, x: Expr) -> Expr:
+    """Gamma(a, x)/Gamma(a), as SciPy and torch call gammaincc(a, x), in elementary terms."""
+    if a == S.Half:
+        return sympy.erfc(sympy.sqrt(x))
+    if not (a.is_Integer and 1 <= a <= MAX_ORDER):
+        raise Refused(f"needs an order that is 1/2 or an integer from 1 to {MAX_ORDER}")
+    return sympy.exp(-x) * sympy.Add(*(x**k / math.factorial(k) for k in range(int(a))))
+
+
 # -- Stirling -------------------------------------------------------------------------------------
 
 
@@ -357,6 +372,9 @@ FUNCTIONS = (
         expansion=lambda t, e, a: loggamma_of(t, t.transseries(a)),
         array=lambda xp, x: xp.where(x > 0, xp.special("gammaln")(x), math.nan),
     ),
+    Spelling("beta", _beta, 2, 2),
+    Spelling("gammaincc", _upper_share, 2, 2),
+    Spelling("gammainc", lambda a, x: 1 - _upper_share(a, x), 2, 2),
     Spelling("digamma", lambda at: _polygamma(S.Zero, at)),
     Spelling("psi", lambda at: _polygamma(S.Zero, at)),
     Function(

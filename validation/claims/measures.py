@@ -12,27 +12,103 @@ import fnmatch
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from polars import DataFrame
 
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.encodings import encoding
 from farfield.validation.claims.claim import Data, Missing
-from farfield.validation.claims.plain_attention import resolution
 from farfield.validation.claims.series_verdicts import by_head, decided, falling, verdict_of_layer
 from farfield.validation.claims.words import EXPLODES, drift, increase, stays
-from farfield.validation.evidence.changes import STEP, rows
 from farfield.validation.published import PrintedNumber, bias_of, table
-from farfield.validation.reference.registration import FIRST
-from farfield.validation.reference.table import LAST, WHOLE, Model, grouped, results
+from farfield.validation.results import LAST, WHOLE, results
 
+STEP = 4
+"""Tokens, of the gradient by token."""
 Spec = Mapping[str, Any]
 Item = Any
 Path = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Model:
+    """The models of one encoding in one setting, one a seed; numbers are means over them.
+
+    Fields:
+        name: the label of the encoding, with the mask of inference behind it.
+        label, mask, trained, verdict: as the table of results has them.
+        scale, source: of the models, in words.
+        seeds: of the models.
+        nats: of perplexity, by protocol, length and seed.
+        curve: share of the gradient on the most recent tokens, by their number.
+        gradient, erf, trf: receptive fields by eps: of the gradient, of attention, and in theory.
+        losses, resolutions: by step, and by length of the scores; both by seed.
+        seconds: processor time of training by seed.
+    """
+
+    name: str
+    label: str
+    mask: str
+    trained: int
+    verdict: str
+    scale: str
+    source: str
+    seeds: tuple[int, ...]
+    nats: Mapping[str, Mapping[int, Mapping[int, float]]]
+    curve: Mapping[int, float]
+    gradient: Mapping[float, float]
+    erf: Mapping[float, float]
+    trf: Mapping[float, float]
+    losses: Mapping[int, Mapping[int, float]]
+    resolutions: Mapping[int, Mapping[int, float]]
+    seconds: Mapping[int, float]
+
+    def mean(self, protocol: str = LAST, most: int | None = None) -> dict[int, float]:
+        """Perplexity by length, geometric means over seeds."""
+        nats = sorted(_means(self.nats[protocol]).items())
+        return {n: math.exp(v) for n, v in nats if most is None or n <= most}
+
+
+def model(lines: DataFrame) -> Model:
+    """The model that lines of the table are about."""
+
+    def by(protocol: str, x: str, y: str) -> dict[Any, dict[int, float]]:
+        found: dict[Any, dict[int, float]] = {}
+        for at, seed, v in lines.filter(protocol=protocol).select(x, "seed", y).iter_rows():
+            if at is not None and v is not None:
+                found.setdefault(at, {})[seed] = v
+        return found
+
+    own = lines.row(0, named=True)
+    return Model(
+        name=f"{own['label']} + {own['mask']}" if own["mask"] else own["label"],
+        label=own["label"],
+        mask=own["mask"],
+        trained=own["trained"],
+        verdict=own["verdict"] or "",
+        scale=f"{own['preset']}: {own['layers']} layers, {own['width']} wide, {own['heads']} "
+        f"heads, trained on {own['trained']} tokens",
+        source=f"results, experiment {own['experiment']}",
+        seeds=tuple(lines["seed"].unique(maintain_order=True)),
+        nats={protocol: by(protocol, "length", "nats") for protocol in (LAST, WHOLE)},
+        curve=_means(by("gradient", "distance", "gradient")),
+        gradient=_means(by("gradient", "eps", "erf")),
+        erf=_means(by("attention", "eps", "erf")),
+        trf=_means(by("attention", "eps", "trf")) if own["mechanism"] == "bias" else {},
+        losses=by("training", "step", "nats"),
+        resolutions=by("scores", "length", "resolution"),
+        seconds=dict(lines.select("seed", "seconds").drop_nulls().iter_rows()),
+    )
+
+
+def _means(values: Mapping[Any, Mapping[int, float]]) -> dict[Any, float]:
+    """The mean over seeds of each."""
+    return {at: float(np.mean([*by.values()])) for at, by in values.items()}
 
 
 def read(source: Sequence[Any]) -> tuple[Item, ...]:
@@ -45,7 +121,7 @@ def read(source: Sequence[Any]) -> tuple[Item, ...]:
 
     def items(part: Any) -> Sequence[Item]:
         if part == "gradients":
-            return [SimpleNamespace(**entry) for entry in rows("gradients")]
+            return gradients()
         if isinstance(part, str):
             return table(part)
         return [formula(**part)] if "bias" in part else models(**part)
@@ -53,8 +129,23 @@ def read(source: Sequence[Any]) -> tuple[Item, ...]:
     return tuple(item for part in source for item in items(part))
 
 
+def gradients() -> list[Item]:
+    """The models whose gradient was measured token by token, with its shares, nearest first."""
+    lines = results().filter(protocol="gradient by token").sort("distance", maintain_order=True)
+    return [
+        SimpleNamespace(
+            name=own["label"][0],
+            trained=own["trained"][0],
+            seed=own["seed"][0],
+            scale=model(own).scale,
+            shares=[*own["gradient"]],
+        )
+        for own in lines.partition_by("label", "trained", "seed", maintain_order=True)
+    ]
+
+
 @lru_cache(maxsize=32)
-def models(*, trained: int | None = None, folder: str = "") -> tuple[Model, ...]:
+def models(*, trained: int | None = None, folder: str = "first") -> tuple[Model, ...]:
     """The models of one setting, with every mask of inference that was measured.
 
     Runs that differ in their seed alone make one model. Of several settings (preset, training
@@ -62,17 +153,17 @@ def models(*, trained: int | None = None, folder: str = "") -> tuple[Model, ...]
 
     Args:
         trained: only models of this training length; None takes the setting with most encodings.
-        folder: of the reference results: "" the registered runs, which have their registered
-            verdict, `further/windows` and others.
+        folder: the experiment: `first`, the registered runs, `further/windows` and others.
     """
-    predicted = FIRST.predictions["encodings"]
-    verdicts = {(p["label"], p["length"]): p["verdict"] for p in predicted if not p["bca"]}
-    settings: dict[str, list[Model]] = {}
-    for model in grouped(results(folder), f"validation/reference/{folder}".rstrip("/")):
-        verdict = verdicts.get((model.label, model.trained), "")
-        if trained in (None, model.trained):
-            settings.setdefault(model.scale, []).append(replace(model, verdict=verdict))
-    most: list[Model] = max([[], *settings.values()], key=len)
+    lines = results().filter(experiment=folder)
+    masked = lines.filter(lines["protocol"] != "training")
+    alike: dict[str, list[Model]] = {}
+    for own in masked.partition_by("label", "mask", "preset", "trained", maintain_order=True):
+        same = {"label": own["label"][0], "trained": own["trained"][0]}
+        found = model(own.vstack(lines.filter(**same, protocol="training")))
+        if trained in (None, found.trained):
+            alike.setdefault(found.scale, []).append(found)
+    most: list[Model] = max([[], *alike.values()], key=len)
     return tuple(most)
 
 
@@ -94,12 +185,10 @@ def held(value: Any) -> Any:
 
 
 FIELDS: Mapping[str, Callable[[Any], Any]] = {
-    "covered": lambda model: model.gradient <= model.trained,
+    "covered": lambda model: min(model.gradient.values(), default=math.inf) <= model.trained,
     "falling": lambda model: falling(model.name),
     "has fields": lambda model: bool(model.trf),
-    "has scores": lambda model: (
-        bool(model.scores) and min(map(len, model.scores.values())) >= 2 * model.trained
-    ),
+    "has scores": lambda model: 2 * model.trained in model.resolutions,
     "steady": lambda model: stays(model.mean(), 0.01),
     "verdict": lambda item: (
         item.verdict if isinstance(item, Model) else verdict_of_layer(bias_of(item))
@@ -272,6 +361,16 @@ def _home(g: _Group) -> float:
     return values[g.trained] if increase(values, g.trained) < EXPLODES else -math.inf
 
 
+def _home_by_seed(g: _Group) -> dict[int, float]:
+    by = held(g.one.nats[g.spec.get("protocol", LAST)])
+    return {seed: math.exp(nats) for seed, nats in by[g.trained].items()}
+
+
+def _mass(g: _Group) -> float:
+    """The share of the gradient in the training length."""
+    return float(held(g.one.curve.get(g.trained)))
+
+
 def _peak(g: _Group) -> int:
     """The token with the largest share of the gradient before the last 8 steps, from the start."""
     far = int(np.argmax(g.one.shares[8:])) + 8
@@ -297,11 +396,8 @@ def _tokens(g: _Group) -> Any:
 
 
 def _resolutions(g: _Group) -> dict[int, float]:
-    """R of the first scores of a row, to `times` the training length, by seed."""
-    most = g.spec["times"] * g.trained
-    rows = {seed: np.array(scores[:most]) for seed, scores in g.one.scores.items()}
-    held(all(len(row) == most for row in rows.values()))
-    return {seed: float(resolution(np.exp(row))) for seed, row in sorted(rows.items())}
+    """R of the mean scores of a row of `times` the training length, by seed."""
+    return held(g.one.resolutions.get(g.spec["times"] * g.trained))
 
 
 MEASURES: Mapping[str, Callable[[_Group], Any]] = {
@@ -335,19 +431,19 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "minus resolution": lambda g: -float(np.mean([*_resolutions(g).values()])),
     "settled": _settled,
     "trained": lambda g: g.trained,
-    "mass": lambda g: g.one.mass,
-    "mass beyond": lambda g: 1 - g.one.mass,
-    "gradient": lambda g: g.one.gradient,
-    "even share": lambda g: g.spec["tokens"] / max(g.one.curve),
+    "mass": _mass,
+    "mass beyond": lambda g: 1 - _mass(g),
+    "gradient": lambda g: min(held(g.one.gradient).values()),
+    "even share": lambda g: g.spec["tokens"] / max(held(g.one.curve)),
     "erf": lambda g: g.one.erf,
     "trf": lambda g: g.one.trf,
     "off": lambda g: max(abs(g.one.erf[e] / g.one.trf[e] - 1) for e in g.one.trf),
-    "by seed": lambda g: held(g.one.perplexity.get(g.spec.get("protocol", LAST)))[g.trained],
+    "by seed": _home_by_seed,
 }
 """Of a group; some compare it with another."""
 
 ALONG: Mapping[str, Callable[[Model], dict[int, float]]] = {
-    "gradient": lambda model: dict(model.curve),
+    "gradient": lambda model: {**model.curve},
     "losses": lambda model: {
         seed: float(np.mean([by[seed] for by in model.losses.values()]))
         for seed in sorted(next(iter(model.losses.values()), {}))

@@ -8,6 +8,7 @@ reach the parameters: one set a head, shared by all layers. `bias_tensor`, `scor
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,7 @@ from farfield.validation.harness.mechanism import LayerMechanism, Turn, Visibili
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.presets import Preset
 
+_EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
 _MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
 
 
@@ -81,6 +83,7 @@ class LearnedBias(nn.Module):
                 drawn = -drawn
             self.values[parameter.name] = nn.Parameter(drawn, requires_grad=parameter.learned)
         self.symbols = {p.name: p.symbol for p in encoding.free}
+        self.encoding, self.checked = encoding, 0
         self.project()
 
     @torch.no_grad()
@@ -91,13 +94,57 @@ class LearnedBias(nn.Module):
                 self.values[name].clamp_(*bound)
 
     def forward(self, length: int) -> Tensor:
-        """`p(n)` for n = 0 .. length - 1 in the type of the parameters, shape (heads, length)."""
+        """`p(n)` for n = 0 .. length - 1 in the type of the parameters, shape (heads, length).
+
+        Raises InputError where tensors do not hold the formula at the values it begins with, or
+        its gradient.
+        """
         values = {self.symbols[name]: value for name, value in self.values.items()}
+        if length > self.checked:
+            self._check({s: v.detach().requires_grad_() for s, v in values.items()}, length)
+            self.checked = length
         return learned_rows(self.formulas, values, length)
+
+    @torch.compiler.disable
+    @torch.enable_grad()
+    def _check(self, values: dict[sympy.Symbol, Tensor], length: int) -> None:
+        """Compare the rows with the table, and look for gradients that are not finite."""
+        rows = learned_rows(self.formulas, values, length)
+        numbers = {s: [sympy.Rational(x) for x in v.tolist()] for s, v in values.items()}
+        biases = tuple(
+            formula.xreplace({s: each[h] for s, each in numbers.items()})
+            for h, formula in enumerate(self.formulas)
+        )
+        right = FixedBias(dataclasses.replace(self.encoding, biases=biases))(length)
+        shown = rows.detach().to(right)
+        off = ~((shown - right).abs() <= _EXACT * right.abs().clamp(min=1)) & (shown != right)
+
+        def lost(at: Any) -> bool:
+            slopes = torch.autograd.grad(
+                torch.where(rows.isfinite(), rows, 0)[:, at].sum(),
+                list(values.values()),
+                retain_graph=True,
+                allow_unused=True,
+            )
+            return not all(g is None or bool(g.isfinite().all()) for g in slopes)
+
+        if off.any():
+            head, at = off.nonzero()[0].tolist()
+            what = f"at distance {at} is {right[head, at]:.7g}, by tensors {shown[head, at]:.7g}"
+        elif lost(slice(None)):
+            head, at = 0, next(at for at in range(length) if lost(slice(at, at + 1)))
+            what = f"has a gradient at distance {at} that is not finite"
+        else:
+            return
+        raise InputError(
+            f"the bias {self.formulas[head]} {what}; accepted are its parameters as numbers, or a "
+            "form in which no part overflows or cancels"
+        )
 
     def function(self, layer: int) -> ScoreMod | None:
         """The formula as a score function of FlexAttention, whose gradients are one number a head
-        and parameter. It is None where heads have unlike formulas, or one that looks values up."""
+        and parameter. It is None where heads have unlike formulas, or one that looks values up or
+        that float32 does not hold."""
         del layer  # all have the same
         return self._function
 
@@ -112,6 +159,15 @@ class LearnedBias(nn.Module):
             found = evaluate(formula, {**dict(zip(symbols, values, strict=True)), n: distance})
             return torch.as_tensor(found, dtype=distance.dtype)
 
+        far, own = torch.cat([torch.arange(1024), 2 ** torch.arange(10, 21)]), self.values.values()
+        single, double = (
+            _row_and_slopes(plainly, far.to(kind), [v.detach().to(kind) for v in own])
+            for kind in (torch.float32, torch.float64)
+        )
+        if not all(
+            torch.allclose(a.double(), b, 1e-4, 1e-4) for a, b in zip(single, double, strict=True)
+        ):
+            return None
         traced = make_fx(plainly)(*(torch.tensor(1.0) for _ in range(1 + len(symbols))))
         values = list(self.values.values())
 
@@ -120,6 +176,17 @@ class LearnedBias(nn.Module):
             return score + traced(distance, *(v[head] for v in values))
 
         return add
+
+
+def _row_and_slopes(
+    formula: Callable[..., Tensor], distance: Tensor, values: Sequence[Tensor]
+) -> list[Tensor]:
+    """A formula at each distance, and its derivative by each of its values."""
+    wide = [
+        v.to(distance)[:, None].expand(-1, len(distance)).clone().requires_grad_() for v in values
+    ]
+    row = formula(distance[None], *wide)
+    return [row, *torch.autograd.grad(row.sum(), wide, allow_unused=True, materialize_grads=True)]
 
 
 class LayeredBias(nn.Module):
@@ -190,7 +257,16 @@ class _Torch:
         return torch.maximum(*_tensors(a, b))
 
     def pow(self, base: Any, exponent: Any) -> Any:
-        return base**exponent
+        """A power; one that is steep at base 0, where the distance is 0, has no slope there."""
+        known = not isinstance(exponent, Tensor)
+        if not isinstance(base, Tensor) or (known and (exponent >= 1 or exponent % 1 == 0)):
+            return base**exponent
+        zero, plain = base == 0, exponent if known else exponent.detach()
+        return torch.where(zero, base.detach() ** plain, torch.where(zero, 1.0, base) ** exponent)
+
+    def log(self, x: Any) -> Tensor:
+        """A logarithm without a slope at 0, where it is -inf."""
+        return torch.where(x == 0, -math.inf, torch.where(x == 0, 1.0, x).log())
 
     def special(self, name: str) -> Callable[..., Any]:
         found = getattr(torch.special, name, None)
@@ -244,20 +320,21 @@ def evaluate(expression: Any, values: Mapping[sympy.Symbol, Tensor]) -> Any:
 def learned_rows(
     formulas: Sequence[Any], values: Mapping[sympy.Symbol, Tensor], length: int
 ) -> Tensor:
-    """`p(n)` for n = 0 .. length - 1, a formula a head, shape (heads, length).
+    """`p(n)` for n = 0 .. length - 1, a formula a head, shape (heads, length), computed in float64.
 
     Gradients reach the values, a tensor of shape (heads,) for each symbol.
     """
     like = next(iter(values.values()))
-    distance = torch.arange(length, dtype=like.dtype, device=like.device)
+    exact = {symbol: value.double() for symbol, value in values.items()}
+    distance = torch.arange(length, dtype=torch.float64, device=like.device)
     alike = len(set(formulas)) == 1  # one pass serves all heads
     rows = []
     for heads in [slice(None)] if alike else [slice(h, h + 1) for h in range(len(formulas))]:
-        at = {symbol: value[heads, None] for symbol, value in values.items()}
+        at = {symbol: value[heads, None] for symbol, value in exact.items()}
         found = evaluate(formulas[heads][0], {**at, n: distance[None]})
         row = torch.as_tensor(found, dtype=distance.dtype, device=distance.device)
         rows.append((row if row.ndim else row.reshape(1, 1)).expand(-1, length))
-    return torch.cat(rows).expand(len(formulas), length)
+    return torch.cat(rows).expand(len(formulas), length).to(like.dtype)
 
 
 # -- a model with an encoding ---------------------------------------------------------------------

@@ -43,6 +43,8 @@ FIRST = {  # the first argument of functions of two
     "besselj": (0, R(3, 2)),
     "besseli": (0, 2),
     "besselk": (1, R(1, 2)),
+    "besseli_scaled": (0, 2),
+    "besselk_scaled": (1, R(1, 2)),
 }
 SECOND = {"binomial": (3,), "Mod": (3, R(2, 5)), "Heaviside": (R(1, 2),), "Min": (1,), "Max": (1,)}
 

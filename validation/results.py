@@ -1,0 +1,126 @@
+"""Results as one table: a line for what was measured of a run at a length, in plain columns.
+
+`results()` is the committed table, `results("runs")` the same of a folder of runs, and
+`results("mine.csv")` of a file that `farfield runs --csv` wrote; each is a polars data frame.
+Figures, claims and `forecast` filter and group it, and nothing else reads results. The committed
+lines come from the registered runs of `experiments/`, whose README says what was registered when.
+
+Columns of the run, the same in all its lines:
+
+* `experiment`: the registration, or `runs`; `run`: its key; `label`: of the encoding; `family`:
+  the kind of encoding it belongs to; `mechanism`: `bias`, `rotation` and others; `formula`: of the
+  heads, as `encoding` reads it, null where there is no bias; `verdict`: on its series, where one
+  was registered;
+* `preset`, `layers`, `heads`, `width`, `trained` (the training length), `batch` (rows a step),
+  `steps`, `learning_rate`, `seed`, `text` (its source), `text_sha256` (12 digits), `seconds` (of
+  one processor, for training);
+* `mask`: `""`, `BCA`, `window 64`: what attention saw when it was measured.
+
+Columns of the measurement. Each line has a `protocol` and a `length`, the tokens of its row:
+
+* `last token`, `non-overlapping`: `nats` a token over `targets` tokens; `ratio` of the perplexity
+  to that at the training length, with its 95 % interval `low` to `high`. Beyond the training
+  length also what the formula makes of the row: `order`, `beyond`, `drowned`, `local` (`prior`),
+  and the `order_loss` of the registered law, where it spoke of the case;
+* `attention`: the tokens `erf` that hold all but `eps` of it, and `trf` of the same rows;
+* `gradient`: the tokens `erf` that hold all but `eps` of it, or the share `gradient` that the
+  nearest `distance` tokens hold. `gradient by token`: the share of 4 tokens from `distance` on;
+* `scores`: the attention `resolution` of the mean expected scores. Of these three `targets` counts
+  segments;
+* `training`: the loss in `nats` at a `step` (of committed runs those of `first`);
+* `recall`: on a task, `accuracy` and mean `attention` of the answer that stands `distance` back.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+from pathlib import Path
+
+import polars
+from polars import DataFrame, col
+
+from farfield.theory.answers.errors import InputError
+
+COMMITTED = Path(__file__).with_name("results.parquet")
+LAST, WHOLE = "last token", "non-overlapping"
+"""The protocols of perplexity."""
+_COLUMNS = {
+    str: "experiment run label family mechanism formula verdict preset text text_sha256 mask "
+    "protocol",
+    int: "layers heads width trained batch steps seed length distance step targets",
+    float: "learning_rate seconds eps nats ratio low high erf trf gradient resolution accuracy "
+    "attention order beyond drowned local order_loss",
+}
+SCHEMA: dict[str, type] = {name: kind for kind, v in _COLUMNS.items() for name in v.split()}
+"""The columns with their types."""
+
+
+NEEDED = ("run", "label", "mask", "protocol", "layers", "heads", "trained", "seed", "length")
+"""The columns that no line lacks."""
+
+
+def results(source: str | None = None) -> DataFrame:
+    """The table of results.
+
+    Args:
+        source: a folder of runs, or a CSV file of results; None for the committed table.
+
+    Raises:
+        InputError: no such folder or file; a run or a line that is damaged or of another kind. The
+            message names it, and nothing is read of the others.
+
+    >>> asked = {"label": "1 head 1/4", "trained": 64, "mask": "", "length": 1024}
+    >>> results().filter(**asked, experiment="heads_and_shapes", protocol="last token")["ratio"]
+    shape: (3,)
+    Series: 'ratio' [f64]
+    [
+        1.03705
+        1.03109
+        1.00952
+    ]
+    """
+    if source is None:
+        return _committed()
+    if not source.endswith(".csv"):
+        from farfield.validation.lines import of_store
+
+        return polars.DataFrame([*of_store(source)], SCHEMA)
+    return _of_csv(source)
+
+
+@functools.cache
+def _committed() -> DataFrame:
+    return polars.read_parquet(COMMITTED)
+
+
+def _of_csv(file: str) -> DataFrame:
+    try:
+        with open(file, encoding="utf-8", newline="") as text:
+            header, *rows = csv.reader(text)
+    except (OSError, ValueError, csv.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no table of text"
+        raise InputError(f"results {file!r} cannot be read: {why}") from None
+    if missing := [name for name in SCHEMA if name not in header]:
+        raise InputError(
+            f"results {file!r}, row 1: no column {missing[0]}; accepted: a file that "
+            "`farfield runs --csv` wrote"
+        )
+    for at, row in enumerate(rows, 2):
+        if len(row) != len(header):
+            raise InputError(
+                f"results {file!r}, row {at} has {len(row)} cells; accepted: {len(header)}"
+            )
+    cells = polars.DataFrame(rows, dict.fromkeys(header, str), orient="row")
+    cells = cells.with_columns(polars.exclude("mask").replace("", None))
+    table = cells.select(col(name).cast(kind, strict=False) for name, kind in SCHEMA.items())
+    for name, kind in SCHEMA.items():
+        lost = table[name].is_null()
+        if name not in NEEDED:
+            lost &= cells[name].is_not_null()
+        for at in lost.arg_true()[:1]:
+            wanted = {str: "a text", int: "a whole number", float: "a number"}[kind]
+            raise InputError(
+                f"results {file!r}, row {at + 2}: {name} is {cells[name][at]!r}; accepted: {wanted}"
+            )
+    return table
