@@ -66,7 +66,10 @@ def test_every_verb_has_an_example():
 ELSEWHERE = {  # what needs a prover or a model, with the page whose example runs where there is one
     "verify_certificate": "tests/theory/certificates/test_received.py",
     "ReceivedCertificate": "tests/theory/certificates/test_received.py",
-    "EmpiricalReceptiveField": "docs/serve.md",
+    **dict.fromkeys(
+        ("EmpiricalReceptiveField", "SmallestWindow", "smallest_window"), "docs/serve.md"
+    ),
+    "empirical_receptive_field": "docs/serve.md",
 }
 
 
@@ -76,7 +79,9 @@ def test_every_public_name_has_a_place_and_an_example(name):
     assert len(places) == 1
     if name in ELSEWHERE:
         text = (REFERENCE.parents[1] / ELSEWHERE[name]).read_text(encoding="utf-8")
-        assert name in text or "empirical_receptive_field(" in text
+        assert name in text or {"empirical_receptive_field(", "smallest_window("} <= {
+            *re.findall(r"\w+\(", text)
+        }
     elif inspect.isfunction(getattr(farfield, name)):
         assert ">>> " in getattr(farfield, name).__doc__  # which the doctests run
     else:
