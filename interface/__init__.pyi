@@ -72,10 +72,10 @@ from .validation.checkpoints.measured.empirical import (
 from .validation.checkpoints.measured.empirical import (
     empirical_receptive_field as empirical_receptive_field,
 )
-from .validation.claims import Claim as Claim
-from .validation.claims import claims as claims
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
+from .validation.papers.claim import Claim as Claim
+from .validation.papers.ledger import claims as claims
 from .validation.study.study import Study as Study
 from .validation.study.study import study as study
 

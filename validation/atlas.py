@@ -20,9 +20,10 @@ from farfield.theory.encodings import CATALOGUE
 from farfield.theory.formal.checked_statements import Statement, proving, statements
 from farfield.validation.checkpoints.audit import Audit, audit
 from farfield.validation.checkpoints.configured import families
-from farfield.validation.claims import Claim, checks, claims
 from farfield.validation.harness.configuration import trainable
 from farfield.validation.harness.presets import preset as named
+from farfield.validation.papers.claim import Claim
+from farfield.validation.papers.ledger import checks, claims
 from farfield.validation.progress import Progress, silent
 from farfield.validation.study.study import Study, catalogue, demo_encodings, save, survey
 

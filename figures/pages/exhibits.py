@@ -24,8 +24,9 @@ from farfield.figures.style import FORMATS, rendered, svg
 from farfield.theory.answers.blocks import Facts, note, table
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import StyledWord, as_text, code, words
-from farfield.validation.claims import Claim, checks, claim
 from farfield.validation.json_files import writable_folder, write
+from farfield.validation.papers.claim import Claim
+from farfield.validation.papers.ledger import checks
 
 INDEX = "index"
 TITLE = "Figures and tables, recomputed"
@@ -120,11 +121,10 @@ def _claims(identifier: str) -> tuple[Claim, ...]:
     paper, kind, number, panel = said.groups()
     word = {"fig": "Figure", "table": "Table"}[kind]
     return tuple(
-        claim(c.id)
+        c.run()
         for c in checks(paper)
-        for place in [c.entry.get("place", "")]
-        if number in re.findall(r"\d+", "".join(re.findall(rf"{word}s? [\d ,and]+", place)))
-        and (not panel or panel in place)
+        if number in re.findall(r"\d+", "".join(re.findall(rf"{word}s? [\d ,and]+", c.place)))
+        and (not panel or panel in c.place)
     )
 
 

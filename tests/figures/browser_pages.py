@@ -24,7 +24,7 @@ from farfield.figures.pages.exhibits import save
 from farfield.figures.pages.study import write_study
 from farfield.validation.atlas import Atlas, family_pages
 from farfield.validation.checkpoints.audit import audit
-from farfield.validation.claims import claim, claims
+from farfield.validation.papers.ledger import claim, claims
 from farfield.validation.study.study import catalogue, study, survey
 
 WIDTHS = (360, 768, 1280, 1920)

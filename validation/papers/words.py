@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 EXPLODES = 1.0
@@ -45,15 +45,49 @@ def drift(values: Mapping[int, float], trained: int) -> float:
     return max(abs(v / values[trained] - 1) for n, v in values.items() if n > trained)
 
 
-def falls(values: Mapping[int, float]) -> bool:
-    """Whether every longer row has a lower value."""
-    row = [values[n] for n in sorted(values)]
-    return all(b < a for a, b in itertools.pairwise(row))
+def increases(columns: Mapping[str, Mapping[int, float]], trained: int) -> dict[str, float]:
+    """The increase of each column."""
+    return {name: increase(curve, trained) for name, curve in columns.items()}
 
 
-def stays(values: Mapping[int, float], tolerance: float) -> bool:
+def falls(values: Iterable[float]) -> bool:
+    """Whether every value is below the one before.
+
+    >>> falls([3, 2, 1]), falls([3, 2, 2])
+    (True, False)
+    """
+    return all(b < a for a, b in itertools.pairwise(values))
+
+
+def rises(values: Iterable[float]) -> bool:
+    """Whether every value is above the one before."""
+    return falls(-v for v in values)
+
+
+def stays(values: Iterable[float], tolerance: float) -> bool:
     """Whether all values lie within the tolerance of the least."""
-    return max(values.values()) / min(values.values()) - 1 < tolerance
+    row = list(values)
+    return max(row) / min(row) - 1 < tolerance
+
+
+def crosses(values: Iterable[float], limit: float) -> bool:
+    """Below the limit at first, and from some place on not any more.
+
+    >>> crosses([0, 1, 5], 1), crosses([0, 1, 0], 1)
+    (True, False)
+    """
+    lost = [v >= limit for v in values]
+    return lost == sorted(lost) and not lost[0] and lost[-1]
+
+
+def opposed(first: Mapping[str, float], second: Mapping[str, float]) -> list[str]:
+    """The pairs of names that two quantities put in opposite order.
+
+    >>> opposed({"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 3, "c": 2})
+    ['b, c']
+    """
+    pairs = itertools.combinations(first, 2)
+    return [f"{a}, {b}" for a, b in pairs if (first[a] - first[b]) * (second[a] - second[b]) < 0]
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
