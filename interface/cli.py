@@ -39,6 +39,7 @@ GROUPS = {
     "Start here": (pages.study, explore.explore),
     "Decide and certify": (
         theory.check,
+        theory.lint,
         theory.trf,
         theory.reach,
         theory.forecast,
@@ -48,7 +49,15 @@ GROUPS = {
     ),
     "From a goal": (goals.design, goals.plot, goals.map),
     "Look up": (pages.atlas, theory.prove, pages.claims, pages.figures),
-    "Models": (models.audit, models.erf, models.perplexity, runs.train, runs.sweep, runs.runs),
+    "Models": (
+        models.audit,
+        models.diff,
+        models.erf,
+        models.perplexity,
+        runs.train,
+        runs.sweep,
+        runs.runs,
+    ),
 }
 
 FORMER = {

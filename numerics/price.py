@@ -27,16 +27,24 @@ from typing import Any
 
 import numpy as np
 import sympy
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.heads import BUDGET_S, Found, decisive, per_head, resolve, summed, unknown
+from farfield.numerics.heads import (
+    BUDGET_S,
+    Found,
+    decisive,
+    per_head,
+    resolve,
+    row_of,
+    summed,
+    unknown,
+)
 from farfield.numerics.levels import Above, Vast, merged
 from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, Bracket, Exact
 from farfield.numerics.search import at_precision, decide, doubled
 from farfield.numerics.shown import Cases, H, HeadAnswer, of_row
 from farfield.numerics.summation.series import Series
-from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import shortened
@@ -49,6 +57,7 @@ from farfield.theory.values import compile_ball, tabulate
 
 PRICE_BITS = 58  # correct bits of a price, absolute or relative, whichever is the coarser
 MAX_BITS = 8_192  # at which a price is settled or given up
+TIE_BITS = 512  # at which a price and an advantage that still agree count as a tie
 MAX_COUNT_BITS = 1_024  # of a distance that is counted
 MAX_BALLS = 200_000  # balls of the bias that decide one reach
 MAX_RUNS = 64  # runs of distances that an answer lists
@@ -251,14 +260,15 @@ def price_of_distance(
     9.275242
     """
     at = natural(distance, "distance", 0)
-    row = None if length is None else natural(length, "length")
+    subject = resolve(f, values)
+    row = row_of(length, subject)
     if row is not None and at >= row:
         raise InputError(
             f"distance {at} is outside a row of {plural(row, 'key')}: accepted are 0 to {row - 1}"
         )
     said = "the exp-series diverges: the other keys come to outweigh any one of them"
     return per_head(
-        resolve(f, values),
+        subject,
         DistancePrice(None, at, row),
         lambda bias: _price_of_bias(bias, at, row),
         decisive(
@@ -266,6 +276,9 @@ def price_of_distance(
             lambda head: head.value == -math.inf,
         ),
         divergent=infinite(math.inf, Code.DIVERGES, said),
+        in_row=(lambda size: price_of_distance(subject, at, length=max(size, 2 * at)))
+        if row is None
+        else None,
         budget_s=budget_s,
     )
 
@@ -311,11 +324,12 @@ def reach(
     except InputError:
         raise InputError(f"advantage {str(advantage)[:40]} is no finite number; {wanted}") from None
     part = inside(share, "share", "(0, 1)")
-    row = None if length is None else natural(length, "length")
+    subject = resolve(f, values)
+    row = row_of(length, subject)
     asked = Reach(None, gain, part, row)
     said = "the exp-series diverges: every price grows beyond all bounds with the row"
     found = per_head(
-        resolve(f, values),
+        subject,
         asked,
         lambda bias: _reach_of_bias(bias, asked),
         decisive(lambda head: head.span()[1]),  # type: ignore[index]
@@ -325,6 +339,9 @@ def reach(
             "label": Label.THEOREM,
             "reason": Reason(Code.DIVERGES, said),
         },
+        in_row=(lambda size: reach(subject, gain, share=part, length=size))
+        if row is None
+        else None,
         budget_s=budget_s,
     )
     if not found.heads:
@@ -398,9 +415,9 @@ def _price(row: Series, at: int) -> Any:
     return found
 
 
-def _bits_at(at: int) -> Iterator[int]:
+def _bits_at(at: int, most: int = MAX_BITS) -> Iterator[int]:
     """The precisions at which the price of a distance is asked for."""
-    return (bits + 2 * at.bit_length() for bits in doubled(64, MAX_BITS))
+    return (bits + 2 * at.bit_length() for bits in doubled(64, most))
 
 
 def _settled(ball: arb) -> bool:
@@ -529,21 +546,9 @@ def _within(row: Series, at: int, asked: Reach) -> bool | None:
                 return bool(least.log() < height + gain)
         if gain == 0 and isinstance(others, fmpq) and isinstance(weight, fmpq):
             return bool(others <= weight * against)
-        return _telescoped(row, at, asked) if ctx.prec == tied else None
-
-    tied = 512 + 2 * at.bit_length()
-    return decide(decided, _bits_at(at))
-
-
-def _telescoped(row: Series, at: int, asked: Reach) -> bool | None:
-    """By the exact shares of a series from 0 that telescopes, where the advantage is 0."""
-    if asked.gain != 0 or len(row.stretches) > 1 or (tail := telescoped_share(row.bias)) is None:
         return None
-    ends = [tail(at), tail(at + 1), fmpq(0) if asked.length is None else tail(asked.length)]
-    if any(e is None for e in ends):
-        return None
-    here, after, cut = (fmpq(e) for e in ends if e is not None)
-    return bool((1 - cut) - (here - after) <= asked.against * (here - after))
+
+    return decide(decided, _bits_at(at, TIE_BITS))
 
 
 # -- float64 --------------------------------------------------------------------------------------

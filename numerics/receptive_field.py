@@ -8,8 +8,7 @@ r"""The theoretical receptive field: how many of the nearest keys hold all but e
 against `log j`, in turns, with bisection. It begins at a low precision, which tells magnitudes
 apart. An answer beyond 10^18 is a magnitude, not a count: its logarithm is enclosed by the same
 comparisons, unless all digits are asked for. An exact tie `T_j = eps B` cannot be seen by balls. It
-is settled exactly for rational terms, for geometric series and for hypergeometric ones that
-telescope, otherwise the answer is a bracket.
+is settled exactly for rational terms and for geometric series, otherwise the answer is a bracket.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ from farfield.numerics.heads import (
     per_head,
     reason_of,
     resolve,
+    row_of,
     summed,
     unknown,
 )
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.search import at_precision, crossing, decide, doubled, narrowed
-from farfield.numerics.shown import Cases, HeadAnswer
+from farfield.numerics.shown import FINITE_ROW, Cases, HeadAnswer
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series
-from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import (
@@ -56,13 +55,12 @@ from farfield.theory.answers.answer import (
     Result,
     Status,
 )
-from farfield.theory.answers.blocks import Block, Formula, facts, table
+from farfield.theory.answers.blocks import Block, Formula, facts, sentence, table
 from farfield.theory.answers.notation import shortened, words
 from farfield.theory.answers.number import (
     inside,
     integer,
     listed,
-    natural,
     plural,
     seconds,
     share,
@@ -257,6 +255,16 @@ class ReceptiveFields(Result):
         first, last, alike = self.each[0], self.each[-1], self.status is Status.INFINITE
         shares = [share(f.eps) for f in self.each]
         yield first.first(eps=listed(shares) if alike else shares[0])
+        finite = [f.finite for f in self.each if f.finite is not None]
+        if finite:
+            said = "In a row of {n}, {tokens} tokens hold all but {shares} of the mass."
+            yield sentence(
+                said,
+                finite[0].label,
+                n=plural(FINITE_ROW, "key"),
+                tokens=listed([f.head_text() for f in finite]),
+                shares=listed([share(f.eps) for f in finite]),
+            )
         if first.formula is not None:
             yield Formula(words("`p(n)`"), first.formula)
         if not alike:
@@ -339,7 +347,7 @@ def theoretical_receptive_field(
     56665362706717150414
     """
     subject = resolve(f, values)
-    row = None if length is None else natural(length, "length")
+    row = row_of(length, subject)
     if not isinstance(exact, bool):
         raise InputError(f"exact {str(exact)[:40]} is neither True nor False")
     single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0
@@ -354,6 +362,10 @@ def theoretical_receptive_field(
         except Unsummed as why:
             return why
 
+    @cache
+    def in_row(size: int) -> tuple[ReceptiveField, ...]:
+        return theoretical_receptive_field(subject, list(grid), length=size)
+
     def of(eps: sympy.Rational) -> ReceptiveField:
         def ask(bias: Expr) -> Found:
             found = compared(bias)
@@ -364,7 +376,14 @@ def theoretical_receptive_field(
             raise found
 
         blank = ReceptiveField(None, eps, row, verdict=Verdict.UNDECIDED if row is None else None)
-        found = per_head(subject, blank, ask, decisive(log_size), divergent=divergent)
+        found = per_head(
+            subject,
+            blank,
+            ask,
+            decisive(log_size),
+            divergent=divergent,
+            in_row=(lambda size: in_row(size)[grid.index(eps)]) if row is None else None,
+        )
         if found.status is Status.OUT_OF_SCOPE:
             return replace(found, verdict=check_convergence(subject).verdict)
         return _raised(found)
@@ -500,22 +519,13 @@ class _Comparison:
                 return bool(tail < goal)
             gap = (abs(to_arb(tail - goal)) / to_arb(goal)).upper().mid()
             near = f"eps B differ by at most {gap.str(2, radius=False)} of them"
-            tied = self._geometric_tie(j, eps)
-            return self._telescoped(j, eps) if tied is None and ctx.prec > bits_for(j) else tied
+            return self._geometric_tie(j, eps)
 
         self.at = j
         found = decide(decided, doubled(bits, last))
         if found is None:
             raise _Tie(f"{near or 'eps B are not enclosed'}, as far as known")
         return found
-
-    def _telescoped(self, j: int, eps: sympy.Rational) -> bool | None:
-        """By the exact T_j/B of a hypergeometric series from 0 that telescopes."""
-        if len(self.series.stretches) > 1 or not self.series.last:
-            return None
-        exact_share = telescoped_share(self.series.bias)
-        found = None if exact_share is None else exact_share(j)
-        return None if found is None else bool(found < rational(eps))
 
     def _geometric_tie(self, j: int, eps: sympy.Rational) -> bool | None:
         """T_j/B = e^{alpha j} exactly, for a geometric series from 0."""

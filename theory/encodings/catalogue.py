@@ -116,7 +116,7 @@ _ROWS = (
         note="exclusive: w tokens, distances 0 to w-1; inclusive: w+1 tokens",
         trained=lambda length: {"w": max(1, length // 4)},
         title="Window",
-        aliases=("windowed attention", "window attention"),
+        aliases=("windowed attention", "window attention", "sliding window"),
         examples=(Example("window of 64", {"w": 64}),),
     ),
     Entry(
@@ -350,6 +350,22 @@ _ROWS = (
                 "interpolated",
                 Code.CONTENT_DEPENDENT,
                 _CONTENT,
+            ),
+            (
+                "longrope",
+                "LongRoPE",
+                "Ding et al. 2024",
+                "rotation_rescaled",
+                Code.NOT_ADDITIVE,
+                _ROTATION + ", rescaled by a factor a dimension",
+            ),
+            (
+                "hope",
+                "HoPE",
+                "hyperbolic rotary positional encoding, 2025",
+                "scaled_content",
+                Code.NOT_ADDITIVE,
+                "not additive: it scales the content logit by a factor that falls with distance",
             ),
             ("dape", "DAPE", "Zheng et al. 2024", "mixed_heads", Code.CONTENT_DEPENDENT, _CONTENT),
             (

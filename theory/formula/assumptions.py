@@ -1,0 +1,90 @@
+r"""What a page prints behind a formula: `, \quad r_1, r_2 > 0` or `where 0 < p <= 2`."""
+
+from __future__ import annotations
+
+import re
+
+from farfield.theory.answers.errors import InputError
+from farfield.theory.formula.reading import POSITIONS, canonical, spelled, uncommented
+from farfield.theory.formula.vocabulary import CALLED, RESERVED
+from farfield.theory.functions.record import spellings
+
+_NAME = r"[A-Za-z]\w*"
+_VALUE = r"-? ?[\d.]+(?: / \d+)?"
+_PART = re.compile(
+    rf"(?:(?P<low>{_VALUE}) (?P<above><=?) )?(?P<names>{_NAME}(?: (?:,|and) {_NAME})*)"
+    rf"(?: (?P<sign>[<>]=?) (?P<high>{_VALUE}|{_NAME})| in (?P<within>[\[(] .+? [\])]))?"
+)
+BEHIND = re.compile(r"(?:,|\bwhere\b|\bwith\b).*(?:[<>∈≤≥]|\\(?:in|[gl]eq?)\b)", re.DOTALL)
+"""What a formula has that may end with conditions."""
+_LEADING = ("where", "with", "for", "and")
+
+
+def parted(text: str) -> tuple[str, dict[str, str]]:
+    r"""A formula and the domains of parameters that are said behind its last commas.
+
+    What is said of the distance or of positions (`n >= 0`, `j <= i`) is true of every bias.
+
+    >>> parted(r"-r_1 \log(1 + r_2 n), \quad r_1, r_2 > 0")
+    ('-r_1 \\log(1 + r_2 n)', {'r1': 'positive', 'r2': 'positive'})
+    >>> parted("-a*n**p, a > 0, 0 < p <= 2")
+    ('-a*n**p', {'a': 'positive', 'p': '(0, 2]'})
+    """
+    plain = uncommented(text)
+    if plain.strip().startswith("["):
+        return text, {}
+    words = {*spellings(), *CALLED, *RESERVED}
+    tokens = [(canonical(value), at) for _, value, at in spelled(plain, words)]
+    depth = 0
+    for k, (value, at) in enumerate(tokens):
+        depth += (value in "([{") - (value in ")]}") if len(value) == 1 else 0
+        if depth == 0 and k and (value == "," or value in ("where", "with")):
+            said = _domains([value for value, _ in tokens[k + (value == ",") :]])
+            if said is not None:
+                return re.sub(r"(?:\s|\\q?quad|\\[,;!])+$", "", text[:at]), said
+    return text, {}
+
+
+def _domains(tokens: list[str]) -> dict[str, str] | None:
+    """The domains that these tokens say, None where they say something else."""
+    while tokens and tokens[0] in _LEADING:
+        tokens = tokens[1:]
+    rest, found = " ".join(tokens), dict[str, str]()
+    while rest:
+        part = _PART.match(rest)
+        if part is None or not (part["sign"] or part["above"] or part["within"]):
+            return None
+        names = re.findall(_NAME, part["names"].replace(" and ", " , "))
+        pair = {*names, part["high"]}
+        if names != ["n"] and not any(pair == {*positions} for positions in POSITIONS):
+            if part["high"] and re.fullmatch(_NAME, part["high"]):
+                return None
+            for name in names:
+                if found.setdefault(name, _domain(part)) != _domain(part):
+                    raise InputError(f"two domains of {name} are printed behind the formula")
+        rest = rest[part.end() :]
+        rest = re.sub(r"^ (?:,|and|&) ", "", rest)
+        if rest.startswith(" "):
+            return None
+    return found
+
+
+def _domain(part: re.Match[str]) -> str:
+    """An interval, or the word for it."""
+    if part["within"]:
+        return part["within"].replace(" ", "").replace(",", ", ").replace("infty", "oo")
+    sign, end = part["sign"] or "", (part["high"], "=" not in (part["sign"] or ""))
+    low = (part["low"], part["above"] == "<") if part["low"] else ("-oo", True)
+    least, below = end if sign[:1] == ">" else low
+    most, above = end if sign[:1] == "<" else ("oo", True)
+    inside = f"{least}, {most}".replace(" / ", "/").replace("- ", "-")
+    found = f"{'(' if below else '['}{inside}{')' if above else ']'}"
+    return _WORDS.get(found, found)
+
+
+_WORDS = {
+    "(0, oo)": "positive",
+    "[0, oo)": "nonnegative",
+    "(-oo, 0)": "negative",
+    "(-oo, 0]": "nonpositive",
+}
