@@ -63,10 +63,13 @@ def test_every_verb_has_an_example():
     assert set(re.findall(r"^### (\w+)$", COMMANDS, re.MULTILINE)) == verbs
 
 
-ELSEWHERE = {  # what needs a prover or a model, with the page whose example runs where there is one
-    "verify_certificate": "tests/theory/certificates/test_received.py",
-    "ReceivedCertificate": "tests/theory/certificates/test_received.py",
-    "EmpiricalReceptiveField": "docs/serve.md",
+ELSEWHERE = {  # what needs a prover or a model: a page whose example runs, and what it calls
+    "verify_certificate": ("tests/theory/certificates/test_received.py", "verify_certificate("),
+    "ReceivedCertificate": ("tests/theory/certificates/test_received.py", "verify_certificate("),
+    "EmpiricalReceptiveField": ("docs/serve.md", "empirical_receptive_field("),
+    "empirical_receptive_field": ("docs/serve.md", "empirical_receptive_field("),
+    "SmallestWindow": ("docs/serve.md", "smallest_window("),
+    "smallest_window": ("docs/serve.md", "smallest_window("),
 }
 
 
@@ -75,8 +78,8 @@ def test_every_public_name_has_a_place_and_an_example(name):
     places = re.findall(rf"^\.\. auto\w+:: (?:farfield\.)?(?:\w+\.)*{name}$", NAMES, re.MULTILINE)
     assert len(places) == 1
     if name in ELSEWHERE:
-        text = (REFERENCE.parents[1] / ELSEWHERE[name]).read_text(encoding="utf-8")
-        assert name in text or "empirical_receptive_field(" in text
+        page, call = ELSEWHERE[name]
+        assert call in (REFERENCE.parents[1] / page).read_text(encoding="utf-8")
     elif inspect.isfunction(getattr(farfield, name)):
         assert ">>> " in getattr(farfield, name).__doc__  # which the doctests run
     else:
