@@ -23,6 +23,8 @@ from farfield.validation.papers.claim import (
     Finding,
     Passage,
     claim,
+    rise_in_print,
+    rise_of,
 )
 from farfield.validation.papers.plain_attention import decided, reached, seen_by, softmax, turned
 from farfield.validation.papers.tables import curves, table
@@ -519,8 +521,7 @@ def alibi_beyond() -> Finding:
 def alibi_in_print(tolerance: float) -> Finding:
     columns = curves(*BOTH, variant="delta=0")
     columns |= curves("chi2023_table3", by="dataset encoding", encoding="ALiBi")
-    rise = increases(columns, 512)
-    return Finding(min(rise.values()) >= tolerance, {"increase": rise}, n=len(rise))
+    return rise_in_print(columns, 512, lambda r: r >= tolerance)
 
 
 @claim(
@@ -635,8 +636,12 @@ def three_models() -> Finding:
 )
 def widest_window() -> Finding:
     widest = max(w for w in range(1, 600) if LAYERS * (w - 1) + 1 <= 512)
-    evidence = {"widest covered window": widest, "512/12": 512 / LAYERS}
-    return Finding(widest == 42, evidence, instead=widest == 43, n=599)
+    return Finding(
+        widest == 42,
+        {"widest covered window": widest, "512/12": 512 / LAYERS},
+        instead=widest == 43,
+        n=599,
+    )
 
 
 @claim(
@@ -887,8 +892,8 @@ def shift_on_longer_rows(tolerance: float) -> Finding:
     scale="12 layers, 768 wide, 12 heads",
 )
 def window_on_longer_rows(tolerance: float) -> Finding:
-    rise = increases(curves("chi2023_table2", by="dataset", encoding="Windowed"), 2048)
-    return Finding(max(rise.values()) < tolerance, {"increase": rise}, n=len(rise))
+    columns = curves("chi2023_table2", by="dataset", encoding="Windowed")
+    return rise_in_print(columns, 2048, lambda r: r < tolerance)
 
 
 @claim(
@@ -905,9 +910,8 @@ def window_on_longer_rows(tolerance: float) -> Finding:
     data="the runs of further/longer (window 64 trained on 128 tokens, shift 6 on 256)",
 )
 def longer_rows_in_training(tolerance: float) -> Finding:
-    tested = [m for t in (128, 256) for m in models(t, "further/longer")]
-    rise = {f"{m.name}, {m.trained}": m.increase for m in tested}
-    return Finding(max(rise.values()) < tolerance, {"largest increase": rise}, models=tested)
+    longer = (m for trained in (128, 256) for m in models(trained, "further/longer"))
+    return rise_of([*longer], lambda r: r < tolerance)
 
 
 @claim(
@@ -1028,8 +1032,9 @@ def gradient_jump() -> Finding:
     for name, (trained, shares) in gradients("sinusoidal", trained=(64, 128)).items():
         peak[name] = 4 * (len(shares) - 8 - int(np.argmax(shares[8:])))  # from the start
         off.append(abs(peak[name] / trained - 1))
-    evidence = {"token with the largest share, from the start": peak}
-    return Finding(max(off) <= 0.125, evidence, n=len(peak))
+    return Finding(
+        max(off) <= 0.125, {"token with the largest share, from the start": peak}, n=len(peak)
+    )
 
 
 @claim(
@@ -1169,8 +1174,9 @@ def marginally_above(tolerance: float) -> Finding:
 def lowest_beyond() -> Finding:
     columns = curves("chi2023_table3", by="dataset", encoding="Sandwich")
     lowest = {data: min(c, key=c.__getitem__) for data, c in columns.items()}
-    evidence = {"length of the lowest perplexity": lowest}
-    return Finding(min(lowest.values()) > 512, evidence, n=len(lowest))
+    return Finding(
+        min(lowest.values()) > 512, {"length of the lowest perplexity": lowest}, n=len(lowest)
+    )
 
 
 @claim(
@@ -1234,8 +1240,11 @@ def gradient_of_sandwich() -> Finding:
 def distant_gradient(tolerance: float) -> Finding:
     tested = at_both_lengths("sandwich")
     beyond = {m.trained: 1 - m.gradient[m.trained] for m in tested}
-    evidence = {"share beyond, by training length": beyond}
-    return Finding(min(beyond.values()) > tolerance, evidence, models=tested)
+    return Finding(
+        min(beyond.values()) > tolerance,
+        {"share beyond, by training length": beyond},
+        models=tested,
+    )
 
 
 @claim(
@@ -1257,8 +1266,11 @@ def distant_gradient(tolerance: float) -> Finding:
 def distinct_gradients(tolerance: float) -> Finding:
     sandwich, *others = tested = named("sandwich", "alibi", "window 16", "window 64")
     largest = {m.name: largest_difference(m, sandwich) for m in others}
-    evidence = {"largest difference from Sandwich": largest}
-    return Finding(min(largest.values()) > tolerance, evidence, models=tested)
+    return Finding(
+        min(largest.values()) > tolerance,
+        {"largest difference from Sandwich": largest},
+        models=tested,
+    )
 
 
 @claim(
@@ -1306,8 +1318,12 @@ def points_of_fit() -> Finding:
 )
 def variance_left(tolerance: float) -> Finding:
     left = logarithm("appendix", 8192)[2]
-    evidence = {"share of the variance left": left}
-    return Finding(left < tolerance, evidence, instead=about(100 * (1 - left), "72"), n=8192)
+    return Finding(
+        left < tolerance,
+        {"share of the variance left": left},
+        instead=about(100 * (1 - left), "72"),
+        n=8192,
+    )
 
 
 @claim(
@@ -1479,8 +1495,7 @@ def covered_models(tolerance: float) -> Finding:
     tested = unmasked(
         lambda m: m.label.startswith(("alibi", "window")) and m.gradient_field <= m.trained
     )
-    rise = {m.name: m.increase for m in tested}
-    return Finding(max(rise.values()) < tolerance, {"largest increase": rise}, models=tested)
+    return rise_of(tested, lambda r: r < tolerance)
 
 
 @claim(
@@ -1543,9 +1558,7 @@ def cached_in_print(tolerance: float, names: tuple[str, ...], two_sided: bool) -
     data="the runs of further/cache",
 )
 def cached_in_training(tolerance: float) -> Finding:
-    tested = named("alibi + window 256", folder="further/cache")
-    rise = {m.name: m.increase for m in tested}
-    return Finding(max(rise.values()) < tolerance, {"largest increase": rise}, models=tested)
+    return rise_of(named("alibi + window 256", folder="further/cache"), lambda r: r < tolerance)
 
 
 @claim(
@@ -1563,8 +1576,9 @@ def cached_in_training(tolerance: float) -> Finding:
 )
 def hidden_size() -> Finding:
     (size,) = (c.value for c in table("chi2023_table7") if c.encoding == "Hidden Size")
-    evidence = {"Table 7": size, "Section 3.1": 768}
-    return Finding(size == 768, evidence, instead=size == 768 / 12, n=1)
+    return Finding(
+        size == 768, {"Table 7": size, "Section 3.1": 768}, instead=size == 768 / 12, n=1
+    )
 
 
 @claim(

@@ -30,6 +30,7 @@ from farfield.theory.answers.notation import as_text
 from farfield.theory.formal.checked_statements import carrying
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.papers.trained_models import Missing, Model
+from farfield.validation.papers.words import increases
 
 RANGE = tuple(k / 1000 for k in range(20, 101, 5))
 PROOF, IDENTITY, NUMBER = "proof", "symbolic identity", "certified number"
@@ -244,6 +245,22 @@ class Check:
             command=f"farfield claims {self.id}",
             seconds=time.perf_counter() - begin,
         )
+
+
+def rise_of(tested: Sequence[Model], holds: Callable[[float], bool]) -> Finding:
+    """Whether the largest increase of the perplexity of every model meets a condition."""
+    rise = {f"{m.name}, trained on {m.trained}": m.increase for m in tested}
+    against = [name for name, r in rise.items() if not holds(r)]
+    return Finding(not against, {"largest increase": rise, "against": against}, models=tested)
+
+
+def rise_in_print(
+    columns: Mapping[str, Mapping[int, float]], trained: int, holds: Callable[[float], bool]
+) -> Finding:
+    """Whether the largest increase of every printed column meets a condition."""
+    rise = increases(columns, trained)
+    against = [name for name, r in rise.items() if not holds(r)]
+    return Finding(not against, {"largest increase": rise, "against": against}, n=len(rise))
 
 
 TEXTS = ("id", "section", "place", "quote", "statement", "against", "kind", "data")

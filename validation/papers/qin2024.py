@@ -33,6 +33,8 @@ from farfield.validation.papers.claim import (
     Finding,
     Passage,
     claim,
+    rise_in_print,
+    rise_of,
 )
 from farfield.validation.papers.plain_attention import by_head, decided, falling, of_layer
 from farfield.validation.papers.tables import bias_of, curves, table
@@ -143,10 +145,7 @@ def has_fields(model: Model) -> bool:
 )
 def convergent_in_print(tolerance: float) -> Finding:
     columns = curves(*TABLES, where=lambda cell: of_layer(bias_of(cell)) == "converges")
-    rise = increases(columns, 512)
-    lost = [name for name, r in rise.items() if r >= tolerance]
-    evidence = {"largest increase where it converges": rise, "beyond the tolerance": lost}
-    return Finding(not lost, evidence, n=len(rise))
+    return rise_in_print(columns, 512, lambda r: r < tolerance)
 
 
 @claim(
@@ -163,11 +162,7 @@ def convergent_in_print(tolerance: float) -> Finding:
     data="the reference runs",
 )
 def convergent_in_training(tolerance: float) -> Finding:
-    tested = unmasked(lambda m: m.verdict == "converges")
-    rise = {m.name: m.increase for m in tested}
-    lost = [name for name, r in rise.items() if r >= tolerance]
-    evidence = {"largest increase": rise, "lose their perplexity": lost}
-    return Finding(not lost, evidence, models=tested)
+    return rise_of(unmasked(lambda m: m.verdict == "converges"), lambda r: r < tolerance)
 
 
 @claim(
@@ -310,8 +305,9 @@ def preceding_tokens() -> Finding:
 )
 def series_converges(bias: str) -> Finding:
     verdict = of_layer(bias)
-    evidence = {"verdict": verdict, "proof": decided(bias).proof.text()}
-    return Finding(verdict == "converges", evidence)
+    return Finding(
+        verdict == "converges", {"verdict": verdict, "proof": decided(bias).proof.text()}
+    )
 
 
 @claim(
@@ -639,8 +635,11 @@ def concentrated_and_lost(tolerance: float) -> Finding:
     examples = ("example1", "example2")
     tested = unmasked(lambda m: m.label in examples and falling(m.label))
     rise = {m.name: m.increase for m in tested}
-    evidence = {"largest increase": rise, "weights": "fall in each of them"}
-    return Finding(max(rise.values()) >= tolerance, evidence, models=tested)
+    return Finding(
+        max(rise.values()) >= tolerance,
+        {"largest increase": rise, "weights": "fall in each of them"},
+        models=tested,
+    )
 
 
 @claim(
@@ -753,8 +752,11 @@ def verdict_and_perplexity(tolerance: float) -> Finding:
     tested = unmasked(lambda m: m.verdict in ("converges", "diverges"))
     keeps = {m.name: m.increase < tolerance for m in tested}
     wrong = {m.name: m.increase for m in tested if keeps[m.name] != (m.verdict == "converges")}
-    evidence = {"right": len(tested) - len(wrong), "increase where it is wrong": wrong}
-    return Finding(not wrong, evidence, models=tested)
+    return Finding(
+        not wrong,
+        {"right": len(tested) - len(wrong), "increase where it is wrong": wrong},
+        models=tested,
+    )
 
 
 @claim(
@@ -1099,8 +1101,11 @@ def fields_of_type1() -> Finding:
 )
 def order_of_type1() -> Finding:
     order = {k: trf(TYPE1, f"1e-{k}") / 10.0**k for k in (1, 2, 4, 8, 12)}
-    evidence = {"eps TRF(eps) at eps = 10^-k": order, "limit": "6/pi^2 (theorem trf-power)"}
-    return Finding(stays(order.values(), 1), evidence, n=len(order))
+    return Finding(
+        stays(order.values(), 1),
+        {"eps TRF(eps) at eps = 10^-k": order, "limit": "6/pi^2 (theorem trf-power)"},
+        n=len(order),
+    )
 
 
 @claim(
@@ -1144,9 +1149,7 @@ def light_tails() -> Finding:
     data="the reference runs",
 )
 def five_encodings(tolerance: float) -> Finding:
-    tested = named(*FIVE)
-    rise = {m.name: m.increase for m in tested}
-    return Finding(max(rise.values()) < tolerance, {"largest increase": rise}, models=tested)
+    return rise_of(named(*FIVE), lambda r: r < tolerance)
 
 
 @claim(
@@ -1164,8 +1167,7 @@ def five_encodings(tolerance: float) -> Finding:
     data="the reference runs",
 )
 def sinusoidal_positions() -> Finding:
-    (m,) = named("sinusoidal")
-    return Finding(m.increase >= EXPLODES, {"largest increase": m.increase}, models=(m,))
+    return rise_of(named("sinusoidal"), lambda r: r >= EXPLODES)
 
 
 @claim(
@@ -1208,8 +1210,7 @@ def larger_exponents() -> Finding:
 )
 def series_diverges(bias: str) -> Finding:
     verdict = of_layer(bias)
-    evidence = {"verdict": verdict, "proof": decided(bias).proof.text()}
-    return Finding(verdict == "diverges", evidence)
+    return Finding(verdict == "diverges", {"verdict": verdict, "proof": decided(bias).proof.text()})
 
 
 @claim(
@@ -1248,9 +1249,7 @@ def rapid_growth() -> Finding:
     data="the reference runs",
 )
 def examples_cannot(tolerance: float) -> Finding:
-    tested = named("example1", "example2")
-    rise = {m.name: m.increase for m in tested}
-    return Finding(min(rise.values()) >= tolerance, {"largest increase": rise}, models=tested)
+    return rise_of(named("example1", "example2"), lambda r: r >= tolerance)
 
 
 @claim(
@@ -1305,11 +1304,7 @@ def divergent_in_print(tolerance: float, change: Callable[..., float]) -> Findin
     data="the reference runs",
 )
 def divergent_in_training(tolerance: float) -> Finding:
-    tested = unmasked(lambda m: m.verdict == "diverges")
-    rise = {m.name: m.increase for m in tested}
-    kept = [name for name, r in rise.items() if r < tolerance]
-    evidence = {"largest increase": rise, "keep their perplexity": kept}
-    return Finding(not kept, evidence, models=tested)
+    return rise_of(unmasked(lambda m: m.verdict == "diverges"), lambda r: r >= tolerance)
 
 
 @claim(

@@ -27,6 +27,8 @@ from farfield.validation.papers.claim import (
     Finding,
     Passage,
     claim,
+    rise_in_print,
+    rise_of,
 )
 from farfield.validation.papers.plain_attention import (
     decided,
@@ -271,8 +273,8 @@ def previous_transformers() -> Finding:
     scale=SCALE,
 )
 def rope_in_print(tolerance: float) -> Finding:
-    rise = increases(curves(*LENGTHS, by="dataset", encoding="Roformer"), 1024)
-    return Finding(min(rise.values()) >= tolerance, {"increase": rise}, n=len(rise))
+    columns = curves(*LENGTHS, by="dataset", encoding="Roformer")
+    return rise_in_print(columns, 1024, lambda r: r >= tolerance)
 
 
 @claim(
@@ -480,9 +482,7 @@ def marks_in_training() -> Finding:
     data="the reference runs",
 )
 def rotation_in_training() -> Finding:
-    tested = named("sinusoidal", "rope")
-    rise = {m.name: m.increase for m in tested}
-    return Finding(min(rise.values()) >= EXPLODES, {"largest increase": rise}, models=tested)
+    return rise_of(named("sinusoidal", "rope"), lambda r: r >= EXPLODES)
 
 
 @claim(
@@ -524,8 +524,9 @@ def alibi_above_rope() -> Finding:
 def rope_with_bca(tolerance: float) -> Finding:
     home = curve("sun2023_table2", "Roformer")[1024]
     change = {n: v / home - 1 for n, v in curve(TABLE5, "RoPE", BCA).items()}
-    evidence = {"over RoPE at 1024 tokens - 1": change}
-    return Finding(max(change.values()) < tolerance, evidence, n=len(change))
+    return Finding(
+        max(change.values()) < tolerance, {"over RoPE at 1024 tokens - 1": change}, n=len(change)
+    )
 
 
 @claim(
@@ -908,8 +909,9 @@ def masked_weights() -> Finding:
 def shape_of_mask() -> Finding:
     queries = keys = np.zeros((1024, D))
     printed, scores = (D, D), (queries @ keys.T).shape
-    evidence = {"mask": printed, "Q K^T": scores}
-    return Finding(printed == scores, evidence, instead=scores == (1024, 1024), n=1)
+    return Finding(
+        printed == scores, {"mask": printed, "Q K^T": scores}, instead=scores == (1024, 1024), n=1
+    )
 
 
 @claim(
@@ -948,8 +950,11 @@ def time_of_inference() -> Finding:
 def keys_of_rows() -> Finding:
     seen = seen_by(Visibility(bca=16), 12 * 16).sum(1)[16:]
     counts = [int(seen.min()), int(seen.max())]
-    evidence = {"keys of a row beyond the first block": counts, "half": 16}
-    return Finding(counts == [17, 32], evidence, n=len(seen))
+    return Finding(
+        counts == [17, 32],
+        {"keys of a row beyond the first block": counts, "half": 16},
+        n=len(seen),
+    )
 
 
 @claim(
@@ -1358,8 +1363,9 @@ def resolution_with_bca() -> Finding:
 def without_rotation(tolerance: float) -> Finding:
     rows = curves("sun2023_table4", by="variant")
     change = {n: v / rows[""][n] - 1 for n, v in rows["rotation=0"].items()}
-    evidence = {"without rotation over with - 1": change}
-    return Finding(min(change.values()) > tolerance, evidence, n=len(change))
+    return Finding(
+        min(change.values()) > tolerance, {"without rotation over with - 1": change}, n=len(change)
+    )
 
 
 @claim(
@@ -1379,8 +1385,12 @@ def zeta_of_rope() -> Finding:
     waves = np.cos(at[:, None] * 10_000.0 ** (-2 * np.arange(D // 2) / D))
     rope = surrogate(None).bias(at)[0]
     gap = [np.abs((waves * float(z) ** (at[:, None] / 512)).sum(1) - rope).max() for z in (0, 1)]
-    evidence = {"largest gap to RoPE's g, zeta = 0 and 1": gap}
-    return Finding(bool(gap[0] < 1e-9), evidence, instead=bool(gap[1] < 1e-9), n=at.size)
+    return Finding(
+        bool(gap[0] < 1e-9),
+        {"largest gap to RoPE's g, zeta = 0 and 1": gap},
+        instead=bool(gap[1] < 1e-9),
+        n=at.size,
+    )
 
 
 @claim(
@@ -1447,8 +1457,7 @@ def vector_of_zeta() -> Finding:
 def alibi_with_bca() -> Finding:
     full, bca = (curve(TABLE5, "Alibi", f"attention={k}") for k in ("full", "BCA"))
     gain = {n: full[n] - bca[n] for n in full}
-    evidence = {"full minus BCA by length": gain}
-    return Finding(gain[2048] <= 0 < gain[8192], evidence, n=len(gain))
+    return Finding(gain[2048] <= 0 < gain[8192], {"full minus BCA by length": gain}, n=len(gain))
 
 
 @claim(
@@ -1562,8 +1571,9 @@ def increase_without_bca() -> Finding:
 def sliding_below_bca() -> Finding:
     sliding = curve(TABLE5, "XPos", "attention=sliding_window")
     bca = curve(TABLE5, "XPos", BCA)
-    evidence = {"sliding window": sliding, "BCA": bca}
-    return Finding(all(sliding[n] < bca[n] for n in bca), evidence, n=len(bca))
+    return Finding(
+        all(sliding[n] < bca[n] for n in bca), {"sliding window": sliding, "BCA": bca}, n=len(bca)
+    )
 
 
 @claim(
@@ -1632,8 +1642,9 @@ def steps_to_the_loss() -> Finding:
         for seed, goal in other[last].items()
         if seed in losses[last]
     }
-    evidence = {"share of the steps by seed": share}
-    return Finding(max(share.values()) <= 0.5, evidence, models=(xpos, absolute))
+    return Finding(
+        max(share.values()) <= 0.5, {"share of the steps by seed": share}, models=(xpos, absolute)
+    )
 
 
 # -- passages -----------------------------------------------------------------------------
