@@ -118,20 +118,13 @@ def said_of(e: Exhibit) -> Iterator[Item]:
 
 @cache
 def _claims(identifier: str) -> tuple[Claim, ...]:
-    """The claims that name an exhibit as their place, judged."""
-    said = re.fullmatch(r"(\w+)\.(fig|table)(\d+)-?(.*)", identifier.removesuffix("-measured"))
-    if said is None:
+    """The claims that speak of an exhibit, judged."""
+    paper, _, exhibit = identifier.removesuffix("-measured").partition(".")
+    if paper == "farfield":
         return ()
     from farfield.validation.papers.ledger import checks  # an exhibit of ours has none
 
-    paper, kind, number, panel = said.groups()
-    word = {"fig": "Figure", "table": "Table"}[kind]
-    return tuple(
-        c.run()
-        for c in checks(paper)
-        if number in re.findall(r"\d+", "".join(re.findall(rf"{word}s? [\d ,and]+", c.place)))
-        and (not panel or panel in c.place)
-    )
+    return tuple(c.run() for c in checks(paper) if exhibit in c.exhibits)
 
 
 def save(

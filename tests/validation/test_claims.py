@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from polars import col, when
 
+from farfield.figures.index import INDEX
 from farfield.numerics.checking.checker import check_proof
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import CATALOGUE
 from farfield.validation.papers import (
     chi2023,
     plain_attention,
@@ -27,6 +29,7 @@ from farfield.validation.papers.words import about, by_chance, rank_correlation
 from farfield.validation.results import results
 
 FACTS = json.loads((Path(__file__).parents[1] / "pinned/facts.json").read_text("utf-8"))["claims"]
+EXHIBITS = {name.removesuffix("-measured") for name in INDEX}
 LONG = {"sun2023.abstract.maximize", "sun2023.bca.resolution"}
 """Balls of rows of 512 and 2048 keys."""
 
@@ -58,6 +61,8 @@ def test_every_claim_is_recorded_and_stands_in_a_section():
     for c in CHECKS.values():
         assert c.kind in KINDS and all((c.quote, c.statement, c.against, c.data, c.label))
         assert c.corrected or FACTS[c.id]["verdict"] != "corrected"
+        assert set(c.about) <= set(CATALOGUE), c.id
+        assert {f"{c.paper}.{name}" for name in c.exhibits} <= EXHIBITS, c.id
 
 
 # -- altered data ---------------------------------------------------------------------------------

@@ -153,6 +153,7 @@ def largest_difference(one: Model, other: Model) -> float:
     label="measured",
     data="Tables 1, 3 and 4 without KERPLE and T5",
     scale=SCALE,
+    about="sandwich",
 )
 def first_to_use_longer_rows() -> Finding:
     free = ("ALiBi", "Windowed", "Sinusoidal", "Rotary", "Sandwich", "Sandwich_Smoothed")
@@ -180,6 +181,8 @@ def first_to_use_longer_rows() -> Finding:
     label="measured",
     data="Table 3",
     scale=SCALE,
+    exhibits="table3",
+    about="alibi kerple_log t5 sinusoidal rope",
 )
 def rise_less() -> Finding:
     rise = increases(curves("chi2023_table3", by="dataset encoding"), 512)
@@ -208,6 +211,7 @@ def rise_less() -> Finding:
     label="theorem",
     data="three stacks of windows, counted; theorem layered-reach",
     corrected="R (w - 1) + 1 tokens; w R is an upper bound that is not reached for R > 1.",
+    about="window",
 )
 def reach_of_layers() -> Finding:
     cases = ((2, 3), (5, 4), (8, 12))
@@ -233,6 +237,7 @@ def reach_of_layers() -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs, at both training lengths",
+    about="alibi rope sinusoidal",
 )
 def gradient_within() -> Finding:
     tested = at_both_lengths("alibi", "rope", "sinusoidal")
@@ -258,6 +263,7 @@ def gradient_within() -> Finding:
         "Eq. 3 is ALiBi's rule for powers of two only; for 12 heads the original takes the "
         "8 slopes of 8 heads and 4 of 16."
     ),
+    about="alibi",
 )
 def rule_of_slopes() -> Finding:
     def equal(heads: int) -> bool:
@@ -281,6 +287,7 @@ def rule_of_slopes() -> Finding:
     label="theorem",
     data="the exponent of Eq. 1 with l of Eq. 3",
     corrected="The bias stands outside the division by sqrt(d/H), as Eq. 6 is said to be added.",
+    about="alibi",
 )
 def scale_of_slopes() -> Finding:
     qk, s, at = sympy.symbols("qk s n", real=True)
@@ -306,6 +313,8 @@ def scale_of_slopes() -> Finding:
     label="measured",
     data="Tables 1 and 4",
     scale=SCALE,
+    exhibits="table1 table4",
+    about="alibi",
 )
 def large_shifts() -> Finding:
     rise = increases(curves(*BOTH, variant=SHIFTS), 512)
@@ -328,6 +337,7 @@ def large_shifts() -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs",
+    about="alibi",
 )
 def diverse_slopes(tolerance: float) -> Finding:
     shifted, equal = tested = named("alibi shift 8", "alibi equal 2")
@@ -352,6 +362,8 @@ def diverse_slopes(tolerance: float) -> Finding:
     label="measured",
     data="Tables 1 and 4",
     scale=SCALE,
+    exhibits="table1 table4",
+    about="alibi",
 )
 def equal_slopes(tolerance: float) -> Finding:
     rise = increases(curves(*BOTH, variant=EQUAL), 512)
@@ -374,6 +386,7 @@ def equal_slopes(tolerance: float) -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs",
+    about="alibi",
 )
 def equal_slopes_in_training(tolerance: float) -> Finding:
     tested = named("alibi equal 2", "alibi equal 4", "alibi equal 6")
@@ -393,6 +406,7 @@ def equal_slopes_in_training(tolerance: float) -> Finding:
     label="theorem",
     data="2^-h at h = 0, 2, 4, 6, 8",
     corrected="h grows from 0 to 8, the slope falls from 1 to 1/256.",
+    about="alibi",
 )
 def slope_by_h() -> Finding:
     slopes = [2.0**-h for h in (0, 2, 4, 6, 8)]
@@ -414,6 +428,8 @@ def slope_by_h() -> Finding:
     label="measured",
     data="Tables 1 and 4",
     scale=SCALE,
+    exhibits="table1 table4",
+    about="window",
 )
 def narrow_and_wide(tolerance: float) -> Finding:
     columns = curves(*BOTH, variant=("w=40", "w=100", "w=320"))
@@ -446,6 +462,8 @@ def narrow_and_wide(tolerance: float) -> Finding:
         "shift by -3 is the best at 512 tokens."
     ),
     scale=SCALE,
+    exhibits="table1 table4",
+    about="alibi",
 )
 def trend_of_both() -> Finding:
     def first_is_highest(variants: tuple[str, ...]) -> dict[str, bool]:
@@ -483,6 +501,8 @@ def trend_of_both() -> Finding:
         "83 of 88 do; the exceptions are delta = 2 at 1024 tokens and h = 0, both on ArXiv."
     ),
     scale=SCALE,
+    exhibits="table1 table4",
+    about="alibi",
 )
 def alibi_beyond() -> Finding:
     change = {
@@ -517,6 +537,8 @@ def alibi_beyond() -> Finding:
     label="measured",
     data="delta = 0 of Tables 1 and 4, ALiBi of Table 3",
     scale=SCALE,
+    exhibits="table1 table3 table4",
+    about="alibi",
 )
 def alibi_in_print(tolerance: float) -> Finding:
     columns = curves(*BOTH, variant="delta=0")
@@ -537,6 +559,7 @@ def alibi_in_print(tolerance: float) -> Finding:
     label="measured",
     data="the reference runs, at both training lengths",
     corrected="At this scale it falls at every length, by less than 1 %.",
+    about="alibi",
 )
 def alibi_in_training() -> Finding:
     tested = at_both_lengths("alibi")
@@ -560,6 +583,8 @@ def alibi_in_training() -> Finding:
     label="measured",
     data="Tables 1 and 4",
     scale=SCALE,
+    exhibits="table1 table4",
+    about="window",
 )
 def windows_up_to_100(tolerance: float) -> Finding:
     rise = increases(curves(*BOTH, encoding="Windowed"), 512)
@@ -585,6 +610,7 @@ def windows_up_to_100(tolerance: float) -> Finding:
     data="Tables 1 and 4",
     corrected="Many rise by a tenth to a half; from 2048 tokens on every column stays, to 2 %.",
     scale=SCALE,
+    exhibits="table1 table4",
 )
 def same_or_explodes(tolerance: float) -> Finding:
     columns = curves(*BOTH)
@@ -610,6 +636,8 @@ def same_or_explodes(tolerance: float) -> Finding:
     label="measured",
     data="Tables 1 and 4, ten cells a column",
     scale=SCALE,
+    exhibits="table1 table4",
+    about="alibi",
 )
 def three_models() -> Finding:
     columns = curves(*BOTH, by="variant dataset", variant=("delta=6", "delta=8", "h=8"))
@@ -633,6 +661,7 @@ def three_models() -> Finding:
     label="theorem",
     data="the reach R (w - 1) + 1, w = 1 .. 599",
     corrected="up to w = 43: 12 (43 - 1) + 1 = 505 tokens (and 512/12 = 42.67)",
+    about="window",
 )
 def widest_window() -> Finding:
     widest = max(w for w in range(1, 600) if LAYERS * (w - 1) + 1 <= 512)
@@ -689,6 +718,8 @@ def field_as_printed() -> Finding:
     kind=PROOF,
     label="theorem",
     data="the ERFs of Figure 4; theorem layered-reach",
+    exhibits="fig4",
+    about="window",
 )
 def fields_of_windows() -> Finding:
     fields = {k: v for k, v in printed_fields("=").items() if k.startswith("w=")}
@@ -708,6 +739,7 @@ def fields_of_windows() -> Finding:
     label="measured",
     data="the ERFs of Section 5.1 against Table 1",
     scale=SCALE,
+    exhibits="fig4 fig5 table1",
 )
 def fields_that_are_covered(tolerance: float) -> Finding:
     rise = increases(curves("chi2023_table1", by="variant", variant=(*WINDOWS, *SHIFTS)), 512)
@@ -761,6 +793,7 @@ def covered_in_training(tolerance: float) -> Finding:
         "shifts and rises more than delta = 0 and 2."
     ),
     scale=SCALE,
+    exhibits="fig4 fig5 table1",
 )
 def larger_fields() -> Finding:
     fields = printed_fields("=", "<")
@@ -790,6 +823,7 @@ def larger_fields() -> Finding:
     label="measured",
     data="the ERFs of Section 5.1 against Table 1",
     scale=SCALE,
+    exhibits="fig5 table1",
 )
 def fields_that_explode() -> Finding:
     fields = {k: v for k, v in printed_fields("=", "<").items() if v == 2048}
@@ -810,6 +844,7 @@ def fields_that_explode() -> Finding:
     label="measured",
     data="Table 1",
     scale=SCALE,
+    exhibits="table1",
 )
 def plateaus(tolerance: float) -> Finding:
     settled = {}
@@ -863,6 +898,8 @@ def fields_and_increase() -> Finding:
     data="Table 2",
     corrected="It jumps from 2048 to 4096 tokens (4.4 to 6.2, 15.2 to 19.8) and stays after.",
     scale="12 layers, 768 wide, 12 heads",
+    exhibits="table2",
+    about="alibi",
 )
 def shift_on_longer_rows(tolerance: float) -> Finding:
     columns = curves("chi2023_table2", by="dataset", encoding="ALiBi")
@@ -890,6 +927,8 @@ def shift_on_longer_rows(tolerance: float) -> Finding:
     label="measured",
     data="Table 2",
     scale="12 layers, 768 wide, 12 heads",
+    exhibits="table2",
+    about="window",
 )
 def window_on_longer_rows(tolerance: float) -> Finding:
     columns = curves("chi2023_table2", by="dataset", encoding="Windowed")
@@ -908,6 +947,7 @@ def window_on_longer_rows(tolerance: float) -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the runs of further/longer (window 64 trained on 128 tokens, shift 6 on 256)",
+    about="window",
 )
 def longer_rows_in_training(tolerance: float) -> Finding:
     longer = (m for trained in (128, 256) for m in models(trained, "further/longer"))
@@ -950,6 +990,7 @@ def indices() -> Finding:
     label="measured",
     data="pairs of 60 positions, unit-variance contents and weights of variance 1/d, d = 64",
     corrected="It is exact where W_q^T W_k = 1 and contents are orthogonal to positions, here 0.",
+    about="sinusoidal",
 )
 def dropped_terms(tolerance: float) -> Finding:
     d, random = 64, np.random.default_rng(0)
@@ -984,6 +1025,7 @@ def dropped_terms(tolerance: float) -> Finding:
     label="measured",
     data="one random head of 16, shifts by 1, 37 and 200",
     corrected="Rotary turns queries and keys: R_m W_q e_m; then it does.",
+    about="rope",
 )
 def turned_embedding() -> Finding:
     random = np.random.default_rng(0)
@@ -1026,6 +1068,8 @@ def turned_embedding() -> Finding:
         "gradients by token of sinusoidal models trained on 64 and on 128 tokens, rows of "
         "1024 (results, gradient by token)"
     ),
+    exhibits="fig7",
+    about="sinusoidal",
 )
 def gradient_jump() -> Finding:
     peak, off = {}, []
@@ -1050,6 +1094,7 @@ def gradient_jump() -> Finding:
     label="measured",
     data="random logits of 64 keys, head h = 8",
     corrected="It is added to the scaled logits, before the softmax.",
+    about="sandwich",
 )
 def added_bias() -> Finding:
     logits, bias = np.random.default_rng(0).normal(size=64), sandwich(np.arange(64))
@@ -1075,6 +1120,8 @@ def added_bias() -> Finding:
     data="Table 3",
     corrected="KERPLE does in every cell; T5 does not at 4096 and 8192 tokens.",
     scale=SCALE,
+    exhibits="table3",
+    about="kerple_log sandwich t5",
 )
 def learned_below_sandwich() -> Finding:
     columns = curves("chi2023_table3", by="encoding dataset")
@@ -1103,6 +1150,7 @@ def learned_below_sandwich() -> Finding:
     label="measured",
     data="no times of such models",
     scale="12 layers, 768 wide, one A-100",
+    about="sandwich t5",
 )
 def time_of_training() -> Finding:
     t5, other = (m.seconds for m in named("t5", "sandwich"))
@@ -1122,6 +1170,8 @@ def time_of_training() -> Finding:
     label="measured",
     data="Table 3",
     scale=SCALE,
+    exhibits="table3",
+    about="alibi sandwich sinusoidal rope",
 )
 def sandwich_below() -> Finding:
     columns = curves("chi2023_table3", by="encoding dataset")
@@ -1149,6 +1199,8 @@ def sandwich_below() -> Finding:
     label="measured",
     data="Table 3",
     scale=SCALE,
+    exhibits="table3",
+    about="alibi sandwich",
 )
 def marginally_above(tolerance: float) -> Finding:
     by_name = curves("chi2023_table3", by="encoding", dataset="OpenWebText2")
@@ -1170,6 +1222,8 @@ def marginally_above(tolerance: float) -> Finding:
     label="measured",
     data="Table 3",
     scale=SCALE,
+    exhibits="table3",
+    about="sandwich",
 )
 def lowest_beyond() -> Finding:
     columns = curves("chi2023_table3", by="dataset", encoding="Sandwich")
@@ -1191,6 +1245,7 @@ def lowest_beyond() -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs, at both training lengths",
+    about="sandwich",
 )
 def lowest_in_training() -> Finding:
     tested = at_both_lengths("sandwich")
@@ -1216,6 +1271,8 @@ def lowest_in_training() -> Finding:
     label="measured",
     data="no gradients of such models",
     scale="12 layers, trained on 512 tokens",
+    exhibits="fig11",
+    about="sandwich",
 )
 def gradient_of_sandwich() -> Finding:
     (m,) = named("sandwich")
@@ -1236,6 +1293,8 @@ def gradient_of_sandwich() -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs, at both training lengths",
+    exhibits="fig11",
+    about="sandwich",
 )
 def distant_gradient(tolerance: float) -> Finding:
     tested = at_both_lengths("sandwich")
@@ -1262,6 +1321,8 @@ def distant_gradient(tolerance: float) -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs",
+    exhibits="fig11",
+    about="window alibi sandwich",
 )
 def distinct_gradients(tolerance: float) -> Finding:
     sandwich, *others = tested = named("sandwich", "alibi", "window 16", "window 64")
@@ -1284,6 +1345,7 @@ def distinct_gradients(tolerance: float) -> Finding:
     label="approximate",
     data="fits to 50 and to 8192 points",
     corrected="It is the fit to all 8192 points; 50 points give about -1.02 log(1+n) - 0.02.",
+    about="sandwich",
 )
 def points_of_fit() -> Finding:
     def off(points: int, printed: tuple[float, float], *dialects: str) -> float:
@@ -1315,6 +1377,8 @@ def points_of_fit() -> Finding:
     label="approximate",
     data="h = 8, distances 0 .. 8191, float64",
     corrected="It explains about 72 % of the variance.",
+    exhibits="fig9",
+    about="sandwich",
 )
 def variance_left(tolerance: float) -> Finding:
     left = logarithm("appendix", 8192)[2]
@@ -1349,6 +1413,8 @@ def variance_left(tolerance: float) -> Finding:
     corrected=(
         "At this scale it falls by 30 to 40 % from one quarter to the next, as ALiBi's does."
     ),
+    exhibits="fig11",
+    about="sandwich",
 )
 def far_half_of_the_gradient(tolerance: float) -> Finding:
     # 4 tokens a share: distances 48 .. 63 over 32 .. 47
@@ -1374,6 +1440,8 @@ def far_half_of_the_gradient(tolerance: float) -> Finding:
     data="every marked cell of Table 3",
     corrected="All but one do: ALiBi on GitHub at 512 tokens should have a star.",
     scale=SCALE,
+    exhibits="table3",
+    about="sandwich",
 )
 def marks_of_significance() -> Finding:
     sandwich = curves("chi2023_table3", by="dataset", encoding="Sandwich")
@@ -1407,6 +1475,8 @@ def marks_of_significance() -> Finding:
     label="measured",
     data="delta = 0 of Tables 1 and 4, ALiBi of Table 3",
     scale=SCALE,
+    exhibits="table1 table3 table4",
+    about="alibi",
 )
 def same_model_twice() -> Finding:
     single, apart = curves(*BOTH, by="dataset", variant="delta=0"), {}
@@ -1431,6 +1501,7 @@ def same_model_twice() -> Finding:
         "The fitted curve at h = 8 is (its constant cancels in the softmax), and its "
         "series diverges; Sandwich itself is bounded and no logarithm."
     ),
+    about="kerple_log sandwich",
 )
 def case_of_kerple() -> Finding:
     at = np.arange(40_000)
@@ -1462,6 +1533,8 @@ def case_of_kerple() -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs",
+    exhibits="fig11",
+    about="kerple_log sandwich t5",
 )
 def similar_gradients(tolerance: float) -> Finding:
     sandwich, kerple, t5 = tested = named("sandwich", "kerple_log", "t5")
@@ -1490,6 +1563,7 @@ def similar_gradients(tolerance: float) -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs",
+    about="window alibi",
 )
 def covered_models(tolerance: float) -> Finding:
     tested = unmasked(
@@ -1511,6 +1585,8 @@ def covered_models(tolerance: float) -> Finding:
     label="measured",
     data="Tables 3 and 5, 4096 and 8192 tokens",
     scale=SCALE,
+    exhibits="table5",
+    about="alibi",
     names=("ALiBi",),
     two_sided=True,
 )
@@ -1528,6 +1604,8 @@ def covered_models(tolerance: float) -> Finding:
     label="measured",
     data="Tables 3 and 5, 4096 and 8192 tokens",
     scale=SCALE,
+    exhibits="table5",
+    about="alibi sandwich",
     names=("ALiBi", "Sandwich"),
     two_sided=False,
 )
@@ -1556,6 +1634,7 @@ def cached_in_print(tolerance: float, names: tuple[str, ...], two_sided: bool) -
     kind=EXPERIMENT,
     label="measured",
     data="the runs of further/cache",
+    about="alibi",
 )
 def cached_in_training(tolerance: float) -> Finding:
     return rise_of(named("alibi + window 256", folder="further/cache"), lambda r: r < tolerance)
@@ -1595,6 +1674,7 @@ def hidden_size() -> Finding:
         "The code sums i = 0 .. d/2 - 1, Eq. 6 i = 1 .. d/2; they differ by (cos n - "
         "cos(n/10000))/h, which no constant absorbs."
     ),
+    about="sandwich",
 )
 def index_ranges() -> Finding:
     at = np.arange(2000)

@@ -98,6 +98,7 @@ class Claim(Result):
         reason: why it is not testable, or not robust.
         command: the command that repeats the check.
         seconds: the time of the check.
+        about: the encodings of the catalogue that it speaks of.
     """
 
     id: str
@@ -119,6 +120,7 @@ class Claim(Result):
     reason: str = ""
     command: str = ""
     seconds: float = 0.0
+    about: tuple[str, ...] = ()
 
     @property
     def checked(self) -> tuple[str, ...]:
@@ -204,6 +206,8 @@ class Check:
     data: str
     corrected: str
     scale: str
+    about: tuple[str, ...]
+    exhibits: tuple[str, ...]
     decide: Callable[..., Finding]
 
     @property
@@ -263,7 +267,7 @@ def rise_in_print(
     return Finding(not against, {"largest increase": rise, "against": against}, n=len(rise))
 
 
-TEXTS = ("id", "section", "place", "quote", "statement", "against", "kind", "data")
+TEXTS = ("id", "section", "place", "quote", "statement", "against", "kind", "data", "about")
 CHECKS: dict[str, Check] = {}
 """The claims of the papers whose modules were imported, by id."""
 
@@ -292,6 +296,8 @@ def claim(
     place: str = "",
     corrected: str = "",
     scale: str = "",
+    about: str = "",
+    exhibits: str = "",
     **values: Any,
 ) -> Callable[[Callable[..., Finding]], Callable[..., Finding]]:
     """Make a function the check of a claim; its paper is the module that defines it.
@@ -308,6 +314,8 @@ def claim(
         data: what the function reads.
         corrected: what holds instead where the statement fails.
         scale: of the models, where the function does not name any.
+        about: encodings of the catalogue that the claim speaks of, by name.
+        exhibits: figures and tables of the paper that it speaks of, `fig2`, `table3`.
         values: arguments of the function, where several claims share it.
     """
 
@@ -315,7 +323,8 @@ def claim(
         identifier = f"{decide.__module__.rpartition('.')[2]}.{name}"
         bound = partial(decide, **values) if values else decide
         texts = (section, place, quote, says, refuted_by, kind, label, data, corrected, scale)
-        CHECKS[identifier] = Check(identifier, *texts, bound)
+        names = tuple(about.split()), tuple(exhibits.split())
+        CHECKS[identifier] = Check(identifier, *texts, *names, bound)
         return decide
 
     return register

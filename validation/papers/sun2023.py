@@ -151,9 +151,10 @@ def mean_loss(model: Model) -> dict[int, float]:
     label="certified",
     data="R(g) of rows of 512 tokens at the scales 1 and 1/8, d = 64, in balls",
     corrected="0.4 raises R above that of RoPE; another gamma raises it further, at each scale.",
+    about="xpos",
 )
 def best_gamma() -> Finding:
-    tried = [Fraction(k, 5) for k in range(1, 9)]
+    tried = [Fraction(k, 5) for k in (1, 2, 4, 6, 8)]
     biases, rows = {g: surrogate(g).bias(np.arange(512))[0] for g in tried}, {}
     for scale in (Fraction(1), Fraction(1, 8)):
         rate = {g: resolution(np.exp(float(scale) * b)) for g, b in biases.items()}
@@ -182,6 +183,7 @@ def best_gamma() -> Finding:
     data="five models, PG22, from 1024 to 2048 tokens",
     corrected="It is so for 8 of the 10 pairs; chance does as well in one of fifteen orders.",
     scale=SCALE,
+    exhibits="table2 table3 table5",
 )
 def larger_resolution_in_print() -> Finding:
     resolutions = curves("sun2023_table3", by="encoding variant")
@@ -248,6 +250,8 @@ def larger_resolution_in_training() -> Finding:
         "Those of Transformer and Roformer do, at least seventeenfold; Alibi's rises by a fifth."
     ),
     scale=SCALE,
+    exhibits="fig1",
+    about="sinusoidal alibi rope",
 )
 def previous_transformers() -> Finding:
     rise = increases(curves("sun2023_table2", by="dataset encoding", encoding=OTHERS), 1024)
@@ -271,6 +275,7 @@ def previous_transformers() -> Finding:
     label="measured",
     data="Roformer in Tables 2 and 6",
     scale=SCALE,
+    about="rope",
 )
 def rope_in_print(tolerance: float) -> Finding:
     columns = curves(*LENGTHS, by="dataset", encoding="Roformer")
@@ -288,6 +293,7 @@ def rope_in_print(tolerance: float) -> Finding:
     label="measured",
     data="Tables 2 and 6, 256 to 1024 tokens",
     scale=SCALE,
+    about="alibi rope",
 )
 def alibi_in_print() -> Finding:
     gaps = difference("Alibi", "Roformer", *LENGTHS)
@@ -305,6 +311,7 @@ def alibi_in_print() -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs",
+    about="alibi rope",
 )
 def alibi_in_training() -> Finding:
     tested = named("alibi", "rope")
@@ -330,6 +337,7 @@ def alibi_in_training() -> Finding:
     data="Table 2",
     corrected="From 2048 tokens on; Alibi's falls too from 1024 to 2048.",
     scale=SCALE,
+    exhibits="fig1",
 )
 def opposite_tendencies() -> Finding:
     against = []
@@ -421,6 +429,7 @@ def order_of_tokens() -> Finding:
     label="measured",
     data="the marks against PG22 in Table 2",
     scale=SCALE,
+    exhibits="table1",
 )
 def marks_of_extrapolation() -> Finding:
     names = {
@@ -456,6 +465,7 @@ def marks_of_extrapolation() -> Finding:
     label="measured",
     data="the reference runs",
     corrected="ALiBi and xPos with BCA stay within 2 %, the other two at least double.",
+    exhibits="table1",
 )
 def marks_in_training() -> Finding:
     tested = named("sinusoidal", "rope", "alibi", "xpos + BCA")
@@ -480,6 +490,7 @@ def marks_in_training() -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs",
+    about="sinusoidal rope",
 )
 def rotation_in_training() -> Finding:
     return rise_of(named("sinusoidal", "rope"), lambda r: r >= EXPLODES)
@@ -497,6 +508,8 @@ def rotation_in_training() -> Finding:
     data="Table 2 at 1024 tokens",
     corrected="0.66 on PG22 and 0.05 on QMSum at 1024 tokens (their mean is about 0.36).",
     scale=SCALE,
+    exhibits="table2",
+    about="alibi rope",
 )
 def alibi_above_rope() -> Finding:
     above = difference("Alibi", "Roformer", "sun2023_table2")
@@ -520,6 +533,8 @@ def alibi_above_rope() -> Finding:
     label="measured",
     data="PG22 in Tables 2 and 5",
     scale=SCALE,
+    exhibits="table5",
+    about="rope",
 )
 def rope_with_bca(tolerance: float) -> Finding:
     home = curve("sun2023_table2", "Roformer")[1024]
@@ -542,6 +557,8 @@ def rope_with_bca(tolerance: float) -> Finding:
     kind=NUMBER,
     label="approximate",
     data="g/(d/2) at every distance, float64, d = 64",
+    exhibits="fig2",
+    about="rope",
 )
 def oscillation() -> Finding:
     at = np.arange(1000, 4001)
@@ -568,6 +585,8 @@ def oscillation() -> Finding:
     corrected=(
         "At this scale RoPE's surrogate has the larger R: the order depends on the scale of s."
     ),
+    exhibits="fig2",
+    about="rope xpos",
     scale_of_s="1",
 )
 @claim(
@@ -583,6 +602,8 @@ def oscillation() -> Finding:
     corrected=(
         "At this scale RoPE's surrogate has the larger R: the order depends on the scale of s."
     ),
+    exhibits="fig2",
+    about="rope xpos",
     scale_of_s="1/8",
 )
 @claim(
@@ -598,6 +619,8 @@ def oscillation() -> Finding:
     corrected=(
         "At this scale RoPE's surrogate has the larger R: the order depends on the scale of s."
     ),
+    exhibits="fig2",
+    about="rope xpos",
     scale_of_s="1/32",
 )
 def xpos_above_rope(scale_of_s: str) -> Finding:
@@ -622,6 +645,7 @@ def xpos_above_rope(scale_of_s: str) -> Finding:
     kind=IDENTITY,
     label="theorem",
     data="one pair of coordinates, by algebra",
+    about="xpos",
 )
 def offset_alone() -> Finding:
     m, r = sympy.symbols("n r", real=True)
@@ -834,6 +858,7 @@ def fits_fp16(base: int, centred: bool) -> Finding:
     corrected=(
         "The two learn alike: their mean losses differ by less than 0.01 nats in every seed."
     ),
+    about="xpos rope",
 )
 def losses_beside_rope() -> Finding:
     tested = named("xpos", "rope")
@@ -925,6 +950,7 @@ def shape_of_mask() -> Finding:
     label="measured",
     data="no times of such models",
     scale="that of Table 7",
+    about="xpos",
 )
 def time_of_inference() -> Finding:
     xpos, sinusoidal = (m.seconds for m in named("xpos", "sinusoidal"))
@@ -946,6 +972,7 @@ def time_of_inference() -> Finding:
     kind=PROOF,
     label="theorem",
     data="12 blocks of 16 tokens, and the theorem bca-support",
+    exhibits="fig3",
 )
 def keys_of_rows() -> Finding:
     seen = seen_by(Visibility(bca=16), 12 * 16).sum(1)[16:]
@@ -968,6 +995,7 @@ def keys_of_rows() -> Finding:
     kind=NUMBER,
     label="certified",
     data="rows of 2048 tokens, d = 64; with BCA the mean over the rows of a block",
+    about="xpos",
 )
 def masked_surrogate() -> Finding:
     scales = (Fraction(1), Fraction(1, 8), Fraction(1, 32))
@@ -991,6 +1019,7 @@ def masked_surrogate() -> Finding:
     data="Table 2, 256 to 1024 tokens",
     corrected="Those of the three relative encodings do, to 4 %.",
     scale=SCALE,
+    exhibits="table2",
 )
 def close_when_short(tolerance: float) -> Finding:
     pg = curves("sun2023_table2", by="dataset encoding")
@@ -1024,6 +1053,7 @@ def close_when_short(tolerance: float) -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs",
+    about="xpos",
 )
 def segments_in_training() -> Finding:
     (m,) = named("xpos + BCA")
@@ -1047,6 +1077,7 @@ def segments_in_training() -> Finding:
         "It stays, to 1 %, while that of segments falls: what falls is the share of tokens "
         "near the start of a segment."
     ),
+    about="xpos",
 )
 def last_token_in_training() -> Finding:
     (m,) = named("xpos + BCA")
@@ -1071,6 +1102,7 @@ def last_token_in_training() -> Finding:
     label="measured",
     data="Table 2",
     scale=SCALE,
+    exhibits="table2",
     name="sun2023_table2",
 )
 @claim(
@@ -1084,6 +1116,7 @@ def last_token_in_training() -> Finding:
     label="measured",
     data="Table 6",
     scale=SCALE,
+    exhibits="table6",
     name="sun2023_table6",
 )
 def lex_alone_falls(name: str) -> Finding:
@@ -1107,6 +1140,7 @@ def lex_alone_falls(name: str) -> Finding:
     label="measured",
     data="Table 2",
     scale=SCALE,
+    exhibits="table2",
     name="sun2023_table2",
 )
 @claim(
@@ -1124,6 +1158,7 @@ def lex_alone_falls(name: str) -> Finding:
     data="Table 6",
     corrected="In all but one: Alibi is lower on arXiv at 2048 tokens, 15.38 against 15.81.",
     scale=SCALE,
+    exhibits="table6",
     name="sun2023_table6",
 )
 def lex_lowest(name: str) -> Finding:
@@ -1176,6 +1211,8 @@ def mask_not_decay() -> Finding:
     data="Table 5, PG22",
     corrected="At 8192 tokens; at 2048 Alibi is lower.",
     scale=SCALE,
+    exhibits="table2 table5",
+    about="alibi rope",
 )
 def mask_beside_decay() -> Finding:
     rope = curve(TABLE5, "RoPE", BCA)
@@ -1231,6 +1268,7 @@ def lacking_scores() -> Finding:
     kind=PROOF,
     label="theorem",
     data="Table 3, and the theorem resolution-bound",
+    exhibits="table3",
 )
 def range_of_resolution() -> Finding:
     rates = {
@@ -1257,6 +1295,8 @@ def range_of_resolution() -> Finding:
     data="Table 3",
     corrected="At 2048 tokens only together with BCA: without it 0.54, below Alibi's 0.88.",
     scale=SCALE,
+    exhibits="table3",
+    about="xpos",
 )
 def order_of_resolutions() -> Finding:
     rate = curves("sun2023_table3", by="encoding variant")
@@ -1288,6 +1328,7 @@ def order_of_resolutions() -> Finding:
     corrected=(
         "At twice the training length in every seed; at the training length not in every seed."
     ),
+    about="rope xpos",
 )
 def resolutions_in_training() -> Finding:
     tested = named("xpos", "rope")
@@ -1315,6 +1356,7 @@ def resolutions_in_training() -> Finding:
     label="measured",
     data="Alibi in Table 3",
     scale=SCALE,
+    exhibits="table3",
 )
 def alibi_stable(tolerance: float) -> Finding:
     rate = curve("sun2023_table3", "Alibi")
@@ -1336,6 +1378,7 @@ def alibi_stable(tolerance: float) -> Finding:
     data="LeX in Table 3",
     corrected="Only at 2048 tokens; at the training length BCA masks nothing.",
     scale=SCALE,
+    exhibits="table3",
 )
 def resolution_with_bca() -> Finding:
     rate = curves("sun2023_table3", by="variant", encoding="LeX")
@@ -1359,6 +1402,7 @@ def resolution_with_bca() -> Finding:
     label="measured",
     data="Table 4",
     scale=SCALE,
+    exhibits="table4",
 )
 def without_rotation(tolerance: float) -> Finding:
     rows = curves("sun2023_table4", by="variant")
@@ -1379,6 +1423,8 @@ def without_rotation(tolerance: float) -> Finding:
     label="theorem",
     data="g at 0 .. 199 with zeta = 0 and with zeta = 1",
     corrected="zeta = 1 (xi = 0) is RoPE; with zeta = 0 every score beyond distance 0 vanishes.",
+    exhibits="table4",
+    about="rope",
 )
 def zeta_of_rope() -> Finding:
     at = np.arange(200)
@@ -1405,6 +1451,8 @@ def zeta_of_rope() -> Finding:
     data="1024 and 8192 tokens, PG22",
     corrected="At 1024 tokens; at 8192 it is RoPE with BCA of Table 5.",
     scale=SCALE,
+    exhibits="table2 table4 table5",
+    about="rope",
 )
 def row_of_roformer() -> Finding:
     row = curves("sun2023_table4", by="variant")["zeta=0"]
@@ -1432,6 +1480,7 @@ def row_of_roformer() -> Finding:
     label="measured",
     data="Table 4",
     scale=SCALE,
+    exhibits="table4",
 )
 def vector_of_zeta() -> Finding:
     rows = curves("sun2023_table4", by="variant")
@@ -1453,6 +1502,8 @@ def vector_of_zeta() -> Finding:
     label="measured",
     data="Table 5, 2048 and 8192 tokens",
     scale=SCALE,
+    exhibits="table5",
+    about="alibi",
 )
 def alibi_with_bca() -> Finding:
     full, bca = (curve(TABLE5, "Alibi", f"attention={k}") for k in ("full", "BCA"))
@@ -1471,6 +1522,7 @@ def alibi_with_bca() -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs",
+    about="rope",
     name="rope",
     kept=True,
 )
@@ -1485,6 +1537,7 @@ def alibi_with_bca() -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs",
+    about="xpos",
     name="xpos",
     kept=True,
 )
@@ -1500,6 +1553,7 @@ def alibi_with_bca() -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="the reference runs",
+    about="sinusoidal",
     name="sinusoidal",
     kept=False,
 )
@@ -1524,6 +1578,7 @@ def bca_in_training(tolerance: float, name: str, kept: bool) -> Finding:
     label="certified",
     data="certified TRF of 16 heads, blocks of 512",
     corrected="In three of 16 heads.",
+    about="alibi",
 )
 def fields_of_alibi() -> Finding:
     heads = theoretical_receptive_field(encoding("alibi", heads=16), "1/100").heads
@@ -1549,6 +1604,8 @@ def fields_of_alibi() -> Finding:
     data="Table 5",
     corrected="It is about 1.8.",
     scale=SCALE,
+    exhibits="table5",
+    about="xpos",
 )
 def increase_without_bca() -> Finding:
     full, bca = (curve(TABLE5, "XPos", f"attention={k}") for k in ("full", "BCA"))
@@ -1567,6 +1624,8 @@ def increase_without_bca() -> Finding:
     label="measured",
     data="xPos in Table 5",
     scale=SCALE,
+    exhibits="table5",
+    about="window",
 )
 def sliding_below_bca() -> Finding:
     sliding = curve(TABLE5, "XPos", "attention=sliding_window")
@@ -1590,6 +1649,8 @@ def sliding_below_bca() -> Finding:
     label="measured",
     data="Tables 2 and 6, 256 to 1024 tokens",
     scale=SCALE,
+    exhibits="table2 table6",
+    about="rope",
 )
 def no_higher_than_rope() -> Finding:
     gaps = difference("LeX", "Roformer", *LENGTHS)
@@ -1632,6 +1693,7 @@ def wavelengths() -> Finding:
     kind=EXPERIMENT,
     label="measured",
     data="training losses of the reference runs",
+    about="xpos sinusoidal",
 )
 def steps_to_the_loss() -> Finding:
     xpos, absolute = tested = named("xpos", "sinusoidal")
