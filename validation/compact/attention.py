@@ -160,7 +160,7 @@ def materialised(
     if isinstance(bias, Tensor):
         logits = logits + bias.double()[:, (i[:, None] - j).clamp(min=0)]
     elif bias is not None:
-        logits = logits + bias(q, k, i, j)
+        logits = logits + content_bias(bias, q, k, i, j)
     logits = logits.masked_fill(~mask.sees(i[:, None], j), -math.inf)
     if extra is not None:
         more = q @ extra.k.double().mT / math.sqrt(q.shape[-1]) + extra.logits.double()
@@ -168,6 +168,12 @@ def materialised(
         values = extra.v.double().expand(*wide.shape[:2], -1, -1)
         wide = torch.cat([values, wide], -2)
     return (logits.softmax(-1) @ wide).to(v.dtype)
+
+
+def content_bias(bias: nn.Module, q: Tensor, k: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    """The bias of a module, for queries at `i` and keys at `j`: (batch, heads, len(i), len(j))."""
+    logits: Tensor = bias(q, k, i, j)
+    return logits.to(q).expand(*q.shape[:2], len(i), len(j))
 
 
 # -- chunks of queries ----------------------------------------------------------------------------
@@ -297,7 +303,8 @@ def _view(vector: Tensor, begin: int, rows: int, columns: int) -> Tensor:
 
     With queries `[start, stop)` and keys from `first`, `begin` is `L - stop + first`.
     """
-    return vector[:, begin : begin + rows + columns - 1].unfold(-1, columns, 1)
+    rows_of = vector[:, begin : begin + rows + columns - 1].unfold(-1, columns, 1)
+    return rows_of.contiguous() if vector.is_cuda else rows_of  # its kernels take whole rows
 
 
 def _joined(extra: Extra, k: Tensor, v: Tensor, bias: Tensor) -> Extra:
@@ -338,10 +345,10 @@ class _Remade(torch.autograd.Function):
         by_q, by_k, by_v, by_vector, *by_more = (
             torch.zeros_like(x) for x in (q, k, v, vector, *(more if with_extra else ()))
         )
-        inner = (gradient * output).sum(-1, keepdim=True)
+        inner, scaled = (gradient * output).sum(-1, keepdim=True), q * scale
         for start, stop, first in _chunks(ctx.mask, offset, length, BACKWARD_CHUNK, length):
             own, begin = slice(start - offset, stop - offset), length - stop + first
-            rows, g, d = (x[:, :, own].flip(-2) for x in (q * scale, gradient, inner))
+            rows, g, d = (x[:, :, own].flip(-2) for x in (scaled, gradient, inner))
             keys, values = k[:, :, first:stop], v[:, :, first:stop]
             bias = _view(vector, begin, stop - start, stop - first)
             if with_extra:
@@ -385,7 +392,7 @@ def _by_content(
     offset, parts = len(j) - q.shape[-2], []
 
     def chunk(q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor, *more: Tensor) -> Tensor:
-        logits = bias(q, k, i, j).to(q).expand(*q.shape[:2], -1, -1)
+        logits = content_bias(bias, q, k, i, j)
         logits = logits.masked_fill(~mask.sees(i[:, None], j), -math.inf)
         if more:
             wide = more[2].expand(*q.shape[:2], -1, -1)
@@ -427,6 +434,8 @@ def block_mask(
     reach: tuple[int, ...] = (),
     device: torch.device | str = "cpu",
     block: int = 128,
+    widths: tuple[int, ...] = (),
+    sinks: int = 0,
 ) -> BlockMask:
     """FlexAttention's block mask, from the ends of the blocks alone.
 
@@ -436,6 +445,8 @@ def block_mask(
         reach: keys that a head sees at most, one number or one a head; none for all.
         device: of the mask.
         block: side of a block.
+        widths: the same but for the first `sinks` keys.
+        sinks: how many first keys are seen beyond the widths.
 
     >>> block_mask(Mask(window=100), 512).to_dense()[0, 0]
     tensor([[1, 0, 0, 0],
@@ -443,25 +454,30 @@ def block_mask(
             [0, 1, 1, 0],
             [0, 0, 1, 1]], dtype=torch.int32)
     """
-    far = torch.tensor(reach or [length])
+    heads = max(len(reach), len(widths), 1)
+    far, near = (torch.tensor(x or [length]).expand(heads) for x in (reach, widths))
+    near = torch.minimum(far, near)
     starts = torch.arange(0, length, block)
     ends = (starts + block).clamp(max=length) - 1
 
     def earliest(queries: Tensor) -> Tensor:
         seen = torch.tensor([mask.first(query) for query in queries.tolist()])
-        return torch.maximum(seen, queries + 1 - far[:, None])[..., None]
+        return torch.maximum(seen, queries + 1 - near[:, None])[..., None]
 
-    kept = (starts < mask.sinks) & (ends > starts[:, None] - far[:, None, None])
+    kept = (starts < max(sinks, mask.sinks)) & (ends > starts[:, None] - far[:, None, None])
     needed = (starts <= starts[:, None]) & (kept | (ends >= earliest(starts)))
     whole = (starts < starts[:, None]) & (starts >= earliest(ends))
     if mask.bca is not None:
         needed &= ends // mask.bca >= starts[:, None] // mask.bca - 1
-    on_device = far.to(device)
+    far, near = far.to(device), near.to(device)
 
     def sees(batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
         seen = mask.sees(i, j)
         assert isinstance(seen, Tensor)
-        return seen & (i - j < on_device[head if len(far) > 1 else head * 0]) if reach else seen
+        if not reach and not widths:
+            return seen
+        row = head if heads > 1 else head * 0
+        return seen & (i - j < far[row]) & ((i - j < near[row]) | (j < sinks))
 
     def listed(chosen: Tensor) -> tuple[Tensor, Tensor]:
         order = chosen.int().argsort(dim=-1, descending=True, stable=True)

@@ -24,13 +24,15 @@ import torch
 from pydantic import JsonValue
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import CATALOGUE, LISTED, Encoding, Parameter, encoding
 from farfield.theory.evaluation.fold import value
 from farfield.theory.evaluation.vectorised import Arrays, Lacking
 from farfield.theory.functions.nodes import n
-from farfield.validation.compact.attention import ScoreMod
+from farfield.validation.compact import attention
+from farfield.validation.compact.attention import Mask, ScoreMod, table_score
 from farfield.validation.compact.model import DistanceBias, Transformer
 from farfield.validation.compact.settings import (
     Hybrid,
@@ -173,7 +175,7 @@ class FixedBias(DistanceBias):
             self.longest = table
         return torch.from_numpy(self.longest[:, :length])
 
-    def score_mod(self) -> ScoreMod | None:
+    def score_mod(self, device: torch.device) -> ScoreMod | None:
         """The formula as a score function, where heads differ in numbers alone and it is smooth.
 
         It looks nothing up: a table costs a kernel more shared memory than a formula.
@@ -190,11 +192,11 @@ class FixedBias(DistanceBias):
             return torch.as_tensor(result, dtype=distance.dtype)
 
         traced = make_fx(plainly)(*(torch.tensor(1.0) for _ in range(1 + len(numbers))))
-        values = [torch.tensor(each) for each in numbers.values()]
+        values = [torch.tensor(each, device=device) for each in numbers.values()]
 
         def add(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
             distance = (i - j).clamp(min=0).float()
-            return score + traced(distance, *(v.to(score.device)[head] for v in values))
+            return score + traced(distance, *(v[head] for v in values))
 
         return add
 
@@ -337,6 +339,30 @@ class Understood(NamedTuple):
     absolute: Literal["none", "sinusoidal", "learned"] = "none"
 
     @property
+    def mechanism(self) -> str:
+        """In a word: `bias`, `rotation`, `layers` of a hybrid, and others."""
+        if any(
+            each != (self.layers[0], self.biases[0])
+            for each in zip(self.layers, self.biases, strict=True)
+        ):
+            return "layers"
+        rope, bias = self.layers[0].rope, self.biases[0]
+        if rope is not None:
+            return "rotation_decay" if rope.decay else "rotation"
+        if self.absolute != "none":
+            return f"{self.absolute} absolute positions"
+        return "module" if isinstance(bias, Own) else "bias"
+
+    @property
+    def formula(self) -> str | None:
+        """The bias of all layers as `encoding` reads it; None where there is none, or several."""
+        bias = self.biases[0]
+        if self.mechanism != "bias" or isinstance(bias, Own):
+            return None
+        each = ["0"] if bias is None else [str(b) for b in bias.biases]
+        return each[0] if len(each) == 1 else f"[{'; '.join(each)}]"
+
+    @property
     def facts(self) -> list[JsonValue]:
         """What decides the weights, in JSON form: formulas in place of names."""
         biases = [None if b is None else _described(b) for b in self.biases]
@@ -456,3 +482,144 @@ def model_of(run: Run, vocabulary: int = 256) -> Transformer:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         return Transformer(settings, modules(layers, run.heads, run.width // run.heads))
+
+
+# -- the views that kernels of others take --------------------------------------------------------
+
+
+def bias_tensor(
+    encoding: Encoding,
+    length: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+    values: Mapping[str, Tensor] | None = None,
+) -> Tensor:
+    """`p(n)` for n = 0 .. length - 1, shape (heads, length), -inf where the encoding masks.
+
+    Args:
+        encoding: an additive one.
+        length: of the table, in tokens.
+        dtype: of the result; float32 at least, since bfloat16 rounds distances above 256.
+        device: of the result.
+        values: a tensor of shape (heads,) for each parameter without a value; gradients reach it.
+
+    Raises:
+        InputError: there is no additive bias; a parameter has no value; a bad length or shape.
+
+    >>> bias_tensor(encoding("-r*n"), 3, values={"r": torch.tensor([1.0, 0.5])})
+    tensor([[-0.0000, -1.0000, -2.0000],
+            [-0.0000, -0.5000, -1.0000]])
+    """
+    refuse(
+        not isinstance(length, int) or length < 1,
+        f"length {length!r}: accepted is a whole number of tokens from 1",
+    )
+    refuse(
+        dtype not in (torch.float32, torch.float64),
+        f"dtype {dtype}: accepted are float32 and float64",
+    )
+    encoding.head(1)  # refuses what has no bias
+    values, names = dict(values or {}), {p.name for p in encoding.free}
+    refuse(
+        names != set(values),
+        f"{encoding.name} needs values of {', '.join(sorted(names)) or 'none'}; given: "
+        f"{', '.join(values)}",
+    )
+    if not names:
+        return FixedBias(encoding).table(length).to(device, dtype)
+    shapes = {
+        tuple(v.shape) if isinstance(v, Tensor) else type(v).__name__ for v in values.values()
+    }
+    shape = next(iter(shapes))
+    heads = shape[0] if len(shapes) == 1 and isinstance(shape, tuple) and len(shape) == 1 else 0
+    fitting = "" if encoding.num_heads == 1 else f" of {encoding.num_heads} heads"
+    refuse(
+        heads < 1 or encoding.num_heads not in (1, heads),
+        f"{encoding.name}: values of shapes {', '.join(map(str, shapes))}; accepted are tensors of "
+        f"one shape (heads,){fitting}",
+    )
+    exact = {p.symbol: values[p.name].to(device, dtype) for p in encoding.free}
+    formulas = [encoding.head(1 + h % encoding.num_heads) for h in range(heads)]
+    return learned_rows(formulas, exact, length)
+
+
+def score_mod(
+    encoding: Encoding,
+    length: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+    values: Mapping[str, Tensor] | None = None,
+) -> ScoreMod:
+    """The score function of FlexAttention that adds `p(query - key)`; causal where it is finite.
+
+    The arguments are those of `bias_tensor`. A query before the key keeps its score: the block
+    mask carries causality. If `values` require a gradient, build this function anew at every step:
+    it holds the autograd graph of its table.
+
+    >>> add = score_mod(encoding("alibi"), 8)
+    >>> zero, head = torch.tensor(0.0), torch.tensor(0)
+    >>> add(zero, head, head, torch.tensor(5), torch.tensor(3))
+    tensor(-1.)
+    """
+    return table_score(bias_tensor(encoding, length, dtype=dtype, device=device, values=values))
+
+
+def block_mask(
+    encoding: Encoding,
+    length: int,
+    *,
+    widths: int | Sequence[int] | None = None,
+    sinks: int = 0,
+    heads: int | None = None,
+    block: int = 128,
+    device: torch.device | str = "cpu",
+) -> BlockMask:
+    """FlexAttention's block mask: causal, within the support of the bias, within given windows.
+
+    Args:
+        encoding: an additive one, with its `bca` if it has one.
+        length: of the text, in tokens.
+        widths: keys to keep, the query's own included: one number, or one a head, as the widths
+            of a `certified_window` and of its heads.
+        sinks: the first keys, which every query sees as well, within the support; at most as many
+            as the least width.
+        heads: of the model, where the encoding has fewer and widths are given for each.
+        block: side of the blocks that a kernel may skip.
+        device: of the mask.
+
+    Raises:
+        InputError: no additive bias, a bad length or width.
+
+    >>> block_mask(encoding("alibi"), 256, widths=100).to_dense()[0, 0]
+    tensor([[1, 0],
+            [1, 1]], dtype=torch.int32)
+    """
+    each = [widths] if isinstance(widths, int) else list(widths or ())
+    for width in each:
+        refuse(
+            not isinstance(width, int | np.integer) or width < 1,
+            f"width {width!r}: accepted is a whole number of tokens from 1",
+        )
+    refuse(
+        not isinstance(sinks, int) or not 0 <= sinks <= min(each, default=0),
+        f"sinks {sinks!r} with widths {each[:4]}: accepted are at most as many as the least of "
+        "them",
+    )
+    rows = max(len(each), encoding.num_heads, heads or 1)
+    for count, what in ((len(each), "widths"), (encoding.num_heads, "heads of the encoding")):
+        refuse(
+            count not in (0, 1, rows), f"{count} {what}, {rows} heads: accepted are 1 and {rows}"
+        )
+    seen = torch.ones(1, length) if encoding.free else bias_tensor(encoding, length) > -math.inf
+    reach = tuple((torch.arange(1, length + 1) * seen).amax(-1).int().tolist())
+    return attention.block_mask(
+        Mask(bca=encoding.bca),
+        length,
+        () if min(reach) == length else reach,
+        device,
+        block,
+        tuple(map(int, each)),
+        sinks,
+    )

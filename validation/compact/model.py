@@ -54,8 +54,8 @@ class DistanceBias(nn.Module):
         """`p(n)` for n = 0 .. length - 1, shape (heads or 1, length); -inf masks, but not at 0."""
         raise NotImplementedError
 
-    def score_mod(self) -> ScoreMod | None:
-        """The same as a score function for a GPU; None where it has only a table."""
+    def score_mod(self, device: torch.device) -> ScoreMod | None:
+        """The same as a score function on a GPU; None where it has only a table."""
         return None
 
     def project(self) -> None:
@@ -228,6 +228,16 @@ class Transformer(nn.Module):
         self.bias_of = [None if b is None else list(self.biases).index(b) for b in each]
 
     @property
+    def length(self) -> int:
+        """Tokens of the rows that it was trained on."""
+        return self.settings.length
+
+    @property
+    def vocabulary(self) -> int:
+        """How many different tokens it scores."""
+        return self.settings.vocabulary
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return self.embedding.weight.device
@@ -256,7 +266,7 @@ class Transformer(nn.Module):
             if flex and not isinstance(bias, nn.Module):
                 reach = () if table is None or table.requires_grad else _reach(table)
                 blocks = block_mask(seen, length, reach, self.device)
-                bias = own.score_mod() or bias if isinstance(own, DistanceBias) else bias
+                bias = own.score_mod(self.device) or bias if isinstance(own, DistanceBias) else bias
             prepared.append(Prepared(bias, blocks, getattr(own, "factor", None)))
         return prepared
 

@@ -28,7 +28,7 @@ import itertools
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -73,11 +73,15 @@ class Record(BaseModel):
         except ValidationError as error:
             raise InputError(_line(type(self), error)) from None
 
+    @classmethod
+    def of(cls, settings: Mapping[str, object]) -> Self:
+        """The record of a table."""
+        make: Callable[..., Self] = cls
+        return make(**settings)
+
     def but(self, **changes: object) -> Self:
         """The same with other settings, checked."""
-        return self.model_validate(
-            {**{k: getattr(self, k) for k in self.model_fields_set}, **changes}
-        )
+        return self.of({**{k: getattr(self, k) for k in self.model_fields_set}, **changes})
 
 
 def _line(kind: type[BaseModel], error: ValidationError) -> str:
@@ -196,7 +200,7 @@ class LayerEntry(Record):
 
 
 def _entry(given: object) -> object:
-    return LayerEntry.model_validate(given if isinstance(given, dict) else {"mechanism": given})
+    return LayerEntry.of(given if isinstance(given, dict) else {"mechanism": given})
 
 
 class Hybrid(Record):
@@ -212,7 +216,7 @@ class Hybrid(Record):
 def _encoding(given: object) -> object:
     """A hybrid where layers are listed; else a name, a formula, or a table with a name."""
     if isinstance(given, dict) and "layers" in given:
-        return Hybrid.model_validate(given)
+        return Hybrid.of(given)
     refuse(
         not isinstance(given, str | Hybrid) and not (isinstance(given, dict) and "name" in given),
         f"encoding {given!r:.60}; accepted: a name, a formula, heads such as "
@@ -280,7 +284,7 @@ class Run(Record):
 
     Args:
         encoding: of all layers; or a hybrid, whose layers are listed.
-        label, family: names in the results, in no key.
+        label, family, preset: names in the results, in no key.
         text: a file, folder, `NAME.npy` of tokens, `builtin:documentation`; None for the source
             code of the running Python's standard library.
         task: in place of a text.
@@ -302,6 +306,7 @@ class Run(Record):
     encoding: Annotated[InstanceOf[Hybrid] | Spec, BeforeValidator(_encoding)]
     label: str = ""
     family: str = ""
+    preset: str = ""
     text: str | None = None
     task: Induction | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = 0
@@ -369,7 +374,9 @@ class Run(Record):
             **facts: what the settings name from outside, in place of the names: the formulas of an
                 encoding, the SHA-256 of a text.
         """
-        described = self.model_dump(mode="json", exclude={"label", "family", "text", "measure"})
+        described = self.model_dump(
+            mode="json", exclude={"label", "family", "preset", "text", "measure"}
+        )
         return digest({**described, **facts})
 
 
@@ -439,7 +446,7 @@ def settle(name: JsonValue, settings: Mapping[str, JsonValue]) -> Run:
         names = {k: v for k in ("label", "family") if (v := encoding.get(k)) is not None}
         rest = {k: v for k, v in encoding.items() if k not in names}
         settings = {**settings, **names, "encoding": rest}
-    return Run.model_validate({**base, **settings})
+    return Run.of({**base, "preset": str(name), **settings})
 
 
 class Plan(Record):
@@ -492,6 +499,6 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         InputError: the file cannot be read, or holds what no plan holds.
     """
     try:
-        return Plan.model_validate(read_toml(path, "plan"))
+        return Plan.of(read_toml(path, "plan"))
     except InputError as error:
         raise InputError(f"plan {str(path)!r}: {error}") from None

@@ -185,7 +185,7 @@ def test_a_score_function_is_the_table():
     i, j = torch.meshgrid(torch.arange(50), torch.arange(50), indexing="ij")
     for name in ("alibi", "-2*log(1+n)", "-n^(1/2)/3", "[-n/4; -n/8; -n/3; -n/5]"):
         bias = FixedBias(read(name, 4))
-        add, table = bias.score_mod(), bias.table(50)
+        add, table = bias.score_mod(torch.device("cpu")), bias.table(50)
         assert add is not None
         for head in range(len(table)):
             scores = add(torch.zeros(50, 50), torch.tensor(0), torch.tensor(head), i, j)
@@ -193,7 +193,7 @@ def test_a_score_function_is_the_table():
             torch.testing.assert_close(scores, wanted, rtol=1e-6, atol=1e-6)
     for name in ("t5", "-floor(n/3)", "[-n/4; -log(1+n); 0; 0]", "[0, -1, -2]"):
         source = read(name, 4)
-        assert source.free or FixedBias(source).score_mod() is None
+        assert source.free or FixedBias(source).score_mod(torch.device("cpu")) is None
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
