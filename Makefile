@@ -9,7 +9,7 @@ pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow pinned formal formal-random demo figures reference gpu docs browser lint \
+.PHONY: test test-slow pinned formal formal-random demo figures gpu docs browser lint \
 	types install clean
 
 test: install  ## the tests, and every example of the documentation
@@ -34,20 +34,16 @@ demo: install  ## theory of the catalogue beside eight trained models, as a page
 figures: install  ## every figure and table of the three papers, with its data
 	$(VENV)/bin/farfield figures --out out/figures
 
-reference: install  ## the runs of the reference plan (hours; begun again, it continues)
-	$(VENV)/bin/farfield sweep validation/reference/plan.toml --runs out/reference
-	for plan in validation/reference/*/plan.toml validation/reference/further/*.toml; do \
-		$(VENV)/bin/farfield sweep $$plan --runs out/reference || exit; done
-	$(VENV)/bin/python -m farfield.validation.reference collect out/reference
-	$(VENV)/bin/python -m farfield.validation.evidence fill README.md docs/findings.md docs/train.md
-
 gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it continues
 	$(VENV)/bin/python benchmarks/gpu.py --prepare out/gpu.npz
 	$(VENV)/bin/python benchmarks/gpu.py out/gpu.npz --out out/gpu
 
 docs: install $(VENV)/documented  ## the documentation: its examples and scripts run, no warning, its search finds
 	$(VENV)/bin/pytest --quiet --doctest-glob='*.md' --doctest-modules docs/*.md docs/theory docs/pages.py
+	test -e docs/_build/whole || rm -rf docs/_build docs/examples  # parts of a build that was stopped
+	rm -f docs/_build/whole
 	$(VENV)/bin/python -m sphinx -W --keep-going --quiet --builder html docs docs/_build/html
+	touch docs/_build/whole
 	$(VENV)/bin/pytest --quiet tests/built_docs.py
 
 browser: install $(VENV)/browser  ## the pages in a headless browser, which is fetched where there is none

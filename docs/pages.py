@@ -272,83 +272,18 @@ def pages_style(app: Any) -> None:
     _written(static / "page.js", [source("page.js")])
 
 
-def results_page(app: Any) -> None:
-    """Write what the committed reference results say: figures and sentences first, then a page of
-    every answer with its table."""
+def findings_pictures(app: Any, name: str, source: list[str]) -> None:
+    """Put the exhibits of our own results where the page of findings names them."""
     from farfield.figures.document import piece
-    from farfield.figures.gallery import draw
-    from farfield.figures.index import INDEX
-    from farfield.validation.evidence import changes, rule_scores
-    from farfield.validation.evidence.first_registration import answers
-    from farfield.validation.reference.registration import FIRST
-    from farfield.validation.reference.table import results
+    from farfield.figures.gallery import named, recompute
 
-    found = results()
-    planned = sum(len(s.encodings) * len(s.seeds) * len(s.lengths) for s in FIRST.plan.sweeps)
-    parts = ["# Results: does the theory predict?", "```{toctree}\n:hidden:\nlaw\nanswers\n```"]
-    parts.append(
-        "Partly. Small models were trained with many biases, and what the theory says of each was "
-        "compared with what was measured. Each picture comes with its data."
-    )
-    gallery = draw(["farfield"])
-    for name, drawing in gallery.drawn.items():
-        title = INDEX[name].title
-        parts += [
-            f"## {title}",
-            _html(piece(drawing.items(title, name.replace(".", "-"), "measured"))),
-        ]
-    parts += [
-        "## More",
-        "* [Findings on trained models](findings.md) says what the runs show, and where the theory "
-        "fails.\n* [The law at finite length](law.md) defines the order loss.\n"
-        "* [Every answer](answers.md) has each question with its table.\n"
-        "* [Local heads beside free ones](theory/mixtures.md) has what is proved of mixtures.",
-        "## How it was registered",
-        "What the theory says of each encoding was written down, with the plan of the runs, before "
-        "the first of them, but most encodings had been piloted: SHA-256 "
-        f"`{FIRST.digest[:16]}` of `predictions.json`, which carries "
-        f"`{FIRST.predictions['plan_sha256'][:16]}` of `plan.toml`. Each result carries the first, "
-        "put there when the result was collected. The evidence of the order is the order of the "
-        "commits. "
-        f"{len(found)} of {planned} planned runs are finished. `make reference` makes them all, "
-        "`python -m farfield.validation.evidence answers` prints the answers.",
-        _setting(found[0]),
-    ]
-    _written(Path(app.srcdir) / "results.md", parts)
-    parts = ["# Every answer", "What the committed runs say to each question, with its table."]
-    parts.append("## Of all registered cases")
-    for answer in (*rule_scores.answers(), *rule_scores.competing(), changes.mixtures()):
-        parts += _answer(answer)
-    for length in (64, 128):
-        if given := answers(length=length):
-            runs = "; ".join(run.replace(f", length {length}, seeds", "") for run in given[0].runs)
-            parts += [f"## Training length {length}", f"Encodings and their seeds: {runs}."]
-        for answer in given:
-            parts += _answer(answer)
-            if len(answer.runs) < len(given[0].runs):
-                parts.append(f"Of these runs the {len(answer.runs)} with an additive bias.")
-    _written(Path(app.srcdir) / "answers.md", parts)
+    def drawn(marker: re.Match[str]) -> str:
+        (exhibit,) = named(marker[1])
+        items = recompute(exhibit).items(exhibit.title, marker[1].replace(".", "-"), "measured")
+        return _html(piece(items))
 
-
-def _answer(answer: Any) -> list[str]:
-    parts = [f"### {answer.question}", f"{answer.sentence} *{answer.label}, n = {answer.n}*"]
-    if answer.table:
-        head, *rows = answer.table
-        lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-        lines += ["| " + " | ".join(map(escape, row)) + " |" for row in rows]
-        parts.append("\n".join(lines))
-    return parts
-
-
-def _setting(run: Any) -> str:
-    preset, text, machine = run["preset"], run["text"], run["training"]["environment"]
-    return (
-        f"Models of {preset['layers']} layers, {preset['width']} wide, {preset['heads']} heads, "
-        f"{preset['steps']} steps of {preset['batch'] * preset['length']} bytes of "
-        f"{text['source']} (SHA-256 `{text['sha256'][:16]}`); torch {machine['torch']} on "
-        f"{machine['cores']} cores of {machine['machine']}. Perplexities are ratios to that at the "
-        "training length, geometric means over seeds."
-    )
+    if name == "findings":
+        source[0] = re.sub(r"<!-- (farfield\.\S+) -->", drawn, source[0])
 
 
 PAPERS = {
@@ -486,7 +421,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", exhibits_pages)
     app.connect("builder-inited", atlas_pages)
     app.connect("builder-inited", pages_style)
-    app.connect("builder-inited", results_page)
+    app.connect("source-read", findings_pictures)
     app.connect("builder-inited", claims_pages)
     app.connect("builder-inited", essay_is_current)
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))

@@ -19,7 +19,7 @@ from textwrap import wrap
 import farfield
 from farfield.figures.essay import write_essay
 from farfield.figures.pages.pictures import kept_share
-from farfield.figures.trained import HOLDS, SLOPES, mixed
+from farfield.figures.papers.farfield import HOLDS, SLOPES, mixed
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.writers.html import stylesheet

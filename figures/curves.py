@@ -6,26 +6,24 @@ and says which of them are not among the runs. Without any, it is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
+from polars import DataFrame, col, concat
 
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing, NoResults, told
 from farfield.figures.samples import (
     MODE,
-    Run,
-    Sample,
     by_seed,
     command,
     conditions,
     first,
     perplexities,
-    reference,
     settings,
     subject,
 )
@@ -33,52 +31,48 @@ from farfield.figures.style import LINES, of_verdict, spoken, told_apart
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Verdict, check_convergence
-from farfield.validation.evidence import changes
-from farfield.validation.evidence.changes import STEP
 from farfield.validation.extrapolation import TOLERANCE
+from farfield.validation.results import LAST, WHOLE
 
-HEADS = 8
+STEP = 4
+"""Tokens, of the gradient by token."""
 COLOURS_SAY = "Green: the series converges; orange: it diverges; grey: no such verdict."
 Values = Mapping[Any, Mapping[int, float]]
 """A measured quantity by x and seed."""
 
 
 def samples(
-    runs: Sequence[Run],
-    wanted: Sequence[str],
-    figure: str,
-    fits: Callable[[Any, int], bool] | None = None,
-    options: str = "",
-) -> tuple[dict[str, Sample], str]:
+    table: DataFrame, wanted: Sequence[str], figure: str, *, shorter: bool = False
+) -> tuple[dict[str, DataFrame], str]:
     """The wanted samples of the one setting that has the most of them, and what must be said of
-    them: how they were trained, and which are not among the runs.
+    them: how they were trained, and which are not among the results.
 
     Args:
-        runs: what there is.
+        table: results.
         wanted: labels, as `settings` takes them.
         figure: the id.
-        fits: which measurements count; those beyond the training length if not given.
-        options: of the command that makes a run.
+        shorter: as `settings` takes it.
 
     Raises:
         NoResults: none of the wanted encodings was trained; the message names the command.
     """
+    options = "--tested 8,16,32,64" * shorter
     commands = {w: f"`{command(w.partition(MODE)[0], options=options)}`" for w in wanted}
     each = list(dict.fromkeys(commands.values()))
-    found = settings(runs, wanted, *([fits] if fits else []))
+    found = settings(table, wanted, shorter=shorter)
     if not found:
         made = "; ".join(each if len(each) <= 3 else [each[0], "and so for the others"])
         raise NoResults(
-            f"no runs of {', '.join(wanted)}{' on shorter rows' * bool(fits)}; to make them: "
+            f"no runs of {', '.join(wanted)}{' on shorter rows' * shorter}; to make them: "
             f"{made}; `farfield figures {figure} --runs runs`"
         )
     own = found[0]
     absent = [w for w in wanted if w not in own]
     lacking = "; ".join(dict.fromkeys(commands[w] for w in absent))
     said = f" Not among the runs: {', '.join(absent)}; to make them: {lacking}." if absent else ""
-    several = any(len(s) > 1 for s in own.values()) and fits is None
+    several = any(s["seed"].n_unique() > 1 for s in own.values()) and not shorter
     bands = " Lines are means over seeds, bands from the least to the greatest." * several
-    return own, conditions([*own.items()]) + bands + said
+    return own, conditions(own.items()) + bands + said
 
 
 @cache
@@ -89,7 +83,7 @@ def colour_of(label: str) -> str:
     if mode:
         return of_verdict(Verdict.CONVERGES)
     with suppress(InputError):  # a run of a formula of one's own
-        return of_verdict(check_convergence(subject(base).encoding(HEADS)).verdict)
+        return of_verdict(check_convergence(subject(base)).verdict)
     return of_verdict(None)
 
 
@@ -147,16 +141,16 @@ def by_length(lines: Sequence[Named], lengths: set[int], trained: int, x_name: s
 
 
 def perplexity(
-    runs: Sequence[Run],
+    runs: DataFrame,
     figure: str,
     *wanted: str,
-    protocol: str = "non-overlapping",
+    protocol: str = WHOLE,
     printed: str = "",
 ) -> Drawing:
     """Perplexity by context length, the mean over seeds with its range."""
     found, made = samples(runs, wanted, figure)
     values = {label: perplexities(s, protocol) for label, s in found.items()}
-    trained = _length(found)
+    trained = first(found)["trained"]
     far = _far(found, trained)
     x_name = "context length (tokens, log)"
     lines, lengths = lines_of(values, far), {n for v in values.values() for n in v}
@@ -204,27 +198,18 @@ def kept(values: Mapping[str, Values], trained: int) -> str:
     return f"From {trained} to {longest:g} tokens perplexities {'; they '.join(parts)}."
 
 
-def _length(found: Mapping[str, Sample]) -> int:
-    return int(first(found)[0]["preset"]["length"])
-
-
-def _far(found: Mapping[str, Sample], trained: int) -> list[int]:
+def _far(found: Mapping[str, DataFrame], trained: int) -> list[int]:
     """The lengths that were scored on a text of their own."""
-    each = (p for s in found.values() for _, m in s for p in m["perplexity"])
-    rows = [p for p in each if p["protocol"] == "non-overlapping"]
-    base = {p.get("targets") for p in rows if p["length"] == trained}
-    return sorted({p["length"] for p in rows if p.get("targets") not in base})
+    rows = concat(found.values()).filter(protocol=WHOLE)
+    base = rows.filter(length=trained)["targets"].unique()
+    return sorted(rows.filter(~col("targets").is_in(base.implode()))["length"].unique())
 
 
-def _shorter(m: Mapping[str, Any], trained: int) -> bool:
-    return any(p["length"] < trained for p in m["perplexity"])
-
-
-def windows(runs: Sequence[Run], figure: str, *wanted: str) -> Drawing:
+def windows(runs: DataFrame, figure: str, *wanted: str) -> Drawing:
     """Perplexity of sliding and of non-overlapping windows no longer than the training length."""
-    modes = {"sliding window": "last token", "nonoverlapping window": "non-overlapping"}
-    found, made = samples(runs, wanted, figure, _shorter, "--tested 8,16,32,64")
-    trained = _length(found)
+    modes = {"sliding window": LAST, "nonoverlapping window": WHOLE}
+    found, made = samples(runs, wanted, figure, shorter=True)
+    trained = first(found)["trained"]
     values = {
         (label, mode): {n: by for n, by in perplexities(s, protocol).items() if n <= trained}
         for label, s in found.items()
@@ -257,15 +242,11 @@ def windows(runs: Sequence[Run], figure: str, *wanted: str) -> Drawing:
     )
 
 
-def cumulative_gradient(
-    runs: Sequence[Run], figure: str, *wanted: str, printed: str = ""
-) -> Drawing:
+def cumulative_gradient(runs: DataFrame, figure: str, *wanted: str, printed: str = "") -> Drawing:
     """Share of the input gradient on the nearest tokens, by their number."""
     found, made = samples(runs, wanted, figure)
-    values = {
-        label: by_seed(s, lambda m: dict(m["gradient"]["curve"])) for label, s in found.items()
-    }
-    trained, tokens = _length(found), list(next(iter(values.values())))
+    values = {label: by_seed(s, "gradient", "distance", "gradient") for label, s in found.items()}
+    trained, tokens = first(found)["trained"], list(next(iter(values.values())))
     lines = lines_of(values)
     kind = lines[0].name.partition(" ")[0] + " "
     if all(line.name.startswith(kind) for line in lines):  # it is said once
@@ -281,7 +262,7 @@ def cumulative_gradient(
     within = [
         f"{mean(v[trained]):.0%} for {spoken(label)}" for label, v in values.items() if trained in v
     ]
-    gradient = first(found)[1]["gradient"]
+    gradient = next(iter(found.values())).filter(protocol="gradient").row(0, named=True)
     return Drawing(
         Data(
             ("encoding", "trained", "seed", "nearest tokens", "gradient share"),
@@ -291,31 +272,29 @@ def cumulative_gradient(
         f"Upright: the training length. {COLOURS_SAY}",
         charted(2.8, Panel(lines, axes, ticks, upright=[trained])),
         made=told(
-            f"{made} Gradient of the {gradient['scalar']}, mean over {gradient['segments']} "
-            f"segments of {gradient['length']} tokens. The print shows the sum from the first "
-            "position on, at position 2048.",
+            f"{made} Gradient of the log-probability of the observed next byte at the last "
+            f"position, mean over {gradient['targets']} segments of {gradient['length']} tokens. "
+            "The print shows the sum from the first position on, at position 2048.",
             printed,
         ),
     )
 
 
-def gradient_by_position(
-    runs: Sequence[Run], figure: str, wanted: str, printed: str = ""
-) -> Drawing:
+def gradient_by_position(runs: DataFrame, figure: str, wanted: str, printed: str = "") -> Drawing:
     """The cumulative gradient from the first position on, token by token as the print has it.
 
-    The runs keep it at powers of two only; models of the reference runs that were measured at every
-    few tokens are in `evidence/gradients.json`. Other runs have the curve of `cumulative_gradient`.
+    Most runs have it at powers of two only: these are drawn as `cumulative_gradient` does.
     """
-    found = [g for g in changes.rows("gradients") if g["name"] == wanted]
-    committed = {run["key"] for run in reference()} <= {run.get("key") for run in runs}
-    if not found or not committed:
+    found = runs.filter(label=wanted, protocol="gradient by token")
+    if found.is_empty():
         return cumulative_gradient(runs, figure, wanted, printed=printed)
-    lengths = sorted({g["trained"] for g in found})
-    shares = {
-        n: np.cumsum([g["shares"][::-1] for g in found if g["trained"] == n], axis=1)
-        for n in lengths
-    }
+    ordered = found.sort("trained", "seed", "distance", descending=[False, False, True])
+    models = [
+        (own["trained"][0], own["seed"][0], own["gradient"].to_numpy())
+        for own in ordered.partition_by("trained", "seed", maintain_order=True)
+    ]
+    lengths = sorted({n for n, *_ in models})
+    shares = {n: np.cumsum([own for m, _, own in models if m == n], axis=1) for n in lengths}
     position = STEP * np.arange(1, shares[lengths[0]].shape[1] + 1)
     panels = []
     for end in (int(position[-1]), 2 * lengths[-1]):
@@ -333,47 +312,44 @@ def gradient_by_position(
         axes = {"xlim": (0, end), "ylim": (0, 1.02), "xticks": np.linspace(0, end, 5)}
         names = {"xlabel": "position in the row (tokens)", "ylabel": "cumulative gradient"}
         panels.append(Panel(lines, axes | names, upright=lengths))
+    about = {n: np.abs(position - n) <= n / 8 for n in lengths}
     jumps = ", ".join(
-        f"{np.mean([_within_jump(g) for g in found if g['trained'] == n]):.0%} where that is {n}"
+        f"{np.mean([own[about[n]].sum() for m, _, own in models if m == n]):.0%} where that is {n}"
         for n in lengths
     )
     rows = (
-        (wanted, g["trained"], g["seed"], int(p), float(share))
-        for g in sorted(found, key=lambda g: g["trained"])
-        for p, share in zip(position, np.cumsum(g["shares"][::-1]), strict=True)
+        (wanted, n, seed, int(p), float(share))
+        for n, seed, own in models
+        for p, share in zip(position, np.cumsum(own), strict=True)
     )
+    line = found.row(0, named=True)
     return Drawing(
         Data(("encoding", "trained", "seed", "position", "cumulative gradient"), tuple(rows)),
         f"Near the training length, within an eighth of it, lies a share of the gradient of "
         f"{jumps}. Upright: the training length; below: the positions around it.",
         charted(4.2, *panels),
         made=told(
-            f"Measured: {found[0]['scale'].partition(', trained')[0]}; trained on "
-            f"{' and '.join(map(str, lengths))} tokens, {len(found)} models of the reference "
-            f"runs, the gradient in steps of {STEP} tokens, rows of {position[-1]}, predicting "
-            "the last.",
+            f"Measured: {line['preset']}: {line['layers']} layers, {line['width']} wide, "
+            f"{line['heads']} heads; trained on {' and '.join(map(str, lengths))} tokens, "
+            f"{len(models)} models of the registered runs, the gradient in steps of {STEP} tokens, "
+            f"rows of {position[-1]}, predicting the last.",
             printed,
         ),
     )
 
 
-def _within_jump(g: Mapping[str, Any]) -> float:
-    """Share of the gradient within an eighth of the training length of it, from the first token."""
-    shares, n = g["shares"][::-1], g["trained"]
-    return float(sum(s for k, s in enumerate(shares) if abs(STEP * (k + 1) - n) <= n / 8))
-
-
-def _needed(m: Mapping[str, Any]) -> dict[float, float]:
-    """Attention ERF over the length of the row, by eps."""
-    return {f["eps"]: f["tokens"] / f["length"] for f in m["attention"]}
-
-
-def attention_fields(runs: Sequence[Run], figure: str, *wanted: str) -> Drawing:
+def attention_fields(runs: DataFrame, figure: str, *wanted: str) -> Drawing:
     """Attention ERF of trained models by eps, over the row length."""
     found, made = samples(runs, wanted, figure)
-    each = {label: by_seed(s, _needed) for label, s in found.items()}
-    values = {label: dict(reversed(v.items())) for label, v in each.items()}
-    field = first(found)[1]["attention"][0]
+    each = {
+        label: s.filter(protocol="attention").with_columns(share=col("erf") / col("length"))
+        for label, s in found.items()
+    }
+    values = {
+        label: dict(reversed(by_seed(s, "attention", "eps", "share").items()))
+        for label, s in each.items()
+    }
+    length = int(next(iter(each.values()))["length"][0])
     eps = sorted(next(iter(values.values())))
     axes = {
         "xscale": "log",
@@ -387,20 +363,20 @@ def attention_fields(runs: Sequence[Run], figure: str, *wanted: str) -> Drawing:
         Data(
             ("encoding", "seed", "eps", "row", "attention ERF", "TRF of the rows"),
             tuple(
-                (label, run["seed"], f["eps"], f["length"], f["tokens"], f["trf"])
-                for label, s in found.items()
-                for run, m in s
-                for f in m["attention"]
+                (label, *row)
+                for label, s in each.items()
+                for row in s.select("seed", "eps", "length", "erf", "trf").iter_rows()
             ),
         ),
-        f"All but {eps[0]:g} of the attention needs a share of the {field['length']} tokens of "
+        f"All but {eps[0]:g} of the attention needs a share of the {length} tokens of "
         f"{listed(needs, 20)}. {COLOURS_SAY}",
         charted(2.8, Panel(lines_of(values), axes, eps, ())),
-        made=f"{made} Attention ERF, {field['averaged']}. The paper does not say its eps grid, "
+        made=f"{made} Attention ERF, mean over rows and segments, then heads, then layers; rows "
+        "evenly spaced in the second half of a segment. The paper does not say its eps grid, "
         "normalisation or aggregation.",
     )
 
 
-def absent(runs: Sequence[Run], figure: str, why: str) -> Drawing:
+def absent(runs: DataFrame, figure: str, why: str) -> Drawing:
     """A figure that no committed run can show, with the reason."""
     raise NoResults(why)

@@ -18,7 +18,7 @@ from typing import Any
 from markupsafe import Markup
 
 from farfield.figures.document import environment, typeset
-from farfield.figures.trained import HEADS, SLOPES, mixed
+from farfield.figures.papers.farfield import HEADS, SLOPES, mixed
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.theory.answers.blocks import Ladder, Steps
 from farfield.theory.answers.notation import Latex, html

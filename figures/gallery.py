@@ -8,19 +8,28 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from farfield.figures import curves, trained
+from polars import DataFrame
+
+from farfield.figures import curves
 from farfield.figures.exhibit import Drawing, NoResults
 from farfield.figures.index import INDEX, PAPERS, Exhibit
-from farfield.figures.papers import chi2023, printed_tables, qin2024, remeasured, sun2023
-from farfield.figures.samples import of_store, reference
+from farfield.figures.papers import (
+    chi2023,
+    farfield,
+    printed_tables,
+    qin2024,
+    remeasured,
+    sun2023,
+)
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, sentence, table
 from farfield.theory.answers.names import nearest
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import plural
+from farfield.validation.results import results
 
 MODULES: dict[str, Any] = {
-    "farfield": trained,
+    "farfield": farfield,
     "qin2024": qin2024,
     "sun2023": sun2023,
     "chi2023": chi2023,
@@ -31,19 +40,21 @@ MODULES: dict[str, Any] = {
 """Where the functions that draw are found."""
 
 
-def recompute(e: Exhibit, runs: Sequence[Any] = ()) -> Drawing:
+def recompute(e: Exhibit, table: DataFrame | None = None) -> Drawing:
     """Draw an exhibit.
 
     Args:
         e: one of the index.
-        runs: the results that a measured one is drawn from.
+        table: the results that a measured one is drawn from; None for the committed ones.
 
     Raises:
         NoResults: a measured one that has none among them.
     """
     place, _, name = (e.draw or e.id.replace("-", "_")).partition(".")
     function = getattr(MODULES[place], name)
-    given = (*([runs] if e.kind == "measured" else []), e.id, *e.encodings) if e.draw else ()
+    given: tuple[Any, ...] = (e.id, *e.encodings) if e.draw else ()
+    if e.draw and e.kind == "measured":
+        given = (results() if table is None else table, *given)
     drawn: Drawing = function(*given, **e.options)
     return drawn
 
@@ -123,22 +134,22 @@ def draw(
 
     Args:
         names: ids of exhibits, of papers, or numbers such as `fig6`; all of them if none is given.
-        runs: a folder of runs to draw the measured ones from; the committed results if None.
+        runs: a folder of runs, or a CSV file of results, to draw the measured ones from; the
+            committed results if None.
         notice: called with each id before it is drawn.
 
     Raises:
-        InputError: a name that is not known; results of another schema.
+        InputError: a name that is not known; results that cannot be read.
     """
     wanted = {e.id: e for name in names for e in named(name)}
     chosen = list(wanted.values()) or list(INDEX.values())
-    measured = any(e.kind == "measured" for e in chosen)
-    results = () if not measured else reference() if runs is None else of_store(runs)
+    table = results(None if runs is None else os.fspath(runs))
     drawn, missing = {}, {}
     for e in chosen:
         if notice is not None:
             notice(e.id)
         try:
-            drawn[e.id] = recompute(e, results)
+            drawn[e.id] = recompute(e, table)
         except NoResults as why:
             missing[e.id] = str(why)
     return Gallery(drawn, missing)

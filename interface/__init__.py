@@ -9,16 +9,28 @@ logic lives here: a name is the function of the same name in the room that holds
 """
 
 from importlib import import_module
+from inspect import isfunction
 from typing import Any
 
 import lazy_loader
 
+from farfield.theory.answers.errors import guarded
 from farfield.theory.views import provide
 
 __version__ = "0.2.0"
 
 # The names, and where each lives, stand in __init__.pyi alone.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    """A public name; a question is guarded, and known by that name alone."""
+    public = _load(name)
+    if isfunction(public):
+        public = guarded(public)
+        public.__module__ = __name__
+    globals()[name] = public
+    return public
 
 
 def _export(name: str) -> Any:

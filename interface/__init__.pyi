@@ -21,6 +21,7 @@ from .numerics.depth import (
 )
 from .numerics.design.designs import Design as Design
 from .numerics.design.designs import Designs as Designs
+from .numerics.design.solve import design as design
 from .numerics.frontier import Frontier as Frontier
 from .numerics.frontier import reach_frontier as reach_frontier
 from .numerics.horizon import Horizon as Horizon
@@ -73,7 +74,6 @@ from .validation.checkpoints.measured.empirical import (
 )
 from .validation.claims import Claim as Claim
 from .validation.claims import claims as claims
-from .validation.design import design as design
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
 from .validation.study.study import Study as Study

@@ -33,7 +33,7 @@ from farfield import __version__
 from farfield.commands import explore, goals, models, pages, runs, theory
 from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
-from farfield.theory.answers.errors import InputError, MissingValues
+from farfield.theory.answers.errors import InputError, InternalError, MissingValues
 
 GROUPS = {
     "Start here": (pages.study, explore.explore),
@@ -122,6 +122,8 @@ def main(args: Sequence[str] | None = None) -> None:
     except MissingValues as error:
         options = " ".join(f"--set {name}=VALUE" for name in error.names[:4])
         code = _complain(f"{error}: {options}", BAD_INPUT)
+    except InternalError as error:
+        code = _complain(str(error), INTERNAL)
     except InputError as error:
         code = _complain(str(error), BAD_INPUT)
     except CycloptsError as error:
@@ -136,10 +138,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except Exception as error:
         if os.environ.get("FARFIELD_TRACEBACK"):
             raise
-        what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        code = _complain(
-            f"internal error, {what}; FARFIELD_TRACEBACK=1 shows where, please report it", INTERNAL
-        )
+        code = _complain(str(InternalError(error)), INTERNAL)
     sys.exit(code)
 
 
@@ -212,9 +211,17 @@ def _names(verb: str) -> set[str]:
 
 def _require_known(app: App, given: Sequence[str]) -> None:
     """Refuse an unknown option by its name, before its value is taken for the formula."""
-    if not given or given[0].startswith("-") or given[0] not in app:
-        return
-    if given[0] in NAMED_BY_USERS:
+    for word in takewhile(lambda word: word != "--", given):
+        name = word.partition("=")[0]
+        if re.fullmatch("-[A-Za-z]", name) and name != "-n":
+            options = sorted(_names(given[0]) if given[0] in app else ("--help", "--version"))
+            alike = [o for o in options if re.match(f"-{name}(?!mpty)", o, re.IGNORECASE)]
+            meant = f"did you mean {' or '.join(alike)}? " if alike else ""
+            raise InputError(
+                f"{name} is no option, and no formula in n; {meant}accepted: options by their long "
+                "names"
+            )
+    if not given or given[0].startswith("-") or given[0] not in app or given[0] in NAMED_BY_USERS:
         return
     known = _names(given[0])
     for word in takewhile(lambda word: word != "--", given[1:]):

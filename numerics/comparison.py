@@ -4,10 +4,10 @@ Let u_j = T_j/B of `a` and v_j = T_j/B of `b`. Then `TRF_a(eps) <= TRF_b(eps)` f
 
     eps* = min { v_j : u_j > v_j }    (1 if there is none),
 
-and for no eps just above it (ours). Let a be lighter. Beyond some M every j has u_j <= v_j: from
-a_t/A <= b_t/B for all t >= M. A bound of `p_a - p_b + log(B_b/B_a)` certifies that M.
-The j below it are compared by balls, from the far end, in stretches: u and v fall. The first j
-with u_j > v_j gives eps*.
+and for no eps just above it (ours). Let a be lighter. Beyond some M every j has u_j <= v_j, by the
+terms, or by blocks of them where residue classes have formulas of their own (`period_blocks`).
+Bounds of the differences of the biases certify that M. The j below it are compared by balls, from
+the far end, in stretches: u and v fall. The first j with u_j > v_j gives eps*.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import sympy
-from flint import acb, arb, fmpq
+from flint import arb
 from sympy import Expr, Rational, S
 
-from farfield.numerics.enclosures.tails import UNIT, TailEnclosure, Unproved, level, tail_enclosure
+from farfield.numerics.enclosures.tails import Unproved
 from farfield.numerics.heads import (
     BUDGET_S,
     Found,
+    diverges,
     obstacle,
     out_of_reach,
     reason_of,
@@ -33,11 +34,10 @@ from farfield.numerics.heads import (
     within,
 )
 from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.period_blocks import NoLimit, PeriodBlock, period_blocks, proportion
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.search import at_precision, decide
+from farfield.numerics.search import at_precision
 from farfield.numerics.shown import chosen
-from farfield.numerics.summation.analytic_bias import half_line, read_bias
-from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
@@ -53,8 +53,7 @@ from farfield.theory.answers.blocks import (
     table,
 )
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import at_most, share
-from farfield.theory.decision.differences import limit_of_difference
+from farfield.theory.answers.number import at_most, decimal, listed, share
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import Undefined, outward, precision, to_arb
 from farfield.theory.functions.nodes import n
@@ -74,7 +73,8 @@ class Comparison(Answer):
         formulas: the two biases, a and b.
         names: the name of each, as it was given.
         lighter: "a" or "b", "neither" where the tails are equal; None where the test says nothing,
-            or both series diverge. One that diverges is the heavier, with reason code `diverges`.
+            where residue classes disagree for ever, or both series diverge. One that diverges is
+            the heavier, with reason code `diverges`.
         limit: lim (p_a - p_b).
         crossover: eps*, up to which the lighter one has the smaller TRF, as a float.
         enclosure: floats around eps*.
@@ -132,12 +132,21 @@ class Comparison(Answer):
         diverges = self.reason is not None and self.reason.code is Code.DIVERGES
         cases = (
             (
-                self.lighter is None and self.status is Status.EXACT,
+                self.lighter is None and diverges,
                 "Neither of {a} and {b} has a tail to compare, since both series diverge.",
+            ),
+            (
+                self.lighter is None and self.status is Status.EXACT,
+                "Neither of {a} and {b} has the lighter tail: {why}.",
             ),
             (
                 self.lighter is None,
                 "Which of {a} and {b} has the lighter tail is not known: {why}.",
+            ),
+            (
+                self.lighter == "neither" and self.reason is not None,
+                "Neither of {a} and {b} has the lighter tail: {why}, so their receptive fields are "
+                "equal for every small enough eps.",
             ),
             (
                 self.lighter == "neither",
@@ -341,7 +350,7 @@ def _ranked(each: Sequence[tuple[str, Expr]]) -> Ranking:
 def _obstacle(p: Expr) -> Reason | None:
     """Why a bias has no tail to compare; None where it has one."""
     try:
-        return obstacle(series(p))
+        return obstacle(series(p, diverges))
     except OutOfTime as why:
         return reason_of(why)
 
@@ -370,31 +379,73 @@ def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Found
         known = {"claim": said, "label": Label.THEOREM, "reason": Reason(Code.DIVERGES, said)}
         at_once = {"lighter": lighter, "crossover": 1.0, "enclosure": (1.0, 1.0)}
         return known | at_once if lighter else known
-    left, right = series(p), series(q)
+    left, right = series(p, diverges), series(q, diverges)
     lighter, gap = _by_support(left, right), sympy.expand(p - q)
-    if not gap.has(n):
+    gap = gap if not gap.has(n) else proportion(left, right)
+    if gap is not None:
         steps.append(Step("difference", {"limit": gap}))
         claim = "the terms are proportional: equal receptive fields"
         return {"claim": claim, "lighter": "neither", "limit": gap}
     if lighter is not None:
         steps.append(Step("supports", {"a": str(left.support), "b": str(right.support)}))
         if lighter == "neither":
-            return {"claim": "equal supports", "lighter": lighter, "limit": S.Zero}
-        limit = -S.Infinity if lighter == "a" else S.Infinity
-        return {"limit": limit} | _with_crossover(left, right, lighter, steps)
-    limit = limit_of_difference(p, q)
-    if limit is None:
-        why = "p_a - p_b has no limit, or none that is decided"
-        return unknown(Reason(Code.NO_LIMIT, why))
-    steps.append(Step("difference", {"limit": limit}))
-    lighter = {S.NegativeInfinity: "a", S.Infinity: "b"}.get(limit)
-    if lighter is None:
-        lighter = _by_sums(left, right, limit)
-        if lighter is None:
-            why = "the terms agree in the limit, to all digits tried: ratio 1"
-            return {"limit": limit} | unknown(Reason(Code.NO_LIMIT, why))
-        steps.append(Step("ratio", {"limit": limit, "relation": "<" if lighter == "a" else ">"}))
-    return {"limit": limit} | _with_crossover(left, right, lighter, steps)
+            reason = Reason(Code.BOUNDED_SUPPORT, f"both end before n = {left.support}")
+            return {"claim": "equal supports", "lighter": lighter, "reason": reason}
+        end = -S.Infinity if lighter == "a" else S.Infinity
+        return {"limit": end} | _with_crossover(left, right, lighter, steps)
+    try:
+        found = tuple(period_blocks(left, right))
+    except NoLimit as why:
+        return unknown(Reason(Code.NO_LIMIT, str(why)))
+    sides = [block.lighter(left, right) for block in found]
+    _tell(found, sides, (left, right), steps)
+    limit: Found = {"limit": _limit(found[0])} if len(found) == 1 else {}
+    apart = [block for block, side in zip(found, sides, strict=True) if side != "neither"]
+    match sorted({str(side) for side in sides} - {"neither"}):
+        case ["a" | "b" as lighter]:
+            return limit | _with_crossover(left, right, lighter, steps, apart)
+        case ["a", "b"]:
+            return {"reason": Reason(Code.NO_LIMIT, _disagreement(sides))}
+    return limit | unknown(Reason(Code.NO_LIMIT, _disagreement(sides)))
+
+
+def _limit(block: PeriodBlock) -> Expr:
+    """lim (p_a - p_b), of series with one formula each."""
+    ((_, x),), ((_, y),) = block.terms
+    return x - y
+
+
+def _tell(
+    found: Sequence[PeriodBlock],
+    sides: Sequence[str | None],
+    both: tuple[Series, Series],
+    steps: list[Step],
+) -> None:
+    """The steps by which blocks decide."""
+    signs = {"a": "<", "b": ">", "neither": "="}
+    if len(found) == 1:
+        limit = _limit(found[0])
+        steps.append(Step("difference", {"limit": limit}))
+        if limit.is_finite and sides[0]:
+            steps.append(Step("ratio", {"limit": limit, "relation": signs[sides[0]]}))
+        return
+    steps.append(Step("blocks", {"period": len(found)}))
+    for block, side in zip(found, sides, strict=True):
+        with precision(64):
+            quotient = block.quotient(*both)
+        known = {"residue": block.residue, "quotient": decimal(float(quotient.mid()))}
+        if side is not None:
+            steps.append(Step("block", known | {"relation": signs[side]}))
+
+
+def _disagreement(sides: Sequence[str | None]) -> str:
+    """Which residues of j have a lighter, which b, and which are not decided."""
+    if len(sides) == 1:
+        return "the terms agree in the limit, to all digits tried: ratio 1"
+    said = {"a": "smaller for a", "b": "smaller for b", None: "the same to all digits tried"}
+    places = {side: [i for i, s in enumerate(sides) if s == side] for side in said}
+    parts = ", ".join(f"{said[k]} at j = {listed(at)}" for k, at in places.items() if at)
+    return f"modulo {len(sides)}, the normalised tail from j on is in the end {parts}"
 
 
 def _by_support(a: Series, b: Series) -> str | None:
@@ -406,23 +457,17 @@ def _by_support(a: Series, b: Series) -> str | None:
     return "a" if a.support is not None and a.support < (b.support or a.support + 1) else "b"
 
 
-def _by_sums(a: Series, b: Series, x: Expr) -> str | None:
-    """Whether e^x B_b/B_a is below 1 ("a") or above."""
-
-    def told() -> str | None:
-        ratio = number(x).exp() * to_arb(b.total()) / to_arb(a.total())
-        return "a" if ratio < 1 else "b" if ratio > 1 else None
-
-    return decide(told, (128, 512))
-
-
-def _with_crossover(left: Series, right: Series, lighter: str, steps: list[Step]) -> Found:
-    """The last index at which the heavier tail is not yet heavier, and eps* there."""
+def _with_crossover(
+    left: Series, right: Series, lighter: str, steps: list[Step], order: Sequence[PeriodBlock] = ()
+) -> Found:
+    """The last index at which the heavier tail is not yet heavier, and eps* there; `order` are the
+    blocks that are not equal."""
     found: Found = {"claim": f"{lighter} has the lighter tail", "lighter": lighter}
     light, heavy = (left, right) if lighter == "a" else (right, left)
+    equal = order[0].period if order and order[0].residue else None
     try:
-        m = _settled(light, heavy)
-        index, crossover = _last_against(light, heavy, m)
+        m = light.support if light.support is not None else _settled(light, heavy, lighter, order)
+        index, crossover = _last_against(light, heavy, m, equal)
     except (Unreachable, Unrecognised, Undefined) as why:
         code = Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE
         return found | {"reason": Reason(code, f"the crossover was not located: {why}")}
@@ -437,32 +482,29 @@ def _with_crossover(left: Series, right: Series, lighter: str, steps: list[Step]
     }
 
 
-def _settled(light: Series, heavy: Series) -> int:
-    """An M with a_t/A <= b_t/B for all t >= M, a the light one."""
-    if light.support is not None:
-        return light.support
-    start = max(light.last.start, heavy.last.start, 2)
-    difference = read_bias(light.last.bias - heavy.last.bias)
-    ratio = at_precision(lambda: to_arb(heavy.total()).log() - to_arb(light.total()).log(), BITS)
+def _settled(light: Series, heavy: Series, lighter: str, order: Sequence[PeriodBlock]) -> int:
+    """An M with u_j <= v_j for all j >= M, from the order of the blocks from there on."""
+    period, side = order[0].period, 0 if lighter == "a" else 1
+    starts = (s.distances(s.start, s.start + 1)[0] for s in (*light.last, *heavy.last))
+    start = max(2, *(-(-at // period) for at in starts))
+    ratio = at_precision(lambda: to_arb(light.total()) / to_arb(heavy.total()), BITS)
     for k in range(MAX_DOUBLINGS):
-        m = start << k
         with precision(128):
-            where = half_line(arb(m).log())
             try:
-                variable = TailEnclosure(where, {level(1): fmpq(1)})
-                shift = TailEnclosure(where, {UNIT: acb(to_arb(ratio))})
-                if (tail_enclosure(difference.in_s, difference.s, variable) + shift).negative():
-                    return m
+                if all(block.dominated(side, ratio, start << k) for block in order):
+                    return period * (start << k)
             except Unproved:
                 continue
     raise Unreachable("no point is proved beyond which the terms keep their order")
 
 
-def _last_against(light: Series, heavy: Series, m: int) -> tuple[int | None, arb]:
+def _last_against(
+    light: Series, heavy: Series, m: int, equal: int | None
+) -> tuple[int | None, arb]:
     """The last j < m with u_j > v_j, and eps* = min { v_j : u_j > v_j } = v at that j.
 
     v falls as j grows, so the last such j has the least v_j. u falls too: where u_i <= v_k, no j
-    from i to k has u_j > v_j.
+    from i to k has u_j > v_j. At the multiples of `equal` they are equal.
     """
     with precision(BITS):
         a, b = to_arb(light.total()), to_arb(heavy.total())
@@ -471,7 +513,7 @@ def _last_against(light: Series, heavy: Series, m: int) -> tuple[int | None, arb
             check_time()
             first = max(1, last - size + 1)
             u, v = to_arb(light.tail(first)) / a, to_arb(heavy.tail(last)) / b
-            if u <= v:
+            if u <= v or (first == last and equal and last % equal == 0):
                 last, size = first - 1, 2 * size
             elif first < last:
                 size = (last - first + 1) // 2

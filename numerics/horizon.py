@@ -134,41 +134,43 @@ def threshold(kind: str, flush_to_zero: bool) -> tuple[fmpq, bool]:
 
 def _last(bias: Expr, limit: fmpq, closed: bool) -> Found:
     """The last n whose weight does not round to 0; infinite where there is no last."""
-    row = series(bias)
-    last, start = row.last, compile_ball(bias)
-    constant = not last.bias.has(n)
-    if last.end is None and last.bias is not S.NegativeInfinity:
-        if last.kernel is None:
-            raise Unreachable(f"not proved monotone for all large n: {last.gap}")
-        said = "the bias increases" if last.kernel.direction > 0 else ""
-        if constant and not _vanishes(last.bias, last.start, bias, limit, closed):
+    row, start = series(bias), compile_ball(bias)
+    last = [s for s in row.last if s.bias is not S.NegativeInfinity]
+    for s in last:
+        if s.kernel is None and s.falls_from() is None:
+            raise Unreachable(f"not proved monotone for all large n: {s.gap}")
+        said = "the bias increases" if s.kernel is not None and s.kernel.direction > 0 else ""
+        at = s.distances(s.start, s.start + 1)[0]
+        if not s.bias.has(n) and not _vanishes(row, at, limit, closed):
             said = "the bias is constant at all large distances"
         if said:
-            reason = Reason(Code.NEVER, said)
+            reason = Reason(
+                Code.NEVER, said + f" {at % s.period} modulo {s.period}" * (s.period > 1)
+            )
             return {"tokens": math.inf, "status": Status.INFINITE, "reason": reason}
 
-    def meets(a: int, b: int) -> bool:
-        return not _vanishes(row.bias_at(a), a, bias, limit, closed)
+    def meets(run: range) -> bool:
+        return not _vanishes(row, run[0], limit, closed)
 
     def level() -> arb:
         return to_arb(start({n: fmpq(0)})) + arb(limit).log()
 
-    kept = row.stretches[:-1] if constant else row.stretches
+    kept = tuple(s for s in row.stretches if s.end is not None or s.bias.has(n))
     try:
-        above = Above(Series(bias, kept), level, meets, MAX_BITS, MAX_BALLS)
-        return {"tokens": above.end()}
+        return {"tokens": Above(Series(bias, kept), level, meets, MAX_BITS, MAX_BALLS).end()}
     except Vast:
         raise Unreachable(f"the horizon has more than {MAX_BITS} bits") from None
 
 
-def _vanishes(bias: Expr, j: int, origin: Expr, limit: fmpq, closed: bool) -> bool:
-    """Whether exp(bias(j) - bias(0)) rounds to 0, proved by balls."""
+def _vanishes(row: Series, j: int, limit: fmpq, closed: bool) -> bool:
+    """Whether exp(p(j) - p(0)) rounds to 0, proved by balls."""
+    (bias, k), (origin, first) = row.at(j), row.at(0)
     if bias is S.NegativeInfinity:
         return True
     at, start = compile_ball(bias), compile_ball(origin)
 
     def below() -> bool | None:
-        gap = to_arb(at({n: fmpq(j)})) - to_arb(start({n: fmpq(0)})) - arb(limit).log()
+        gap = to_arb(at({n: fmpq(k)})) - to_arb(start({n: fmpq(first)})) - arb(limit).log()
         return True if gap < 0 else False if gap > 0 else None
 
     found = decide(below, (128, 512, 2048, 4 * j.bit_length() + 2048))
@@ -177,7 +179,7 @@ def _vanishes(bias: Expr, j: int, origin: Expr, limit: fmpq, closed: bool) -> bo
     if j.bit_length() <= 256:
         goal = sympy.log(sympy.Rational(int(limit.p), int(limit.q)))
         try:
-            side = sign(bias.subs(n, j) - origin.subs(n, 0) - goal)
+            side = sign(bias.subs(n, k) - origin.subs(n, first) - goal)
             return side < 0 or (side == 0 and closed)
         except Unrecognised:
             pass

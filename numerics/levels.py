@@ -2,13 +2,14 @@
 
 One ball of p over a whole stretch of distances decides the stretch; where it does not, each half is
 tried. A single distance whose ball meets the level is left to the caller. Beyond a distance where p
-falls below the level, or where a whole tail is less than one such weight, there are none.
+falls below the level, or where a whole tail is less than one such weight, there are none. Each
+residue class has runs and an end of its own: a run is a `range`, whose step is the modulus.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,15 +40,15 @@ class Above:
     Args:
         row: the stretches of the bias.
         level: the level as a ball at the precision at work.
-        meets: whether distances that meet the level, to all that balls tell, are above; given the
-            first and the one behind the last, whose weights are equal.
+        meets: whether distances that meet the level, to all that balls tell, are above; their
+            weights are equal.
         most_bits: of a distance that is counted.
         most_balls: of the bias.
     """
 
     row: Series
     level: Callable[[], arb]
-    meets: Callable[[int, int], bool]
+    meets: Callable[[range], bool]
     most_bits: int
     most_balls: int
     balls: int = 0
@@ -67,23 +68,19 @@ class Above:
             self.levels[bits] = found
         return self.levels[bits]
 
-    def runs(self) -> list[tuple[int, int]]:
-        """The runs (first, last + 1), in order."""
-        found: list[tuple[int, int]] = []
-        for s in self.row.stretches:
-            for a, b in self._of_stretch(s):
-                if found and found[-1][1] == a:
-                    found[-1] = found[-1][0], b
-                else:
-                    found.append((a, b))
-        return found
+    def runs(self) -> list[range]:
+        """The runs of every stretch."""
+        return [run for s in self.row.stretches for run in self._of_stretch(s)]
 
     def end(self) -> int:
         """One more than the last distance; 0 where there is none."""
-        ends = (b for s in reversed(self.row.stretches) for _, b in self._of_stretch(s, True))
-        return next(ends, 0)
+        end = 0
+        for s in reversed(self.row.stretches):
+            if s.end is None or s.distances(s.start, s.end)[-1] >= end:
+                end = max(end, next((run[-1] + 1 for run in self._of_stretch(s, True)), 0))
+        return end
 
-    def _of_stretch(self, s: Stretch, far: bool = False) -> Iterator[tuple[int, int]]:
+    def _of_stretch(self, s: Stretch, far: bool = False) -> Iterator[range]:
         """The runs of a stretch, the farthest first with `far`."""
         if s.bias is S.NegativeInfinity:
             return
@@ -93,13 +90,13 @@ class Above:
             a, b = open_.pop()
             above = self._decided(height, a, b)
             if above is None and (b - a == 1 or not s.bias.has(n)):
-                above = self.meets(a, b)
+                above = self.meets(s.distances(a, b))
             if above is None:
                 middle = (a + b) // 2 if b <= 4 * a + 4 else max(a + 1, math.isqrt((a + 1) * b))
                 parts = [(middle, b), (a, middle)]
                 open_ += parts[::-1] if far else parts
             elif above:
-                yield a, b
+                yield s.distances(a, b)
 
     def _decided(self, height: Callable[[Any], Any], a: int, b: int) -> bool | None:
         """Whether all of a <= n < b is above, or none; None where one ball does not tell."""
@@ -140,3 +137,24 @@ class Above:
                 known = falls is not None and self._decided(height, j, j + 1)
                 raise Vast(j - falls if known and falls is not None else None)
             j = min(j * j, 1 << self.most_bits)
+
+
+def merged(runs: Sequence[range], most: int) -> list[tuple[int, int]]:
+    """The first distances that are in a run, as intervals (first, last), at most so many.
+
+    >>> merged([range(0, 40, 2), range(1, 9, 2), range(40, 50)], 3)
+    [(0, 8), (10, 10), (12, 12)]
+    """
+    found: list[tuple[int, int]] = []
+    nexts, step = [r.start for r in runs], math.lcm(*(r.step for r in runs))
+    while nexts and len(found) <= most:
+        first = at = min(nexts)
+        covering: list[range] = []  # the runs that hold the distances just before `at`, one each
+        while held := next((r for r in runs if at in r), None):
+            covering = [*covering, held] if held.step > 1 else []
+            at = at + 1 if held.step > 1 else held.stop
+            if len(covering) == step > 1:  # every residue is held as far as all of these reach
+                at, covering = max(at, 1 + min(r[-1] for r in covering)), []
+        found.append((first, at - 1))
+        nexts = [r[max(0, -((r.start - at) // r.step))] for r in runs if r[-1] >= at]
+    return found[:most]

@@ -31,7 +31,7 @@ from flint import arb, ctx, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.heads import BUDGET_S, Found, decisive, per_head, resolve, summed, unknown
-from farfield.numerics.levels import Above, Vast
+from farfield.numerics.levels import Above, Vast, merged
 from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, Bracket, Exact
 from farfield.numerics.search import at_precision, decide, doubled
 from farfield.numerics.shown import Cases, H, HeadAnswer, of_row
@@ -441,8 +441,9 @@ def _others(row: Series, at: int) -> Any:
 
 def _height(row: Series, at: int) -> Any:
     """p(at); None where it is not defined at this precision."""
+    bias, k = row.at(at)
     try:
-        return compile_ball(row.bias_at(at))({N_: fmpq(at)})
+        return compile_ball(bias)({N_: fmpq(k)})
     except Undefined:
         return None
 
@@ -458,12 +459,12 @@ def _exactly(value: Any) -> Any:
 
 def _reach_of_bias(bias: Expr, asked: Reach) -> Found:
     """The distances that one head reaches."""
-    row, ties = summed(bias, asked.length, masked=True), list[tuple[int, int]]()
+    row, ties = summed(bias, asked.length, masked=True), list[range]()
 
-    def meets(a: int, b: int) -> bool:
-        within = _within(row, a, asked)
+    def meets(run: range) -> bool:
+        within = _within(row, run[0], asked)
         if within is None:
-            ties.append((a, b))
+            ties.append(run)
         return bool(within)
 
     try:
@@ -479,13 +480,13 @@ def _reach_of_bias(bias: Expr, asked: Reach) -> Found:
         bar = float(asked.advantage) - math.log(asked.share / (1 - asked.share))
         inside = np.flatnonzero(head_prices(_float_row(bias, asked.length, why))[0] <= bar)
         parts = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1) if len(inside) else []
-        return _reached([(int(part[0]), int(part[-1]) + 1) for part in parts]) | _in_floats(why)
+        return _reached([range(part[0], part[-1] + 1) for part in parts]) | _in_floats(why)
     found = _reached(runs)
     if ties:
         low = found["tokens"]
         said = f"at distance {ties[0][0]} price and advantage agree to all digits tried"
         return {
-            "answer": Bracket(low, low + sum(b - a for a, b in ties)),
+            "answer": Bracket(low, low + sum(map(_count, ties))),
             "intervals": found["intervals"],
             "status": Status.ENCLOSED,
             "reason": Reason(Code.TIE, said),
@@ -493,15 +494,20 @@ def _reach_of_bias(bias: Expr, asked: Reach) -> Found:
     return found
 
 
-def _reached(runs: list[tuple[int, int]]) -> Found:
-    """The distances within reach, from their runs (first, last + 1)."""
-    tokens = sum(b - a for a, b in runs)
+def _reached(runs: list[range]) -> Found:
+    """The distances within reach, from their runs."""
+    tokens = sum(map(_count, runs))
     return {
         "tokens": tokens,
-        "farthest": runs[-1][1] - 1 if runs else None,
+        "farthest": max((run[-1] for run in runs), default=None),
         "answer": Exact(tokens),
-        "intervals": tuple((a, b - 1) for a, b in runs[:MAX_RUNS]),
+        "intervals": tuple(merged(runs, MAX_RUNS)),
     }
+
+
+def _count(run: range) -> int:
+    """The distances of a run; `len` ends at 2^63."""
+    return (run[-1] - run[0]) // run.step + 1
 
 
 def _within(row: Series, at: int, asked: Reach) -> bool | None:

@@ -436,7 +436,7 @@ def _solved(compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Reque
 
 def _asymptotics(s: Series) -> str | None:
     """The family's leading behaviour as eps -> 0, where the last stretch decides it."""
-    kernel = s.last.kernel
+    kernel = s.kernel
     if kernel is None or s.support is not None:
         return None
     if isinstance(kernel, Geometric) and len(s.stretches) > 1:
@@ -479,7 +479,7 @@ class _Comparison:
 
         `coarse` tries the first precision alone, or for magnitudes the first two.
         """
-        bits = max(bits_for(j), 0 if self.series.last.end is None else self.series.first_bits)
+        bits = max(bits_for(j), 0 if self.series.last else self.series.first_bits)
         last, near, tail = bits + EXTRA_BITS, "", None
         if coarse:
             bits = min(bits, self.series.first_bits)
@@ -511,7 +511,7 @@ class _Comparison:
 
     def _telescoped(self, j: int, eps: sympy.Rational) -> bool | None:
         """By the exact T_j/B of a hypergeometric series from 0 that telescopes."""
-        if len(self.series.stretches) > 1 or self.series.last.end is not None:
+        if len(self.series.stretches) > 1 or not self.series.last:
             return None
         exact_share = telescoped_share(self.series.bias)
         found = None if exact_share is None else exact_share(j)
@@ -519,13 +519,13 @@ class _Comparison:
 
     def _geometric_tie(self, j: int, eps: sympy.Rational) -> bool | None:
         """T_j/B = e^{alpha j} exactly, for a geometric series from 0."""
-        s = self.series.last
-        if len(self.series.stretches) > 1 or s.end is not None:
+        kernel = self.series.kernel
+        if len(self.series.stretches) > 1 or not isinstance(kernel, Geometric):
             return None
-        if not isinstance(s.kernel, Geometric) or j.bit_length() > 64:
+        if j.bit_length() > 64:
             return None
         try:
-            return sign(s.kernel.alpha * j - sympy.log(eps)) < 0
+            return sign(kernel.alpha * j - sympy.log(eps)) < 0
         except Unrecognised:
             return None
 
@@ -623,10 +623,10 @@ def _foreseen(compare: _Comparison, eps: sympy.Rational, most: int) -> list[int]
         with precision(bits):
             return to_arb(rational(eps) * compare.total(bits))
 
-    if s.last.kernel is None or s.last.end is not None:
+    if s.kernel is None:
         return []
     try:
-        guess = s.last.kernel.guess_index(goal, most)
+        guess = s.kernel.guess_index(goal, most)
     except (Undefined, ZeroDivisionError, Unreachable):
         return []
     return [] if guess is None else [guess, guess - 1]
@@ -637,7 +637,7 @@ def _newton(compare: _Comparison) -> list[int]:
     s, j, (tail, goal) = compare.series, compare.at, compare.seen
     with precision(128 + j.bit_length()):
         try:
-            density = to_arb(s.term(j))
+            density = sum((to_arb(s.term(j + i)) for i in range(s.period)), arb(0)) / s.period
         except Undefined:
             return []
         if not (density > 0 and tail > 0):
@@ -691,7 +691,7 @@ def _beyond_reason(bits: int) -> Reason:
 
 def _beyond(s: Series, eps: sympy.Rational) -> bool:
     """Whether the answer is proved to lie beyond 2^max_bits, by int_j^oo <= T_j."""
-    kernel = s.last.kernel
+    kernel = s.kernel
     with precision(256):
         try:
             lower = kernel.integral(arb(2) ** s.max_bits) if kernel is not None else arb(0)
@@ -702,7 +702,7 @@ def _beyond(s: Series, eps: sympy.Rational) -> bool:
 
 def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Value, Reason | None]:
     """log TRF for an answer beyond low = 2^max_bits, from int_j^oo <= T_j <= int_j^oo + b_j."""
-    kernel, reason = s.last.kernel, _beyond_reason(s.max_bits)
+    kernel, reason = s.kernel, _beyond_reason(s.max_bits)
     assert kernel is not None
     with precision(256):
         goal = rational(eps) * s.total()

@@ -39,7 +39,7 @@ from farfield.numerics.heads import (
 )
 from farfield.numerics.search import at_precision
 from farfield.numerics.shown import Cases, HeadAnswer
-from farfield.numerics.summation.series import Series, series
+from farfield.numerics.summation.series import Series, exp_series, series
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import (
@@ -348,8 +348,7 @@ def _limit_ball(bias: Expr, s: Series) -> arb:
     squares = series(2 * bias)
     total = to_arb(s.total())
     try:
-        masked = bias.subs(n, 1) is S.NegativeInfinity  # no series begins with 0
-        products = _neighbours(s, squares) if masked else series(_shifted(bias)).total()
+        products = exp_series(_shifted(bias)).total()
     except Unreachable:
         products = _neighbours(s, squares)
     return (to_arb(squares.total()) - to_arb(products)) / total**2
@@ -361,9 +360,8 @@ def _neighbours(s: Series, squares: Series) -> arb:
     x = [to_arb(s.term(i)) for i in range(FIRST_TERMS + 1)]
     known = sum((a * b for a, b in itertools.pairwise(x)), arb(0))
     here, after = to_arb(squares.tail(FIRST_TERMS)), to_arb(squares.tail(FIRST_TERMS + 1))
-    kernel, since = s.last.kernel, s.last.falls_from()
-    falls = kernel is not None and kernel.direction < 0
-    falls = falls and since is not None and since <= FIRST_TERMS
+    since = s.last[0].falls_from() if s.kernel is not None and s.kernel.direction < 0 else None
+    falls = since is not None and since <= FIRST_TERMS
     low, high = (after if falls else arb(0)), (here * after).sqrt()
     return known + low.union(high)
 
@@ -376,7 +374,7 @@ def _finite(bias: Expr, terms: int, cut: bool) -> Found:
         except Unreachable as why:
             return unknown(reason_of(why))
     try:
-        parts = [series(q) for q in (bias, 2 * bias, _shifted(bias))]
+        parts = [exp_series(q) for q in (bias, 2 * bias, _shifted(bias))]
 
         def closed() -> arb:
             b, q = (to_arb(part.partial(terms)) for part in parts[:2])

@@ -15,6 +15,7 @@ collect_ignore = [
     "pinned/check.py",
     "pinned/record.py",
 ]
+os.environ.setdefault("FARFIELD_TRACEBACK", "1")  # a bug is a traceback
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests themselves run side by side
 settings.register_profile("farfield", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("farfield")

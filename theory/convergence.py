@@ -15,6 +15,7 @@ import dataclasses
 import enum
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,8 +23,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import sympy
 from sympy import Basic, Expr, S
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.exceptions import NotReal, Unreachable
+from farfield.theory.algebra.exceptions import NotReal, Undecided, Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,
@@ -35,6 +37,7 @@ from farfield.theory.answers.answer import (
     plain,
 )
 from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
+from farfield.theory.answers.errors import guarded
 from farfield.theory.answers.notation import StyledWord, Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact, listed, plural, runs, seconds
 from farfield.theory.decision import cells
@@ -141,6 +144,7 @@ class Convergence(Answer):
             return tuple(sorted({t for h in self.heads for t in h.skipped_terms}))
         return skipped_terms(self.formula)
 
+    @guarded
     def at(self, **values: Any) -> bool | Basic | None:
         """Whether the series converges at these parameter values: True, False, the condition that
         remains, or None where it is not known.
@@ -166,6 +170,7 @@ class Convergence(Answer):
         left = cells.at(sympy.sympify(self.condition), chosen)
         return bool(left) if left in (S.true, S.false) else left
 
+    @guarded
     def certificate(self) -> Certificate:
         """The verdict as a file whose theorem a prover checks, on this very formula.
 
@@ -343,7 +348,7 @@ def growth(fall: Fall | None, converges: bool | None, formula: Expr | None) -> T
         return ()
     if depth == 1 and last == 0 and not _oscillates(formula):
         return words("its terms fall, if at all, more slowly than any power of `n`")
-    if depth == 1 and last.is_finite and last > 0:
+    if depth == 1 and last.is_finite and _is_positive(last):
         return words("its terms fall about like {term}", term=n**-last)
     if depth == 2 and last == 0:
         return words("like the harmonic series")
@@ -352,11 +357,18 @@ def growth(fall: Fall | None, converges: bool | None, formula: Expr | None) -> T
     return ()
 
 
+def _is_positive(e: Expr) -> bool:
+    """Whether SymPy knows that, where it can evaluate it at all."""
+    with suppress(Undecided):
+        return door.known_sign(e) == 1
+    return False
+
+
 def _oscillates(formula: Expr | None) -> bool:
     """Whether a part of a formula may swing: a bounded function, a power of a negative number."""
     parts = () if formula is None else sympy.preorder_traversal(formula)
     return any(
-        (x.is_Pow and x.base.is_negative)
+        (x.is_Pow and _is_positive(-x.base))
         or ((record := record_of(x.func)) is not None and record.range is not None)
         for x in parts
     )

@@ -85,6 +85,10 @@ RULES: dict[str, str] = {
     "difference": "`lim (p_a - p_b) = {limit}`: the ratio of the terms tends to its exponential.",
     "ratio": "The limit is finite, so the sums decide: `exp({limit}) B_b/B_a {relation} 1` in "
     "balls.",
+    "blocks": "Residue classes modulo {period} have formulas of their own: for `j = {period}k + i` "
+    "the tails are sums of blocks of {period} terms, from `{period}k + i` on.",
+    "block": "Blocks of a over those of b, each over its total, for `i = {residue}`: the limit is "
+    "{quotient}, `{relation} 1` in balls.",
     "dominated": "For every `t >= {index}`, the normalised term of the lighter series is the "
     "smaller one (a majorant of the difference of the biases), so its tail is too.",
     "crossover": "Below that the normalised tails `u_j`, `v_j` are compared in balls, from the far "
@@ -121,6 +125,7 @@ DECIDING = (
     "enough",
     "ratio",
     "difference",
+    "block",
 )
 """Rules that settle what they are asked."""
 

@@ -19,13 +19,13 @@ from farfield.theory.values import compile_ball, tabulate_all
 if TYPE_CHECKING:
     import numpy as np
 
-MOST_TERMS = 4096
+MOST_TERMS, FINE = 4096, 64
 
 
 def skipped_terms(p: Expr) -> tuple[int, ...]:
     """The distances below 4096 whose bias is undefined or +oo, searched until 64 in a row are
     fine. A row of them that lasts to the end of the search is taken for overflow, but for its
-    beginning at 0.
+    beginning at 0; once 64 in a row are not, every 64th is looked at to see whether it lasts.
 
     >>> from sympy import log
     >>> skipped_terms(-log(log(n)))
@@ -37,26 +37,33 @@ def skipped_terms(p: Expr) -> tuple[int, ...]:
 @lru_cache(maxsize=64)
 def _skipped(p: Expr) -> tuple[int, ...]:
     """The heads of a family, positive multiples of one bias, share it."""
-    value = compile_ball(p)
     skipped, fine = [], 0
     for t in range(MOST_TERMS):
-        with unhurried(), precision(256):
-            try:
-                ball = to_arb(value({n: fmpq(t)}))
-                good = ball.is_finite() or bool(ball < 0)
-            except Undetermined:
-                good = True
-            except (Undefined, ZeroDivisionError, OverflowError):
-                good = False
+        good = _has_value(p, t)
         if not good:
             skipped.append(t)
-        fine = fine + 1 if good else 0
-        if fine >= 64:
+        fine = max(fine, 0) + 1 if good else min(fine, 0) - 1
+        if fine >= FINE:
             return tuple(skipped)
+        if fine % FINE == 0 and not any(_has_value(p, k) for k in range(t, MOST_TERMS, FINE)):
+            skipped += range(t + 1, MOST_TERMS)
+            break
     last = MOST_TERMS
     while skipped and skipped[-1] == last - 1:
         last = skipped.pop()
     return tuple(skipped) if last > 0 else tuple(range(MOST_TERMS))
+
+
+def _has_value(p: Expr, t: int) -> bool:
+    """Whether a bias is a number or -oo at a distance, as far as a ball tells."""
+    with unhurried(), precision(256):
+        try:
+            ball = to_arb(compile_ball(p)({n: fmpq(t)}))
+            return ball.is_finite() or bool(ball < 0)
+        except Undetermined:
+            return True
+        except (Undefined, ZeroDivisionError, OverflowError):
+            return False
 
 
 def defined(formulas: Sequence[Expr], distances: Any) -> np.ndarray:

@@ -24,7 +24,6 @@ from farfield.validation.claims import Claim, checks, claims
 from farfield.validation.harness.configuration import trainable
 from farfield.validation.harness.presets import preset as named
 from farfield.validation.progress import Progress, silent
-from farfield.validation.study.findings import findings
 from farfield.validation.study.study import Study, catalogue, demo_encodings, save, survey
 
 CHOSEN = {"falcon": {"alibi": True}}
@@ -81,11 +80,11 @@ class Atlas(Result):
         return [c for c in self.claims if c.id not in told]
 
     def blocks(self) -> Sequence[Block]:
-        came_true = [f.blocks()[0] for f in findings(self.study.entries)]
+        measured = [block for e in self.study.entries for block in e.blocks()]
         verdicts = [str(claim.verdict) for claim in self.claims]
         counts = [f"{verdicts.count(v)} {v.replace('_', ' ')}" for v in dict.fromkeys(verdicts)]
         decided = note("Claims of the papers: {counts}.", counts=listed(counts))
-        return [self.study.lead(), *came_true, *([decided] if counts else [])]
+        return [self.study.lead(), *measured, *([decided] if counts else [])]
 
     def fields(self) -> dict[str, Any]:
         return self.study.fields() | {"claims": plain(self.claims)}

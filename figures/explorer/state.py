@@ -52,7 +52,7 @@ from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.decision.regions import Range
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.parameters import interval
-from farfield.validation.forecast import chance, forecast
+from farfield.validation.forecast import forecast
 from farfield.validation.study.prediction import ADVANTAGE
 from farfield.validation.table_cells import field_text
 
@@ -328,13 +328,13 @@ def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float 
         beyond = leak(subject, TRAINED, TESTED)
         window = certified_window(subject, ERROR, 1, 1)
         far = reach(subject, ADVANTAGE, length=TESTED)
-    holds = forecast(subject, trained=TRAINED, tested=TESTED)
-    sure = words("probability that perplexity holds from {m} to {n} bytes", m=TRAINED, n=TESTED)
+    nearest = forecast(subject, trained=TRAINED, tested=TESTED)
+    said = words("perplexity of the nearest trained models at {n} bytes", n=TESTED)
     last = Number(
         words("forecast"),
-        as_text("not known" if holds.holds is None else chance(holds.holds)),
-        sure if holds.holds is not None else as_text(str(holds.reason)),
-        holds.label,
+        as_text("not known" if nearest.ratio is None else f"× {nearest.ratio:.2f}"),
+        said if nearest.reason is None else as_text(str(nearest.reason)),
+        nearest.label,
         command("forecast", subject, f"--trained {TRAINED} --tested {TESTED}"),
     )
     return KeyNumbers([*key_numbers(subject, whole, row, beyond, window, far), last])

@@ -229,7 +229,9 @@ def settings_share(p: Prediction) -> Curve | None:
             values: dict[str, Any] = {q.name: "1" for q in e.free} | {moved.name: str(value)}
             verdict = "converges" if c.at(**values) else "diverges"
             name = terminal(words("{name} = {value}", name=sympy.Symbol(moved.name), value=exact))
-            shown.append((name, encoding(e.name, **values), verdict))
+            put = {q.symbol: sympy.Rational(values[q.name]) for q in e.free}
+            fixed = tuple(b.xreplace(put) for b in e.biases)
+            shown.append((name, replace(e, biases=fixed), verdict))
     drawn, others = kept_share(shown), len(e.free) > 1
     return replace(drawn, title=drawn.title + " All other parameters are 1." * others)
 

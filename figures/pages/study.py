@@ -62,7 +62,6 @@ from farfield.theory.answers.number import count, decimal, plural
 from farfield.theory.answers.writers.svg import power
 from farfield.theory.convergence import Convergence, Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding
-from farfield.validation.study.findings import findings, last_token_ratio
 from farfield.validation.study.place import PLACE_EPS
 from farfield.validation.study.prediction import (
     LOGIT_BOUND,
@@ -70,7 +69,7 @@ from farfield.validation.study.prediction import (
     WINDOW_ERRORS,
     Prediction,
 )
-from farfield.validation.study.study import Study
+from farfield.validation.study.study import Study, last_token_ratio
 from farfield.validation.table_cells import field_text, reach_text, share_text
 
 
@@ -114,9 +113,11 @@ def measured(s: Study) -> list[Section]:
     """What trained models measured; nothing without them."""
     if not s.trained:
         return []
-    came_true = [f.blocks()[0] for f in findings(s.entries)]
     return [
-        Section(words("What the theory predicted, and what came true"), came_true),
+        Section(
+            words("What trained models lost"),
+            [*(b for e in s.trained for b in e.blocks()), *s.bounds()],
+        ),
         Section(words("Measurements"), list(_measurements(s))),
         Section(words("How the models were trained"), list(_settings(s))),
     ]
@@ -186,8 +187,8 @@ def head(p: Prediction, drawn: bool = True) -> Columns:
     if 0 < near < len(heads):
         left.append(
             note(
-                "{far} of {all} heads have no window, so the layer has none. The forecast of "
-                "perplexity counts the order that all heads keep together.",
+                "{far} of {all} heads have no window, so the layer has none. "
+                "Models whose other heads stay local can hold their perplexity all the same.",
                 far=len(heads) - near,
                 all=len(heads),
             )

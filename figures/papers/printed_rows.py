@@ -16,8 +16,9 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+from polars import DataFrame, col
 
-from farfield.figures.samples import Run, Sample, perplexities, settings
+from farfield.figures.samples import perplexities, settings
 from farfield.validation.published import table
 
 SAME = 0.01
@@ -105,7 +106,7 @@ def direction(first: float, second: float) -> int:
     return 0 if abs(change) < SAME else int(math.copysign(1, change))
 
 
-def compared(layout: Layout, runs: Sequence[Run]) -> list[Cell]:
+def compared(layout: Layout, runs: DataFrame) -> list[Cell]:
     """Every printed cell beside ours, for each base training length at which two rows or more were
     measured."""
     found: list[Cell] = []
@@ -127,21 +128,21 @@ def compared(layout: Layout, runs: Sequence[Run]) -> list[Cell]:
     return found
 
 
-def bases(layout: Layout, runs: Sequence[Run]) -> list[int]:
+def bases(layout: Layout, runs: DataFrame) -> list[int]:
     """Our base training lengths: those that have a multiple for every printed one."""
-    lengths = {r["preset"]["length"] for r in runs}
+    lengths = {*runs["trained"]}
     return sorted({n // f for n in lengths for f in layout.factors.values() if n % f == 0})
 
 
-def samples_of(layout: Layout, runs: Sequence[Run], trained: int) -> dict[str, Sample]:
+def samples_of(layout: Layout, runs: DataFrame, trained: int) -> dict[str, DataFrame]:
     """Our samples of one training length, by their labels."""
-    of_length = [r for r in runs if r["preset"]["length"] == trained]
+    of_length = runs.filter(col("trained") == trained)
     wanted = list(dict.fromkeys(r.ours(trained) for r in layout.rows if r.label))
     return next(iter(settings(of_length, wanted)), {})
 
 
 def _cells(
-    layout: Layout, printed_length: int, base: int, samples: Mapping[str, Sample]
+    layout: Layout, printed_length: int, base: int, samples: Mapping[str, DataFrame]
 ) -> Iterator[Cell]:
     """The printed cells of one training length beside our runs of one."""
     trained = base * layout.factors[printed_length]

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from farfield.figures.exhibit import Data, Drawing, told
-from farfield.numerics.finite_length import head_leaks
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.validation.extrapolation import TOLERANCE, holds
+from farfield.validation.prior import weights
 from farfield.validation.published import HEADS, PrintedNumber, table
 
 MARKS = {"dagger": "†", "star": "*", "yes": "✓", "no": "✗", "double_yes": "✓✓", "double_no": "✗✗"}
@@ -84,7 +84,7 @@ def _leak(subject: Encoding, trained: int, longest: int) -> float | None:
     """The leak in float64, the mean over heads; None where there is none."""
     if not subject.biases or subject.bca is not None or subject.free:
         return None
-    return float(head_leaks(subject.bias(np.arange(longest)), trained).mean())
+    return float(weights(subject.bias(np.arange(longest)))[:, trained:].sum(axis=1).mean())
 
 
 def _shown(cell: PrintedNumber | None) -> str:

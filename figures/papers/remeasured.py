@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from polars import DataFrame
 
 from farfield.figures.exhibit import Data, Drawing, NoResults
 from farfield.figures.papers.printed_rows import (
@@ -30,15 +31,12 @@ from farfield.figures.samples import (
     BCA,
     MODE,
     PRESET,
-    Run,
-    Sample,
     command,
     conditions,
-    length_of,
+    first,
     subject,
 )
 from farfield.figures.style import spoken
-from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.number import listed
 from farfield.validation.harness.configuration import variants
 from farfield.validation.harness.presets import preset
@@ -47,7 +45,7 @@ from farfield.validation.published import table
 ABSENT = "-"
 
 
-def measured_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawing:
+def measured_table(runs: DataFrame, figure: str, **options: Any) -> Drawing:
     """A printed table measured again, as `layout` reads its options.
 
     Raises:
@@ -127,7 +125,7 @@ def _command(layout: Layout, row: Row) -> str:
     if mode and MODE + mode != BCA:  # a window
         tested = sorted({(c.eval_length or 0) * trained // printed for c in cells})
         options = f"--{mode} --tested {','.join(map(str, tested))}"
-    elif mode and not variants(subject(base).encoding(usual.heads), trained):
+    elif mode and not variants(subject(base, usual.heads), trained):
         options = f"--bca {trained // 2}"  # rotations are measured with it in any case
     length = None if trained == usual.length else trained
     return f"`{command(base, length=length, options=options)}`"
@@ -223,7 +221,7 @@ def _ranks(
 # -- attention resolution -------------------------------------------------------------------------
 
 
-def resolution_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawing:
+def resolution_table(runs: DataFrame, figure: str, **options: Any) -> Drawing:
     """Measured attention resolution at the training length and at twice that [S, Table 3].
 
     Raises:
@@ -233,16 +231,17 @@ def resolution_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawin
     printed = {(c.encoding, c.variant, c.eval_length): c for c in table(again.name)}
     lengths = sorted({n for *_, n in printed if n is not None})
     rows: list[tuple[Any, ...]] = []
-    used: list[tuple[str, Sample]] = []
+    used: list[tuple[str, DataFrame]] = []
     by_length: dict[int, list[tuple[Any, Any, bool]]] = {}
     for trained in bases(again, runs):
         samples = samples_of(again, runs, trained)
         for row in again.rows:
             label = row.ours(trained)
-            if label not in samples or "scores" not in samples[label][0][1]:
+            known = samples.get(label, runs.clear()).filter(protocol="scores")
+            if known.is_empty():
                 continue
-            used.append((label, samples[label]))
-            ours = [_resolutions(samples[label], multiple * trained) for multiple in (1, 2)]
+            used.append((label, known))
+            ours = [[*known.filter(length=m * trained)["resolution"]] for m in (1, 2)]
             theirs = [printed[row.encoding, row.variant, n] for n in lengths]
             means = [float(np.mean(o)) for o in ours]
             same = direction(*(c.value or 0.0 for c in theirs)) == direction(*means)
@@ -254,25 +253,25 @@ def resolution_table(runs: Sequence[Run], figure: str, **options: Any) -> Drawin
                     trained,
                     *(c.printed for c in theirs),
                     *map(_spread, ours),
-                    len(samples[label]),
+                    known["seed"].n_unique(),
                     yes_or_no(same),
                 )
             )
     if not rows:
         raise _no_results(again, "no runs of its encodings with measured scores")
     said = " ".join(_resolution_agreement(trained, group) for trained, group in by_length.items())
-    scores = used[0][1][0][1]["scores"]
+    segments = first(dict(used))["targets"]
     printed_at = (f"{n}, printed" for n in lengths)
     columns = ("model", "ours", "trained", *printed_at, "training length", "twice that")
-    told = (conditions([(k, s) for k, s in used if length_of(s) == n]) for n in by_length)
+    told = (conditions([(k, s) for k, s in used if s["trained"][0] == n]) for n in by_length)
     return Drawing(
         Data((*columns, "seeds", "same direction"), tuple(rows)),
         said,
         made=" ".join(told)
         + " Attention resolution R [Eq. 4] of the mean expected score s[n] over segments, heads "
-        f"and layers (the paper averages R over layers), measured in {scores['segments']} segments "
-        f"of {scores['length']} tokens, logits times {scores['scale']}, cut at the training length "
-        "and at twice that; with BCA only pairs that are seen count. Cells: mean ± standard "
+        f"and layers (the paper averages R over layers), measured in {segments} segments, logits "
+        "times 1/sqrt(head size), cut at the training length and at twice that; with BCA only "
+        "pairs that are seen count. Cells: mean ± standard "
         "deviation over seeds.",
     )
 
@@ -290,18 +289,3 @@ def _resolution_agreement(trained: int, group: Sequence[tuple[Any, Any, bool]]) 
         f"Trained on {trained} tokens, the direction agrees in {sum(s for *_, s in group)} of "
         f"{len(group)} models{ranks} (n = {len(group)})."
     )
-
-
-def _resolutions(sample: Sample, length: int) -> list[float]:
-    """R of a row of this length from the measured scores, one a run."""
-    found = []
-    for _, m in sample:
-        scores = m["scores"]["scores"][:length]
-        known = [s for s in scores if s is not None]
-        half = m["inference"]["bca"]
-        mask = f"bca {half}" if half is not None and length > 2 * half else None
-        padded = [*known, *([0.0] * (len(scores) - len(known)))]
-        value = attention_resolution(np.array(padded), mask=mask).value
-        if value is not None:
-            found.append(value)
-    return found

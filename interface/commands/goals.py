@@ -23,8 +23,7 @@ TARGETS = {
     "eps": "Share of the mass left outside, 1/100 if not given.",
     "leak": "Share beyond the training length at most, with --trained (and --tested).",
     "trained": "Training length in tokens, 2048 if not given.",
-    "tested": "Longest length at inference in tokens, of the forecast and the leak; all lengths if "
-    "not given.",
+    "tested": "Longest length at inference in tokens, of the leak; all lengths if not given.",
     "window": "Certified window in tokens, with --error, --logit-bound, --value-bound.",
     "error": "Error budget of the window, 1/100 if not given.",
     "logit_bound": "Bound of the content logits, 1 if not given.",
@@ -45,8 +44,6 @@ TARGETS = {
     "resolution": "Attention resolution at least (with --length, --scale).",
     "length": "Keys of the row of the receptive fields and the resolution; all lengths if not "
     "given.",
-    "forecast": "Quantity of the forecast at most, in (0, 1), with --trained, --tested (and "
-    "--layers).",
     "scale": "Factor of the bias for the resolution.",
 }
 """What the encoding must reach: targets, each with its options. A target is a number, or one after
@@ -94,8 +91,8 @@ def design(
         plan: write a plan for `farfield sweep` that trains the encoding to this file.
     """
     from farfield.numerics.design.designs import Designs
+    from farfield.numerics.design.solve import design as search
     from farfield.theory.files import write
-    from farfield.validation.design import design as search
 
     families = [*formulas, *family]
     refuse(not families, "give a formula with one free parameter, or several with --family")

@@ -23,7 +23,6 @@ def window(
     gate: str | None = None,
     model: str | None = None,
     bounds: str | None = None,
-    keep: str | None = None,
     text: str | None = None,
     length: CountOrNone = None,
     segments: CountOrNone = None,
@@ -42,8 +41,6 @@ def window(
         gate: bound of the gates of a gated decay.
         model: folder of a model on this machine instead: a window for each head.
         bounds: with --model, from text (empirical) or weights (a proof).
-        keep: with --model, nearest keys that are kept, --sinks first ones too: which rows of
-            the text that is certified for, whatever the encoding.
         text: with --model, what to read.
         length: with --model, tokens of a segment.
         segments: with --model, how many; 4 if not given.
@@ -54,8 +51,8 @@ def window(
     )
     if model is None:
         refuse(
-            bounds or text or length or segments or keep,
-            "--bounds, --keep, --text, --length and --segments belong to --model",
+            bounds or text or length or segments,
+            "--bounds, --text, --length and --segments belong to --model",
         )
         refuse(logit_bound is None, "a formula needs a bound of |q.k|/sqrt(d), as --logit-bound 1")
         subjects, bounded = subject.read_each(formulas), (error, logit_bound, value_bound or "1")
@@ -67,55 +64,18 @@ def window(
             subject,
         )
     refuse(
-        subject.given() or logit_bound or value_bound or row or temper or gate,
+        subject.given() or logit_bound or value_bound or sinks or row or temper or gate,
         "--model brings its own biases and bounds; leave those options out",
     )
-    refuse(
-        sinks and keep is None, "--sinks are kept beside a window: give --keep, its nearest keys"
-    )
     require_models()
-    from farfield.validation.checkpoints.measured import certificates, windows
+    from farfield.validation.checkpoints.measured.windows import model_window
 
     read: dict[str, Any] = {"text": text, "length": length, "segments": segments or 4}
-    if keep is None:
-        return ask(
-            "window of the model",
-            lambda step: windows.model_window(
-                model, error, bounds=bounds or "text", progress=step, **read
-            ),
-            output,
-        )
-    refuse(bounds, "--keep certifies each row by its own logits; leave --bounds out")
     return ask(
-        "certificates of the model",
-        lambda step: certificates.model_certificate(
-            model, keep, error, sinks=sinks, progress=step, **read
-        ),
+        "window of the model",
+        lambda step: model_window(model, error, bounds=bounds or "text", progress=step, **read),
         output,
     )
-
-
-def reach(
-    model: str,
-    text: str | None,
-    length: str | None,
-    segments: int | None,
-    output: Output,
-    others: bool,
-) -> int:
-    """The verb `reach` of a model's folder; `others` says whether it was given other options."""
-    from farfield.validation.checkpoints.reaches import model_reach
-
-    refuse(
-        others,
-        "--model brings its own biases and advantages; accepted beside it are --text, --length "
-        "and --segments",
-    )
-    refuse(text is None and (length or segments), "--length and --segments belong to --text")
-    if text is not None:
-        require_models()
-    read: dict[str, Any] = {"text": text, "length": length, "segments": segments or 4}
-    return ask("reach of the model", lambda step: model_reach(model, progress=step, **read), output)
 
 
 def erf(
@@ -232,7 +192,7 @@ def audit(
         bounds: given, or from weights.
         logit_bound: bound of |q.k|/sqrt(d); 1 if not given, a hypothesis.
         value_bound: bound of ||v||, in the same way.
-        text: a file or folder to measure the model on: its windows there, and its reach.
+        text: a file or folder to measure the windows of its heads on.
         out: folder of the page.
     """
     if text is not None:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from farfield.options import CountOrNone, Formula, Output, Subject
-from farfield.output import UNKNOWN, write_answers
+from farfield.output import OK, UNKNOWN, print_out, write_answers
 from farfield.progress_bar import board, progress
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
@@ -156,13 +156,20 @@ def _hash_of(path: str) -> str:
 def runs(
     *,
     folder: Annotated[str, Parameter(name="--runs")] = "runs",
+    csv: bool = False,
     output: Output = Output(),
 ) -> int:
     """List the runs of a folder.
 
     Args:
         folder: where runs are kept.
+        csv: print everything measured as CSV, in the columns of farfield's own table of results.
     """
     from farfield.validation.harness.store import Store, inventory
 
+    if csv:
+        from farfield.validation.results import results
+
+        print_out(results(folder).write_csv().rstrip())
+        return OK
     return write_answers(inventory(Store(folder)), output)

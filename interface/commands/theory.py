@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import farfield
-from farfield.options import CountOrNone, Formula, Formulas, Listed, Output, Subject
+from farfield.options import Formula, Listed, Output, Subject
 from farfield.output import (
     BAD_INPUT,
     OK,
@@ -243,15 +243,9 @@ def reach(
     length: str | None = None,
     logit_bound: str | None = None,
     trained: str | None = None,
-    model: str | None = None,
-    text: str | None = None,
-    segments: CountOrNone = None,
     output: Output = Output(),
 ) -> int:
     """How far a logit advantage reaches, and which advantage a distance costs.
-
-    Beyond so many tokens no head of a model can put half of its attention on one key: --model says
-    how many, by the norms of its weights, and with --text by its advantages on repeated text.
 
     Args:
         formulas: a formula in n, or a name of the catalogue; several are several ideas.
@@ -263,17 +257,7 @@ def reach(
             logits gives the key at --distance, or the farthest; of rotations too.
         trained: with --advantage and --length, which of the formulas reach beyond this training
             length for the least exposure.
-        model: folder of a model on this machine instead of a formula.
-        text: with --model, what to read: each segment is read twice.
-        segments: with --text, how many; 4 if not given.
     """
-    if model is not None:
-        from farfield.commands import models
-
-        own = (*formulas, advantage, distance, logit_bound, trained)
-        others = any(own) or subject.given() or share != "1/2"
-        return models.reach(model, text, length, segments, output, others)
-    refuse(text or segments, "--text and --segments belong to --model")
     refuse(
         advantage is None and distance is None and logit_bound is None,
         "give --advantage, in nats, or --distance, in tokens, or both",
@@ -310,37 +294,25 @@ def forecast(
     trained: str,
     tested: str,
     layers: str = "4",
-    layer: Formulas = (),
     steps: str | None = None,
-    use: str | None = None,
+    runs: str | None = None,
     output: Output = Output(),
 ) -> int:
-    """Will perplexity hold beyond the training length, and which far keys can the model use?
-
-    Forecast from trained models.
+    """What did the nearest trained models lose beyond their training length?
 
     Args:
         formulas: a formula in n, a name of the catalogue, or heads as "[-n/4; 0 x7]"; several are
             several ideas.
-        trained: training length in bytes, as 64 or 4k (4096).
-        tested: longest length at inference in bytes.
+        trained: training length in tokens, as 64 or 4k (4096).
+        tested: longest length at inference in tokens.
         layers: depth of the model.
-        layer: a layer of a hybrid in place of a formula, once for each layer from the first: a
-            bias, or a table as in a plan, such as '{mechanism = "rope", window = 16}'.
         steps: of training; 1000 where none are given.
-        use: the measured run whose content logits say which keys are used; the nearest by default.
+        runs: a folder of runs, or a CSV file of results, in place of farfield's own.
     """
-    from farfield.validation.harness.configuration import written
-
-    refuse(layer and formulas, "forecast: a formula beside --layer; accepted: one of them")
-    depth: Any = [*map(written, layer)] if layer else layers
+    asked = {"trained": trained, "tested": tested, "layers": layers, "steps": steps, "runs": runs}
+    heads = subject.heads
     return write_answers(
-        [
-            farfield.forecast(
-                one, trained=trained, tested=tested, layers=depth, steps=steps, use=use
-            )
-            for one in ([None] if layer else subject.read_each(formulas))
-        ],
+        [farfield.forecast(one, **asked, heads=heads) for one in subject.read_each(formulas)],
         output,
     )
 

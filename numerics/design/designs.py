@@ -43,7 +43,6 @@ class Design(Answer):
         condition: where the series converges, if not everywhere.
         call: the Python that makes the encoding.
         costs: the costs of each of several heads, by quantity.
-        together: the quantities of a whole model, for all heads together.
         heads: one design a head where there are several.
         label: `certified`; `approximate` where a target is a model in float64.
     """
@@ -64,7 +63,6 @@ class Design(Answer):
     condition: str | None = None
     call: str = ""
     costs: tuple[Mapping[str, Any], ...] = ()
-    together: tuple[Answer, ...] = ()
     heads: tuple[Design, ...] = ()
 
     def plan(self, preset: str = "demo") -> str:
@@ -109,8 +107,6 @@ class Design(Answer):
             encoding=self.call or None,
             slopes=_slopes(self.encoding),
         )
-        for found in self.together:
-            yield found.blocks()[0]
         if self.monotone is False:
             yield note(
                 "It is not proved that {a} orders the tails: only the parameters shown are known "

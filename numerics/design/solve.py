@@ -19,7 +19,6 @@ from farfield.numerics.design.line import Found, ParameterLine, scanned
 from farfield.numerics.design.order import support_step, tail_order
 from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.targets import (
-    MUST,
     TARGETS,
     Quantity,
     Target,
@@ -51,7 +50,6 @@ def design(
     dialect: str | None = None,
     assumptions: Mapping[str, str] | None = None,
     notice: Notice | None = None,
-    known: Mapping[str, Quantity] | None = None,
     **targets: Any,
 ) -> Design | Designs:
     """The parameters of a family of biases that meet a target: an exact interval (ours).
@@ -70,15 +68,12 @@ def design(
         dialect: variant of an encoding of the catalogue.
         assumptions: domains of parameters: positive (the default), real, [0, 2), ...
         notice: called as `notice(stage, done, total)`.
-        known: the quantities that targets may speak of, by name; those of this room if not given.
         **targets: `trf` with `eps` (and `length`), `leak` with `trained` (and `tested`),
             `window` with `error`, `logit_bound`, `value_bound` (and `sinks`, `row`, `temper`),
             `layered` with `layers` (and `mixing`, `q`, `length`), `reach` with `advantage` (and
             `share`, `length`), `horizon` with `dtype` (and `flush_to_zero`), `resolution` (with
-            `scale`, `length`), `forecast` (the quantity of `farfield.forecast`, for heads that are
-            alike) with `trained`, `tested` (and `layers`). A number means: leak and forecast at
-            most, resolution and reach at least, the others equal; a text such as `">=1024"` or
-            `">=64, <=128"` says otherwise.
+            `scale`, `length`). A number means: leak at most, resolution and reach at least, the
+            others equal; a text such as `">=1024"` or `">=64, <=128"` says otherwise.
 
     Returns:
         A `Design`; of several families `Designs`.
@@ -96,17 +91,16 @@ def design(
     >>> design("-a*log(1+n)", trf=(16, 256), heads=3).values
     (17/7, 155/78, 44/25)
     """
-    known = TARGETS if known is None else known
-    asked = {name: targets.pop(name) for name in known if targets.get(name) is not None}
+    asked = {name: targets.pop(name) for name in TARGETS if targets.get(name) is not None}
     targets = {name: value for name, value in targets.items() if value is not None}
     if "evaluated" in targets:
         former = "design(evaluated=...) is design(tested=...)"
         warnings.warn(former, DeprecationWarning, stacklevel=2)
         targets.setdefault("tested", targets.pop("evaluated"))
     if not asked:
-        raise InputError(f"a design needs a target; accepted: {', '.join(known)}")
+        raise InputError(f"a design needs a target; accepted: {', '.join(TARGETS)}")
     deadline = time.monotonic() + seconds(budget_s)
-    goal = _goal(known, asked, targets, heads, optimise, notice or (lambda *_: None))
+    goal = _goal(asked, targets, heads, optimise, notice or (lambda *_: None))
     own = {**targets, **(values or {})}
     several = isinstance(family, (list, tuple))
     reading = _read if several else read_family
@@ -151,7 +145,7 @@ class _Goal:
     Args:
         heads: the targets of each head.
         several: whether several heads were asked for.
-        costs: quantities reported head by head; `together`: those of all heads together.
+        costs: quantities reported head by head.
         best: the quantity to be optimised.
         notice: called as stages begin.
     """
@@ -159,7 +153,6 @@ class _Goal:
     heads: Sequence[tuple[Target, ...]]
     several: bool
     costs: Sequence[Quantity]
-    together: Sequence[Quantity]
     best: Quantity | None
     notice: Notice
 
@@ -170,7 +163,6 @@ class _Goal:
 
 
 def _goal(
-    known: Mapping[str, Quantity],
     asked: Mapping[str, Any],
     given: dict[str, Any],
     heads: int | None,
@@ -180,23 +172,14 @@ def _goal(
     """The goal that is meant; options of its quantities are taken out of `given`."""
     if heads is not None and not 1 <= natural(heads, "heads") <= MAX_HEADS:
         raise InputError(f"heads {heads}: accepted is a number from 1 to {MAX_HEADS}")
-    each = {name: _by_head(known[name], value, heads) for name, value in asked.items()}
+    each = {name: _by_head(TARGETS[name], value, heads) for name, value in asked.items()}
     counts = {len(v) for v in each.values() if v is not None} | ({heads} if heads else set())
     if len(counts) > 1:
         raise InputError(f"targets for {sorted(counts)} heads are given; they must agree")
-    wholes = [name for name, one in known.items() if not one.per_head]
-    if counts and (whole := next((name for name in wholes if name in asked), None)):
-        raise InputError(f"a {whole} counts all heads together; accepted: without heads")
-    together = [
-        name
-        for name in wholes
-        if "leak" not in asked  # there the test length is that of the leak
-        and all(given.get(k) is not None for k, v in known[name].options.items() if v is MUST)
-    ]
     costs = [name for name in COSTS if counts and name not in asked]
-    named = dict.fromkeys((*asked, *([optimise] if optimise else ()), *costs, *together))
-    chosen = {name: quantity(name, given, known) for name in named}
-    for option in {k for name in chosen for k in known[name].options}:
+    named = dict.fromkeys((*asked, *([optimise] if optimise else ()), *costs))
+    chosen = {name: quantity(name, given) for name in named}
+    for option in {k for name in chosen for k in TARGETS[name].options}:
         given.pop(option, None)
     count = max(counts, default=1)
     targets = [
@@ -211,7 +194,6 @@ def _goal(
         targets,
         bool(counts),
         [chosen[name] for name in costs],
-        [chosen[name] for name in together],
         chosen[optimise] if optimise else None,
         notice,
     )
@@ -254,9 +236,8 @@ def _of(goal: _Goal, family: Family) -> Design:
         found.append(search.design(targets))
     values = tuple(d.value for d in found if d.value is not None)
     whole = len(values) == len(found)
-    together = tuple(q.answer(family.encoding(values)) for q in goal.together) if whole else ()
     if not goal.several:
-        return replace(found[0], together=together)
+        return found[0]
     worst = next((d for d in found if d.value is None), found[0])
     approximate = any(d.label is Label.APPROXIMATE for d in found)
     if whole:
@@ -278,7 +259,6 @@ def _of(goal: _Goal, family: Family) -> Design:
             {q.header(): _known(q, bias) for q in goal.costs}
             for bias in (family.encoding(values).biases if whole else ())
         ),
-        together=together,
         heads=tuple(found),
         status=worst.status,
         reason=worst.reason,

@@ -80,9 +80,7 @@ class Quantity:
         better: 1 where more of it is wanted, -1 where less is.
         closed: whether the parameters with Q <= limit contain their own end, of its options.
         approximate: whether it is a model in float64.
-        per_head: whether it speaks of one head, not of all heads of a model together.
         keys: the option with the keys of a row; `of` and `noun` say it.
-        value: the field of the answer that holds it; its own value if empty.
     """
 
     name: str
@@ -100,11 +98,9 @@ class Quantity:
     better: int = 1
     closed: Callable[[Mapping[str, Any]], bool] = lambda _: True
     approximate: bool = False
-    per_head: bool = True
     keys: str = "length"
     of: str = "in"
     noun: str = "key"
-    value: str = ""
 
     @property
     def size(self) -> int | None:
@@ -154,7 +150,7 @@ class Quantity:
     def number(self, bias: Any) -> Any:
         """Its value; None where that is not known."""
         found = self.answer(bias)
-        return getattr(found, self.value or found.VALUE)
+        return getattr(found, found.VALUE)
 
     def span(self, found: Answer) -> tuple[Any, Any]:
         """Bounds of it that an answer gives.
@@ -162,8 +158,6 @@ class Quantity:
         Raises:
             Unreachable: it gives none.
         """
-        if self.value:
-            return (getattr(found, self.value),) * 2
         ends = getattr(found, "enclosure", None) or found.span()
         if ends is None or (found.label is Label.APPROXIMATE and not self.approximate):
             raise Unreachable(str(found.reason or f"the {self.name} is not known there"))
@@ -378,9 +372,7 @@ TARGETS: dict[str, Quantity] = {
 """Every quantity by its name."""
 
 
-def quantity(
-    name: str, given: Mapping[str, Any], known: Mapping[str, Quantity] = TARGETS
-) -> Quantity:
+def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
     """A quantity with those of the given options that are its own.
 
     Raises:
@@ -389,8 +381,8 @@ def quantity(
     >>> quantity("horizon", {"dtype": "fp16", "eps": "1/10"}).words()
     'horizon in fp16'
     """
-    one_of(name, "quantity", known)
-    usual = known[name].options
+    one_of(name, "quantity", TARGETS)
+    usual = TARGETS[name].options
     own = {
         k: natural(given[k], k, 0 if k == "sinks" else 1) if k in COUNTS else given[k]
         for k in usual
@@ -399,7 +391,7 @@ def quantity(
     missing = [k for k, default in usual.items() if default is MUST and k not in own]
     if missing:
         raise InputError(f"a target on {name} needs {missing[0]}, as {missing[0]}=4")
-    found = replace(known[name], options={**usual, **own})
+    found = replace(TARGETS[name], options={**usual, **own})
     found.answer(-n)  # an option out of range is refused now, with its own message
     return found
 

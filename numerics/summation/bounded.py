@@ -1,8 +1,7 @@
-"""Sums of steps, of residue classes, and of oscillations between two bounds.
+"""Sums of steps, and of oscillations between two bounds.
 
 * Steps -a floor(log(n + h)/log b), b an integer, are constant on [b^v - h, b^{v+1} - h): the sum
   over the steps is geometric.
-* A bias with periodic parts is split into its residue classes, each with a kernel of its own.
 * Bounded oscillations (sin, cos, frac, Mod, log|sin|) are replaced by their extremes, in the
   direction in which the bias depends on them. From `DIRECT` terms on (more, where that makes the
   rest negligible) the tail lies between those of the two biases; the terms before it are summed.
@@ -12,19 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sympy
-from flint import arb, fmpq
+from flint import arb
 from sympy import Expr, S
-from sympy.core.relational import Relational
 
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.kernel import ComposedKernel, Direct, Kernel, number
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
-from farfield.theory.decision.engine import common_period, residue_class
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
@@ -35,59 +32,7 @@ Find = Callable[[Expr, int], Kernel]
 DIRECT = 1 << 14  # least terms summed one by one before a bound of an oscillation takes over
 MOST_DIRECT = 1 << 17  # most of them
 SUFFICIENT = 24  # bits of the sum below which the rest beyond them matters no more
-MAX_PERIOD = 48  # residue classes, each a kernel of its own; 48 holds 2, 3, 4, 6, 8, 12, 16
-FEW = 6  # residue classes that may be put together in turn: the work multiplies
 MAX_WAVES = 6  # oscillations replaced by bounds, which widen with each
-# -- residue classes ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Classes(ComposedKernel):
-    """exp(p) as the sum of its residue classes n = period k + r."""
-
-    period: int
-    parts: tuple[Kernel, ...]
-
-    @property
-    def converges(self) -> bool:
-        return all(k.converges for k in self.parts)
-
-    def tail(self, j: int) -> Any:
-        return sum((part.tail(first) for part, first in self._from(j)), fmpq(0))
-
-    def between(self, a: int, b: int) -> Any:
-        ends = zip(self._from(a), self._from(b), strict=True)
-        return sum((part.between(first, last) for (part, first), (_, last) in ends), fmpq(0))
-
-    def _from(self, j: int) -> list[tuple[Kernel, int]]:
-        """Each part with its first k such that n = period k + r is at least j."""
-        firsts = (-((r - j) // self.period) for r in range(self.period))
-        return [(k, max(k.start, at)) for k, at in zip(self.parts, firsts, strict=True)]
-
-
-def by_classes(p: Expr, start: int, part: Find, whole: Find) -> Classes:
-    """One kernel a residue class of the period, that of oscillations or else of roundings: found
-    by `part`, or in turn by `whole`."""
-    period = common_period(p)
-    if period == 1:
-        period = common_period(p, rounding=True)
-    if not 1 < period <= MAX_PERIOD:
-        raise Unrecognised("no period")
-    parts = []
-    for r in range(period):
-        first = max(0, -((r - start) // period))
-        one = residue_class(p, period, r)
-        decided = {c: c.func(*c.args) for c in one.atoms(Relational) if not c.free_symbols}
-        one = one.xreplace(decided)
-        try:
-            parts.append(part(one, first))
-        except Unrecognised:
-            if period > FEW or common_period(one, rounding=True) > 1:
-                raise
-            parts.append(whole(one, first))
-    return Classes(start, S.Zero, period, tuple(parts))
-
-
 # -- steps ----------------------------------------------------------------------------------------
 
 

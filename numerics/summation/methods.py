@@ -19,7 +19,7 @@ from sympy import Expr
 
 from farfield.numerics.outcomes import Divergent, Unrecognised, recognising
 from farfield.numerics.summation.analytic import analytic_kernel
-from farfield.numerics.summation.bounded import by_classes, by_envelope, by_steps
+from farfield.numerics.summation.bounded import by_envelope, by_steps
 from farfield.numerics.summation.families import family
 from farfield.numerics.summation.kernel import Kernel
 from farfield.numerics.summation.waves import expanded, waves_kernel
@@ -37,11 +37,6 @@ def _part(p: Expr, start: int) -> Kernel:
     return find(p, start, smooth=True)
 
 
-def _whole(p: Expr, start: int) -> Kernel:
-    """The sum of a part by any method."""
-    return find(p, start)
-
-
 @dataclass(frozen=True)
 class Method:
     """One way to sum; a `smooth` one sums no oscillations, a `row` one also finite stretches."""
@@ -56,7 +51,6 @@ class Method:
 METHODS = (
     Method("family", "a closed form or integral by its normal form", family, True, True),
     Method("steps", "steps of a logarithm as a geometric series", by_steps),
-    Method("classes", "residue classes one by one", partial(by_classes, part=_part, whole=_whole)),
     Method("analytic", "analytic terms, or terms that fall fast", analytic_kernel, smooth=True),
     Method("waves", "waves of constant amplitude by parts", partial(waves_kernel, find=_part)),
     Method("envelope", "oscillations between two bounds", partial(by_envelope, find=_part)),

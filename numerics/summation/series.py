@@ -1,23 +1,26 @@
 """Certified sums of an exp-series: `B`, `B_j` and `T_j` as balls, from the bias formula alone.
 
 The distances are cut into stretches on which every comparison, absolute value and table of the
-formula is settled by its structure; the last stretch is infinite. A stretch is summed term by
-term, or, where it is long or infinite, by the kernel of its formula (module `families`).
+formula is settled by its structure; the last stretch is infinite. A formula with periodic parts is
+cut into its residue classes first, each with stretches and formulas of its own. A stretch is summed
+term by term, or, where it is long or infinite, by the kernel of its formula (module `families`).
 The terms and sums stay exact rationals where the formula allows it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S, Symbol
+from sympy.core.relational import Relational
 
 from farfield.numerics.outcomes import Divergent, Unrecognised
 from farfield.numerics.summation.analytic import smooth_row
@@ -31,6 +34,8 @@ from farfield.theory.algebra.budget import check_time, until
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.answers.notation import expression_line, shortened
+from farfield.theory.decision.engine import common_period, residue_class
+from farfield.theory.formula.bounded_nodes import rebuilt, substituted
 from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
@@ -42,6 +47,9 @@ LONG_ROW = 20_000  # terms from which Euler-Maclaurin at both ends is cheaper th
 SETTLED = (16, 64, 256, 1_024, 4_096, 16_384)
 MAX_WORK = 12_000_000  # terms times nodes of the formula that are summed one by one
 MAX_STRETCHES = 1_000  # pieces of one formula, each with a kernel
+MAX_PERIOD = 512  # residue classes of a formula
+MAX_CLASSES = 48  # of them with weights, each with a kernel; 48 holds 2, 3, 4, 6, 8, 12, 16
+FEW = 6  # residue classes that may be summed by any method: the work multiplies
 MAX_ROWS = 8  # rows of one series that are remembered
 SET_UP_S = 10.0  # seconds of the search for a kernel: what asks for more has none
 EXACT_TERMS = 512  # terms up to which a sum of rationals stays one: its size grows with each
@@ -50,7 +58,9 @@ SHARED_TERMS = 20_000  # values that heads of one formula share in memory
 
 @dataclass(frozen=True)
 class Stretch:
-    """exp(bias) on `start <= n < end` (None: infinite), by its kernel if there is one."""
+    """exp(bias) at the distances period k + residue, `start <= k < end` (None: infinite). The bias
+    is a formula in k, called n; a kernel sums it, if there is one; `late` says that the clock ended
+    the search for it."""
 
     start: int
     end: int | None
@@ -58,36 +68,56 @@ class Stretch:
     kernel: Kernel | None
     gap: str = ""
     divergent: bool = False
+    late: bool = False
+    period: int = 1
+    residue: int = 0
+
+    @property
+    def converges(self) -> bool | None:
+        """Whether the structure alone proves convergence; None where it does not tell."""
+        if self.end is not None or self.bias is S.NegativeInfinity:
+            return True
+        if self.kernel is None:
+            return False if self.divergent else None
+        return self.kernel.converges
+
+    def index(self, j: int) -> int:
+        """The least k at a distance of at least j."""
+        return max(self.start, -((self.residue - j) // self.period))
+
+    def distances(self, a: int, b: int) -> range:
+        """The distances with a <= k < b."""
+        return range(self.period * a + self.residue, self.period * b + self.residue, self.period)
 
     def tail(self, j: int) -> Any:
-        """sum over max(j, start) <= n < end, a ball or an exact rational."""
-        j = max(j, self.start)
-        if self.bias is S.NegativeInfinity or (self.end is not None and j >= self.end):
+        """The sum over the distances from j on, a ball or an exact rational."""
+        k = self.index(j)
+        if self.bias is S.NegativeInfinity or (self.end is not None and k >= self.end):
             return fmpq(0)
         if self.end is None:
             if self.kernel is None:
                 raise Unreachable(self.gap)
-            return self.kernel.tail(j)
+            return self.kernel.tail(k)
         size, constant = self.end - self.start, not self.bias.has(n)
         if self.kernel is not None and (constant or size > LONG):
             with contextlib.suppress(
                 Unreachable
             ):  # no closed form: the general row, then one by one
-                return self.kernel.between(j, self.end)
+                return self.kernel.between(k, self.end)
         if size > LONG_ROW and not self.bias.has(Lookup):
             with contextlib.suppress(Unreachable, Unrecognised):
                 row = smooth_row(self.bias, self.start)
                 if row is not None:
-                    return row.between(j, self.end)
-        return self._suffix_sums()[j - self.start]
+                    return row.between(k, self.end)
+        return self._suffix_sums()[k - self.start]
 
     def falls_from(self) -> int | None:
         """A distance from which on a bias that tends to -oo is proved to fall, if one is known."""
         if self.kernel is not None:
             with contextlib.suppress(Unreachable):
                 return self.kernel.monotone_from
-        slope = door.diff(self.bias, n)
-        if not slope.has(sympy.Derivative, sympy.Subs, sympy.floor, sympy.frac, sympy.Mod, Lookup):
+        slope = S.NaN if self.bias.has(*_JUMPS) else door.diff(self.bias, n)
+        if not slope.has(S.NaN, sympy.Derivative, sympy.Subs):
             for at in SETTLED:
                 with contextlib.suppress(Unrecognised, Undefined, ArithmeticError):
                     if sign_from(slope, max(at, self.start)) < 0:
@@ -115,7 +145,7 @@ class Stretch:
                 try:
                     value = weight(i)
                 except Undefined:
-                    _defined(self.bias, i)
+                    _defined(self, i)
                     raise
                 total = total + (value if exact else to_arb(value))
                 sums.append(total)
@@ -139,47 +169,62 @@ class Series:
     stretches: tuple[Stretch, ...]
 
     @property
-    def last(self) -> Stretch:
-        """The stretch that holds all large distances."""
-        return self.stretches[-1]
+    def last(self) -> tuple[Stretch, ...]:
+        """The stretches that hold all large distances, one a residue class; none of a row."""
+        return tuple(s for s in self.stretches if s.end is None)
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The kernel of all large distances; None where there is none, or one a residue class."""
+        return self.last[0].kernel if len(self.last) == 1 else None
 
     @property
     def converges(self) -> bool | None:
         """Whether the structure alone proves convergence; None where it does not tell."""
-        if self.last.end is not None or self.last.bias is S.NegativeInfinity:
-            return True
-        if self.last.kernel is None:
-            return False if self.last.divergent else None
-        return self.last.kernel.converges
+        found = {s.converges for s in self.last}
+        return False if False in found else None if None in found else True
 
     @property
     def support(self) -> int | None:
         """The least integer from which every term is 0; None if the structure shows none."""
-        ends = [s.end for s in self.stretches if s.bias is not S.NegativeInfinity]
-        return max((e for e in ends if e is not None), default=0) if None not in ends else None
+        kept = [s for s in self.stretches if s.bias is not S.NegativeInfinity]
+        ends = [s.distances(s.start, s.end)[-1] + 1 for s in kept if s.end is not None]
+        return max(ends, default=0) if len(ends) == len(kept) else None
 
     @property
     def first_bits(self) -> int:
         """The precision to begin with."""
-        return Kernel.first_bits if self.last.kernel is None else self.last.kernel.first_bits
+        kernels = (s.kernel for s in self.stretches if s.kernel is not None)
+        return min((k.first_bits for k in kernels), default=Kernel.first_bits)
 
     @property
     def max_bits(self) -> int:
         """The size of a receptive field up to which it is sought as an integer."""
-        return Kernel.max_bits if self.last.kernel is None else self.last.kernel.max_bits
+        kernels = (s.kernel for s in self.stretches if s.kernel is not None)
+        return min((k.max_bits for k in kernels), default=Kernel.max_bits)
 
     @property
     def gap(self) -> str:
         """Why there is no certified sum; empty if there is one."""
-        return self.last.gap if self.last.kernel is None else ""
+        return next((s.gap for s in self.last if s.gap), "")
+
+    @property
+    def period(self) -> int:
+        """The modulus of the residue classes at large distances."""
+        return math.lcm(*(s.period for s in self.last))
+
+    def eventual(self, period: int, residue: int) -> Expr:
+        """The formula in k at the large distances period k + residue, for a multiple of `period`;
+        the residue may exceed it."""
+        for s in self.last:
+            if residue % s.period == s.residue:
+                step, first = period // s.period, residue // s.period
+                return substituted(s.bias, {n: step * n + first})
+        return S.NegativeInfinity
 
     def tail(self, j: int) -> Any:
         """T_j, a ball or an exact rational."""
-        total: Any = fmpq(0)
-        for s in reversed(self.stretches):
-            if s.end is None or s.end > j:
-                total = total + s.tail(j)
-        return total
+        return sum((s.tail(j) for s in reversed(self.stretches)), fmpq(0))
 
     def total(self) -> Any:
         """B."""
@@ -200,20 +245,22 @@ class Series:
 
     def _truncated(self, length: int) -> Series:
         """The same series of the first `length` terms."""
-        kept = (s for s in self.stretches if s.start < length)
-        ends = ((s, min(length, s.end or length)) for s in kept)
-        return Series(
-            self.bias, tuple(Stretch(s.start, end, s.bias, s.kernel, s.gap) for s, end in ends)
-        )
+        ends = ((s, s.index(length)) for s in self.stretches)
+        kept = (replace(s, end=k if s.end is None else min(k, s.end)) for s, k in ends)
+        return Series(self.bias, tuple(s for s in kept if s.start < (s.end or 0)))
 
-    def bias_at(self, j: int) -> Expr:
-        """The formula on the stretch that holds j; minus infinity beyond the last."""
-        found = (s.bias for s in self.stretches if s.end is None or j < s.end)
-        return next(found, S.NegativeInfinity)
+    def at(self, j: int) -> tuple[Expr, int]:
+        """The formula at distance j and its k; minus infinity beyond the last stretch."""
+        for s in self.stretches:
+            k, beside = divmod(j - s.residue, s.period)
+            if not beside and s.start <= k and (s.end is None or k < s.end):
+                return s.bias, k
+        return S.NegativeInfinity, j
 
     def term(self, j: int) -> Any:
         """b_j."""
-        return term(self.bias_at(j))(j)
+        bias, k = self.at(j)
+        return term(bias)(k)
 
 
 def series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series:
@@ -228,7 +275,7 @@ def series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series
         InputError: free parameters, or a term b_n that is undefined or infinite, or b_0 = 0.
     """
     found = exp_series(bias, diverges)
-    if found.stretches[0].bias is S.NegativeInfinity:
+    if found.at(0)[0] is S.NegativeInfinity:
         raise InputError(
             "b_0 = exp(p(0)) must be positive, and the bias is minus infinite at n = 0"
         )
@@ -239,22 +286,34 @@ def exp_series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Se
     """The same, where b_0 may be 0."""
     try:
         return _series(bias, diverges)
+    except _Unfinished as why:
+        return why.series
     except OutOfTime:
         raise
     except Unreachable as why:
         return Series(bias, (Stretch(0, None, bias, None, str(why)),))
 
 
+class _Unfinished(Exception):
+    """A series with a stretch whose kernel the clock left open: another question looks again."""
+
+    def __init__(self, series: Series) -> None:
+        self.series = series
+
+
 @lru_cache(maxsize=256)
 def _series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series:
-    """The stretches of a bias, each checked."""
+    """The stretches of a bias, each checked; `_Unfinished`, which no cache keeps, where one is
+    late."""
     free = sorted(s.name for s in bias.free_symbols - {n})
     if free:
         raise MissingValues("the bias", free)
     with precision(128):
-        built = Series(bias, tuple(_stretches(bias, diverges)))
+        built = Series(bias, tuple(_stretches(bias, _SetUp(diverges))))
     for s in built.stretches:
         _check(s)
+    if any(s.late for s in built.stretches):
+        raise _Unfinished(built)
     return built
 
 
@@ -302,27 +361,29 @@ def _check(s: Stretch) -> None:
     """Every term must be defined and finite: by the normal form, else at the first distances."""
     if not s.bias.has(n):
         if s.bias is S.Infinity or s.bias.has(S.NaN, S.ComplexInfinity):
-            raise InputError(f"the bias is {_shown(s.bias)} at n = {s.start}")
+            at = s.distances(s.start, s.start + 1)[0]
+            raise InputError(f"the bias is {_shown(s.bias)} at n = {at}")
         return
     if (s.kernel is not None and s.kernel.checked) or s.bias.has(Lookup):
         return
     for i in range(s.start, min(s.start + 8, s.end or s.start + 8)):
-        _defined(s.bias, i)
+        _defined(s, i)
 
 
-def _defined(bias: Expr, i: int) -> None:
+def _defined(s: Stretch, i: int) -> None:
     """Bad input where the term has no value at any precision; too large is no error here."""
     for bits in (64, 256, 1024):
         with precision(bits):
             try:
-                compile_ball(bias)({n: fmpq(i)})
+                compile_ball(s.bias)({n: fmpq(i)})
                 return
             except BeyondBalls:
                 return
             except Undefined as reason:
                 why = str(reason)
+    at = s.distances(i, i + 1)[0]
     raise InputError(
-        f"the bias {_shown(bias)} is undefined or infinite at n = {i} ({why}); receptive fields "
+        f"the bias {_shown(s.bias)} is undefined or infinite at n = {at} ({why}); receptive fields "
         "need a formula that is finite from n = 0 on: shift it, for example n -> n + 1"
     )
 
@@ -334,49 +395,99 @@ def _shown(e: Expr) -> str:
 # -- stretches ------------------------------------------------------------------------------------
 
 
-def _stretches(bias: Expr, diverges: Callable[[Expr], bool] | None) -> list[Stretch]:
-    """Between the places where a comparison or a table changes the formula."""
+@dataclass(frozen=True)
+class _SetUp:
+    """How kernels are sought: whether a formula is cut into residue classes, by smooth methods
+    alone or by all, and what tells that a series diverges."""
+
+    diverges: Callable[[Expr], bool] | None = None
+    classes: bool = True
+    smooth: bool = False
+
+
+def _stretches(bias: Expr, way: _SetUp, start: int = 0, end: int | None = None) -> list[Stretch]:
+    """Between the places where a comparison or a table changes the formula; a comparison of what
+    has comparisons itself is settled on each of their stretches in turn."""
+    switches = _switches(bias)
+    plain = {g for g in switches if not _switches(g)}
     try:
-        edges = sorted({0, *(e for g in _switches(bias) for e in _edges(g)), *_table_ends(bias)})
+        edges = {e for g in plain for e in _edges(g)} | {*_table_ends(bias)}
     except Unrecognised as reason:
         if bias.has(Lookup):
-            return [Stretch(0, None, bias, None, str(reason))]
-        return _with_kernel(0, None, bias, diverges)
+            return [Stretch(start, end, bias, None, str(reason))]
+        return _with_kernel(start, end, bias, way)
     if len(edges) > MAX_STRETCHES:
         raise Unreachable(f"the formula has {len(edges)} stretches")
     pieces: list[tuple[int, Expr]] = []
-    for start in edges:
-        piece = _settle(bias, start)
+    for at in sorted({start, *(e for e in edges if start < e and (end is None or e < end))}):
+        piece = _settle(bias, at)
         if not pieces or pieces[-1][1] != piece:
-            pieces.append((start, piece))
-    ends = [start for start, _ in pieces[1:]] + [None]
-    return [
-        s for (a, e), b in zip(pieces, ends, strict=True) for s in _with_kernel(a, b, e, diverges)
-    ]
+            pieces.append((at, piece))
+    ends = [at for at, _ in pieces[1:]] + [end]
+    found: list[Stretch] = []
+    for (a, piece), b in zip(pieces, ends, strict=True):
+        left = plain != switches and piece != bias
+        found += _stretches(piece, way, a, b) if left else _with_kernel(a, b, piece, way)
+    return found
 
 
-def _with_kernel(
-    start: int, end: int | None, bias: Expr, diverges: Callable[[Expr], bool] | None
-) -> list[Stretch]:
-    """A stretch with its kernel, if there is one; where a family begins later, two stretches."""
+def _with_kernel(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stretch]:
+    """A stretch with its kernel, if there is one; where a family begins later, two stretches; of a
+    formula with periodic parts its residue classes."""
     if bias in (S.NegativeInfinity, S.Infinity):
         return [Stretch(start, end, bias, None)]
+    deadline = time.monotonic() + SET_UP_S
     try:
-        with until(time.monotonic() + SET_UP_S):
-            return [
-                Stretch(start, end, bias, find(bias, start, row=end is not None, diverges=diverges))
-            ]
+        with until(deadline):
+            long = way.classes and (end is None or end - start > LONG)
+            if parts := _classes(start, end, bias, way) if long else []:
+                return parts
+            kernel = find(
+                bias, start, smooth=way.smooth, row=end is not None, diverges=way.diverges
+            )
+            return [Stretch(start, end, bias, kernel)]
     except (Unrecognised, Unreachable) as why:
         check_time()  # a question without time left says nothing of the next one
+        late = time.monotonic() > deadline
         later = why.later if isinstance(why, Unrecognised) else None
         if end is None and later is not None and later > start:
-            first = Stretch(start, later, bias, None, str(why))
-            return [first, *_with_kernel(later, None, bias, diverges)]
-        return [Stretch(start, end, bias, None, str(why), isinstance(why, Divergent))]
+            first = Stretch(start, later, bias, None, str(why), late=late)
+            return [first, *_with_kernel(later, None, bias, way)]
+        return [Stretch(start, end, bias, None, str(why), isinstance(why, Divergent), late)]
+
+
+def _classes(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stretch]:
+    """The stretches of the residue classes; none where there is no period, or a class without a
+    kernel."""
+    periods = (common_period(bias, rounding) for rounding in (True, False))
+    period = next((m for m in periods if 1 < m <= MAX_PERIOD), 1)
+    if period == 1:
+        return []
+    if way.diverges is not None and way.diverges(bias):
+        raise Divergent("the series diverges")
+    inside, found = _SetUp(classes=False, smooth=period > FEW), list[Stretch]()
+    weights = 0
+    for r in range(period):
+        first, last = (None if j is None else -((r - j) // period) for j in (start, end))
+        part = residue_class(bias, period, r)
+        settled = {c: c.func(*c.args) for c in part.atoms(Relational) if not c.free_symbols}
+        for s in _stretches(part.xreplace(settled), inside):
+            low = max(s.start, first or 0)
+            high = last if s.end is None else s.end if last is None else min(s.end, last)
+            if high is None or low < high:
+                found.append(replace(s, start=low, end=high, period=period, residue=r))
+        weights += found[-1].end is None and found[-1].bias is not S.NegativeInfinity
+        if weights > MAX_CLASSES or found[-1].converges is None:
+            return []
+    return found
 
 
 _SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)
 _CHOICES = (*_SWITCHES, sympy.Min, sympy.Max)
+_JUMPS = (
+    *(sympy.Piecewise, sympy.sign, sympy.Heaviside),
+    *(sympy.floor, sympy.ceiling, sympy.frac, sympy.Mod, Lookup),
+)
 
 
 def _switches(bias: Expr) -> set[Expr]:
@@ -388,7 +499,7 @@ def _switches(bias: Expr) -> set[Expr]:
             found.add(e.args[0])
         elif isinstance(e, (sympy.Min, sympy.Max)):
             found |= {a - b for i, a in enumerate(e.args) for b in e.args[:i]}
-        elif isinstance(e, sympy.core.relational.Relational):
+        elif isinstance(e, Relational):
             found.add(e.lhs - e.rhs)
     return {g for g in found if g.has(n)}
 
@@ -456,24 +567,30 @@ class _At:
 
 
 def _settle(e: Expr, at: int) -> Expr:
-    """The formula on the stretch that begins at `at`, its branches chosen there."""
+    """The formula on the stretch that begins at `at`, its branches chosen there; a branch that
+    hangs on other branches is left, with those chosen."""
     check_time()
-    if not e.has(n) or e == n:
+    if e == n or not e.has(n):
         return e
     env = {n: fmpq(at)}
+    pieces = e.args if isinstance(e, sympy.Piecewise) else ()
+    asks = [c.lhs - c.rhs for _, held in pieces for c in held.atoms(Relational)] or e.args
+    plain = not any(map(_switches, asks))
     try:
-        if isinstance(e, sympy.Piecewise):
+        if isinstance(e, sympy.Piecewise) and plain:
             for value, condition in e.args:
                 if compile_ball(condition)(env):
                     return _settle(value, at)
             raise InputError(f"no piece of the formula applies at n = {at}")
         if isinstance(e, Lookup):
             return e if at < len(e.args[1].args) else e.args[2]
-        if isinstance(e, _CHOICES):
+        if isinstance(e, _CHOICES) and plain:
             record = record_of(e.func)
             assert record is not None and record.branch is not None
             return record.branch(_At(env), *(_settle(a, at) for a in e.args))
     except Undefined:
         return e
     args = [_settle(a, at) for a in e.args]
+    if isinstance(e, (sympy.Min, sympy.Max)) and not any(a.is_infinite for a in args):
+        return rebuilt(e.func, tuple(args))  # SymPy compares them one by one
     return e if args == list(e.args) else e.func(*args)

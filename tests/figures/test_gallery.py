@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from polars import DataFrame
 
 from farfield.cli import main
 from farfield.figures.curves import perplexity
@@ -15,17 +16,15 @@ from farfield.figures.pages.exhibits import save, sheets
 from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.papers.printed_rows import agreeing, compared, layout
 from farfield.figures.papers.remeasured import measured_table
-from farfield.figures.samples import bears, command, first, of_store, reference, settings
+from farfield.figures.samples import command, first, settings
 from farfield.figures.style import FORMATS, rendered
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation import published
 from farfield.validation.harness.configuration import describe
-from farfield.validation.harness.plan import read_plan
 from farfield.validation.json_files import write_json
-from farfield.validation.reference.committed import HERE
-from farfield.validation.reference.registration import FIRST
+from farfield.validation.results import SCHEMA, lines, results
 
 QUICK = (
     "qin2024.fig1-right",
@@ -162,60 +161,65 @@ def test_a_page_of_drawings():
 def test_without_results_nothing_is_drawn():
     for e in (e for e in INDEX.values() if e.kind == "measured" and e.paper != "farfield"):
         with pytest.raises(NoResults, match=r"to make|easure yours"):
-            recompute(e)
+            recompute(e, table())
     with pytest.raises(NoResults, match="--set delta=6"):
-        recompute(INDEX["chi2023.table2-measured"])
+        recompute(INDEX["chi2023.table2-measured"], table())
     assert "farfield train" in draw(["chi2023.fig12"]).missing["chi2023.fig12"]
 
 
-def run(name, seed=0, ratio=1.0, length=16, label=None, modes=(None,), **options):
-    """A result as it is committed, small: `ratio` is that of every length beyond the training."""
+def run(name, seed=0, ratio=1.0, length=16, modes=(None,), **options):
+    """A result as the store has it, small: `ratio` is that of every length beyond the training."""
     subject = encoding(name, **options)
-    rows = [
-        {
+
+    def row(protocol, n, perplexity, ratio, targets):
+        spread = {"ratio_low": ratio, "ratio_high": ratio, "targets": targets}
+        return {
             "protocol": protocol,
             "length": n,
-            "perplexity": (5 + seed / 100) * ratio ** (n > length),
-            "ratio": ratio ** (n > length),
-            "targets": 100,
+            "perplexity": perplexity,
+            "ratio": ratio,
+            **spread,
         }
+
+    rows = [
+        row(protocol, n, (5 + seed / 100) * ratio ** (n > length), ratio ** (n > length), 100)
         for protocol in ("non-overlapping", "last token")
         for n in (length, 2 * length, 4 * length)
     ]
-    rows += [
-        {
-            "protocol": "non-overlapping",
-            "length": 99 * length,
-            "perplexity": 70.0,
-            "ratio": ratio,
-            "targets": 30,
-        }
-    ]
-    gradient = {"curve": [[1, 0.5], [2, 1.0]], "segments": 2, "length": 2, "scalar": "x"}
+    rows.append(row("non-overlapping", 99 * length, 70.0, ratio, 30))
+    gradient = {"curve": [[1, 0.5], [2, 1.0]], "segments": 2, "length": 2, "share": 0.99}
+    shape = {"layers": 2, "width": 32, "heads": 8, "length": length, "steps": 30, "batch": 8}
     return {
         "schema": 1,
-        "encoding": {"name": name, "dialect": subject.dialect, **describe(subject)}
-        | ({"label": label} if label else {}),
+        "key": f"{name} {options} {length} {seed}",
+        "encoding": {"name": name, "dialect": subject.dialect, **describe(subject)},
         "seed": seed,
-        "preset": {
-            "name": "tiny",
-            "layers": 2,
-            "width": 32,
-            "heads": 8,
-            "length": length,
-            "steps": 30,
-            "batch": 8,
-        },
+        "preset": {"name": "tiny", "learning_rate": 0.002, **shape},
         "text": {"source": "a text", "sha256": "0" * 64},
+        "training": {"cpu_seconds": 1.0, "losses": []},
         "measurements": [
-            {"inference": {"bca": bca, "window": None}, "perplexity": rows, "gradient": gradient}
+            {
+                "settings": {"schema": 1},
+                "inference": {
+                    "bca": bca,
+                    "window": None,
+                    "label": f"bca {bca}" if bca else "causal",
+                },
+                "perplexity": rows,
+                "gradient": {**gradient, "tokens": 2},
+            }
             for bca in modes
         ],
     }
 
 
+def table(*runs):
+    """The table of some runs."""
+    return DataFrame([line for one in runs for line in lines(one)], SCHEMA)
+
+
 def test_measured_figures_follow_the_results_and_say_what_lacks():
-    runs = [run("type1"), run("type1", seed=1), run("example1", ratio=3.0)]
+    runs = table(run("type1"), run("type1", seed=1), run("example1", ratio=3.0))
     drawing = perplexity(runs, "qin2024.fig4", "type1", "example1", "example2")
     assert column(drawing, "perplexity", encoding="example1", length=64) == [15.0]
     assert len(column(drawing, "perplexity", encoding="type1", length=64)) == 2
@@ -231,16 +235,16 @@ def test_measured_figures_follow_the_results_and_say_what_lacks():
 
 
 def test_the_far_length_is_drawn_by_its_ratio():
-    drawing = perplexity([run("type1", ratio=1.2)], "x", "type1")
+    drawing = perplexity(table(run("type1", ratio=1.2)), "x", "type1")
     assert column(drawing, "perplexity", length=99 * 16) == [6.0]  # 5 * 1.2, not 70
     assert "At 1584 tokens other targets" in drawing.made
 
 
 def test_runs_of_another_setting_do_not_mix():
-    runs = [run("type1"), run("alibi"), run("type2", length=64)]
+    runs = table(run("type1"), run("alibi"), run("type2", length=64))
     kept, other = settings(runs, ("type1", "type2", "alibi"))
-    assert [*kept] == ["type1", "alibi"] and first(kept)[0]["preset"]["length"] == 16
-    assert [*other] == ["type2"] and first(other)[0]["preset"]["length"] == 64
+    assert [*kept] == ["type1", "alibi"] and first(kept)["trained"] == 16
+    assert [*other] == ["type2"] and first(other)["trained"] == 64
 
 
 @pytest.mark.parametrize(
@@ -256,21 +260,19 @@ def test_runs_of_another_setting_do_not_mix():
         ("rope", {"name": "rope"}),
     ],
 )
-def test_a_run_of_a_store_bears_the_label_of_the_plan(expected, options):
-    given = run(**options)
-    assert bears(given, expected) and not bears(given, "type2")
-    mine = run(**options, label="mine")
-    assert bears(mine, "mine") and not bears(mine, expected)
+def test_a_run_of_a_store_has_the_label_of_its_formulas(expected, options):
+    (found,) = settings(table(run(**options), run("-n/7")), (expected, "type2"))
+    assert [*found] == [expected]
 
 
 def test_variants_and_inference_are_told_apart():
-    runs = [
+    runs = table(
         run("window", w=16),
         run("window", w=32),
         run("alibi"),
         run("xpos", modes=(None, 8)),
         run("alibi", dialect="shift", delta=8),
-    ]
+    )
     (found,) = settings(
         runs, ("window 16", "window 32", "alibi shift 8", "xpos + BCA", "alibi + BCA")
     )
@@ -299,16 +301,16 @@ def test_windows_shorter_than_the_training_length_are_measured_and_drawn(tmp_pat
     asked = ["train", "alibi", "--preset", "tiny", "--runs", str(tmp_path), "--tested"]
     assert called(*asked, "4,16") == 0
     drawing = draw(["qin2024.fig1-left"], runs=tmp_path).drawn["qin2024.fig1-left"]
-    (stored,) = of_store(tmp_path)
-    measured = {
-        (p["protocol"], p["length"]): p["perplexity"]
-        for p in stored["measurements"][0]["perplexity"]
-    }
+    stored = results(str(tmp_path)).drop_nulls("ratio")
+    rows = stored.select("protocol", "length", "nats").iter_rows()
+    measured = {(protocol, n): np.exp(nats) for protocol, n, nats in rows}
     for protocol, mode in (
         ("last token", "sliding window"),
         ("non-overlapping", "nonoverlapping window"),
     ):
-        assert column(drawing, "perplexity", mode=mode) == [measured[protocol, n] for n in (4, 16)]
+        assert column(drawing, "perplexity", mode=mode) == pytest.approx(
+            [measured[protocol, n] for n in (4, 16)]
+        )
     capsys.readouterr()
     assert called(*asked, "4,x") == 2
     assert "--tested 'x' is not a number" in capsys.readouterr().err
@@ -322,7 +324,7 @@ AGAIN = "chi2023.table3-measured"
 
 def test_agreement_with_the_print_is_computed():
     runs = [run("sandwich", ratio=0.9), run("rope", ratio=1.4), run("alibi", ratio=1.001)]
-    found = compared(layout(AGAIN, ROWS, **TABLE), runs)
+    found = compared(layout(AGAIN, ROWS, **TABLE), table(*runs))
     cells = {(c["dataset"], c["encoding"], c["multiple"]): c for c in found}
 
     def ways(encoding, multiple, kind):
@@ -353,7 +355,7 @@ def test_marks_are_those_of_a_paired_test():
     runs = [run("sandwich", seed=s) for s in range(3)]
     runs += [run("rope", seed=s, ratio=1.4 + s / 1000) for s in range(3)]
     runs += [run("alibi", ratio=0.5)]
-    found = compared(layout(AGAIN, ROWS, **TABLE), runs)
+    found = compared(layout(AGAIN, ROWS, **TABLE), table(*runs))
     cells = {(c["encoding"], c["multiple"]): c for c in found if c["dataset"] == "ArXiv"}
     assert cells["Rotary", 2]["mark"] == "dagger" and cells["Rotary", 2]["p"] < 0.01
     assert cells["Rotary", 1]["mark"] == "" and cells["Rotary", 1]["p"] == 1
@@ -365,7 +367,7 @@ def test_marks_are_those_of_a_paired_test():
 
 
 def test_a_measured_table_shows_the_print_beside_it_and_what_lacks():
-    runs = [run("sandwich"), run("rope", ratio=1.4), run("rope", length=64, ratio=9.0)]
+    runs = table(run("sandwich"), run("rope", ratio=1.4), run("rope", length=64, ratio=9.0))
     rows = (*ROWS[:2], ("T5", "", "t5"))
     drawing = measured_table(runs, AGAIN, rows=rows, **TABLE)
     shown = {(r[0], r[1].replace("\u00a0", " ")): r for r in drawing.table.rows}
@@ -382,11 +384,11 @@ def test_a_measured_table_shows_the_print_beside_it_and_what_lacks():
 
 
 def test_a_table_with_rows_of_two_training_lengths():
-    runs = [
+    runs = table(
         run("alibi", length=64, dialect="shift", delta=6, ratio=1.4),
         run("window", length=32, w=64),
         run("window", length=64, w=64, ratio=9.0),
-    ]
+    )
     drawing = recompute(INDEX["chi2023.table2-measured"], runs)
     where = {"dataset": "ArXiv", "trained": 64, "multiple": 2}
     assert column(drawing, "measured", encoding="ALiBi", **where) == pytest.approx([7.0])
@@ -397,7 +399,7 @@ def test_a_table_with_rows_of_two_training_lengths():
 
 def test_one_row_is_no_table():
     with pytest.raises(NoResults, match="fewer than two"):
-        measured_table([run("sandwich")], AGAIN, rows=ROWS, **TABLE)
+        measured_table(table(run("sandwich")), AGAIN, rows=ROWS, **TABLE)
 
 
 def test_measured_resolution_is_that_of_the_scores_cut_at_the_length():
@@ -409,7 +411,7 @@ def test_measured_resolution_is_that_of_the_scores_cut_at_the_length():
         "length": 256,
         "scale": "1/sqrt(head size)",
     }
-    drawing = recompute(INDEX["sun2023.table3-measured"], [given])
+    drawing = recompute(INDEX["sun2023.table3-measured"], table(given))
     (value,) = column(drawing, "training length", model="Alibi")
     assert float(value) == pytest.approx(attention_resolution(np.array(scores)).value, abs=5e-4)
     assert column(drawing, "1024, printed", model="Alibi") == ["0.81"]
@@ -423,32 +425,7 @@ def test_results_of_an_older_schema_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"schema 0; this version reads 1"):
         draw(["qin2024.fig3"], runs=tmp_path / "runs")
     with pytest.raises(InputError, match="nowhere' cannot be read"):
-        of_store(tmp_path / "nowhere")
-
-
-def test_committed_results_of_another_schema_are_refused(tmp_path):
-    (tmp_path / "a-64-0.json").write_text('{"schema": 0, "measurements": []}')
-    with pytest.raises(
-        InputError, match=r"'a-64-0.json' .*schema 0; this version reads 1"
-    ) as error:
-        reference(tmp_path)
-    assert "\n" not in str(error.value)
-
-
-def test_committed_results_are_labelled_as_the_plan_and_do_not_mix():
-    runs = reference()
-    plans = [FIRST.plan, *map(read_plan, HERE.glob("*/*.toml"))]
-    labels = {
-        subject.label
-        for p in plans
-        for sweep in p.sweeps
-        for architecture in sweep.architectures()
-        for subject, _ in sweep.subjects(architecture)
-    }
-    named = {r["encoding"]["label"] for r in runs}
-    assert named <= labels
-    for group in settings(runs, sorted(named)):
-        assert len({r["preset"]["length"] for s in group.values() for r, _ in s}) == 1
+        results(str(tmp_path / "nowhere"))
 
 
 @pytest.mark.parametrize(("name", "near"), [("qin2024.fgi6", "qin2024.fig6"), ("x", "--list")])
@@ -484,11 +461,3 @@ def test_a_drawing_is_json():
     assert rows[0] == [1, 1, 0.0] and rows[-5] == [5, 1, None]
     masks = json.loads(sun2023.fig3().to_json())["rows"]
     assert masks[0] == ["training", 0, 0, 0]
-
-
-def test_runs_on_tasks_are_in_no_figure_of_a_paper():
-    from farfield.figures.samples import reference
-    from farfield.validation.reference.table import results
-
-    assert any("recall" in m for run in results("hold_and_use") for m in run["measurements"])
-    assert not any("recall" in m for run in reference() for m in run["measurements"])

@@ -12,7 +12,6 @@ from farfield.figures.exhibit import NoResults
 from farfield.figures.gallery import recompute
 from farfield.figures.index import INDEX
 from farfield.figures.parameter_map import parameter_map
-from farfield.figures.samples import reference
 from farfield.figures.style import spoken
 from farfield.theory.answers.writers.svg import COLOURS, NO, YES
 
@@ -48,11 +47,11 @@ def faults(figure):
 @pytest.fixture(scope="module")
 def drawn():
     """Every figure with lines that can be drawn from the committed results, but for a slow one."""
-    found, runs = {}, reference()
+    found = {}
     for e in INDEX.values():
         if "table" not in e.id and e.kind != "schematic" and e.id != "qin2024.fig6":
             try:
-                figure = recompute(e, runs).figure
+                figure = recompute(e).figure
             except NoResults:
                 continue
             found[e.id] = figure

@@ -12,6 +12,7 @@ from html import escape, unescape
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -22,6 +23,7 @@ from farfield.cli import main
 from farfield.figures.document import Section, page, piece
 from farfield.figures.pages.atlas import TERMS, ledger, sheets
 from farfield.figures.pages.commands import spoken
+from farfield.figures.pages.pictures import settings_share
 from farfield.figures.pages.study import study_page, write_study
 from farfield.figures.style import INK, house, new_figure, svg
 from farfield.numerics.horizon import dtype_horizon
@@ -37,7 +39,7 @@ from farfield.theory.encodings import CATALOGUE, encoding, encodings
 from farfield.theory.functions.nodes import n
 from farfield.validation.atlas import Atlas, family_pages
 from farfield.validation.claims import claim
-from farfield.validation.study.study import demo_encodings, study, survey
+from farfield.validation.study.study import catalogue, demo_encodings, study, survey
 
 VOID = {"meta", "link", "br", "hr", "img"}
 
@@ -197,7 +199,7 @@ def test_an_encoding_has_all_that_is_known_of_it_on_one_page(atlas):
         "price of 64",
         "model-falcon.html",
         "bfloat16",  # what a library does
-        "nearest trials",  # the evidence of the forecast
+        "trained case",  # the evidence of the forecast
     ):
         assert said in atlas["alibi"], said
     assert "BoundedLogits.bounded_mass_escapes" in atlas["rope"]
@@ -407,3 +409,14 @@ def test_the_font_has_every_character_of_a_formula():
     texts = re.findall("<m[ion][^>]*>([^<]*)<", shown)
     assert len(texts) > 100
     assert not {c for text in texts for c in unescape(text)} - known
+
+
+def test_values_of_a_parameter_keep_the_options_of_an_encoding():
+    """Tables of few buckets, powers of ten: the entries as models of a short row have them."""
+    drawn = 0
+    for name, e in catalogue(16):
+        if e.biases and e.free:
+            found = settings_share(SimpleNamespace(encoding=e, convergence=check_convergence(e)))
+            assert found is None or len(found.lines) > 1, name
+            drawn += found is not None
+    assert drawn > 2

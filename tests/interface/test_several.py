@@ -1,6 +1,8 @@
 """Several formulas are several ideas in every verb; numbers and what is missing, as people type."""
 
 import json
+import random
+import string
 
 import pytest
 
@@ -42,7 +44,7 @@ def test_several_formulas_are_several_ideas(run, verb):
         assert {k: v for k, v in several.items() if k != "proof"} == {
             k: v for k, v in one.items() if k != "proof"
         }
-    assert len(answers[1]["heads"]) == 8 and len(answers[2]["heads"]) == 8
+    assert [a.get("num_heads") or len(a["heads"]) for a in answers[1:]] == [8, 8]
     text = run(*verb.split(), *formulas, *EACH[verb])[1]
     assert all(name in text for name in ("-n/4", "alibi", "one head -n/4, seven without bias"))
 
@@ -83,7 +85,7 @@ WRONG = {
     ("train", "-n", "--tested", "64,x"): ("'x'", "4k (4096)"),
     ("train", "log(-n)"): ("no real number",),
     ("claims", "qin2025"): ("did you mean", "qin2024"),
-    ("check", "-n", "-m", "--certificate", "x.v"): ("one formula",),
+    ("check", "-n", "-2*n", "--certificate", "x.v"): ("one formula",),
     ("check", "-n", "--tail", "cut"): ("a table alone",),
     ("check", "[0; -1]"): ("[0, -1]", "heads"),
 }
@@ -132,3 +134,50 @@ def test_a_paper_is_asked_for_by_its_name(run):
 def test_infinite_terms_come_first(run):
     first = run("check", "-log(n)")[1].splitlines()[0]
     assert "undefined or infinite at n = 0" in first
+
+
+NUMBERS = ("4096", "0.5", "1/2", "-3", "2^-8", "1e-3", "500000", "log(2)", "pi/4", "4k", "1%")
+NAMES = ("sliding_window", "slope", "m", "gamma", "rope_theta", "b", "hidden", "p", "bias")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_name_and_its_number_are_no_formula(run, seed):
+    """As people copy them from settings, or type after --set: every verb says how it is spelled."""
+    draw = random.Random(seed)
+    for verb in draw.sample(sorted(EACH), 3):
+        pairs = [f"{draw.choice(NAMES)}={draw.choice(NUMBERS)}" for _ in range(2)]
+        apart = draw.choice([" ", ", ", "; "])
+        for typed in ([pairs[0]], ["-n/4", pairs[1]], [f"[{pairs[0]}; 0]"], [apart.join(pairs)]):
+            if "(" in typed[0] and apart in typed[0]:
+                continue
+            code, out, err = run(*verb.split(), *typed, *EACH[verb])
+            assert (code, out) == (2, "") and len(err.splitlines()) == 1, typed
+            assert "is no formula in n" in err and "--set" in err, typed
+    for typed, hint in (
+        (("window=4096",), "accepted: window --set w=4096"),
+        (("sliding_window = 64",), "accepted: window --set w=64"),
+        (("n=64",), "n is the distance"),
+        (("-a*log(1+b*n)", "--set", "a=3", "b=0.5"), "--set b=0.5"),
+        (("a=3 b=0.5",), "--set a=3 --set b=0.5"),
+    ):
+        code, _, err = run("check", *typed)
+        assert code == 2 and hint in err, typed
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["p(n) = 0", "p = -n/8", "B_{i,j} = -|i-j|", "lambda n: 4", "b = clip(-n, min=-9)", "0", "n"],
+)
+def test_a_heading_before_a_bias_is_one_still(run, typed):
+    assert run("check", typed)[0] == 0
+
+
+def test_a_short_flag_is_no_formula(run):
+    """Any letter but n, alone, with a value and before one, wherever it stands."""
+    for letter in set(string.ascii_letters) - {"n"}:
+        for typed in ([f"-{letter}"], [f"-{letter}=1%"], ["-n", f"-{letter}", "1%"]):
+            code, out, err = run("trf", *typed)
+            assert (code, out) == (2, "") and len(err.splitlines()) == 1
+            assert f"-{letter} is no option, and no formula" in err
+    assert "did you mean --eps" in run("trf", "-n", "-e", "1%")[2]
+    assert "--help" in run("-h")[2] and run("trf", "-n")[0] == 0

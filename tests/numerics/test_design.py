@@ -279,9 +279,9 @@ def test_every_quantity_has_an_option_on_the_command_line():
     from dataclasses import fields
 
     from farfield.commands.goals import Goal
-    from farfield.validation.design import KNOWN
+    from farfield.numerics.design.targets import TARGETS
 
-    known = {*KNOWN} | {name for kind in KNOWN.values() for name in kind.options}
+    known = {*TARGETS} | {name for kind in TARGETS.values() for name in kind.options}
     assert {f.name for f in fields(Goal)} == known
 
 
@@ -368,29 +368,6 @@ def test_reach_and_leak_together():
         farfield.design("-m*n", reach=100)
 
 
-def test_the_quantity_of_a_forecast_is_a_target():
-    lengths = {"trained": 64, "tested": 1024}
-    found = design("-a*n", forecast="<=1/10", trf=">=8", **lengths)
-    assert not found.monotone and found.label == "approximate" and found.achieved["trf"] >= 8
-
-    def value(slope):
-        return farfield.forecast(read_family("-a*n").at(slope), **lengths).value
-
-    outside, inside = found.low
-    assert (
-        value(outside) > 0.1 >= value(inside) and value(found.value) == found.achieved["forecast"]
-    )
-    (said,) = found.together
-    assert said.value == value(found.value) and said.blocks()[0] in found.blocks()
-
-
-def test_heads_are_forecast_together():
-    found = design("alibi", trf=(4, 32), heads=4, trained=64, tested=1024)
-    (said,) = found.together
-    assert said.ratio == farfield.forecast(found.encoding, trained=64, tested=1024).ratio
-    assert found.costs[0].keys() == {"leak(64, 1024)", "horizon(bf16)", "window(1/100)"}
-
-
 # -- bad input ------------------------------------------------------------------------------------
 
 BAD = [
@@ -405,15 +382,6 @@ BAD = [
     (("alibi",), {"resolution": "-1"}, r"\(0, 1\)"),
     (("alibi",), {"layered": 64}, "layers"),
     (("alibi",), {"horizon": 64, "dtype": "fp12"}, "fp12"),
-    (("alibi",), {"forecast": "1/10"}, "trained"),
-    (("alibi",), {"forecast": 2, "trained": 64, "tested": 256}, r"\(0, 1\)"),
-    (("alibi",), {"forecast": "1/10", "trained": 64, "tested": 32}, "above trained"),
-    (
-        ("-a*n",),
-        {"forecast": "1/10", "trained": 2048, "tested": 8192},
-        r"64 to \d+ bytes, not 2048",
-    ),
-    (("alibi",), {"forecast": "1/10", "trained": 64, "tested": 256, "heads": 2}, "all heads"),
     (("nope",), {"trf": 5}, "no free parameter"),
     (("rope",), {"trf": 5}, "."),
     (("-a*n^b",), {"trf": 5}, "--set"),

@@ -532,7 +532,7 @@ def test_a_term_beyond_balls_is_not_called_undefined():
 @pytest.mark.parametrize("text", ["-Abs(sin(n))", "cos(n)-cos(2*n)/3", "-log(n+3)+sin(n)"])
 def test_no_method_sums_a_series_that_diverges(text):
     for found in (series(encoding(text).formula, diverges), series(encoding(text).formula)):
-        assert found.last.kernel is None and found.gap
+        assert found.kernel is None and found.gap
         assert obstacle(found).code == "diverges"
     assert theoretical_receptive_field(text, "1/10").tokens == math.inf
     row = theoretical_receptive_field(text, "1/10", length=5000)
@@ -546,7 +546,7 @@ def test_no_sharper_tail_where_the_total_decides_nothing(known, asked):
 
     class Sums:
         first_bits, stretches, bias = 64, (1, 2), None
-        last = types.SimpleNamespace(end=None, kernel=None)
+        last, kernel = (types.SimpleNamespace(end=None),), None
 
         def total(self):
             return arb(2, known)

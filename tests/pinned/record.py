@@ -3,24 +3,18 @@
     make pinned                            asks for all of it again
     python tests/pinned/record.py          writes facts.json anew
 
-Facts are verdicts, integers, enclosures, conditions, exit codes, verdicts and numbers of the claims
-and of the evidence, keys of runs, hashes. A fact that is meant to change has a line in
-`changes.toml`, which says which and why; `facts.json` stays as it was recorded. The words of
-answers are free.
-
-Claims and evidence are asked over the committed results that `results.txt` lists, by path and hash:
-later results never enter. Public names and the command line are used wherever there are any.
+Facts are verdicts, integers, enclosures, conditions, exit codes, verdicts and numbers of the
+claims. A fact that is meant to change has a line in `changes.toml`, which says which and why;
+`facts.json` stays as it was recorded. The words of answers are free. Public names and the command
+line are used wherever there are any.
 """
 
 import contextlib
-import hashlib
 import io
 import json
 import math
 import os
 import shlex
-import shutil
-import subprocess
 import sys
 import tempfile
 from functools import partial
@@ -32,7 +26,6 @@ import farfield
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "data"
-ROOT = HERE.parents[1]
 DISTANCES = np.array([0, 1, 2, 3, 7, 16, 31, 32, 64, 100, 333, 1023])
 SLOW = {  # seconds for their receptive fields: asked for a verdict alone
     "loggamma(n+1/2)-loggamma(n+2)",
@@ -233,68 +226,6 @@ def titled(name, options):
     return " ".join([name, *(f"{k}={v}" for k, v in options.items())])
 
 
-def runs():
-    """The keys of every registered run, on a text that is the same everywhere."""
-    from farfield.validation import reference
-    from farfield.validation.harness.configuration import key
-    from farfield.validation.harness.corpus import Corpus
-
-    text = (np.arange(60_000) * 7919 % 251).astype(np.uint8)
-    corpus = Corpus("numbers", text[:20_000], text[20_000:], 1, "two parts")
-    found = {}
-    for jobs, home, digest in reference.planned(corpus):
-        found[f"{home.name} predictions"] = {"sha256": digest}
-        for job in jobs:
-            settings = [key(job.configuration.measured(v)) for v in job.configuration.variants]
-            found[f"{home.name}: {job.name}"] = {"training": job.key, "measured": settings}
-    return found
-
-
-def registered():
-    """The bytes of every committed result and of every committed prediction."""
-    listed = dict(reversed(line.split("  ")) for line in command_lines("results.txt"))
-    now = {sha256(p): p for p in ROOT.glob("validation/**/*.json")}
-    kept = {name: {"unchanged": digest in now} for name, digest in listed.items()}
-    for digest, name in [(digest, name) for name, digest in listed.items() if digest in now]:
-        result = json.loads(now[digest].read_text(encoding="utf-8"))
-        if "measurements" in result:
-            kept[name] |= {"key": result["key"], "registered": result["registered"]}
-    return kept
-
-
-def sha256(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def later(path, listed):
-    """Whether a file is a result that came after those listed."""
-    if path.suffix != ".json" or sha256(path) in listed:
-        return False
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return isinstance(content, dict) and "measurements" in content
-
-
-def over_listed_results(section):
-    """A section, asked in a copy of the installed package that has the listed results alone."""
-    listed = {line.split("  ")[0] for line in command_lines("results.txt")}
-    with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / "farfield"
-        shutil.copytree(
-            Path(farfield.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
-        )
-        for path in package.glob("validation/**/*.json"):
-            if later(path, listed):
-                path.unlink()
-        done = subprocess.run(
-            [sys.executable, str(HERE / "record.py"), "--section", section],
-            env=os.environ | {"PYTHONPATH": folder},
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-    return json.loads(done.stdout)
-
-
 def numeric(value):
     """The numbers of a nested value, floats to twelve digits; what is none of them is left out."""
     if isinstance(value, dict):
@@ -315,30 +246,6 @@ def judged_claims():
             "evidence": numeric(told["evidence"]),
         }
     return found
-
-
-def judged_evidence():
-    from farfield.validation.evidence import changes, rule_scores
-    from farfield.validation.evidence.first_registration import answers
-    from farfield.validation.evidence.summary import summary
-    from farfield.validation.reference.known_cases import write_outcomes
-
-    write_outcomes()  # in the copy: the table of trials is that of its results
-    found = [*rule_scores.answers(), changes.mixtures()]
-    for length in (64, 128):
-        found += answers(length=length)
-    told = {}
-    for k, answer in enumerate(found, 1):
-        told[f"{k}. {answer.question}"] = {
-            "n": answer.n,
-            "numbers": numeric(dict(answer.numbers)),
-        }
-    for k, _ in enumerate(summary(), 1):
-        told[f"summary {k}"] = {}
-    return told
-
-
-JUDGED = {"claims": judged_claims, "evidence": judged_evidence}
 
 
 def certificates():
@@ -368,10 +275,7 @@ FACTS = {
     "series": series,
     "catalogue": catalogue,
     "prices": prices,
-    "runs": runs,
-    "registered": registered,
-    "claims": lambda: over_listed_results("claims"),
-    "evidence": lambda: over_listed_results("evidence"),
+    "claims": judged_claims,
     "certificates": certificates,
     "bad input": bad_input,
 }
@@ -379,8 +283,6 @@ FACTS = {
 
 def main(arguments):
     match arguments:
-        case ["--section", section]:
-            print(json.dumps(JUDGED[section]()))
         case []:
             answers = {name: section() for name, section in FACTS.items()}
             text = json.dumps(answers, indent=0, ensure_ascii=False, sort_keys=True)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from farfield.theory.coefficients.exact import Context, deciding
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -14,6 +16,13 @@ def load(name):
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def decision():
+    """A decision that the test belongs to: signs of numbers are asked in one."""
+    with deciding(Context()) as current:
+        yield current
 
 
 @pytest.fixture(scope="session")

@@ -349,7 +349,7 @@ def test_a_budget_holds():
     "text",
     [
         "-sec(zeta(10**6))-n",
-        "-zeta((10**6)**(Min(2)))-n",
+        "-zeta((10**6)**2)-n",
         "-cot(n**(10**4)+1)",
         "-harmonic(10**9)*n",
         "-acot((pi/n)**digamma(10**6))",
@@ -376,7 +376,7 @@ def test_heavy_formulas_do_not_hang(text):
 
 
 def test_terms_that_cancel_although_written_differently():
-    text = "-(a**n+max(n)-Piecewise((sin(n),n<3),(n,True))**csch(a))"
+    text = "-(a**n+n-Piecewise((sin(n),n<3),(n,True))**csch(a))"
     assert check_convergence(text).verdict is Verdict.CONDITIONAL
 
 

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import sympy
+from polars import DataFrame, col
 from scipy.stats import spearmanr
 
 from farfield.theory.answers.errors import InputError
@@ -31,13 +32,12 @@ from farfield.validation.claims import (
 )
 from farfield.validation.claims.claim import EXACT, Check
 from farfield.validation.claims.ledger import parsed
-from farfield.validation.claims.measures import formula, models
+from farfield.validation.claims.measures import Model, formula, gradients, models
+from farfield.validation.claims.plain_attention import resolution
 from farfield.validation.claims.words import about, by_chance, increase, rank_correlation
-from farfield.validation.evidence.changes import rows
 from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.published import table
-from farfield.validation.reference.registration import FIRST
-from farfield.validation.reference.table import LAST, WHOLE, Model, grouped, results
+from farfield.validation.results import LAST, SCHEMA, WHOLE, results
 
 # -- altered data ---------------------------------------------------------------------------------
 
@@ -121,17 +121,37 @@ def number(printed):
     return (dataclasses.replace(table("qin2024_table1")[0], printed=printed),)
 
 
-def by_seed(*values):
-    return dict(enumerate(values))
-
-
 def model(name, last=None, whole=None, trained=64, **more):
-    """A model with perplexities by length: a number, or one a seed."""
-    perplexity = {
-        protocol: {n: by_seed(*(v if isinstance(v, tuple) else (v,))) for n, v in given.items()}
+    """A model with perplexities by length: a number, or one a seed.
+
+    Other keywords are what the table says of its runs; `trf` and `erf` by eps, `curve` by tokens,
+    `losses` by step and `resolution` by length make lines of their own; `gradient` is the field.
+    """
+    label, _, mask = name.partition(" + ")
+    line = {"run": "x", "label": label, "mask": mask, "trained": trained, "mechanism": "bias"}
+    own = {k: more.pop(k, {}) for k in ("trf", "erf", "curve", "losses", "resolution")}
+    field = {"gradient": more.pop("gradient")} if "gradient" in more else {}
+    found = [
+        {"protocol": protocol, "length": n, "seed": seed, "nats": math.log(p)}
         for protocol, given in ((LAST, last or {64: 5, 256: 5}), (WHOLE, whole or {64: 5, 256: 5}))
-    }
-    return Model(name, trained=trained, perplexity=perplexity, source="x", **more)
+        for n, v in given.items()
+        for seed, p in enumerate(v if isinstance(v, tuple) else (v,))
+    ]
+    for protocol, x, y, given in (
+        ("attention", "eps", "erf", own["erf"]),
+        ("attention", "eps", "trf", own["trf"]),
+        ("gradient", "distance", "gradient", own["curve"]),
+        ("training", "step", "nats", own["losses"]),
+        ("scores", "length", "resolution", own["resolution"]),
+    ):
+        found += [
+            {"protocol": protocol, "seed": seed, x: at, y: value}
+            for at, values in given.items()
+            for seed, value in enumerate(values if isinstance(values, tuple) else (values,))
+        ]
+    found += [{"protocol": "gradient", "seed": 0, "eps": 0.01, "erf": f} for f in field.values()]
+    rows = [{"experiment": "x", **line, **more, **row} for row in found]
+    return Model(label, mask, DataFrame(rows, SCHEMA))
 
 
 def ratios(**growth):
@@ -165,7 +185,8 @@ def grown(*rows):
     """Models (name, growth, gradient ERF, gradient mass)."""
     return {
         "models": tuple(
-            model(name, last={64: 5, 256: 5 * g}, gradient=f, mass=m) for name, g, f, m in rows
+            model(name, last={64: 5, 256: 5 * g}, gradient=f, curve={64: m})
+            for name, g, f, m in rows
         )
     }
 
@@ -173,14 +194,14 @@ def grown(*rows):
 def scored(rows, growth=None, seeds=1):
     """Models trained on 2 tokens with scores of 4, one row of them a seed."""
     growth = growth or dict.fromkeys(rows, 1)
+
+    def resolutions(v):
+        each = v if isinstance(v[0], tuple) else (v,) * seeds
+        return {n: tuple(float(resolution(np.exp(row[:n]))) for row in each) for n in (2, 4)}
+
     return {
         "models": tuple(
-            model(
-                k,
-                last={2: 5, 4: 5 * growth[k]},
-                trained=2,
-                scores=by_seed(*(v if isinstance(v[0], tuple) else (v,) * seeds)),
-            )
+            model(k, last={2: 5, 4: 5 * growth[k]}, trained=2, resolution=resolutions(v))
             for k, v in rows.items()
         )
     }
@@ -190,8 +211,7 @@ def losses(**rows):
     """Models with training losses at three steps, one seed."""
     return {
         "models": tuple(
-            model(k, losses={s: {0: x} for s, x in zip((10, 20, 30), v, strict=True)})
-            for k, v in rows.items()
+            model(k, losses=dict(zip((10, 20, 30), v, strict=True))) for k, v in rows.items()
         )
     }
 
@@ -1193,35 +1213,20 @@ def test_selection(monkeypatch):
 # -- results of trained models --------------------------------------------------------------------
 
 
-def run_of(name, formula, ratio, trf, erf, seed=0):
-    """A run as `train_and_measure` returns it, as far as the checks read it."""
-    rows = [
-        {"protocol": LAST, "length": n, "perplexity": 5 * r} for n, r in ((64, 1), (256, ratio))
-    ]
-    measurement = {
-        "inference": {"bca": None, "window": None},
-        "perplexity": rows,
-        "attention": [{"eps": 0.1, "trf": trf, "tokens": erf}],
-        "gradient": {"tokens": erf, "mass": 0.6, "training_length": 64},
-    }
-    encoding = {"name": name, "dialect": None, "mechanism": "bias", "heads": [formula]}
-    return {
-        "encoding": encoding,
-        "seed": seed,
-        "measurements": [measurement],
-        "preset": {"name": "tiny", "layers": 2, "length": 64},
-    }
+def fielded(name, ratio, trf, erf, **more):
+    """A model with fields at one eps."""
+    fields = {"trf": {0.1: trf}, "erf": {0.1: erf}, "gradient": 9, "curve": {64: 0.6}}
+    return model(name, last={64: 5, 256: 5 * ratio}, **fields, **more)
 
 
-RUNS = [
-    run_of("a", "-n", 1.0, 3, 4),
-    run_of("b", "-2*log(n + 1)", 1.5, 9, 9),
-    run_of("c", "-n/2", 1.0, 5, 6),
-    run_of("e", "-n/8", 1.0, 20, 25),
-    run_of("f", "-n/16", 1.0, 30, 28),
-    run_of("sandwich", "cos(n)", 2.0, 40, 30),
-    run_of("a", "-n", 1.02, 3, 6, seed=1),
-]
+MODELS = (
+    fielded("a", 1.0, (3, 3), (4, 6)),
+    fielded("b", 1.5, 9, 9),
+    fielded("c", 1.0, 5, 6),
+    fielded("e", 1.0, 20, 25),
+    fielded("f", 1.0, 30, 28),
+    fielded("sandwich", 2.0, 40, 30),
+)
 
 
 @pytest.mark.parametrize("lengths", [1, 2])
@@ -1243,31 +1248,26 @@ def test_results_that_do_not_hold_what_is_asked_are_no_bug(lengths, monkeypatch)
         "alibi equal 2",
         "window 16",
     }
-    runs = [run_of(name, "-n", 1.1, 3, 4) for name in sorted(names)]
-    for run in runs:
-        (m,) = run["measurements"]
-        m["perplexity"] = m["perplexity"][:lengths]
-        run["measurements"] += [m | {"inference": {"bca": 8, "window": None}}]
-    judged = grouped(runs)
+    last = dict([(64, 5), (256, 5.5)][:lengths])
+    judged = [
+        model(label, last, last, trf={0.1: 3}, erf={0.1: 4}, gradient=4)
+        for name in sorted(names)
+        for label in (name, f"{name} + BCA")
+    ]
     held = lambda trained=64, folder="": () if folder or trained != 64 else judged  # noqa: E731
     monkeypatch.setattr(measures, "models", held)
     assert {Verdict.NOT_TESTABLE} < {c.verdict for c in claims(kind="experiment")}
 
 
-def test_the_reference_results_are_read_where_no_others_are_given():
-    runs = [r for r in results() if r["preset"]["length"] == 64]
-    entries = FIRST.predictions["encodings"]
-    registered = {e["label"]: e["verdict"] for e in entries if e["length"] == 64}
-    logs = {}
-    for r in runs:
-        m = r["measurements"][0]
-        rows = {p["length"]: p["perplexity"] for p in m["perplexity"] if p["protocol"] == LAST}
-        for n in rows:
-            if n > 64:
-                logs.setdefault(r["encoding"]["label"], {}).setdefault(n, []).append(
-                    math.log(rows[n] / rows[64])
-                )
-    rises = {k: max(math.exp(np.mean(v)) for v in by.values()) - 1 for k, by in logs.items()}
+def test_the_committed_results_are_read_where_no_others_are_given():
+    rows = results().filter(protocol=LAST, experiment="first", trained=64, mask="")
+    means = rows.group_by("label", "verdict", "length").agg(col("nats").mean().exp())
+    home = means.filter(length=64).select("label", home="nats")
+    rises, registered = {}, {}
+    for label, verdict, n, p, at in means.join(home, on="label").iter_rows():
+        registered[label] = verdict
+        if n > 64:
+            rises[label] = max(rises.get(label, -1), p / at - 1)
     for name, verdict, key in (
         ("sufficiency", "converges", "lose their perplexity"),
         ("necessity", "diverges", "keep their perplexity"),
@@ -1279,7 +1279,7 @@ def test_the_reference_results_are_read_where_no_others_are_given():
         assert c.evidence["largest increase"] == pytest.approx(
             {k: rises[k] for k in named}, abs=1e-4
         )
-        assert c.evidence["results"] == ["validation/reference"]
+        assert c.evidence["results"] == ["results, experiment first"]
         assert max(c.evidence["seeds"].values()) == 5
         assert c.scale.startswith("small: 4 layers, 128 wide, 8 heads, trained on 64")
 
@@ -1300,22 +1300,20 @@ def test_masks_of_inference_are_models_of_their_own():
 
 
 def test_encodings_without_a_bias_have_no_receptive_field_to_rank():
-    rotated = run_of("rope", "0", 2.0, 99, 50)
-    rotated["encoding"] |= {"mechanism": "rotation", "heads": []}
-    found = CHECKS["qin2024.trf-trend"].run({"models": grouped([*RUNS, rotated])})
+    rotated = fielded("rope", 2.0, 99, 50, mechanism="rotation", preset="tiny", layers=2)
+    found = CHECKS["qin2024.trf-trend"].run({"models": (*MODELS, rotated)})
     assert found.verdict is Verdict.CONFIRMED
     assert (found.n, found.evidence["seeds"]["a"]) == (6, 2)
-    assert found.scale == "tiny: 2 layers, trained on 64 tokens"
 
 
 def test_seeds_are_averaged():
-    (m,) = (m for m in grouped(RUNS) if m.name == "a")
+    m = model("a", last={64: (5, 5), 256: (5, 5 * 1.02)}, erf={0.1: (4, 6)})
     assert increase(m.mean(), m.trained) == pytest.approx(math.sqrt(1.02) - 1) and m.seeds == (0, 1)
     assert m.erf == {0.1: 5}
 
 
-def test_gradients_are_those_of_reference_models():
-    assert Counter((g["name"], g["trained"]) for g in rows("gradients")) == {
+def test_gradients_are_those_of_registered_models():
+    assert Counter((g.name, g.trained) for g in gradients()) == {
         ("sinusoidal", 64): 2,
         ("sandwich", 64): 2,
         ("alibi", 64): 2,
@@ -1323,10 +1321,10 @@ def test_gradients_are_those_of_reference_models():
         ("sinusoidal", 128): 2,
         ("rope", 128): 1,
     }
-    for g in rows("gradients"):
-        assert g["same"] and sum(g["shares"]) == pytest.approx(1, abs=1e-3)
-        (m,) = (m for m in models(trained=g["trained"]) if m.name == g["name"])
-        assert sum(g["shares"][:64]) == pytest.approx(m.curve[256], abs=0.05)
+    for g in gradients():
+        assert sum(g.shares) == pytest.approx(1, abs=1e-3)
+        (m,) = (m for m in models(trained=g.trained) if m.name == g.name)
+        assert sum(g.shares[:64]) == pytest.approx(m.curve[256], abs=0.05)
 
 
 @pytest.mark.parametrize(

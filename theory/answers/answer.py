@@ -78,6 +78,7 @@ class Code(enum.StrEnum):
     NO_WEIGHT = "no_weight"
     ONLY_KEY = "only_key"
     NOT_PROVED = "not_proved"
+    BROKEN_BOUND = "broken_bound"
 
 
 @dataclasses.dataclass(frozen=True)

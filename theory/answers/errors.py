@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import os
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class InputError(ValueError):
@@ -16,6 +22,42 @@ def refuse(wrong: object, why: str) -> None:
     """Raise InputError where something is wrong: `why` says what, and what is accepted."""
     if wrong:
         raise InputError(why)
+
+
+class InternalError(InputError):
+    """A question at which farfield itself fails: one line with what was raised, its cause behind.
+
+    Args:
+        why: the exception that no one expected.
+    """
+
+    def __init__(self, why: Exception) -> None:
+        what = " ".join(f"{type(why).__name__}: {why}".split())[:300]
+        super().__init__(
+            f"internal error, {what}; FARFIELD_TRACEBACK=1 shows where, please report it"
+        )
+
+
+def guarded(question: Callable[P, R]) -> Callable[P, R]:
+    """A public question that raises InputError or answers: any other error is an `InternalError`.
+
+    Errors of files stay, and so does a call that Python refuses. With FARFIELD_TRACEBACK=1, as in
+    the tests, all do.
+    """
+
+    @functools.wraps(question)
+    def asked(*given: P.args, **options: P.kwargs) -> R:
+        try:
+            return question(*given, **options)
+        except (InputError, OSError):
+            raise
+        except Exception as why:
+            begun = why.__traceback__ is not None and why.__traceback__.tb_next is not None
+            if not begun or os.environ.get("FARFIELD_TRACEBACK"):
+                raise
+            raise InternalError(why) from why
+
+    return asked
 
 
 class MissingValues(InputError):

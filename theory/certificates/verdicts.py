@@ -104,8 +104,10 @@ def _expanded(
     if strange := [rule for rule in rules if rule not in (*PROVED, *BOUNDS)]:
         raise NoCertificate(f"a verdict by the rule {strange[0]!r}")
     bounds = [BOUNDS[rule] for rule in rules if rule in BOUNDS]
+    with deciding(Context()):
+        signs = known_signs(facts)
     for above, terms in product((None, *bounds), ORDERS):
-        current, x = Context(signs=known_signs(facts), order=terms), Expander(place)
+        current, x = Context(signs=signs, order=terms), Expander(place)
         with deciding(current):
             try:
                 found = _climb(p, x, above)
@@ -119,8 +121,8 @@ def _expanded(
                 raise NoCertificate(f"the sign of {beginning(g)}") from None
         if found is not converges:
             raise NoCertificate("waves with bounds closer than -1 and 1")
-        signs = {c: s for c, (s, _) in current.trace.items()}
-        return [*facts_of(signs, facts), *x.steps]
+        asked = {c: s for c, (s, _) in current.trace.items()}
+        return [*facts_of(asked, facts), *x.steps]
     raise NoCertificate(f"no expansion of up to {ORDERS[-1]} terms decides it")
 
 

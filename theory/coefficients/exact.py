@@ -61,13 +61,9 @@ _CONTEXT: ContextVar[Context] = ContextVar("context")
 
 
 def context() -> Context:
-    """The decision being made in this thread."""
-    try:
-        return _CONTEXT.get()
-    except LookupError:
-        fresh = Context()
-        _CONTEXT.set(fresh)
-        return fresh
+    """The decision at hand; LookupError outside of one, so that no thread has a hidden decision
+    that its questions fill and share."""
+    return _CONTEXT.get()
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from sympy import Expr
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded, Undecided
-from farfield.theory.answers.notation import beginning
+from farfield.theory.answers.notation import beginning, expression_line
 from farfield.theory.coefficients.exact import (
     MAX_ATOMS,
     Coefficient,
@@ -49,9 +49,10 @@ MAX_BITS = 4096
 def sign(c: Coefficient) -> int:
     """-1, 0 or 1; see the module's description for what it raises.
 
-    >>> sign(sympy.pi - sympy.Rational(22, 7))
+    >>> with deciding(Context()):
+    ...     sign(sympy.pi - sympy.Rational(22, 7))
+    ...     sign(sympy.sqrt(2) + sympy.sqrt(3) - sympy.sqrt(5 + 2*sympy.sqrt(6)))
     -1
-    >>> sign(sympy.sqrt(2) + sympy.sqrt(3) - sympy.sqrt(5 + 2*sympy.sqrt(6)))
     0
     """
     if type(c) is fmpq:
@@ -160,7 +161,8 @@ def _linear_factors(f: Expr) -> list[Expr]:
 def proved_rational(c: Expr) -> Coefficient:
     """The rational number that a constant is proved to be, if it is one of small denominator.
 
-    >>> proved_rational(sympy.sin(1)**2 + sympy.cos(1)**2 + sympy.Rational(1, 2))
+    >>> with deciding(Context()):
+    ...     proved_rational(sympy.sin(1)**2 + sympy.cos(1)**2 + sympy.Rational(1, 2))
     3/2
     """
     if c.is_Rational or not c.args:
@@ -212,7 +214,7 @@ def _number_sign(c: Expr) -> tuple[int | None, str]:
             return s, f"ball of {bits} bits"
     ball = BALLS.enclose(c, 256)
     if ball is None:
-        return None, f"whether the constant {beginning(c)} is a real number"
+        return None, f"whether the constant {beginning(expression_line(c))} is a real number"
     how = proved_zero(c) if ball.rad() < arb(2) ** -64 else None
     if how:
         return 0, how
@@ -220,7 +222,7 @@ def _number_sign(c: Expr) -> tuple[int | None, str]:
         s = _ball_sign(c, bits)
         if s:
             return s, f"ball of {bits} bits"
-    return None, f"whether the constant {beginning(c)} is 0"
+    return None, f"whether the constant {beginning(expression_line(c))} is 0"
 
 
 def _ball_sign(c: Expr, bits: int) -> int | None:

@@ -28,7 +28,9 @@ from farfield.theory.algebra.exceptions import SignNeeded, Undecided
 from farfield.theory.coefficients.exact import (
     ONE,
     ZERO,
+    Context,
     coefficient,
+    deciding,
     expand,
     linear,
     remembered,
@@ -42,6 +44,8 @@ from farfield.theory.relations import BY_KIND, BY_SIGN, BY_SIGNS, OrderRelation
 from farfield.theory.values import enclose
 
 MAX_CELLS = 200
+STRICT = {sympy.Gt: sympy.Ge, sympy.Lt: sympy.Le}
+INFINITE = (S.Infinity, S.NegativeInfinity, S.ComplexInfinity)
 Constraint = tuple[Expr, int]  # the sign of an expression
 Row = tuple[Mapping[Expr, fmpq], bool]  # sum c x >= 0, or > 0 when strict
 
@@ -144,13 +148,24 @@ def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Cons
 
 
 def _with_value(e: Expr, swap: dict[Expr, Expr]) -> Expr:
-    """e where a parameter has this value; NaN where that divides by 0 or takes its logarithm."""
+    """e where a parameter has this value; NaN where that divides by 0 or takes its logarithm, or
+    where a function is infinite. A piece may be NaN alone: whether it applies is asked later."""
+    if isinstance(e, sympy.Piecewise):
+        pieces = [(_with_value(v, swap), _with_value(c, swap)) for v, c in e.args]
+        asked = ((S.NaN, S.true) if c is S.NaN else (v, c) for v, c in pieces)
+        return sympy.Piecewise(*asked, evaluate=False)
+    names = {a: sympy.Dummy(real=True) for a in e.args if a.has(sympy.Piecewise)}
+    if names:
+        parts = {x: _with_value(a, swap) for a, x in names.items()}
+        whole = _with_value(e.xreplace(names), swap)
+        return S.NaN if S.NaN in (whole, *parts.values()) else substituted(whole, parts)
     inverted = [x.base for x in e.atoms(sympy.Pow) if x.exp.is_negative]
     inverted += [x.args[0] for x in e.atoms(sympy.log)]
     if any(expand(door.replaced(x, swap)) == 0 for x in inverted):
         return S.NaN
     try:
-        return door.supervised(substituted, e, swap)
+        value = door.supervised(substituted, e, swap)
+        return S.NaN if value.has(*INFINITE) and not e.has(*INFINITE) else value
     except TooLarge:
         raise Undecided("a constant is too large") from None
 
@@ -309,6 +324,10 @@ def _weakened(part: list[Any], others: list[list[Any]], facts: list[Constraint])
         rest = [x for x in part if x is not r]
         if rest and all(_contained([*rest, x], others, facts) for x in _negation(r)):
             part = rest
+            continue
+        edge = [*rest, sympy.Eq(r.lhs, r.rhs)]
+        if r.func in STRICT and _possible_with(facts, edge) and _contained(edge, others, facts):
+            part = [*rest, STRICT[r.func](r.lhs, r.rhs)]
     return part
 
 
@@ -411,4 +430,5 @@ def at(c: Any, values: Mapping[str, Expr]) -> Any:
     difference = (c.lhs - c.rhs).xreplace(swap)
     if difference.free_symbols:
         return c.func(c.lhs.xreplace(swap), c.rhs.xreplace(swap))
-    return c.func(sign(coefficient(difference)), 0)
+    with deciding(Context()):
+        return c.func(sign(coefficient(difference)), 0)

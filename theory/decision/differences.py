@@ -41,13 +41,10 @@ def limit_of_difference(p: Expr, q: Expr) -> Expr | None:
     >>> limit_of_difference(read("-n/256"), read("-2*log(1+n)"))
     -oo
     """
-    p, q = eventual(p), eventual(q)
-    if p is S.NegativeInfinity or q is S.NegativeInfinity:
-        return None if p == q else (p if p is S.NegativeInfinity else S.Infinity)
     for order in ORDERS:
         with until(time.monotonic() + BUDGET), deciding(Context(order=order)):
             try:
-                return _limit(door.expand(p - q))
+                return _limit(eventual(p), eventual(q))
             except OrderTooLow:
                 continue
             except (Undecided, Unreachable, NotReal, SignNeeded):
@@ -55,9 +52,11 @@ def limit_of_difference(p: Expr, q: Expr) -> Expr | None:
     return None
 
 
-def _limit(difference: Expr) -> Expr | None:
-    """The limit of a difference, infinite with its sign, or None where it oscillates."""
-    g = transseries(difference)
+def _limit(p: Expr, q: Expr) -> Expr | None:
+    """The limit of p - q, infinite with its sign, or None where it oscillates."""
+    if p is S.NegativeInfinity or q is S.NegativeInfinity:
+        return None if p == q else (p if p is S.NegativeInfinity else S.Infinity)
+    g = transseries(door.expand(p - q))
     lead = g.leading()
     if lead is None:
         return S.Zero

@@ -133,7 +133,8 @@ def decide_series(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
         NotReal: when the formula is real for none of them.
     """
     try:
-        return _decided(p, domains)
+        with deciding(Context()):
+            return _decided(p, domains)
     except Undecided as why:
         return _undecided(str(why), why.steps)
     except Unreachable as why:
@@ -163,7 +164,8 @@ def _decided(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
 
 def _conjunction(path: tuple[cells.Constraint, ...]) -> Any:
     """The signs that lead to a cell as one condition."""
-    return sympy.And(*(cells.relation(g, BY_SIGNS[s,]) for g, s in path))
+    with deciding(Context()):  # a step may be printed long after its decision
+        return sympy.And(*(cells.relation(g, BY_SIGNS[s,]) for g, s in path))
 
 
 def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:
@@ -183,7 +185,7 @@ def _cell(e: Expr, facts: list[cells.Constraint]) -> Decision:
 
 def _decide_cell(p: Expr, signs: dict[Expr, int]) -> Decision:
     """Decide one cell: residue classes, then the expansion, to higher orders as needed."""
-    if p.has(S.ComplexInfinity, S.NaN):
+    if _undefined(p):
         raise NotReal("a division by 0")
     period = common_period(p)
     if period == 1:
@@ -217,6 +219,13 @@ def _decide_cell(p: Expr, signs: dict[Expr, int]) -> Decision:
     if failure is not None:
         raise failure
     return Decision(True, tuple(steps))
+
+
+def _undefined(p: Expr) -> bool:
+    """Whether a part is undefined that no condition may leave out."""
+    if isinstance(p, sympy.Piecewise) or not p.has(S.ComplexInfinity, S.NaN):
+        return False
+    return not p.args or any(map(_undefined, p.args))
 
 
 def _tried(why: Undecided, *before: Step) -> Undecided:

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import sympy
 from sympy import Expr, Integer, Rational, S
@@ -24,6 +24,7 @@ from farfield.theory.encodings.head_lists import as_list, is_table, repeated, wo
 from farfield.theory.formula.from_python import as_expression
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import domain_of
+from farfield.theory.formula.reading import settings
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import spellings
 
@@ -214,6 +215,10 @@ def _from_formula(
     if source is None:
         raise InputError("an encoding needs a name, a formula or a table of values")
     text = source.strip() if isinstance(source, str) else ""
+    pairs = settings(text)
+    number = r"[-+]?[\d.][\d.eEk%_/*^+-]*"
+    if len(pairs) > 1 or any(re.fullmatch(number, value) for value in pairs.values()):
+        _no_settings(text, pairs)
     words = re.split(r"[ -]+", text) if re.fullmatch(r"[A-Za-z][\w -]*", text) else []
     if words and "n" not in words:
         if text in spellings():
@@ -228,6 +233,8 @@ def _from_formula(
         _no_encodings(text, {*re.findall(r"[A-Za-z]\w*", text)} - {*given, *said, *domains})
         raise
     names = {s.name for s in formula.free_symbols} - {n.name, *domains}
+    if pairs and not formula.free_symbols:
+        _no_settings(text, pairs)
     if text:
         _no_encodings(text, names - {*given, *said})
     if wider := {k: "nonnegative" for k, v in given.items() if k in names and _has_zero(v, k)}:
@@ -246,6 +253,23 @@ def _from_formula(
     lines = [] if plainly else [expression_line(bias, unicode=False) for bias in biases]
     name = text if plainly else lines[0] if count == 1 else worded(lines)
     return Encoding(name, formula, biases, parameters)
+
+
+def _no_settings(text: str, pairs: Mapping[str, str]) -> NoReturn:
+    """Refuse NAME=NUMBER with its right spelling: after an encoding that is meant, or a formula."""
+    name = next(iter(pairs))
+    inside = (CATALOGUE.get(word) for word in name.lower().split("_"))
+    entry = named(name) or next(filter(None, inside), None)
+    own = () if entry is None or callable(entry.parameters) else entry.parameters
+    said, before = pairs, "after a formula: "
+    if entry is not None and len(pairs) == len(own) == 1:
+        said, before = {own[0].name: pairs[name]}, f"{entry.name} "
+    options = " ".join(f"--set {k}={v}" for k, v in said.items())
+    if "n" in pairs:
+        before, options = "", f"--length {pairs['n']} for the keys of a row; n is the distance"
+    raise InputError(
+        f"{text[:60]!r} gives a name a number, it is no formula in n; accepted: {before}{options}"
+    )
 
 
 def _no_encodings(text: str, names: Collection[str]) -> None:

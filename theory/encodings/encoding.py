@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 import sympy
 from sympy import Expr, Symbol
 
+from farfield.theory.algebra.budget import check_time, until
+from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import InputError, Reason, Result
 from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence
+from farfield.theory.answers.errors import guarded
 from farfield.theory.answers.notation import (
     expression_latex,
     expression_line,
     shortened,
     words,
 )
-from farfield.theory.answers.number import exact, listed
+from farfield.theory.answers.number import exact, listed, seconds
 from farfield.theory.encodings.head_lists import notation
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
@@ -55,6 +59,8 @@ class Parameter:
         return interval(self.domain)
 
 
+TABLE_S = 60.0
+"""Seconds that a table may take where nothing is said."""
 LISTED = "one formula a head"
 """The source of an encoding that is a list of formulas."""
 
@@ -125,19 +131,29 @@ class Encoding(Result):
         name = f"{self.name}, head {h}"
         return dataclasses.replace(self, name=name, formula=bias, biases=(bias,), title="")
 
-    def bias(self, distances: Any) -> np.ndarray:
+    @guarded
+    def bias(self, distances: Any, *, budget_s: float = TABLE_S) -> np.ndarray:
         """The bias as float64, shape `(num_heads, len(distances))`, -inf where it masks; nan or inf
         where the formula has no value, also where float64 would find one (`1/log(n)` at n = 0).
 
-        Raises InputError while a parameter has no value.
+        Raises InputError while a parameter has no value, and after `budget_s` seconds.
 
         >>> from farfield import encoding
         >>> encoding("alibi").bias([0, 1, 2])[0].tolist()
         [0.0, -0.5, -1.0]
         """
         self.head(1)  # refuses what has no bias
-        return defined(self.biases, distances)
+        try:
+            with until(time.monotonic() + seconds(budget_s)):
+                return defined(self.biases, distances)
+        except OutOfTime:
+            check_time()  # the question that asks may have less
+            raise InputError(
+                f"the table of {shortened(self.name, 60)} is not ready after {budget_s:g} s "
+                "(budget_s); accepted: a larger budget, or fewer distances"
+            ) from None
 
+    @guarded
     def slopes(self) -> np.ndarray:
         """The slopes of an ALiBi bias `-m n + constant`, float64, shape `(num_heads,)`, for kernels
         that take them (`alibi_slopes` of FlashAttention, in float32).
@@ -152,12 +168,15 @@ class Encoding(Result):
 
         found = []
         for h in range(1, self.num_heads + 1):
-            slope = -sympy.diff(self.head(h), n)
-            if not slope.is_number or self.head(h).has(Lookup, sympy.Piecewise):
-                raise InputError(f"{self.name}, head {h} is no ALiBi bias -m*n: {self.head(h)}")
+            bias = self.head(h)
+            slope = None if bias.has(Lookup, sympy.Piecewise) else -sympy.diff(bias, n)
+            if slope is None or not slope.is_number:
+                said = shortened(str(bias), 60)
+                raise InputError(f"{self.name}, head {h} is no ALiBi bias -m*n: {said}")
             found.append(float(slope))
         return np.array(found)
 
+    @guarded
     def tensor(self, length: int, **options: Any) -> Any:
         """The bias at distances 0 .. length - 1 as a torch tensor, shape (heads, length).
 
@@ -165,10 +184,12 @@ class Encoding(Result):
         """
         return view("tensor")(self, length, **options)
 
+    @guarded
     def score_mod(self, length: int, **options: Any) -> Any:
         """The score function of FlexAttention for texts up to this length, which adds the bias."""
         return view("score_mod")(self, length, **options)
 
+    @guarded
     def block_mask(self, length: int, **options: Any) -> Any:
         """The block mask of FlexAttention for a text of this length."""
         return view("block_mask")(self, length, **options)
@@ -217,6 +238,7 @@ class Encoding(Result):
             return "-" if self.formula is None else expression_line(self.formula)
         return notation([expression_line(bias) for bias in self.biases])
 
+    @guarded
     def stretched(self, factor: Any) -> Encoding:
         """The encoding with the bias `p(n / factor)`: as far-sighted at `factor` times the length.
 

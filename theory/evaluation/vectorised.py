@@ -1,10 +1,11 @@
 """Arrays of floats: a formula at many distances in one vectorised pass.
 
 `Arrays` evaluates on any namespace of the array API standard, so that NumPy and torch share the
-rules of the functions. `Floats` is NumPy's float64, where more is known: constants are balls
-rounded once. A jump is decided exactly, in integers where its argument is a rational polynomial of
-integers, else by balls where a float is too near to it. A function without a rule is tabulated by
-balls, distance by distance.
+rules of the functions. `Floats` is NumPy's float64 with a bound of what rounding does: cheap bounds
+for a block of distances first, and where these are too wide or a part leaves the range of floats,
+bounds for each entry and logarithms in place of what is too large. Entries that are still open are
+balls, as constants are. A jump is decided exactly, in integers where its argument is a rational
+polynomial of integers.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,8 +25,10 @@ from flint import arb, fmpq
 from sympy import Expr, S
 from sympy.core.relational import Relational
 
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.answers.errors import InputError, MissingValues
-from farfield.theory.evaluation.fold import Arithmetic, Operation, value
+from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
+from farfield.theory.evaluation.logarithms import LogSum, within_range
 from farfield.theory.evaluation.real_balls import RealBalls
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
@@ -32,9 +37,18 @@ from farfield.theory.relations import SIX
 
 BLOCK = 1 << 14  # distances at a time: the values of all parts of a formula stay in the cache
 TURN = 1 << 10  # distances that share a factor of a wave
-NEAR = 1e-12  # how near to a jump, relatively, a float is not trusted: a thousand roundings
+EPS = 2.0**-52
+TINY = 1e-300  # what underflow may take away
+SMALL = 1e-3  # below it an error is followed to first order
+LOG_RANGE = 745.0  # no float that is not 0 has a larger logarithm
+LARGEST = 2.0**43  # multiples of 1/1024 below it are floats
+TOLERANCE = 9.9e-13  # of an entry, relative above 1 and absolute below
+MANY = 16  # terms of a sum whose products do not stay in the cache
 MOST_TERMS = 10_000
-PLACES = sympy.Dummy("places")
+MOST_SUMMED = 10**7
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes
+TWO_PI = 8 * np.arctan(np.longdouble(1))
+PLACES = sympy.Function("places")(n)
 
 
 class Lacking(Exception):
@@ -42,9 +56,10 @@ class Lacking(Exception):
 
 
 class Arrays(Arithmetic):
-    """Floats in the arrays of a namespace."""
+    """Floats in the arrays of a namespace; `in_range` says to take forms that do not leave it."""
 
     rule: ClassVar[str] = "array"
+    in_range = True
 
     def __init__(self, namespace: Any) -> None:
         self.xp = namespace
@@ -52,7 +67,8 @@ class Arrays(Arithmetic):
     def operation(self, e: Any) -> Operation:
         if isinstance(e, Expr) and e.is_number:
             return lambda: self.constant(e), ()
-        return super().operation(e)
+        form = within_range(e) if self.in_range else None
+        return super().operation(e) if form is None else (lambda x: x, (form,))
 
     def power(self, e: Expr) -> Operation:
         return self.xp.pow, e.args
@@ -73,6 +89,8 @@ class Arrays(Arithmetic):
     def structure(self, e: Any) -> Operation:
         if e in (S.true, S.false):
             return lambda: bool(e), ()
+        if isinstance(e, LogSum):
+            return self.log_sum, e.args
         if isinstance(e, sympy.Piecewise):
             return self._first, [part for piece in e.args for part in piece]
         if isinstance(e, Lookup):
@@ -82,6 +100,12 @@ class Arrays(Arithmetic):
         if relation is None:
             raise self.lacking(type(e).__name__, "no rule")
         return relation, e.args
+
+    def log_sum(self, *parts: Any) -> Any:
+        """The logarithm of a sum, whose terms are shifted by the largest exponent."""
+        shift = functools.reduce(self.xp.maximum, parts[1::2])
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        return shift + self.xp.log(sum(c * self.xp.exp(x - shift) for c, x in pairs))
 
     def _first(self, *pieces: Any) -> Any:
         """The value of the first piece whose condition holds."""
@@ -121,67 +145,345 @@ class _NumPy:
         return getattr(scipy.special, name)
 
 
+@dataclass(slots=True, eq=False)
+class Near:
+    """Floats near true values: each is off by at most `relative * |value| + absolute`.
+
+    The bounds are numbers, for a whole block, or arrays, for each entry.
+    """
+
+    value: Any
+    relative: Any = 0.0
+    absolute: Any = 0.0
+    ends: tuple[float, float] | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether no entry is off."""
+        return _zero(self.relative) and _zero(self.absolute)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The least and the greatest value."""
+        if self.ends is None:
+            x = self.value
+            self.ends = (float(x.min()), float(x.max())) if np.ndim(x) else (x, x)
+        return self.ends
+
+
+def _zero(bound: Any) -> bool:
+    return isinstance(bound, float) and bound == 0
+
+
 class Floats(Arrays):
-    """float64 at distances, which are integers."""
+    """float64 at distances, which are integers, with a running bound of what rounding does.
 
-    def __init__(self, balls: RealBalls) -> None:
+    Args:
+        balls: they give constants, and decide jumps.
+        entrywise: bounds for each entry, and logarithms that stay in range. Else for a whole
+            block, which costs little; NumPy then raises FloatingPointError where a part leaves
+            the range.
+    """
+
+    def __init__(self, balls: RealBalls, entrywise: bool = False) -> None:
         super().__init__(_NumPy())
-        self.balls = balls
+        self.balls, self.entrywise, self.in_range = balls, entrywise, entrywise
         self.constants = functools.lru_cache(maxsize=4096)(self._constant)
+        self.compiled = functools.lru_cache(maxsize=64)(
+            lambda formulas: Program(sympy.Tuple(*formulas), self, (n,))
+        )
 
-    def constant(self, e: Expr) -> float:
-        return self.constants(e)
+    @functools.cached_property
+    def finer(self) -> Floats:
+        """The same with bounds for each entry."""
+        return Floats(self.balls, entrywise=True)
 
-    def _constant(self, e: Expr) -> float:
+    def constant(self, e: Any) -> Any:
+        return tuple(map(self.constant, e)) if isinstance(e, sympy.Tuple) else self.constants(e)
+
+    def _constant(self, e: Any) -> Near:
+        if e in (S.true, S.false):
+            return Near(bool(e))
         if e in (S.Infinity, S.NegativeInfinity):
-            return float("inf") if e is S.Infinity else float("-inf")
-        return float(self.by_balls(e, np.zeros(1))[0])
+            return Near(math.inf if e is S.Infinity else -math.inf)
+        if e.is_Rational and max(abs(e.p), e.q) < 1 << 1000:
+            number = int(e.p) / int(e.q)
+            return Near(number, 0.0 if Fraction(number) == Fraction(int(e.p), int(e.q)) else EPS)
+        number = float(self.by_balls(e, np.zeros(1), relative=True)[0])
+        return Near(number, EPS, TINY if math.isfinite(number) else math.inf)
+
+    # -- bounds -----------------------------------------------------------------------------------
+
+    def size(self, x: Near) -> Any:
+        """|x|, or its maximum."""
+        return abs(x.value) if self.entrywise else max(-x.span[0], x.span[1])
+
+    def least(self, x: Near) -> Any:
+        """|x|, or its minimum."""
+        return abs(x.value) if self.entrywise else max(x.span[0], -x.span[1], 0.0)
+
+    def worst(self, bound: Any) -> Any:
+        """A bound for each entry, or its maximum."""
+        return bound if self.entrywise or np.ndim(bound) == 0 else float(bound.max())
+
+    def error(self, x: Near, more: float = 0.0) -> Any:
+        """How far it may be off, by `more` relatively; not at all where it is infinite."""
+        relative = x.relative + more
+        if _zero(relative):
+            return x.absolute
+        size = np.nan_to_num(self.size(x), posinf=0.0) if self.entrywise else self.size(x)
+        return x.absolute + relative * size
+
+    def ratio(self, x: Near) -> Any:
+        """The same relative to its value."""
+        if _zero(x.absolute):
+            return x.relative
+        share = np.divide(x.absolute, self.least(x))
+        return x.relative + np.where(np.equal(x.absolute, 0), 0, share)
+
+    def near(self, value: Any, relative: Any, absolute: Any, unsound: Any = False) -> Near:
+        """A value with its bounds, without one where it is nan or `unsound`. An infinity is sound
+        where the true value is beyond all floats."""
+        if self.entrywise:
+            absolute = np.where(np.isnan(value) | unsound, np.inf, absolute)
+        return Near(value, relative, absolute)
+
+    # -- operations -------------------------------------------------------------------------------
+
+    def operation(self, e: Any) -> Operation:
+        if isinstance(e, sympy.Tuple):
+            return lambda *values: values, e.args
+        if self.in_range and within_range(e) is not None:
+            return super().operation(e)
+        if e.is_Add and len(e.args) > MANY:
+            return self._combination, [x for a in e.args for x in a.as_independent(n, as_Add=False)]
+        if e.is_Add or e.is_Mul:
+            combined = self.add if e.is_Add else self.multiply
+            return functools.partial(self._whole, combined) if _dyadic(e) else combined, e.args
+        return super().operation(e)
+
+    def _whole(self, combined: Callable[..., Near], *parts: Near) -> Near:
+        """A multiple of 1/1024: exact while it is not too large."""
+        total = combined(*parts)
+        if all(x.exact for x in parts):
+            sizes = [np.max(self.size(x)) for x in parts]
+            if max(math.prod(max(x, 1.0) for x in sizes), sum(sizes)) < LARGEST:
+                total.relative = 0.0
+        return total
+
+    def add(self, *parts: Near) -> Near:
+        """A sum."""
+        return self._sum(parts)
+
+    def _combination(self, *pairs: Near) -> Near:
+        """A sum of many products of two, which are never all there at once."""
+        return self._sum(map(self._times, pairs[::2], pairs[1::2]))
+
+    def _sum(self, parts: Iterable[Near]) -> Near:
+        """A sum in pairs of pairs, so that few roundings reach each part: of one sign with a
+        relative error, else with an absolute one."""
+        sums: list[Any] = []
+        bounds: list[Near] = []
+        for count, x in enumerate(parts, 1):
+            bounds.append(x if self.entrywise else Near(None, x.relative, x.absolute, x.span))
+            sums.append(x.value)
+            while not count % 2:
+                last = sums.pop()
+                sums.append(sums.pop() + last)
+                count //= 2
+        total = functools.reduce(lambda a, b: b + a, reversed(sums))
+        rounding = EPS / 2 * len(bounds).bit_length()
+        if not self.entrywise and (
+            min(x.span[0] for x in bounds) >= 0 or max(x.span[1] for x in bounds) <= 0
+        ):
+            relative = max(x.relative for x in bounds) + rounding
+            return Near(total, relative, sum(x.absolute for x in bounds))
+        partial = rounding * (len(bounds) > 2)
+        return Near(total, EPS, sum(self.error(x, partial) for x in bounds))
+
+    def multiply(self, *parts: Near) -> Near:
+        """A product."""
+        return functools.reduce(self._times, parts)
+
+    def _times(self, x: Near, y: Near) -> Near:
+        absolute = 0.0
+        if not _zero(x.absolute):
+            absolute = absolute + x.absolute * (self.size(y) + self.error(y))
+        if not _zero(y.absolute):
+            absolute = absolute + y.absolute * self.size(x)
+        total = x.value * y.value
+        shrunk = self.entrywise and np.isinf(total) & ((abs(x.value) < 1) | (abs(y.value) < 1))
+        return self.near(total, x.relative + y.relative + EPS, absolute, shrunk)
+
+    def power(self, e: Expr) -> Operation:
+        return self.raised, e.args
+
+    def raised(self, base: Near, exponent: Near) -> Near:
+        """A power, whose relative error is that of its logarithm."""
+        bound = 0.0 if base.exact else self.size(exponent) * self.ratio(base)
+        if not exponent.exact:
+            size = self._log_size(base)
+            bound = bound + self.error(exponent) * size
+            if self.entrywise:
+                bound = np.where(size * np.abs(exponent.value) - bound > LOG_RANGE, 0, bound)
+        least = TINY * bool(np.ndim(exponent.value) or exponent.value < 0)
+        gone = self.entrywise and (
+            (np.equal(base.value, 0) & np.less(exponent.value, 0))
+            | (np.isinf(base.value) & (np.abs(exponent.value) < 1))
+        )
+        return self._grown(base.value**exponent.value, bound, least, gone)
+
+    def _log_size(self, x: Near) -> Any:
+        """|log x|, or a bound of it; 0 where x is 0, whose powers are exact."""
+        if self.entrywise:
+            return np.where(np.equal(x.value, 0), 0, np.abs(np.log(np.abs(x.value))))
+        least = self.least(x)
+        return max(abs(math.log(least)), abs(math.log(self.size(x)))) if least else LOG_RANGE
+
+    def exp(self, x: Near) -> Near:
+        """The exponential, whose relative error is the absolute one of its argument."""
+        bound = self.error(x)
+        if self.entrywise:  # far outside of the range no error matters
+            bound = np.where(np.abs(x.value) - bound > LOG_RANGE, 0.0, bound)
+        return self._grown(np.exp(x.value), bound, TINY)
+
+    def _grown(self, value: Any, bound: Any, least: float, unsound: Any = False) -> Near:
+        """A value whose logarithm is off by a bound; what is off by much has none."""
+        if _zero(bound):
+            return self.near(value, 2 * EPS, least, unsound)
+        absolute = least + np.where(np.less(bound, SMALL), 0, np.inf)
+        relative = (1 + SMALL) * np.minimum(bound, SMALL) + 2 * EPS
+        return self.near(value, relative, absolute, unsound)
+
+    def log(self, x: Near) -> Near:
+        """The logarithm, whose absolute error is the relative one of its argument."""
+        bound = self.ratio(x)
+        if not _zero(bound):
+            bound = np.where(np.less(bound, SMALL), (1 + SMALL) * bound, np.inf)
+        unsound = self.entrywise and np.isposinf(x.value)
+        return self.near(np.log(x.value), 2 * EPS, bound, unsound)
+
+    def log_sum(self, *parts: Near) -> Near:
+        """The logarithm of a sum, whose terms are shifted by the largest exponent."""
+        shift = functools.reduce(np.maximum, [x.value for x in parts[1::2]])
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        terms = [self.multiply(c, self.exp(self.add(x, Near(-shift)))) for c, x in pairs]
+        total = self.add(Near(shift), self.log(self.add(*terms)))
+        if self.entrywise:
+            total.value = np.where(np.isposinf(shift), shift, total.value)
+            total.absolute = np.where(np.isposinf(shift), 0.0, total.absolute)
+        return total
 
     def function(self, record: Function, e: Expr) -> Operation:
+        if record.node is sympy.exp:
+            return self.exp, e.args
+        if record.node is sympy.log:
+            return self.log, e.args
         if record.array is None:
-            return functools.partial(self.by_balls, e), (n,)
-        if record.node in (sympy.sign, sympy.Heaviside):
+            return functools.partial(self._by_balls, e), (n,)
+        if record.node in (sympy.Min, sympy.Max):
+            rule = functools.partial(record.array, self.xp)
+            return functools.partial(self._kept, rule), e.args
+        if record.node is sympy.sign:
+            return self._sign(e.args[0])
+        if record.node is sympy.Heaviside:
             sign, parts = self._sign(e.args[0])
-            if record.node is sympy.sign:
-                return sign, parts
-            at_zero = self.constant(e.args[1])
-            sides = np.array([0.0, at_zero, 1.0])
-            return lambda *at: sides[(np.asarray(sign(*at)) + 1).astype(np.int64)], parts
-        if not record.jumps:
-            return self._wave(e) or super().function(record, e)
-        return self._in_integers(record, e) or (self._repaired(record, e), (n, *e.args))
+            sides = np.array([0.0, self.constant(e.args[1]).value, 1.0])
+            return lambda *values: self._step(sides, sign(*values)), parts
+        if record.jumps:
+            return self._in_integers(record, e) or (self._rounded(record, e), e.args)
+        return self._wave(e) or (functools.partial(self._apply, record), e.args)
+
+    def _step(self, sides: np.ndarray, sign: Near) -> Near:
+        """The values at the signs -1, 0, 1; an open sign may be nan."""
+        place = np.nan_to_num(sign.value).astype(np.int64) + 1
+        return Near(sides[place], EPS, sign.absolute)
+
+    def _apply(self, record: Function, *parts: Near) -> Near:
+        """A function; what the errors of its arguments change is read off values beside them."""
+        assert record.array is not None
+        values = [x.value for x in parts]
+        total = record.array(self.xp, *values)
+        if not self.entrywise and not math.isfinite(np.sum(total)):
+            raise FloatingPointError
+        bound: Any = 2 * EPS
+        for place, x in enumerate(parts):
+            if record.gentle:
+                bound = bound + 2 * (x.relative + x.absolute)
+            elif not x.exact:
+                step = self.finer.error(x) + np.spacing(np.abs(x.value))
+                for side in (x.value - step, x.value + step):
+                    moved = record.array(self.xp, *values[:place], side, *values[place + 1 :])
+                    change = 2 * np.abs(moved - total)
+                    bound = bound + self.worst(np.where(np.isnan(change), np.inf, change))
+        return self.near(total, 16 * EPS, bound, self.entrywise and np.isinf(total))
+
+    def _kept(self, rule: Callable[..., Any], *parts: Near) -> Near:
+        """The least or greatest, or a truth value: off, or open, by no more than its parts."""
+        relative = functools.reduce(np.maximum, [x.relative for x in parts])
+        value = rule(*(x.value for x in parts))
+        return Near(value, relative, sum(x.absolute for x in parts))
 
     def structure(self, e: Any) -> Operation:
-        if e is PLACES:
-            return _Places, (n,)
+        if e == PLACES:
+            return lambda at: _Places(at.value), (n,)
         if isinstance(e, sympy.Sum):
             return self._finite_sum(e)
         relation = _RELATIONS.get(type(e))
-        if relation is not None and isinstance(e, Relational) and _integer_form(e.lhs - e.rhs):
-            sign, parts = self._sign(e.lhs - e.rhs)
-            return lambda *values: relation(sign(*values), 0), parts
-        return super().structure(e)
+        if relation is None:
+            return super().structure(e)
+        if not isinstance(e, Relational):
+            return functools.partial(self._kept, relation), e.args
+        sign, parts = self._sign(e.lhs - e.rhs)
+        return lambda *values: self._kept(lambda side: relation(side, 0), sign(*values)), parts
 
-    def look_up(self, at: Any, *entries: Any) -> Any:
-        whole = (at == np.floor(at)) & (at >= 0)
-        place = np.where(whole, np.minimum(at, len(entries) - 1), 0).astype(np.int64)
-        return np.where(whole, np.array(entries)[place], np.nan)
+    def _first(self, *pieces: Near) -> Near:
+        result = Near(np.nan, 0.0, math.inf)
+        for piece, chosen in zip(pieces[-2::-2], pieces[-1::-2], strict=True):
+            if chosen.value is True:
+                result = piece
+                continue
+            pick = functools.partial(np.where, chosen.value) if self.entrywise else np.maximum
+            result = Near(
+                np.where(chosen.value, piece.value, result.value),
+                pick(piece.relative, result.relative),
+                pick(piece.absolute, result.absolute) + chosen.absolute,
+            )
+        return result
 
-    def by_balls(self, e: Expr, at: np.ndarray) -> np.ndarray:
-        """Each value from a ball, at a precision that fixes 50 of its bits."""
+    def look_up(self, at: Near, *entries: Near) -> Near:
+        whole = (at.value == np.floor(at.value)) & (at.value >= 0)
+        place = np.where(whole, np.minimum(at.value, len(entries) - 1), 0).astype(np.int64)
+        values = np.array([x.value for x in entries])[place]
+        return Near(values, EPS, self.worst(np.where(whole & at.exact, 0.0, np.inf)))
+
+    def by_balls(self, e: Expr, at: np.ndarray, *, relative: bool = False) -> np.ndarray:
+        """Each value from a ball, at a precision that fixes 50 of its bits: `relative` of them
+        also below 1. It is nan where there is none."""
         function = self.balls.compiled(e)
-        values = np.full(at.shape, np.nan)
-        for index, distance in enumerate(at):
-            for bits in (80, 200, 800, 3200):
+        values, left = np.full(at.shape, np.nan), list(range(at.size))
+        for bits in (80, 320, 1280, 5120):
+            open_ = []
+            for k in left:
+                check_time()
                 with precision(bits):
                     try:
-                        ball = to_arb(function({n: fmpq(int(distance))}))
+                        ball = to_arb(function({n: fmpq(int(at[k]))}))
                     except Undefined:
+                        open_.append(k)
                         continue
-                if ball.rel_accuracy_bits() >= 60 or abs(ball) < arb(2) ** -1080:
-                    values[index] = float(ball.mid())
-                    break
+                    if ball.rel_accuracy_bits() >= 60 or (
+                        ball.rad() < arb(2) ** (-1080 if relative else -60)
+                    ):
+                        values[k] = float(ball.mid())
+                    else:
+                        open_.append(k)
+            left = open_
         return values
+
+    def _by_balls(self, e: Expr, at: Near) -> Near:
+        values = self.by_balls(e, at.value, relative=True)
+        return Near(values, EPS, self.worst(np.where(np.isnan(values), np.inf, TINY)))
 
     def _in_integers(self, record: Function, e: Expr) -> Operation | None:
         """A rounding of a rational polynomial in n and other roundings, in 64-bit integers."""
@@ -193,14 +495,16 @@ class Floats(Arrays):
         if form is None:
             return None
 
-        def steps(*values: Any) -> Any:
-            total = form.numerator(values, int(modulus.p))
+        def steps(*parts: Near) -> Near:
+            total = form.numerator(parts, int(modulus.p))
             if total is None:
-                return self.by_balls(e, values[0])
+                return self._by_balls(e, parts[0])
             q = form.denominator
             if record.range is not None:
-                return (total % q * int(modulus.p)) / (q * int(modulus.q))
-            return (total // q if e.func is sympy.floor else -(-total // q)).astype(np.float64)
+                return Near((total % q * int(modulus.p)) / (q * int(modulus.q)), EPS)
+            return Near(
+                (total // q if e.func is sympy.floor else -(-total // q)).astype(np.float64)
+            )
 
         return steps, form.parts
 
@@ -208,25 +512,38 @@ class Floats(Arrays):
         """The sign of a part, exactly where it is a rational polynomial of integers."""
         form = _integer_form(e)
         if form is None:
-            return np.sign, (e,)
+            return self._float_sign, (e,)
 
-        def sign(*values: Any) -> Any:
-            total = form.numerator(values, 1)
-            return self.by_balls(sympy.sign(e), values[0]) if total is None else np.sign(total)
+        def sign(*parts: Near) -> Near:
+            total = form.numerator(parts, 1)
+            return (
+                self._by_balls(sympy.sign(e), parts[0]) if total is None else Near(np.sign(total))
+            )
 
         return sign, form.parts
 
-    def _repaired(self, record: Function, e: Expr) -> Callable[..., Any]:
-        """The rule on floats, by balls where the argument is too near to a jump."""
-        assert record.array is not None and record.period is not None
-        rule, modulus = record.array, record.period(*e.args)[1]
+    def _float_sign(self, x: Near) -> Near:
+        """The sign, open where 0 is within the error."""
+        if _zero(x.absolute):
+            return Near(np.sign(x.value))
+        far = np.abs(x.value) > self.finer.error(x)
+        return Near(np.sign(x.value), 0.0, self.worst(np.where(far, 0.0, np.inf)))
 
-        def rounded(at: np.ndarray, *values: Any) -> Any:
-            found = np.array(np.broadcast_to(rule(self.xp, *values), at.shape))
-            turns = np.broadcast_to(values[0] / (1 if modulus == 1 else values[1]), at.shape)
-            near = ~(abs(turns - np.rint(turns)) > NEAR * (1 + abs(turns)))
-            found[near] = self.by_balls(e, at[near])
-            return found
+    def _rounded(self, record: Function, e: Expr) -> Callable[..., Near]:
+        """The rule on floats, open where a jump is within the error of its argument."""
+        assert record.array is not None and record.period is not None
+        rule, unit = record.array, record.period(*e.args)[1] == 1
+
+        def rounded(x: Near, *modulus: Near) -> Near:
+            turns, scale = x, 1.0
+            if not unit:
+                scale = np.abs(modulus[0].value)
+                turns = self.finer.multiply(x, self.finer.raised(modulus[0], Near(-1.0)))
+            error = self.finer.error(turns)
+            value = rule(self.xp, x.value, *(m.value for m in modulus))
+            far = turns.exact | (np.abs(turns.value - np.rint(turns.value)) > error)
+            near, off = (error + 1, 0.0) if record.range is None else (scale, 2 * scale * error)
+            return self.near(value, EPS, self.worst(np.where(far | np.isinf(value), off, near)))
 
         return rounded
 
@@ -238,25 +555,50 @@ class Floats(Arrays):
         rate, shift = inside.coeff(n, 1), inside.coeff(n, 0)
         if rate == 0 or rate.has(n) or inside != rate * n + shift:
             return None
-        values = self.constant(rate), self.constant(shift)
-        return functools.partial(_turning, isinstance(e, sympy.sin), *values), (PLACES,)
+        turns = [x for x in map(self._turns, (rate, shift)) if x is not None]
+        if len(turns) < 2:
+            return None
+        sine = isinstance(e, sympy.sin)
+        return lambda places: _turning(sine, turns[0], turns[1], places), (PLACES,)
+
+    def _turns(self, angle: Expr) -> int | None:
+        """The fractional part of an angle in turns, in units of 2^-88."""
+        with precision(400):
+            ball = self.balls.enclose(angle / (2 * sympy.pi), 400)
+            if ball is None or not ball.rad() < arb(2) ** -120:
+                return None
+            return int((ball.mid() * 2**88).floor().unique_fmpz()) % 2**88
 
     def _finite_sum(self, e: sympy.Sum) -> Operation:
         """A sum with few terms term by term, one over terms without n as partial sums."""
         (k, low, high), body = e.limits[0], e.function
         if len(e.limits) == 1 and low.is_Integer and high.is_Integer and high - low < MOST_TERMS:
             terms = [body.xreplace({k: S(i)}) for i in range(int(low), int(high) + 1)]
-            return lambda *values: functools.reduce(operator.add, values, 0.0), terms
+            return lambda *values: self.add(Near(0.0), *values), terms
         if len(e.limits) == 1 and low.is_Integer and not body.has(n):
-            return functools.partial(self._partial_sums, k, int(low), body), (high,)
-        return functools.partial(self.by_balls, e), (n,)
+            return functools.partial(self._partial_sums, e, k, int(low), body), (
+                n,
+                sympy.floor(high),
+            )
+        return functools.partial(self._by_balls, e), (n,)
 
-    def _partial_sums(self, k: Any, low: int, body: Expr, high: Any) -> Any:
+    def _partial_sums(self, e: Expr, k: Any, low: int, body: Expr, n_: Near, high: Near) -> Near:
         """A sum at all its upper ends at once, as differences of one running sum."""
-        last = np.floor(high).astype(np.int64)
-        at = np.arange(low, max(low, int(last.max()) + 1), dtype=np.float64)
-        sums = np.cumsum(np.broadcast_to(value(body.xreplace({k: n}), self, {n: at}), at.shape))
-        return np.where(last < low, 0.0, sums[np.maximum(last - low, 0)] if sums.size else 0.0)
+        last = np.asarray(high.value).astype(np.int64)
+        count = max(0, int(last.max()) + 1 - low)
+        if count > MOST_SUMMED:
+            return self._by_balls(e, n_)
+        at = np.arange(low, low + count, dtype=np.float64)
+        (terms,) = self.finer.compiled((body.xreplace({k: n}),))(Near(at))
+        values = np.broadcast_to(terms.value, at.shape).astype(np.longdouble)
+        rounding = count * float(np.finfo(np.longdouble).eps)
+        off = np.broadcast_to(self.finer.error(terms), at.shape) + rounding * abs(values)
+        place, some = np.clip(last - low, 0, None), (last >= low) & (count > 0)
+        total, bound = (
+            np.where(some, np.append(np.cumsum(x), 0)[place], 0).astype(np.float64)
+            for x in (values, off)
+        )
+        return Near(total, EPS, self.worst(bound))
 
 
 @dataclass(frozen=True)
@@ -267,9 +609,12 @@ class _IntegerForm:
     terms: tuple[tuple[tuple[int, ...], int], ...]
     denominator: int
 
-    def numerator(self, values: Sequence[Any], factor: int) -> Any:
+    def numerator(self, parts: Sequence[Near], factor: int) -> Any:
         """The polynomial times its denominator in 64 bits, also after multiplication by a factor;
         None where it does not fit."""
+        if not all(x.exact for x in parts):
+            return None
+        values = [x.value for x in parts]
         sizes = [float(np.max(np.abs(x))) for x in values]
         largest = sum(
             abs(c) * math.prod(max(1.0, x) ** k for x, k in zip(sizes, powers, strict=True))
@@ -307,11 +652,10 @@ def _outermost(e: Expr, kinds: tuple[Any, ...]) -> list[Expr]:
     return list(dict.fromkeys(x for a in e.args for x in _outermost(a, kinds)))
 
 
-@functools.lru_cache(maxsize=1024)
-def _turn(rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """The cosines and sines of rate b, b < TURN."""
-    inside = rate * np.arange(TURN)
-    return np.cos(inside), np.sin(inside)
+@functools.lru_cache(maxsize=4096)
+def _dyadic(e: Expr) -> bool:
+    """Whether all values are multiples of 1/1024."""
+    return bool((1024 * e).is_integer)
 
 
 class _Places:
@@ -325,21 +669,41 @@ class _Places:
         self.in_rows = at.size == size and part[0] == 0 and bool((np.diff(at) == 1).all())
 
 
-def _turning(sine: bool, rate: float, shift: float, places: _Places) -> np.ndarray:
+def _circle(rate: int, shift: int, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The cosines and sines of rate k + shift, 0 <= k < 2^40, from turns in units of 2^-88."""
+    high, low = (np.uint64(x) for x in divmod(rate, 1 << 24))
+    whole = k.astype(np.uint64)
+    turns = whole * high + (whole * low >> np.uint64(24)) + np.uint64(shift >> 24)
+    angles = turns.astype(np.int64).astype(np.longdouble) * (TWO_PI / 2.0**64)
+    return np.cos(angles).astype(np.float64), np.sin(angles).astype(np.float64)
+
+
+@functools.lru_cache(maxsize=1024)
+def _turn(rate: int) -> tuple[np.ndarray, np.ndarray]:
+    """The cosines and sines of rate b, b < TURN."""
+    return _circle(rate, 0, np.arange(TURN))
+
+
+def _turning(sine: bool, rate: int, shift: int, places: _Places) -> Near:
     """cos or sin of rate n + shift by the addition theorem, from its values at the a and the b: the
     same for the same n, whatever else is asked for."""
-    angle = rate * (TURN * places.outside) + shift
-    c, s = np.cos(angle), np.sin(angle)
+    c, s = _circle(rate, shift, TURN * places.outside)
     c, s = (s, -c) if sine else (c, s)  # sin(x + y) = sin x cos y + cos x sin y
     cosine, sinus = _turn(rate)
     if places.in_rows:
-        return (c[:, None] * cosine - s[:, None] * sinus).ravel()
-    a, b = places.a, places.b
-    return c[a] * cosine[b] - s[a] * sinus[b]
+        values = (c[:, None] * cosine - s[:, None] * sinus).ravel()
+    else:
+        values = c[places.a] * cosine[places.b] - s[places.a] * sinus[places.b]
+    off = 3 * EPS + 16 * float(np.finfo(np.longdouble).eps)
+    return Near(values, 0.0, off if places.outside[-1] < 1 << 30 else math.inf, (-1.0, 1.0))
 
 
 def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.ndarray:
     """The biases at each distance as float64, shape `(len(formulas), len(distances))`.
+
+    Each entry is within 1e-12 of the formula, relatively above 1: floats whose bound of rounding is
+    larger are replaced by balls. It is -inf where the formula is or is below all floats, and nan or
+    inf where it has no value.
 
     Args:
         formulas: biases in `n` without other symbols.
@@ -347,8 +711,12 @@ def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.nda
         floats: the arithmetic.
 
     Raises:
-        InputError: when a formula has free parameters or a distance is no natural number.
+        InputError: when a formula has free parameters, a distance is no natural number, or the
+            table does not fit into the memory.
     """
+    size = len(formulas) * len(distances)
+    if size * 8 > MEMORY:
+        raise InputError(f"a table of {size:,} numbers: accepted is what fits into the memory")
     at = np.asarray(distances)
     if at.ndim != 1 or (at.size and (at.dtype.kind not in "iu" or at.min() < 0)):
         raise InputError("distances must be a one-dimensional list of integers >= 0")
@@ -356,11 +724,35 @@ def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.nda
     if free:
         raise MissingValues("the bias", free)
     table = np.empty((len(formulas), at.size))
-    with np.errstate(all="ignore"):
+    wide = bool(at.size) and at.max() >= 1 << 53
+    with np.errstate(over="raise", divide="raise", invalid="raise", under="ignore"):
         for start in range(0, at.size, BLOCK):
             block = slice(start, start + BLOCK)
-            known: dict[Any, Any] = {n: at[block].astype(np.float64)}
-            for row, formula in zip(table, formulas, strict=True):
-                row[block] = value(formula, floats, known)
+            check_time()
+            where = Near(at[block].astype(np.float64), EPS if wide else 0.0)
+            _fill(table[:, block], tuple(formulas), at[block], where, floats)
     table += 0.0  # without negative zeros
     return table
+
+
+def _fill(
+    table: np.ndarray, formulas: tuple[Expr, ...], at: np.ndarray, where: Near, floats: Floats
+) -> None:
+    """A block of a table: by bounds for the whole of it, for each entry, and by balls."""
+    try:
+        found = floats.compiled(formulas)(where)
+    except FloatingPointError:
+        found = (None,) * len(formulas)
+    for row, formula, whole in zip(table, formulas, found, strict=True):
+        if whole is not None:
+            row[:] = whole.value
+            bound = whole.relative + whole.absolute
+            if bound < TOLERANCE or bound < TOLERANCE * floats.least(whole):
+                continue
+        with np.errstate(all="ignore"):
+            (each,) = floats.finer.compiled((formula,))(where)
+            row[:] = each.value
+            sound = floats.finer.error(each) < TOLERANCE * np.fmax(1, np.abs(row))
+        bad = np.flatnonzero(~(sound & ~np.isnan(row)))
+        if bad.size:
+            row[bad] = floats.by_balls(formula, at[bad])

@@ -81,7 +81,7 @@ def power(base: Expr, exponent: Expr) -> Expr:
         if base == 0 and exponent < 0:
             raise Refused("is undefined (a division by zero)")
         size = max(abs(base.p), base.q).bit_length() * abs(exponent)
-        if size > MAX_BITS or exponent.q > 10_000:
+        if size > MAX_BITS:
             raise Refused(f"is a number of more than {MAX_BITS} bits")
     elif exponent.is_Rational:
         if abs(exponent) > MAX_EXPONENT:

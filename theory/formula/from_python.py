@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -21,7 +22,7 @@ from farfield.theory.answers.number import MAX_BITS, exact
 from farfield.theory.formula.bounded_nodes import rebuilt
 from farfield.theory.formula.conditions import ENDED, ended
 from farfield.theory.formula.finite_sums import sum_of_sympy
-from farfield.theory.formula.grammar import read
+from farfield.theory.formula.grammar import OF_ROWS, read
 from farfield.theory.formula.parameters import domain_of, parameter
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Refused, record_of
@@ -160,32 +161,16 @@ _UFUNCS = {
     "logical_or": "|",
     "bitwise_or": "|",
 }
-_PLAIN = (
-    "float",
-    "double",
-    "half",
-    "to",
-    "astype",
-    "copy",
-    "clone",
-    "detach",
-    "contiguous",
-    "type",
-    "type_as",
-    "cpu",
-    "asarray",
-    "array",
-    "as_tensor",
-    "tensor",
-    "float32",
-    "float64",
-    "float16",
-    "unsqueeze",
-    "squeeze",
-    "expand",
-    "view",
-    "reshape",
+_CASTS = (
+    *("float", "double", "half", "float16", "float32", "float64", "to", "astype", "type"),
+    *("type_as", "asarray", "array", "as_tensor", "tensor", "copy", "clone", "detach"),
+    *("contiguous", "cpu", "unsqueeze", "squeeze", "expand", "view", "reshape"),
 )
+"""What leaves each number as it is, unless a type among its arguments rounds it."""
+_KEEPS = re.compile(r"float|double|half|^[<>=]?f[248]$|cpu|cuda|mps|device|format|^-?\d+$")
+"""A type that does not round, a device, a layout, or a length of a shape, as each is printed."""
+_OF_A_ROW = ("min", "max", "amin", "amax")
+_ENDS = ("min", "max", "a_min", "a_max")
 _SHAPES = ("shape", "ndim", "T", "size", "dtype", "device", "item", "tolist")
 
 
@@ -262,8 +247,9 @@ class Traced:
         _refuse(f"it takes a part of its argument, [{key}]")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Traced:
-        if method != "__call__" or options.keys() - {"dtype", "casting"}:
-            _refuse(f"np.{ufunc.__name__}.{method} with {', '.join(options) or 'its arguments'}")
+        if method != "__call__":
+            _refuse(f"np.{ufunc.__name__}.{method}")
+        _require_plain(ufunc.__name__, options)
         if ufunc.__name__ in _UFUNCS:
             first, second = inputs
             return _infix(_UFUNCS[ufunc.__name__], first, second, SUM)
@@ -274,6 +260,8 @@ class Traced:
     def __array_function__(
         self, func: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]
     ) -> Traced:
+        if func.__name__ in _OF_A_ROW:
+            _refuse(f"it takes the {func.__name__} of a row")
         return _called(func.__name__, *args, **options)
 
     @classmethod
@@ -281,10 +269,13 @@ class Traced:
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), options: Any = None
     ) -> Any:
         name = func.__name__.strip("_").removeprefix("special_")
+        if func.__name__.endswith("_") and not func.__name__.startswith("_"):
+            _refuse(f"it changes its argument, by {func.__name__}")
         if name in _OPERATORS or name.removeprefix("r") in _OPERATORS:
             back = name not in _OPERATORS
             sign, binds = _OPERATORS[name.removeprefix("r") if back else name]
             first, second = args[::-1] if back else args
+            _require_plain(name, options or {})
             return _infix(sign, first, second, binds)
         return _called(name, *args, **(options or {}))
 
@@ -293,6 +284,8 @@ class Traced:
             if name.startswith("__"):
                 raise AttributeError(name)
             _refuse(f"it asks for .{name} of its argument")
+        if name in ("min", "max"):
+            _refuse(OF_ROWS.format(name=name))
         return lambda *args, **options: _called(name, self, *args, **options)
 
     def __bool__(self) -> NoReturn:
@@ -340,24 +333,49 @@ def _infix(sign: str, left: Any, right: Any, binds: int) -> Traced:
 
 def _called(name: str, *args: Any, **options: Any) -> Traced:
     """A function, or a method of the distance, by its name."""
-    for key, value in options.items():
-        if key in ("min", "max", "a_min", "a_max") and name in ("clip", "clamp"):
-            continue
-        if key in ("out", "where", "axis", "dim") and value is not None:
-            _refuse(f"{name} with {key}=")
-    kept = {
-        k: v for k, v in options.items() if k in ("min", "max", "a_min", "a_max") and v is not None
-    }
-    if name in _PLAIN:
-        if any(w in str(a) for a in (*args[1:], *options.values()) for w in ("int", "bool")):
-            _refuse(f"it rounds its argument, by {name}; write np.floor or torch.floor")
+    if name in _CASTS:
+        for value in (*args[1:], *options.values()):
+            if not _keeps(value):
+                _refuse(f"it rounds its argument, by {name}; write np.floor or torch.floor")
         return args[0] if isinstance(args[0], Traced) else Traced(_text(args[0], ATOM))
-    if name in ("clip", "clamp") and len(args) > 1 and args[1] is None:
-        args, kept = args[:1], kept | {"max": args[2]}
-    if name in ("clip", "clamp") and len(args) > 2 and args[2] is None:
-        args = args[:2]
+    if name in _OF_A_ROW and not (len(args) == 2 and _is_array(args[1])):
+        _refuse(OF_ROWS.format(name=name.removeprefix("a")))
+    kept = {}
+    if name in ("clip", "clamp"):
+        kept = {k: v for k, v in options.items() if k in _ENDS and v is not None}
+        if len(args) > 1 and args[1] is None:
+            args, kept = args[:1], kept | {"max": args[2]}
+        if len(args) > 2 and args[2] is None:
+            args = args[:2]
+    _require_plain(name, {k: v for k, v in options.items() if k not in kept})
     given = [_text(a, SUM) for a in args] + [f"{k}={_text(v, SUM)}" for k, v in kept.items()]
     return Traced(f"{name}({', '.join(given)})")
+
+
+def _require_plain(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse an argument by name that may change the value, which is any but a type of floats."""
+    for key, value in options.items():
+        if value is not None and key != "casting" and not (key == "dtype" and _keeps(value)):
+            _refuse(f"it calls {name} with {key}={str(value)[:20]}")
+
+
+def _keeps(value: Any) -> bool:
+    """Whether an argument of a cast leaves numbers as they are.
+
+    >>> import numpy as np
+    >>> [_keeps(v) for v in (None, np.float32, "f4", 64, int, "int32", Traced("n"))]
+    [True, True, True, True, False, False, False]
+    """
+    if value is None or isinstance(value, bool):
+        return True
+    if isinstance(value, (tuple, list)):
+        return all(map(_keeps, value))
+    said = value if isinstance(value, (type, Traced)) else getattr(value, "dtype", value)
+    return _KEEPS.search(str(said).lower()) is not None and not isinstance(value, Traced)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, Traced) or hasattr(value, "ndim")
 
 
 def _text(value: Any, binds: int) -> str:

@@ -44,6 +44,7 @@ from farfield.theory.functions.record import Refused, Spelling, records, registe
 
 _CASTS = ("float", "double", "to", "astype", "float64", "float32", "half", "asarray", "array")
 _BOUNDS = ("clip", "clamp")
+OF_ROWS = "it takes the {name} of a row; {name}imum(a, b) is the {name} of two"
 
 
 def call(p: Reading, value: str, column: int) -> Expr:
@@ -69,10 +70,16 @@ def method(p: Reading, value: Expr) -> Expr:
     if kind != "name" or not p.begins("("):
         p.fail(column, f"expected a method such as .log(), found {name!r}")
     if name in _CASTS:
-        while p.next()[1] != ")":
+        said = ""
+        while (word := p.next()[1]) != ")":
+            said += word
             if p.token[0] == "end":
                 p.fail(column, f"the bracket of .{name}( is not closed")
+        if said != "(" and not re.search("float|double|half|device|cpu|cuda", said):
+            p.fail(column, f".{name}{said}) may round its argument; write floor(...) where it does")
         return value
+    if name in ("min", "max"):
+        p.fail(column, OF_ROWS.format(name=name))
     return _applied(p, name, column, [value])
 
 
@@ -484,7 +491,7 @@ class Parser(Reading):
             return True
         if value not in spellings():
             ambiguities.require_factor(self, value, column)
-        if value in CONSTANTS:
+        if value in CONSTANTS or (value == "beta" and not self._has_comma()):
             return True
         if value in spellings() and value in GREEK and self.latex and value != "zeta":
             self.fail(
@@ -494,6 +501,15 @@ class Parser(Reading):
             )
         letter = len(value) == 1 and value not in _FUNCTION_LETTERS
         return (letter or value in GREEK) and value not in spellings()
+
+    def _has_comma(self) -> bool:
+        """Whether the bracket that opens here has a comma of its own: then it holds arguments."""
+        depth = 0
+        for _, value, _ in self.tokens[self.position :]:
+            depth += (value in ("(", "[", "{")) - (value in (")", "]", "}"))
+            if depth == 0 or (depth == 1 and value == ","):
+                return depth == 1
+        return False
 
 
 class _Body(Parser):

@@ -241,6 +241,18 @@ def distance_of(text: str) -> str:
     return "n" if positions else name
 
 
+def settings(text: str) -> dict[str, str]:
+    """The values of a text that is no formula but one NAME=VALUE, or several.
+
+    >>> settings("window=4096"), settings("a=3, b = 1/2"), settings("p = -n"), settings("p(n) = 1")
+    ({'window': '4096'}, {'a': '3', 'b': '1/2'}, {'p': '-n'}, {})
+    """
+    parts = re.split(r"[\s,;]+(?=[A-Za-z_]\w*\s*=(?!=))", text.strip())
+    value = "[^=]+?" if len(parts) == 1 else "[^()={}]+?"  # no argument by name
+    pairs = [re.fullmatch(rf"([A-Za-z_]\w*)\s*=(?!=)\s*({value})[\s,;]*", part) for part in parts]
+    return {pair[1]: pair[2] for pair in pairs if pair} if all(pairs) else {}
+
+
 def spelled(text: str, words: Collection[str] = ()) -> Iterator[Token]:
     """The tokens of a text after its heading; kind `bad` for characters that no formula has.
 

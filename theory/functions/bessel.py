@@ -13,7 +13,7 @@ from sympy import Expr
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, to_arb
-from farfield.theory.functions.elementary import NO_REAL_RULE, own, remainder
+from farfield.theory.functions.elementary import NO_REAL_RULE, REMAINDER, own, remainder
 from farfield.theory.functions.record import Function, Refused
 
 HALF = fmpq(1, 2)
@@ -23,6 +23,8 @@ MAX_TERMS = 400  # of a divergent series, which ends where its terms are least
 
 bessel_slope = own("bessel_slope", "the derivative of bessel_rest")
 bessel_rest = own("bessel_rest", "log I_0(z) - z + log(2 pi z)/2", lambda f, z: bessel_slope(z))
+besseli_scaled = own("besseli_scaled", "exp(-z) I_v(z), z > 0")
+besselk_scaled = own("besselk_scaled", "exp(z) K_v(z), z > 0")
 bessel_small = own("bessel_small", "I_0(z) - 1")
 
 
@@ -190,6 +192,16 @@ NOT_YET = {
     "tail": "no bound at large arguments is written down yet",
 }
 
+
+def _scaled_array(xp: Any, order: Any, x: Any) -> Any:
+    return xp.special("i0e")(x) if order == 0 else xp.special("ive")(order, x)
+
+
+def _complex_scaled(name: str) -> Callable[..., acb]:
+    method = methodcaller
+    return lambda analytic, order, z: method(name, order, scaled=True)(z) if z.real > 0 else NAN
+
+
 FUNCTIONS = (
     Function(
         node=sympy.besselj,
@@ -208,6 +220,7 @@ FUNCTIONS = (
         arity=(2, 2),
         build=_of_order(sympy.besseli),
         scaled=_scaled,
+        logarithm=lambda order, x: sympy.log(besseli_scaled(order, x)) + x,
         ball=_ball("bessel_i"),
         complex_ball=_complex("bessel_i", True),
         expansion=_expand,
@@ -220,11 +233,24 @@ FUNCTIONS = (
         arity=(2, 2),
         build=_of_order(sympy.besselk),
         continuous=False,
+        logarithm=lambda order, x: sympy.log(besselk_scaled(order, x)) - x,
         ball=_ball("bessel_k"),
         complex_ball=_complex("bessel_k", False),
         expansion=_expand,
         array=lambda xp, order, x: xp.special("kv")(order, x),
         lacks=NOT_YET,
+    ),
+    Function(
+        node=besseli_scaled,
+        complex_ball=_complex_scaled("bessel_i"),
+        array=_scaled_array,
+        lacks=NOT_YET | {"expansion": REMAINDER},
+    ),
+    Function(
+        node=besselk_scaled,
+        complex_ball=_complex_scaled("bessel_k"),
+        array=lambda xp, order, x: xp.special("kve")(order, x),
+        lacks=NOT_YET | {"expansion": REMAINDER},
     ),
     Function(
         node=bessel_rest,

@@ -20,6 +20,12 @@ NOT_ANALYTIC = dict.fromkeys(
 )
 
 
+def _abs(a: Expr) -> Expr:
+    """As SymPy simplifies it, where it needs no real part for that."""
+    found = evaluated_if_small(sympy.Abs)(a)
+    return sympy.Abs(a, evaluate=False) if found.has(sympy.re, sympy.im) else found
+
+
 def _extreme(node: Any) -> Callable[..., Expr]:
     return lambda *args: node(*args, evaluate=all(a.is_Rational for a in args))
 
@@ -107,7 +113,8 @@ FUNCTIONS = (
     Function(
         node=sympy.Abs,
         names=("Abs", "abs", "fabs", "absolute"),
-        build=evaluated_if_small(sympy.Abs),
+        build=_abs,
+        gentle=True,
         branch=lambda decide, a: decide.sign(a) * a,
         ball=abs,
         expansion=_expand_abs,
@@ -139,8 +146,8 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.Min,
-        names=("Min", "min", "minimum", "fmin", "amin"),
-        arity=(1, 100),
+        names=("Min", "min", "minimum", "fmin"),
+        arity=(2, 100),
         build=_extreme(sympy.Min),
         branch=_best(-1),
         ball=_min_ball,
@@ -150,8 +157,8 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.Max,
-        names=("Max", "max", "maximum", "fmax", "amax"),
-        arity=(1, 100),
+        names=("Max", "max", "maximum", "fmax"),
+        arity=(2, 100),
         build=_extreme(sympy.Max),
         branch=_best(1),
         ball=lambda *args: -_min_ball(*(-x for x in args)),

@@ -130,6 +130,7 @@ FUNCTIONS = (
     Function(
         node=sympy.exp,
         names=("exp",),
+        logarithm=lambda x: x,
         ball=_exp,
         complex_ball=lambda analytic, z: z.exp(),
         series=methodcaller("exp"),

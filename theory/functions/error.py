@@ -12,8 +12,9 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import real
-from farfield.theory.functions.record import Function
+from farfield.theory.functions.record import Function, Refused
 
+MOST, FAR = 10**6, 10**150  # arguments of erfcx and of erfc that SymPy evaluates
 NO_TAIL = {"tail": "no bound of what it has beyond its leading term is written down yet"}
 
 
@@ -30,6 +31,8 @@ class erfcx(sympy.Function):
 
     def _eval_evalf(self, prec: int) -> Expr:
         (x,) = self.args
+        if abs(x.evalf(15)) > MOST:  # there mpmath overflows, or takes seconds
+            return self
         return (sympy.exp(x**2) * sympy.erfc(x))._evalf(prec)
 
 
@@ -117,11 +120,20 @@ def _expand_erfi(t: Any, e: Expr, a: Expr) -> Any:
     return front * series * (1 / sympy.sqrt(sympy.pi))
 
 
+def _erfc(x: Expr) -> Expr:
+    """Of a number as far as SymPy can evaluate it."""
+    if not x.free_symbols and abs(x.evalf(15)) > FAR:
+        raise Refused("needs a number up to 10**150 in size")
+    return sympy.erfc(x)
+
+
 FUNCTIONS = (
     Function(
         node=sympy.erf,
         names=("erf",),
         odd=True,
+        gentle=True,
+        complement=lambda x: sympy.erfc(x),
         ball=real("erf"),
         complex_ball=lambda analytic, z: z.erf(),
         series=methodcaller("erf"),
@@ -132,7 +144,10 @@ FUNCTIONS = (
     Function(
         node=sympy.erfc,
         names=("erfc",),
+        build=_erfc,
         elementary=lambda x: 1 - sympy.erf(x),
+        gentle=True,
+        logarithm=lambda x: sympy.log(erfcx(x)) - x**2,
         ball=real("erfc"),
         complex_ball=lambda analytic, z: z.erfc(),
         series=methodcaller("erfc"),

@@ -70,11 +70,31 @@ def _known_loggamma(x: Expr) -> Expr:
     return sympy.log(sympy.gamma(x)) if small else sympy.loggamma(x, evaluate=False)
 
 
+def _beta(a: Expr, b: Expr) -> Expr:
+    """Gamma(a) Gamma(b)/Gamma(a + b)."""
+    gamma = evaluated_if_small(sympy.gamma)
+    return gamma(a) * gamma(b) / gamma(a + b)
+
+
+def _upper_share(a: Expr, x: Expr) -> Expr:
+    """Gamma(a, x)/Gamma(a), as SciPy and torch call gammaincc(a, x), in elementary terms."""
+    if a == S.Half:
+        return sympy.erfc(sympy.sqrt(x))
+    if not (a.is_Integer and 1 <= a <= MAX_ORDER):
+        raise Refused(f"needs an order that is 1/2 or an integer from 1 to {MAX_ORDER}")
+    return sympy.exp(-x) * sympy.Add(*(x**k / math.factorial(k) for k in range(int(a))))
+
+
 # -- Stirling -------------------------------------------------------------------------------------
 
 
 def _stirling(z: Expr) -> Expr:
     return (z - S.Half) * sympy.log(z) - z + sympy.log(2 * sympy.pi) / 2 + binet(z)
+
+
+def _log_gamma(z: Expr) -> Expr:
+    """log gamma(z) where z is positive."""
+    return sympy.loggamma(z, evaluate=False)
 
 
 def _digamma(z: Expr) -> Expr:
@@ -335,6 +355,7 @@ FUNCTIONS = (
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z)),
         exact=unevaluated(sympy.gamma),
+        logarithm=_log_gamma,
         continuous=False,
         ball=_gamma_ball,
         expansion=lambda t, e, a: gamma_of(t, t.transseries(a)),
@@ -349,8 +370,11 @@ FUNCTIONS = (
         exact=_known_loggamma,
         ball=_loggamma_ball,
         expansion=lambda t, e, a: loggamma_of(t, t.transseries(a)),
-        array=lambda xp, x: xp.special("gammaln")(x),
+        array=lambda xp, x: xp.where(x > 0, xp.special("gammaln")(x), math.nan),
     ),
+    Spelling("beta", _beta, 2, 2),
+    Spelling("gammaincc", _upper_share, 2, 2),
+    Spelling("gammainc", lambda a, x: 1 - _upper_share(a, x), 2, 2),
     Spelling("digamma", lambda at: _polygamma(S.Zero, at)),
     Spelling("psi", lambda at: _polygamma(S.Zero, at)),
     Function(
@@ -373,6 +397,7 @@ FUNCTIONS = (
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z + 1)),
         exact=_known(sympy.factorial),
+        logarithm=lambda x: _log_gamma(x + 1),
         continuous=False,
         ball=lambda x: _gamma_ball(x + 1),
         expansion=lambda t, e, a: gamma_of(t, t.transseries(a) + 1),
@@ -388,6 +413,7 @@ FUNCTIONS = (
             _stirling(a + 1) - _stirling(b + 1) - _stirling(a - b + 1)
         ),
         exact=_known(sympy.binomial),
+        logarithm=lambda a, b: _log_gamma(a + 1) - _log_gamma(b + 1) - _log_gamma(a - b + 1),
         continuous=False,
         ball=_binomial_ball,
         expansion=_expand_binomial,

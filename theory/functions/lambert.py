@@ -143,7 +143,7 @@ FUNCTIONS = (
     Function(
         node=sympy.LambertW,
         names=("LambertW", "lambertw"),
-        build=_built,
+        build=lambda x: _built(x) if x.free_symbols else _known_value(x),
         domain=lambda x: (x + sympy.exp(-1), 0),
         asymptotic=_in_logarithm,
         exact=_known_value,

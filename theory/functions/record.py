@@ -47,6 +47,7 @@ class Function:
         scaled: the form for arguments that are large or small (see `enclosures.logarithm`).
         exact: known values at special arguments, for proofs of zero.
         logarithm: the logarithm of a value that is positive, in simpler terms.
+        complement: of an odd function that tends to 1, what is left of 1, in other terms.
         branch: what it is where the signs of some quantities are known (`decide`).
         range: the bounds of its values; None for values that are not bounded.
         period: (inside, modulus): it depends on `inside` modulo `modulus` alone.
@@ -54,6 +55,7 @@ class Function:
         jumps: it jumps where `inside`/`modulus` is an integer.
         odd: it is odd and increases, so that it has the sign of its argument.
         continuous: it is continuous where it is real.
+        gentle: neither its slope nor x times its slope exceeds 2 anywhere.
         ball, complex_ball, series, tail, expansion, array: its rules in the arithmetics.
         lacks: for each arithmetic without a rule, why.
     """
@@ -69,6 +71,7 @@ class Function:
     scaled: Rule | None = None
     exact: Callable[..., Expr] | None = None
     logarithm: Callable[..., Expr] | None = None
+    complement: Callable[..., Expr] | None = None
     branch: Rule | None = None
     range: Callable[..., tuple[Expr, Expr]] | None = None
     period: Callable[..., tuple[Expr, Expr]] | None = None
@@ -76,6 +79,7 @@ class Function:
     jumps: bool = False
     odd: bool = False
     continuous: bool = True
+    gentle: bool = False
     ball: Rule | None = None
     complex_ball: Rule | None = None
     series: Rule | None = None

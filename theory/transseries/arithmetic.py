@@ -53,6 +53,7 @@ from typing import Any
 import sympy
 from flint import fmpq
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     ONE,
@@ -345,7 +346,7 @@ class Transseries:
             raise NotReal("the logarithm of a negative quantity")
         if s < 0 or (s == 0 and not delta.literally_zero):
             raise Undecided("the logarithm of what is not positive for all large n")
-        own = log_of(c) if oscillates(c) else coefficient(sympy.log(to_sympy(c)))
+        own = log_of(c) if oscillates(c) else coefficient(door.supervised(sympy.log, to_sympy(c)))
         return add(log_of_monomial(m), number(own), taylor(log1p_coefficient, delta, "log"))
 
     def exp(self) -> Transseries:

@@ -69,7 +69,9 @@ from farfield.theory.transseries.growing_sums import finite_sum
 def transseries(e: Expr) -> Transseries:
     """The transseries of an expression in n at infinity, to the order of the decision.
 
-    >>> transseries(sympy.log(1 + n))
+    >>> from farfield.theory.coefficients.exact import Context, deciding
+    >>> with deciding(Context()):
+    ...     transseries(sympy.log(1 + n))
     1*L1 + 1*n^-1 + -1/2*n^-2 + 1/3*n^-3 + O(n^-4)
     """
     return value(e, EXPANSION, context().memo)
@@ -94,7 +96,7 @@ class Expansion(Arithmetic):
     def power(self, e: Expr) -> Operation:
         if not e.exp.has(n):
             return lambda base: base ** constant(e.exp), (e.base,)
-        if e.base.is_negative and e.exp.is_integer:
+        if door.assumed(e.base, "negative") and door.assumed(e.exp, "integer"):
             wave = number(bounded_atom(S.NegativeOne, S.One))
             return lambda size: wave * size, ((-e.base) ** e.exp,)
         return lambda exp, base: (exp * base.log()).exp(), (e.exp, e.base)
@@ -350,7 +352,9 @@ for _operation in (
 def eventual(e: Expr) -> Expr:
     """The expression with comparisons decided for all large n; may be -oo or oo.
 
-    >>> eventual(sympy.Piecewise((n, n < 100), (-n, True)))
+    >>> from farfield.theory.coefficients.exact import Context, deciding
+    >>> with deciding(Context()):
+    ...     eventual(sympy.Piecewise((n, n < 100), (-n, True)))
     -n
     """
     if not e.args or not e.has(*_DECIDED):
@@ -358,6 +362,8 @@ def eventual(e: Expr) -> Expr:
     if isinstance(e, sympy.Piecewise):
         for piece, condition in e.args:
             if holds(condition):
+                if piece is S.NaN:
+                    raise NotReal("a division by 0")
                 return eventual(piece)
         raise Undecided("no piece applies for large n")
     if isinstance(e, Lookup):
@@ -370,7 +376,7 @@ def eventual(e: Expr) -> Expr:
             return record.branch(_AtInfinity, *args)
         except Undecided:
             extreme = isinstance(e, (sympy.Min, sympy.Max))
-            return e.func(*args, evaluate=False) if extreme else e.func(*args)
+            return door.supervised(e.func, *args, **({"evaluate": False} if extreme else {}))
     if isinstance(e, sympy.log) and args[0] == 0:
         return S.NegativeInfinity
     if (e.is_Add or e.is_Mul) and any(a in _INFINITE for a in args):

@@ -155,9 +155,11 @@ def infimum(f: Expr) -> tuple[Expr, int, int]:
     Raises:
         Undecided: when no guess can be proved.
 
-    >>> infimum(sympy.Abs(sympy.sin(ANGLE)) + 1)
+    >>> from farfield.theory.coefficients.exact import Context, deciding
+    >>> with deciding(Context()):
+    ...     infimum(sympy.Abs(sympy.sin(ANGLE)) + 1)
+    ...     infimum(sympy.sin(ANGLE) + sympy.cos(2 * ANGLE))
     (1, 1, 1)
-    >>> infimum(sympy.sin(ANGLE) + sympy.cos(2 * ANGLE))
     (-2, 2, 2)
     """
     found = _of_sinusoid(f)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import sympy
 
 from farfield.numerics.windows.question import SCOPE, read_bounds
-from farfield.theory.answers.answer import Answer, InputError, Label, Status, deciding_head
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Status, deciding_head
 from farfield.theory.answers.blocks import (
     Block,
     Curve,
@@ -30,6 +30,7 @@ from farfield.theory.answers.blocks import (
     sentence,
     table,
 )
+from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import Text, code, words
 from farfield.theory.answers.number import count, inside, listed, natural, plural, runs
@@ -80,8 +81,7 @@ class Audit(Answer):
         layers_alike: whether a window is ever enough for each layer, those that are alike together.
         reach: input tokens that the output of each layer depends on at most, through depth.
         caches: keys that a row of the training length, and of each other, takes.
-        measured: on a text, what windows and reach its heads have there, or which rows a window of
-            1,024 keys, or half a segment, and 4 first ones is certified for.
+        measured: on a text, what windows its heads have there.
         note: what the configuration says beyond the formula.
         label: `certified` for bounds that were given or proved, `approximate` for assumed ones;
             `theorem` where the series of a head diverges.
@@ -111,7 +111,7 @@ class Audit(Answer):
     layers_alike: tuple[LayerAudit, ...] = ()
     reach: tuple[float, ...] = ()
     caches: tuple[LayerKeys, ...] = ()
-    measured: tuple[Answer, ...] = ()
+    measured: Answer | None = None
 
     def blocks(self) -> Sequence[Block]:
         return (*self.what(), *self.by_layer(), *self.fields_by_head(), *self.windows())
@@ -132,8 +132,8 @@ class Audit(Answer):
             yield sentence("Heads: {counts}.", Label.THEOREM, counts=listed(counts))
         if self.note:
             yield note("{note}.", note=self.note[0].upper() + self.note[1:])
-        for answer in self.measured:
-            yield from (block for block in answer.blocks() if isinstance(block, Sentence))
+        if self.measured is not None:
+            yield from (b for b in self.measured.blocks() if isinstance(b, Sentence))
 
     def _first(self) -> Text:
         attending = self.status is not Status.OUT_OF_SCOPE
@@ -148,7 +148,7 @@ class Audit(Answer):
         )
         said = {
             Status.INFINITE: "; no window serves every head.",
-            Status.UNKNOWN: "; whether a window serves every head is not known.",
+            Status.UNKNOWN: "; whether a window serves every head is not known: {why}.",
         }.get(
             self.status,
             "; {setting} = {width} keeps the output of every head within {error}, {hypothesis}.",
@@ -157,7 +157,7 @@ class Audit(Answer):
         if not self.heads:
             said, width = self._of_layers(), plural(int(self), "key") if width else ""
         terms = {"width": width, "error": self.error, "hypothesis": self.hypothesis}
-        return (*size, *words(said, setting="sliding_window", **terms))
+        return (*size, *words(said, setting="sliding_window", why=self.reason, **terms))
 
     def _of_layers(self) -> str:
         """Where there is no bias: which layers are local, which see all, and what follows."""
@@ -196,6 +196,11 @@ class Audit(Answer):
         if not local and not state:
             return "; every layer sees every key, and no window is safe for every input."
         return said + "no window of those that see every key is safe for every input."
+
+    @property
+    def _broken(self) -> bool:
+        """Whether the text exceeds a bound that is to hold for every text."""
+        return self.reason is not None and self.reason.code is Code.BROKEN_BOUND
 
     def by_layer(self) -> Iterator[Block]:
         """Whether a window is ever enough, layer by layer, and which keys of a row to keep."""
@@ -254,6 +259,7 @@ class Audit(Answer):
             for h in self.heads
             if h.window is not None
             and h.window <= FRAME
+            and not self._broken
             and (h.receptive_fields[-1].tokens or FRAME) < FRAME
         ]
         if not shown:
@@ -278,7 +284,7 @@ class Audit(Answer):
 
     def windows(self) -> Iterator[Block]:
         """The certified windows."""
-        if not self.heads:
+        if not self.heads or self._broken:
             return
         if self.assumed:
             yield sentence(
@@ -287,28 +293,18 @@ class Audit(Answer):
                 text=code("`farfield window --model FOLDER`"),
                 weights=code("`farfield audit FOLDER --bounds weights`"),
             )
-        reaching = any(h.farthest is not None for h in self.heads)
         rows = [
             (
                 runs(h.layers),
                 h.head,
                 count(h.window),
-                *([("none" if h.farthest == -1 else count(h.farthest))] if reaching else ()),
                 f"{h.logit_bound:.4g}",
                 f"{h.value_bound:.4g}",
             )
             for h in self.heads
         ]
-        far = ["farthest for half"] if reaching else []
-        header = ("layers", "head", "window", *far, "logits within", "values within")
+        header = ("layers", "head", "window", "logits within", "values within")
         yield table(header, rows, numeric=tuple(range(1, len(header))))
-        if reaching:
-            yield note(
-                "Farthest for half: in rows of {row} keys or more, no key farther back gets half "
-                "of the attention; {bounds}.",
-                row=self.trained,
-                bounds=BOUNDS[self.bounds],
-            )
         for reason in dict.fromkeys(h.reason for h in self.heads if h.reason is not None):
             yield note("Where there is none: {why}.", why=reason)
         yield note(
@@ -345,7 +341,8 @@ def audit(
             layer and head.
         logit_bound: of |q.k|/sqrt(d), where bounds are given; 1 if not, which is assumed.
         value_bound: of ||v||, in the same way.
-        text: a file, a folder or a `Corpus`, on which the loaded model is measured as well.
+        text: a file, a folder or a `Corpus`, on which the windows of heads with a bias are
+            measured as well.
 
     Raises:
         InputError: as `folder.describe`, and as `loading.load` where there is a text; a bad
@@ -383,6 +380,7 @@ def audit(
     proved = weight_bounds(folder) if bounds == "weights" else []
     layers = layers_of(folder, m, logit_bound=content, proved=proved)
     biased = any(a.biased for a in folder.attention)
+    measured = None if text is None else _measured(folder, budget, bounds, text, biased)
     found = Audit(
         folder.name,
         folder.kind,
@@ -406,7 +404,7 @@ def audit(
             cache_of(folder.attention, folder.shape, length)
             for length in dict.fromkeys((m, *sorted(tested)))
         ),
-        measured=() if text is None else _measured(folder, budget, text, biased),
+        measured=measured,
         label=Label.THEOREM,
     )
     if not biased:
@@ -415,12 +413,16 @@ def audit(
 
     given = [(HeadBounds(float(logit), float(value)),) * folder.shape.heads] * folder.shape.layers
     asked = {"trained": m, "lengths": found.lengths, "eps": shares, "dtypes": DTYPES}
-    heads, windows = audited(folder, proved or given, budget, known=not assumed, **asked)
+    heads, windows = audited(folder, proved or given, budget, **asked)
+    found = dataclasses.replace(
+        found, heads=tuple(heads), reason=None if measured is None else measured.reason
+    )
+    if found._broken:
+        return dataclasses.replace(found, status=Status.UNKNOWN, label=None)
     worst = deciding_head(windows, lambda w: w.width)
     uncertain = assumed and worst.label is Label.CERTIFIED
     return dataclasses.replace(
         found,
-        heads=tuple(heads),
         sliding_window=worst.width,
         status=worst.status,
         label=Label.APPROXIMATE if uncertain else worst.label,
@@ -428,20 +430,22 @@ def audit(
     )
 
 
-def _measured(folder: Folder, error: sympy.Rational, text: Any, biased: bool) -> tuple[Answer, ...]:
-    """What the loaded model does on a text: its windows or its certified rows, and its reach."""
-    library("torch", "a model on a text", "hf")
-    from farfield.validation.checkpoints.measured.certificates import model_certificate
-    from farfield.validation.checkpoints.measured.windows import model_window
-    from farfield.validation.checkpoints.reaches import model_reach
-
-    keep = min(1024, max(4, min(folder.trained or 1024, 1024) // 2))
-    kept = (
-        model_window(folder, error, text=text)
-        if biased
-        else model_certificate(folder, keep, "1/10", text=text)
+def _measured(
+    folder: Folder, error: sympy.Rational, bounds: str, text: Any, biased: bool
+) -> Answer:
+    """What the windows of the loaded model do on a text: those of the audit where its bounds are by
+    the weights, else those of bounds measured on the text."""
+    refuse(
+        not biased,
+        f"a text measures the windows of heads with a bias, and {folder.name!r} has none; "
+        "accepted: no text. What a window costs is what farfield perplexity --window measures",
     )
-    return kept, model_reach(folder, text=text)
+    library("torch", "a model on a text", "hf")
+    from farfield.validation.checkpoints.measured.windows import model_window
+
+    return model_window(
+        folder, error, bounds="weights" if bounds == "weights" else "text", text=text
+    )
 
 
 def _named(folder: Folder, bounds: str) -> tuple[str, str]:

@@ -422,6 +422,9 @@ def _by_rule(
         case "after":
             first = config.whole(key, usual=usual, least=0) if key else 0
             return [wide if window is None or k < first else near for k in count]
+        case "even before":
+            first = config.whole(key, usual=usual, least=0)
+            return [wide if window is None or k % 2 or k >= first else near for k in count]
         case "cycle":
             given = config.value(key, usual=usual)
             if not isinstance(given, list) or not given or not _known(given):

@@ -33,7 +33,7 @@ from farfield.validation.checkpoints.configured import (
     size_of,
     with_logits,
 )
-from farfield.validation.checkpoints.guarded import Config, document, tensor
+from farfield.validation.checkpoints.guarded import Config, document, refuse_adapter, tensor
 
 UNCHECKED = "read from config.json, not checked against the library"
 """What is said of a model whose family is not known here."""
@@ -73,6 +73,7 @@ def describe(folder: str | os.PathLike[str] | Folder) -> Folder:
         found, record = describe_run(path)
         return replace(found, path=path, kind=RUN, values=record)
     if not os.path.lexists(path / "config.json"):
+        refuse_adapter(path)
         raise InputError(f"{given} has no config.json; accepted: {_ACCEPTED}")
     config = document(path, "config.json")
     kind = config.value("model_type")

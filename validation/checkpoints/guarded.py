@@ -52,7 +52,7 @@ FILES = 10_000
 
 
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-_SHARDS = 2000
+_INDEX, _SHARDS = "model.safetensors.index.json", 2000
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 _TABLE = 1 << 30  # bytes of a tensor that is read here: a gain, or a table of positions
 
@@ -175,18 +175,15 @@ def require_plain(folder: Path) -> None:
     """Look at every file of a folder that a library is about to read.
 
     Raises:
-        InputError: one is no regular file inside the folder, or is too large to be a setting.
+        InputError: one is no regular file inside the folder, or is too large to be a setting;
+            there is an adapter.
     """
+    refuse_adapter(folder)
     with os.scandir(folder) as entries:
         names = [entry.name for entry, _ in zip(entries, range(FILES + 1), strict=False)]
     if len(names) > FILES:
         raise InputError(f"model {folder.name!r} has more than {FILES} files; accepted: a model's")
     for name in sorted(names):
-        if name == "adapter_config.json":
-            raise InputError(
-                f"model {folder.name!r}: {name} names another model to load; accepted: a model "
-                "with its adapters merged"
-            )
         if name.endswith((".json", ".safetensors")):
             settings = name in ("config.json", "generation_config.json")
             opened(folder, name, most=DOCUMENT if settings else None).close()
@@ -293,24 +290,45 @@ class Stored:
 
 
 def headers(path: Path) -> dict[str, Stored]:
-    """Each tensor of the folder's safetensors.
+    """Each tensor of a model: those of model.safetensors, or those that the index names, as the
+    library reads them; of a run, those of weights.safetensors. Other files are not of the model.
 
     Raises:
-        InputError: there are none, or only pickled ones; a file is missing or damaged.
+        InputError: there are none, or only pickled ones; both are there, or an adapter; a file is
+            missing or damaged.
     """
-    files = sorted(f.name for f in path.glob("*.safetensors"))
-    if len(files) > _SHARDS:
-        raise InputError(f"model {path.name!r} has {len(files)} files; accepted: {_SHARDS}")
-    _require_all(path, {*files})
-    if not files:
+    refuse_adapter(path)
+    whole = "weights.safetensors" if (path / "training.json").is_file() else "model.safetensors"
+    if (named := _indexed(path)) is None:
+        if os.path.lexists(path / whole):
+            return _header(path, whole)
         pickled = [p.name for pattern in _PICKLED for p in path.glob(pattern)]
-        wrong = (
-            f"has pickled weights ({pickled[0]}), which may run code when they are read"
-            if pickled
-            else "has no weights"
+        others = sorted(p.name for p in path.glob("*.safetensors"))
+        wrong = "has no weights"
+        if pickled:
+            wrong = f"has pickled weights ({pickled[0]}), which may run code when they are read"
+        elif others:
+            wrong = f"has {others[0][:60]!r}, but no {whole} and no {_INDEX}"
+        raise InputError(
+            f"model {path.name!r} {wrong}; accepted: *.safetensors as the library saves"
         )
-        raise InputError(f"model {path.name!r} {wrong}; accepted: *.safetensors")
-    return {name: stored for file in files for name, stored in _header(path, file).items()}
+    if os.path.lexists(path / whole) and whole not in named.values():
+        raise InputError(
+            f"model {path.name!r} has {whole}, and {_INDEX}, which does not name it; accepted: "
+            "one of them"
+        )
+    found = {file: _header(path, file) for file in sorted({*named.values()})}
+    return {name: found[file][name] for name, file in named.items() if name in found[file]}
+
+
+def refuse_adapter(path: Path) -> None:
+    """Raise InputError where a folder has an adapter: weights that change those of a model."""
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        if os.path.lexists(path / name):
+            raise InputError(
+                f"model {path.name!r} has {name}, an adapter, whose weights are added to another "
+                "model's; accepted: a model with its adapters merged"
+            )
 
 
 def _header(path: Path, name: str) -> dict[str, Stored]:
@@ -351,22 +369,29 @@ def _counts(given: Any) -> tuple[int, ...] | None:
     return tuple(given) if all(type(x) is int and x >= 0 for x in given) else None
 
 
-def _require_all(path: Path, present: set[str]) -> None:
-    """Raise InputError unless every file is there that the index names, if there is an index."""
-    index = "model.safetensors.index.json"
-    if not (path / index).is_symlink() and not (path / index).exists():
-        return
-    named = document(path, index, INDEX).part("weight_map").values.values()
-    if wrong := next((v for v in named if not isinstance(v, str)), None):
+def _indexed(path: Path) -> dict[str, str] | None:
+    """The file of each tensor by the index of a model in several files; None without an index.
+
+    Raises:
+        InputError: no whole index, or one that names a file that is not there, or too many.
+    """
+    if not os.path.lexists(path / _INDEX):
+        return None
+    named = document(path, _INDEX, INDEX).part("weight_map").values
+    if wrong := next((v for v in named.values() if not isinstance(v, str)), None):
         raise InputError(
-            f"model {path.name!r}: {index} has {str(wrong)[:40]!r} in weight_map; accepted: names "
+            f"model {path.name!r}: {_INDEX} has {str(wrong)[:40]!r} in weight_map; accepted: names "
             "of files"
         )
-    if missing := sorted({*named} - present):
+    files = {*named.values()}
+    if len(files) > _SHARDS:
+        raise InputError(f"model {path.name!r} has {len(files)} files; accepted: {_SHARDS}")
+    if missing := sorted(files - {f.name for f in path.glob("*.safetensors")}):
         raise InputError(
-            f"model {path.name!r} lacks the file {missing[0][:60]!r} that {index} names; accepted: "
-            "all of them"
+            f"model {path.name!r} lacks the file {missing[0][:60]!r} that {_INDEX} names; "
+            "accepted: all of them"
         )
+    return dict(named)
 
 
 def tensor(path: Path, name: str, known: Mapping[str, Stored] | None = None) -> np.ndarray:

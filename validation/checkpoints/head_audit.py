@@ -16,11 +16,10 @@ from sympy import Expr
 
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import Leak, leak
-from farfield.numerics.price import reach as within_reach
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.numerics.windows.question import MAX_LOGIT, Window
 from farfield.numerics.windows.window import certified_window
-from farfield.theory.answers.answer import Code, Label, Reason, Status
+from farfield.theory.answers.answer import Code, Reason, Status
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import count
 from farfield.theory.convergence import Verdict, check_convergence
@@ -42,15 +41,12 @@ class Head:
         window: keys that are enough for the error budget; infinite where none are, None where that
             is not known.
         reason: why the window is no number.
-        verdict: of the exp-series. It and the fields down to `farthest` are those of an audit.
+        verdict: of the exp-series. It and the fields down to `horizons` are those of an audit.
         receptive_fields: TRF at each `eps` of the audit.
         row_fields: the finite-row TRF of a row of the longest length.
         leaks: prior mass beyond the training length, for a row of each length; None if unknown,
             the least positive float where it is less than that.
         horizons: distance from which weights round to 0 in each of `DTYPES`; infinite if never.
-        farthest: in rows of the training length or longer, the farthest key that can have half of
-            the attention while logits stay within `logit_bound`. It is -1 where none can,
-            None where that is not known, or nobody gave or measured the bound.
         error: on a text, the largest change of the head's output on the rows that drop keys,
             measured; None where no row drops any.
         rows, exceeded: rows that drop keys, and how many changed by more than the budget.
@@ -68,7 +64,6 @@ class Head:
     row_fields: tuple[ReceptiveField, ...] = ()
     leaks: tuple[float | None, ...] = ()
     horizons: tuple[float | None, ...] = ()
-    farthest: int | None = None
     error: float | None = None
     rows: int = 0
     exceeded: int = 0
@@ -107,7 +102,7 @@ def windows_of(folder: Folder, limits: Proved, error: sympy.Rational) -> list[tu
 
 
 def audited(
-    folder: Folder, limits: Proved, error: sympy.Rational, *, known: bool, **asked: Any
+    folder: Folder, limits: Proved, error: sympy.Rational, **asked: Any
 ) -> tuple[list[Head], list[Window]]:
     """The heads of every layer with a bias, and their windows in the same order.
 
@@ -115,7 +110,6 @@ def audited(
         folder: what a folder says of its model.
         limits: the bounds of the heads of each layer.
         error: the budget of the windows.
-        known: whether these bounds were given or proved.
         asked: of every head: `trained`, `lengths`, `eps` and `dtypes` as an audit has them.
     """
     pairs, heads = windows_of(folder, limits, error), []
@@ -124,10 +118,7 @@ def audited(
         a = folder.attention[head.layers[0] - 1]
         if id(a.encoding) not in theory:
             theory[id(a.encoding)] = list(_theory(a, folder.shape.heads, **asked))
-        gain = 2 * head.logit_bound
-        far = farthest(a.bias(head.head), gain, asked["trained"]) if known else None
-        numbers = theory[id(a.encoding)][head.head - 1]
-        heads.append(dataclasses.replace(head, farthest=far, **numbers))
+        heads.append(dataclasses.replace(head, **theory[id(a.encoding)][head.head - 1]))
     return heads, [window for _, window in pairs]
 
 
@@ -219,14 +210,3 @@ def upwards(x: float) -> sympy.Rational:
     (True, True)
     """
     return sympy.Rational(math.ceil(sympy.Rational(*x.as_integer_ratio()) * 2**20), 2**20)
-
-
-def farthest(bias: Expr, gain: float, row: int) -> int | None:
-    """The farthest key that gets half of the attention in rows of a length or longer; -1 where no
-    key does, None where that is not known."""
-    if not math.isfinite(gain):
-        return None
-    found = within_reach(bias, sympy.Rational(gain), length=row)
-    if found.status is Status.EXACT and found.label is not Label.APPROXIMATE:
-        return -1 if found.farthest is None else found.farthest
-    return None

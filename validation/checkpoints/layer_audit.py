@@ -334,8 +334,8 @@ def layer_blocks(
     yield from _half(layers, len(reaches), row, unread=unread)
     if any(k.windowable.value is False for k in layers):
         yield note(
-            "Whether a window serves a text: {command}.",
-            command="farfield window --model FOLDER --error 1/10 --keep 1024 --sinks 4",
+            "What a window costs on a text: {command}.",
+            command="farfield perplexity --model FOLDER --length 4096 --window 1024",
         )
     for k in layers:
         if k.keys is None and k.windowable.hypotheses:

@@ -54,8 +54,8 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
         tokens: the longest segment it will be given; enters the estimate of the memory.
 
     Raises:
-        InputError: weights are pickled, missing, misshapen or damaged; the architecture is no
-            causal language model, or not one of the library; the memory is too small for it.
+        InputError: weights are pickled, missing, misshapen, damaged or not finite; the architecture
+            is no causal language model, or not one of the library; the memory is too small for it.
     """
     if folder.kind == RUN:
         return _loaded_run(folder)
@@ -100,8 +100,19 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
                     f"model {folder.name!r} {wrong} tensor {found[0]!r}{more}; accepted: weights "
                     "that fit config.json"
                 )
+        _require_finite(folder, network)
         _from_library(folder, lambda: network.eval()(torch.zeros(1, 2, dtype=torch.long)))
     return OutsideModel(folder, network)
+
+
+def _require_finite(folder: Folder, network: nn.Module) -> None:
+    """Raise InputError, which names the tensor, where a weight is no finite number in float32."""
+    for name, weight in network.named_parameters():
+        if not weight.isfinite().all():
+            raise InputError(
+                f"model {folder.name!r}: the tensor {name!r} has numbers that are not finite; "
+                "accepted: finite weights"
+            )
 
 
 _OWN = {
@@ -234,6 +245,7 @@ def _loaded_run(folder: Folder) -> Transformer:
     except CorruptFile as error:
         raise InputError(str(error)) from None
     model.load_state_dict(weights)
+    _require_finite(folder, model)
     return model.eval()
 
 

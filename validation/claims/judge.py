@@ -43,6 +43,7 @@ from farfield.numerics.identities import never_exceeds, vanishes
 from farfield.theory.formula.grammar import Parser
 from farfield.validation.claims.claim import Data, Finding, Missing, Quantities, Verdict
 from farfield.validation.claims.measures import (
+    Model,
     Path,
     Spec,
     each_row,
@@ -60,7 +61,6 @@ from farfield.validation.claims.words import (
     rank_correlation,
     stays,
 )
-from farfield.validation.reference.table import Model
 
 LIMITS = {"double": EXPLODES, "chance": BY_CHANCE}
 FEWEST = 4  # models whose ranks say something

@@ -12,27 +12,139 @@ import fnmatch
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.encodings import encoding
 from farfield.validation.claims.claim import Data, Missing
-from farfield.validation.claims.plain_attention import resolution
 from farfield.validation.claims.series_verdicts import by_head, decided, falling, verdict_of_layer
 from farfield.validation.claims.words import EXPLODES, drift, increase, stays
-from farfield.validation.evidence.changes import STEP, rows
 from farfield.validation.published import PrintedNumber, bias_of, table
-from farfield.validation.reference.registration import FIRST
-from farfield.validation.reference.table import LAST, WHOLE, Model, grouped, results
+from farfield.validation.results import LAST, WHOLE, results
 
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+STEP = 4
+"""Tokens, of the gradient by token."""
 Spec = Mapping[str, Any]
 Item = Any
 Path = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Model:
+    """The models of one encoding in one setting, one a seed; numbers are means over them.
+
+    Fields:
+        label: of the encoding; mask: what attention saw, as the table of results has them.
+        lines: of the table.
+    """
+
+    label: str
+    mask: str
+    lines: DataFrame
+
+    @cached_property
+    def of_run(self) -> Mapping[str, Any]:
+        """What the table says of each of them."""
+        return self.lines.row(0, named=True)
+
+    @property
+    def name(self) -> str:
+        """The label with the mask."""
+        return f"{self.label} + {self.mask}" if self.mask else self.label
+
+    @property
+    def trained(self) -> int:
+        """The training length in tokens."""
+        return int(self.of_run["trained"])
+
+    @property
+    def verdict(self) -> str:
+        """On the series, as it was registered; empty where it was not."""
+        return self.of_run["verdict"] or ""
+
+    @property
+    def scale(self) -> str:
+        """Of the models, in words."""
+        own = self.of_run
+        return (
+            f"{own['preset']}: {own['layers']} layers, {own['width']} wide, {own['heads']} heads, "
+            f"trained on {own['trained']} tokens"
+        )
+
+    @property
+    def source(self) -> str:
+        """Where the table has the runs from."""
+        return f"results, experiment {self.of_run['experiment']}"
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Of the models."""
+        return tuple(self.lines["seed"].unique(maintain_order=True))
+
+    def by(self, protocol: str, x: str, y: str) -> dict[Any, dict[int, float]]:
+        """A column by another one and by seed, in the order of the table."""
+        found: dict[Any, dict[int, float]] = {}
+        lines = self.lines.filter(protocol=protocol).drop_nulls([x, y])
+        for at, seed, value in lines.select(x, "seed", y).iter_rows():
+            found.setdefault(at, {})[seed] = value
+        return found
+
+    def means(self, protocol: str, x: str, y: str) -> dict[Any, float]:
+        """The mean of a column over seeds by another one."""
+        return {at: float(np.mean([*v.values()])) for at, v in self.by(protocol, x, y).items()}
+
+    def mean(self, protocol: str = LAST, most: int | None = None) -> dict[int, float]:
+        """Perplexity by length, geometric means over seeds."""
+        nats = sorted(self.means(protocol, "length", "nats").items())
+        return {n: math.exp(v) for n, v in nats if most is None or n <= most}
+
+    @property
+    def curve(self) -> dict[int, float]:
+        """The share of the gradient on the most recent tokens, by their number."""
+        return self.means("gradient", "distance", "gradient")
+
+    @property
+    def mass(self) -> float:
+        """The share of the gradient in the training length."""
+        return held(self.curve.get(self.trained))
+
+    @property
+    def gradient(self) -> float:
+        """The gradient receptive field in tokens."""
+        return held(next(iter(self.means("gradient", "eps", "erf").values()), None))
+
+    @property
+    def erf(self) -> dict[float, float]:
+        """The attention receptive field by eps."""
+        return self.means("attention", "eps", "erf")
+
+    @property
+    def trf(self) -> dict[float, float]:
+        """The theoretical one of the same rows; empty where there is no bias."""
+        return self.means("attention", "eps", "trf") if self.of_run["mechanism"] == "bias" else {}
+
+    @property
+    def losses(self) -> dict[int, dict[int, float]]:
+        """Of training, by step and seed."""
+        return self.by("training", "step", "nats")
+
+    @property
+    def seconds(self) -> dict[int, float]:
+        """Processor time of training by seed."""
+        return dict(self.lines.select("seed", "seconds").drop_nulls().iter_rows())
+
+    @property
+    def resolutions(self) -> dict[int, dict[int, float]]:
+        """Of the mean scores, by length and seed."""
+        return self.by("scores", "length", "resolution")
 
 
 def read(source: Sequence[Any]) -> tuple[Item, ...]:
@@ -45,7 +157,7 @@ def read(source: Sequence[Any]) -> tuple[Item, ...]:
 
     def items(part: Any) -> Sequence[Item]:
         if part == "gradients":
-            return [SimpleNamespace(**entry) for entry in rows("gradients")]
+            return gradients()
         if isinstance(part, str):
             return table(part)
         return [formula(**part)] if "bias" in part else models(**part)
@@ -53,8 +165,23 @@ def read(source: Sequence[Any]) -> tuple[Item, ...]:
     return tuple(item for part in source for item in items(part))
 
 
+def gradients() -> list[Item]:
+    """The models whose gradient was measured token by token, with its shares, nearest first."""
+    lines = results().filter(protocol="gradient by token").sort("distance", maintain_order=True)
+    return [
+        SimpleNamespace(
+            name=own["label"][0],
+            trained=own["trained"][0],
+            seed=own["seed"][0],
+            scale=Model(own["label"][0], "", own).scale,
+            shares=[*own["gradient"]],
+        )
+        for own in lines.partition_by("label", "trained", "seed", maintain_order=True)
+    ]
+
+
 @lru_cache(maxsize=32)
-def models(*, trained: int | None = None, folder: str = "") -> tuple[Model, ...]:
+def models(*, trained: int | None = None, folder: str = "first") -> tuple[Model, ...]:
     """The models of one setting, with every mask of inference that was measured.
 
     Runs that differ in their seed alone make one model. Of several settings (preset, training
@@ -62,17 +189,18 @@ def models(*, trained: int | None = None, folder: str = "") -> tuple[Model, ...]
 
     Args:
         trained: only models of this training length; None takes the setting with most encodings.
-        folder: of the reference results: "" the registered runs, which have their registered
-            verdict, `further/windows` and others.
+        folder: the experiment: `first`, the registered runs, `further/windows` and others.
     """
-    predicted = FIRST.predictions["encodings"]
-    verdicts = {(p["label"], p["length"]): p["verdict"] for p in predicted if not p["bca"]}
-    settings: dict[str, list[Model]] = {}
-    for model in grouped(results(folder), f"validation/reference/{folder}".rstrip("/")):
-        verdict = verdicts.get((model.label, model.trained), "")
+    lines = results().filter(experiment=folder)
+    masked = lines.filter(lines["protocol"] != "training")
+    alike: dict[str, list[Model]] = {}
+    for own in masked.partition_by("label", "mask", "preset", "trained", maintain_order=True):
+        label, mask = own["label"][0], own["mask"][0]
+        training = lines.filter(label=label, trained=own["trained"][0], protocol="training")
+        model = Model(label, mask, own.vstack(training))
         if trained in (None, model.trained):
-            settings.setdefault(model.scale, []).append(replace(model, verdict=verdict))
-    most: list[Model] = max([[], *settings.values()], key=len)
+            alike.setdefault(model.scale, []).append(model)
+    most: list[Model] = max([[], *alike.values()], key=len)
     return tuple(most)
 
 
@@ -97,9 +225,7 @@ FIELDS: Mapping[str, Callable[[Any], Any]] = {
     "covered": lambda model: model.gradient <= model.trained,
     "falling": lambda model: falling(model.name),
     "has fields": lambda model: bool(model.trf),
-    "has scores": lambda model: (
-        bool(model.scores) and min(map(len, model.scores.values())) >= 2 * model.trained
-    ),
+    "has scores": lambda model: 2 * model.trained in model.resolutions,
     "steady": lambda model: stays(model.mean(), 0.01),
     "verdict": lambda item: (
         item.verdict if isinstance(item, Model) else verdict_of_layer(bias_of(item))
@@ -272,6 +398,11 @@ def _home(g: _Group) -> float:
     return values[g.trained] if increase(values, g.trained) < EXPLODES else -math.inf
 
 
+def _home_by_seed(g: _Group) -> dict[int, float]:
+    by = held(g.one.by(g.spec.get("protocol", LAST), "length", "nats"))
+    return {seed: math.exp(nats) for seed, nats in by[g.trained].items()}
+
+
 def _peak(g: _Group) -> int:
     """The token with the largest share of the gradient before the last 8 steps, from the start."""
     far = int(np.argmax(g.one.shares[8:])) + 8
@@ -297,11 +428,8 @@ def _tokens(g: _Group) -> Any:
 
 
 def _resolutions(g: _Group) -> dict[int, float]:
-    """R of the first scores of a row, to `times` the training length, by seed."""
-    most = g.spec["times"] * g.trained
-    rows = {seed: np.array(scores[:most]) for seed, scores in g.one.scores.items()}
-    held(all(len(row) == most for row in rows.values()))
-    return {seed: float(resolution(np.exp(row))) for seed, row in sorted(rows.items())}
+    """R of the mean scores of a row of `times` the training length, by seed."""
+    return held(g.one.resolutions.get(g.spec["times"] * g.trained))
 
 
 MEASURES: Mapping[str, Callable[[_Group], Any]] = {
@@ -338,16 +466,16 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "mass": lambda g: g.one.mass,
     "mass beyond": lambda g: 1 - g.one.mass,
     "gradient": lambda g: g.one.gradient,
-    "even share": lambda g: g.spec["tokens"] / max(g.one.curve),
+    "even share": lambda g: g.spec["tokens"] / max(held(g.one.curve)),
     "erf": lambda g: g.one.erf,
     "trf": lambda g: g.one.trf,
     "off": lambda g: max(abs(g.one.erf[e] / g.one.trf[e] - 1) for e in g.one.trf),
-    "by seed": lambda g: held(g.one.perplexity.get(g.spec.get("protocol", LAST)))[g.trained],
+    "by seed": _home_by_seed,
 }
 """Of a group; some compare it with another."""
 
 ALONG: Mapping[str, Callable[[Model], dict[int, float]]] = {
-    "gradient": lambda model: dict(model.curve),
+    "gradient": lambda model: model.curve,
     "losses": lambda model: {
         seed: float(np.mean([by[seed] for by in model.losses.values()]))
         for seed in sorted(next(iter(model.losses.values()), {}))

@@ -11,10 +11,11 @@ method `factor(i)` that multiplies them (`farfield.validation.compact.model.Tran
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib.util
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -28,11 +29,10 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import CATALOGUE, LISTED, Encoding, Parameter, encoding
-from farfield.theory.evaluation.fold import value
-from farfield.theory.evaluation.vectorised import Arrays, Lacking
 from farfield.theory.functions.nodes import n
 from farfield.validation.compact import attention
 from farfield.validation.compact.attention import Mask, ScoreMod, table_score
+from farfield.validation.compact.formula import evaluate, learned_rows
 from farfield.validation.compact.model import DistanceBias, Transformer
 from farfield.validation.compact.settings import (
     Hybrid,
@@ -45,98 +45,13 @@ from farfield.validation.compact.settings import (
     Spec,
 )
 
+EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
 MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
 SMOOTH = (sympy.Add, sympy.Mul, sympy.Pow, sympy.log, sympy.exp)
 ABSOLUTE: dict[str, Literal["none", "sinusoidal", "learned"]] = {
     "sinusoidal": "sinusoidal",
     "learned_absolute": "learned",
 }
-
-
-# -- a formula on tensors -------------------------------------------------------------------------
-
-
-class _Torch:
-    """The names of the array API standard in torch, and its special functions."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(torch, name)
-
-    def minimum(self, a: Any, b: Any) -> Tensor:
-        return torch.minimum(*_tensors(a, b))
-
-    def maximum(self, a: Any, b: Any) -> Tensor:
-        return torch.maximum(*_tensors(a, b))
-
-    def pow(self, base: Any, exponent: Any) -> Any:
-        return base**exponent
-
-    def special(self, name: str) -> Callable[..., Any]:
-        function = getattr(torch.special, name, None)
-        if function is None:
-            raise Lacking
-        return function
-
-
-def _tensors(a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    like = a if isinstance(a, Tensor) else b
-    return torch.as_tensor(a, dtype=like.dtype), torch.as_tensor(b, dtype=like.dtype)
-
-
-class Tensors(Arrays):
-    """Tensors, differentiable in the values of the symbols."""
-
-    def constant(self, e: sympy.Expr) -> float:
-        return float(e)
-
-    def look_up(self, at: Any, *entries: Any) -> Any:
-        like = next(e for e in entries if isinstance(e, Tensor))
-        columns = [e if isinstance(e, Tensor) else like.new_full((1, 1), e) for e in entries]
-        table = torch.cat(torch.broadcast_tensors(*columns), -1)
-        return table[..., at[0].long().clamp(max=len(entries) - 1)]
-
-    def lacking(self, name: str, why: str) -> Exception:
-        return InputError(
-            f"{name} has no differentiable form here; accepted with learned parameters: Piecewise, "
-            "Min, Max, and functions that torch knows, such as exp, log and erf"
-        )
-
-
-_TENSORS = Tensors(_Torch())
-
-
-def evaluate(expression: Any, values: Mapping[sympy.Symbol, Tensor]) -> Any:
-    """A SymPy expression on tensors, differentiable in them; a float where no symbol occurs.
-
-    The tensors of the symbols broadcast. A `Lookup` needs its distance to have one row and its
-    values one column.
-
-    Raises:
-        InputError: a function has no differentiable form here.
-
-    >>> evaluate(-2 * sympy.log(1 + n), {n: torch.tensor([0.0, 1.0])})
-    tensor([-0.0000, -1.3863])
-    """
-    return value(expression, _TENSORS, dict(values))
-
-
-def learned_rows(
-    formulas: Sequence[Any], values: Mapping[sympy.Symbol, Tensor], length: int
-) -> Tensor:
-    """`p(n)` for n = 0 .. length - 1, a formula a head, shape (heads, length).
-
-    Gradients reach the values, a tensor of shape (heads,) for each symbol.
-    """
-    like = next(iter(values.values()))
-    distance = torch.arange(length, dtype=like.dtype, device=like.device)
-    alike = len(set(formulas)) == 1  # one pass serves all heads
-    rows = []
-    for heads in [slice(None)] if alike else [slice(h, h + 1) for h in range(len(formulas))]:
-        at = {symbol: value[heads, None] for symbol, value in values.items()}
-        row = evaluate(formulas[heads][0], {**at, n: distance[None]})
-        row = torch.as_tensor(row, dtype=distance.dtype, device=distance.device)
-        rows.append((row if row.ndim else row.reshape(1, 1)).expand(-1, length))
-    return torch.cat(rows).expand(len(formulas), length)
 
 
 # -- modules --------------------------------------------------------------------------------------
@@ -191,6 +106,16 @@ class FixedBias(DistanceBias):
             result = evaluate(formula, {**dict(zip(numbers, values, strict=True)), n: distance})
             return torch.as_tensor(result, dtype=distance.dtype)
 
+        far = torch.cat([torch.arange(1024), 2 ** torch.arange(10, 21)])
+        single, double = (
+            plainly(
+                far[None].to(kind),
+                *(torch.tensor(v, dtype=kind)[:, None] for v in numbers.values()),
+            )
+            for kind in (torch.float32, torch.float64)
+        )
+        if not torch.allclose(single.double(), double, 1e-4, 1e-4):
+            return None  # float32 does not hold it
         traced = make_fx(plainly)(*(torch.tensor(1.0) for _ in range(1 + len(numbers))))
         values = [torch.tensor(each, device=device) for each in numbers.values()]
 
@@ -235,12 +160,56 @@ class LearnedBias(DistanceBias):
             if self.bounds[parameter.name][1] <= 0:
                 drawn = -drawn
             self.values[parameter.name] = nn.Parameter(drawn, requires_grad=parameter.learned)
+        self.encoding, self.checked = encoding, 0
         self.project()
 
     def table(self, length: int) -> Tensor:
-        """`p(n)` in the type of the parameters, shape (heads, length)."""
+        """`p(n)` in the type of the parameters, shape (heads, length).
+
+        Raises:
+            InputError: tensors do not hold the formula at the values it begins with, or its
+                gradient.
+        """
         values = {self.symbols[name]: value for name, value in self.values.items()}
+        if length > self.checked:
+            self._check({s: v.detach().requires_grad_() for s, v in values.items()}, length)
+            self.checked = length
         return learned_rows(self.formulas, values, length)
+
+    @torch.enable_grad()
+    def _check(self, values: dict[sympy.Symbol, Tensor], length: int) -> None:
+        """Compare the rows with the table, and look for gradients that are not finite."""
+        rows = learned_rows(self.formulas, values, length)
+        numbers = {s: [sympy.Rational(x) for x in v.tolist()] for s, v in values.items()}
+        biases = tuple(
+            formula.xreplace({s: each[h] for s, each in numbers.items()})
+            for h, formula in enumerate(self.formulas)
+        )
+        right = FixedBias(dataclasses.replace(self.encoding, biases=biases)).table(length)
+        shown = rows.detach().to(right)
+        off = ~((shown - right).abs() <= EXACT * right.abs().clamp(min=1)) & (shown != right)
+
+        def lost(at: Any) -> bool:
+            slopes = torch.autograd.grad(
+                torch.where(rows.isfinite(), rows, 0)[:, at].sum(),
+                list(values.values()),
+                retain_graph=True,
+                allow_unused=True,
+            )
+            return not all(g is None or bool(g.isfinite().all()) for g in slopes)
+
+        if off.any():
+            head, at = off.nonzero()[0].tolist()
+            what = f"at distance {at} is {right[head, at]:.7g}, by tensors {shown[head, at]:.7g}"
+        elif lost(slice(None)):
+            head, at = 0, next(at for at in range(length) if lost(slice(at, at + 1)))
+            what = f"has a gradient at distance {at} that is not finite"
+        else:
+            return
+        raise InputError(
+            f"the bias {self.formulas[head]} {what}; accepted are its parameters as numbers, or a "
+            "form in which no part overflows or cancels"
+        )
 
     @torch.no_grad()
     def project(self) -> None:
@@ -570,7 +539,7 @@ def block_mask(
     encoding: Encoding,
     length: int,
     *,
-    widths: int | Sequence[int] | None = None,
+    widths: float | Sequence[float] | None = None,
     sinks: int = 0,
     heads: int | None = None,
     block: int = 128,
@@ -582,7 +551,7 @@ def block_mask(
         encoding: an additive one, with its `bca` if it has one.
         length: of the text, in tokens.
         widths: keys to keep, the query's own included: one number, or one a head, as the widths
-            of a `certified_window` and of its heads.
+            of a `certified_window` and of its heads; infinite where all are kept.
         sinks: the first keys, which every query sees as well, within the support; at most as many
             as the least width.
         heads: of the model, where the encoding has fewer and widths are given for each.
@@ -596,7 +565,8 @@ def block_mask(
     tensor([[1, 0],
             [1, 1]], dtype=torch.int32)
     """
-    each = [widths] if isinstance(widths, int) else list(widths or ())
+    each = [widths] if isinstance(widths, int | float) else list(() if widths is None else widths)
+    each = [length if width == math.inf else width for width in each]
     for width in each:
         refuse(
             not isinstance(width, int | np.integer) or width < 1,

@@ -34,6 +34,7 @@ from farfield.validation.compact.model import Attend, Layer, Prepared
 
 TOKENS = 8_192  # a forward pass, unless one row has more
 SCORES = 1 << 22  # numbers of scores held at a time
+NATS = 300  # beyond every model that has learned anything
 NORMAL = 1.959964  # two-sided 95 %
 SLACK = 1e-9  # of a logarithm, so that exact ties are no violation
 QUERIES = 256  # whose scores are held at a time
@@ -138,6 +139,11 @@ def perplexities(
         starts = [longest - length] if last else range(0, longest, length)
         parts = [token_losses(model, rows[:, s : s + length + 1], mask, last) for s in starts]
         losses.append(np.concatenate(parts, 1))
+        refuse(
+            not losses[-1].max(initial=0.0) < NATS,
+            f"the loss of the model on this text is not finite, or beyond {NATS} nats a token; "
+            "accepted: a model whose weights and activations are finite",
+        )
         progress(done, len(lengths))
     names = {0: "non-overlapping", 1: "last token"}
     name = names.get(last, f"sliding window, stride {last}")

@@ -255,10 +255,13 @@ def finite(losses: list[Tensor], done: int, run: Run) -> list[float]:
     table = torch.stack(losses).tolist() if losses else []
     for step, (loss, norm) in enumerate(table, done - len(table) + 1):
         what, value = ("loss", loss) if not math.isfinite(loss) else ("gradient", norm)
+        way = "a smaller lr, or a milder bias"
+        if what == "gradient" and math.isnan(value):
+            way = "a bias that has a gradient at this step's values"
         refuse(
             not math.isfinite(value),
             f"the {what} is {value} at step {step} of {run.steps} (lr "
-            f"{learning_rate(step - 1, run):.3g}); accepted: a smaller lr, or a milder bias",
+            f"{learning_rate(step - 1, run):.3g}); accepted: {way}",
         )
     return [loss for loss, _ in table]
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.answers.answer import Label, Result
+from farfield.theory.answers.answer import Label, Result, Status
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.notation import shortened
@@ -322,8 +322,20 @@ class Trained(Result):
 
     run: dict[str, Any]
 
+    @property
+    def status(self) -> Status:
+        """Unknown where a measured row breaks a bound; else exact."""
+        return Status.UNKNOWN if self._violations() else Status.EXACT
+
+    def _violations(self) -> int:
+        found = unrecorded(self.run)["measurements"]
+        return sum(m["bounds"]["violations"] for m in found if "bounds" in m)
+
     def _blocks(self) -> Iterator[Block]:
         run = unrecorded(self.run)
+        if failed := self._violations():
+            said = "{run}: {failed} comparisons break bounds that are to hold for every model."
+            yield sentence(said, Label.MEASURED, run=run["key"], failed=failed)
         training, text = run["training"], run["text"]
         yield sentence(
             "{name}, seed {seed}, preset {preset}: trained in {steps} steps to a loss of {loss} "

@@ -230,10 +230,12 @@ def train(
                 state = "no state was kept"
                 if kept is not None:
                     state = f"the last good state is kept as {kept.parent.name}/{kept.name}"
-                rate = learning_rate(step - back, preset)
+                rate = f" (learning rate {learning_rate(step - back, preset):.3g})"
+                way = "a smaller rate or a milder bias may train"
+                if what == "the gradient is nan":
+                    rate, way = "", "a part of the model has no gradient at this step's values"
                 raise TrainingDiverged(
-                    f"{what} at step {step - back + 1} of {preset.steps} (learning rate "
-                    f"{rate:.3g}); {state}; a smaller rate or a milder bias may train"
+                    f"{what} at step {step - back + 1} of {preset.steps}{rate}; {state}; {way}"
                 )
             if saved:
                 writing = time.perf_counter()

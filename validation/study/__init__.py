@@ -1,8 +1,8 @@
 """Studies: one idea for a bias, or many, with all that theory and small models say of them.
 
 `prediction` holds the predictions for one encoding, and `place` its rank in the catalogue.
-`findings` compares the predictions with trained models. `study` joins all three. The entry of an
-encoding in the catalogue has its label, its training and its representative heads.
+`study` joins both with what trained models measured. The entry of an encoding in the catalogue has
+its label, its training and its representative heads.
 """
 
 from farfield.validation.study.study import Study, demo_encodings, survey

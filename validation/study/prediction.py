@@ -22,7 +22,7 @@ from farfield.theory.answers.number import count, decimal, listed
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.validation.defaults import DTYPES, EPS
-from farfield.validation.forecast import Forecast, chance, forecast
+from farfield.validation.forecast import Forecast, forecast
 from farfield.validation.table_cells import field_text, reach_text, share_text
 
 WINDOW_ERRORS, LOGIT_BOUND, VALUE_BOUND = ("1/10", "1/100"), 1, 1
@@ -47,7 +47,7 @@ class Prediction(Result):
         windows: the certified window at each of `WINDOW_ERRORS`, logits within `LOGIT_BOUND`,
             values within `VALUE_BOUND`; empty where every head diverges, since none has one.
         layered: the predicted gradient ERF of a model of `layers` layers, approximate.
-        forecast: whether such a model will hold its perplexity at `row_length` tokens.
+        forecast: what the nearest trained models lost at `row_length` tokens.
         missing: why a number is absent.
     """
 
@@ -90,7 +90,7 @@ class Prediction(Result):
         Args:
             name: of the encoding; its own where none is given.
         """
-        if self.forecast is None or self.forecast.holds is None:
+        if self.forecast is None or self.forecast.ratio is None:
             return ()
         return dataclasses.replace(self.forecast, subject=name or self.name).blocks()[:1]
 
@@ -128,8 +128,8 @@ class Prediction(Result):
             yield "layered receptive field", of, count(m.tokens), *_detail(m, ())
         if (g := self.forecast) is not None:
             value = None if g.ratio is None else decimal(g.ratio, 4)
-            sure = str(g.reason) if g.holds is None else f"holds with probability {chance(g.holds)}"
-            yield "ratio of perplexity", f"{g.trained} to {g.tested}", value, sure, g.label
+            near = f"{len(g.nearest)} nearest trained cases" if g.reason is None else str(g.reason)
+            yield "ratio of perplexity", f"{g.trained} to {g.tested}", value, near, g.label
         if self.windowless:
             yield "certified window", "", "none", "the series diverges", Label.THEOREM
         for w in self.windows:

@@ -10,13 +10,13 @@ import dataclasses
 import json
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.answers.answer import InputError, Result, Status, plain
+from farfield.theory.answers.answer import InputError, Label, Result, Status, plain
 from farfield.theory.answers.blocks import Block, Sentence, sentence
 from farfield.theory.answers.notation import words
 from farfield.theory.answers.number import listed, plural
@@ -33,11 +33,47 @@ from farfield.validation.json_files import writable_folder, write
 from farfield.validation.labels import label_of
 from farfield.validation.optional import require_torch
 from farfield.validation.progress import Progress, about, silent
-from farfield.validation.study.findings import Studied, findings
 from farfield.validation.study.place import Place, place
-from farfield.validation.study.prediction import predict
+from farfield.validation.study.prediction import Prediction, predict
 
 BASELINES = tuple(entry.name for entry in CATALOGUE.values() if entry.baseline)
+
+
+@dataclass(frozen=True)
+class Studied:
+    """One encoding of a study: its prediction, and its run where it was trained."""
+
+    prediction: Prediction
+    run: Mapping[str, Any] | None = None
+
+    def measurement(self, bca: bool = False) -> Mapping[str, Any] | None:
+        """The measurements with causal attention, or with blockwise causal attention."""
+        for m in (self.run or {}).get("measurements", ()):
+            if (m["inference"]["bca"] is not None) is bca:
+                return dict(m)
+        return None
+
+    def blocks(self) -> Iterator[Block]:
+        """What the trained model lost, in a sentence; nothing where none was trained."""
+        if (m := self.measurement()) is not None:
+            length, ratio, low, high = last_token_ratio(m)
+            yield sentence(
+                "{name}, trained: perplexity at {length} tokens is {ratio} times that at the "
+                "training length ({low} to {high}).",
+                Label.MEASURED,
+                name=self.prediction.name,
+                length=length,
+                ratio=f"{ratio:.3f}",
+                low=f"{low:.3f}",
+                high=f"{high:.3f}",
+            )
+
+
+def last_token_ratio(measurement: Mapping[str, Any]) -> tuple[int, float, float, float]:
+    """(length, ratio, low, high) of the last-token perplexity at the longest length."""
+    rows = [p for p in measurement["perplexity"] if p["protocol"] == "last token"]
+    row = max(rows, key=lambda p: p["length"])
+    return row["length"], row["ratio"], row["ratio_low"], row["ratio_high"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,12 +149,26 @@ class Study(Result):
             )
             for e in self.about(asked=False)
         ]
-        came_true = [f.blocks()[0] for f in findings(self.entries)]
         placed = self.place.blocks() if self.place else ()
-        return [*(asked or [self.lead()]), *others, *placed, *came_true]
+        measured = [block for e in self.entries for block in e.blocks()]
+        first, last = (self.bounds(), []) if self._broken() else ([], self.bounds())
+        return [*first, *(asked or [self.lead()]), *others, *placed, *measured, *last]
 
-    def fields(self) -> dict[str, Any]:
-        return super().fields() | {"findings": [plain(f) for f in findings(self.entries)]}
+    def bounds(self) -> list[Block]:
+        """Whether the bounds of the attention ERF hold on the trained models; nothing without."""
+        found = [m["bounds"] for e in self.entries if (m := e.measurement()) is not None]
+        violations = sum(b["violations"] for b in found)
+        if not found:
+            return []
+        return [
+            sentence(
+                "The bounds of the attention ERF by the TRF (two-sided, and Jensen's), which hold "
+                "for every model, were checked {checks} times on sampled rows: {said}.",
+                Label.MEASURED,
+                checks=f"{sum(b['checks'] for b in found):,}",
+                said=f"{violations} are VIOLATED" if violations else "none is violated",
+            )
+        ]
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write `study.json` into a folder, which is made if need be.
@@ -130,9 +180,13 @@ class Study(Result):
 
     @property
     def status(self) -> Status:
-        """Unknown where a verdict that was asked for is not known; exact otherwise."""
+        """Unknown where a verdict is not known, or a measured row breaks a bound; else exact."""
         open_ = any(e.prediction.convergence.status is Status.UNKNOWN for e in self.entries)
-        return Status.UNKNOWN if open_ else Status.EXACT
+        return Status.UNKNOWN if open_ or self._broken() else Status.EXACT
+
+    def _broken(self) -> bool:
+        measured = filter(None, (e.measurement() for e in self.entries))
+        return any(m["bounds"]["violations"] for m in measured)
 
 
 def save(result: Result, folder: str | os.PathLike[str]) -> Path:

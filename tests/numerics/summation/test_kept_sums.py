@@ -7,6 +7,7 @@ import pytest
 from flint import fmpq
 
 from farfield.numerics.summation import kept_sums
+from farfield.numerics.summation import series as series_module
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.series import series
 from farfield.theory.formula.grammar import read
@@ -47,6 +48,16 @@ def test_no_question_changes_a_sum(text):
     for j, bits in reversed(questions):
         with precision(bits):
             assert to_arb(fresh.tail(j)).overlaps(found[j, bits])
+
+
+@pytest.mark.parametrize("text", [*BIASES.values(), "where(n<3000,-sqrt(n+2),-n/7)"])
+def test_a_search_that_the_clock_ended_is_begun_again(monkeypatch, text):
+    bias = read(f"{text}-log(n+97)")  # of no other test
+    with monkeypatch.context() as hurried, precision(64):
+        hurried.setattr(series_module, "SET_UP_S", -1.0)
+        assert "time budget" in series(bias).gap
+    assert series(bias).converges and not series(bias).gap
+    assert series(bias) is series(bias)
 
 
 def test_rows_are_beside_the_series():

@@ -19,6 +19,8 @@ from farfield.theory.coefficients.zeros import proved_zero
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import parameter
 
+pytestmark = pytest.mark.usefixtures("decision")
+
 
 def constant(text):
     """The constant c of the formula `n*(c)`, as the reader builds it."""

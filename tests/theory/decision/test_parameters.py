@@ -21,6 +21,7 @@ from farfield.theory.decision.cells import (
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import interval, parameter
 
+pytestmark = pytest.mark.usefixtures("decision")
 GRID = [sympy.Rational(k, 2) for k in range(-6, 7)]
 A, B = parameter("a", "real"), parameter("b", "real")
 

@@ -1,6 +1,7 @@
 """The catalogue against values computed independently from the papers and the reference code."""
 
 import math
+import random
 from importlib.resources import files
 
 import numpy as np
@@ -291,3 +292,20 @@ def test_arrays_are_tables_and_values_of_heads():
 def test_the_lines_that_are_shown_at_once_are_the_catalogue():
     kept = files("farfield").joinpath("theory/encodings/index.txt").read_text(encoding="utf-8")
     assert kept == f"{listing.catalogue()}\n"
+
+
+def test_slopes_are_those_of_a_line_and_nothing_else_has_any():
+    """Every entry, and formulas at random: slopes give the table again, or one line says why."""
+    draw, lines = random.Random(0), 0
+    made = [f"-{draw.randrange(1, 9)}*n/{draw.randrange(1, 9)}+log(2)" for _ in range(5)]
+    made += [f"-{f}(n)/3" for f in ("floor", "abs", "frac", "log1p", "sign", "gamma")]
+    for name in (*encodings(), *made, "[-n/4; 0 x3]", "[0, -1, -2]", "where(n<4,0,-n)"):
+        subject = encoding(name)
+        try:
+            slopes = subject.slopes()
+        except InputError as error:
+            assert "\n" not in str(error) and len(str(error)) < 400
+            continue
+        table, lines = subject.bias(range(64)), lines + 1
+        np.testing.assert_allclose(table - table[:, :1], -slopes[:, None] * np.arange(64))
+    assert lines >= 8

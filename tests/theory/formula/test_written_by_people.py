@@ -14,8 +14,9 @@ import sympy
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.encodings.construction import named
-from farfield.theory.formula.from_python import as_expression
+from farfield.theory.formula.from_python import _CASTS, _OPERATORS, as_expression
 from farfield.theory.formula.grammar import read
+from farfield.theory.functions.record import spellings
 
 WRITTEN = r"""
 -log1p(n)  ->  -log(1+n)
@@ -227,7 +228,83 @@ UNTRACEABLE: list[tuple[Callable[..., Any], str]] = [
     (lambda n: 1 / 0 * n, "division by zero"),
     (lambda i, j: i - j, "takes 2 arguments"),
     (lambda n: np.cumsum(n, axis=0), "axis"),
+    (lambda n: -(n - n.min()) / 8, "the min of a row"),
+    (lambda n: -8 * n / n.max(), "the max of a row"),
+    (lambda n: np.amax(n) - n, "the (a)?max of a row"),
+    (lambda n: -np.max(n, 1), "the max of a row"),
+    (lambda n: -n.min(3), "the min of a row"),
 ]
+
+
+TORCH_ALONE: list[tuple[Callable[..., Any], str]] = [
+    (lambda n, t: (-n).add(n, alpha=0.5), "alpha"),
+    (lambda n, t: t.add(-n, n, alpha=0.5), "alpha"),
+    (lambda n, t: t.sub(0 * n, n, alpha=0.125), "alpha"),
+    (lambda n, t: t.rsub(n, 0 * n, alpha=0.125), "alpha"),
+    (lambda n, t: t.logit(t.sigmoid(-n / 8), eps=1e-6), "eps"),
+    (lambda n, t: -t.nn.functional.softplus(n / 8 - 2, beta=0.25), "beta"),
+    (lambda n, t: -t.div(n, 8, rounding_mode="floor"), "rounding_mode"),
+    (lambda n, t: -(4 * t.log(1 + n)).type_as(t.tensor(1)), "rounds its argument"),
+    (lambda n, t: -(n / 2).type_as(n), "rounds its argument"),
+    (lambda n, t: -(n / 2).type(t.LongTensor), "rounds its argument"),
+    (lambda n, t: -(n / 2).to(dtype=t.uint8), "rounds its argument"),
+    (lambda n, t: t.zeros(()).add_(-n), "changes its argument"),
+    (lambda n, t: -t.max(n, 0), "the max of a row"),
+    (lambda n, t: -t.max(n, dim=0), "the max of a row"),
+]
+
+
+@pytest.mark.parametrize(("f", "why"), TORCH_ALONE)
+def test_what_torch_alone_computes_is_refused(f: Callable[..., Any], why: str) -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InputError, match=why) as error:
+        as_expression(lambda n: f(n, torch))
+    assert "\n" not in str(error.value)
+
+
+KEYWORDS: list[tuple[str, Any]] = [
+    *(("alpha", 0.5), ("beta", 0.25), ("eps", 1e-6), ("threshold", 3), ("negative_slope", 0.1)),
+    *(("approximate", "tanh"), ("decimals", 1), ("rounding_mode", "floor"), ("order", 2)),
+    *(("axis", 0), ("dim", 0), ("keepdim", True), ("keepdims", True), ("initial", 9), ("n", 3)),
+    *(("where", np.array(False)), ("out", np.zeros(3)), ("dtype", int), ("dtype", "int8")),
+    *(("dtype", np.bool_), ("base", 2), ("weight", 0.5), ("value", 2), ("inplace", True)),
+    *(("a_min", 5), ("max", 2), ("lower", 0.1), ("scale", 3), ("p", 2), ("dtype", np.float64)),
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 3))])
+def test_no_argument_by_name_is_dropped(seed: int) -> None:
+    """Every function that is traced, as NumPy's, torch's and a method, with a name at random: it is
+    refused, or the formula is what the library computes."""
+    torch, rng = pytest.importorskip("torch"), np.random.default_rng(seed)
+    named = sorted({*spellings(), *_OPERATORS, *_CASTS, "rsub", "clip", "clamp", "div", "round"})
+    at, refused, kept = np.arange(1.0, 9.0), 0, 0
+    for name in named:
+        ours = [getattr(place, name, None) for place in (np, torch, torch.nn.functional)]
+        for call in (*filter(callable, ours), None):
+            key, value = KEYWORDS[rng.integers(len(KEYWORDS))]
+            more = (2.0,) * (spellings()[name].least - 1 if name in spellings() else 0)
+
+            def f(n: Any, call: Any = call, more: Any = more, name: str = name) -> Any:
+                how = {key: value}  # noqa: B023
+                return getattr(n, name)(*more, **how) if call is None else call(n, *more, **how)
+
+            try:
+                found = as_expression(f)
+            except InputError as error:
+                assert "\n" not in str(error)
+                refused += 1
+                continue
+            of_numpy = hasattr(at, name) if call is None else call is ours[0]
+            try:
+                real = np.asarray(f(at if of_numpy else torch.from_numpy(at)), float)
+            except (TypeError, AttributeError, ValueError):  # no function of theirs takes that
+                continue
+            table, kept = encoding(found).bias(range(1, 9))[0], kept + 1
+            finite = np.isfinite(real)
+            np.testing.assert_allclose(table[finite], real[finite], err_msg=f"{name} {key}")
+    assert refused > 200 and kept > 0
 
 
 @pytest.mark.parametrize(("f", "why"), UNTRACEABLE)

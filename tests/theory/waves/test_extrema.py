@@ -12,6 +12,7 @@ from farfield.theory.waves.extrema import enclosure, infimum
 from farfield.theory.waves.phases import ANGLE as X
 from farfield.theory.waves.phases import coordinates, dependent, parts
 
+pytestmark = pytest.mark.usefixtures("decision")
 SAW = frac(X / (2 * pi), evaluate=False)
 SMOOTH = [
     (2 + sin(X) + cos(2 * X), 2),

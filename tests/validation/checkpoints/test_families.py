@@ -1,6 +1,7 @@
 """Descriptions from config.json alone, held against the library's own configuration classes."""
 
 import json
+import random
 import subprocess
 import sys
 
@@ -176,6 +177,29 @@ def test_layers_are_those_of_the_library(kind, values, tmp_path):
             _, factor = ROPE_INIT_FUNCTIONS[scaled](theirs, "cpu", layer_type=layer)
             assert a.factor == pytest.approx(factor**2)
             assert f"rescaled ({scaled}:" in found.note
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "qwen2_moe", "qwen3", "qwen3_moe"])
+def test_which_layers_slide_is_what_the_library_says(kind, tmp_path):
+    """Random settings of the flag, the width and the first or last layer that slides."""
+    import transformers
+
+    draw = random.Random(kind)
+    for _ in range(25):
+        values = {
+            "num_hidden_layers": draw.randrange(1, 12),
+            "use_sliding_window": draw.random() < 0.8,
+            "sliding_window": draw.randrange(1, 5000),
+            "max_window_layers": draw.choice([0, 1, *range(14), 28]),
+        }
+        values = {k: v for k, v in values.items() if draw.random() < 0.9}
+        found = describe(written(tmp_path, kind, values))
+        theirs = transformers.CONFIG_MAPPING[kind].from_dict({"model_type": kind, **values})
+        kinds = getattr(theirs, "layer_types", None)
+        slides = [theirs.sliding_window] * found.shape.layers
+        if kinds is not None:
+            slides = [theirs.sliding_window if k == "sliding_attention" else None for k in kinds]
+        assert [a.window for a in found.attention] == slides, values
 
 
 @pytest.mark.parametrize("kind", ["t5", "mt5", "umt5"])

@@ -223,6 +223,42 @@ def test_an_index_names_files_of_the_folder(value, tmp_path):
     one_line(lambda: headers(place), INDEX)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_that_the_index_does_not_name_are_not_read(seed, tmp_path):
+    """Files of other names, and tensors of other names and of the same in files that are named."""
+    rng, place = np.random.default_rng(seed), folder(tmp_path)
+    names = [f"w{k}" for k in range(6)]
+    index = {name: f"model-{int(rng.integers(1, 4))}.safetensors" for name in names}
+    for file in sorted({*index.values()}):
+        own = {name: np.float32([k]) for k, name in enumerate(names) if index[name] == file}
+        others = {name: np.float32([-1]) for name in names if index[name] != file}
+        kept = {name: x for name, x in others.items() if rng.random() < 0.5}
+        save_file(own | kept | {"more": np.float32([-1])}, place / file)
+    stray = dict.fromkeys(names, np.float32([-1]))
+    for name in ("a", "old_run", "zz-model", "consolidated"):
+        save_file(stray, place / f"{name}.safetensors")
+    (place / INDEX).write_text(json.dumps({"weight_map": index}))
+    assert {*headers(place)} == {*names}
+    assert [float(tensor(place, name)[0]) for name in names] == [*range(6)]
+    save_file(stray, place / "model.safetensors")
+    one_line(lambda: headers(place), "model.safetensors", "accepted: one of them")
+    (place / INDEX).unlink()
+    assert float(tensor(place, "w3")[0]) == -1
+    (place / "model.safetensors").unlink()
+    one_line(lambda: headers(place), "a.safetensors", "no model.safetensors")
+
+
+@pytest.mark.parametrize("name", ["adapter_config.json", "adapter_model.safetensors"])
+def test_an_adapter_is_refused_by_name(name, tmp_path):
+    place = folder(tmp_path)
+    save_file({"w": np.zeros(2, np.float32)}, place / "model.safetensors")
+    (place / name).write_text("{}")
+    for ask in (headers, require_plain, lambda p: tensor(p, "w")):
+        one_line(lambda ask=ask: ask(place), name, "adapters merged")
+    (place / "config.json").unlink()
+    one_line(lambda: describe(place), name, "adapters merged")
+
+
 def test_every_file_that_the_library_would_read(tmp_path):
     place = folder(tmp_path)
     require_plain(place)
@@ -231,8 +267,6 @@ def test_every_file_that_the_library_would_read(tmp_path):
         one_line(lambda: require_plain(place), name)
         one_line(lambda: load(describe(place)), name)
         (place / name).unlink()
-    (place / "adapter_config.json").write_text("{}")
-    one_line(lambda: require_plain(place), "adapter_config.json", "adapters merged")
 
 
 class Asked(dict):

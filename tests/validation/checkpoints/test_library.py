@@ -13,10 +13,8 @@ import torch
 from farfield.validation.checkpoints.configured import families
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import Chunked, OutsideModel, load
-from farfield.validation.checkpoints.measured.certificates import model_certificate
 from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.harness.attention import with_hook
-from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.mechanism import CAUSAL
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -279,14 +277,3 @@ def test_logits_and_values_stay_within_what_weights_bound(kind, tmp_path):
             assert 0.2 * bound.value < most
             if kind in ("deepseek_v3", "deepseek_v2", "llama"):  # no vector that all values share
                 assert most <= bound.value * (1 + 1e-5)
-
-
-def test_a_certificate_names_the_layers_that_attend(tmp_path):
-    """In a hybrid with states, rows are those of layers with attention."""
-    config = settings("granitemoehybrid", vocab_size=256)
-    network(config).save_pretrained(tmp_path / "m")
-    text = np.random.default_rng(0).integers(0, 256, 4000).astype(np.uint8)
-    corpus = Corpus("numbers", text[:2000], text[2000:], 1, "", 256, 1.0)
-    found = model_certificate(tmp_path / "m", 8, "1", sinks=2, text=corpus, length=40, segments=1)
-    assert [k.layer for k in found.layers] == [2, 4]
-    assert all(k.exceeded == 0 for k in found.layers)

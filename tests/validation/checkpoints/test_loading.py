@@ -1,6 +1,9 @@
 """Models from outside: the same numbers as the library's own code, and one line for bad folders."""
 
 import json
+import math
+import random
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -21,6 +24,7 @@ from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
 from farfield.validation.checkpoints.measured.perplexities import model_perplexity
 from farfield.validation.checkpoints.measured.segments import tokens_of
+from farfield.validation.checkpoints.measured.windows import model_window
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import Corpus, corpus, samples_of
@@ -267,6 +271,16 @@ def test_texts_in_the_tokens_of_the_model(outside_models, tmp_path, text):
     coder.train_from_iterator([bytes(text.train).decode()], trainer)
     coder.save(str(place / "tokenizer.json"))
     read = tokens_of(describe(place), text)
+    for change in (
+        lambda c: c.enable_truncation(max_length=7),
+        lambda c: c.enable_padding(length=40_000, pad_id=3),
+        lambda c: c.enable_padding(pad_to_multiple_of=64, direction="left"),
+    ):  # as a tokenizer keeps what it was trained with
+        change(coder)
+        coder.save(str(place / "tokenizer.json"))
+        again = tokens_of(describe(place), text)
+        assert np.array_equal(again.train, read.train)
+        assert np.array_equal(again.held_out, read.held_out)
     assert coder.decode(read.held_out.tolist()) == bytes(text.held_out).decode()
     assert read.vocabulary == 300 and read.bytes_a_token > 1.5
     (place / "config.json").write_text(json.dumps(settings | {"vocab_size": 270}))
@@ -393,14 +407,42 @@ def words(numbers):
     return Corpus("numbers", numbers[:2000], numbers[2000:], 1, "", 256, 1.0)
 
 
-def test_weights_that_are_not_finite(outside_models, tmp_path, numbers):
+MEASURED = {
+    "gradient": lambda m, t: empirical_receptive_field(m, t, length=20, segments=1),
+    "attention": lambda m, t: empirical_receptive_field(
+        m, t, kind="attention", length=20, segments=1
+    ),
+    "perplexity": lambda m, t: model_perplexity(m, [20], text=t, samples=3),
+    "window": lambda m, t: model_window(m, "1/10", text=t, length=20, segments=1),
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_that_are_not_finite(seed, outside_models, tmp_path, numbers):
+    """A nan or an infinity in any weight of any model: every measurement names the tensor."""
+    draw = random.Random(seed)
+    kind = draw.choice(["bloom", "gpt2", "llama", "gpt_oss", "mpt"])
+    made = outside_models.network(kind)
+    name, weight = draw.choice(list(made.named_parameters()))
+    with torch.no_grad():
+        weight.view(-1)[draw.randrange(weight.numel())] = draw.choice([math.nan, math.inf])
+    made.save_pretrained(tmp_path / "bad")
+    biased = any(a.biased for a in describe(tmp_path / "bad").attention)
+    for asked, measure in MEASURED.items():
+        if asked != "window" or biased:
+            with pytest.raises(InputError, match=f"tensor '{re.escape(name)}' has numbers") as said:
+                measure(tmp_path / "bad", words(numbers))
+            assert "\n" not in str(said.value)
+
+
+def test_activations_that_are_not_finite(outside_models, tmp_path, numbers):
     made = outside_models.network("bloom")
     with torch.no_grad():
-        made.transformer.h[0].mlp.dense_4h_to_h.weight[0, 0] = torch.nan
-    made.save_pretrained(tmp_path / "nan")
-    for kind in ("gradient", "attention"):
-        with pytest.raises(InputError, match=f"nan: its {kind} on this text is not finite"):
-            empirical_receptive_field(tmp_path / "nan", numbers, kind=kind, length=20, segments=1)
+        made.transformer.h[0].mlp.dense_4h_to_h.weight.fill_(3e38)
+    made.save_pretrained(tmp_path / "large")
+    for measure in MEASURED.values():
+        with pytest.raises(InputError, match="not finite"):
+            measure(tmp_path / "large", words(numbers))
 
 
 @pytest.mark.parametrize("kind", ["gradient", "attention"])

@@ -1,5 +1,6 @@
 """Models people run: receptive fields, windows and perplexity by length through one interface."""
 
+import dataclasses
 import json
 import math
 
@@ -8,15 +9,16 @@ import pytest
 import torch
 
 from farfield.cli import main
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.answer import Code, InputError, Status
 from farfield.validation.checkpoints.audit import audit
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
-from farfield.validation.checkpoints.measured.certificates import model_certificate
+from farfield.validation.checkpoints.measured import empirical
 from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
 from farfield.validation.checkpoints.measured.perplexities import model_perplexity
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.measures.perplexity import perplexities
+from farfield.validation.harness.measures.receptive_fields import attention_rows
 from farfield.validation.harness.mechanism import Visibility
 
 NAMES = (
@@ -36,7 +38,7 @@ NAMES = (
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
-def test_one_interface(name, outside_models, numbers, text):
+def test_one_interface(name, outside_models, numbers):
     folder = describe(outside_models.folder(name))
     model, theirs = load(folder), outside_models.network(name)
     found = audit(folder, trained=32)
@@ -62,9 +64,19 @@ def test_one_interface(name, outside_models, numbers, text):
     assert whole.nats == pytest.approx(float(nats), rel=1e-4)
     assert [m.length for m in (*measured, *ours)] == [20, 40, 20, 40]
 
-    served = model_certificate(folder, 16, "1", sinks=2, text=text, length=40, segments=1)
-    assert (served.share is None) == (widest <= 16)
-    assert all(k.exceeded == 0 for k in served.layers)
+
+def test_a_row_that_breaks_a_bound_withdraws_the_field(
+    outside_models, numbers, monkeypatch, speaks
+):
+    def broken(*given, **how):
+        found = attention_rows(*given, **how)
+        return dataclasses.replace(found, bounds=dataclasses.replace(found.bounds, jensen=3))
+
+    monkeypatch.setattr(empirical, "attention_rows", broken)
+    how = {"kind": "attention", "length": 40, "segments": 1}
+    found = empirical.empirical_receptive_field(outside_models.folder("gpt2"), numbers, **how)
+    assert (found.status, found.label) == (Status.UNKNOWN, None)
+    assert found.reason.code is Code.BROKEN_BOUND and "3 of" in speaks(found)
 
 
 def test_rows_end_with_the_table_of_positions(outside_models, numbers):
@@ -110,3 +122,16 @@ def test_perplexity_by_length(capsys, outside_models, tmp_path, speaks):
     ):
         code, _, err = call(*args)
         assert code == 2 and message in err and len(err.splitlines()) == 1
+
+
+def test_kept_first_keys_are_those_of_the_library(outside_models):
+    """The library's own forward pass under the mask of a window with first keys."""
+    for name in ("llama", "gpt2", "phi"):
+        model, theirs = load(describe(outside_models.folder(name))), outside_models.network(name)
+        x = torch.randint(0, 256, (1, 40), generator=torch.Generator().manual_seed(5))
+        view, at = Visibility(window=6, sinks=2), torch.arange(40)
+        mask = torch.zeros(40, 40).masked_fill(~view.sees(at[:, None], at), -math.inf)
+        with torch.no_grad():
+            expected = theirs(x, attention_mask=mask[None, None]).logits
+            found = model.logits(model.hidden(model.embed(x), view))
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -11,12 +12,15 @@ import torch
 from farfield.cli import main
 from farfield.theory.answers.answer import Code, InputError, Label, Status
 from farfield.theory.encodings import encoding
+from farfield.validation.checkpoints import audit as audits
+from farfield.validation.checkpoints.configured import Attention, HeadBounds
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.guarded import reader
 from farfield.validation.checkpoints.loading import load
+from farfield.validation.checkpoints.measured import windows
 from farfield.validation.checkpoints.measured.segments import text_bounds
 from farfield.validation.checkpoints.measured.windows import model_window
-from farfield.validation.checkpoints.norms import projections, weight_bounds
+from farfield.validation.checkpoints.norms import Projections, bounds_of, projections, weight_bounds
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus, samples_of
@@ -200,6 +204,34 @@ def test_windows_of_a_model(outside_models, text, speaks):
     assert data["sliding_window"] == found.sliding_window and len(data["heads"]) == 12
 
 
+def test_a_measurement_withdraws_a_bound_that_it_breaks(
+    outside_models, monkeypatch, text, tmp_path, speaks, capsys
+):
+    """Bounds of other weights than those that run: window, audit and exit code say so."""
+    place = outside_models.folder("bloom")
+
+    def smaller(folder):
+        return [tuple(HeadBounds(1e-6, 1e-6) for _ in layer) for layer in weight_bounds(folder)]
+
+    for module in (windows, audits):
+        monkeypatch.setattr(module, "weight_bounds", smaller)
+    how = {"bounds": "weights", "text": text}
+    found = model_window(place, "1/10000000", **how, length=60, segments=1)
+    audited = audits.audit(place, trained=64, error="1/10000000", **how)
+    for answer in (found, audited):
+        assert (answer.status, answer.label) == (Status.UNKNOWN, None)
+        assert answer.sliding_window is None and answer.reason.code is Code.BROKEN_BOUND
+        assert "do not hold of the model that was measured" in speaks(answer)
+        assert "for every text" not in answer.text()
+    words = tmp_path / "words.txt"
+    words.write_text("one word after another, " * 2000)
+    given = ("--error", "1e-7", "--bounds", "weights", "--text", str(words))
+    for verb in (("window", "--model", str(place)), ("audit", str(place), "--out", str(tmp_path))):
+        with pytest.raises(SystemExit) as stop:
+            main([*verb, *given])
+        assert stop.value.code == 1 and "certified" not in capsys.readouterr().out.split(":")[1]
+
+
 def test_the_error_of_a_head_by_its_definition(opened, text, numbers):
     """A budget so large that windows bite: errors of 0.05 and more, none above the bound."""
     folder, model = opened["falcon"]
@@ -289,3 +321,43 @@ def test_the_verb(capsys, outside_models, tmp_path):
         code, _, err = call(*args)
         assert code == 2 and message in err and len(err.splitlines()) == 1
     assert corpus(str(words)).unit == "byte"
+
+
+def test_a_window_of_a_model_without_bias_is_that_of_its_layers(outside_models, text):
+    sliding = model_window(outside_models.folder("mistral"), "1/100", text=text)
+    assert (sliding.sliding_window, sliding.status) == (9, Status.EXACT)
+    mixed = model_window(outside_models.folder("gemma2"), "1/100", text=text)
+    assert mixed.sliding_window == math.inf and "layer 2 sees all keys" in str(mixed.reason)
+
+
+@pytest.mark.parametrize("turned", [None, (2, 10_000.0)])
+def test_bounds_by_norms_hold_under_rounding(turned):
+    """Against 60 digits, with weights of 1e-200 to 1e60 and unlike sizes within one matrix."""
+    rng, a = np.random.default_rng(0), Attention(encoding("rope"), turned)
+    with mpmath.workdps(60):
+        for case in range(60):
+            width, size = int(rng.integers(2, 9)), 2
+            scale = 10.0 ** rng.uniform(-200 if case % 3 else -60, 60)
+            parts = [
+                (rng.standard_normal((1, size, width)) * scale, rng.standard_normal((1, size)))
+                for _ in range(3)
+            ]
+            gain, shift = rng.standard_normal(width), 10.0 ** rng.uniform(-5, 5, width)
+            bound = bounds_of(Projections(gain, shift, False, *parts), a)[0]
+            sides = []
+            for weight, bias in parts:
+                w = mpmath.matrix(weight[0].tolist())
+                moved = w * mpmath.matrix(shift.tolist()) + mpmath.matrix(bias[0].tolist())
+                sides.append((w * mpmath.diag(gain.tolist()), moved))
+            (q, q0), (k, k0), (v, _) = sides
+            root = mpmath.sqrt(width)
+
+            def norm(x):
+                return mpmath.sqrt(max(mpmath.eigsy(x * x.T, eigvals_only=True)))
+
+            if turned is None:
+                logit = width * norm(q.T * k) + root * mpmath.norm(k.T * q0)
+            else:
+                logit = (root * norm(q) + mpmath.norm(q0)) * (root * norm(k) + mpmath.norm(k0))
+            assert logit <= mpmath.mpf(bound.logit) <= logit * (1 + mpmath.mpf("1e-3")) + 1e-100
+            assert root * norm(v) <= mpmath.mpf(bound.value)

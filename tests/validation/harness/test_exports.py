@@ -142,6 +142,14 @@ def test_first_keys_in_the_block_mask(qkv):
     """Against the specification, in and out of the support of the bias."""
     e = encoding("-n*m", m=["1/2", "1/4", "1", "3/4"])
     q, k, v = (x.detach() for x in qkv)
+    free = encoding("[-n/4; 0 x7]")
+    widths = [h.width for h in certified_window(free, "1/100", 1, 1).heads]
+    assert widths[1:] == [math.inf] * 7
+    dense = free.block_mask(LENGTH, widths=widths, block=16).to_dense()[0]
+    alone = free.block_mask(LENGTH, widths=[widths[0], *[LENGTH] * 7], block=16).to_dense()[0]
+    assert torch.equal(dense, alone)
+    whole = encoding("alibi").block_mask(LENGTH, widths=math.inf, block=16).to_dense()
+    assert torch.equal(whole, encoding("alibi").block_mask(LENGTH, block=16).to_dense())
     mask = e.block_mask(LENGTH, widths=20, sinks=3, block=16)
     add = e.score_mod(LENGTH, dtype=torch.float64)
     found = flex_attention(q, k, v, score_mod=add, block_mask=mask)

@@ -1,4 +1,4 @@
-"""Studies: predictions without torch, findings computed from the numbers, runs never repeated."""
+"""Studies: predictions without torch, what was measured beside them, runs never repeated."""
 
 import dataclasses
 import json
@@ -16,20 +16,21 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.theory.answers.answer import InputError, Label, Status
-from farfield.theory.answers.blocks import Steps, Table
+from farfield.theory.answers.blocks import Steps, Table, written
 from farfield.theory.answers.notation import terminal
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.atlas import Atlas, atlas
+from farfield.validation.harness.store import Trained
 from farfield.validation.json_files import writable_folder
-from farfield.validation.study.findings import Studied, findings
 from farfield.validation.study.place import place, references
 from farfield.validation.study.prediction import predict
 from farfield.validation.study.study import (
     BASELINES,
-    Study,
+    Studied,
     catalogue,
     demo_encodings,
+    last_token_ratio,
     study,
     survey,
 )
@@ -85,7 +86,7 @@ def test_measurements_stand_beside_predictions(tiny):
     assert entry["rope"].measurement(bca=True)["inference"]["bca"] == 8
     assert entry["type1"].measurement(bca=True) is None
     data = json.loads(s.to_json())
-    assert len(data["findings"]) >= 4 and data["schema"] == 2
+    assert len(data["entries"]) >= 4 and data["schema"] == 2
 
 
 def test_a_finished_run_is_not_repeated(tiny, monkeypatch):
@@ -100,25 +101,14 @@ def test_a_finished_run_is_not_repeated(tiny, monkeypatch):
     assert again.entries[0].run["training"] == s.entries[0].run["training"]
 
 
-def altered(s: Study, ratio: float) -> Study:
-    """The study with every last-token ratio at the longest length replaced."""
-    entries = []
-    for e in s.entries:
-        run = json.loads(json.dumps(e.run)) if e.run else None
-        for m in run["measurements"] if run else ():
-            for p in m["perplexity"]:
-                if p["protocol"] == "last token" and p["length"] == max(s.lengths):
-                    p["ratio"] = ratio
-        entries.append(Studied(e.prediction, run))
-    return Study(tuple(entries), s.preset, s.corpus)
-
-
-def test_findings_follow_the_numbers(tiny):
+def test_what_a_trained_model_lost_is_said(tiny):
     s, _, _ = tiny
-    flat, steep = (findings(altered(s, r).entries)[0].numbers for r in (1.0, 9.0))
-    assert flat["right"] == 2 and steep["right"] == 1  # two converge, one diverges
-    bounds = findings(s.entries)[-1]
-    assert bounds.numbers["violations"] == 0 and bounds.numbers["checks"] > 1000
+    (entry,) = (e for e in s.entries if e.prediction.name == "type1")
+    length, ratio, low, high = last_token_ratio(entry.measurement())
+    (said,) = entry.blocks()
+    assert length == max(s.lengths) and low <= ratio <= high
+    assert said in s.blocks() and f"{ratio:.3f} times" in terminal(said.text)
+    assert not [*Studied(entry.prediction).blocks()]
 
 
 def test_violated_bounds_are_counted(tiny):
@@ -129,7 +119,12 @@ def test_violated_bounds_are_counted(tiny):
         for m in run["measurements"] if run else ():
             m["bounds"]["violations"] = 1
         entries.append(Studied(e.prediction, run))
-    assert findings(entries)[-1].numbers["violations"] == 4
+    broken = dataclasses.replace(s, entries=tuple(entries))
+    assert s.status is Status.EXACT and broken.status is Status.UNKNOWN
+    assert "none is violated" in written(s.blocks()[-1:])
+    assert "4 are VIOLATED" in written(broken.blocks()[:1])
+    run = Trained(next(e.run for e in entries if e.run))
+    assert run.status is Status.UNKNOWN and "break bounds" in written(run.blocks()[:1])
 
 
 def test_bad_studies_are_refused(tmp_path):
@@ -240,7 +235,7 @@ def test_a_study_trains_its_baselines_on_the_same_seed(tiny):
     _, _, store = tiny
     s = study("type1", train=True, preset="tiny", baselines=["nope"], store=store)
     assert [e.prediction.name for e in s.entries] == ["type1", "nope"] and s.asked == ("type1",)
-    assert {e.run["seed"] for e in s.entries} == {0} and findings(s.entries)
+    assert {e.run["seed"] for e in s.entries} == {0}
 
 
 @pytest.mark.parametrize("f", [[], "alibbi", "n +", ["-n", "-log("]])
@@ -255,4 +250,4 @@ def test_an_atlas_is_a_study_of_the_catalogue_with_the_claims(speaks):
     assert isinstance(found, Atlas) and found.claims == () and speaks(found)
     names = {e.prediction.encoding.name for e in found.study.entries}
     assert names == set(encodings()) and not found.study.trained
-    assert set(json.loads(found.to_json())) >= {"entries", "findings", "claims"}
+    assert set(json.loads(found.to_json())) >= {"entries", "claims"}

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import sympy
 
-from farfield.theory.answers.answer import Answer, InputError, Label
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import inside, listed, natural, share
@@ -76,7 +76,8 @@ class EmpiricalReceptiveField(Answer):
             without one.
         bounds: for attention, logit and value ranges, and the theoretical bounds on every row.
         definition: in words.
-        label: `measured`.
+        label: `measured`. Where a measured row breaks a bound, nothing is known: the status is
+            `unknown`, the code of the reason `broken_bound`.
     """
 
     VALUE: ClassVar[str] = "tokens"
@@ -102,10 +103,13 @@ class EmpiricalReceptiveField(Answer):
     def _blocks(self) -> Iterator[Block]:
         digits = 0 if self.method == "gradient" else 1
         eps = 1 - self.threshold if self.method == "gradient" else self.threshold
+        said = "the nearest {tokens} tokens{between} hold all but {eps}, measured on {sampled}."
+        if self.reason is not None:
+            said = "how far it looks is not known: {why}."
         yield sentence(
-            "{model}{seen}: by its {method}, the nearest {tokens} tokens{between} hold all but "
-            "{eps}, measured on {sampled}.",
+            "{model}{seen}: by its {method}, " + said,
             self.label,
+            why=self.reason,
             model=self.model,
             seen=f" under {self.visible}" if self.visible else "",
             method=self.method,
@@ -242,7 +246,10 @@ def empirical_receptive_field(
             f"{name}: its {kind} on this text is not finite, or 0 everywhere; accepted: a model "
             "whose weights and activations are finite"
         )
-    means = shares.mean(0)
+    means, weight = shares.mean(0), dict[str, Any](label=Label.MEASURED)
+    if bounds is not None and bounds.violations:
+        why = f"{bounds.violations} of {bounds.checks} comparisons with its bounds failed"
+        weight = {"status": Status.UNKNOWN, "reason": Reason(Code.BROKEN_BOUND, why), "label": None}
     return EmpiricalReceptiveField(
         name,
         kind,
@@ -261,8 +268,8 @@ def empirical_receptive_field(
         trf,
         bounds,
         _DEFINITION[kind],
-        label=Label.MEASURED,
         subject=name,
+        **weight,
     )
 
 

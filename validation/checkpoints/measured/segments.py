@@ -4,10 +4,6 @@
 and values. Bounds of logits and values are half the widest range of the logits in a row, and the
 radius of the values about their mean. They are maxima over the text, which another text may exceed;
 `norms` has bounds for every text.
-
-In a segment that is read twice, the key to find is the one that followed the same token before. Its
-advantage is the log-odds of its attention plus the price of its distance: how many nats its logit
-lies above the prior-weighted log-mean-exp of the others.
 """
 
 from __future__ import annotations
@@ -31,14 +27,11 @@ from farfield.validation.checkpoints.guarded import opened
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.harness.attention import LogitTransform, Path, fused, with_hook
 from farfield.validation.harness.corpus import Corpus, corpus, samples_of
-from farfield.validation.harness.measures.perplexity import LanguageModel
+from farfield.validation.harness.measures.perplexity import LanguageModel, require_finite
 from farfield.validation.harness.measures.receptive_fields import resampled
 from farfield.validation.harness.mechanism import CAUSAL, Visibility
 from farfield.validation.optional import library
 from farfield.validation.progress import Progress, silent
-
-ROWS = 128
-"""Rows of a segment, evenly spaced."""
 
 _TOKENIZER = 256 << 20  # bytes
 _TEXT_BYTES = 2 << 20  # of each part of a text: seconds of a tokeniser, and more than is measured
@@ -110,6 +103,8 @@ def tokens_of(folder: Folder, text: Any) -> Corpus:
     try:
         with opened(folder.path, name, most=_TOKENIZER) as file:
             coder = tokenizers.Tokenizer.from_buffer(file.read())
+        coder.no_truncation()  # a text is read whole, whatever the tokenizer was saved with
+        coder.no_padding()
     except InputError:
         raise
     except Exception as error:  # the library raises Exception itself
@@ -177,11 +172,6 @@ class LayerRows:
             content, prior, seen = self.logits(at, int(at[-1]) + 1)
             yield at, content, prior, seen & (prior > -math.inf)
 
-    @property
-    def sink(self) -> Tensor | None:
-        """The learned constants of the heads, in float64."""
-        return None if self.weighting.sink is None else self.weighting.sink.double().cpu()
-
 
 @torch.no_grad()
 def through_layers(
@@ -232,63 +222,6 @@ def text_bounds(
     found = through_layers(model, rows, measure, "bounds", report)
     most = (torch.stack(found[layer]).amax(0).tolist() for layer in sorted(found))
     return [tuple(HeadBounds(*pair) for pair in pairs) for pairs in most]
-
-
-def repeated(
-    folder: Folder, text: object, length: int, segments: int, progress: Progress
-) -> tuple[dict[int, list[tuple[float, float]]], int, str]:
-    """The advantage and the attention of each head on the repetitions of a text, by layer from 1;
-    how many segments were read, and of what.
-
-    Args:
-        folder: what a folder says of its model.
-        text: a file, a folder or a `Corpus`; its held-out part is read.
-        length: tokens of a segment with its repetition.
-        segments: how many.
-        progress: told how far it is.
-
-    Raises:
-        InputError: as `loading.load`; a text too short.
-    """
-    network, read = load(folder, tokens=length), tokens_of(folder, text)
-    attending = [(k, a) for k, a in enumerate(folder.attention, 1) if a.encoding is not None]
-    # a layer sees a repetition within its window, or within one chunk
-    periods = [
-        min(length // 2, a.window or length, (a.chunk or 2 * length) // 2) for _, a in attending
-    ]
-    found: dict[int, list[tuple[float, float]]] = {}
-    rows = np.empty(0)
-    for period in sorted({p for p in periods if p > 3}):
-        rows = samples_of(read.held_out, segments, period)
-        twice = np.concatenate([rows[:, :-1], rows], 1)
-
-        def odds(given: LayerRows) -> Tensor | None:
-            return _odds(given, period) if periods[given.layer] == period else None  # noqa: B023
-
-        parts = through_layers(network, twice, odds, "repetitions", progress)
-        for at, each in parts.items():
-            if periods[at] == period:
-                gains, shares = torch.cat(each, -1)
-                pairs = torch.stack([gains.median(-1).values, shares.mean(-1)], -1)
-                found[attending[at][0]] = [(gain, share) for gain, share in pairs.tolist()]
-    return found, len(rows), read.source
-
-
-def _odds(given: LayerRows, period: int) -> Tensor:
-    """Advantages and attention of the keys that are repeated, shape (2, heads, rows)."""
-    at = period + torch.linspace(0, period - 2, min(ROWS, period - 1)).long().unique()
-    content, prior, seen = given.logits(at)
-    there = torch.arange(given.key.shape[1]) == at[:, None] - period + 1
-
-    def against(scores: Tensor, constant: Tensor | None) -> Tensor:
-        """The log-odds of the key, and of what may be in the denominator beside the keys."""
-        rest = scores.masked_fill(~seen | there, -math.inf).logsumexp(-1)
-        if constant is not None:
-            rest = torch.logaddexp(rest, constant[:, None].expand(rest.shape))
-        return scores.masked_fill(~there, -math.inf).amax(-1) - rest
-
-    odds = against(content + prior, given.sink)
-    return torch.stack([odds - against(prior, None), odds.sigmoid()])
 
 
 @dataclass(frozen=True)
@@ -378,4 +311,6 @@ def _scored(model: LanguageModel, row: np.ndarray, view: View) -> tuple[np.ndarr
         cross_entropy(model.logits(part).double(), target, reduction="none")
         for part, target in zip(hidden.split(512), tokens[1:].split(512), strict=True)
     ]
-    return torch.cat(losses).cpu().numpy(), hidden.double().cpu()
+    found = torch.cat(losses).cpu().numpy()
+    require_finite(found)
+    return found, hidden.double().cpu()

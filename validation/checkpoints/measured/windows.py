@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from farfield.numerics.windows.question import SCOPE
-from farfield.theory.answers.answer import Answer, Label, Reason, Status, deciding_head
+from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status, deciding_head
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import count, inside, listed, plural
@@ -41,6 +41,8 @@ from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.progress import Progress, silent
 from farfield.validation.table_cells import sampled
 
+_ROUNDING = 1e-5  # of an error, by queries, keys and values in float32
+
 SOURCES = {
     "text": "bounds measured on a text, maxima that another text may exceed",
     "weights": "bounds from the norms of the weights, which hold for every text",
@@ -60,7 +62,9 @@ class ModelWindow(Answer):
             only where it drops a key of a segment.
         length, segments, text_source: the parts that were read to check.
         note: the library's steps beyond the formula.
-        label: `certified` for bounds from weights, `measured` for those from text.
+        label: `certified` for bounds from weights, `measured` for those from text. Where a bound
+            from weights is exceeded on the text, nothing is certified: the status is `unknown`, the
+            code of the reason `broken_bound`.
     """
 
     VALUE: ClassVar[str] = "sliding_window"
@@ -99,13 +103,13 @@ class ModelWindow(Answer):
         if not self.heads:
             if self.status is Status.INFINITE:
                 yield note(
-                    "Whether a window serves a text is measured row by row: add {options}.",
-                    options="--keep 1024 --sinks 4",
+                    "What a window costs on a text: {command}.",
+                    command="farfield perplexity --model FOLDER --length 4096 --window 1024",
                 )
             return
-        yield note(
-            "{scope}; {source}.", scope=SCOPE[0].upper() + SCOPE[1:], source=SOURCES[self.source]
-        )
+        if self.reason is None or self.reason.code is not Code.BROKEN_BOUND:
+            scope = SCOPE[0].upper() + SCOPE[1:]
+            yield note("{scope}; {source}.", scope=scope, source=SOURCES[self.source])
         layers: dict[int, list[Head]] = {}
         for h in self.heads:
             layers.setdefault(h.layers[0], []).append(h)
@@ -188,7 +192,7 @@ def model_window(
     Returns:
         One window a layer and head, each with its measured error, and the measured effect on the
         whole model. Without an additive bias it is what `audit` says: the widest sliding layer, or
-        that no window is ever enough; `certificates` then asks row by row.
+        that no window is ever enough.
 
     Raises:
         InputError: as `folder.describe` and `loading.load`; a bad argument; a text too short.
@@ -222,25 +226,42 @@ def model_window(
     label = Label.CERTIFIED if bounds == "weights" else Label.MEASURED
     if worst.status is Status.INFINITE:
         label = Label.THEOREM
-    reason = None
+    status, width, reason = worst.status, worst.width, None
     if worst.status is not Status.EXACT and worst.reason is not None:
         at = next(h for h in checked if h.reason == worst.reason)
         said = f"layer {at.layers[0]}, head {at.head} has no window: {worst.reason}"
         reason = Reason(worst.reason.code, said)
+    if bounds == "weights" and (broken := _broken(checked, eta)) is not None:
+        status, width, reason = Status.UNKNOWN, None, broken
     return ModelWindow(
         folder.name,
         bounds,
         eta,
         checked,
-        worst.width,
+        width,
         composed(given.network, given.rows, views, progress),
         given.length,
         len(given.rows),
         given.read.source,
         folder.note,
-        status=worst.status,
-        label=None if worst.status is Status.UNKNOWN else label,
+        status=status,
+        label=None if status is Status.UNKNOWN else label,
         reason=reason,
+    )
+
+
+def _broken(heads: Sequence[Head], error: sympy.Rational) -> Reason | None:
+    """Why nothing is certified, where a text exceeds a bound that is to hold for every text."""
+    failed = [h for h in heads if h.exceeded]
+    if not failed:
+        return None
+    worst = max(failed, key=lambda h: h.error or 0.0)
+    rows = sum(h.exceeded for h in failed), sum(h.rows for h in heads)
+    return Reason(
+        Code.BROKEN_BOUND,
+        f"the bounds by the weights do not hold of the model that was measured: {rows[0]:,} of "
+        f"{rows[1]:,} rows exceed the error {error}, the worst, {worst.error:.3g}, in layer "
+        f"{worst.layers[0]}, head {worst.head}",
     )
 
 
@@ -261,7 +282,7 @@ def _checked(
             change = scores.softmax(-1) - near.softmax(-1)
             norms = (change @ layer.value[:, : content.shape[-1]]).norm(dim=-1)
             worst = torch.maximum(worst, norms.amax(-1))
-            exceeded = exceeded + (norms > eta).sum(-1)
+            exceeded = exceeded + (norms > eta * (1 + _ROUNDING)).sum(-1)
         return torch.stack([worst, exceeded], -1)
 
     parts = through_layers(given.network, given.rows, measure, "errors of the heads", progress)

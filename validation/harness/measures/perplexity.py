@@ -37,6 +37,7 @@ LanguageModel = Any
 
 _TOKENS = 8_192  # a forward pass, unless one segment has more
 _SCORES = 1 << 22  # numbers of scores of the vocabulary held at a time
+_NATS = 300  # beyond every model that has learned anything
 _NORMAL = 1.959964  # two-sided 95 %
 
 
@@ -148,8 +149,18 @@ def losses_at(
         segments = [rows[:, start : start + length + 1] for start in starts]
         parts = [token_losses(model, part, visible, path, last=last) for part in segments]
         losses.append(np.concatenate(parts, 1))
+        require_finite(losses[-1])
         progress(done, len(lengths))
     return losses
+
+
+def require_finite(losses: np.ndarray) -> None:
+    """Raise InputError where a loss is no number that a perplexity can be made of."""
+    refuse(
+        not losses.max(initial=0.0) < _NATS,
+        f"the loss of the model on this text is not finite, or beyond {_NATS} nats a token; "
+        "accepted: a model whose weights and activations are finite",
+    )
 
 
 def binned(losses: np.ndarray, bins: int) -> tuple[PositionPerplexity, ...]:

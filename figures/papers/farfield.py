@@ -1,0 +1,261 @@
+"""What our own trained models say, drawn: the law at finite length, mixtures of heads, and which
+models both hold their loss and use far keys. All three read the committed table of results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from polars import col
+
+from farfield.figures.charts import Named, Panel, charted
+from farfield.figures.exhibit import Data, Drawing
+from farfield.figures.style import INK, NO, told_apart
+from farfield.validation.extrapolation import TOLERANCE
+from farfield.validation.results import LAST, results
+
+HOLDS = 1 + TOLERANCE
+GREY = "#888888"
+NEAR = 0.3
+"""The order loss up to which the second panel of the law shows the cases."""
+FAR = 6
+"""Cases that the law names, the farthest from the line."""
+USUAL = {"trained": 64, "layers": 4, "width": 128, "steps": 1000}
+"""Of the models of the registrations."""
+CASE = ("experiment", "label", "family", "mask", "order_loss", *USUAL)
+LEARNED = 0.9
+"""Mean accuracy at the training length from which a model has learned its task."""
+SAME_BIAS = {
+    "no bias": "nope",
+    "ALiBi": "alibi",
+    "KERPLE": "kerple_log",
+    "T5": "t5",
+    "all local 1/2": "8 heads 1/2",
+    "all local 1/4": "alibi equal 2",
+}
+"""What the language models call the biases of a task, where the two registrations differ."""
+
+
+def _ratios(lines: Sequence[Named], highest: float, **axes: Any) -> Panel:
+    """Ratios of perplexity on a logarithmic axis, with the line up to which perplexity holds."""
+    ticks = [1, 1.05, 1.2, 1.5] if highest < 2 else [1, 1.5, 2, 4, 8, 16]
+    axes |= {"yscale": "log", "ylabel": "ratio of perplexity (log)"}
+    return Panel(lines, axes, y=[r for r in ticks if r <= highest], level=[HOLDS])
+
+
+def _points(x: Any, y: Any, **look: Any) -> Named:
+    """Points that are not joined and have no name."""
+    ink = look.pop("colour", INK)
+    return Named("", x, y, ink, {"marker": "o", "markersize": 4, "linestyle": "none", **look})
+
+
+def cases() -> list[dict[str, Any]]:
+    """The cases that the registered law spoke of: of each the columns of `CASE`, its `seeds`, its
+    `loss`, the largest mean logarithm of its ratios at any length, and its `name`."""
+    lines = results().filter(col("order_loss").is_not_null(), protocol=LAST)
+    means = lines.group_by(*CASE, "length", maintain_order=True).agg(
+        col("ratio").log().mean().alias("loss"), col("seed").n_unique().alias("seeds")
+    )
+    found = means.group_by(*CASE, maintain_order=True).agg(col("loss", "seeds").max())
+    return [{**case, "name": _title(case)} for case in found.iter_rows(named=True)]
+
+
+def _title(case: dict[str, Any]) -> str:
+    """The label of a case, with its window and what else is not usual."""
+    names = {"trained": "length"}
+    others = (f"{names.get(k, k)} {case[k]}" for k, usual in USUAL.items() if case[k] != usual)
+    return ", ".join([case["label"], *[case["mask"]] * bool(case["mask"]), *others])
+
+
+def _slope(quantity: np.ndarray, loss: np.ndarray) -> float:
+    """Of the line through the origin, by least squares."""
+    return float(quantity @ loss / (quantity @ quantity))
+
+
+def law() -> Drawing:
+    """The ratio of perplexity of every case against its order loss."""
+    every = cases()
+    known = [t for t in every if t["steps"] == USUAL["steps"]]
+    value, loss = (np.array([t[k] for t in known]) for k in ("order_loss", "loss"))
+    others = [np.array([t["family"] != own["family"] for t in known]) for own in known]
+    told = np.array([_slope(value[o], loss[o]) for o in others]) * value
+    right = (told > np.log(HOLDS)) == (loss > np.log(HOLDS))
+    explained = 1 - np.sum((loss - told) ** 2) / np.sum((loss - loss.mean()) ** 2)
+    constant = _slope(value, loss)
+    farthest = [
+        Named(
+            known[k]["name"].partition(", others")[0],
+            [value[k]],
+            [np.exp(loss[k])],
+            GREY if right[k] else NO,
+        )
+        for k in np.argsort(-np.abs(loss - told))[:FAR]
+    ]
+    longer = [t for t in every if t["steps"] != USUAL["steps"]]
+    at, ratio = np.linspace(0, value.max(), 101), np.exp(loss)
+    later = [(t["order_loss"], np.exp(t["loss"])) for t in longer]
+    lines = [
+        Named("", at, np.exp(constant * at), look={"linewidth": 1}),
+        _points(value[right], ratio[right], colour=GREY, alpha=0.8),
+        _points(value[~right], ratio[~right], colour=NO),
+        _points(*np.reshape(later, (-1, 2)).T, fillstyle="none"),
+    ]
+    explains = f"R² = {explained:.2f}, n = {len(known)}"
+    highest, end = float(np.exp(max(t["loss"] for t in every))), value.max() * 1.25
+    below = {"xlim": (-0.02 * NEAR, NEAR), "xlabel": "order loss, from the formula alone"}
+    whole = _ratios([*lines, *farthest], highest, xlim=(-0.02 * end, end), title=explains)
+    near = _ratios(lines, 1.3, ylim=(0.96, 1.32), **below)
+    columns = ("name", "family", "steps", "order loss", "log ratio")
+    data = tuple(
+        tuple(t[k] for k in ("name", "family", "steps", "order_loss", "loss")) for t in every
+    )
+    return Drawing(
+        Data(columns, data),
+        f"The order loss of the formula puts {right.sum()} of {len(known)} cases on the right "
+        f"side of {TOLERANCE:.0%}. Each family is predicted by a line through the others; the "
+        f"{FAR} cases farthest from it have their names. Orange: on the wrong side. Circles: "
+        "models that learned longer. Below: the corner of the first panel. Perplexity holds "
+        "below the grey line.",
+        charted(4.6, whole, near),
+    )
+
+
+SLOPES = {"1/2": "8 heads 1/2", "1/4": "alibi equal 2", "1/16": "alibi equal 4"}
+"""Of the local heads, with the case in which all are local."""
+HEADS = 8
+
+
+def mixed(slope: str) -> dict[int, dict[str, Any]]:
+    """The cases with so many local heads of eight, all of one slope, the others without a bias."""
+    known = {t["name"]: t for t in cases()}
+    names = {k: f"{k} head{'s' * (k > 1)} {slope}" for k in range(1, HEADS)}
+    names = {0: "nope", **names, HEADS: SLOPES[slope]}
+    return {k: known[name] for k, name in names.items() if name in known}
+
+
+def mixtures() -> Drawing:
+    """The ratio of perplexity by the number of local heads of eight, a line a slope."""
+    ratios = {s: {k: float(np.exp(t["loss"])) for k, t in mixed(s).items()} for s in SLOPES}
+    lines = [
+        Named(f"slope {s}", [*found], [*found.values()], look=told_apart(k))
+        for k, (s, found) in enumerate(ratios.items())
+    ]
+    rows = tuple((s, k, y) for s, found in ratios.items() for k, y in found.items())
+    highest = max(y for *_, y in rows)
+    axes = {"xlabel": "local heads of eight", "xticks": [0, 1, 2, 4, 8], "xlim": (-0.2, 8.05)}
+    axes["ylim"] = (0.9, 1.05 * highest)
+    return Drawing(
+        Data(("slope", "local heads", "ratio of perplexity"), rows),
+        f"One local head of eight is enough: slope 1/4 takes the ratio of perplexity at 16 times "
+        f"the training length from {ratios['1/4'][0]:.2f} to {ratios['1/4'][1]:.2f}. The other "
+        f"heads have no bias. Perplexity holds below the grey line ({HOLDS:g}).",
+        charted(2.6, _ratios(lines, highest, **axes)),
+    )
+
+
+class Both(NamedTuple):
+    """What a mechanism does far beyond the training length of 64: how far its models hold their
+    loss, and how well they use keys beyond that length.
+
+    Fields:
+        label: of the mechanism, with the number of layers and heads where these are not usual.
+        seeds: how many models of the task.
+        learned: whether they have learned their task at the training length.
+        used: their mean accuracy on the longest row, at the distances beyond the training length.
+        ratio: of perplexity on the longest row, of language models with the same biases; None
+            where none was measured.
+    """
+
+    label: str
+    seeds: int
+    learned: bool
+    used: float
+    ratio: float | None
+
+
+def both() -> list[Both]:
+    """Every mechanism whose models were trained on the induction task in rows of 64: those of 2
+    layers, and deeper ones where language models have the same biases."""
+    table = results().filter(trained=64, mask="")
+    texts = table.filter(
+        col("experiment").is_in(("first", "heads_and_shapes", "hold_and_use")), protocol=LAST
+    )
+    ratios = texts.group_by("label", "layers", "length").agg(col("ratio").log().mean().exp())
+    known = {
+        (label.removeprefix("English: "), layers, length): ratio
+        for label, layers, length, ratio in ratios.iter_rows()
+    }
+    tasks = table.filter(text="task induction", protocol="recall")
+    found = []
+    for (label, layers, heads), lines in tasks.group_by(
+        "label", "layers", "heads", maintain_order=True
+    ):
+        longest = lines["length"].max()
+        home = float(np.mean(lines.filter(length=64)["accuracy"].to_numpy()))
+        far = lines.filter(col("distance") > 64, length=longest)["accuracy"].to_numpy()
+        ratio = known.get((SAME_BIAS.get(label, label), 4, longest))
+        if layers == 2 or ratio is not None:
+            more = [f"layers {layers}"] * (layers != 2) + [f"heads {heads}"] * (heads != 4)
+            name, seeds = ", ".join([label, *more]), lines["seed"].n_unique()
+            found.append(Both(name, seeds, home >= LEARNED, float(np.mean(far)), ratio))
+    return found
+
+
+def _short(label: str) -> str:
+    """The name of a mechanism in the picture: its layers in brackets, windows of rotary layers."""
+    label = label.replace(" rotary", "").replace(", layers 4", " (4)")
+    return label.replace("1 head 1", "1 local head").replace(", heads 8", " of 8")
+
+
+def hold_and_use() -> Drawing:
+    """How well keys beyond the training length are used, against how far the loss holds."""
+    found = sorted(both(), key=lambda b: -b.used)
+    with_loss = [b for b in found if b.ratio is not None]
+    learned = [b for b in found if b.learned]
+    aside = [b for b in learned if b.ratio is None]
+    end = 1.2 * max(b.ratio or 1 for b in with_loss)
+    look: Any = {"marker": "o", "clip_on": False}
+    points = [
+        Named(
+            _short(b.label) * b.learned,
+            [b.ratio or 0],
+            [b.used],
+            look=look if b.learned else look | {"fillstyle": "none"},
+            told=False,
+        )
+        for b in with_loss
+    ]
+    named = [p for p in points if p.name]
+    columns = {
+        0.14: [p for p in named if p.x[0] <= HOLDS],
+        0.88: [p for p in named if p.x[0] > HOLDS],
+    }
+    axes = {
+        "xscale": "log",
+        "xlim": (0.96, end),
+        "ylim": (-0.06, 1.04),
+        "xlabel": "perplexity ratio (log)",
+        "ylabel": "right answers beyond the training length",
+    }
+    well = [b for b in learned if b.used >= 0.5]
+    known = {b.label: b.ratio for b in well if b.ratio is not None}
+    held = [label for label, ratio in known.items() if ratio <= HOLDS]
+    return Drawing(
+        Data(
+            ("mechanism", "models", "learned", "used", "ratio of perplexity"),
+            tuple((b.label, b.seeds, str(b.learned).lower(), b.used, b.ratio) for b in found),
+        ),
+        f"{len(well)} of the {len(learned)} mechanisms that learned their task still answer most "
+        f"questions beyond the training length, on rows of 16 times that length. The loss was "
+        f"measured for {len(known)} of these; it holds for "
+        f"{'all of them' if len(held) == len(known) else '; '.join(held) or 'none'}. Hollow: "
+        "mechanisms that did not learn the task at home, so they say nothing of far keys. The loss "
+        "holds left of the grey line. Windows are those of rotary layers; (4): four layers.",
+        charted(4, Panel(points, axes, (1, 1.5, 2), upright=[HOLDS], columns=columns)),
+        made="Answers: models of 2 layers (of 4 where a name says so) and 4 heads that repeat what "
+        "once followed a token. Loss: language models of 4 layers and 8 heads with the same "
+        "biases, as many heads local. "
+        f"Hollow: {'; '.join(b.label for b in with_loss if not b.learned)}. Right answers of those "
+        f"whose loss was not measured: {'; '.join(f'{b.label} {b.used:.2f}' for b in aside)}.",
+    )

@@ -1,0 +1,99 @@
+"""The door of every public question: a bug is one honest line there, and a traceback in tests."""
+
+import inspect
+import pickle
+
+import pytest
+
+import farfield
+from farfield.cli import main
+from farfield.theory.algebra.exceptions import Undecided
+from farfield.theory.answers.errors import InternalError
+
+QUESTIONS = [name for name in farfield.__all__ if inspect.isfunction(getattr(farfield, name))]
+METHODS = {
+    farfield.Encoding: ("bias", "slopes", "tensor", "score_mod", "block_mask", "stretched"),
+    farfield.Convergence: ("at", "certificate"),
+}
+DOORS = [getattr(farfield, name) for name in QUESTIONS]
+DOORS += [getattr(kind, name) for kind, names in METHODS.items() for name in names]
+ERRORS = (ValueError, OverflowError, IndexError, MemoryError, RecursionError, KeyError, Undecided)
+
+
+def fails(*given, **options):
+    raise IndexError("a seeded\nbug")
+
+
+def seeded(monkeypatch, door):
+    """The function behind a door begins with a bug."""
+    monkeypatch.setattr(door.__wrapped__, "__code__", fails.__code__)
+    monkeypatch.setattr(door.__wrapped__, "__kwdefaults__", None)
+    return door
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__qualname__)
+def test_a_bug_is_one_line(monkeypatch, door):
+    monkeypatch.delenv("FARFIELD_TRACEBACK")
+    with pytest.raises(farfield.InputError) as told:
+        seeded(monkeypatch, door)("-n")
+    assert str(told.value).startswith("internal error, IndexError: a seeded bug; FARFIELD_TRACE")
+    assert type(told.value.__cause__) is IndexError
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__qualname__)
+def test_a_bug_is_a_traceback_where_it_is_asked_for(monkeypatch, door):
+    with pytest.raises(IndexError, match="a seeded"):
+        seeded(monkeypatch, door)("-n")
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize(
+    "place, question",
+    [
+        ("theory.decision.cells.explore", lambda: farfield.check_convergence("-n")),
+        ("theory.encodings.construction.read", lambda: farfield.encoding("-n")),
+        ("theory.evaluation.vectorised._fill", lambda: farfield.encoding("-n").bias([1])),
+        ("numerics.heads.series", lambda: farfield.leak("-n", 8)),
+        (
+            "numerics.period_blocks.limit_of_difference",
+            lambda: farfield.compare_tails("-n", "-2*n"),
+        ),
+    ],
+)
+def test_whatever_is_raised_inside_stays_inside(monkeypatch, place, question, error):
+    def raised(*given, **options):
+        raise error("a seeded bug")
+
+    monkeypatch.delenv("FARFIELD_TRACEBACK")
+    monkeypatch.setattr(f"farfield.{place}", raised)
+    try:
+        found = question()
+    except farfield.InputError as why:
+        assert type(why) is InternalError and type(why.__cause__) is error
+    else:  # what is not decided is an answer
+        assert found.status == "unknown" and error is Undecided
+
+
+def test_the_command_line_tells_it_apart_from_bad_input(monkeypatch, capsys):
+    monkeypatch.delenv("FARFIELD_TRACEBACK")
+    seeded(monkeypatch, farfield.Convergence.certificate)
+    with pytest.raises(SystemExit) as stop:
+        main(["check", "-n", "--certificate", "x.v"])
+    assert stop.value.code == 3
+    assert capsys.readouterr().err.startswith("farfield: internal error, IndexError: a seeded bug")
+
+
+def test_what_is_no_bug_is_told_as_it_is(monkeypatch):
+    monkeypatch.delenv("FARFIELD_TRACEBACK")
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'trained'"):
+        farfield.leak("-n")
+    with pytest.raises(farfield.InputError) as told:
+        farfield.leak("-m", 8)
+    assert type(told.value) is not InternalError
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_guarded_question_is_one_object(name):
+    question = getattr(farfield, name)
+    assert getattr(farfield, name) is question and question.__doc__
+    assert pickle.loads(pickle.dumps(question)) is question

@@ -1,0 +1,280 @@
+"""One law over labels: nothing that is certified or a theorem is broken by a measurement.
+
+Every bound that can be measured is measured, on rows of random logits and on rows of its worst
+case, of random biases with masks, residue classes, pieces and humps, and on random tiny models.
+"""
+
+import math
+import random
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from farfield.numerics.ceiling import attention_ceiling
+from farfield.numerics.horizon import dtype_horizon
+from farfield.numerics.leak import leak
+from farfield.numerics.price import price_of_distance, reach
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.windows.row_bound import window_certificate
+from farfield.numerics.windows.window import certified_window, window_error
+from farfield.theory.answers.answer import Code, Label, Status
+from farfield.theory.encodings import encoding
+
+sys.path.insert(0, str(Path(__file__).parent / "validation" / "checkpoints"))
+pytestmark = pytest.mark.timeout(600)
+ROW = 240  # keys of the longest rows
+NEAR = 1e-9  # of what float64 leaves open
+PROVED = (Label.CERTIFIED, Label.THEOREM)
+SHAPES = (
+    *("-{0}*n/16", "-{0}/8*log(1+n)", "-((n-{0})^2)/{1}", "{0}/16*cos(n/{1})-n/{2}"),
+    *("-abs(n-{0})/{1}", "-max(n-{0},0)/{1}", "-{0}/16*sqrt(n)", "-n/{2}", "0", "-log(2+n)*{0}/4"),
+    "log(exp(-n/{0})+exp(-n)/{1})",
+)
+MASKS = (
+    *("{p}", "{p}", "where(n<{a},{p},-inf)", "where(n<{a},{p},{q})"),
+    *("where(n%{m}=={r},{p},-inf)", "where(n%{m}=={r},{p},{q})", "where(n%{m}=={r},-inf,{p})"),
+    *("where((n>={a})&(n<{b}),-inf,{p})", "where((n%{m}==0)|(n<{a}),{p},-inf)"),
+)
+
+
+def seeds(few, many):
+    """A few random cases by default, many more with the slow tests."""
+    slow = (pytest.param(k, marks=pytest.mark.slow) for k in range(few, many))
+    return pytest.mark.parametrize("seed", [*range(few), *slow])
+
+
+def drawn(seed, *, own=True):
+    """A random bias, its table on the longest row, and where more is drawn from; with `own`, the
+    query's own key has a weight."""
+    draw = random.Random(seed)
+    while True:
+        p, q = (draw.choice(SHAPES).format(*(draw.randint(1, 30) for _ in range(3))) for _ in "pq")
+        a, m = draw.randint(1, 60), draw.randint(2, 5)
+        ends = {"a": a, "b": a + draw.randint(1, 40), "m": m, "r": draw.randrange(m)}
+        text = draw.choice(MASKS).format(p=f"({p})", q=f"({q})", **ends)
+        table = encoding(text).bias(np.arange(ROW))[0]
+        if np.isfinite(table[0]) or not own:
+            return text, table, draw
+
+
+def softmax(logits):
+    """Attention of each row, 0 where no key has a weight."""
+    top = logits.max(-1, keepdims=True)
+    weights = np.exp(logits - np.where(np.isfinite(top), top, 0))
+    return weights / np.maximum(weights.sum(-1, keepdims=True), np.finfo(float).tiny)
+
+
+def contents(rng, beta, inside):
+    """Content logits within a bound: anywhere, at its ends, and worst against the kept keys."""
+    size = len(inside)
+    anywhere, ends = rng.uniform(-1, 1, (6, size)), rng.choice([-1.0, 1.0], (6, size))
+    worst = np.where(inside, -1.0, 1.0)[None]
+    return float(beta) * np.concatenate([anywhere, ends, worst, -worst])
+
+
+def largest_change(rng, p, kept, beta, value, first=0):
+    """The largest change of an output where a row keeps some keys; `first` are at any logits."""
+    x = contents(rng, beta, kept)
+    if first:
+        x[:, len(p) - first :] = rng.normal(scale=6, size=(len(x), first))
+    turn = rng.uniform(0, 2 * math.pi, x.shape)
+    v = np.stack([np.cos(turn), np.sin(turn)], -1)
+    v[-2:] = np.where(kept, 1.0, -1.0)[:, None] * np.array([1.0, 0.0])
+    full, part = softmax(x + p), softmax(np.where(kept, x + p, -np.inf))
+    moved = np.linalg.norm(((full - part)[..., None] * v).sum(-2), axis=-1)
+    return float(value) * moved.max()
+
+
+def rows(draw, p):
+    """Rows of several lengths in which some key has a weight."""
+    for size in (*draw.sample(range(1, ROW), 4), ROW):
+        if np.isfinite(p[:size]).any():
+            yield size
+
+
+@seeds(40, 1500)
+def test_no_row_leaves_a_certified_window_by_more_than_its_error(seed):
+    text, p, draw = drawn(seed)
+    rng = np.random.default_rng(seed)
+    beta, value = Fraction(draw.choice([0, 1, 1, 2, 6]), 4), Fraction(draw.randint(1, 8), 2)
+    error, first = value * Fraction(draw.randint(1, 39), 20), draw.choice([0, 0, 1, 3])
+    row = draw.choice([None, draw.randint(max(4, first), ROW)])
+    found = certified_window(text, error, beta, value, sinks=first, row=row)
+    width = ROW // 3
+    if found.status is Status.EXACT:
+        assert found.label in PROVED
+        width = int(found)
+        for size in (row,) if row else rows(draw, p):
+            if np.isfinite(p[:size]).any() and width + first < size:
+                kept = (np.arange(size) < width) | (np.arange(size) >= size - first)
+                moved = largest_change(rng, p[:size], kept, beta, value, first)
+                assert moved <= float(error) * (1 + NEAR), (text, found, size)
+    said = window_error(text, max(width, first), beta, value, sinks=first)
+    if said.label in PROVED:
+        most = said.enclosure[1]
+        for size in rows(draw, p):
+            if max(width, first) + first < size:
+                kept = (np.arange(size) < max(width, first)) | (np.arange(size) >= size - first)
+                moved = largest_change(rng, p[:size], kept, beta, value, first)
+                assert moved <= most * (1 + NEAR), (text, said, size)
+
+
+@seeds(40, 1500)
+def test_no_key_has_more_attention_than_its_price_allows(seed):
+    text, p, draw = drawn(seed, own=False)
+    rng = np.random.default_rng(seed)
+    size, gain = draw.randint(3, ROW), Fraction(draw.randint(0, 40), 4)
+    p = p[:size]
+    if not np.isfinite(p).any():
+        return
+    share = Fraction(draw.choice([1, 2, 5, 9]), 10)
+    others = np.where(np.eye(size, dtype=bool), -np.inf, p)
+    with np.errstate(invalid="ignore"):  # a key that is masked has no price
+        cost = np.logaddexp.reduce(others, axis=1) - p
+    need = np.where(np.isfinite(p), math.log(share / (1 - share)) + cost, np.inf)
+    clear = np.abs(need - float(gain)) > NEAR
+    within = need <= float(gain)
+    found = reach(text, gain, share=share, length=size)
+    if found.label in PROVED and clear.all():
+        assert found.tokens == within.sum(), (text, found)
+        assert found.farthest == max(np.flatnonzero(within), default=None), (text, found)
+    whole = reach(text, gain, share=share)
+    if whole.label in PROVED and whole.status is Status.EXACT:
+        inside = [n for a, b in whole.intervals for n in range(a, min(b + 1, size))]
+        assert within[[n for n in inside if clear[n]]].all(), (text, whole)
+    at = draw.randrange(size)
+    beta = Fraction(draw.randint(0, 12), 4)
+    key = np.arange(size) == at
+    most = softmax(contents(rng, beta, ~key) + p)[:, at].max()
+    ceiling = attention_ceiling(text, beta, length=size, distance=at)
+    if ceiling.label in PROVED:
+        assert most <= ceiling.enclosure[1] * (1 + NEAR), (text, ceiling)
+    price = price_of_distance(text, at, length=size)
+    if price.label in PROVED and np.isfinite(cost[at]):
+        low, high = price.enclosure
+        assert low - 1e-8 <= cost[at] <= high + 1e-8, (text, price)
+
+
+@seeds(40, 1500)
+def test_no_row_has_another_mass_than_is_certified(seed):
+    """Leaks, receptive fields of the prior and, two-sided, of random logits; weights that round."""
+    text, p, draw = drawn(seed)
+    rng = np.random.default_rng(seed)
+    size = draw.randint(3, ROW)
+    if np.isfinite(p[:size]).any():
+        m, eps = draw.randint(1, size), Fraction(1, draw.choice([3, 10, 100, 1000]))
+        weights = softmax(p[:size])
+        outside = weights[m:].sum()
+        found, ever = leak(text, m, size), leak(text, m)
+        if found.label in PROVED:
+            low, high = found.enclosure
+            assert low - NEAR <= outside <= high + NEAR, (text, found)
+        if ever.label in PROVED:  # more of a longer row lies beyond
+            assert outside <= ever.enclosure[1] + NEAR, (text, ever)
+        assert_field(text, theoretical_receptive_field(text, eps, length=size), weights)
+        x = rng.normal(scale=draw.choice([0.1, 1, 3]), size=size)
+        seen = np.isfinite(p[:size])
+        spread = x[seen].max() - x[seen].min()
+        tails = np.append(softmax(x + p[:size])[::-1].cumsum()[::-1], 0)
+        measured = int(np.argmax(tails < float(eps) * tails[0]))
+        for sign in (1, -1):
+            share = Fraction(float(eps) * math.exp(sign * spread) * (1 + sign * NEAR))
+            if 0 < share < 1:
+                bound = theoretical_receptive_field(text, share, length=size)
+                if bound.label in PROVED and bound.tokens is not None:
+                    assert (measured - bound.tokens) * sign >= 0, (text, bound, measured)
+    kind, least = draw.choice([("fp16", 2.0**-25), ("bf16", 2.0**-134), ("fp32", 2.0**-150)])
+    horizon = dtype_horizon(text, kind) if np.isfinite(p[0]) else None
+    if horizon is not None and horizon.label in PROVED and horizon.status is Status.EXACT:
+        above = np.flatnonzero(p - p[0] > math.log(least) + NEAR)
+        assert max(above, default=-1) < horizon.tokens, (text, horizon)
+
+
+def assert_field(text, found, weights):
+    """The nearest so many keys hold all but a share, and one fewer do not."""
+    if found.label in PROVED and found.tokens is not None:
+        tails, eps = np.append(weights[::-1].cumsum()[::-1], 0), float(found.eps)
+        assert tails[found.tokens] <= eps * tails[0] * (1 + NEAR), (text, found)
+        assert found.tokens == 0 or tails[found.tokens - 1] >= eps * tails[0] * (1 - NEAR), text
+
+
+@seeds(20, 400)
+def test_no_row_of_queries_and_keys_moves_by_more_than_its_bound(seed):
+    rng, draw = np.random.default_rng(seed), random.Random(seed)
+    size, keys = draw.choice([1, 4, 16]), draw.randint(8, 120)
+    q, k = rng.normal(size=(2, keys, size)) * 10 ** rng.uniform(-1, 1)
+    k[0] += draw.choice([0, 5]) * q.mean(0)  # a first key that all rows look at
+    width, first = draw.randint(1, keys // 2), draw.randint(0, 3)
+    found = window_certificate(q, k, window=width, sinks=first, error="1/2")
+    at = np.arange(keys)
+    seen = at[None] <= at[:, None]
+    kept = seen & ((at[None] > at[:, None] - width) | (at[None] < first))
+    logits = np.where(seen, q @ k.T / math.sqrt(size), -np.inf)
+    change = softmax(logits) - softmax(np.where(kept, logits, -np.inf))
+    moved = np.abs(change).sum(-1)  # of values that are 1 on one side and -1 on the other
+    assert (moved <= found.bound * (1 + NEAR) + NEAR).all()
+
+
+# -- models ---------------------------------------------------------------------------------------
+
+SMALL = {
+    "bloom": {"hidden_size": 32, "n_layer": 2, "n_head": 4, "seq_length": 48},
+    "mpt": {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 48},
+    "falcon": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "alibi": True},
+    **{kind: {} for kind in ("llama", "mistral", "gpt2", "qwen2", "gemma2", "gpt_oss", "cohere2")},
+}
+
+
+@seeds(6, 120)
+def test_no_model_breaks_what_is_certified_of_its_weights(seed, tmp_path):
+    """Windows of heads with a bias, keys that a layer sees, rows in which one key can have half."""
+    torch = pytest.importorskip("torch")
+    library = pytest.importorskip("library")
+    from farfield.validation.checkpoints.audit import audit
+    from farfield.validation.checkpoints.folder import describe
+    from farfield.validation.checkpoints.loading import load
+    from farfield.validation.harness.attention import with_hook
+    from farfield.validation.harness.mechanism import CAUSAL
+
+    draw = random.Random(seed)
+    kind = list(SMALL)[seed % len(SMALL)]
+    made = library.network(library.settings(kind, vocab_size=64, **SMALL[kind]))
+    times = 10 ** draw.uniform(-1.5, 0.5)
+    with torch.no_grad():
+        for weight in made.parameters():
+            weight.mul_(times if weight.dim() > 1 else draw.uniform(0.5, 2))
+    made.save_pretrained(tmp_path / kind)
+    folder = describe(tmp_path / kind)
+    error = Fraction(draw.randint(1, 30), 10)
+    found = audit(folder, trained=folder.trained or 48, bounds="weights", error=error)
+    model, seen, length = load(folder), [], 60
+    inputs = 10 ** draw.uniform(-1, 2) * torch.randn(2, length, folder.shape.width)
+    table = model.bias_table(length)
+    with torch.no_grad():
+        for x in (inputs, model.embed(torch.randint(0, 64, (2, length)))):
+            model.hidden(x, CAUSAL, with_hook(lambda *given: seen.append(given)))
+    at = torch.arange(length)
+    distance = at[:, None] - at
+    for k, (query, key, value, visible, weighting) in enumerate(seen):
+        layer = k % folder.shape.layers + 1
+        scores = query.double() @ key.double().mT / math.sqrt(query.shape[-1])
+        scores = weighting.content(scores)
+        if table is not None:
+            scores = scores + table[:, distance.clamp(min=0)]
+        scores = scores.masked_fill(~visible.sees(at[:, None], at), -math.inf)
+        attention = weighting.softmax(scores)
+        (one,) = [alike for alike in found.layers_alike if layer in alike.layers]
+        if one.keys is not None and not one.chunked:
+            assert not attention[..., distance >= one.keys].any(), kind
+        if one.longest is not None and one.longest < length:
+            assert attention[..., int(one.longest) :, :].max() <= 0.5 + NEAR, (kind, one)
+        for head in found.heads:
+            if layer in head.layers and head.window is not None and head.window < length:
+                near = scores[:, head.head - 1].masked_fill(distance >= head.window, -math.inf)
+                change = attention[:, head.head - 1] - weighting.softmax(near)
+                moved = (change @ value[:, head.head - 1].double()).norm(dim=-1).max()
+                assert moved <= float(error) * (1 + 1e-5), (kind, head)
+    assert found.reason is None or found.reason.code is not Code.BROKEN_BOUND

@@ -1,0 +1,87 @@
+"""Constants beyond the range of floats, steps of what is undefined, tables that take long."""
+
+import random
+import time
+
+import numpy as np
+import pytest
+
+from farfield import check_convergence, encoding
+from farfield.theory import skipped
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.exceptions import OutOfTime
+from farfield.theory.answers.errors import InputError
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.record import records
+
+UNARY = sorted(r.name for r in records() if r.names and r.arity[0] == 1)
+HUGE = ("10^300", "-10^300", "10^17", "-10^6-1/3", "1/10^300", "sqrt(10^90)")
+FORMS = ("({c})^n", "-({c})*n", "-n-({c})^n", "-log(n+2)*({c})", "sign(({c})-n)", "-n^({c})")
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(160))
+def test_a_huge_argument_is_an_answer_or_bad_input(seed):
+    draw = random.Random(seed)
+    constant = f"{draw.choice(UNARY)}({draw.choice(HUGE)})"
+    formula = draw.choice(FORMS).format(c=constant)
+    try:
+        found = check_convergence(formula, budget_s=5)
+    except InputError:
+        return
+    assert found.status in ("exact", "unknown") and found.text()
+
+
+@pytest.mark.parametrize(
+    "text", ["(erfcx(10^300))^(n)", "sign(trunc(atanh(a)^log(n+2)+rsqrt(10^6+n+2)))"]
+)
+def test_what_sympy_cannot_evaluate_is_no_traceback(text):
+    assert check_convergence(text).verdict == "diverges"
+
+
+@pytest.mark.parametrize("at_zero", ["", ",0", ",1/3", ",7"])
+@pytest.mark.parametrize("inside", ["1/n-1", "frac(n+1/n^2)", "log(n)-1", "sqrt(n-2)", "n/n-1/n"])
+def test_a_step_of_what_is_undefined_is_undefined(inside, at_zero):
+    found = encoding(f"Heaviside({inside}{at_zero})").bias(np.arange(6))[0]
+    values = encoding(inside).bias(np.arange(6))[0]
+    zero = float(at_zero[1:].replace("1/3", "0.3333333333333333") or "0.5")
+    right = np.where(values > 0, 1.0, np.where(values < 0, 0.0, zero))
+    assert np.array_equal(found, np.where(np.isfinite(values), right, np.nan), equal_nan=True)
+
+
+@pytest.mark.parametrize("text", ["-Ci(n+1)", "-besselk(1/3,n+1)", "-2*log(n+1)", "-n"])
+def test_a_table_keeps_its_budget(text):
+    subject = encoding(text)
+    with pytest.raises(
+        InputError, match=r"is not ready after 0 s \(budget_s\); accepted: a larger"
+    ):
+        subject.bias(np.arange(9), budget_s=0)
+    with until(time.monotonic() - 1), pytest.raises(OutOfTime):
+        subject.bias(np.arange(9))
+    with pytest.raises(InputError, match="a number of seconds"):
+        subject.bias([1], budget_s=-1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-log(n-300)",
+        "-log(log(n))",
+        "-log(abs(n-200)-100)",
+        "-sqrt((n-5)*(n-9)*(n-900))",
+        "-1/(n-3)-1/(n-70)",
+        "-gamma(gamma(n+1))",
+        "-n",
+    ],
+)
+def test_the_search_of_undefined_terms_is_that_of_each_distance(text):
+    p = read(text)
+    each = [t for t in range(skipped.MOST_TERMS) if not skipped._has_value(p, t)]
+    fine = next(
+        (t for t in range(skipped.MOST_TERMS - 64) if not {*range(t, t + 64)} & {*each}), None
+    )
+    last = skipped.MOST_TERMS if fine is None else fine
+    right = [t for t in each if t < last]
+    while fine is None and right and right[-1] == last - 1:
+        last = right.pop()
+    assert skipped.skipped_terms(p) == tuple(right)

@@ -1,0 +1,194 @@
+"""Every entry of a table is the ball of its formula, to 1e-12: also where a part of the formula
+leaves the range of floats, or cancels."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+from flint import arb
+
+from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings import encoding
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import precision
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import enclose, tabulate
+
+SHAPES = (
+    "-softplus({x})",
+    "-log(1+exp({x}))",
+    "-log(1+{x})",
+    "-{x}-2*log(1+{x})",
+    "-log(cosh({x}))",
+    "log(1-tanh({x}))",
+    "-loggamma({x}+1)",
+    "loggamma({x}+6)-loggamma({x}+12)",
+    "-log(factorial({x}))",
+    "-log(besseli(0,{x}))",
+    "log(besselk(1,{x}+1))",
+    "-log(binomial(2*({x}),{x}))",
+    "-log(2^({x})+1)",
+    "log(erfc({x}))",
+    "log(exp(-({x}))+exp(-({x})/9))",
+    "logsigmoid(-({x}))",
+    "-logaddexp({x},sqrt({x}))",
+    "-({x})^(7/10)",
+    "-log(1+({x})^2)",
+    "-sqrt(1+({x})^2)+1",
+    "-sqrt(({x})^2+{x}+1)+({x})",
+    "-tanh({x})",
+    "-erf({x})",
+    "-atan({x})*log(2+({x}))",
+    "cos({x})-log(1+{x})",
+    "sin(({x})^2/7)",
+    "-asinh({x})",
+    "-expm1(-({x}))/({x}+1)",
+    "-1/(1+exp(5-({x})))",
+    "gamma({x}+1/2)/gamma({x}+1)",
+    "-floor({x})-Mod({x},7)",
+    "-Max({x},20)+Min({x},1000)",
+    "where({x}<7,-({x}),-7*log({x}))",
+    "-LambertW({x})",
+    "-digamma({x}+1)-harmonic({x})",
+    "log(sinh({x}+1)/cosh({x}))",
+    "-abs(sin({x}))^(1/3)",
+)
+ARGUMENTS = ("n", "n/3", "n/9+1/7", "sqrt(n)", "3*log(1+n)", "n*log(2+n)/5")
+SCALES = ("1", "1/50", "1/5000", "pi", "7", "1/3")
+DISTANCES = (0, 1, 2, 5, 19, 45, 88, 171, 200, 355, 711, 1200, 3000, 16384, 10**5, 2**30, 2**40)
+
+
+def simple(draw):
+    """A formula of a shape that people write."""
+    scale, shape, x = draw.choice(SCALES), draw.choice(SHAPES), draw.choice(ARGUMENTS)
+    return f"({shape.format(x=x)})*({scale})"
+
+
+LEAVES = ("n", "n+1", "n/7", "3", "1/3", "pi", "sqrt(n+2)", "log(n+2)", "1/(n+1)")
+UNARY = (
+    "exp({0})",
+    "exp(-({0}))",
+    "log({0})",
+    "log(1+exp({0}))",
+    "sqrt({0})",
+    "tanh({0})",
+    "cosh({0})",
+    "erf({0})",
+    "erfc({0})",
+    "sin({0})",
+    "atan({0})",
+    "abs({0})",
+    "floor({0})",
+    "loggamma({0})",
+    "gamma({0})",
+    "softplus({0})",
+    "asinh({0})",
+    "({0})^2",
+    "({0})^(-1)",
+)
+BINARY = ("({0})+({1})", "({0})-({1})", "({0})*({1})", "({0})/({1})", "Min({0},{1})", "({0})^({1})")
+
+
+def tree(draw, depth=4):
+    """A random formula."""
+    if not depth or draw.random() < 0.15:
+        return draw.choice(LEAVES)
+    if draw.random() < 0.5:
+        return draw.choice(UNARY).format(tree(draw, depth - 1))
+    return draw.choice(BINARY).format(tree(draw, depth - 1), tree(draw, depth - 1))
+
+
+def ball(e, at):
+    """Its value, where it is settled: a ball that is narrow enough to compare with."""
+    for bits in (100, 400, 1600, 5000):
+        found = enclose(e, bits, {n: at})
+        with precision(bits):
+            if found is not None and found.rad() < (1 + abs(found)) * arb(2) ** -50:
+                return found
+    return None
+
+
+def wrong(e, distances):
+    """The entries of a table that are not the ball: (distance, entry, ball)."""
+    found = []
+    for at, entry in zip(distances, tabulate(e, distances), strict=True):
+        exact = ball(e, int(at))
+        if exact is None:
+            continue
+        with precision(200):
+            if abs(exact) > arb(10) ** 300:
+                right = math.isinf(entry) and (entry > 0) == bool(exact > 0)
+                right |= bool(abs(exact - arb(entry)) < abs(exact) * 1e-12)
+            else:
+                right = math.isfinite(entry) and bool(
+                    abs(exact - arb(entry)) < 1e-12 * max(1.0, abs(entry))
+                )
+        if not right:
+            found.append((int(at), entry, exact))
+    return found
+
+
+def failures(make, count, seed):
+    """Formulas of a generator with wrong entries."""
+    draw, found = random.Random(seed), {}
+    for _ in range(count):
+        text = make(draw)
+        try:
+            e = read(text)
+        except InputError:  # what the reader refuses has no table
+            continue
+        at = sorted({*draw.sample(DISTANCES, 5), *(draw.randrange(4000) for _ in range(3))})
+        if not e.is_number and (bad := wrong(e, np.array(at))):
+            found[text] = bad
+    return found
+
+
+@pytest.mark.parametrize(
+    ("make", "count", "seed"),
+    [
+        (simple, 240, 1),
+        (tree, 60, 2),
+        pytest.param(simple, 2400, 3, marks=pytest.mark.slow),
+        pytest.param(tree, 600, 4, marks=pytest.mark.slow),
+    ],
+)
+def test_every_entry_is_the_ball(make, count, seed):
+    assert not failures(make, count, seed)
+
+
+@pytest.mark.parametrize(
+    ("formula", "at", "right"),
+    [
+        ("-softplus(n)/5000", 711, -0.1422),
+        ("-log(1+exp(n/3))/50", 3000, -20),
+        ("-log(cosh(n))/64", 711, -11.0985),
+        ("-loggamma(n+1)/500", 171, -1.4234),
+        ("loggamma(n+6)-loggamma(n+12)", 200, -32.0394),
+        ("log(factorial(n))*(-1/500)", 200, -1.72646),
+        ("-log(besseli(0,n))/50", 800, -15.9148),
+        ("-log(binomial(2*n,n))/60", 800, -18.4187),
+        ("-log(2^n+1)/30", 3000, -69.3147),
+        ("log(1-tanh(n))/50", 50, -1.98614),
+        ("log(1-tanh(n/3))", 45, -29.3069),
+        ("log(erfc(n/9))/1000", 300, -1.11519),
+        ("log(exp(-n)+exp(-n/9))/50", 10000, -22.2222),
+        ("1/(1-sigmoid(n))-exp(n)", 40, 1),
+        ("cos(n/3)", 2**40, 0.615365),
+    ],
+)
+def test_parts_beyond_the_range_of_floats(formula, at, right):
+    """Values by hand, at 60 digits."""
+    row = encoding(formula).bias([0, 1, at])[0]
+    assert row[-1] == pytest.approx(right, rel=1e-4)
+    assert not wrong(read(formula), np.array([1, 2, at, at + 1, 2 * at]))
+
+
+def test_what_is_below_all_floats_is_minus_infinity():
+    assert tabulate(read("-exp(exp(n))"), [1, 800]).tolist() == [-math.exp(math.e), -math.inf]
+    assert tabulate(read("-n+where(n<5,0,-oo)"), [4, 5]).tolist() == [-4, -math.inf]
+
+
+def test_a_table_larger_than_the_memory_is_refused_at_once():
+    with pytest.raises(InputError, match="fits into the memory"):
+        encoding("-n").bias(range(10**15))
