@@ -5,7 +5,7 @@ Positions that count what matters: CoPE
 In CoPE [Golovneva et al., 2024] a query decides which keys count as a step. The position of key
 :math:`j` is :math:`p_{ij} = \sum_{l = j}^{i} \sigma(q_i \cdot k_l / \sqrt{d})`, and the bias is
 :math:`q_i \cdot e[p_{ij}]`, with learned vectors between which it interpolates. Train it with
-``farfield train docs/gallery/contextual_positions.py:Cope``.
+``Run(encoding="docs/gallery/contextual_positions.py:Cope")``.
 """
 
 import math

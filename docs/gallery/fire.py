@@ -4,7 +4,7 @@ A bias that is a small network: FIRE
 
 FIRE [Li et al., 2024] gives a network the distance in units of the row, both on a scale of
 logarithms: :math:`f(\psi(i - j) / \psi(\max(L, i)))` with :math:`\psi(x) = \log(1 + |c| x)`.
-Train it with ``farfield train docs/gallery/fire.py:Fire``.
+Train it with ``Run(encoding="docs/gallery/fire.py:Fire")``.
 """
 
 import torch

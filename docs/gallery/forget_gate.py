@@ -4,7 +4,8 @@ A bias that depends on what is read: a forget gate
 
 In the Forgetting Transformer [Lin et al., 2025] each token lets go of a part of what came before:
 the bias is :math:`\sum_{l = j + 1}^{i} \log f_l` with a gate :math:`f_l` between 0 and 1. Here the
-gate reads the token's key. Train it with ``farfield train docs/gallery/forget_gate.py:ForgetGate``.
+gate reads the token's key. Train it with
+``Run(encoding="docs/gallery/forget_gate.py:ForgetGate")``.
 """
 
 import torch

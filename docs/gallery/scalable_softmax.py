@@ -5,7 +5,7 @@ A factor of the logits: scalable softmax
 Scalable softmax [Nakanishi, 2025] multiplies the logits of a query with :math:`n` keys by
 :math:`s \log n`, with :math:`s` learned a head, so that attention does not fade in long rows. A
 module that has ``factor`` changes logits where one that is called adds to them. Train it with
-``farfield train docs/gallery/scalable_softmax.py:ScalableSoftmax``.
+``Run(encoding="docs/gallery/scalable_softmax.py:ScalableSoftmax")``.
 """
 
 import torch

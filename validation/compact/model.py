@@ -251,7 +251,8 @@ class Transformer(nn.Module):
     def prepare(self, length: int, mask: Mask = CAUSAL, *, flex: bool = False) -> list[Prepared]:
         """What the layers take for rows of one length, valid until a learned bias changes.
 
-        With `flex`, as FlexAttention takes it: a score function or a table, and a block mask.
+        With `flex`, as FlexAttention takes it: a score function or a table, and a block mask. A
+        layer that adds nothing to causal attention keeps torch's fused one.
         """
         exact = self.embedding.weight.dtype
         exact = exact if exact == torch.float64 else torch.float32
@@ -263,7 +264,8 @@ class Transformer(nn.Module):
             if own is not None and table is None and type(own).forward is not nn.Module.forward:
                 bias = own
             blocks: Mask | BlockMask = seen
-            if flex and not isinstance(bias, nn.Module):
+            plain = own is None and seen == CAUSAL and not layer.settings.sinks
+            if flex and not plain and not isinstance(bias, nn.Module):
                 reach = () if table is None or table.requires_grad else _reach(table)
                 blocks = block_mask(seen, length, reach, self.device)
                 bias = own.score_mod(self.device) or bias if isinstance(own, DistanceBias) else bias

@@ -12,8 +12,6 @@ the results table.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import multiprocessing
 import os
@@ -21,17 +19,19 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from filelock import FileLock
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.files import write
 from farfield.validation.compact.attention import CAUSAL, Mask
-from farfield.validation.compact.bias import Understood, model_of, understood
+from farfield.validation.compact.bias import Understood, model_of, modules, understood
 from farfield.validation.compact.data import Data, InductionRows, Text, data_of
 from farfield.validation.compact.measure import (
     attention_field,
@@ -125,7 +125,7 @@ def job_of(run: Run) -> Job:
         rows = (measure.row_length, measure.scores, measure.gradient_length or 0)
         longest = longest if layers.absolute == "learned" else max(longest + spare, *rows)
     data.require(run.length, longest)
-    for bias in model_of(run, data.vocabulary).biases:
+    for bias in set(modules(layers, run.heads, run.width // run.heads)):
         if isinstance(bias, DistanceBias):
             bias.table(longest)
     return job
@@ -178,7 +178,8 @@ def run(
     """
     job, place = job_of(asked), chosen_device(device)
     own = writable_folder(Path(folder) / job.key)
-    with _alone(own):
+    # No other process works on a run meanwhile; those of one training share it.
+    with nullcontext() if "RANK" in os.environ else FileLock(own / ".lock"):
         if not (own / ASKED).exists():
             write(own / ASKED, asked.model_dump_json(indent=1).encode())
         model, history = _trained(job, own, place, every, log, progress)
@@ -194,15 +195,6 @@ def run(
                 write_json(path, {"mask": _name(mask), "rows": recorded(lines)})
             rows += unrecorded(_read(path)["rows"])
     return [{**job.columns, "seconds": history[-1].seconds, **row} for row in rows]
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """No other process works on a run meanwhile; those of one training share it."""
-    with open(folder / ".lock", "w") as file:
-        if "RANK" not in os.environ:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _trained(
@@ -341,6 +333,11 @@ def measured(
         mask=mask,
     )
     for field in fields:
+        refuse(
+            field.violations,
+            f"{field.violations} of {field.checks} comparisons break bounds that hold for every "
+            "model; accepted: a model whose weights and activations are finite",
+        )
         line: Row = {"protocol": "attention", "length": n, "eps": field.eps}
         yield {**line, "erf": field.erf, "trf": field.trf}
     n = measure.gradient_length or (trained if fixed else lengths[-1])

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from farfield.theory.answers.errors import InputError
+from farfield.validation.compact import measure
 from farfield.validation.compact import runs as module
 from farfield.validation.compact.runs import job_of, listed, load, local, run, sweep
 from farfield.validation.compact.settings import Plan, settle
@@ -77,7 +78,7 @@ def test_a_task_is_asked_at_each_distance(tmp_path):
 
 def test_what_cannot_run_is_refused_before_anything_is_made(asked, tmp_path):
     wrong = {
-        "is 1/n|inf at distance 0": {"encoding": "1/n"},
+        "at distance 0; a model takes finite": {"encoding": "1/n"},
         "too short": {"measure": {"lengths": [2000]}},
         "knows the 16 positions": {"encoding": "learned", "measure": {"lengths": [32]}},
         "does not exist": {"text": "none.txt"},
@@ -121,25 +122,25 @@ def test_a_full_disk_stops_the_run_with_the_path_and_keeps_what_was_finished(
     assert {p: p.read_bytes() for p in before} == before
 
 
-def test_a_sweep_goes_on_past_a_run_that_fails(asked, text, tmp_path):
-    table = {
-        "encoding": ["alibi", "1/n", "nope"],
-        "preset": "tiny",
-        "text": text,
-        "measure": MEASURE,
-    }
+def test_a_measurement_that_breaks_a_bound_is_not_kept(asked, tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "SLACK", -50.0)
+    with pytest.raises(InputError, match="comparisons break bounds that hold for every model"):
+        run(asked, tmp_path)
+    assert not list(tmp_path.glob("*/measured*")) and list(tmp_path.glob("*/weights*"))
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_sweep_goes_on_past_a_run_that_fails(workers, asked, text, tmp_path):
+    names = ["alibi", "1/n", "nope"]
+    table = {"encoding": names, "preset": "tiny", "text": text, "measure": MEASURE}
     runs = Plan(runs=[table]).expand()
-    how = {"device": "cpu", "progress": lambda *told: None}
-    one = sweep(local(runs, str(tmp_path / "one"), workers=1, **how), 3)
-    assert list(one.failed) == ["1/n, seed 0"] and "accepted" not in one.rows
-    two = sweep(local(runs, str(tmp_path / "two"), workers=2, **how), 3)
-
-    def sorted_rows(swept):
-        rows = [{**r, "seconds": 0} for r in swept.rows]
-        return sorted(rows, key=lambda r: r["run"])
-
-    assert two.failed == one.failed and sorted_rows(two) == sorted_rows(one)
-    assert [(x.run.name, x.state, x.step) for x in listed(tmp_path / "one")] == [
+    done = local(runs, str(tmp_path), device="cpu", workers=workers, progress=lambda *told: None)
+    swept = sweep(done, 3)
+    assert list(swept.failed) == ["1/n, seed 0"]
+    alone = run(runs[0], tmp_path / "alone", device="cpu")
+    both = [[{**r, "seconds": 0} for r in rows] for rows in (swept.rows, alone)]
+    assert [r for r in both[0] if r["label"] == "alibi"] == both[1]
+    assert [(x.run.name, x.state, x.step) for x in listed(tmp_path)] == [
         ("alibi", "finished", 30),
         ("nope", "finished", 30),
     ]
