@@ -30,6 +30,8 @@ from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import shortened, words
 from farfield.theory.answers.number import decimal, inside, listed, natural, share
 from farfield.theory.encodings import CATALOGUE, Encoding
+from farfield.theory.encodings.inspection import DRAWN, BiasInspection
+from farfield.theory.encodings.recognition import visible
 from farfield.theory.files import write
 from farfield.theory.skipped import defined
 from farfield.theory.values import tabulate
@@ -120,6 +122,27 @@ def saved(
     write(place, rendered(figure, kind, name, said))
     write(place.with_suffix(".csv"), table.encode())
     return place, place.with_suffix(".csv")
+
+
+def save_inspection(found: BiasInspection, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Draw the biases that an inspection saw, where they mask nothing, with their data as CSV.
+
+    Raises:
+        InputError: as `saved`.
+    """
+    lines, rows = [], []
+    for h, values in enumerate(found.table[:, :DRAWN], 1):
+        at = np.flatnonzero(visible(values))
+        fade = 1 - 0.6 * (h - 1) / max(found.heads - 1, 1)
+        look = {"alpha": fade, "marker": "" if len(at) == at[-1] + 1 else "."}
+        lines.append(
+            Named(f"head {h}", at, values[at], COLOURS[0], look, told=h in (1, found.heads))
+        )
+        rows += [(h, int(d), float(values[d])) for d in at]
+    axes = {"xlabel": "distance in tokens", "ylabel": "bias in nats", "title": found.subject}
+    figure = charted(4.2, Panel(lines, axes), width=WIDTH)
+    table = Data(("head", "distance", "bias"), tuple(rows)).csv()
+    return saved(figure, path, table, "bias", f"{found.subject}: {found.findings[0]}.")
 
 
 @dataclass(frozen=True)

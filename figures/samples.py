@@ -17,7 +17,8 @@ from polars import DataFrame, col
 from farfield.theory.encodings import Encoding
 from farfield.validation.harness.configuration import fitted
 from farfield.validation.labels import options_of
-from farfield.validation.results import LAST, WHOLE, listing
+from farfield.validation.lines import listing
+from farfield.validation.results import LAST, WHOLE
 
 MODE = " + "
 BCA = f"{MODE}BCA"

@@ -66,6 +66,8 @@ from .theory.convergence import check_convergence as check_convergence
 from .theory.encodings import Encoding as Encoding
 from .theory.encodings import encoding as encoding
 from .theory.encodings import encodings as encodings
+from .theory.encodings.inspection import BiasInspection as BiasInspection
+from .theory.encodings.inspection import inspect_bias as inspect_bias
 from .validation.checkpoints.measured.empirical import (
     EmpiricalReceptiveField as EmpiricalReceptiveField,
 )

@@ -39,6 +39,7 @@ GROUPS = {
     "Start here": (pages.study, explore.explore),
     "Decide and certify": (
         theory.check,
+        theory.lint,
         theory.trf,
         theory.reach,
         theory.forecast,

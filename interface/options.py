@@ -194,6 +194,8 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
     Raises:
         InputError: a text that is no pair, or a name given twice.
     """
+    from farfield.theory.formula.reading import canonical
+
     found: dict[str, str] = {}
     for item in given:
         name, equals, value = (part.strip() for part in item.partition("="))
@@ -201,6 +203,7 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
             not equals or not name or not value,
             f"{option} {item!r}: expected NAME=VALUE, as {option} r1=6/5",
         )
+        name = canonical(name)
         refuse(name in found, f"{option} gives {name!r} twice")
         found[name] = value
     return found
@@ -227,4 +230,4 @@ def _option_names(formula: str) -> set[str]:
 
 def _naming(taken: set[str], given: Sequence[str]) -> tuple[str, ...]:
     """The pairs of the names that are taken."""
-    return tuple(item for item in given if item.partition("=")[0].strip() in taken)
+    return tuple(item for item in given if {*pairs([item], "")} <= taken)

@@ -37,7 +37,7 @@ from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.period_blocks import NoLimit, PeriodBlock, period_blocks, proportion
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import at_precision
-from farfield.numerics.shown import chosen
+from farfield.numerics.shown import FINITE_ROW, chosen
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
@@ -310,13 +310,19 @@ def compare_tails(
 
 
 def _fields(p: Expr) -> tuple[str, ...]:
-    """The receptive fields of a bias, as they are written."""
-    return tuple(found.value_text() for found in theoretical_receptive_field(p, EPS))
+    """The receptive fields of a bias, as they are written; where there is none, of a row too."""
+    return tuple(
+        found.value_text()
+        if found.finite is None
+        else f"{_count(found.value_text())} ({found.finite.head_text()} in a row of {FINITE_ROW})"
+        for found in theoretical_receptive_field(p, EPS)
+    )
 
 
 def _heads(subject: Encoding) -> Iterator[tuple[Encoding, Expr]]:
     """The different heads of an encoding, one each."""
-    if reason := out_of_reach(subject):
+    reason = out_of_reach(subject) or ("it is known for finite rows" if subject.rows else None)
+    if reason:
         raise InputError(f"{subject.name} has no tail to compare: {reason}")
     first = {bias: h for h, bias in reversed(list(enumerate(subject.biases, 1)))}
     for bias, h in sorted(first.items(), key=lambda item: item[1]):

@@ -4,10 +4,15 @@ One layer with a residual stream spreads influence by the kernel
 
     K = (1 - a) delta_0 + a mean_h(b^(h) / B^(h)),
 
-R layers by its R-fold convolution. Its q-quantile in tokens, 1 + the least distance whose
-cumulative mass reaches q, predicts the gradient ERF without training. Causality makes truncation
-to N lags exact for every distance below N. The convolution is one FFT of the exponentially tilted
-kernel on a circle of 2N lags, tilted so far (1e-9 over the circle) that wrap-around is negligible.
+R alike layers by its R-fold convolution, unlike layers by the product of theirs. Its q-quantile in
+tokens, 1 + the least distance whose cumulative mass reaches q, predicts the gradient ERF without
+training. Causality makes truncation to N lags exact for every distance below N. The convolution is
+one FFT of the exponentially tilted kernel on a circle of 2N lags, tilted so far (1e-9 over the
+circle) that wrap-around is negligible.
+
+A layer with attention sinks sends their share of the influence to the first tokens of the row,
+where it stays. A popular rule of thumb for windows of W keys, `W log(1 - q) / log(a)`, counts one
+path of full steps. It overlooks how many paths there are, and is far from the convolution.
 
 Beyond MAX_LAGS lags, let M be the largest of the R independent steps and T_1 its quantile. Then
 `P(M > x) <= P(sum > x) <= P(M > x/R)`, so the quantile of the sum lies between T_1 and R T_1. Here
@@ -16,6 +21,9 @@ Beyond MAX_LAGS lags, let M be the largest of the R independent steps and T_1 it
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,7 +52,9 @@ from farfield.theory.answers.answer import Code, InputError, Label, Reason, Stat
 from farfield.theory.answers.number import inside, natural, plural, share
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.coefficients.exact import to_sympy
+from farfield.theory.encodings.head_lists import notation
 from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.functions.nodes import n
 from farfield.theory.values import tabulate
 
 MAX_LAGS = 1 << 20  # lags of a distribution, which bounds the memory
@@ -60,22 +70,26 @@ class LayeredReceptiveField(BiasAnswer):
 
     Fields:
         formula: the bias, None for several heads (their kernels are averaged).
-        layers, mixing, q: R, a and q.
+        layers, mixing, q: R, a (None where layers differ in it) and q.
         length: keys of the row; needed where a head diverges.
         tokens: the quantile; None where only `bracket` is known: beyond MAX_LAGS lags, or for a q
             that float64 convolutions do not tell from 1.
         bracket: the certified bracket of the model beyond the grid.
+        sunk: the share of the influence that ends in attention sinks.
+        rule: the rule of thumb for windows of one width, in tokens; None for all else.
         label: `approximate`, a model with no bound.
     """
 
     VALUE = "tokens"
 
     layers: int
-    mixing: sympy.Rational
+    mixing: sympy.Rational | None
     q: sympy.Rational
     length: int | None = None
     tokens: int | None = None
     bracket: Bracket | None = None
+    sunk: float = 0.0
+    rule: float | None = None
 
     def span(self) -> tuple[Any, Any] | None:
         if self.tokens is None and self.bracket is not None:
@@ -98,12 +112,67 @@ class LayeredReceptiveField(BiasAnswer):
 
     def _facts(self) -> dict[str, Any]:
         row = None if self.length is None else plural(self.length, "key")
-        return {"share_of_a_layer_through_attention": self.mixing, "row": row}
+        return {
+            "share_of_a_layer_through_attention": self.mixing,
+            "row": row,
+            "influence_in_attention_sinks": f"{self.sunk:.3g}" if self.sunk else None,
+            "rule_of_thumb": None if self.rule is None else f"{self.rule:.0f} tokens, by one path",
+        }
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """One layer: the biases of its heads, the share through attention, the sinks of its row."""
+
+    biases: tuple[Expr, ...]
+    mixing: sympy.Rational
+    sinks: int = 0
+
+    @property
+    def width(self) -> int | None:
+        """The keys of a window that all heads have, None without one."""
+        widths = {_window_of(bias) for bias in self.biases}
+        return widths.pop() if len(widths) == 1 else None
+
+
+def _window_of(bias: Expr) -> int | None:
+    """The keys that a bias `where(n < w, ..., -oo)` sees."""
+    if not isinstance(bias, sympy.Piecewise) or bias.args[-1][0] != sympy.S.NegativeInfinity:
+        return None
+    condition = bias.args[0][1]
+    known = len(bias.args) == 2 and isinstance(condition, sympy.StrictLessThan | sympy.LessThan)
+    if not known or condition.lhs != n or not condition.rhs.is_Integer:
+        return None
+    return int(condition.rhs) + isinstance(condition, sympy.LessThan)
+
+
+def _layer(given: Any, mixing: sympy.Rational) -> _Layer:
+    """A layer of a list: a bias, a list of heads, or a table of what it has.
+
+    Raises:
+        InputError: a key that says nothing here, values out of range, an encoding without a kernel.
+    """
+    table = given if isinstance(given, dict) else {"mechanism": given}
+    if strange := sorted(table.keys() - {"mechanism", "window", "sinks", "mixing"}):
+        raise InputError(
+            f"layer {table} has {strange[0]!r}; accepted: mechanism, window, sinks, mixing"
+        )
+    subject = resolve(table.get("mechanism", "nope"), {})
+    rotates = subject.mechanism.startswith("rotation")  # the prior of a rotation is flat
+    if not subject.biases and not rotates:
+        raise InputError(f"layer {subject.name} has no kernel by distance: {subject.out_of_scope}")
+    biases = subject.biases or (sympy.S.Zero,)
+    if "window" in table:
+        near = n < natural(table["window"], "window")
+        rest = (sympy.S.NegativeInfinity, True)
+        biases = tuple(sympy.Piecewise((b, near), rest) for b in biases)
+    own = inside(table.get("mixing", mixing), "mixing", "(0, 1]")
+    return _Layer(biases, own, natural(table.get("sinks", 0), "sinks", 0))
 
 
 def layered_receptive_field(
-    f: Any,
-    layers: Any,
+    f: Any = None,
+    layers: Any = None,
     *,
     mixing: Any = "2/5",
     q: Any = "99/100",
@@ -114,8 +183,11 @@ def layered_receptive_field(
     """Predict the gradient receptive field of a model of several layers (ours, approximate).
 
     Args:
-        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
-        layers: the number R of layers.
+        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`; None
+            where `layers` is a list.
+        layers: the number R of alike layers, or a list of unlike ones: each a bias, a list of
+            heads, or a table with some of `mechanism` (a bias; position-free if not given, as a
+            rotation is read too), `window`, `sinks` in tokens, and its own `mixing`.
         mixing: the share a of a layer that passes through attention, 0 < a <= 1.
         q: the quantile, 0 < q < 1.
         length: keys of the row, where the series diverges or the row is to be cut.
@@ -127,41 +199,68 @@ def layered_receptive_field(
 
     >>> layered_receptive_field("window", 12, w=40).tokens
     201
+    >>> local = {"window": 100, "mixing": "1/20"}
+    >>> found = layered_receptive_field(layers=[local] * 100)
+    >>> found.tokens, round(found.rule)
+    (588, 154)
     """
-    count = natural(layers, "layers", most=MAX_LAYERS)
     a, quantile = inside(mixing, "mixing", "(0, 1]"), inside(q, "q", "(0, 1)")
     row = None if length is None else natural(length, "length")
-    subject = resolve(f, values)
-    asked = LayeredReceptiveField(None, count, a, quantile, row, subject=subject.name)
-    if reason := out_of_reach(subject):
-        return replace(asked, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
+    if isinstance(layers, (list, tuple)):
+        if f is not None or values or not 0 < len(layers) <= MAX_LAYERS:
+            raise InputError("layers=[...] has every layer, and takes no formula beside it")
+        each = Counter(_layer(given, a) for given in layers)
+        name = notation([str(given) for given in layers])
+        asked = LayeredReceptiveField(None, each.total(), a, quantile, row, subject=name)
+    else:
+        count = natural(layers, "layers", most=MAX_LAYERS)
+        subject = resolve(f, values)
+        each = Counter({_Layer(subject.biases, a): count})
+        asked = LayeredReceptiveField(None, count, a, quantile, row, subject=subject.name)
+        if reason := out_of_reach(subject):
+            return replace(asked, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
+    if row is None and any(layer.sinks for layer in each):
+        raise InputError("give length, the keys of the row: attention sinks are its first keys")
+    widths, mixings = {layer.width for layer in each}, {layer.mixing for layer in each}
+    asked = replace(asked, mixing=mixings.pop() if len(mixings) == 1 else None)
+    width = widths.pop() if len(widths) == 1 else None
+    if width is not None and asked.mixing is not None and asked.mixing < 1:
+        rule = width * math.log(1 - quantile) / math.log(asked.mixing)
+        asked = replace(asked, rule=float(rule))
     with within_time(budget_s):
         try:
-            return replace(asked, **_layered(subject.biases, asked))
+            return replace(asked, **_layered(each, asked))
         except OutOfTime as why:
             return replace(asked, **unknown(reason_of(why)))
 
 
-def _layered(biases: tuple[Expr, ...], asked: LayeredReceptiveField) -> Found:
+def _layered(layers: Counter[_Layer], asked: LayeredReceptiveField) -> Found:
     """The quantile on a grid of lags that grows until it holds it; else a bracket."""
-    row, q, a, count = asked.length, asked.q, asked.mixing, asked.layers
-    totals = {b: _total(b, row) for b in dict.fromkeys(biases)}
-    found: Found = {"formula": biases[0] if len(totals) == 1 else None, "label": Label.APPROXIMATE}
+    row, q = asked.length, asked.q
+    first, *others = layers
+    totals = {b: _total(b, row) for layer in layers for b in layer.biases}
+    found: Found = {"formula": first.biases[0] if len(totals) == 1 else None}
+    found["label"] = Label.APPROXIMATE
     lags, inside = FIRST_LAGS if row is None else min(row, MAX_LAGS), 0
     while 1 - q > RESOLUTION:
         size = min(lags, row or lags)
-        kernel = np.mean([step_weights(b, size, totals[b]) for b in biases], axis=0)
-        tokens, inside = _quantile(kernel, count, float(a), float(q), row == size)
+        steps = [(*_step_of(layer, size, totals), count) for layer, count in layers.items()]
+        kept = math.prod((1 - sunk) ** count for _, sunk, count in steps)
+        cumulative = _product([(step, count) for step, _, count in steps])
+        tokens, inside = _quantile(cumulative, float(q), row == size, 1 - kept)
         if tokens is not None:
-            return found | {"tokens": tokens}
+            return found | {"tokens": tokens, "sunk": 1 - kept}
         if lags >= MAX_LAGS:
             break
         lags *= 4
+    biases, count, a = first.biases, asked.layers, first.mixing
     bracket, why = (
         Bracket(1 + inside, row),
         "beyond the grid of lags: bracketed by the largest step",
     )
-    if row is not None:
+    if others:
+        why = "unlike layers beyond the grid of lags"
+    elif row is not None:
         why = f"a row beyond the grid of {MAX_LAGS} lags, or a q too near to 1 for it"
     else:
         try:
@@ -201,33 +300,38 @@ def step_weights(bias: Expr, size: int, total: float | None) -> np.ndarray:
     return weights / (weights.sum() if total is None else total)
 
 
-def layered_quantile(kernel: np.ndarray, layers: int, mixing: float, q: float) -> int:
-    """The q-quantile in tokens of the convolution model for any kernel of a row (approximate).
+def _step_of(
+    layer: _Layer, size: int, totals: Mapping[Expr, float | None]
+) -> tuple[np.ndarray, float]:
+    """The kernel of a layer with its residual stream, and the share that goes to its sinks."""
+    kernel, sunk = np.zeros(size), 0.0
+    for bias in layer.biases:
+        weights = step_weights(bias, size, totals[bias])
+        if layer.sinks:
+            seen = _without_window(bias)
+            there = np.exp(tabulate(seen, np.arange(size)))[max(0, size - layer.sinks) :].sum()
+            mass = np.exp(tabulate(bias, np.arange(size))).sum()
+            sunk += there / (mass + there)
+            weights = weights * mass / (mass + there)
+        kernel += weights
+    a, heads = float(layer.mixing), len(layer.biases)
+    return _residual(kernel / heads, a), a * sunk / heads
 
-    Args:
-        kernel: weights of one row by distance, of sum 1; shape (row,).
-        layers: the number R of layers.
-        mixing: the share a of a layer that passes through attention.
-        q: the quantile, of the mass that stays in the row.
 
-    >>> layered_quantile(np.repeat([1 / 40, 0], (40, 1000)), 12, 0.4, 0.99)
-    201
-    """
-    found, _ = _quantile(kernel, layers, mixing, q, True)
-    assert found is not None  # a share of the row's own mass is reached in the row
-    return found
+def _without_window(bias: Expr) -> Expr:
+    return bias if _window_of(bias) is None else bias.args[0][0]
 
 
 def _quantile(
-    kernel: np.ndarray, layers: int, a: float, q: float, whole: bool
+    cumulative: np.ndarray, q: float, whole: bool, sunk: float = 0.0
 ) -> tuple[int | None, int]:
-    """1 + the least distance whose cumulative mass in the R-fold convolution reaches q, of a whole
-    row a share q of the mass that stays in the row. It is None if it is beyond the kernel. And the
-    distance where a share q of the mass within the kernel is reached, which is no larger."""
-    cumulative = convolved(kernel, layers, a)
-    inside = int(np.argmax(cumulative >= q * cumulative[-1]))
+    """1 + the least distance whose cumulative mass reaches q, of a whole row a share q of the mass
+    that stays in the row. It is None if it is beyond the lags. And the distance where a share q of
+    the mass within them is reached, which is no larger."""
+    inside = int(np.argmax(cumulative >= q * (cumulative[-1] + sunk)))
     if whole:
-        return 1 + inside, inside
+        reached = cumulative[-1] >= q * (cumulative[-1] + sunk)
+        return (1 + inside if reached else len(cumulative)), inside
     if cumulative[-1] < q:
         return None, inside
     return 1 + int(np.argmax(cumulative >= q)), inside
@@ -235,13 +339,23 @@ def _quantile(
 
 def convolved(kernel: np.ndarray, layers: int, a: float) -> np.ndarray:
     """The cumulative mass of the R-fold convolution at each distance below the kernel's size."""
-    size = len(kernel)
+    return _product([(_residual(kernel, a), layers)])
+
+
+def _residual(kernel: np.ndarray, a: float) -> np.ndarray:
+    """One step with the residual stream beside attention."""
     step = a * kernel
     step[0] += 1 - a
+    return step
+
+
+def _product(steps: Sequence[tuple[np.ndarray, int]]) -> np.ndarray:
+    """The cumulative mass of steps one after the other, each so many times."""
+    size = len(steps[0][0])
     circle = fft.next_fast_len(2 * size, real=True)
     theta = -np.log(TILT) / circle
     tilt = np.exp(-theta * np.arange(size))
-    spectrum = fft.rfft(step * tilt, circle) ** layers
+    spectrum = np.prod([fft.rfft(step * tilt, circle) ** count for step, count in steps], axis=0)
     return np.cumsum(fft.irfft(spectrum, circle)[:size] / tilt)
 
 

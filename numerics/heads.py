@@ -20,13 +20,13 @@ from flint import arb
 from sympy import Expr
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.shown import H
+from farfield.numerics.shown import FINITE_ROW, H
 from farfield.numerics.summation.series import Series, exp_series, series
 from farfield.theory.algebra.budget import check_time, until
 from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import Code, InputError, Reason, Status, folded
 from farfield.theory.answers.errors import MissingValues
-from farfield.theory.answers.number import plural, seconds
+from farfield.theory.answers.number import natural, plural, seconds
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import outward
@@ -59,6 +59,11 @@ def resolve(f: Any, values: dict[str, Any]) -> Encoding:
     if subject.free:
         raise MissingValues(subject.name[:60], [p.name for p in subject.free])
     return subject
+
+
+def row_of(length: Any, subject: Encoding, what: str = "length") -> int | None:
+    """Keys of the row that is asked about; those up to which a tabulated bias is known."""
+    return subject.rows if length is None else natural(length, what)
 
 
 def out_of_reach(subject: Encoding) -> Reason | None:
@@ -172,6 +177,7 @@ def per_head(
     *,
     divergent: Found | None = None,
     outside: Callable[[Encoding], Reason | None] = out_of_reach,
+    in_row: Callable[[int], H] | None = None,
     budget_s: Any = BUDGET_S,
 ) -> H:
     """The answer about an encoding: its only head's, else one that speaks for all heads.
@@ -184,6 +190,7 @@ def per_head(
         fold: the one answer of several heads, as `decisive` gives it.
         divergent: the fields where the series of a bias diverges.
         outside: why the question does not concern the encoding.
+        in_row: the answer in a row of so many keys, asked where the whole series has none.
         budget_s: seconds; whatever is open after them stays unknown.
     """
 
@@ -201,8 +208,13 @@ def per_head(
         return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
     with within(budget_s):
         known = {b: answered(b) for b in dict.fromkeys(subject.biases)}
-    heads = tuple(known[b] for b in subject.biases)
-    return replace(heads[0] if len(heads) == 1 else fold(heads), subject=subject.name)
+        heads = tuple(known[b] for b in subject.biases)
+        found = replace(heads[0] if len(heads) == 1 else fold(heads), subject=subject.name)
+        without = found.status in (Status.INFINITE, Status.UNKNOWN) or found.because(Code.DIVERGES)
+        if in_row is None or not without:
+            return found
+        finite = in_row(FINITE_ROW)
+    return found if finite.status is Status.UNKNOWN else replace(found, finite=finite)
 
 
 def decisive(

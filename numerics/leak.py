@@ -15,7 +15,16 @@ from typing import Any
 
 from sympy import Expr
 
-from farfield.numerics.heads import BUDGET_S, Found, decisive, numeric, per_head, resolve, summed
+from farfield.numerics.heads import (
+    BUDGET_S,
+    Found,
+    decisive,
+    numeric,
+    per_head,
+    resolve,
+    row_of,
+    summed,
+)
 from farfield.numerics.search import at_precision
 from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.theory.algebra.exceptions import Unreachable
@@ -129,15 +138,17 @@ def leak(
     if "evaluated" in values:
         warnings.warn("leak(evaluated=...) is leak(tested=...)", DeprecationWarning, stacklevel=2)
         tested = values.pop("evaluated")
-    n = None if tested is None else natural(tested, "tested")
+    subject = resolve(f, values)
+    n = row_of(tested, subject, "tested")
     if n is not None and n < m:
         raise InputError(f"tested = {n} must be at least trained = {m}")
     return per_head(
-        resolve(f, values),
+        subject,
         Leak(None, m, n),
         lambda bias: _beyond(bias, m, n),
         decisive(lambda head: (head.span() or (0, 0))[1], lambda head: head.value == 1),
         divergent={"value": 1.0, "enclosure": (1.0, 1.0), "label": Label.THEOREM},
+        in_row=(lambda size: leak(subject, m, max(size, 2 * m))) if n is None else None,
         budget_s=budget_s,
     )
 

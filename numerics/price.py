@@ -30,7 +30,16 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.heads import BUDGET_S, Found, decisive, per_head, resolve, summed, unknown
+from farfield.numerics.heads import (
+    BUDGET_S,
+    Found,
+    decisive,
+    per_head,
+    resolve,
+    row_of,
+    summed,
+    unknown,
+)
 from farfield.numerics.levels import Above, Vast, merged
 from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, Bracket, Exact
 from farfield.numerics.search import at_precision, decide, doubled
@@ -251,14 +260,15 @@ def price_of_distance(
     9.275242
     """
     at = natural(distance, "distance", 0)
-    row = None if length is None else natural(length, "length")
+    subject = resolve(f, values)
+    row = row_of(length, subject)
     if row is not None and at >= row:
         raise InputError(
             f"distance {at} is outside a row of {plural(row, 'key')}: accepted are 0 to {row - 1}"
         )
     said = "the exp-series diverges: the other keys come to outweigh any one of them"
     return per_head(
-        resolve(f, values),
+        subject,
         DistancePrice(None, at, row),
         lambda bias: _price_of_bias(bias, at, row),
         decisive(
@@ -266,6 +276,9 @@ def price_of_distance(
             lambda head: head.value == -math.inf,
         ),
         divergent=infinite(math.inf, Code.DIVERGES, said),
+        in_row=(lambda size: price_of_distance(subject, at, length=max(size, 2 * at)))
+        if row is None
+        else None,
         budget_s=budget_s,
     )
 
@@ -311,11 +324,12 @@ def reach(
     except InputError:
         raise InputError(f"advantage {str(advantage)[:40]} is no finite number; {wanted}") from None
     part = inside(share, "share", "(0, 1)")
-    row = None if length is None else natural(length, "length")
+    subject = resolve(f, values)
+    row = row_of(length, subject)
     asked = Reach(None, gain, part, row)
     said = "the exp-series diverges: every price grows beyond all bounds with the row"
     found = per_head(
-        resolve(f, values),
+        subject,
         asked,
         lambda bias: _reach_of_bias(bias, asked),
         decisive(lambda head: head.span()[1]),  # type: ignore[index]
@@ -325,6 +339,9 @@ def reach(
             "label": Label.THEOREM,
             "reason": Reason(Code.DIVERGES, said),
         },
+        in_row=(lambda size: reach(subject, gain, share=part, length=size))
+        if row is None
+        else None,
         budget_s=budget_s,
     )
     if not found.heads:

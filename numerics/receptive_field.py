@@ -36,12 +36,13 @@ from farfield.numerics.heads import (
     per_head,
     reason_of,
     resolve,
+    row_of,
     summed,
     unknown,
 )
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.search import at_precision, crossing, decide, doubled, narrowed
-from farfield.numerics.shown import Cases, HeadAnswer
+from farfield.numerics.shown import FINITE_ROW, Cases, HeadAnswer
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series
@@ -56,13 +57,12 @@ from farfield.theory.answers.answer import (
     Result,
     Status,
 )
-from farfield.theory.answers.blocks import Block, Formula, facts, table
+from farfield.theory.answers.blocks import Block, Formula, facts, sentence, table
 from farfield.theory.answers.notation import shortened, words
 from farfield.theory.answers.number import (
     inside,
     integer,
     listed,
-    natural,
     plural,
     seconds,
     share,
@@ -257,6 +257,16 @@ class ReceptiveFields(Result):
         first, last, alike = self.each[0], self.each[-1], self.status is Status.INFINITE
         shares = [share(f.eps) for f in self.each]
         yield first.first(eps=listed(shares) if alike else shares[0])
+        finite = [f.finite for f in self.each if f.finite is not None]
+        if finite:
+            said = "In a row of {n}, {tokens} tokens hold all but {shares} of the mass."
+            yield sentence(
+                said,
+                finite[0].label,
+                n=plural(FINITE_ROW, "key"),
+                tokens=listed([f.head_text() for f in finite]),
+                shares=listed([share(f.eps) for f in finite]),
+            )
         if first.formula is not None:
             yield Formula(words("`p(n)`"), first.formula)
         if not alike:
@@ -339,7 +349,7 @@ def theoretical_receptive_field(
     56665362706717150414
     """
     subject = resolve(f, values)
-    row = None if length is None else natural(length, "length")
+    row = row_of(length, subject)
     if not isinstance(exact, bool):
         raise InputError(f"exact {str(exact)[:40]} is neither True nor False")
     single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0
@@ -354,6 +364,10 @@ def theoretical_receptive_field(
         except Unsummed as why:
             return why
 
+    @cache
+    def in_row(size: int) -> tuple[ReceptiveField, ...]:
+        return theoretical_receptive_field(subject, list(grid), length=size)
+
     def of(eps: sympy.Rational) -> ReceptiveField:
         def ask(bias: Expr) -> Found:
             found = compared(bias)
@@ -364,7 +378,14 @@ def theoretical_receptive_field(
             raise found
 
         blank = ReceptiveField(None, eps, row, verdict=Verdict.UNDECIDED if row is None else None)
-        found = per_head(subject, blank, ask, decisive(log_size), divergent=divergent)
+        found = per_head(
+            subject,
+            blank,
+            ask,
+            decisive(log_size),
+            divergent=divergent,
+            in_row=(lambda size: in_row(size)[grid.index(eps)]) if row is None else None,
+        )
         if found.status is Status.OUT_OF_SCOPE:
             return replace(found, verdict=check_convergence(subject).verdict)
         return _raised(found)

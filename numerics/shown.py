@@ -83,9 +83,15 @@ class HeadAnswer(BiasAnswer):
     Fields:
         formula: the bias, None where several heads are aggregated.
         heads: one answer a head where there are several.
+        finite: the answer in a row of `FINITE_ROW` keys where the whole series has none.
     """
 
     heads: tuple[Self, ...] = field(default=(), kw_only=True)
+    finite: Self | None = field(default=None, kw_only=True)
+
+    def blocks(self) -> Sequence[Block]:
+        first, *others = super().blocks()
+        return [first, *([] if self.finite is None else [self.finite.first()]), *others]
 
     def head_text(self) -> str:
         """The value as it is said among those of other heads."""
@@ -107,4 +113,6 @@ class HeadAnswer(BiasAnswer):
         return getattr(self, "enclosure", None) if found is None else found
 
 
+FINITE_ROW = 4096
+"""Keys of the row that is answered for where the whole series has no answer."""
 H = TypeVar("H", bound=HeadAnswer)

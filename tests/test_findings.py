@@ -9,7 +9,6 @@ from polars import col
 
 from farfield.figures.papers.farfield import law
 from farfield.validation import forecast
-from farfield.validation.extrapolation import LIMIT
 from farfield.validation.prior import Prior
 from farfield.validation.results import LAST, results
 
@@ -66,7 +65,7 @@ def nearest():
         near = forecast.with_distance(others, own, **shape).head(forecast.NEAREST)
         ratios = near["ratio"].log().to_numpy()
         said = np.average(ratios, weights=1 / (near["distance"].to_numpy() + forecast.SOFT))
-        yield near["distance"][0], (said < LIMIT) == (np.log(case["ratio"]) < LIMIT)
+        yield near["distance"][0], (np.exp(said) < 1.05) == (case["ratio"] < 1.05)
 
 
 def readme():

@@ -49,6 +49,7 @@ from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Decision, Fall, Proof, Step
+from farfield.theory.remarks import remarks
 from farfield.theory.skipped import skipped_terms
 from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
 
@@ -96,6 +97,7 @@ class Convergence(Answer):
             one head does.
         mechanism: how the position enters; `bias` where the exp-series decides it.
         support: the most keys that a row sees under blockwise causal attention, None without.
+        remarks: what the formula may mean besides, in sentences.
         budget_s: seconds that the question was given, and that a certificate is given; no part of
             the answer.
         label: `theorem`, or None where nothing is proved.
@@ -111,6 +113,7 @@ class Convergence(Answer):
     heads: tuple[Convergence, ...] = ()
     mechanism: str = "bias"
     support: int | None = None
+    remarks: tuple[str, ...] = ()
     budget_s: float = field(default=10.0, compare=False)
 
     @property
@@ -239,6 +242,8 @@ class Convergence(Answer):
             yield note("The exp-series does not apply: {reason}.", reason=str(self.reason))
         else:
             yield Note(words("{what}", what=self.implication))
+        for said in self.remarks:
+            yield note("{said}", said=said)
         if self.verdict is Verdict.UNDECIDED:
             yield self.proof.block("What was tried")
         elif self.verdict is not Verdict.OUT_OF_SCOPE:
@@ -442,6 +447,17 @@ def check_convergence(
             reason=subject.out_of_scope,
             subject=subject.name,
         )
+    if subject.rows is not None:
+        said = f"its values are known for rows of {plural(subject.rows, 'key')} alone"
+        return Convergence(
+            subject.formula,
+            Verdict.UNDECIDED,
+            proof=Proof("", (Step("tried", {"what": "a table", "why": said}),)),
+            status=Status.UNKNOWN,
+            label=None,
+            reason=Reason(Code.NOT_COVERED, said),
+            subject=subject.name,
+        )
     with until(time.monotonic() + budget):
         decided = _in_one_family(subject.biases)
         for bias in subject.biases:
@@ -449,9 +465,10 @@ def check_convergence(
                 present = {s.name for s in bias.free_symbols}
                 own = {name: d for name, d in domains.items() if name in present}
                 decided[bias] = _decide_bias(bias, own)
+        besides = tuple(dict.fromkeys(r for bias in decided for r in remarks(bias)))
     results = tuple(decided[b] for b in subject.biases)
     whole = results[0] if len(results) == 1 else _together(subject, results)
-    return dataclasses.replace(whole, subject=subject.name, budget_s=budget)
+    return dataclasses.replace(whole, subject=subject.name, budget_s=budget, remarks=besides)
 
 
 def _merged(assumptions: Mapping[str, str] | None, options: dict[str, Any]) -> dict[str, Any]:

@@ -74,6 +74,11 @@ MECHANISMS = {
             "|q|, |k| are bounded, and zeta^n is at most 1",
         ),
         _bounded(
+            "scaled_content",
+            "a bounded factor of the content logit keeps every logit bounded",
+            "|q|, |k| are bounded, and so is the factor by distance",
+        ),
+        _bounded(
             "rotation_rescaled",
             "its rotations keep every logit bounded",
             _NORMS,

@@ -8,14 +8,10 @@ the training length is our reading.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 TOLERANCE = 0.05
 """The relative change of perplexity that still counts as none, wherever nothing else is said."""
-
-LIMIT = math.log1p(TOLERANCE)
-"""The same as a logarithm of the perplexity ratio, in nats."""
 
 
 def holds(

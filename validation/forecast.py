@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from polars import DataFrame, col, sum_horizontal
 
 from farfield.numerics.depth import MAX_LAYERS
 from farfield.numerics.heads import out_of_reach, reason_of, resolve
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, note, sentence, table
@@ -32,9 +34,6 @@ from farfield.validation.extrapolation import TOLERANCE, holds
 from farfield.validation.harness.configuration import trainable
 from farfield.validation.prior import Prior, prior, weights
 from farfield.validation.results import LAST, results
-
-if TYPE_CHECKING:
-    from polars import DataFrame
 
 MAX_TESTED = 1 << 20
 STEPS = 1000
@@ -51,6 +50,7 @@ SOFT = 1 / 50
 """A case counts by 1 / (distance + this) in the mean."""
 CASE = ("label", "formula", "text", "trained", "layers", "heads", "width", "steps", "mask")
 """The columns that tell one case from another; its runs differ in their seed."""
+SETTINGS = ("trained", "length", "layers", "heads", "width", "steps", "seeds", "text")
 
 
 @dataclass(frozen=True)
@@ -58,26 +58,18 @@ class TrainedCase:
     """Trained models that differ in their seed, and what was measured on them.
 
     Fields:
-        label, formula, text, trained, layers, heads, width, steps, mask: as the columns of
-            `farfield.validation.results`.
-        length: the tokens of the rows that were measured.
-        seeds: how many models.
+        name: the label of the encoding, with the mask of inference.
+        formula: of the heads, as `encoding` reads it; None where there is no bias.
+        settings: `trained`, `length` (of the rows that were measured), `layers`, `heads`, `width`,
+            `steps`, `seeds` (how many models) and `text`.
         ratio: of the last token's perplexity to that at the training length, the geometric mean.
         interval: from the least to the greatest end of the 95 % intervals of the models.
         distance: to the model that is asked about.
     """
 
-    label: str
+    name: str
     formula: str | None
-    text: str
-    trained: int
-    layers: int
-    heads: int
-    width: int
-    steps: int
-    mask: str
-    length: int
-    seeds: int
+    settings: Mapping[str, Any]
     ratio: float
     interval: tuple[float, float]
     distance: float
@@ -135,22 +127,21 @@ class Forecast(Answer):
                 distance=f"{self.distance:.2f}",
             )
         if self.nearest:
-            names = ("trained", "length", "layers", "width", "steps", "seeds")
             yield table(
-                ("trained case", *names, "ratio", "95 %", "distance"),
+                ("trained case", *SETTINGS[:-1], "ratio", "95 %", "distance"),
                 [
                     (
-                        f"{c.label} + {c.mask}" if c.mask else c.label,
-                        *(getattr(c, name) for name in names),
+                        c.name,
+                        *(c.settings[name] for name in SETTINGS[:-1]),
                         f"{c.ratio:.3f}",
                         "{:.3f} to {:.3f}".format(*c.interval),
                         f"{c.distance:.2f}",
                     )
                     for c in self.nearest
                 ],
-                numeric=(1, 2, 3, 4, 5, 6, 8),
+                numeric=(*range(1, 9), 10),
             )
-            texts = "; ".join(sorted({c.text for c in self.nearest}))
+            texts = "; ".join(sorted({c.settings["text"] for c in self.nearest}))
             yield note("Small models of {texts}. Large ones may differ.", texts=texts)
 
 
@@ -186,7 +177,7 @@ def forecast(
         InputError: lengths out of order, free parameters, results that cannot be read.
 
     >>> found = forecast("[-n/4; 0 x7]", trained=64, tested=1024)
-    >>> found.nearest[0].label, found.distance, found.holds
+    >>> found.nearest[0].name, found.distance, found.holds
     ('1 head 1/4', 0.0, 1.0)
     >>> round(found.ratio, 2), len(found.nearest)
     (1.03, 3)
@@ -203,14 +194,18 @@ def forecast(
     if count is not None and not isinstance(f, Encoding):
         values = {**values, "heads": count}
     subject = resolve(f, values)
-    width = count or (subject.num_heads if subject.num_heads > 1 else 8)
-    length = STEPS if steps is None else natural(steps, "steps")
     asked = Forecast(
-        m, n, depth, width, length, status=Status.UNKNOWN, label=None, subject=subject.name
+        m,
+        n,
+        depth,
+        num_heads=count or (subject.num_heads if subject.num_heads > 1 else 8),
+        steps=natural(STEPS if steps is None else steps, "steps"),
+        status=Status.UNKNOWN,
+        label=None,
+        subject=subject.name,
     )
     known = measured(runs).filter(mechanism=subject.mechanism)
-    unlike = subject.bca is not None or known.is_empty()
-    if unlike and (reason := out_of_reach(subject)):
+    if (known.is_empty() or subject.bca is not None) and (reason := out_of_reach(subject)):
         return dataclasses.replace(asked, status=Status.OUT_OF_SCOPE, reason=reason)
     try:
         found = _prior(subject, asked)
@@ -223,6 +218,7 @@ def forecast(
 
 def _prior(subject: Encoding, asked: Forecast) -> Prior | str | None:
     """What the bias makes of the row; None where there is no bias; why no model has such a one."""
+    check_time()
     if not trainable(subject):
         return "no model is trained with it: it imitates the scores of another encoding"
     if not subject.biases:
@@ -244,8 +240,6 @@ def measured(runs: str | None = None) -> DataFrame:
     Args:
         runs: a folder of runs, or a CSV file of results; None for the committed table.
     """
-    from polars import col
-
     lines = results(runs).filter(col("length") > col("trained"), protocol=LAST)
     return (
         lines.filter(
@@ -271,8 +265,6 @@ def with_distance(known: DataFrame, found: Prior | None, **shape: float) -> Data
         found: what the bias that is asked about makes of its row; None where it has none.
         **shape: the values of `DOUBLINGS` of the model that is asked about.
     """
-    from polars import col, sum_horizontal
-
     away = [(col(name) / shape[name]).log(2).abs() * share for name, share in DOUBLINGS.items()]
     if found is not None:
         away += [
@@ -293,24 +285,29 @@ def _looked_up(asked: Forecast, known: DataFrame, found: Prior | None) -> Foreca
         trained=asked.trained,
         times=asked.tested / asked.trained,
     )
-    names = [field.name for field in dataclasses.fields(TrainedCase) if field.name != "interval"]
+    rows = ordered.head(NEAREST)
     nearest = tuple(
-        TrainedCase(**{name: row[name] for name in names}, interval=(row["low"], row["high"]))
-        for row in ordered.head(NEAREST).iter_rows(named=True)
+        TrainedCase(
+            f"{row['label']} + {row['mask']}" if row["mask"] else row["label"],
+            row["formula"],
+            {name: row[name] for name in SETTINGS},
+            row["ratio"],
+            (row["low"], row["high"]),
+            row["distance"],
+        )
+        for row in rows.iter_rows(named=True)
     )
-    first = min((case.distance for case in nearest), default=None)
+    first = nearest[0].distance if nearest else None
     asked = dataclasses.replace(asked, nearest=nearest, distance=first, cases=len(ordered))
     if first is None or first > FAR:
         why = "the table has no model" if first is None else f"the nearest is {first:.2f} away"
         said = Reason(Code.BEYOND_EVIDENCE, f"no trained model resembles it ({why})")
         return dataclasses.replace(asked, reason=said)
-    ratios = np.log([case.ratio for case in nearest])
-    mean = float(np.average(ratios, weights=[1 / (case.distance + SOFT) for case in nearest]))
-    ends = [case.interval for case in nearest]
+    near = 1 / (rows["distance"].to_numpy() + SOFT)
     return dataclasses.replace(
         asked,
-        ratio=math.exp(mean),
-        interval=(min(low for low, _ in ends), max(high for _, high in ends)),
+        ratio=math.exp(np.average(np.log(rows["ratio"].to_numpy()), weights=near)),
+        interval=(min(rows["low"]), max(rows["high"])),
         holds=float(np.mean([holds([case.ratio - 1], TOLERANCE) for case in nearest])),
         status=Status.ENCLOSED,
         label=Label.MEASURED,

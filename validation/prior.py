@@ -54,7 +54,7 @@ def weights(bias: np.ndarray) -> np.ndarray:
 
 
 def prior(bias: np.ndarray, trained: int, layers: int) -> Prior:
-    """The four numbers of a model.
+    """The four numbers of a model, to six decimals.
 
     Args:
         bias: shape (heads, N), a row of the tested length, `-inf` where it masks.
@@ -78,9 +78,10 @@ def prior(bias: np.ndarray, trained: int, layers: int) -> Prior:
     leak, sharp = whole[:, trained:].sum(axis=1), steps.sum(axis=1)
     rho, total = float((steps[:, 1:].sum(axis=1) * (1 - leak)).mean()), max(sharp.sum(), 1e-300)
     kept = [convolved(kernel, layers, 1.0)[trained - 1] for kernel in whole]
-    return Prior(
+    found = (
         rho / (rho + 1 / 4),
         float(np.mean([1 - k for k in kept]).clip(0, 1)),
         float(sharp @ leak) / total * math.log1p(float(sharp @ sharp) / total),
         float((whole[:, trained // 2 :].sum(axis=1) <= LOCAL).mean()),
     )
+    return Prior(*(round(value, 6) for value in found))

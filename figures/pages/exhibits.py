@@ -9,18 +9,15 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
-
-from matplotlib.figure import Figure
 
 from farfield.figures.document import Columns, Item, Picture, Section, Sheet, Tiles
 from farfield.figures.document import page as whole
-from farfield.figures.exhibit import Drawing
 from farfield.figures.gallery import Gallery
 from farfield.figures.index import INDEX as EXHIBITS
 from farfield.figures.index import PAPERS, Exhibit
-from farfield.figures.style import FORMATS, rendered, svg
+from farfield.figures.style import FORMATS, rendered
 from farfield.theory.answers.blocks import Facts, note, table
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import StyledWord, as_text, code, words
@@ -33,11 +30,16 @@ TITLE = "Figures and tables, recomputed"
 
 def sheets(gallery: Gallery) -> dict[str, Sheet]:
     """The pages by name, the index first."""
+    parts = {
+        name: drawing.items(EXHIBITS[name].title, name.replace(".", "-"), EXHIBITS[name].kind)
+        for name, drawing in gallery.drawn.items()
+    }
     sections = []
     for paper, cited in PAPERS.items():
         shown = [e for e in EXHIBITS.values() if e.paper == paper]
         own = [(e, gallery.drawn[e.id]) for e in shown if e.id in gallery.drawn]
-        cards = [_card(e, drawing.figure) for e, drawing in own if drawing.figure is not None]
+        drawn = [(e, parts[e.id][0]) for e, _ in own]
+        cards = [_card(e, own) for e, own in drawn if isinstance(own, Picture)]
         lists = [
             (StyledWord(_number(e), f"to {e.id}.html"), e.title)
             for e, drawing in own
@@ -59,16 +61,16 @@ def sheets(gallery: Gallery) -> dict[str, Sheet]:
     ]
     found = {INDEX: Sheet(words(TITLE), lead, sections)}
     return found | {
-        e.id: _sheet(e, gallery.drawn[e.id]) for e in EXHIBITS.values() if e.id in gallery.drawn
+        e.id: _sheet(e, parts[e.id]) for e in EXHIBITS.values() if e.id in gallery.drawn
     }
 
 
-def _card(e: Exhibit, figure: Figure) -> Item:
+def _card(e: Exhibit, drawn: Picture) -> Item:
     """A figure in small, with the link to its page and a dot for each verdict on it."""
     dots = tuple(StyledWord("●", c.verdict.value.replace("_", "-")) for c in _claims(e.id))
     link = StyledWord(e.title, f"to {e.id}.html")
     said = words("{link} {id} {dots}", link=link, id=_number(e), dots=dots)
-    return Picture(svg(figure, f"{e.id}-small".replace(".", "-")), said, e.title, e.kind)
+    return Picture(drawn.narrow, said, e.title, e.kind)
 
 
 def _number(e: Exhibit) -> str:
@@ -79,14 +81,14 @@ def _number(e: Exhibit) -> str:
     return {"fig": "Figure ", "table": "Table "}[said[1]] + said[2].replace("-", ", ")
 
 
-def _sheet(e: Exhibit, drawing: Drawing) -> Sheet:
+def _sheet(e: Exhibit, parts: Sequence[Item]) -> Sheet:
     """The page of an exhibit, with what its paper says of it beside the figure, or below the
     table."""
     home = note("{index}", index=StyledWord(TITLE, f"to {INDEX}.html"))
-    first, *items = drawing.items(e.title, e.id.replace(".", "-"), e.kind)
+    first, *items = parts
     if said := list(said_of(e)):
         said = [note("{of}", of=StyledWord("What the paper says", "strong")), *said]
-        figure = drawing.figure is not None
+        figure = isinstance(first, Picture)
         first, items = (Columns([first], said), items) if figure else (first, [*items, *said])
     again = note("{again}", again=StyledWord(f"farfield figures {e.id}", "code"))
     return Sheet(words("{title}", title=e.title), [home, first, *items, again])

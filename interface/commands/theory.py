@@ -6,12 +6,13 @@ import json
 import re
 import sys
 import time
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import farfield
-from farfield.options import Formula, Listed, Output, Subject
+from farfield.options import CountOrNone, Formula, Formulas, Listed, Output, Subject
 from farfield.output import (
     BAD_INPUT,
     OK,
@@ -176,6 +177,7 @@ def trf(
     length: str | None = None,
     exact: bool = False,
     layers: str | None = None,
+    layer: Formulas = (),
     mixing: str = "2/5",
     q: str = "99/100",
     trained: str | None = None,
@@ -194,6 +196,9 @@ def trf(
         length: keys of the row, for the finite-row receptive field; 4k is 4096.
         exact: all digits of a count beyond 10^18, whose logarithm is enclosed otherwise.
         layers: so many layers: the layered receptive field (approximate).
+        layer: a layer of a hybrid in place of a formula, once for each layer from the first: a
+            bias, or a table of some of mechanism, window, sinks, mixing, such as '{window = 128}';
+            one that ends with x12 stands for twelve.
         mixing: with --layers, the share that a layer passes through attention.
         q: with --layers, the quantile.
         trained: training length in tokens, as 4096 or 4k.
@@ -203,6 +208,15 @@ def trf(
     refuse(tested and not trained, "--tested belongs to --trained, the training length")
     other = trained is not None or dtype is not None
     refuse(other and (layers or length), "--trained and --dtype take no --layers and no --length")
+    if layer:
+        from farfield.theory.encodings.head_lists import repeated
+
+        refuse(bool(formulas or layers or other), "--layer has every layer; accepted alone")
+        each = [_layer(one) for one in repeated(list(layer))]
+        hybrid = farfield.layered_receptive_field(
+            layers=each, mixing=mixing, q=q, length=length, budget_s=subject.seconds(60)
+        )
+        return write_answers(hybrid, output)
     subjects = subject.read_each(formulas)
     if other:
         asked: dict[Any, Any] = {} if trained is None else {farfield.leak: (trained, tested)}
@@ -370,6 +384,62 @@ def _numbers(text: str, name: str) -> list[float]:
         raise InputError(f"{name}: accepted is a list of numbers, one-dimensional") from None
 
 
+def lint(
+    target: str,
+    /,
+    *,
+    heads: CountOrNone = None,
+    out: str | None = None,
+    output: Output = Output(),
+) -> int:
+    """What is this function, module or array of biases? It is run on positions, then recognised.
+
+    Does it depend on the distance alone, does it fall, what stands for minus infinity, what does
+    rounding do, which family is it? Then the verdict.
+
+    Args:
+        target: FILE.py:NAME, a file that is imported, and what it calls the bias.
+        heads: heads to ask for, where the object does not say.
+        out: a picture of the bias, .svg, .png or .pdf, with its data as CSV beside it.
+    """
+    f = _imported(target)
+    with progress("lint", output):
+        found: list[Any] = [farfield.inspect_bias(f, heads=heads)]
+        if found[0].mechanism == "bias" or found[0].formulas:
+            found.append(farfield.check_convergence(farfield.encoding(f, heads=heads)))
+    after = []
+    if out is not None:
+        from farfield.figures.plotting import save_inspection
+
+        after = ["files: {}, {}".format(*save_inspection(found[0], out))]
+    return max(write_answers(found, output, *after), OK)
+
+
+def _imported(target: str) -> Any:
+    """What a file of Python calls by a name; a class without arguments is built.
+
+    Raises:
+        InputError: no such file or name, or the file raises.
+    """
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    file, colon, name = target.rpartition(":")
+    refuse(not colon or not file.endswith(".py"), f"lint {target!r}: accepted is FILE.py:NAME")
+    refuse(not Path(file).is_file(), f"there is no file {file!r}")
+    spec = spec_from_file_location("linted", file)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        found: Any = module
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found() if isinstance(found, type) else found
+    except Exception as error:  # whatever the code of a user raises
+        said = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise InputError(f"{target}: {said}; accepted: a function, an object or an array") from None
+
+
 def prove(
     name: str | None = None, /, *, latex: bool = False, output: Output = Output(proof=True)
 ) -> int:
@@ -389,3 +459,16 @@ def prove(
         lay_out([(t.name, f"{t.title}  [{t.source}]") for t in chosen])
         return OK
     return write_answers(chosen if name is None else chosen[0], output)
+
+
+def _layer(text: str) -> Any:
+    """A layer as a command line has it: a bias, or a table as a plan writes it."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        return tomllib.loads(f"layer = {text.strip()}")["layer"]
+    except (ValueError, RecursionError):
+        raise InputError(
+            f"layer {text[:60]!r} is no table; accepted as in a plan: "
+            "{window = 128, mixing = 0.5}"
+        ) from None

@@ -41,6 +41,7 @@ from farfield.numerics.heads import (
     per_head,
     reason_of,
     resolve,
+    row_of,
     summed,
     unknown,
 )
@@ -108,8 +109,9 @@ def certified_window(
     >>> certified_window("rope", "1/10", 1, 1, row=1000).width
     993
     """
-    asked = WindowQuestion.read(error, logit_bound, value_bound, sinks, row, temper)
     subject = resolve(f, values)
+    row = row_of(row, subject, "row")
+    asked = WindowQuestion.read(error, logit_bound, value_bound, sinks, row, temper)
     if not subject.biases and subject.bca is None:
         found = _of_mechanism(subject.mechanism, asked, gate)
         return replace(asked.blank(), subject=subject.name, **found)
@@ -121,6 +123,13 @@ def certified_window(
         lambda bias: _of_bias(bias, asked),
         decisive(lambda head: head.width),
         divergent=_none(RULE),
+        in_row=(
+            lambda size: certified_window(
+                subject, error, logit_bound, value_bound, sinks=sinks, row=size
+            )
+        )
+        if row is None
+        else None,
         budget_s=budget_s,
     )
 

@@ -24,7 +24,8 @@ from farfield.theory.encodings import encoding
 from farfield.validation import published
 from farfield.validation.harness.configuration import describe
 from farfield.validation.json_files import write_json
-from farfield.validation.results import SCHEMA, lines, results
+from farfield.validation.lines import lines
+from farfield.validation.results import SCHEMA, results
 
 QUICK = (
     "qin2024.fig1-right",

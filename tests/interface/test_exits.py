@@ -121,7 +121,7 @@ PAGES = (
     "figures.pages.study.write_study",
     "figures.pages.atlas.write_atlas",
 )
-NO_QUESTION = {"explore", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
+NO_QUESTION = {"explore", "lint", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
 """What lists, draws or makes something: its answers have no status."""
 
 

@@ -107,7 +107,7 @@ def test_generated_series(series, count):
 
 DIVERGENT = {"nope", "sandwich", "example1", "example2", "t5", "rope_surrogate", "xpos_surrogate"}
 CONDITION = {"kerple_log": "r1 > 1", "bam": "beta > 0", "alibi_log": "m > 1"}
-CONVERGENT = {"window", "alibi", "kerple_power", "type1", "type2"}
+CONVERGENT = {"window", "alibi", "kerple_power", "type1", "type2", "retnet"}
 
 
 @pytest.mark.parametrize("name", [k for k in encodings() if encoding(k).formula is not None])

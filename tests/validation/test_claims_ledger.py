@@ -32,7 +32,7 @@ from farfield.validation.claims import (
 )
 from farfield.validation.claims.claim import EXACT, Check
 from farfield.validation.claims.ledger import parsed
-from farfield.validation.claims.measures import Model, formula, gradients, models
+from farfield.validation.claims.measures import formula, gradients, models
 from farfield.validation.claims.plain_attention import resolution
 from farfield.validation.claims.words import about, by_chance, increase, rank_correlation
 from farfield.validation.harness.mechanism import Visibility
@@ -151,7 +151,7 @@ def model(name, last=None, whole=None, trained=64, **more):
         ]
     found += [{"protocol": "gradient", "seed": 0, "eps": 0.01, "erf": f} for f in field.values()]
     rows = [{"experiment": "x", **line, **more, **row} for row in found]
-    return Model(label, mask, DataFrame(rows, SCHEMA))
+    return measures.model(DataFrame(rows, SCHEMA))
 
 
 def ratios(**growth):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NoReturn
 
 import sympy
 from sympy import Expr, Integer, Rational, S
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.answer import Code, InputError, Reason
 from farfield.theory.answers.names import nearest, one_of, plain
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural, plural
@@ -21,12 +21,14 @@ from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
 from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.encodings.head_lists import as_list, is_table, repeated, worded
-from farfield.theory.formula.from_python import as_expression
+from farfield.theory.formula.assumptions import BEHIND, parted
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import domain_of
-from farfield.theory.formula.reading import settings
+from farfield.theory.formula.reading import canonical, settings
+from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import spellings
+from farfield.theory.mechanisms import MECHANISMS
 
 DEFAULT_HEADS = 8
 
@@ -46,9 +48,10 @@ def encoding(
 
     Args:
         name: a name of the catalogue in any case (see `encodings`), a formula in `n` as text, a
-            SymPy expression, or a Python function of the distance. A list has one formula a head,
-            as text `[-n/4; 0 x7]`. An array or a list of numbers, as text `[0, -1, -2]`, is a
-            table, as `values`.
+            SymPy expression, or what `inspect_bias` takes: a function, a `score_mod`, a module, a
+            matrix of queries and keys, slopes. A list has one formula a head, as text
+            `[-n/4; 0 x7]`. A list of numbers, as text `[0, -1, -2]`, or an array (heads,
+            distances) is a table, as `values`.
         heads: number of heads of a per-head formula (8 where nothing is said).
         dialect: which variant of the formula; the entry's first where nothing is said.
         values: instead of a name, a table of the bias at distances 0, 1, ...; shape `(length,)`
@@ -72,21 +75,32 @@ def encoding(
     ('one head -n/4, seven without bias', 'table of 3 values, masked beyond')
     """
     given = {k: _per_head(v) for k, v in given.items()}
+    if isinstance(name, str) or _lists(name):
+        given, assumptions = _canonical(given), _canonical(assumptions or {})
     if heads is not None and not (isinstance(heads, int) and 1 <= heads <= 1024):
         raise InputError(f"heads {heads!r} must be an integer from 1 to 1024")
     if bca is not None:
         bca = natural(bca, "bca")
     if isinstance(name, str) and "[" in name:
         name = as_list(name) or name
-    if values is None and (getattr(name, "ndim", 0) > 0 or (_lists(name) and is_table(name))):
-        name, values = None, name
+    listed = getattr(name, "ndim", 0) > 0 or (_lists(name) and is_table(name))
+    if values is None and listed and _is_table(name):
+        name, values, listed = None, name, False
     if values is not None:
         if name is not None or given or dialect or heads or assumptions:
             raise InputError(
                 "a table of values takes no name, heads, dialect, parameters or assumptions beside "
                 "it; accepted: tail and bca"
             )
-        return dataclasses.replace(_from_table(values, tail or "constant"), bca=bca)
+        return replace(_from_table(values, tail or "constant"), bca=bca)
+    if values is None and (listed or callable(name)) and not isinstance(name, sympy.Basic):
+        if given or dialect or assumptions or tail:
+            raise InputError(
+                "a function, a module or an array of biases takes no dialect, tail, parameters or "
+                "assumptions beside it; accepted: heads and bca"
+            )
+        found = name if hasattr(name, "ndim") or callable(name) else _numbers(name)
+        return replace(_from_object(found, heads), bca=bca)
     if tail is not None:
         raise InputError(
             f"tail {tail!r} says how a table of values goes on; accepted with a table alone, such "
@@ -95,7 +109,7 @@ def encoding(
     if isinstance(name, Encoding):
         if dialect or given or heads or assumptions:
             raise InputError("an Encoding is complete: it takes no further options")
-        return name if bca is None else dataclasses.replace(name, bca=bca)
+        return name if bca is None else replace(name, bca=bca)
     if _lists(name):
         built = _from_heads(name, heads, dialect, given, assumptions or {})
     elif isinstance(name, str) and (entry := named(name)) is not None:
@@ -104,7 +118,63 @@ def encoding(
         if dialect is not None:
             raise InputError(f"a formula has no dialect; {dialect!r} was given")
         built = _from_formula(name, heads, given, assumptions or {})
-    return built if bca is None else dataclasses.replace(built, bca=bca)
+    return built if bca is None else replace(built, bca=bca)
+
+
+def _canonical(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the names of the reader, which reads `r_1` as `r1`."""
+    found: dict[str, Any] = {}
+    for name, value in said.items():
+        if canonical(name) in found:
+            raise InputError(f"{canonical(name)!r} and {name!r} are one parameter; give it once")
+        found[canonical(name)] = value
+    return found
+
+
+def _is_table(given: Any) -> bool:
+    """Whether numbers are a bias at each distance, not slopes and no matrix."""
+    from farfield.theory.encodings.layouts import layout
+
+    return layout(_numbers(given))[0] == "table"
+
+
+def _numbers(given: Any) -> Any:
+    """Rows of a list as floats; an array as it is."""
+    if hasattr(given, "ndim"):
+        return given
+    if all(map(_lists, given)) and len({len(row) for row in given}) > 1:
+        raise InputError("a table of values has shape (length,) or (heads, length), each row alike")
+    return [_numbers(x) if _lists(x) else float(x) for x in given]
+
+
+def _from_object(f: Any, heads: int | None) -> Encoding:
+    """What a function, a module or a matrix is, as an encoding."""
+    from farfield.theory.encodings.inspection import inspect_bias
+
+    found = inspect_bias(f, heads=heads)
+    source = f"{found.subject}, called with {found.how}"
+    if found.mechanism != "bias":
+        if found.mechanism not in MECHANISMS:
+            raise InputError(f"{found.subject} {found.findings[0]}; accepted: a bias by distance")
+        code = {"row": Code.NOT_TOEPLITZ, "content": Code.CONTENT_DEPENDENT}[found.depends]
+        reason = Reason(code, found.findings[0])
+        return Encoding(
+            found.subject, None, source=source, mechanism=found.mechanism, out_of_scope=reason
+        )
+    lines = [expression_line(bias, unicode=False) for bias in found.formulas]
+    name = lines[0] if len(lines) == 1 else worded(lines)
+    if found.rows is not None:
+        name = f"{found.subject} on rows of {plural(found.rows, 'key')}"
+    formula = found.formulas[0] if len(found.formulas) == 1 else None
+    return Encoding(
+        name,
+        formula,
+        found.formulas,
+        source=source,
+        note=". ".join(said[0].upper() + said[1:] for said in found.findings),
+        origin=found.origin,
+        rows=found.rows,
+    )
 
 
 def _lists(given: Any) -> bool:
@@ -127,7 +197,19 @@ def named(name: str) -> Entry | None:
     return _ENTRIES.get(plain(name)) if re.fullmatch(r"[A-Za-z][\w ,-]*", name.strip()) else None
 
 
-_ENTRIES = {plain(spelled): e for e in CATALOGUE.values() for spelled in (e.name, e.title)}
+_ENTRIES = {
+    plain(spelled): e for e in CATALOGUE.values() for spelled in (*e.aliases, e.title, e.name)
+}
+_FORMULAS = {
+    "gaussian": "-n^2/(2*sigma^2)",
+    "cauchy": "-log(1 + (n/s)^2)",
+    "laplace": "-n/s",
+    "streaming": "window --set w=1024 (its first tokens: farfield window ... --sinks 4)",
+    "ntk": "rope_ntk",
+    "dilated": "where((n % 4 == 0) & (n <= 512), 0, -inf)",
+    "causal": "0",
+}
+"""Words that people use for a shape, and what to type for it."""
 
 
 def _from_entry(
@@ -215,6 +297,10 @@ def _from_formula(
     if source is None:
         raise InputError("an encoding needs a name, a formula or a table of values")
     text = source.strip() if isinstance(source, str) else ""
+    if BEHIND.search(text):
+        source, printed = parted(source)
+        domains, text = printed | {**domains}, source.strip()
+    _no_number(text)
     pairs = settings(text)
     number = r"[-+]?[\d.][\d.eEk%_/*^+-]*"
     if len(pairs) > 1 or any(re.fullmatch(number, value) for value in pairs.values()):
@@ -223,6 +309,10 @@ def _from_formula(
     if words and "n" not in words:
         if text in spellings():
             raise InputError(f"{text} is a function, not a formula; write {text}(n)")
+        if plain(text) in _FORMULAS:
+            raise InputError(
+                f"{text} is no encoding of the catalogue; write {_FORMULAS[plain(text)]}"
+            )
         close = nearest(text, [s for e in CATALOGUE.values() for s in (e.name, e.title)])
         hint = f"did you mean {close!r}?" if close else f"known: {', '.join(CATALOGUE)}"
         raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
@@ -253,6 +343,18 @@ def _from_formula(
     lines = [] if plainly else [expression_line(bias, unicode=False) for bias in biases]
     name = text if plainly else lines[0] if count == 1 else worded(lines)
     return Encoding(name, formula, biases, parameters)
+
+
+def _no_number(text: str) -> None:
+    """Refuse `window 4096`, `window(4096)`, `alibi 12 heads` with what to type."""
+    said = re.fullmatch(r"([A-Za-z][\w -]*?)[\s(]+(\d+)\)?\s*(heads?)?", text)
+    entry = named(said[1]) if said else None
+    if said is None or entry is None:
+        return
+    heads = said[3] or not entry.parameters or callable(entry.parameters)
+    option = "--heads" if heads else f"--set {entry.parameters[0].name}"  # type: ignore[index]
+    sign = " " if heads else "="
+    raise InputError(f"{text[:40]!r}: write {entry.name} {option}{sign}{said[2]}")
 
 
 def _no_settings(text: str, pairs: Mapping[str, str]) -> NoReturn:
@@ -337,7 +439,7 @@ def _with_domains(
     for strange in domains.keys() - {p.name for p in parameters}:
         has = ", ".join(p.name for p in parameters) or "none"
         raise InputError(f"assumption about {strange!r}, which {name} does not have; it has: {has}")
-    return tuple(dataclasses.replace(p, domain=domains.get(p.name, p.domain)) for p in parameters)
+    return tuple(replace(p, domain=domains.get(p.name, p.domain)) for p in parameters)
 
 
 def _has_zero(value: Any, name: str) -> bool:

@@ -80,6 +80,8 @@ class Encoding(Result):
         bca: half-width in tokens of blockwise causal attention [S, 3.3], None without.
         note: further facts for a reader.
         title: how it is written in prose.
+        origin: of an object that was run, `traced`, `recognised` or `tabulated`; else empty.
+        rows: keys up to which a tabulated bias is known; it is masked beyond. None: all.
     """
 
     name: str
@@ -93,6 +95,8 @@ class Encoding(Result):
     bca: int | None = None
     note: str = ""
     title: str = field(default="", compare=False)
+    origin: str = ""
+    rows: int | None = None
 
     @property
     def num_heads(self) -> int:

@@ -27,7 +27,7 @@ from sympy.core.relational import Relational
 
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.answers.errors import InputError, MissingValues
-from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
+from farfield.theory.evaluation.fold import LOOK, Arithmetic, Operation, Program
 from farfield.theory.evaluation.logarithms import LogSum, within_range
 from farfield.theory.evaluation.real_balls import RealBalls
 from farfield.theory.functions.balls import Undefined, precision, to_arb
@@ -56,10 +56,9 @@ class Lacking(Exception):
 
 
 class Arrays(Arithmetic):
-    """Floats in the arrays of a namespace; `in_range` says to take forms that do not leave it."""
+    """Floats in the arrays of a namespace."""
 
     rule: ClassVar[str] = "array"
-    in_range = True
 
     def __init__(self, namespace: Any) -> None:
         self.xp = namespace
@@ -67,8 +66,12 @@ class Arrays(Arithmetic):
     def operation(self, e: Any) -> Operation:
         if isinstance(e, Expr) and e.is_number:
             return lambda: self.constant(e), ()
-        form = within_range(e) if self.in_range else None
+        form = self.reformed(e)
         return super().operation(e) if form is None else (lambda x: x, (form,))
+
+    def reformed(self, e: Any) -> Expr | None:
+        """Another form of a node that does not leave the range of floats, where it may."""
+        return within_range(e)
 
     def power(self, e: Expr) -> Operation:
         return self.xp.pow, e.args
@@ -187,7 +190,7 @@ class Floats(Arrays):
 
     def __init__(self, balls: RealBalls, entrywise: bool = False) -> None:
         super().__init__(_NumPy())
-        self.balls, self.entrywise, self.in_range = balls, entrywise, entrywise
+        self.balls, self.entrywise = balls, entrywise
         self.constants = functools.lru_cache(maxsize=4096)(self._constant)
         self.compiled = functools.lru_cache(maxsize=64)(
             lambda formulas: Program(sympy.Tuple(*formulas), self, (n,))
@@ -208,7 +211,8 @@ class Floats(Arrays):
             return Near(math.inf if e is S.Infinity else -math.inf)
         if e.is_Rational and max(abs(e.p), e.q) < 1 << 1000:
             number = int(e.p) / int(e.q)
-            return Near(number, 0.0 if Fraction(number) == Fraction(int(e.p), int(e.q)) else EPS)
+            off = 0.0 if Fraction(number) == Fraction(int(e.p), int(e.q)) else EPS
+            return Near(number, off, 0.0, (number, number))
         number = float(self.by_balls(e, np.zeros(1), relative=True)[0])
         return Near(number, EPS, TINY if math.isfinite(number) else math.inf)
 
@@ -253,7 +257,7 @@ class Floats(Arrays):
     def operation(self, e: Any) -> Operation:
         if isinstance(e, sympy.Tuple):
             return lambda *values: values, e.args
-        if self.in_range and within_range(e) is not None:
+        if self.reformed(e) is not None:
             return super().operation(e)
         if e.is_Add and len(e.args) > MANY:
             return self._combination, [x for a in e.args for x in a.as_independent(n, as_Add=False)]
@@ -261,6 +265,10 @@ class Floats(Arrays):
             combined = self.add if e.is_Add else self.multiply
             return functools.partial(self._whole, combined) if _dyadic(e) else combined, e.args
         return super().operation(e)
+
+    def reformed(self, e: Any) -> Expr | None:
+        form = within_range(e)
+        return None if form is None or (form.has(LogSum) and not self.entrywise) else form
 
     def _whole(self, combined: Callable[..., Near], *parts: Near) -> Near:
         """A multiple of 1/1024: exact while it is not too large."""
@@ -273,6 +281,8 @@ class Floats(Arrays):
 
     def add(self, *parts: Near) -> Near:
         """A sum."""
+        if len(parts) == 2 and parts[0].exact and parts[1].exact:
+            return Near(parts[0].value + parts[1].value, EPS)
         return self._sum(parts)
 
     def _combination(self, *pairs: Near) -> Near:
@@ -297,7 +307,8 @@ class Floats(Arrays):
             min(x.span[0] for x in bounds) >= 0 or max(x.span[1] for x in bounds) <= 0
         ):
             relative = max(x.relative for x in bounds) + rounding
-            return Near(total, relative, sum(x.absolute for x in bounds))
+            ends = sum(x.span[0] for x in bounds), sum(x.span[1] for x in bounds)
+            return Near(total, relative, sum(x.absolute for x in bounds), ends)
         partial = rounding * (len(bounds) > 2)
         return Near(total, EPS, sum(self.error(x, partial) for x in bounds))
 
@@ -313,7 +324,11 @@ class Floats(Arrays):
             absolute = absolute + y.absolute * self.size(x)
         total = x.value * y.value
         shrunk = self.entrywise and np.isinf(total) & ((abs(x.value) < 1) | (abs(y.value) < 1))
-        return self.near(total, x.relative + y.relative + EPS, absolute, shrunk)
+        product = self.near(total, x.relative + y.relative + EPS, absolute, shrunk)
+        if x.ends and y.ends and not self.entrywise:
+            corners = [a * b for a in x.ends for b in y.ends]
+            product.ends = min(corners), max(corners)
+        return product
 
     def power(self, e: Expr) -> Operation:
         return self.raised, e.args
@@ -345,7 +360,10 @@ class Floats(Arrays):
         bound = self.error(x)
         if self.entrywise:  # far outside of the range no error matters
             bound = np.where(np.abs(x.value) - bound > LOG_RANGE, 0.0, bound)
-        return self._grown(np.exp(x.value), bound, TINY)
+        found = self._grown(np.exp(x.value), bound, TINY)
+        if not self.entrywise and x.span[1] < LOG_RANGE - 40:
+            found.ends = math.exp(x.span[0]), math.exp(x.span[1])
+        return found
 
     def _grown(self, value: Any, bound: Any, least: float, unsound: Any = False) -> Near:
         """A value whose logarithm is off by a bound; what is off by much has none."""
@@ -460,24 +478,22 @@ class Floats(Arrays):
     def by_balls(self, e: Expr, at: np.ndarray, *, relative: bool = False) -> np.ndarray:
         """Each value from a ball, at a precision that fixes 50 of its bits: `relative` of them
         also below 1. It is nan where there is none."""
-        function = self.balls.compiled(e)
+        function, narrow = self.balls.compiled(e), arb(2) ** (-1080 if relative else -60)
         values, left = np.full(at.shape, np.nan), list(range(at.size))
         for bits in (80, 320, 1280, 5120):
             open_ = []
-            for k in left:
-                check_time()
-                with precision(bits):
-                    try:
-                        ball = to_arb(function({n: fmpq(int(at[k]))}))
-                    except Undefined:
-                        open_.append(k)
-                        continue
-                    if ball.rel_accuracy_bits() >= 60 or (
-                        ball.rad() < arb(2) ** (-1080 if relative else -60)
-                    ):
-                        values[k] = float(ball.mid())
-                    else:
-                        open_.append(k)
+            for start in range(0, len(left), LOOK):
+                with precision(bits):  # looks at the clock
+                    for k in left[start : start + LOOK]:
+                        try:
+                            ball = to_arb(function({n: fmpq(int(at[k]))}))
+                        except Undefined:
+                            open_.append(k)
+                            continue
+                        if ball.rel_accuracy_bits() >= 60 or ball.rad() < narrow:
+                            values[k] = float(ball.mid())
+                        else:
+                            open_.append(k)
             left = open_
         return values
 
@@ -542,8 +558,9 @@ class Floats(Arrays):
             error = self.finer.error(turns)
             value = rule(self.xp, x.value, *(m.value for m in modulus))
             far = turns.exact | (np.abs(turns.value - np.rint(turns.value)) > error)
+            far |= np.isinf(value) & np.isfinite(error)
             near, off = (error + 1, 0.0) if record.range is None else (scale, 2 * scale * error)
-            return self.near(value, EPS, self.worst(np.where(far | np.isinf(value), off, near)))
+            return self.near(value, EPS, self.worst(np.where(far, off, near)))
 
         return rounded
 
@@ -655,7 +672,7 @@ def _outermost(e: Expr, kinds: tuple[Any, ...]) -> list[Expr]:
 @functools.lru_cache(maxsize=4096)
 def _dyadic(e: Expr) -> bool:
     """Whether all values are multiples of 1/1024."""
-    return bool((1024 * e).is_integer)
+    return bool((1024 * e if e.is_Add else e).is_integer)
 
 
 class _Places:
@@ -724,12 +741,12 @@ def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.nda
     if free:
         raise MissingValues("the bias", free)
     table = np.empty((len(formulas), at.size))
-    wide = bool(at.size) and at.max() >= 1 << 53
+    off = EPS if at.size and at.max() >= 1 << 53 else 0.0
     with np.errstate(over="raise", divide="raise", invalid="raise", under="ignore"):
         for start in range(0, at.size, BLOCK):
             block = slice(start, start + BLOCK)
             check_time()
-            where = Near(at[block].astype(np.float64), EPS if wide else 0.0)
+            where = Near(at[block].astype(np.float64), off)
             _fill(table[:, block], tuple(formulas), at[block], where, floats)
     table += 0.0  # without negative zeros
     return table

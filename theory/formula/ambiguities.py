@@ -80,7 +80,8 @@ def _divides(p: Reading, base: Expr, exponent: list[Token], after: Token) -> boo
         return False
     below = int(float(after[1]))
     small = 2 <= below <= _FRACTION
-    return small and (kind == "name" or (value.isdigit() and math.gcd(int(value), below) == 1))
+    odd = value.isdigit() and int(value) != 2 and math.gcd(int(value), below) == 1
+    return small and (kind == "name" or odd)
 
 
 def _is_single(p: Reading, after: Token) -> bool:

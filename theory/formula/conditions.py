@@ -47,6 +47,17 @@ def where(p: Reading, column: int, held: Any, value: Expr, other: Expr) -> Expr:
     return pieced(p, column, [(value, held), (other, S.true)])
 
 
+def indicator(p: Reading, column: int) -> Expr:
+    """`1[n < w]`, 1 where a condition holds and 0 elsewhere, after its sign."""
+    p.accept_name("_")
+    opening = p.accept("[", "(", "{")
+    if opening is None:
+        p.fail(p.column, "expected the condition of the indicator in brackets: [n < w]")
+    held = condition(p)
+    p.expect({"[": "]", "(": ")", "{": "}"}[opening])
+    return where(p, column, held, S.One, S.Zero)
+
+
 def pieced(p: Reading, column: int, pieces: list[tuple[Expr, Any]]) -> Expr:
     """The pieces as one node; a single one that always holds is itself."""
     for _, c in pieces:  # SymPy takes a Piecewise out of a condition, and evaluates on the way

@@ -7,6 +7,8 @@ beginning has no terms. In a SymPy expression it is minus the terms between (Kar
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import sympy
 from sympy import Expr, Integer, Symbol
 
@@ -40,6 +42,43 @@ def finite_sum(p: Reading, column: int, kind: str) -> Expr:
             p.fail(p.column, f"unexpected {p.token[1]!r}")
         return read
 
+    result = _summed(p, column, kind, index, low, high, body)
+    p.bound, p.position = outer, after
+    return result
+
+
+def typeset_sum(p: Reading, column: int, kind: str) -> Expr:
+    r"""`\sum_{k=0}^{31}` and the product behind it, after its name."""
+    p.accept_name("_")
+    p.expect("{")
+    index = _index(p)
+    p.expect("=")
+    low = p.sum()
+    p.expect("}")
+    p.expect("^")
+    high = p.exponent()
+    begin, outer = p.position, p.bound
+
+    def body(value: Expr) -> Expr:
+        p.position, p.bound = begin, outer | {index: value}
+        return p.product()
+
+    body(low)  # where the body ends, of a sum without terms too
+    result = _summed(p, column, kind, index, low, high, body)
+    p.bound = outer
+    return result
+
+
+def _summed(
+    p: Reading,
+    column: int,
+    kind: str,
+    index: str,
+    low: Expr,
+    high: Expr,
+    body: Callable[[Expr], Expr],
+) -> Expr:
+    """The sum or product of what the body reads at each value of the index."""
     if low.is_Integer and high.is_Integer:
         count = max(int(high - low) + 1, 0)
         p.sum_terms += count
@@ -59,7 +98,6 @@ def finite_sum(p: Reading, column: int, kind: str) -> Expr:
             term = term if steep(term) else door.factor(term)
             logs = door.expand_log(sympy.log(term), force=True)
             result = sympy.exp(sympy.Sum(logs, (k, low, high)))
-    p.bound, p.position = outer, after
     return result
 
 

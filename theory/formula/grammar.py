@@ -162,7 +162,7 @@ def _argument(p: Reading, value: str, column: int) -> Expr:
 def _applied(p: Reading, value: str, column: int, args: list[Expr]) -> Expr:
     """A function with the arguments in the bracket that opens here, after those given."""
     if value not in spellings() and value not in _BOUNDS:
-        if base := re.fullmatch(r"(?:log)?_(\w+)", value):
+        if base := re.fullmatch(r"(?:log)?_(\d+|[a-z])", value):
             p.fail(column, f"a logarithm to base {base[1]} is written log(...)/log({base[1]})")
         if len(value) == 1:
             p.fail(column, f"{value} is no function; write a product as {value}*(...)")
@@ -450,6 +450,8 @@ class Parser(Reading):
         return Integer(digits * 10**scale) if scale >= 0 else Rational(digits, 10**-scale)
 
     def name(self, value: str, column: int) -> Expr:
+        if value == "Indicator":
+            return conditions.indicator(self, column)
         if self.begins("(") and not self._is_factor(value, column):
             return call(self, value, column)
         if value == self.distance and value not in self.bound:
@@ -480,6 +482,8 @@ class Parser(Reading):
     def parameter(self, value: str, column: int) -> Expr:
         """A name that is no function, as a symbol of its domain."""
         _require_name(self, value, column)
+        if (index := value.rpartition("_")[2]) in self.bound and index != value:
+            self.fail(column, f"{value} changes with the index {index}; write its formula instead")
         try:
             return parameter(value, self.domains.get(value, "positive"))
         except InputError as error:
@@ -499,8 +503,9 @@ class Parser(Reading):
                 rf"\{value}( may mean \{value} times the bracket or a function; write "
                 rf"\{value} \cdot ( or \{value.capitalize()}(",
             )
-        letter = len(value) == 1 and value not in _FUNCTION_LETTERS
-        return (letter or value in GREEK) and value not in spellings()
+        base = str(re.match("[A-Za-z]*", value)[0])  # type: ignore[index]
+        letter = len(base) == 1 and base not in _FUNCTION_LETTERS
+        return (letter or base in GREEK) and value not in spellings()
 
     def _has_comma(self) -> bool:
         """Whether the bracket that opens here has a comma of its own: then it holds arguments."""

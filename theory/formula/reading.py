@@ -40,6 +40,7 @@ PREFIXES = (
     "cupy",
     "cp",
     "tf",
+    "self",
 )
 GREEK = (
     "alpha",
@@ -67,7 +68,16 @@ GREEK = (
 POSITIONS = (("i", "j"), ("m", "n"), ("q", "k"), ("q_idx", "kv_idx"), ("t", "s"))
 """What a query's position and its key's are called; their difference is the distance."""
 
-_LETTERS = dict(zip("αβγδεζηθκλμνξρστφχψω", GREEK, strict=True)) | {"ϵ": "epsilon", "ϕ": "phi"}
+_INVISIBLE = dict.fromkeys(
+    map(ord, "\u00ad\u200b\u200c\u200d\u2060\u2061\u2062\u2063\u2064\ufeff"), " "
+)
+"""What HTML, KaTeX and PDF leave between signs."""
+_LETTERS = dict(zip("αβγδεζηθκλμνξρστφχψω", GREEK, strict=True)) | {
+    "ϵ": "epsilon",
+    "ϕ": "phi",
+    "Δ": "Delta",
+    "∆": "Delta",
+}
 _SIGNS = {
     "\u2212": "-",
     "\u2013": "-",
@@ -83,10 +93,12 @@ _SIGNS = {
     "⌉": ")",
     "‖": "|",
     "∣": "|",
+    "𝟙": " Indicator ",
+    "∈": " in ",
 }
 _NAMES = {"Γ": "Gamma", "ζ": "zeta", "π": "pi", "∞": "oo", "√": "sqrt", "∛": "cbrt"}
 _POWERS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n", strict=True))
-_INDICES = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
+_INDICES = dict(zip("₀₁₂₃₄₅₆₇₈₉ₕᵢⱼₖₗₘₙ", "0123456789hijklmn", strict=True))
 _PARTS = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅛": "1/8"}
 
 _TEX_SIGNS = {
@@ -122,6 +134,10 @@ _TEX_NAMES = {
     "bmod": "mod",
     "arcsin": "asin",
     "arctan": "atan",
+    "Delta": "Delta",
+    "sum": "Sum",
+    "prod": "Product",
+    "in": "in",
 }
 _TEX_SILENT = {
     "left",
@@ -138,7 +154,19 @@ _TEX_SILENT = {
     "limits",
     "nolimits",
 }
-_TEX_ARGUMENT = ("operatorname", "mathrm", "text", "textrm", "mathit", "mathbf", "mbox")
+_TEX_ARGUMENT = (
+    "operatorname",
+    "mathrm",
+    "text",
+    "textrm",
+    "mathit",
+    "mathbf",
+    "mbox",
+    "boldsymbol",
+    "bm",
+)
+_INDEX = r"_(?:\{\s*[A-Za-z0-9]+\s*\}|[A-Za-z0-9])"
+_RAISED = r"\^\{\s*\(\s*[A-Za-z]\s*\)\s*\}"  # m^{(h)}: of head h, no power
 _ESCAPED = {"{": "(", "}": ")", "|": "|", **dict.fromkeys(",;:! \n>", "")}
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -155,7 +183,7 @@ _HEADING = re.compile(
     r"""[\s$]*(?:
         lambda\s+(?P<of>[^:=]*):
       | def\s+\w+\s*\((?P<given>[^)]*)\)\s*(?:->[^:]*)?:\s*return\b
-      | (?:\\(?:text|mathrm|operatorname)\s*\{[^{}]*\}|\\?[A-Za-z]+)
+      | (?:\\(?:text|mathrm|mathbf|boldsymbol|bm|operatorname)\s*\{[^{}]*\}|\\?[A-Za-z]+)
         (?:_\{(?P<below>[^{}]*)\}|_?\w*)
         \s*(?:[(\[](?P<at>[^()\[\]=<>]*)[)\]])?\s*(?<![<>=!])=(?!=)
     )""",
@@ -163,9 +191,10 @@ _HEADING = re.compile(
 )
 _COMMANDS = {
     "environment": r"\\(?:begin|end)\s*\{\s*(?:cases|dcases|aligned|split)\s*\}",
-    "log_to": r"\\log\s*_\s*(?:\{\s*)?(?:2|10)\b\s*\}?",
-    "argument": rf"\\(?:{'|'.join(_TEX_ARGUMENT)})\s*\{{[^{{}}]*\}}",
-    "command": r"\\[A-Za-z]+",
+    "log_to": r"\\log\s*_\s*(?:\{\s*)?(?:2|10|e)\b\s*\}?",
+    "indicator": r"\\(?:mathbb|mathbf|mathds)\s*\{\s*1\s*\}",
+    "argument": rf"\\(?:{'|'.join(_TEX_ARGUMENT)})\s*\{{[^{{}}]*\}}(?:{_INDEX}|{_RAISED})?",
+    "command": rf"\\(?:var)?(?:{'|'.join(GREEK)})\s*(?:{_INDEX}|{_RAISED})|\\[A-Za-z]+",
     "escaped": r"\\[\s\S]?",
 }
 """What begins with a backslash, by kind."""
@@ -176,8 +205,8 @@ _WRITTEN: dict[str, tuple[str, Callable[[str], str]]] = {
         lambda found: f"({'-' if '-' in found else '+'}oo)",
     ),
     "typeset": (
-        r"[A-Za-z](?:_?\d+|_\{\s*[A-Za-z0-9]+\s*\}|_[A-Za-z0-9])?",
-        lambda found: re.sub(r"[{}\s_]", "", found),
+        rf"[A-Za-z](?:_?\d+|{_INDEX}|[{''.join(_INDICES)}]+|(?<![en]){_RAISED})?",
+        lambda found: indexed(found[0], found[1:]),
     ),
     "dotted": (rf"(?:(?:{'|'.join(PREFIXES)})\s*\.\s*)+(?=[A-Za-z])", lambda _: ""),
     "raised": (
@@ -187,17 +216,37 @@ _WRITTEN: dict[str, tuple[str, Callable[[str], str]]] = {
     "part": (f"[{''.join(_PARTS)}]", lambda found: f"({_PARTS[found]})"),
     "sign": (f"[{''.join([*_SIGNS, *_NAMES])}]", lambda found: (_SIGNS | _NAMES)[found]),
     "letter": (
-        f"[{''.join(_LETTERS)}][{''.join(_INDICES)}]*",
-        lambda found: _LETTERS[found[0]] + "".join(_INDICES[c] for c in found[1:]),
+        rf"[{''.join(_LETTERS)}](?:[{''.join(_INDICES)}]+|{_INDEX}|_\w+)?",
+        lambda found: indexed(_LETTERS[found[0]], found[1:]),
     ),
     "number": (_NUMBER, str),
     "word": (
-        rf"{_WORD}[{''.join(_INDICES)}]*",
-        lambda found: "".join(_INDICES.get(c, c) for c in found),
+        rf"{_WORD}(?:(?<!\b[en]){_RAISED}|[{''.join(_INDICES)}]*)",
+        lambda found: indexed(*re.findall(r"^[A-Za-z0-9_]+|.*$", found)[:2]),
     ),
     "op": (_OP, str),
 }
 """What people write, by kind: how it looks, and its text in signs of the grammar."""
+
+
+def indexed(base: str, index: str) -> str:
+    """The one name of a parameter with an index, however that is printed.
+
+    >>> indexed("r", "_{1}"), indexed("m", "_h"), indexed("m", "^{(h)}"), indexed("beta", "₂")
+    ('r1', 'm_h', 'm_h', 'beta2')
+    """
+    inner = re.sub(r"[{}()^\s_]", "", "".join(_INDICES.get(c, c) for c in index))
+    return f"{base}_{inner}" if inner and not inner.isdigit() else base + inner
+
+
+def canonical(name: str) -> str:
+    """A name as the reader has it: `r_1` is `r1`, as it is in print.
+
+    >>> canonical("r_1"), canonical("m_h"), canonical("log_2")
+    ('r1', 'm_h', 'log_2')
+    """
+    found = re.fullmatch(r"([A-Za-z]+)_(\d+)", name)
+    return name if found is None or found[1] in ("e", "E", *spellings()) else found[1] + found[2]
 
 
 def _lexer(patterns: Mapping[str, str]) -> re.Pattern[str]:
@@ -233,12 +282,23 @@ def distance_of(text: str) -> str:
     >>> distance_of("f(x) = -x"), distance_of("lambda t: -t"), distance_of("b_{i-j} = -|i-j|")
     ('x', 't', 'n')
     """
+    name = _said_of(text).partition(":")[0].strip()
+    return "n" if positions_of(text) else name
+
+
+def _said_of(text: str) -> str:
     found = _HEADING.match(text)
-    said = next((g for g in found.groups() if g), "n") if found else "n"
-    name = said.partition(":")[0].strip()
-    said_of = {*re.findall(r"[A-Za-z_]+", said)}
-    positions = any(said_of in ({q, k}, {q + k}) for q, k in POSITIONS)
-    return "n" if positions else name
+    return next((g for g in found.groups() if g), "n") if found else "n"
+
+
+def positions_of(text: str) -> tuple[str, str] | None:
+    """The names of query and key that a heading says, as `b_{m,n} =` or `lambda q, k:`.
+
+    >>> positions_of("b_{m,n} = -s(m-n)"), positions_of("-s(m-n)")
+    (('m', 'n'), None)
+    """
+    said = {*re.findall(r"[A-Za-z_]+", _said_of(text))}
+    return next(((q, k) for q, k in POSITIONS if said in ({q, k}, {q + k})), None)
 
 
 def settings(text: str) -> dict[str, str]:
@@ -297,10 +357,15 @@ def _command(kind: str, command: str, words: Collection[str]) -> tuple[str, str]
         return ("tex", f"{where} cases") if what.endswith("cases") else ("", "")
     if kind == "log_to":
         return "", f"log{''.join(filter(str.isdigit, command))}"
+    if kind == "indicator":
+        return "name", "Indicator"
     if kind == "argument":
-        return "", " ".join(re.findall("[A-Za-z]+", command.partition("{")[2]))
-    name = command[1:]
+        inner, _, index = command.partition("{")[2].partition("}")
+        return "", indexed(" ".join(re.findall("[A-Za-z]+", inner)), index)
+    name, _, index = command[1:].partition("_" if "_" in command else "^")
+    name = name.strip()
     if kind == "escaped":
+        name = command[1:]
         if name == "\\":
             return "tex", "row"
         return ("", _ESCAPED[name]) if name in _ESCAPED else ("bad", command)
@@ -308,7 +373,7 @@ def _command(kind: str, command: str, words: Collection[str]) -> tuple[str, str]
         return "", _TEX_SIGNS.get(name, "")
     name = _TEX_NAMES.get(name, name)
     known = name in words or name in GREEK or name in _TEX_NAMES.values()
-    return ("name", name) if known else ("bad", command)
+    return ("name", indexed(name, index)) if known else ("bad", command)
 
 
 # -- symbols --------------------------------------------------------------------------------------
@@ -327,7 +392,7 @@ class Tokens:
     """A text as symbols that are read one by one."""
 
     def __init__(self, text: str, domains: Mapping[str, str]) -> None:
-        text = uncommented(text)
+        text = uncommented(text).translate(_INVISIBLE)
         self.text, self.domains = text, domains
         self.distance = distance_of(text)
         if not self.distance.isidentifier():
@@ -336,15 +401,21 @@ class Tokens:
         self.braces = self.latex or "{" in text
         self.position = 0
         self.tokens: list[Token] = []
-        for token in spelled(text, {*spellings(), *CALLED, *RESERVED}):
-            kind, value, at = token
+        written: dict[str, str] = {}
+        for kind, value, at in spelled(text, {*spellings(), *CALLED, *RESERVED}):
             if kind == "bad":
                 hint = _HINTS.get(value, "")
                 self.fail(at, f"{quoted(value[:20])} is not part of a formula{hint}")
-            self.tokens.append(token)
+            name = canonical(value) if kind == "name" and value not in domains else value
+            if written.setdefault(name, value) != value and not self.latex:
+                self.fail(at, f"{written[name]} and {value} are one name; give one another name")
+            self.tokens.append((kind, name, at))
             if len(self.tokens) > MAX_TOKENS:
                 raise InputError(f"the formula has more than {MAX_TOKENS} symbols")
         self._positions()
+        names = {value for kind, value, _ in self.tokens if kind == "name"}
+        if "Delta" in names and not {self.distance, "Delta"} & {*domains, *(names - {"Delta"})}:
+            self.distance = "Delta"
         self.tokens.append(("end", "", len(text.rstrip())))
 
     def _positions(self) -> None:
@@ -353,16 +424,25 @@ class Tokens:
         for pair in POSITIONS:
             meant = {self.distance, *self.domains} - {"n"}
             if {*pair} <= names and not meant & {*pair}:
-                self._distance_of(*pair, "n" in names)
+                sure = pair[0] == "i" or pair == positions_of(self.text)
+                self._distance_of(*pair, "n" in names, sure)
 
-    def _distance_of(self, query: str, key: str, named: bool) -> None:
-        """Read one query less its key as the distance; `named`: n occurs in the text as well."""
+    def _distance_of(self, query: str, key: str, named: bool, sure: bool) -> None:
+        """Read one query less its key as the distance, and `i >= j` as a comparison of it with 0;
+        `named`: n occurs in the text as well, `sure`: the names can be nothing else."""
         found: list[Token] = []
         rest = self.tokens
         read: set[int] = set()
         while rest:
             values = [value for _, value, _ in rest[:3]]
             column, after = rest[0][2], rest[3:6]
+            if values[1:2] and values[1] in BY_SIGN and {*values[::2]} == {query, key}:
+                zero = ("number", "0", column)
+                read.add(len(found) + 2 * (values[0] == key))
+                compared = [("name", "n", column), rest[1], zero]
+                found += compared if values[0] == query else compared[::-1]
+                rest = rest[3:]
+                continue
             if values not in ([query, "-", key], [key, "-", query]):
                 found.append(rest[0])
                 rest = rest[1:]
@@ -370,9 +450,11 @@ class Tokens:
             alone = self._stands_alone(found, after[:1])
             if self._absolute(found, after):
                 pass
-            elif query == "i" and not alone:
-                self.fail(column, "write i - j in brackets: (i - j), the distance n")
-            elif query != "i" and (named or not alone):
+            elif sure and not alone:
+                self.fail(
+                    column, f"write {query} - {key} in brackets: ({query} - {key}), the distance n"
+                )
+            elif not sure and (named or not alone):
                 if alone:
                     self.fail(
                         column,
@@ -388,7 +470,7 @@ class Tokens:
             rest = rest[3:]
             read.add(len(found))
             found.append(("name", "n", column))
-        others = {query, key, "n"} if read else {query, key} if query == "i" else set()
+        others = {query, key, "n"} if read else {query, key} if sure else set()
         for at, (kind, value, column) in enumerate(found):
             if kind == "name" and value in others and at not in read:
                 self.fail(
@@ -414,7 +496,9 @@ class Tokens:
         left = before[-1][1] if before else "("
         right = after[0][1] if after else ")"
         compared = (*BY_SIGN, ",", "|")
-        return left in ("(", "{", "=", "+", *compared) and right in (")", "}", "+", "-", *compared)
+        words = ("&", "if", "for", "when", "row", "[")
+        ends = (")", "}", "]", "+", "-", "row", "end cases", *compared)
+        return left in ("(", "{", "=", "+", *words, *compared) and right in ends
 
     def fail(self, column: int, what: str) -> NoReturn:
         """Raise InputError with the text around a column."""
@@ -477,6 +561,7 @@ class Reading(Tokens):
     sum of products, a choice, an operand without sign and power, what follows `^`, a parameter."""
 
     sum: Callable[[], Expr]
+    product: Callable[[], Expr]
     choice: Callable[[], Expr]
     bare: Callable[[], Expr]
     exponent: Callable[[], Expr]

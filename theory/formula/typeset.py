@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Expr, Integer, Rational, S
 
-from farfield.theory.formula import conditions
+from farfield.theory.formula import conditions, finite_sums
 from farfield.theory.formula.bounded_nodes import power
 from farfield.theory.formula.reading import Reading, Token
 
@@ -20,7 +20,9 @@ def group(p: Reading) -> Expr:
 
 
 def command(p: Reading, value: str, column: int) -> Expr | None:
-    r"""`\frac{a}{b}` and `\\sqrt[k]{x}`, after their name; None for another command."""
+    r"""`\frac{a}{b}`, `\\sqrt[k]{x}`, `\\sum_{k=0}^{9}`, after their name; else None."""
+    if value in ("Sum", "Product"):
+        return finite_sums.typeset_sum(p, column, value)
     if value == "frac":
         above = _part(p)
         return p.build(column, lambda a, b: a * power(b, S.NegativeOne), above, _part(p))

@@ -33,7 +33,18 @@ CONDITIONS: dict[str, Any] = {
     "Or": sympy.Or,
     "Not": sympy.Not,
 }
-CALLED = {"Piecewise", "Sum", "Product", "True", "False", "and", "or", "not", *CONDITIONS}
+CALLED = {
+    "Piecewise",
+    "Sum",
+    "Product",
+    "Indicator",
+    "True",
+    "False",
+    "and",
+    "or",
+    "not",
+    *CONDITIONS,
+}
 RESERVED = {*CONSTANTS, *CALLED, "I"}
 SYNONYMS: dict[str, str] = {  # head: body
     "log1p(x)": "log(1 + x)",
@@ -60,6 +71,12 @@ SYNONYMS: dict[str, str] = {  # head: body
     "divide(x, y)": "x/y",
     "true_divide(x, y)": "x/y",
     "floor_divide(x, y)": "x//y",
+    "div(x, y)": "x/y",
+    "mul(x, y)": "x*y",
+    "clamp_min(x, y)": "Max(x, y)",
+    "clamp_max(x, y)": "Min(x, y)",
+    "silu(x)": "x/(1 + exp(-x))",
+    "elu(x)": "Max(x, 0) + Min(exp(x) - 1, 0)",
     "negative(x)": "-x",
     "neg(x)": "-x",
     "positive(x)": "x",

@@ -13,11 +13,12 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from polars import DataFrame
 
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.encodings import encoding
@@ -26,9 +27,6 @@ from farfield.validation.claims.series_verdicts import by_head, decided, falling
 from farfield.validation.claims.words import EXPLODES, drift, increase, stays
 from farfield.validation.published import PrintedNumber, bias_of, table
 from farfield.validation.results import LAST, WHOLE, results
-
-if TYPE_CHECKING:
-    from polars import DataFrame
 
 STEP = 4
 """Tokens, of the gradient by token."""
@@ -42,109 +40,75 @@ class Model:
     """The models of one encoding in one setting, one a seed; numbers are means over them.
 
     Fields:
-        label: of the encoding; mask: what attention saw, as the table of results has them.
-        lines: of the table.
+        name: the label of the encoding, with the mask of inference behind it.
+        label, mask, trained, verdict: as the table of results has them.
+        scale, source: of the models, in words.
+        seeds: of the models.
+        nats: of perplexity, by protocol, length and seed.
+        curve: share of the gradient on the most recent tokens, by their number.
+        gradient, erf, trf: receptive fields by eps: of the gradient, of attention, and in theory.
+        losses, resolutions: by step, and by length of the scores; both by seed.
+        seconds: processor time of training by seed.
     """
 
+    name: str
     label: str
     mask: str
-    lines: DataFrame
-
-    @cached_property
-    def of_run(self) -> Mapping[str, Any]:
-        """What the table says of each of them."""
-        return self.lines.row(0, named=True)
-
-    @property
-    def name(self) -> str:
-        """The label with the mask."""
-        return f"{self.label} + {self.mask}" if self.mask else self.label
-
-    @property
-    def trained(self) -> int:
-        """The training length in tokens."""
-        return int(self.of_run["trained"])
-
-    @property
-    def verdict(self) -> str:
-        """On the series, as it was registered; empty where it was not."""
-        return self.of_run["verdict"] or ""
-
-    @property
-    def scale(self) -> str:
-        """Of the models, in words."""
-        own = self.of_run
-        return (
-            f"{own['preset']}: {own['layers']} layers, {own['width']} wide, {own['heads']} heads, "
-            f"trained on {own['trained']} tokens"
-        )
-
-    @property
-    def source(self) -> str:
-        """Where the table has the runs from."""
-        return f"results, experiment {self.of_run['experiment']}"
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """Of the models."""
-        return tuple(self.lines["seed"].unique(maintain_order=True))
-
-    def by(self, protocol: str, x: str, y: str) -> dict[Any, dict[int, float]]:
-        """A column by another one and by seed, in the order of the table."""
-        found: dict[Any, dict[int, float]] = {}
-        lines = self.lines.filter(protocol=protocol).drop_nulls([x, y])
-        for at, seed, value in lines.select(x, "seed", y).iter_rows():
-            found.setdefault(at, {})[seed] = value
-        return found
-
-    def means(self, protocol: str, x: str, y: str) -> dict[Any, float]:
-        """The mean of a column over seeds by another one."""
-        return {at: float(np.mean([*v.values()])) for at, v in self.by(protocol, x, y).items()}
+    trained: int
+    verdict: str
+    scale: str
+    source: str
+    seeds: tuple[int, ...]
+    nats: Mapping[str, Mapping[int, Mapping[int, float]]]
+    curve: Mapping[int, float]
+    gradient: Mapping[float, float]
+    erf: Mapping[float, float]
+    trf: Mapping[float, float]
+    losses: Mapping[int, Mapping[int, float]]
+    resolutions: Mapping[int, Mapping[int, float]]
+    seconds: Mapping[int, float]
 
     def mean(self, protocol: str = LAST, most: int | None = None) -> dict[int, float]:
         """Perplexity by length, geometric means over seeds."""
-        nats = sorted(self.means(protocol, "length", "nats").items())
+        nats = sorted(_means(self.nats[protocol]).items())
         return {n: math.exp(v) for n, v in nats if most is None or n <= most}
 
-    @property
-    def curve(self) -> dict[int, float]:
-        """The share of the gradient on the most recent tokens, by their number."""
-        return self.means("gradient", "distance", "gradient")
 
-    @property
-    def mass(self) -> float:
-        """The share of the gradient in the training length."""
-        return held(self.curve.get(self.trained))
+def model(lines: DataFrame) -> Model:
+    """The model that lines of the table are about."""
 
-    @property
-    def gradient(self) -> float:
-        """The gradient receptive field in tokens."""
-        return held(next(iter(self.means("gradient", "eps", "erf").values()), None))
+    def by(protocol: str, x: str, y: str) -> dict[Any, dict[int, float]]:
+        found: dict[Any, dict[int, float]] = {}
+        for at, seed, v in lines.filter(protocol=protocol).select(x, "seed", y).iter_rows():
+            if at is not None and v is not None:
+                found.setdefault(at, {})[seed] = v
+        return found
 
-    @property
-    def erf(self) -> dict[float, float]:
-        """The attention receptive field by eps."""
-        return self.means("attention", "eps", "erf")
+    own = lines.row(0, named=True)
+    return Model(
+        name=f"{own['label']} + {own['mask']}" if own["mask"] else own["label"],
+        label=own["label"],
+        mask=own["mask"],
+        trained=own["trained"],
+        verdict=own["verdict"] or "",
+        scale=f"{own['preset']}: {own['layers']} layers, {own['width']} wide, {own['heads']} "
+        f"heads, trained on {own['trained']} tokens",
+        source=f"results, experiment {own['experiment']}",
+        seeds=tuple(lines["seed"].unique(maintain_order=True)),
+        nats={protocol: by(protocol, "length", "nats") for protocol in (LAST, WHOLE)},
+        curve=_means(by("gradient", "distance", "gradient")),
+        gradient=_means(by("gradient", "eps", "erf")),
+        erf=_means(by("attention", "eps", "erf")),
+        trf=_means(by("attention", "eps", "trf")) if own["mechanism"] == "bias" else {},
+        losses=by("training", "step", "nats"),
+        resolutions=by("scores", "length", "resolution"),
+        seconds=dict(lines.select("seed", "seconds").drop_nulls().iter_rows()),
+    )
 
-    @property
-    def trf(self) -> dict[float, float]:
-        """The theoretical one of the same rows; empty where there is no bias."""
-        return self.means("attention", "eps", "trf") if self.of_run["mechanism"] == "bias" else {}
 
-    @property
-    def losses(self) -> dict[int, dict[int, float]]:
-        """Of training, by step and seed."""
-        return self.by("training", "step", "nats")
-
-    @property
-    def seconds(self) -> dict[int, float]:
-        """Processor time of training by seed."""
-        return dict(self.lines.select("seed", "seconds").drop_nulls().iter_rows())
-
-    @property
-    def resolutions(self) -> dict[int, dict[int, float]]:
-        """Of the mean scores, by length and seed."""
-        return self.by("scores", "length", "resolution")
+def _means(values: Mapping[Any, Mapping[int, float]]) -> dict[Any, float]:
+    """The mean over seeds of each."""
+    return {at: float(np.mean([*by.values()])) for at, by in values.items()}
 
 
 def read(source: Sequence[Any]) -> tuple[Item, ...]:
@@ -173,7 +137,7 @@ def gradients() -> list[Item]:
             name=own["label"][0],
             trained=own["trained"][0],
             seed=own["seed"][0],
-            scale=Model(own["label"][0], "", own).scale,
+            scale=model(own).scale,
             shares=[*own["gradient"]],
         )
         for own in lines.partition_by("label", "trained", "seed", maintain_order=True)
@@ -195,11 +159,10 @@ def models(*, trained: int | None = None, folder: str = "first") -> tuple[Model,
     masked = lines.filter(lines["protocol"] != "training")
     alike: dict[str, list[Model]] = {}
     for own in masked.partition_by("label", "mask", "preset", "trained", maintain_order=True):
-        label, mask = own["label"][0], own["mask"][0]
-        training = lines.filter(label=label, trained=own["trained"][0], protocol="training")
-        model = Model(label, mask, own.vstack(training))
-        if trained in (None, model.trained):
-            alike.setdefault(model.scale, []).append(model)
+        same = {"label": own["label"][0], "trained": own["trained"][0]}
+        found = model(own.vstack(lines.filter(**same, protocol="training")))
+        if trained in (None, found.trained):
+            alike.setdefault(found.scale, []).append(found)
     most: list[Model] = max([[], *alike.values()], key=len)
     return tuple(most)
 
@@ -222,7 +185,7 @@ def held(value: Any) -> Any:
 
 
 FIELDS: Mapping[str, Callable[[Any], Any]] = {
-    "covered": lambda model: model.gradient <= model.trained,
+    "covered": lambda model: min(model.gradient.values(), default=math.inf) <= model.trained,
     "falling": lambda model: falling(model.name),
     "has fields": lambda model: bool(model.trf),
     "has scores": lambda model: 2 * model.trained in model.resolutions,
@@ -399,8 +362,13 @@ def _home(g: _Group) -> float:
 
 
 def _home_by_seed(g: _Group) -> dict[int, float]:
-    by = held(g.one.by(g.spec.get("protocol", LAST), "length", "nats"))
+    by = held(g.one.nats[g.spec.get("protocol", LAST)])
     return {seed: math.exp(nats) for seed, nats in by[g.trained].items()}
+
+
+def _mass(g: _Group) -> float:
+    """The share of the gradient in the training length."""
+    return float(held(g.one.curve.get(g.trained)))
 
 
 def _peak(g: _Group) -> int:
@@ -463,9 +431,9 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "minus resolution": lambda g: -float(np.mean([*_resolutions(g).values()])),
     "settled": _settled,
     "trained": lambda g: g.trained,
-    "mass": lambda g: g.one.mass,
-    "mass beyond": lambda g: 1 - g.one.mass,
-    "gradient": lambda g: g.one.gradient,
+    "mass": _mass,
+    "mass beyond": lambda g: 1 - _mass(g),
+    "gradient": lambda g: min(held(g.one.gradient).values()),
     "even share": lambda g: g.spec["tokens"] / max(held(g.one.curve)),
     "erf": lambda g: g.one.erf,
     "trf": lambda g: g.one.trf,
@@ -475,7 +443,7 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
 """Of a group; some compare it with another."""
 
 ALONG: Mapping[str, Callable[[Model], dict[int, float]]] = {
-    "gradient": lambda model: model.curve,
+    "gradient": lambda model: {**model.curve},
     "losses": lambda model: {
         seed: float(np.mean([by[seed] for by in model.losses.values()]))
         for seed in sorted(next(iter(model.losses.values()), {}))

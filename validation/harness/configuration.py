@@ -23,7 +23,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -172,26 +171,6 @@ def read_layers(given: Sequence[Any], heads: int) -> tuple[LayerPlan, ...]:
     (8, False)
     """
     return tuple(_layer(entry, at, heads) for at, entry in enumerate(given, 1))
-
-
-def written(text: str) -> Any:
-    """A layer as a command line has it: a bias, or a table as a plan writes it.
-
-    Raises:
-        InputError: braces that hold no table.
-
-    >>> written("-n/4"), written('{mechanism = "rope", window = 16}')
-    ('-n/4', {'mechanism': 'rope', 'window': 16})
-    """
-    if not text.lstrip().startswith("{"):
-        return text
-    try:
-        return tomllib.loads(f"layer = {text.strip()}")["layer"]
-    except (ValueError, RecursionError):
-        raise InputError(
-            f"layer {text[:60]!r} is no table; accepted as in a plan: "
-            '{mechanism = "rope", window = 16}'
-        ) from None
 
 
 def _layer(given: Any, at: int, heads: int) -> LayerPlan:

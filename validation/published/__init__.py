@@ -151,23 +151,6 @@ def curve(cells: Iterable[PrintedNumber], **wanted: Any) -> dict[int, float]:
     }
 
 
-Column = tuple[str, str, str]
-"""Data set, encoding and variant."""
-
-
-def columns(cells: Iterable[PrintedNumber]) -> dict[Column, list[PrintedNumber]]:
-    """The perplexities of each model that is printed, in the order of the tables.
-
-    >>> list(columns(table("chi2023_table1")))[0]
-    ('ArXiv', 'ALiBi', 'delta=-3')
-    """
-    found: dict[Column, list[PrintedNumber]] = {}
-    for c in cells:
-        if c.metric == "perplexity":
-            found.setdefault((c.dataset, c.encoding, c.variant), []).append(c)
-    return found
-
-
 def bias_of(cell: PrintedNumber) -> Encoding | None:
     """The bias of a printed model; None where it has a learned part, or there is none.
 

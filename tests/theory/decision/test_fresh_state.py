@@ -25,7 +25,7 @@ def a_question(draw):
         (
             lambda: compare_tails(f"-Max({shift},n/{b})", f"-{a}*log(1+n)").lighter,
             lambda: compare_tails(f"-Min({a}*{shift},n/{b})", f"-n/{k}").lighter,
-            lambda: compare_tails(f"-n-floor(n/{b})", f"-{a}*log({k}+n)").limit,
+            lambda: compare_tails(f"-n-floor(n/{b})", f"-{a}*log({k}+n)").lighter,
             lambda: str(check_convergence(f"-a*{shift}+log(log(n+{b}))").condition),
             lambda: check_convergence(f"-b*log({k}+n)/log({b})").at(b=a),
             lambda: check_convergence(f"-(sqrt({a})+sqrt({b}))*log(n+{k})").proof.text(),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from flint import arb
 
+from farfield import attention_resolution, layered_receptive_field
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
@@ -175,6 +176,7 @@ def test_every_entry_is_the_ball(make, count, seed):
         ("log(exp(-n)+exp(-n/9))/50", 10000, -22.2222),
         ("1/(1-sigmoid(n))-exp(n)", 40, 1),
         ("cos(n/3)", 2**40, 0.615365),
+        ("floor(gamma(sqrt(n+2))^(1/(n+1)))", 2**30, 1),
     ],
 )
 def test_parts_beyond_the_range_of_floats(formula, at, right):
@@ -192,3 +194,11 @@ def test_what_is_below_all_floats_is_minus_infinity():
 def test_a_table_larger_than_the_memory_is_refused_at_once():
     with pytest.raises(InputError, match="fits into the memory"):
         encoding("-n").bias(range(10**15))
+
+
+def test_what_follows_from_tables_agrees_with_what_is_proved():
+    bias = "-softplus(n)/2000"
+    assert layered_receptive_field(bias, 1, mixing="1", q="9/10", length=4000).tokens == 3012
+    resolution = attention_resolution(bias, 2000)
+    low, high = resolution.bounds
+    assert low <= resolution.value <= high

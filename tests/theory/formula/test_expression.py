@@ -9,9 +9,9 @@ import sympy
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.bounded_nodes import MAX_DEPTH, MAX_LENGTH, MAX_TOKENS
-from farfield.theory.formula.from_python import as_expression
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import interval, parameter, sign_domain
+from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import enclose
 

@@ -6,7 +6,7 @@ import sympy
 from sympy import Rational, Sum, log, oo, symbols
 
 from farfield import InputError, check_convergence, encoding
-from farfield.theory.formula.from_python import as_expression
+from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import n as distance
 
 n, k, j, a = symbols("n k j a")

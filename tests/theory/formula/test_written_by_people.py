@@ -14,8 +14,9 @@ import sympy
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.encodings.construction import named
-from farfield.theory.formula.from_python import _CASTS, _OPERATORS, as_expression
+from farfield.theory.encodings.dual import _OPERATORS, _SAME
 from farfield.theory.formula.grammar import read
+from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.record import spellings
 
 WRITTEN = r"""
@@ -191,18 +192,20 @@ CALLABLES: list[tuple[Callable[..., Any], str]] = [
 
 @pytest.mark.parametrize(("f", "meant"), CALLABLES)
 def test_a_function_is_traced(f: Callable[..., Any], meant: str) -> None:
-    assert as_expression(f) == read(meant)
+    found = encoding(f)
+    assert (found.biases, found.origin) == ((read(meant),), "traced")
     at = np.arange(1.0, 20.0)
     try:
         computed = np.asarray(f(at), dtype=float) if isinstance(f(at[0]), float) else None
     except TypeError:  # SymPy's functions take no arrays
         computed = None
     if computed is not None:
-        assert np.allclose(encoding(f).bias(range(1, 20))[0], computed, atol=1e-6)
+        assert np.allclose(found.bias(range(1, 20))[0], computed, atol=1e-6)
 
 
 def test_a_function_of_torch_is_traced() -> None:
     torch = pytest.importorskip("torch")
+    half = torch.nn.Parameter(torch.tensor([0.5]))
     for f, meant in [
         (lambda n: -torch.log1p(n), "-log(1 + n)"),
         (lambda n: torch.where(n < 64, 0.0, float("-inf")), "Piecewise((0, n < 64), (-oo, True))"),
@@ -211,55 +214,47 @@ def test_a_function_of_torch_is_traced() -> None:
         (lambda n: torch.nn.functional.softplus(-n), "log(1 + exp(-n))"),
         (lambda n: -torch.relu(n - 4), "-Max(n - 4, 0)"),
         (lambda n: torch.special.expit(n), "1/(1 + exp(-n))"),
+        (lambda n: -half * n, "-n/2"),
+        (lambda n: (-n / 8).masked_fill(n >= 64, -torch.inf).to(torch.float32) * 1, None),
     ]:
-        assert as_expression(f) == read(meant)
+        found = encoding(f)
+        assert meant is None or (found.biases, found.origin) == ((read(meant),), "traced")
+        assert found.origin != "tabulated"
     assert as_expression(torch.tensor(-0.5)) == sympy.Rational(-1, 2)
 
 
-UNTRACEABLE: list[tuple[Callable[..., Any], str]] = [
-    (branching, "branches on"),
-    (lambda n: -math.log(1 + n), "asks for the value"),
-    (lambda n: n[0], "takes a part"),
-    (lambda n: n.shape[0] * n, "asks for .shape"),
-    (lambda n: None, "NoneType"),
-    (lambda n: np.array([1.0, 2.0]) * n, "an array of shape"),
-    (lambda n: np.sum(n), "unknown function 'sum'"),
-    (lambda n: n.astype(int) / 2, "rounds its argument"),
-    (lambda n: 1 / 0 * n, "division by zero"),
-    (lambda i, j: i - j, "takes 2 arguments"),
-    (lambda n: np.cumsum(n, axis=0), "axis"),
-    (lambda n: -(n - n.min()) / 8, "the min of a row"),
-    (lambda n: -8 * n / n.max(), "the max of a row"),
-    (lambda n: np.amax(n) - n, "the (a)?max of a row"),
-    (lambda n: -np.max(n, 1), "the max of a row"),
-    (lambda n: -n.min(3), "the min of a row"),
+ARGUMENTS: list[Callable[..., Any]] = [
+    lambda n, t: (-n).add(n, alpha=0.5),
+    lambda n, t: t.add(-n, n, alpha=0.5),
+    lambda n, t: t.sub(0 * n, n, alpha=0.125),
+    lambda n, t: t.rsub(n, 0 * n, alpha=0.125),
+    lambda n, t: t.logit(t.sigmoid(-n / 8), eps=1e-6),
+    lambda n, t: -t.nn.functional.softplus(n / 8 - 2, beta=0.25),
+    lambda n, t: -t.div(n, 8, rounding_mode="floor"),
+    lambda n, t: -(4 * t.log(1 + n)).type_as(t.tensor(1)),
+    lambda n, t: -(n / 2).type(t.LongTensor),
+    lambda n, t: -(n / 2).to(dtype=t.uint8),
+    lambda n, t: -(n - n.min()) / 8,
+    lambda n, t: n.mul_(-0.5),
+    lambda n, t: t.zeros(len(n)).add_(-n),
 ]
 
 
-TORCH_ALONE: list[tuple[Callable[..., Any], str]] = [
-    (lambda n, t: (-n).add(n, alpha=0.5), "alpha"),
-    (lambda n, t: t.add(-n, n, alpha=0.5), "alpha"),
-    (lambda n, t: t.sub(0 * n, n, alpha=0.125), "alpha"),
-    (lambda n, t: t.rsub(n, 0 * n, alpha=0.125), "alpha"),
-    (lambda n, t: t.logit(t.sigmoid(-n / 8), eps=1e-6), "eps"),
-    (lambda n, t: -t.nn.functional.softplus(n / 8 - 2, beta=0.25), "beta"),
-    (lambda n, t: -t.div(n, 8, rounding_mode="floor"), "rounding_mode"),
-    (lambda n, t: -(4 * t.log(1 + n)).type_as(t.tensor(1)), "rounds its argument"),
-    (lambda n, t: -(n / 2).type_as(n), "rounds its argument"),
-    (lambda n, t: -(n / 2).type(t.LongTensor), "rounds its argument"),
-    (lambda n, t: -(n / 2).to(dtype=t.uint8), "rounds its argument"),
-    (lambda n, t: t.zeros(()).add_(-n), "changes its argument"),
-    (lambda n, t: -t.max(n, 0), "the max of a row"),
-    (lambda n, t: -t.max(n, dim=0), "the max of a row"),
-]
-
-
-@pytest.mark.parametrize(("f", "why"), TORCH_ALONE)
-def test_what_torch_alone_computes_is_refused(f: Callable[..., Any], why: str) -> None:
+@pytest.mark.parametrize("f", ARGUMENTS)
+def test_an_argument_that_the_grammar_does_not_have_is_never_dropped(f: Callable[..., Any]) -> None:
     torch = pytest.importorskip("torch")
-    with pytest.raises(InputError, match=why) as error:
-        as_expression(lambda n: f(n, torch))
-    assert "\n" not in str(error.value)
+    found = encoding(lambda n: f(n, torch))
+    values = f(torch.arange(64, dtype=torch.float64), torch).double().numpy()
+    assert np.allclose(found.bias(range(64))[0], values, rtol=1e-5)
+
+
+def test_a_function_of_the_whole_row_is_no_bias_by_distance() -> None:
+    torch = pytest.importorskip("torch")
+    assert encoding(lambda d: -8 * d / d.max()).mechanism == "row_dependent"
+    assert encoding(lambda d: -8 * d / np.max(np.asarray(d))).mechanism == "row_dependent"
+    assert encoding(lambda d: d.max() - d).head(1) == read("-n")  # a constant a row is no bias
+    with pytest.raises(InputError):
+        encoding(lambda d: -torch.max(d, dim=0))
 
 
 KEYWORDS: list[tuple[str, Any]] = [
@@ -276,9 +271,9 @@ KEYWORDS: list[tuple[str, Any]] = [
 @pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 3))])
 def test_no_argument_by_name_is_dropped(seed: int) -> None:
     """Every function that is traced, as NumPy's, torch's and a method, with a name at random: it is
-    refused, or the formula is what the library computes."""
+    refused, or the bias is what the library computes."""
     torch, rng = pytest.importorskip("torch"), np.random.default_rng(seed)
-    named = sorted({*spellings(), *_OPERATORS, *_CASTS, "rsub", "clip", "clamp", "div", "round"})
+    named = sorted({*spellings(), *_OPERATORS, *_SAME, "rsub", "clip", "clamp", "div", "round"})
     at, refused, kept = np.arange(1.0, 9.0), 0, 0
     for name in named:
         ours = [getattr(place, name, None) for place in (np, torch, torch.nn.functional)]
@@ -291,7 +286,7 @@ def test_no_argument_by_name_is_dropped(seed: int) -> None:
                 return getattr(n, name)(*more, **how) if call is None else call(n, *more, **how)
 
             try:
-                found = as_expression(f)
+                found = encoding(f)
             except InputError as error:
                 assert "\n" not in str(error)
                 refused += 1
@@ -301,17 +296,43 @@ def test_no_argument_by_name_is_dropped(seed: int) -> None:
                 real = np.asarray(f(at if of_numpy else torch.from_numpy(at)), float)
             except (TypeError, AttributeError, ValueError):  # no function of theirs takes that
                 continue
-            table, kept = encoding(found).bias(range(1, 9))[0], kept + 1
+            if found.mechanism != "bias":
+                continue
+            table, kept = found.bias(range(1, 9))[0], kept + 1
             finite = np.isfinite(real)
             np.testing.assert_allclose(table[finite], real[finite], err_msg=f"{name} {key}")
     assert refused > 200 and kept > 0
 
 
-@pytest.mark.parametrize(("f", "why"), UNTRACEABLE)
-def test_a_function_that_is_not_traced_says_why(f: Callable[..., Any], why: str) -> None:
+WITHOUT_A_BIAS: list[tuple[Callable[..., Any], str]] = [
+    (lambda n: None, "gives NoneType, no numbers"),
+    (lambda n: 1 / 0 * n, "division by zero"),
+    (lambda n: n.shape[0] * n, "depends on the positions"),
+    (lambda n: np.log(-n), "gives NaN or inf"),
+    (lambda n: np.random.rand(len(n)), "differs from call to call"),
+    (lambda a, b, c, d, e, f: a, "takes 6 arguments"),
+    (lambda n: (lambda f: f(f))(lambda f: f(f)), "recursion"),
+]
+
+
+@pytest.mark.parametrize(("f", "why"), WITHOUT_A_BIAS)
+def test_a_function_without_a_bias_is_refused_in_one_line(f: Callable[..., Any], why: str) -> None:
     with pytest.raises(InputError, match=why) as error:
-        as_expression(f)
-    assert "\n" not in str(error.value)
+        encoding(f)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 800
+
+
+def test_a_function_that_does_not_end_is_left() -> None:
+    def turning(n: Any) -> Any:
+        while True:
+            n = -n
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(InputError, match="did not end within"),
+    ):
+        patch.setattr("farfield.theory.encodings.calls.CALL_S", 0.2)
+        encoding(turning)
 
 
 def test_the_only_symbol_is_the_distance_whatever_it_is_called() -> None:

@@ -93,6 +93,7 @@ def test_the_device_is_asked_every_twenty_steps(name, text, small, monkeypatch):
     longer = dataclasses.replace(small, steps=45)
     train(model, text.train, longer, progress=lambda *event: step.__setitem__(0, event[1]))
     by_own = {at for ask, at in asked if ask in ("tolist", "cpu", "numpy", "item", "__float__")}
+    by_own -= {0}  # before the first step a learned bias is compared with its table
     assert by_own == {19, 39, 44}, asked[:5]
 
 

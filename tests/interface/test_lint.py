@@ -1,0 +1,91 @@
+"""`farfield lint FILE.py:NAME`: the finding that matters, the report, the verdict, a picture."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from farfield.cli import main
+
+CODE = """
+import numpy as np
+
+def rising(q, k):
+    return (q - k) / 8
+
+def alibi(score, b, h, q, k):
+    return score + (k - q) / 2 ** (h + 1)
+
+def blocks(q, k):
+    return -(q // 64 - k // 64)
+
+def clipped(n):
+    return np.array([-float(x) / 8 - (x % 3) ** 2 for x in n]) if np.ndim(n) else 1 / 0
+
+class Bias:
+    def __call__(self, n):
+        return -2 * np.log1p(n)
+
+slopes = [0.5, 0.25, 0.125]
+"""
+
+
+def run(capsys, *words):
+    with pytest.raises(SystemExit) as stop:
+        main(["lint", *words])
+    said = capsys.readouterr()
+    return stop.value.code, said.out, said.err
+
+
+@pytest.fixture
+def file(tmp_path):
+    found = tmp_path / "code.py"
+    found.write_text(CODE)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "first", "last"),
+    [
+        ("rising", 0, "rising: rises with distance", "the series diverges"),
+        ("alibi", 0, "alibi: falls with distance: linear", "all 8 heads converges"),
+        ("blocks", 0, "blocks: depends on the positions themselves", ""),
+        ("clipped", 1, "clipped: rises and falls with distance: no known family", "undecided"),
+        ("Bias", 0, "Bias: falls with distance: logarithmic", "the series converges"),
+        ("slopes", 0, "the array: falls with distance: linear", "all 3 heads converges"),
+    ],
+)
+def test_the_first_line_is_the_finding_and_the_verdict_follows(
+    capsys, file, name, code, first, last
+):
+    got, out, _ = run(capsys, f"{file}:{name}")
+    assert got == code and out.startswith(first) and last in " ".join(out.split())
+
+
+def test_the_report_as_json_and_the_picture(capsys, file, tmp_path):
+    picture = tmp_path / "bias.svg"
+    code, out, _ = run(capsys, f"{file}:alibi", "--heads", "4", "--out", str(picture), "--json")
+    found, verdict = json.loads(out)
+    assert code == 0 and (found["kind"], verdict["verdict"]) == ("BiasInspection", "converges")
+    assert (found["heads"], found["origin"], found["direction"]) == (4, "traced", "falls")
+    assert found["formulas"] == ["-n/2", "-n/4", "-n/8", "-n/16"]
+    assert picture.read_text().startswith("<") and "head 4" in picture.read_text()
+    rows = picture.with_suffix(".csv").read_text().splitlines()
+    assert rows[:2] == ["head,distance,bias", "1,0,0"] and len(rows) == 1 + 4 * 512
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("code.py", "accepted is FILE.py:NAME"),
+        ("nothing.py:f", "there is no file"),
+        ("FILE:nothing", "has no attribute 'nothing'"),
+        ("FILE:np", "not a formula|accepted"),
+    ],
+)
+def test_bad_input_is_one_line(capsys, file, target, why):
+    code, out, err = run(capsys, target.replace("FILE", str(file)))
+    assert code == 2 and not out and err.count("\n") == 1
+    assert re.search(why, err)

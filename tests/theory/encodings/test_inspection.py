@@ -1,0 +1,333 @@
+"""Biases as people have them in a file: rebuilt from their definitions, run, recognised."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from farfield import check_convergence, compare_tails, encoding, inspect_bias
+from farfield import theoretical_receptive_field as trf
+from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings.layouts import layout
+from farfield.theory.encodings.recognition import fitted, visible
+from farfield.theory.formula.grammar import read
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+PAST = np.subtract.outer(np.arange(64.0), np.arange(64.0))
+PRESS = torch.tensor([2.0**-h for h in range(1, 9)])
+
+
+def alibi(heads):
+    """The score function of attention libraries, which closes over the number of heads."""
+
+    def add(score, b, h, q_idx, kv_idx):
+        return score + (kv_idx - q_idx) * torch.exp2(-((h + 1) * 8.0 / heads))
+
+    return add
+
+
+class PositionMLP(nn.Module):
+    """A dynamic position bias: an MLP of the distance, gathered into heads."""
+
+    def __init__(self, heads=12, width=32):
+        super().__init__()
+        layers = (nn.Linear(1, width), nn.LayerNorm(width), nn.SiLU(), nn.Linear(width, heads))
+        self.mlp = nn.Sequential(*layers)
+
+    def forward(self, i, j):
+        at = torch.arange(i)[:, None] - torch.arange(j)[None, :]
+        return self.mlp(torch.arange(1 - j, i).float()[:, None])[at + j - 1].permute(2, 0, 1)
+
+
+class Buckets(nn.Module):
+    """T5: a learned value for each bucket of distances, logarithmic beyond half of them."""
+
+    def __init__(self, heads=12, buckets=32, far=128):
+        super().__init__()
+        self.buckets, self.far, self.weight = buckets, far, nn.Embedding(buckets, heads)
+
+    def forward(self, query_length, key_length):
+        d = (torch.arange(query_length)[:, None] - torch.arange(key_length)).clamp(min=0)
+        near = self.buckets // 2
+        share = torch.log(d.double().clamp(min=1) / near) / math.log(self.far / near)
+        far = (near + (share * (self.buckets - near) + 1e-9).long()).clamp(max=self.buckets - 1)
+        return self.weight(torch.where(d < near, d, far)).permute(2, 0, 1)[None]
+
+
+class Fire(nn.Module):
+    """FIRE: an MLP of log(1 + c d), normalised by that of the query's position or a threshold."""
+
+    def __init__(self, heads=12, width=32):
+        super().__init__()
+        self.mlp = nn.Sequential(nn.Linear(1, width), nn.ReLU(), nn.Linear(width, heads))
+        self.c, self.threshold = nn.Parameter(torch.tensor(0.1)), nn.Parameter(torch.tensor(64.0))
+
+    def forward(self, x):
+        at = torch.arange(x.shape[2]).float()
+        row = torch.maximum(at, self.threshold)[:, None]
+        part = torch.log1p(self.c * (at[:, None] - at).clamp(min=0)) / torch.log1p(self.c * row)
+        return self.mlp(part[..., None]).permute(2, 0, 1)[None]
+
+
+class Kerple(nn.Module):
+    """KERPLE-log, added to the scores of a row."""
+
+    def __init__(self, heads=12):
+        super().__init__()
+        self.num_heads = heads
+        self.p = nn.Parameter(torch.linspace(0.5, 2, heads)[:, None, None])
+        self.a = nn.Parameter(torch.linspace(0.1, 1, heads)[:, None, None])
+
+    def forward(self, scores):
+        at = torch.arange(scores.shape[-1])
+        d = (at[:, None] - at).clamp(min=0)
+        return scores - self.p.clamp(min=0.01) * torch.log(1 + self.a.clamp(min=0.01) * d)
+
+
+class ForgetGate(nn.Module):
+    """A forget gate: the sum of the logarithms of gates between key and query."""
+
+    def __init__(self, width=48, heads=4):
+        super().__init__()
+        self.gate = nn.Linear(width, heads)
+
+    def forward(self, x):
+        total = nn.functional.logsigmoid(self.gate(x)).cumsum(1).permute(0, 2, 1)
+        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        return (total[..., :, None] - total[..., None, :]).masked_fill(future, -math.inf)
+
+
+def flash_matrix(heads, queries, keys):
+    """ALiBi as kernels test it: -slope |query + keys - queries - key|, shape (1, heads, q, k)."""
+    slopes = torch.tensor([2 ** (-8 * (h + 1) / heads) for h in range(heads)])
+    away = torch.arange(queries)[:, None] + keys - queries - torch.arange(keys)
+    return -slopes[None, :, None, None] * away.abs()
+
+
+def small_row(heads, keys):
+    """ALiBi as slope times key position, which differs by a constant a row."""
+    return PRESS[:heads, None, None] * torch.arange(keys)
+
+
+EIGHT = [f"-n/{2**h}" for h in range(1, 9)]
+READ = {  # what is given, the biases that it is, how they come to be known
+    "score_mod": (alibi(8), EIGHT, "traced"),
+    "own score_mod": (encoding("alibi").score_mod(64), EIGHT, "recognised"),
+    "mask_mod": (lambda b, h, q, k: (q >= k) & (q - k <= 16), ["where(n <= 16, 0, -oo)"], "traced"),
+    "dilated mask_mod": (
+        lambda b, h, q, k: (q >= k) & (q - k <= 512) & ((q - k) % 4 == 0),
+        ["where((n <= 512) & Eq(Mod(n, 4), 0), 0, -oo)"],
+        "traced",
+    ),
+    "rel_bias": (lambda score, b, h, q, k: score + (q - k), ["n"], "traced"),
+    "positions": (lambda q, k: -abs(q - k) / 8, ["-n/8"], "traced"),
+    "math.log": (lambda n: -math.log1p(n), ["-log(1 + n)"], "recognised"),
+    "in place": (lambda d: _masked(d), ["where(n >= 64, -oo, -n/8)"], "traced"),
+    "slopes": (PRESS, EIGHT, "recognised"),
+    "slopes (1, heads)": (PRESS[None], EIGHT, "recognised"),
+    "slopes (heads, 1, 1)": (PRESS[:, None, None], EIGHT, "recognised"),
+    "slopes (1, heads, 1, 1)": (PRESS[None, :, None, None], EIGHT, "recognised"),
+    "list of slopes": ([2**-h for h in range(1, 9)], EIGHT, "recognised"),
+    "flash": (flash_matrix(8, 64, 64), EIGHT, "recognised"),
+    "flash with a cache": (flash_matrix(8, 8, 64), EIGHT, "recognised"),
+    "slope times key": (small_row(8, 64), EIGHT, "recognised"),
+    "square": (-np.tril(PAST), ["-n"], "recognised"),
+    "masked square": (np.where(PAST >= 0, -PAST / 4, -np.inf), ["-n/4"], "recognised"),
+    "nn.Linear": (nn.Linear(1, 1, bias=False), None, "recognised"),
+    "Kerple": (Kerple(), None, "recognised"),
+    "Buckets": (Buckets(), None, "recognised"),
+}
+
+
+def _masked(d):
+    b = -d / 8
+    b[d >= 64] = -np.inf
+    return b
+
+
+@pytest.mark.parametrize("name", READ)
+def test_is_read_as_it_is(name):
+    given, meant, origin = READ[name]
+    found = encoding(given)
+    assert found.origin == origin and found.rows is None
+    if meant is not None:
+        at = np.arange(600)
+        assert np.array_equal(found.bias(at), np.stack([encoding(m).bias(at)[0] for m in meant]))
+
+
+def test_what_is_recognised_agrees_with_the_values_to_rounding():
+    for module in (Kerple(), Buckets()):
+        found = inspect_bias(module)
+        size = 300
+        scores = torch.zeros(1, found.heads, size, size)
+        with torch.no_grad():
+            row = module(scores) if isinstance(module, Kerple) else module(size, size)
+        values = row[0, :, -1].flip(-1).double().numpy()
+        ours = encoding(module).bias(np.arange(size))
+        assert np.abs(ours - values).max() <= 4 * 2**-23 * np.abs(values).max()
+        assert found.difference <= 4 * 2**-23 * np.abs(values).max() and found.heads == 12
+    assert "T5 with 32 buckets up to 128" in inspect_bias(Buckets()).family
+    assert check_convergence(Buckets()).converges is False  # constant from 113 on
+    assert "KERPLE-log" in inspect_bias(Kerple()).family
+
+
+def test_a_module_without_a_family_answers_for_finite_rows():
+    torch.manual_seed(0)
+    module = PositionMLP()
+    found, given = inspect_bias(module), encoding(module)
+    assert (found.origin, found.rows, found.heads) == ("tabulated", 512, 12)
+    with torch.no_grad():
+        values = module(512, 512)[:, -1].flip(-1).double().numpy()
+    assert np.array_equal(given.bias(np.arange(512)), values) and found.causal is False
+    verdict = check_convergence(module)
+    assert verdict.verdict == "undecided" and "rows of 512 keys" in str(verdict)
+    kept = np.cumsum(np.exp(values[0]))
+    wanted = 1 + int(np.argmax(kept >= 0.9 * kept[-1]))
+    assert int(trf(given.one_head(1), "1/10")) == wanted
+    with pytest.raises(InputError, match="no tail to compare"):
+        compare_tails(module, "-n")
+
+
+CONTENT = {
+    "forget gate": (ForgetGate(), "gated-decay", None),
+    "FIRE": (Fire(), "normalised-bias", False),
+    "row": (lambda q, k: -8 * (q - k) / (q + 1), "normalised-bias", False),
+    "its own maximum": (lambda d: -8 * d / d.max(), "normalised-bias", False),
+    "checkerboard": (
+        lambda score, b, h, q, k: torch.where((q - k) % 2 == 0, score / 2, score * 2),
+        "bounded-logits",
+        False,
+    ),
+    "soft cap": (
+        lambda score, b, h, q, k: 20 * torch.tanh(score / 20) - (q - k) * 0,
+        "bounded-logits",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONTENT)
+def test_what_is_no_bias_by_distance_has_the_theorem_of_its_mechanism(name):
+    given, theorem, windowable = CONTENT[name]
+    found = check_convergence(given)
+    assert found.verdict == "out_of_scope"
+    assert (found.windowable.theorem, found.windowable.value) == (theorem, windowable)
+
+
+def test_blocks_and_documents_depend_on_positions():
+    for given in (
+        lambda b, h, q, k: (q // 64 == k // 64) & (q >= k),
+        lambda q, k: -(q // 64 - k // 64),
+        lambda q, k: -k / 8 - q * k / 100,
+    ):
+        assert inspect_bias(given).depends == "row"
+        with pytest.raises(InputError, match="depends on the positions"):
+            encoding(given)
+
+
+FINDINGS = {
+    "rises with distance: the far past outweighs the near one": lambda q, k: (q - k) / 8,
+    "holds -1e+09, a number that stands for minus infinity, from distance 64 on": (
+        lambda d: np.where(d < 64, 0, -1e9)
+    ),
+    "row-normalised: no fixed window is ever enough": Fire(),
+    "falls with distance: linear": lambda n: -n / 8,
+    "masks keys by distance: a window of 8 keys": lambda n: np.where(n < 8, 0, -np.inf),
+}
+
+
+@pytest.mark.parametrize("said", FINDINGS)
+def test_the_first_sentence_is_the_finding_that_matters(said):
+    assert inspect_bias(FINDINGS[said]).findings[0].startswith(said)
+
+
+def test_rounding_is_what_the_types_do():
+    at = np.arange(4096.0)
+    for bias in (-at / 8, -np.log1p(at), -at / 3):
+        merged = dict(inspect_bias(np.stack([bias, bias])).merged)
+        for name, dtype in (("bf16", torch.bfloat16), ("fp16", torch.float16)):
+            rounded = torch.from_numpy(bias).to(dtype).double().numpy()
+            assert merged[name] == int(np.argmax(rounded[1:] == rounded[:-1])), (name, bias[1])
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.ones((32, 8)) * np.arange(32)[:, None], np.random.default_rng(0).normal(size=(16, 16))],
+)
+def test_axes_that_may_be_two_things_are_asked_about(array):
+    with pytest.raises(InputError, match=r"values=array; or .* values=array.T"):
+        encoding(array)
+    assert encoding(values=array).num_heads == len(array)
+
+
+def test_layouts():
+    assert layout([0, -1, -2])[0] == layout([[0, -1, -2], [0, -2, -4]])[0] == "table"
+    twelve = [float(2 ** (-8 * h / 8)) for h in range(1, 9)]
+    twelve += [2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5]
+    assert layout(twelve)[0] == layout(torch.tensor(twelve).bfloat16())[0] == "slopes"
+    assert layout([3.0, 1.0, 2.0])[0] == "table"
+    with pytest.raises(InputError, match="accepted: "):
+        layout(np.zeros((2, 3, 4, 5)))
+
+
+def test_families_recover_their_numbers():
+    at = np.arange(512.0)
+    for text in (
+        "-n/256",
+        "-1.3*log(1+0.7*n)",
+        "-0.3*n^0.8",
+        "-log(1+n^2/64)",
+        "-2*log(1+n^2/3)",
+        "-log(1+n)^2",
+        "-n^2/2048",
+        "-n/10-2*log(1+n)",
+        "where(n<65, 0, -oo)",
+        "where(Eq(Mod(n, 64), 0) | (n < 65), 0, -oo)",
+        "where((n <= 128) & Eq(Mod(n, 4), 0), -n/8, -oo)",
+        "where(n < 64, 0, -1e9)",
+        "3",
+    ):
+        values = encoding(text).bias(at.astype(int))[0]
+        found = fitted(at, values, "float64")
+        assert found is not None and found.formula.equals(read(text)) is not False, text
+        ours = encoding(found.formula).bias(np.arange(5000))
+        assert np.allclose(ours, encoding(text).bias(np.arange(5000)), rtol=1e-12), text
+    noise = np.random.default_rng(0).normal(size=512)
+    assert fitted(at, noise, "float32") is None
+    assert fitted(at, -np.tanh(at / 50), "float64") is None
+    assert visible(np.array([0.0, -1e5, -2e5])).all()  # two numbers are no mask
+
+
+@pytest.mark.parametrize("loaded", ["farfield", "farfield.theory.encodings"])
+def test_reading_of_objects_is_loaded_with_the_first_object(loaded):
+    code = (
+        f"import sys, {loaded}; from farfield import check_convergence; check_convergence('-n');"
+        "print([m for m in sys.modules if m in ('numpy', 'torch') or 'inspection' in m])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_functions_of_jax_are_read_where_it_is_installed():
+    """JAX functions take arrays of NumPy and give arrays that NumPy reads."""
+
+    class Result:
+        def __init__(self, values):
+            self.values, self.dtype, self.shape = values, values.dtype, values.shape
+
+        def __array__(self, *args, **options):
+            return np.asarray(self.values, *args, **options)
+
+    def log1p(n):
+        if type(n) is not np.ndarray:
+            raise TypeError(f"{type(n).__name__} is no array of JAX")
+        return Result(np.log1p(n))
+
+    found = encoding(lambda n: Result(-2 * log1p(n).values))
+    assert (found.origin, found.head(1)) == ("recognised", read("-2*log(1+n)"))

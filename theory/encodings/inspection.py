@@ -1,0 +1,385 @@
+"""What a function, a module or an array of biases is: of the distance alone or of what else.
+
+The object is run on a grid of positions (`calls`), each head is compared along diagonals, and what
+depends on the distance alone is recognised (`recognition`). A formula that was traced is held
+against the values; one that disagrees is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import sympy
+from sympy import Expr, S
+
+from farfield.theory.answers.answer import Answer, Label, Status
+from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence
+from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.notation import shortened
+from farfield.theory.answers.number import listed, plural
+from farfield.theory.encodings.calls import Sample, of_array, sampled
+from farfield.theory.encodings.head_lists import notation
+from farfield.theory.encodings.recognition import EPSILON, MASKED, fitted, number, visible
+from farfield.theory.formula.grammar import read
+from farfield.theory.formula.sympy_expressions import as_expression
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.mechanisms import MECHANISMS
+from farfield.theory.values import tabulate
+
+AGREE = 2e-6  # relative; a traced formula is exact, and its values are of the type of the function
+DRAWN = 512
+SKIPPED = 8
+"""Distances at which a formula that was traced may be undefined, as `1/n` is at 0."""
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class BiasInspection(Answer):
+    """What an object that gives a bias is.
+
+    Fields:
+        heads: how many biases it gives.
+        how: the call by which it was run.
+        depends: `distance`, `row` (its length or the query's position too), or `content`.
+        mechanism: by which its windows are decided (`farfield.theory.mechanisms`).
+        origin: of the formulas: `traced`, `recognised`, or `tabulated` where none is known.
+        formulas: one a head; those of a tabulated bias are its table, masked beyond it.
+        family: what it was recognised as.
+        difference: the largest difference between values and formula.
+        rows: keys up to which a tabulated bias is known; None for all.
+        direction: with distance, `falls`, `rises`, `constant` or `varies`.
+        causal: whether keys after the query are masked; None where none was asked.
+        masked_from: the first distance whose value stands for minus infinity, None without one.
+        merged: by type, the first distance whose next one is rounded to the same value.
+        findings: sentences, that which matters most first.
+        table: the biases at distances 0, 1, ..., shape (heads, distances).
+    """
+
+    VALUE = "origin"
+
+    heads: int
+    how: str
+    depends: str
+    mechanism: str
+    origin: str
+    formulas: tuple[Expr, ...]
+    family: str
+    difference: float | None
+    rows: int | None
+    direction: str
+    causal: bool | None
+    masked_from: int | None
+    merged: tuple[tuple[str, int], ...]
+    findings: tuple[str, ...]
+    table: np.ndarray = field(compare=False)
+    status: Status = Status.EXACT
+    label: Label | None = Label.MEASURED
+
+    def _blocks(self) -> Iterator[Block]:
+        first, *others = self.findings
+        yield sentence("{subject}: {said}.", self.label, subject=self.subject, said=first)
+        for said in others:
+            yield note("{said}.", said=said[0].upper() + said[1:])
+        known = self.formulas and self.origin != "tabulated"
+        shown = notation([str(f) for f in self.formulas]) if known else ""
+        yield facts(
+            called_with=self.how,
+            heads=self.heads,
+            formula=shortened(shown, 300) or None,
+            origin=self.origin or None,
+            largest_difference=None if self.difference is None else f"{self.difference:.2g}",
+            known_for=None if self.rows is None else f"rows of {plural(self.rows, 'key')}",
+        )
+        lines = [
+            Line(f"head {h}", tuple(map(float, range(len(row)))), tuple(map(float, row)))
+            for h, row in enumerate(
+                np.where(visible(self.table[:, :DRAWN]), self.table[:, :DRAWN], np.nan), 1
+            )
+        ]
+        yield Curve("The bias at each distance.", "distance", "bias", tuple(lines[:8]))
+
+    def fields(self) -> dict[str, Any]:
+        return {
+            **{k: v for k, v in super().fields().items() if k != "table"},
+            "formulas": [str(f) for f in self.formulas],
+            "merged": dict(self.merged),
+        }
+
+
+def inspect_bias(f: Any, *, heads: int | None = None) -> BiasInspection:
+    """What a function, a module or an array of biases is (measured by running it).
+
+    Args:
+        f: a function of a distance, of `(q, k)`, of `(h, q, k)`; a FlexAttention `score_mod` or
+            `mask_mod`; a torch module whose forward takes positions, lengths or scores; an array
+            (heads, queries, keys), (queries, keys) or slopes (heads,).
+        heads: how many heads to ask for, where the object does not say.
+
+    Raises:
+        InputError: no call gives a bias, it gives NaN, or it differs from call to call.
+
+    >>> inspect_bias(lambda q, k: -(q - k) / 8).findings[0]
+    'falls with distance: linear, as ALiBi'
+    >>> inspect_bias(lambda score, b, h, q, k: score + (q - k)).findings[0]
+    'rises with distance: the far past outweighs the near one'
+    """
+    called = callable(f) and not hasattr(f, "__array__")
+    sample = sampled(f, heads) if called else of_array(f)
+    name = getattr(f, "__name__", type(f).__name__) if called else "the array"
+    view = _Diagonals.of(sample)
+    mechanism = _mechanism(sample, view)
+    nothing: _Known = ((), "", "", None)
+    formulas, origin, family, difference = (
+        _formulas(sample, view) if mechanism == "bias" else nothing
+    )
+    hidden = ~view.seen.all(axis=0)
+    found = BiasInspection(
+        heads=len(sample.bias),
+        how=sample.how,
+        depends="content" if sample.content else "distance" if mechanism == "bias" else "row",
+        mechanism=mechanism,
+        origin=origin,
+        formulas=formulas,
+        family=family,
+        difference=difference,
+        rows=view.table.shape[1] if origin == "tabulated" else None,
+        direction=_direction(np.where(view.seen, view.table, np.nan)),
+        causal=view.causal,
+        masked_from=int(np.argmax(hidden)) if hidden.any() else None,
+        merged=tuple(_merged(view.table, view.seen)),
+        findings=(),
+        table=view.table,
+        subject=name,
+    )
+    return replace(found, findings=tuple(_findings(found, sample, view)))
+
+
+@dataclass(frozen=True)
+class _Diagonals:
+    """A sample along its diagonals.
+
+    Fields:
+        at: distances of the longest row, ascending from 0.
+        values: the biases there, shape (heads, distances).
+        table: those at 0, 1, 2, ... alone.
+        seen: where those mask nothing.
+        deviation: the most by which another row differs, a constant a row aside.
+        tolerance: what rounding explains of that.
+        scale: of numbers that cancelled in the values, shape (heads,).
+        shifted: whether rows differ by constants, which a softmax does not see.
+        causal: whether keys after the query are masked.
+        shrinks: whether one and the same distance weighs less and less in longer rows.
+    """
+
+    at: np.ndarray
+    values: np.ndarray
+    table: np.ndarray
+    seen: np.ndarray
+    deviation: float
+    tolerance: float
+    scale: np.ndarray
+    shifted: bool
+    causal: bool | None
+    shrinks: bool
+
+    @classmethod
+    def of(cls, sample: Sample) -> _Diagonals:
+        longest = int(np.argmax(sample.queries))
+        away = sample.queries[longest] - sample.keys
+        order = np.argsort(away)[np.sort(away) >= 0]
+        at, values = away[order], sample.bias[:, longest, order]
+        scale = np.array([np.abs(one[one > MASKED]).max(initial=0) for one in sample.bias])
+        tolerance = float(8 * EPSILON.get(sample.kind, 2.0**-52) * scale.max())
+        rows = [(int(q), sample.bias[:, row]) for row, q in enumerate(sample.queries)]
+        deviation, shifted = 0.0, 0.0
+        for q, row in rows if len(sample.queries) > 1 else ():
+            past, same = row[:, q::-1], values[:, : q + 1]
+            seen, own = visible(same), visible(past)
+            if (seen != own).any():
+                deviation = np.inf
+            seen = seen & own
+            gap = np.subtract(past, same, out=np.zeros_like(past), where=seen)
+            base = gap[np.arange(len(gap)), np.argmax(seen, axis=1)][:, None]
+            deviation = max(deviation, float(np.abs(np.where(seen, gap - base, 0)).max()))
+            shifted = max(shifted, float(np.abs(base).max()))
+        count = len(at) if (np.diff(at) == 1).all() else int(np.argmax(np.diff(at) != 1)) + 1
+        future = sample.bias[:, sample.keys[None, :] > sample.queries[:, None]]
+        first = np.take_along_axis(values, np.argmax(visible(values), axis=1)[:, None], axis=1)
+        keyed = sample.queries.shape == (1,) and sample.how == "an array"  # slope times key
+        if keyed and (first[:, 0] == scale).all() and (values[:, -1] == 0).all():
+            shifted = float(scale.max())
+        if shifted > tolerance:
+            values = values - first
+        return cls(
+            at,
+            values,
+            values[:, :count],
+            visible(values[:, :count]),
+            deviation,
+            tolerance,
+            scale * (shifted > tolerance),
+            shifted > tolerance,
+            bool((future <= MASKED).all()) if future.size else None,
+            deviation > tolerance and _shrinks(sample),
+        )
+
+
+def _shrinks(sample: Sample) -> bool:
+    """Whether the step from the query's own key to one at a near distance, and to one farther away,
+    weighs less in each longer row."""
+    size = int(sample.queries.max()) + 1
+    near, far = max(1, size // 64), max(2, size // 8)
+    wanted = (size // 8, size // 3, size // 2, size - 1)
+    rows = dict.fromkeys(int(np.argmin(np.abs(sample.queries - q))) for q in wanted)
+    steps = np.array(
+        [
+            [np.abs(sample.bias[:, row, q - d] - sample.bias[:, row, q]).max() for d in (near, far)]
+            for row, q in ((row, int(sample.queries[row])) for row in rows)
+            if q >= far
+        ]
+    )
+    return bool(len(steps) > 2 and (steps > 0).all() and (steps[1:] < 0.99 * steps[:-1]).all())
+
+
+def _mechanism(sample: Sample, view: _Diagonals) -> str:
+    """How the position enters, by what the values depend on."""
+    if sample.content.endswith("the content logit"):
+        return "scaled_content"
+    if sample.content:
+        past = np.tril(np.ones(sample.bias.shape[1:], bool), -1)[:, :-1]
+        steps = np.diff(np.where(np.isfinite(sample.bias), sample.bias, 0), axis=2)
+        alike = np.allclose(np.where(past, steps - steps[:, -1:], 0), 0, atol=1e-4)
+        return "gated_decay" if alike and (steps[:, past] >= -1e-6).all() else "content"
+    if view.deviation <= view.tolerance:
+        return "bias"
+    return "row_dependent" if view.shrinks else "positions"
+
+
+_Known = tuple[tuple[Expr, ...], str, str, float | None]
+
+
+def _formulas(sample: Sample, view: _Diagonals) -> _Known:
+    """The formulas of all heads, where they come from, their family, the largest difference."""
+    fits = []
+    undefined = np.isnan(view.values) | (view.values == np.inf)
+    if undefined[:, SKIPPED:].any() or (undefined.any() and not sample.texts):
+        raise InputError(f"it gives NaN or inf, called with {sample.how}")
+    if sample.texts:
+        try:
+            traced = tuple(
+                read(t) if isinstance(t, str) else as_expression(t) for t in sample.texts
+            )
+            if sample.kind == "exact":
+                return traced, "traced", "", None
+            got = np.stack([tabulate(f, view.at.astype(int)) for f in traced])
+            both = np.isfinite(got) & np.isfinite(view.values)
+            gap = np.abs(np.subtract(got, view.values, out=np.zeros_like(got), where=both))
+            told = np.isneginf(got) == np.isneginf(view.values)
+            if (told & (gap <= AGREE * (1 + np.abs(np.where(both, got, 0))))).all():
+                fit = fitted(view.at, view.values[0], sample.kind, view.scale[0])
+                return traced, "traced", fit.family if fit else "", float(gap.max())
+        except InputError:
+            pass  # the grammar does not have it; the values are there
+    known: dict[bytes, Any] = {}
+    for row, scale in zip(view.values, view.scale, strict=True):
+        if row.tobytes() not in known:
+            known[row.tobytes()] = fitted(view.at, row, sample.kind, float(scale))
+        fits.append(known[row.tobytes()])
+    if all(fits):
+        families = listed(list(dict.fromkeys(fit.family for fit in fits)), 3)
+        most = max(fit.difference for fit in fits)
+        return tuple(fit.formula for fit in fits), "recognised", families, most
+    exact = ([number(v, "float64") for v in row] for row in view.table)
+    tables = tuple(Lookup(n, sympy.Tuple(*row), S.NegativeInfinity) for row in exact)
+    return tables, "tabulated", "", None
+
+
+def _direction(table: np.ndarray) -> str:
+    """What the biases do with distance, NaN where they mask."""
+    steps = np.diff(table, axis=1)
+    slack = 1e-9 * np.nanmax(np.abs(table))
+    ways = bool((steps > slack).any()), bool((steps < -slack).any())
+    known = {(True, False): "rises", (False, True): "falls", (False, False): "constant"}
+    return known.get(ways, "varies")
+
+
+def _merged(table: np.ndarray, seen: np.ndarray) -> Iterator[tuple[str, int]]:
+    """The first distance whose next one has the same value in a narrow type, though not before."""
+    with np.errstate(invalid="ignore"):
+        distinct = (np.diff(table, axis=1) != 0) & seen[:, 1:] & seen[:, :-1]
+    bits = table.astype(np.float32).view(np.uint32)
+    bfloat = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    with np.errstate(over="ignore"):
+        narrow = (("bf16", bfloat), ("fp16", table.astype(np.float16)))
+    for name, rounded in narrow:
+        equal = distinct & (rounded[:, 1:] == rounded[:, :-1])
+        if equal.any():
+            yield name, int(np.argmax(equal.any(axis=0)))
+
+
+def _findings(found: BiasInspection, sample: Sample, view: _Diagonals) -> Iterator[str]:
+    """What was found in sentences, that which matters most first."""
+    rule, by_distance = MECHANISMS.get(found.mechanism), found.depends == "distance"
+    numbers = view.table[~view.seen & np.isfinite(view.table)]
+    said = rule.words if rule is not None else "no theorem covers it"
+    masks = found.direction == "constant" and found.masked_from is not None
+    how = "masks keys by distance" if masks else _DIRECTIONS[found.direction]
+    other = "a formula that was traced" if found.origin == "traced" else "no known family"
+    yield from (
+        text
+        for holds, text in (
+            (found.mechanism == "gated_decay", f"adds up gates of the content: {said}"),
+            (
+                found.mechanism == "scaled_content",
+                f"gives {sample.content} another value by distance: {said}",
+            ),
+            (found.mechanism == "content", f"depends on {sample.content}: {said}"),
+            (
+                found.mechanism == "row_dependent",
+                "row-normalised: no fixed window is ever enough, since one and the same distance "
+                "weighs less and less in longer rows",
+            ),
+            (
+                found.mechanism == "positions",
+                "depends on the positions themselves, not on q - k alone",
+            ),
+            (
+                by_distance and found.direction == "rises",
+                "rises with distance: the far past outweighs the near one",
+            ),
+            (
+                numbers.size > 0,
+                f"holds {numbers.min(initial=0):g}, a number that stands for minus infinity, from "
+                f"distance {found.masked_from} on",
+            ),
+            (by_distance and found.direction != "rises", f"{how}: {found.family or other}"),
+            (
+                by_distance and found.direction == "rises" and found.family != "",
+                f"its family is {found.family.partition(',')[0]}",
+            ),
+            (view.shifted, "rows differ by a constant each, which a softmax does not see"),
+            (
+                found.causal is False,
+                "keys after the query are not masked here; the half of the past is read",
+            ),
+            (
+                found.rows is not None,
+                f"no formula is known; answers are those of rows of {found.rows} keys",
+            ),
+            *(
+                (True, f"in {name} distances {at} and {at + 1} have the same value")
+                for name, at in found.merged
+            ),
+        )
+        if holds
+    )
+
+
+_DIRECTIONS = {
+    "falls": "falls with distance",
+    "rises": "rises with distance",
+    "constant": "is the same at every distance",
+    "varies": "rises and falls with distance",
+}

@@ -1,0 +1,77 @@
+"""What the axes of an array are: slopes of heads, queries and keys, or distances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings.dual import floats
+from farfield.theory.encodings.formulas import alibi_slope
+
+_CLOSE = 1e-3  # by which slopes in bf16 differ from the rule
+
+
+def layout(array: Any) -> tuple[str, np.ndarray]:
+    """The kind of an array, `slopes`, `matrix` or `table`, and its values.
+
+    A single column a head is its slope, and so is a falling geometric list of positive numbers. A
+    square that is constant along its diagonals is a matrix of queries and keys; two axes with fewer
+    rows than columns are a table of heads and distances.
+
+    Raises:
+        InputError: axes that may be two things, with what to type for each.
+
+    >>> layout([0.5, 0.25, 0.125])[0], layout([0, -1, -2])[0]
+    ('slopes', 'table')
+    >>> layout(-np.subtract.outer(np.arange(4), np.arange(4)))[0]
+    'matrix'
+    """
+    found = floats(array)
+    while found.ndim > 3 and found.shape[0] == 1:
+        found = found[0]
+    shape = found.shape
+    if found.ndim == 0 or found.size == 0 or found.ndim > 3:
+        raise InputError(f"an array of shape {shape}; accepted: {_ACCEPTED}")
+    if found.ndim == 3:
+        if shape[1:] == (1, 1):
+            return "slopes", found.ravel()
+        return "matrix", found
+    if (found.ndim == 1 or 1 in shape) and found.size > 1 and _are_slopes(found.ravel()):
+        return "slopes", found.ravel()
+    if found.ndim == 1 or shape[0] == 1 or shape[0] < shape[1] or found.size <= 4:
+        return "table", found
+    if shape[0] == shape[1] and _constant_along_diagonals(found):
+        return "matrix", found[None]
+    heads, size = shape
+    raise InputError(
+        f"an array of shape {shape} may be a table of {heads} heads at {size} distances, written "
+        f"values=array; or {size} heads at {heads} distances or buckets, values=array.T; or biases "
+        f"of queries and keys, which are not constant along diagonals; accepted: {_ACCEPTED}"
+    )
+
+
+_ACCEPTED = (
+    "(heads, queries, keys), (queries, keys), (heads, distances), (distances,), slopes (heads,)"
+)
+
+
+def _are_slopes(values: np.ndarray) -> bool:
+    """Whether positive numbers fall like a geometric sequence, or like the rule of ALiBi."""
+    if not (np.isfinite(values).all() and (values > 0).all() and len(values) <= 256):
+        return False
+    ratio = values[1:] / values[:-1]
+    rule = [float(alibi_slope(h, len(values))) for h in range(1, len(values) + 1)]
+    geometric = len(values) > 2 and ratio[0] < 1 and np.allclose(ratio, ratio[0], rtol=_CLOSE)
+    return bool(geometric or np.allclose(values, rule, rtol=_CLOSE))
+
+
+def _constant_along_diagonals(found: np.ndarray) -> bool:
+    """Whether a square is a function of query less key, for keys that are not behind the query."""
+    size = len(found)
+    past = [found[q, : q + 1][::-1] for q in range(size)]
+    gaps = [row - past[-1][: len(row)] for row in past if np.isfinite(row).all()]
+    masked = [np.isfinite(row) == np.isfinite(past[-1][: len(row)]) for row in past]
+    slack = 1e-2 * float(np.abs(found[np.isfinite(found)]).max(initial=0))
+    return all(m.all() for m in masked) and all(np.ptp(gap) <= slack for gap in gaps)

@@ -1,0 +1,94 @@
+"""What a formula may mean besides what it says: a weight for a logit, a number for minus infinity.
+
+The verdict is that of the formula as it is written. A remark is a sentence beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import sympy
+from sympy import Expr, Rational, S
+
+from farfield.theory.answers.notation import expression_line
+from farfield.theory.decision.engine import decide_series
+from farfield.theory.functions.nodes import Lookup, n
+
+MASKED = -(10**4)
+"""A number from here down stands for minus infinity in masks of models."""
+_ROW = ("L", "N", "T", "seq_len", "seqlen", "seq_length", "length", "max_len", "n_ctx", "ctx")
+
+
+def remarks(formula: Expr) -> Iterator[str]:
+    """Sentences about one bias.
+
+    >>> from farfield.theory.formula.grammar import read
+    >>> list(remarks(read("exp(-n/64)")))
+    ['If exp(-n/64) is the weight itself, not the logit, write log(exp(-n/64)).']
+    """
+    line = expression_line(formula, unicode=False)
+    if _falls_to_zero(formula):
+        yield f"If {line} is the weight itself, not the logit, write log({line})."
+    for name in sorted({s.name for s in formula.free_symbols} & {*_ROW}):
+        yield (
+            f"{name} is read as a constant. If it is the row's length, the bias is normalised by "
+            "the row, and no fixed window is ever enough (farfield prove normalised-bias)."
+        )
+    masked = with_infinity(formula)
+    if masked != formula:
+        truth = decide_series(masked, {}).condition if masked.free_symbols == {n} else None
+        said = {S.true: "its series converges", S.false: "its series diverges too"}.get(truth)
+        yield (
+            f"A number of {MASKED} or less may stand for minus infinity. With -inf in its place "
+            f"the bias is {str(masked)[:200]}"
+            f"{f', and {said}' if said else ''}."
+        )
+    for condition in (c for p in formula.atoms(sympy.Piecewise) for e, c in p.args if e.is_finite):
+        if condition in (n < 0, sympy.Lt(n, 0, evaluate=False)) or _is_past(condition, formula):
+            yield (
+                "This reads keys in the past, n >= 0, alone. Values for n < 0 are no part of a "
+                "causal bias."
+            )
+            return
+
+
+def _is_past(condition: sympy.Basic, formula: Expr) -> bool:
+    """Whether a condition says that the key is in the past, and elsewhere the bias is finite."""
+    sided = condition in (sympy.Ge(n, 0, evaluate=False), sympy.Le(0, n, evaluate=False))
+    others = [e for p in formula.atoms(sympy.Piecewise) for e, c in p.args if c != condition]
+    return sided and all(e.is_finite is not False for e in others)
+
+
+def _falls_to_zero(formula: Expr) -> bool:
+    """Whether a bias is positive and falls, as a weight does."""
+    if not formula.has(n) or formula.has(Lookup, sympy.Piecewise) or not formula.is_positive:
+        return False
+    halves = {s: Rational(1, 2) for s in formula.free_symbols - {n}}
+    near, far = (sympy.N(formula.subs({**halves, n: at})) for at in (1, 64))
+    return bool(near.is_Float and far.is_Float and far < near)
+
+
+def with_infinity(formula: Expr) -> Expr:
+    """The bias with minus infinity for numbers that stand for it.
+
+    >>> from farfield.theory.formula.grammar import read
+    >>> with_infinity(read("where(n < 64, 0, -1e9)"))
+    Piecewise((0, n < 64), (-oo, True))
+    """
+
+    def masks(e: Expr) -> bool:
+        return bool(e.is_Rational and e <= MASKED)
+
+    swap: dict[Expr, Expr] = {}
+    for e in formula.atoms(sympy.Piecewise):
+        swap[e] = e.func(
+            *((S.NegativeInfinity if masks(v) else v, c) for v, c in e.args), evaluate=False
+        )
+    for e in formula.atoms(sympy.Mul):
+        factor, rest = e.as_coeff_Mul()
+        if masks(factor) and isinstance(rest, sympy.Piecewise):
+            values = [(factor * v, c) for v, c in rest.args]
+            swap[e] = sympy.Piecewise(
+                *((S.NegativeInfinity if masks(v) else v, c) for v, c in values), evaluate=False
+            )
+    return formula.xreplace({k: v for k, v in swap.items() if k != v})
