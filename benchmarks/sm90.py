@@ -230,10 +230,10 @@ def resources(kernel: Any) -> tuple[int, int]:
 
 
 def main(*sizes: int) -> Iterator[Row]:
-    """A row for each kernel of attention, by head size (of the presets, and 128) and bias."""
+    """A row for each kernel of attention, by head size (those of the presets) and bias."""
     pretend()
     known = {p["width"] // p["heads"] for p in PRESETS.values()}
-    for size in sizes or sorted({s for s in known if s >= 16} | {128}):
+    for size in sizes or sorted(size for size in known if size >= 16):
         for kind, encoding in ENCODINGS.items():
             kernels = kernels_of(encoding, size)
             attention = [k for k in kernels if "_tem_" in k[0]]

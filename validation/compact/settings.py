@@ -207,7 +207,6 @@ class Hybrid(Record):
     """Layers of their own, one entry a layer."""
 
     label: str
-    family: str = ""
     layers: Annotated[
         tuple[Annotated[InstanceOf[LayerEntry], BeforeValidator(_entry)], ...], Field(min_length=1)
     ]
@@ -442,10 +441,11 @@ def settle(name: JsonValue, settings: Mapping[str, JsonValue]) -> Run:
     usual, measure = base.get("measure"), settings.get("measure")
     if isinstance(usual, dict) and isinstance(measure, dict):
         settings = {**settings, "measure": {**usual, **measure}}
-    if isinstance(encoding, dict) and "layers" not in encoding:
-        names = {k: v for k in ("label", "family") if (v := encoding.get(k)) is not None}
-        rest = {k: v for k, v in encoding.items() if k not in names}
-        settings = {**settings, **names, "encoding": rest}
+    if isinstance(encoding, dict):
+        names = ("family",) if "layers" in encoding else ("label", "family")
+        told = {name: encoding[name] for name in names if name in encoding}
+        rest = {name: value for name, value in encoding.items() if name not in told}
+        settings = {**settings, **told, "encoding": rest}
     return Run.of({**base, "preset": str(name), **settings})
 
 

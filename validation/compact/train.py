@@ -1,8 +1,8 @@
 """Training: AdamW, warm-up and a schedule, clipping, one straight loop.
 
 The rows of step `t` depend on the seed and on `t` alone, so a run goes on from any step. A
-checkpoint is one file that takes the place of the one before: weights, the optimiser's state, the
-random state, and the history. From it a training goes on bit for bit on a CPU. It holds only
+checkpoint is one file that takes the place of the one before: weights, the optimiser's state, and
+the history. From it a training goes on bit for bit on a CPU. It holds only
 states whose losses and gradients were seen to be finite.
 
 On a GPU the model is compiled whole. Tables and block masks are made outside of it, once a length
@@ -19,10 +19,11 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import safetensors
 import safetensors.torch
 import torch
@@ -54,6 +55,12 @@ class Report(NamedTuple):
     lr: float
     tokens_per_second: float
     seconds: float
+
+    @classmethod
+    def at(cls, run: Run, done: int, loss: float, held: float | None, seconds: float) -> Report:
+        """After so many steps of a run, which took so many seconds."""
+        speed = done * run.batch * run.length / seconds
+        return cls(done, loss, held, learning_rate(done - 1, run), speed, seconds)
 
 
 class Trained(NamedTuple):
@@ -125,15 +132,14 @@ def train(
         run: the schedule.
         checkpoint: the file that is gone on from, and kept; None for none.
         every: seconds between checkpoints, from 0 (each step).
-        log: a file `NAME.jsonl` or `NAME.csv` that gets a line a report; any other name is a folder
-            for TensorBoard.
+        log: `NAME.jsonl` or `NAME.csv`, which gets a line a report; else a folder for TensorBoard.
         progress: called after each step.
 
     Raises:
         InputError: a loss or gradient that is not finite, a damaged checkpoint, a full disk.
     """
     device, optimiser, losses = model.device, adamw(model, run), list[Tensor]()
-    with together(model) as process, seeded(run.seed + process.rank, device):
+    with together(model) as process, _forked(device):
         trained, first = Trained([], []), 0
         if checkpoint is not None and checkpoint.exists():
             first, trained, losses = resume(checkpoint, model, optimiser)
@@ -142,10 +148,11 @@ def train(
         history, saved = trained.history, time.perf_counter()
         began = saved - (history[-1].seconds if history else 0.0)
         model.train()
-        for step in range(first, run.steps):
-            rate, done = learning_rate(step, run), step + 1
+        for done, step in enumerate(range(first, run.steps), first + 1):
             for group in optimiser.param_groups:
-                group["lr"] = rate
+                group["lr"] = learning_rate(step, run)
+            if run.dropout:  # it depends on the step alone, as the rows do
+                torch.manual_seed(_seed(run.seed, step, process.rank))
             loss = backward(scores, *batch(data, run, step, process, device), process.size)
             norm = nn.utils.clip_grad_norm_(model.parameters(), run.clip)
             losses.append(torch.stack([loss, norm.to(loss)]))
@@ -155,13 +162,9 @@ def train(
             if done % REPORT == 0 or done == run.steps:
                 told = finite(losses, done, run)
                 losses.clear()
-                often = max(REPORT, run.steps // HELD_OUT // REPORT * REPORT)
-                due = done % often == 0 or done == run.steps
-                held = held_out(model, scores, data, run) if due else None
-                seconds = time.perf_counter() - began
-                speed = done * run.batch * run.length / seconds
                 mean = process.mean(sum(told) / len(told))
-                history.append(Report(done, mean, held, rate, speed, seconds))
+                held = held_out(model, scores, data, run) if _due(done, run) else None
+                history.append(Report.at(run, done, mean, held, time.perf_counter() - began))
                 report(history[-1])
             late = time.perf_counter() - saved >= every and done < run.steps
             if checkpoint is not None and process.rank == 0 and late:
@@ -299,12 +302,19 @@ def together(model: Transformer) -> Iterator[Process]:
         torch.distributed.destroy_process_group()
 
 
-@contextmanager
-def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Random numbers of a seed, as for dropout; what was before comes back after it."""
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield
+def _forked(device: torch.device) -> AbstractContextManager[None]:
+    """Random numbers are those from before, after what is done within."""
+    return torch.random.fork_rng([device] if device.type == "cuda" else [])
+
+
+def _seed(*numbers: int) -> int:
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+def _due(done: int, run: Run) -> bool:
+    """Whether the held-out loss is measured."""
+    often = max(REPORT, run.steps // HELD_OUT // REPORT * REPORT)
+    return done % often == 0 or done == run.steps
 
 
 def note(history: list[Report], run: Run, model: Transformer) -> str:
@@ -380,9 +390,6 @@ def keep(
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     for index, slots in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{index}.{name}": slots[name] for name in _SLOTS}
-    tensors["random.cpu"] = torch.get_rng_state()
-    if model.device.type == "cuda":
-        tensors["random.cuda"] = torch.cuda.get_rng_state(model.device)
     if losses:
         tensors["losses"] = torch.stack(losses)
     history = [list(report) for report in trained.history]
@@ -406,9 +413,6 @@ def resume(
         own = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
         model.load_state_dict(own)
         optimiser.load_state_dict({**state, "state": slots})
-        torch.set_rng_state(tensors["random.cpu"])
-        if model.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["random.cuda"], model.device)
         history = [Report(*report) for report in record["history"]]
         trained = Trained(history, [*record["resumed"], record["done"]])
     except (KeyError, RuntimeError) as error:

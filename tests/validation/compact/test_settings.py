@@ -89,6 +89,8 @@ def test_a_preset_may_be_a_file_and_is_overridden(tmp_path):
 def test_an_encodings_table_may_carry_its_names():
     run = settle("demo", {"encoding": {"name": "kerple_log", "r1": 2, "r2": 1, "label": "fixed"}})
     assert run.name == "fixed" and not understood(run).biases[0].free
+    mixed = settle("demo", {"encoding": {**HYBRID, "family": "mixtures"}})
+    assert (mixed.name, mixed.family) == ("mixed", "mixtures")
 
 
 @pytest.mark.parametrize(
