@@ -339,6 +339,7 @@ class _Remade(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, table, output, *more = ctx.saved_tensors
+        q, k, v, output, gradient = (x.contiguous() for x in (q, k, v, output, gradient))
         with_extra, m = more[0] is not None, more[0].shape[-2] if more[0] is not None else 0
         length, offset, scale = k.shape[-2], k.shape[-2] - q.shape[-2], q.shape[-1] ** -0.5
         vector = _vector(table, ctx.mask)
