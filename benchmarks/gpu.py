@@ -74,13 +74,13 @@ def prepare(path: Path, tiny: bool, text: str | None) -> None:
     """Write biases, windows, schedules and a text: all that needs farfield."""
     from farfield.numerics.windows.window import certified_window
     from farfield.theory.encodings import encoding, encodings
-    from farfield.validation.checkpoints.head_audit import upwards
     from farfield.validation.harness.corpus import corpus
     from farfield.validation.harness.positional import LearnedBias, additive_bias
     from farfield.validation.harness.presets import preset
     from farfield.validation.harness.store import commit
     from farfield.validation.harness.training import learning_rate
     from farfield.validation.json_files import recorded
+    from farfield.validation.models.head_audit import upwards
 
     given = {"window": {"w": 30}, "alibi_log": {"m": 2}}  # encodings without a value of their own
     arrays: dict[str, np.ndarray] = {}

@@ -26,15 +26,14 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.encodings import encoding
-from farfield.validation.checkpoints.configured import Attention, ModelSize
-from farfield.validation.checkpoints.head_audit import upwards
-from farfield.validation.checkpoints.norms import bounds_of, projections
-from farfield.validation.checkpoints.run import PROJECTS
 from farfield.validation.harness.attention import fused
 from farfield.validation.harness.mechanism import CAUSAL
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
+from farfield.validation.models.head_audit import upwards
+from farfield.validation.models.layers import LayerOutline
+from farfield.validation.models.norms import PROJECTIONS, bounds_of, projections
 
 TEXT = np.random.default_rng(0).integers(0, 250, 1 << 16).astype(np.int64)
 SHAPE = dataclasses.replace(preset("demo"), layers=2)
@@ -48,14 +47,15 @@ def certified_widths(model: Transformer, error: str) -> list[list[int]]:
     """A window for each layer and head, from the norms of the weights."""
     found = []
     s, tensors = SHAPE, model.state_dict()
-    size = ModelSize(s.layers, s.heads, s.width // s.heads, s.width, 256, s.heads, 2 * s.width)
-    attention = Attention(ALIBI, scale=size.head_size**-0.5)
+    size = s.width // s.heads
+    own = LayerOutline(heads=s.heads, key_heads=s.heads, head_size=size)
 
     def read(name: str) -> np.ndarray | None:
         return tensors[name].double().numpy() if name in tensors else None
 
     for layer in range(SHAPE.layers):
-        bounds = bounds_of(projections(size, PROJECTS, layer, read), attention)
+        made = projections(own, s.width, PROJECTIONS["farfield"], layer, read)
+        bounds = bounds_of(made, size**-0.5)
         windows = [
             certified_window(ALIBI.head(h), error, upwards(b.logit), upwards(b.value))
             for h, b in enumerate(bounds, 1)

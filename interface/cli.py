@@ -49,7 +49,15 @@ GROUPS = {
     ),
     "From a goal": (goals.design, goals.plot, goals.map),
     "Look up": (pages.atlas, theory.prove, pages.claims, pages.figures),
-    "Models": (models.audit, models.erf, models.perplexity, runs.train, runs.sweep, runs.runs),
+    "Models": (
+        models.audit,
+        models.diff,
+        models.erf,
+        models.perplexity,
+        runs.train,
+        runs.sweep,
+        runs.runs,
+    ),
 }
 
 FORMER = {

@@ -213,8 +213,10 @@ def per_head(
         without = found.status in (Status.INFINITE, Status.UNKNOWN) or found.because(Code.DIVERGES)
         if in_row is None or not without:
             return found
-        finite = in_row(FINITE_ROW)
-    return found if finite.status is Status.UNKNOWN else replace(found, finite=finite)
+        with contextlib.suppress(InputError):  # a term of the row has no value: it says nothing
+            finite = in_row(FINITE_ROW)
+            return found if finite.status is Status.UNKNOWN else replace(found, finite=finite)
+    return found
 
 
 def decisive(

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 import sympy
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.heads import (
@@ -45,7 +45,6 @@ from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, Bracket, Exact
 from farfield.numerics.search import at_precision, decide, doubled
 from farfield.numerics.shown import Cases, H, HeadAnswer, of_row
 from farfield.numerics.summation.series import Series
-from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import shortened
@@ -58,6 +57,7 @@ from farfield.theory.values import compile_ball, tabulate
 
 PRICE_BITS = 58  # correct bits of a price, absolute or relative, whichever is the coarser
 MAX_BITS = 8_192  # at which a price is settled or given up
+TIE_BITS = 512  # at which a price and an advantage that still agree count as a tie
 MAX_COUNT_BITS = 1_024  # of a distance that is counted
 MAX_BALLS = 200_000  # balls of the bias that decide one reach
 MAX_RUNS = 64  # runs of distances that an answer lists
@@ -415,9 +415,9 @@ def _price(row: Series, at: int) -> Any:
     return found
 
 
-def _bits_at(at: int) -> Iterator[int]:
+def _bits_at(at: int, most: int = MAX_BITS) -> Iterator[int]:
     """The precisions at which the price of a distance is asked for."""
-    return (bits + 2 * at.bit_length() for bits in doubled(64, MAX_BITS))
+    return (bits + 2 * at.bit_length() for bits in doubled(64, most))
 
 
 def _settled(ball: arb) -> bool:
@@ -546,21 +546,9 @@ def _within(row: Series, at: int, asked: Reach) -> bool | None:
                 return bool(least.log() < height + gain)
         if gain == 0 and isinstance(others, fmpq) and isinstance(weight, fmpq):
             return bool(others <= weight * against)
-        return _telescoped(row, at, asked) if ctx.prec == tied else None
-
-    tied = 512 + 2 * at.bit_length()
-    return decide(decided, _bits_at(at))
-
-
-def _telescoped(row: Series, at: int, asked: Reach) -> bool | None:
-    """By the exact shares of a series from 0 that telescopes, where the advantage is 0."""
-    if asked.gain != 0 or len(row.stretches) > 1 or (tail := telescoped_share(row.bias)) is None:
         return None
-    ends = [tail(at), tail(at + 1), fmpq(0) if asked.length is None else tail(asked.length)]
-    if any(e is None for e in ends):
-        return None
-    here, after, cut = (fmpq(e) for e in ends if e is not None)
-    return bool((1 - cut) - (here - after) <= asked.against * (here - after))
+
+    return decide(decided, _bits_at(at, TIE_BITS))
 
 
 # -- float64 --------------------------------------------------------------------------------------

@@ -8,8 +8,7 @@ r"""The theoretical receptive field: how many of the nearest keys hold all but e
 against `log j`, in turns, with bisection. It begins at a low precision, which tells magnitudes
 apart. An answer beyond 10^18 is a magnitude, not a count: its logarithm is enclosed by the same
 comparisons, unless all digits are asked for. An exact tie `T_j = eps B` cannot be seen by balls. It
-is settled exactly for rational terms, for geometric series and for hypergeometric ones that
-telescope, otherwise the answer is a bracket.
+is settled exactly for rational terms and for geometric series, otherwise the answer is a bracket.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ from farfield.numerics.shown import FINITE_ROW, Cases, HeadAnswer
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series
-from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import (
@@ -521,22 +519,13 @@ class _Comparison:
                 return bool(tail < goal)
             gap = (abs(to_arb(tail - goal)) / to_arb(goal)).upper().mid()
             near = f"eps B differ by at most {gap.str(2, radius=False)} of them"
-            tied = self._geometric_tie(j, eps)
-            return self._telescoped(j, eps) if tied is None and ctx.prec > bits_for(j) else tied
+            return self._geometric_tie(j, eps)
 
         self.at = j
         found = decide(decided, doubled(bits, last))
         if found is None:
             raise _Tie(f"{near or 'eps B are not enclosed'}, as far as known")
         return found
-
-    def _telescoped(self, j: int, eps: sympy.Rational) -> bool | None:
-        """By the exact T_j/B of a hypergeometric series from 0 that telescopes."""
-        if len(self.series.stretches) > 1 or not self.series.last:
-            return None
-        exact_share = telescoped_share(self.series.bias)
-        found = None if exact_share is None else exact_share(j)
-        return None if found is None else bool(found < rational(eps))
 
     def _geometric_tie(self, j: int, eps: sympy.Rational) -> bool | None:
         """T_j/B = e^{alpha j} exactly, for a geometric series from 0."""

@@ -32,9 +32,10 @@ def examples():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The model, the text and the plan that the page names."""
+    """The model, the text, the code and the plan that the page names."""
     place = tmp_path_factory.mktemp("reference")
     (place / "plan.toml").write_text(PLAN)
+    (place / "code.py").write_text("def alibi(q, k):\n    return -(q - k) / 8\n")
     (place / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 3000)
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")

@@ -52,17 +52,9 @@ RULES: dict[str, str] = {
     "infimum": "{phase} is equidistributed modulo `2pi` over any run of consecutive distances: the "
     "coefficient comes near its infimum on a set with bounded gaps; there `p >= {bound}{error}`. "
     "Over a set with bounded gaps an eventually monotone series diverges with the full one.",
-    "slow phase": "The phase {phase} is slow (`log n <= phase = o(n)`) and `p = O(log n)`: the "
-    "coefficient is near its infimum on blocks that hold a fixed share of every period; "
-    "there `p >= {bound}{error}`, and `p` changes by `O(1)` over a period.",
     "very slow phase": "The phase {phase} is unbounded and `o(log n)`: the coefficient is near its "
     "infimum on intervals `[x, 2x]` with `x` as large as one likes; there "
     "`p >= {bound}{error} >= -log(n) - C`, so each adds at least a positive constant to the sum.",
-    "tangent": "As `e^x >= 1 + x` for what the exponent exceeds its least value by, "
-    "`p <= {bound}{error}`, and a series with larger terms converges.",
-    "least exponent": "Only distances where the exponent is near its least value are counted: "
-    "`p >= {bound} - C` wherever `{top} - ({bound})` is bounded, as `e^x = 1 + x + O(x^2)`, "
-    "and what follows shows that there alone the series of `{bound}` diverges.",
     "average": "{phase} is equidistributed modulo `2pi` (up to a power of `n`; or slow): "
     "the mean of `exp(-m (f - inf f))` over a block, `m = {scale}`, `inf f = {infimum}`, is of the "
     "exact order `m^(-({order}))` by the orders of the minima of `f`; the series behaves like "
@@ -70,14 +62,7 @@ RULES: dict[str, str] = {
     "returns": "Khinchin: {phase} comes within `C/n` of a zero of the coefficient infinitely "
     "often, where the coefficient is `O(1/n^{order})`, and `{scale} = O(n^{order})`: infinitely "
     "many terms stay above a positive constant.",
-    "distance": "The irrationality measure of the frequency over pi: for all large `n`, {phase} is "
-    "further than `n^(-{kappa})` from every zero of the coefficient; there `p <= {bound}{error}`, "
-    "and a series with larger terms converges.",
     "tried": "Tried {what}: inconclusive, {why}.",
-    "all alternatives": "Each term is at most the sum of the terms of these alternatives, which "
-    "all converge: {alternatives}.",
-    "alternative": "The alternative `p = {p}`:",
-    "one alternative": "For every `n`, `p` is bounded by the alternative {p}, which decides alone.",
     "bounded support": "{reason}",
     "cell": "Where {condition}:",
     "compared": "Compare the tails of `p_a = {a}` and `p_b = {b}`.",
@@ -118,9 +103,6 @@ DECIDING = (
     "infimum",
     "returns",
     "average",
-    "tangent",
-    "least exponent",
-    "distance",
     "bounded support",
     "enough",
     "ratio",

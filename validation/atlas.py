@@ -18,11 +18,11 @@ from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Convergence
 from farfield.theory.encodings import CATALOGUE
 from farfield.theory.formal.checked_statements import Statement, proving, statements
-from farfield.validation.checkpoints.audit import Audit, audit
-from farfield.validation.checkpoints.configured import families
 from farfield.validation.claims import Claim, checks, claims
 from farfield.validation.harness.configuration import trainable
 from farfield.validation.harness.presets import preset as named
+from farfield.validation.models.audit import Audit, audit
+from farfield.validation.models.transformers_config import architectures
 from farfield.validation.progress import Progress, silent
 from farfield.validation.study.study import Study, catalogue, demo_encodings, save, survey
 
@@ -111,21 +111,24 @@ def checked(name: str, convergence: Convergence) -> list[Statement]:
 
 
 def family_pages() -> tuple[ModelFamily, ...]:
-    """Each family with the audit of its configuration."""
+    """Each family of causal models with the audit of its configuration, where that has numbers."""
     found = []
     with TemporaryDirectory() as place:
-        for name in families():
+        for name in sorted({*architectures()["causal"], "t5"}):
             settings = CHOSEN.get(name, {})
             folder = Path(place) / name
             folder.mkdir()
             config = {"model_type": name, **settings}
             (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
             try:
-                found.append(ModelFamily(name, settings, audit(folder)))
+                known = audit(folder)
             except InputError:
-                found.append(
-                    ModelFamily(name, settings, None, "its table is in the weights of a model")
-                )
+                if name == "t5":
+                    why = "its table is in the weights of a model"
+                    found.append(ModelFamily(name, settings, None, why))
+                continue
+            if known.kinds:
+                found.append(ModelFamily(name, settings, known))
     return tuple(found)
 
 

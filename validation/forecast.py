@@ -180,7 +180,7 @@ def forecast(
     >>> found.nearest[0].name, found.distance, found.holds
     ('1 head 1/4', 0.0, 1.0)
     >>> round(found.ratio, 2), len(found.nearest)
-    (1.03, 3)
+    (1.01, 3)
     >>> forecast("-n/4", trained=4096, tested=65536, heads=12).distance
     0.66...
     >>> forecast("n", trained=64, tested=1024).reason.code

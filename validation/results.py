@@ -27,12 +27,13 @@ Columns of the measurement. Each line has a `protocol` and a `length`, the token
   nearest `distance` tokens hold. `gradient by token`: the share of 4 tokens from `distance` on;
 * `scores`: the attention `resolution` of the mean expected scores. Of these three `targets` counts
   segments;
-* `training`: the loss in `nats` at a `step`;
+* `training`: the loss in `nats` at a `step` (of committed runs those of `first`);
 * `recall`: on a task, `accuracy` and mean `attention` of the answer that stands `distance` back.
 """
 
 from __future__ import annotations
 
+import csv
 import functools
 from pathlib import Path
 
@@ -95,24 +96,31 @@ def _committed() -> DataFrame:
 
 def _of_csv(file: str) -> DataFrame:
     try:
-        text = polars.read_csv(file, infer_schema=False)
-    except (OSError, polars.exceptions.PolarsError) as error:
-        why = str(error).splitlines()[0]
+        with open(file, encoding="utf-8", newline="") as text:
+            header, *rows = csv.reader(text)
+    except (OSError, ValueError, csv.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no table of text"
         raise InputError(f"results {file!r} cannot be read: {why}") from None
-    if missing := [name for name in SCHEMA if name not in text.columns]:
+    if missing := [name for name in SCHEMA if name not in header]:
         raise InputError(
             f"results {file!r}, row 1: no column {missing[0]}; accepted: a file that "
             "`farfield runs --csv` wrote"
         )
-    table = text.select(col(name).cast(kind, strict=False) for name, kind in SCHEMA.items())
+    for at, row in enumerate(rows, 2):
+        if len(row) != len(header):
+            raise InputError(
+                f"results {file!r}, row {at} has {len(row)} cells; accepted: {len(header)}"
+            )
+    cells = polars.DataFrame(rows, dict.fromkeys(header, str), orient="row")
+    cells = cells.with_columns(polars.exclude("mask").replace("", None))
+    table = cells.select(col(name).cast(kind, strict=False) for name, kind in SCHEMA.items())
     for name, kind in SCHEMA.items():
         lost = table[name].is_null()
         if name not in NEEDED:
-            lost &= text[name].is_not_null()
-        for row in lost.arg_true()[:1]:
-            shown = repr(text[name][row]) if text[name][row] else "missing"
+            lost &= cells[name].is_not_null()
+        for at in lost.arg_true()[:1]:
             wanted = {str: "a text", int: "a whole number", float: "a number"}[kind]
             raise InputError(
-                f"results {file!r}, row {row + 2}: {name} is {shown}; accepted: {wanted}"
+                f"results {file!r}, row {at + 2}: {name} is {cells[name][at]!r}; accepted: {wanted}"
             )
     return table

@@ -183,7 +183,7 @@ def _families(families: Sequence[ModelFamily]) -> Iterator[Item]:
                 f.audit.head_count,
                 f.audit.trained,
                 {None: "", math.inf: "none"}.get(width, count(width)),
-                f.audit.note,
+                "; ".join(f.audit.notes),
             )
         )
     told = words("{n} families, as their library configures them", n=len(rows))
@@ -242,9 +242,9 @@ def _models(a: Atlas, name: str) -> Iterator[Item]:
         count="1 family" if len(found) == 1 else f"{len(found)} families",
         links=links,
     )
-    quirks = dict.fromkeys(f.audit.note for f in found if f.audit is not None and f.audit.heads)
-    for told in filter(None, quirks):
-        names = [f.name for f in found if f.audit is not None and f.audit.note == told]
+    biased = [(f.name, f.audit) for f in found if f.audit is not None and f.audit.heads]
+    for told in dict.fromkeys(said for _, own in biased for said in own.notes):
+        names = [name for name, own in biased if told in own.notes]
         yield note("{names}: {told}.", names=listed(names), told=told)
 
 

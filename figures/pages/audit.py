@@ -10,8 +10,8 @@ from farfield.figures.document import Columns, Fold, Item, Section, page, write_
 from farfield.figures.pages.terms import PAPERS, THEORY
 from farfield.theory.answers.blocks import Curve, Table
 from farfield.theory.answers.notation import words
-from farfield.validation.checkpoints.audit import Audit
 from farfield.validation.json_files import write
+from farfield.validation.models.audit import Audit
 
 
 def write_audit(a: Audit, folder: str | os.PathLike[str]) -> Path:

@@ -13,7 +13,7 @@ from farfield.theory.answers.errors import refuse
 
 def window(
     *formulas: Formula,
-    error: str,
+    error: str | None = None,
     subject: Subject = Subject(),
     logit_bound: str | None = None,
     value_bound: str | None = None,
@@ -22,13 +22,16 @@ def window(
     temper: str | None = None,
     gate: str | None = None,
     model: str | None = None,
-    bounds: str | None = None,
+    loss: str | None = None,
     text: str | None = None,
     length: CountOrNone = None,
     segments: CountOrNone = None,
+    bos: str = "auto",
+    positions: str = "text",
+    out: str = "out/window",
     output: Output = Output(),
 ) -> int:
-    """Certified window: how many keys are provably enough for an error budget.
+    """How many keys are enough: certified for a formula, or measured for a model on a text.
 
     Args:
         formulas: a formula in n, or a name of the catalogue; several are several ideas.
@@ -39,11 +42,14 @@ def window(
         row: keys of one row, as 4096 or 4k, for a window that is enough there.
         temper: s, where a row's content logits are scaled by s log(keys).
         gate: bound of the gates of a gated decay.
-        model: folder of a model on this machine instead: a window for each head.
-        bounds: with --model, from text (empirical) or weights (a proof).
+        model: folder of a model on this machine instead: its smallest window, and a plan by layer.
+        loss: with --model, the share by which perplexity may rise; 1% if not given.
         text: with --model, what to read.
-        length: with --model, tokens of a segment.
-        segments: with --model, how many; 4 if not given.
+        length: with --model, tokens of a row.
+        segments: with --model, how many rows in each half of the text; 16 if not given.
+        bos: with --model, whether rows begin with the tokenizer's first token; auto, yes or no.
+        positions: with --model, where first keys stand: text or cache.
+        out: with --model, folder where measurements are kept; a stopped search goes on from it.
     """
     refuse(
         bool(formulas) == (model is not None),
@@ -51,9 +57,10 @@ def window(
     )
     if model is None:
         refuse(
-            bounds or text or length or segments,
-            "--bounds, --text, --length and --segments belong to --model",
+            loss or text or length or segments,
+            "--loss, --text, --length and --segments belong to --model",
         )
+        refuse(error is None, "a formula needs --error, a budget such as 1/100")
         refuse(logit_bound is None, "a formula needs a bound of |q.k|/sqrt(d), as --logit-bound 1")
         subjects, bounded = subject.read_each(formulas), (error, logit_bound, value_bound or "1")
         how: dict[str, Any] = {"sinks": sinks, "row": row, "temper": temper, "gate": gate}
@@ -64,16 +71,16 @@ def window(
             subject,
         )
     refuse(
-        subject.given() or logit_bound or value_bound or sinks or row or temper or gate,
-        "--model brings its own biases and bounds; leave those options out",
+        subject.given() or error or logit_bound or value_bound or sinks or row or temper or gate,
+        "--model is measured on a text, within --loss; leave the options of formulas out. Windows "
+        "with bounds: farfield audit FOLDER --bounds weights",
     )
     require_models()
-    from farfield.validation.checkpoints.measured.windows import model_window
-
-    read: dict[str, Any] = {"text": text, "length": length, "segments": segments or 4}
+    read: dict[str, Any] = {"loss": loss or "1/100", "length": length, "segments": segments or 16}
+    read |= {"bos": bos, "positions": positions, "folder": out}
     return ask(
         "window of the model",
-        lambda step: model_window(model, error, bounds=bounds or "text", progress=step, **read),
+        lambda step: farfield.smallest_window(model, text, progress=step, **read),
         output,
     )
 
@@ -92,6 +99,7 @@ def erf(
     segments: CountOrNone = None,
     window: CountOrNone = None,
     bca: CountOrNone = None,
+    bos: str = "auto",
     output: Output = Output(),
 ) -> int:
     """Empirical receptive field: how far a trained model looks back on a text.
@@ -108,18 +116,20 @@ def erf(
         segments: how many; 32, attention 8.
         window: let queries see a sliding window of so many tokens.
         bca: half-width of blockwise causal attention.
+        bos: whether segments begin with the tokenizer's first token; auto, yes or no.
     """
     refuse(
         (run is None) == (model is None), "give the key of a run, or a model's folder with --model"
     )
-    from farfield.validation.harness.mechanism import Visibility
     from farfield.validation.harness.store import Store, finished_run
     from farfield.validation.optional import require_torch
 
     require_torch() if model is None else require_models()
+    from farfield.validation.models.opened import View
+
     place = model if run is None else finished_run(Store(runs), run)
-    how: dict[str, Any] = {"kind": kind, "q": q, "eps": eps, "length": length}
-    how |= {"segments": segments, "visible": Visibility(bca, window)}
+    how: dict[str, Any] = {"kind": kind, "q": q, "eps": eps, "length": length, "bos": bos}
+    how |= {"segments": segments, "view": View(window, bca=bca)}
     return ask(
         "receptive field",
         lambda step: farfield.empirical_receptive_field(place, text, progress=step, **how),
@@ -136,7 +146,9 @@ def perplexity(
     samples: Count = 64,
     window: CountOrNone = None,
     sinks: CountFrom0 = 0,
+    positions: str = "text",
     bca: CountOrNone = None,
+    bos: str = "auto",
     output: Output = Output(),
 ) -> int:
     """Perplexity of a model by the length of its context, on the same targets.
@@ -145,22 +157,26 @@ def perplexity(
         model: folder of a model on this machine.
         length: of the context in tokens (repeatable).
         text: a file or folder to read.
-        protocol: last-token or non-overlapping.
-        samples: targets, or segments of the longest length.
+        protocol: last-token, non-overlapping, hf-stride, llama.cpp or lm-eval.
+        samples: targets, or rows of the longest length.
         window: let queries see a sliding window of so many tokens.
         sinks: and so many first keys.
+        positions: where these stand: in the text, or in the cache, as StreamingLLM has them.
         bca: half-width of blockwise causal attention.
+        bos: whether rows begin with the tokenizer's first token; auto, yes or no.
     """
     refuse(
         sinks and window is None,
         "--sinks are kept beside a window: give --window, its nearest keys",
     )
     require_models()
-    from farfield.validation.checkpoints.measured.perplexities import model_perplexity
-    from farfield.validation.harness.mechanism import Visibility
+    from farfield.theory.answers.names import one_of
+    from farfield.validation.models.opened import POSITIONS, View
+    from farfield.validation.models.perplexities import model_perplexity
 
-    how: dict[str, Any] = {"text": text, "protocol": protocol, "samples": samples}
-    how |= {"visible": Visibility(bca, window, sinks)}
+    one_of(positions, "positions", POSITIONS)
+    how: dict[str, Any] = {"text": text, "protocol": protocol, "samples": samples, "bos": bos}
+    how |= {"view": View(window, sinks, bca, positions == "cache")}
     return ask(
         "perplexity", lambda step: model_perplexity(model, length, progress=step, **how), output
     )
@@ -172,6 +188,10 @@ def audit(
     *,
     trained: str | None = None,
     length: tuple[str, ...] = (),
+    cache_dtype: str = "bf16",
+    tensor_parallel: Count = 1,
+    page: Count = 16,
+    budget: str | None = None,
     eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"),
     error: str = "1/1000",
     bounds: str = "given",
@@ -181,30 +201,38 @@ def audit(
     out: str = "out/audit",
     output: Output = Output(),
 ) -> int:
-    """The positional encoding of a model, head by head: verdict, fields, windows; and a page.
+    """Which layer of a model keeps what, how many bytes that is, and what may be set; and a page.
 
     Args:
-        folder: of the model.
+        folder: of the model, or a GGUF file.
         trained: training length in tokens, if not the configuration's.
-        length: test length (repeatable); 2, 4 and 16 times the training length if none is given.
-        eps: mass left outside (repeatable).
-        error: budget of the windows.
-        bounds: given, or from weights.
+        length: of another row (repeatable).
+        cache_dtype: of the cache: bf16, fp16, fp32, fp8, int8 or int4.
+        tensor_parallel: devices over which heads are spread.
+        page: tokens of a page of the cache.
+        budget: bytes of the cache on one device, as 24GiB: the longest row, and how many fit.
+        eps: of a bias, mass left outside (repeatable).
+        error: of a bias, budget of the certified windows.
+        bounds: of a bias, given, or from weights.
         logit_bound: bound of |q.k|/sqrt(d); 1 if not given, a hypothesis.
         value_bound: bound of ||v||, in the same way.
-        text: a file or folder to measure the windows of its heads on.
+        text: with bounds from weights, what to hold them against.
         out: folder of the page.
     """
     if text is not None:
         require_models()
     from farfield.figures.pages.audit import write_audit
-    from farfield.validation.checkpoints.audit import audit as examine
+    from farfield.validation.models.audit import audit as examine
 
     with progress("audit", output):
         result = examine(
             folder,
             trained=trained,
             lengths=length,
+            cache_dtype=cache_dtype,
+            tensor_parallel=tensor_parallel,
+            page=page,
+            budget=budget,
             eps=eps,
             error=error,
             bounds=bounds,
@@ -212,8 +240,27 @@ def audit(
             value_bound=value_bound,
             text=text,
         )
-    page = write_audit(result, out)
-    return write_answers(result, output, f"page: {page}")
+    place = write_audit(result, out)
+    return write_answers(result, output, f"page: {place}")
+
+
+def diff(
+    folder: str, other: str, /, *, expect: str | None = None, output: Output = Output()
+) -> int:
+    """What two folders do differently with positions, as before and after a conversion.
+
+    Args:
+        folder: of a model.
+        other: of another one.
+        expect: same, to exit with 1 where they differ.
+    """
+    from farfield.theory.answers.names import one_of
+    from farfield.validation.models.difference import difference
+
+    one_of(expect or "same", "--expect", ("same",))
+    with progress("diff", output):
+        found = difference(folder, other)
+    return write_answers(found, output) or int(expect is not None and found.count > 0)
 
 
 def require_models() -> None:

@@ -33,7 +33,7 @@ from farfield.theory.proofs import RULES
 
 # Values of parameters, tried in a cell.
 GRID = ("1/7", "1/3", "1/2", "1", "7/5", "2", "3", "19/3", "12", "-1/3", "-1", "-7/5", "-3", "0")
-PLAIN = ("how", "reason", "alternatives", "phase", "k", "k_before", "period", "residue", "at")
+PLAIN = ("how", "reason", "phase", "k", "k_before", "period", "residue", "at")
 """Texts and integers of a step; all else is a formula."""
 INFINITE = {"oo": S.Infinity, "-oo": S.NegativeInfinity}
 Steps = list[dict[str, Any]]

@@ -45,9 +45,9 @@ class CheckState:
     rung: int = 0
     limit: Expr | None = None  # of the rung; None where the next one may follow
     verdicts: list[bool] = field(default_factory=list)
-    whole: Expr | None = None  # the bias of all classes or alternatives
+    whole: Expr | None = None  # the bias of all classes
     period: int = 0  # of the classes
-    seen: list[Any] = field(default_factory=list)  # residues or alternatives so far
+    seen: list[Any] = field(default_factory=list)  # residues so far
 
     def few(self, count: int) -> int:
         """How many distances to try: a part of them where each value needs a ball."""
@@ -83,7 +83,7 @@ def points(p: Expr, count: int = 40) -> list[int]:
     return [rng.randrange(10**k, 10 ** (k + 1)) for k in range(6, 6 + count)]
 
 
-# -- the bias, its classes and its alternatives --------------------------------------------------
+# -- the bias, and its classes --------------------------------------------------
 
 
 def _same_far_out(said: Said, own: CheckState) -> bool:
@@ -104,7 +104,7 @@ def _is_zero(said: Said, own: CheckState) -> bool:
 
 
 def _parts(said: Said, own: CheckState) -> bool:
-    own.whole, own.period = own.p, said.get("period", 0)
+    own.whole, own.period = own.p, said["period"]
     raise Open("what follows decides")
 
 
@@ -119,26 +119,13 @@ def _is_class(said: Said, own: CheckState) -> bool:
     return wanted
 
 
-def _is_alternative(said: Said, own: CheckState) -> bool:
-    own.rest, own.seen = None, [*own.seen, said["p"]]
-    return True
-
-
-def _on_one_side(said: Said, own: CheckState) -> bool:
-    return not {1, -1} <= {own.numbers.compare(own.p, said["p"], at) for at in points(own.p)}
-
-
 def verdict(own: CheckState) -> bool:
     """What the steps of a cell establish; ProofError where something is missing."""
     decided, whole = all(own.verdicts), bool(own.verdicts)
     if own.period and decided:
         whole = sorted(own.seen) == [*range(own.period)] and len(own.verdicts) == own.period
-    elif own.whole is not None and not own.period:
-        whole = decided and len(own.verdicts) == len(own.seen)
-        for at in points(own.whole):
-            whole = whole and any(own.numbers.compare(own.whole, a, at) <= 0 for a in own.seen)
     if not whole:
-        raise ProofError("a step is missing: a verdict, a residue class or an alternative")
+        raise ProofError("a step is missing: a verdict or a residue class")
     return decided
 
 
@@ -232,10 +219,7 @@ def _bounded(side: int, said: Said, own: CheckState) -> bool:
     gaps = _gaps(side, said, own, points(own.p, 60))
     with precision(BITS):
         tightest = min(float((gap / size).mid()) for gap, size in gaps)
-    waves = (sympy.sin, sympy.cos, sympy.frac, sympy.floor)
-    # an exponent that oscillates is seldom near its bound
-    rarely = any(e.exp.has(*waves) for e in own.p.atoms(sympy.Pow, sympy.exp))
-    return not any(gap < 0 for gap, _ in gaps) and (tightest <= 0.9 or rarely)
+    return not any(gap < 0 for gap, _ in gaps) and tightest <= 0.9
 
 
 def _reached(
@@ -310,25 +294,6 @@ def _comes_back(said: Said, own: CheckState) -> bool:
     return not min(np.nanmax(p[10**k - 100 : 10 ** (k + 1) - 100]) for k in range(2, 6)) < -50
 
 
-def _kept_away(said: Said, own: CheckState) -> bool:
-    """p is below the bound at the distances where it comes nearest."""
-    if said["error"] != 0:
-        raise Open("a bound up to an error")
-    p, bound = own.numbers.table(ROWS, own.p, said["bound"])
-    return all(p[i] < bound[i] * 1e-3 for i in _least(bound - p))
-
-
-def _near_least_exponent(said: Said, own: CheckState) -> bool:
-    """p >= bound - C wherever top - bound is small."""
-    at = np.geomspace(1e3, 1e9, own.few(400_000)).astype(np.int64)
-    with np.errstate(all="ignore"):
-        p, bound, top = own.numbers.table(at, own.p, said["bound"], said["top"])
-        gaps = [(bound - p)[(top - bound <= most) & np.isfinite(p)] for most in (1, 0.1, 0.01)]
-    if not gaps[0].size:
-        raise Open("no distance is near enough")
-    return not all(gap.size and gap.max() > 20 for gap in gaps)
-
-
 CHECKED: dict[str, Row] = {
     "zero": (_is_zero, "", None),
     "eventual": (_same_far_out, "p", None),
@@ -336,9 +301,6 @@ CHECKED: dict[str, Row] = {
     "infinite": (partial(_no_number, False), "", False),
     "classes": (_parts, "", None),
     "class": (_is_class, "p", None),
-    "all alternatives": (_parts, "", None),
-    "alternative": (_is_alternative, "p", None),
-    "one alternative": (_on_one_side, "p", None),
     "expansion": (_expands, "", None),
     "rung": (_is_rung, "", None),
     "tie": (_is_tie, "", None),
@@ -346,15 +308,11 @@ CHECKED: dict[str, Row] = {
     "diverges": (partial(_ends, False), "", False),
     "upper bound": (partial(_bounded, 1), "bound", None),
     "lower bound": (partial(_bounded, -1), "bound", None),
-    "tangent": (partial(_bounded, 1), "bound", None),
     "recurrence": (partial(_reached, _where_waves_return), "bound", None),
     "infimum": (partial(_reached, _where_large), "bound", None),
-    "slow phase": (partial(_reached, _where_large), "bound", None),
     "very slow phase": (_adds_a_constant, "", False),
     "average": (_averaged, "-bound", None),
     "returns": (_comes_back, "", None),
-    "distance": (_kept_away, "bound", None),
-    "least exponent": (_near_least_exponent, "bound", None),
     "term test": (None, "", False),
     "bounded support": (None, "", True),
 }

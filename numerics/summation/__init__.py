@@ -6,9 +6,7 @@
     monotone         functions with a completely monotone derivative
     analytic         analytic terms of no family (`analytic_bias`, `integral`; `superpolynomial`)
     bounded          steps, residue classes, oscillations between two bounds
-    waves            sums with waves of constant amplitude
     euler_maclaurin  the formula itself, once
-    telescoping      exact shares, which settle ties
     kept_sums        caches of partial sums; sums are values, so caching changes no result
 
 With `FARFIELD_TRACE=1` a sum prints which method it takes, and why.

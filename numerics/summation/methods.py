@@ -22,7 +22,6 @@ from farfield.numerics.summation.analytic import analytic_kernel
 from farfield.numerics.summation.bounded import by_envelope, by_steps
 from farfield.numerics.summation.families import family
 from farfield.numerics.summation.kernel import Kernel
-from farfield.numerics.summation.waves import expanded, waves_kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
@@ -52,7 +51,6 @@ METHODS = (
     Method("family", "a closed form or integral by its normal form", family, True, True),
     Method("steps", "steps of a logarithm as a geometric series", by_steps),
     Method("analytic", "analytic terms, or terms that fall fast", analytic_kernel, smooth=True),
-    Method("waves", "waves of constant amplitude by parts", partial(waves_kernel, find=_part)),
     Method("envelope", "oscillations between two bounds", partial(by_envelope, find=_part)),
 )
 
@@ -125,7 +123,8 @@ def _linear_in_waves(p: Expr) -> Expr:
     waves = [w for w in p.atoms(sympy.sin, sympy.cos) if w.has(n)]
     if not waves or len(p.args) > MAX_OPERATIONS or p.count_ops() > MAX_OPERATIONS:
         return p
-    wide = expanded(p)
+    names = {w: sympy.Dummy(real=True) for w in waves}  # sin(a + pi n) stays one wave
+    wide = door.expand(p.xreplace(names)).xreplace({name: w for w, name in names.items()})
     products = [m for m in wide.atoms(sympy.Mul, sympy.Pow) if _factors(m, waves) > 1]
     return door.expand(door.products_to_sums(wide)) if products else p
 

@@ -36,7 +36,14 @@ from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.decision.engine import common_period, residue_class
 from farfield.theory.formula.bounded_nodes import rebuilt, substituted
-from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
+from farfield.theory.functions.balls import (
+    BeyondBalls,
+    Undefined,
+    Undetermined,
+    precision,
+    rational,
+    to_arb,
+)
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
 from farfield.theory.values import compile_ball
@@ -371,7 +378,9 @@ def _check(s: Stretch) -> None:
 
 
 def _defined(s: Stretch, i: int) -> None:
-    """Bad input where the term has no value at any precision; too large is no error here."""
+    """Bad input where the term has no value at any precision. It is no error that the term is too
+    large, or that no precision decides a floor in it."""
+    why: Undefined | None = None
     for bits in (64, 256, 1024):
         with precision(bits):
             try:
@@ -380,7 +389,9 @@ def _defined(s: Stretch, i: int) -> None:
             except BeyondBalls:
                 return
             except Undefined as reason:
-                why = str(reason)
+                why = reason
+    if isinstance(why, Undetermined):
+        return
     at = s.distances(i, i + 1)[0]
     raise InputError(
         f"the bias {_shown(s.bias)} is undefined or infinite at n = {at} ({why}); receptive fields "

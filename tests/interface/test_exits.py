@@ -92,7 +92,7 @@ class Said(Answer):
         return (sentence("It is {status}.", self.label, status=self.status),)
 
 
-MEASURED = "validation.checkpoints.measured."
+MODELS = "validation.models."
 QUESTIONS = {
     "check -n": "theory.convergence.check_convergence",
     "check --certificate FILE.v --verify": "theory.certificates.verification.verify_certificate",
@@ -106,10 +106,11 @@ QUESTIONS = {
     "compare -n -2*n": "numerics.comparison.compare_tails",
     "resolution -n": "numerics.resolution.attention_resolution",
     "window -n --error 1/10 --logit-bound 1": "numerics.windows.window.certified_window",
-    "window --model FOLDER --error 1/10": MEASURED + "windows.model_window",
-    "perplexity --model FOLDER --length 8": MEASURED + "perplexities.model_perplexity",
-    "erf --model FOLDER": MEASURED + "empirical.empirical_receptive_field",
-    "audit FOLDER": "validation.checkpoints.audit.audit",
+    "window --model FOLDER": MODELS + "window_plan.smallest_window",
+    "perplexity --model FOLDER --length 8": MODELS + "perplexities.model_perplexity",
+    "erf --model FOLDER": MODELS + "empirical.empirical_receptive_field",
+    "audit FOLDER": MODELS + "audit.audit",
+    "diff FOLDER FOLDER": MODELS + "difference.difference",
     "study -n --out OUT": "validation.study.study.study",
     "atlas --out OUT": "validation.atlas.atlas",
     "claims qin2024.eq13": "validation.claims.claim",

@@ -48,6 +48,11 @@ def test_a_series_with_an_answer_has_no_row_beside_it(question):
     assert ask("-n/8", None).finite is None
 
 
+def test_a_row_that_cannot_be_asked_leaves_the_answer_of_the_series():
+    found = leak("-floor(10*tanh(n))", 8)
+    assert (found.value, found.finite) == (1.0, None)
+
+
 def test_several_shares_and_several_biases_have_their_rows():
     several = theoretical_receptive_field("-log(1+n)", ["1/10", "1/100"])
     assert [found.finite.tokens for found in several] == [1683, 3748]

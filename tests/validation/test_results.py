@@ -68,9 +68,11 @@ def test_runs_of_a_store_are_the_same_table_by_folder_and_by_csv(tmp_path, capsy
     [
         (lambda rows: ["a,b", "1,2"], "row 1: no column experiment"),
         (lambda rows: [*rows, rows[1].replace(",64,", ",x64,", 1)], "row 4: .* is 'x64'"),
-        (lambda rows: [*rows, rows[1][:40]], "row 4: .* is missing; accepted: a"),
-        (lambda rows: [*rows, rows[1] + ",1,2,3"], "cannot be read"),
-        (lambda rows: [""], "cannot be read"),
+        (lambda rows: [*rows, rows[1][:40]], "row 4 has .* cells; accepted: 41"),
+        (lambda rows: [*rows, rows[1] + ",1,2,3"], "row 4 has 44 cells; accepted: 41"),
+        (lambda rows: [*rows, rows[1].replace("alibi", "", 1)], "row 4: label is None"),
+        (lambda rows: ["\0"], "row 1: no column"),
+        (lambda rows: [""], "row 1: no column"),
     ],
 )
 def test_a_damaged_file_is_one_line_with_its_path_and_row(tmp_path, alter, message):

@@ -14,7 +14,6 @@ from weakref import WeakSet
 
 import mpmath
 import sympy
-from sympy.concrete import gosper
 from sympy.core.cache import clear_cache
 from sympy.core.parameters import global_parameters
 from sympy.simplify.fu import TR8
@@ -223,8 +222,6 @@ factor_terms = _through(sympy.factor_terms)
 factorrat = _through(sympy.factorrat)
 fraction = _through(sympy.fraction)
 gammasimp = _through(sympy.gammasimp)
-gosper_term = _through(gosper.gosper_term)
-hypersimp = _through(sympy.hypersimp)
 polynomial = _through(sympy.Poly)
 powsimp = _through(sympy.powsimp)
 products_to_sums = _through(TR8)

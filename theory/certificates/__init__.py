@@ -2,11 +2,11 @@
 
 Everything here only proposes. A formula becomes a term of the prover (`prover_forms`). The steps of
 the decision say what is proved of it, one cell of the parameters at a time (`verdicts`); the
-expansions behind each are asserted (`expansions`), and all is written down (`writer`). What the
-file says in words is read back, and all but the proofs is printed anew and compared (`readback`).
-The prover's kernel says whether the statement is proved (`prover`). So a mistake here costs a
-certificate that does not compile, never a wrong one. What no rule covers has no certificate: a
-weaker statement is never written.
+expansions behind each are asserted (`expansions`), and all is written down (`writer`). A file
+follows from the formula that its first comment spells (`certificate`), so that a received one is
+printed anew and compared (`verification`). The prover's kernel says whether the statement is proved
+(`prover`). So a mistake here costs a certificate that does not compile, never a wrong one. What no
+rule covers has no certificate: a weaker statement is never written.
 """
 
 from farfield.theory.certificates.certificate import Certificate, certificate

@@ -1,19 +1,37 @@
-"""A verdict that carries its own certificate: written, and read back before it is handed on."""
+"""A verdict as a file whose theorem a prover checks. The file follows from its own first comment.
+
+The comment spells the formula and the domains of its parameters. They are read, decided, and
+printed: the same words always give the same bytes. So a received file is one of ours if it is what
+its words give.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from sympy import Expr
+import sympy
+from sympy import Expr, S
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.answer import Label, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
+from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.notation import words
 from farfield.theory.certificates.prover_forms import NoCertificate
-from farfield.theory.certificates.readback import NotTheStatement, check, read, statements
-from farfield.theory.certificates.writer import Claims, source, with_proof, without_proof
+from farfield.theory.certificates.writer import Certifiable, Claims, in_words, source, statement
+from farfield.theory.decision.engine import decide_series
+from farfield.theory.formula.grammar import read as formula_of
+from farfield.theory.formula.parameters import interval
+from farfield.theory.functions.nodes import Lookup, n
+
+_WORDS = re.compile(
+    r"(?:(Head_[1-9]\d{0,3}): t|T)he exp-series of p\(n\) = (.+)\n"
+    r"(?:    for (\w+ [^;\n]+(?:; \w+ [^;\n]+)*)\n)?    (?:converges|diverges)"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,10 +62,57 @@ def certificate(formula: Expr | None, claims: Claims) -> Certificate:
         NoCertificate: no rule covers the form.
     """
     try:
-        stated = read(source(claims, without_proof))
-        recorded = {name: replace(s, cells=claims[name].cells) for name, s in stated.items()}
-        text = source(recorded, with_proof)
-        check(text, claims)
-    except (Undecided, NotTheStatement) as why:
+        decided, text = regenerated(in_words(claims))
+    except Undecided as why:
         raise NoCertificate(str(why)) from None
-    return Certificate(formula, "\n".join(statements(stated)), text)
+    if list(decided) != list(claims) or not all(map(_same, decided.values(), claims.values())):
+        raise NoCertificate("the formula as it is spelled is decided otherwise")
+    return Certificate(formula, "\n".join(map(statement, decided.values())), text)
+
+
+def _same(a: Certifiable, b: Certifiable) -> bool:
+    """Whether two claims are the same; a formula that is read may have its products expanded."""
+    same = a.formula == b.formula or door.expand(a.formula - b.formula) == 0
+    return same and statement(a) == statement(b)
+
+
+def regenerated(text: str) -> tuple[Claims, str]:
+    """What a certificate with this first comment proves, decided anew, and the whole file.
+
+    Raises:
+        InputError: the comment spells no formula, or one without a certificate (`NoCertificate`).
+        Undecided: a constant is not decided.
+
+    >>> claims, text = regenerated('''(** The exp-series of p(n) = -a*log(n + 1)
+    ...     for a positive
+    ...     converges if a > 1.''')
+    >>> claims[None].condition, text.startswith("(** The exp-series of p(n) = -a*log(n + 1)")
+    (a > 1, True)
+    """
+    claims = dict(_spelled(text.partition("*)")[0]))
+    if not claims:
+        raise InputError("it does not begin with what it proves")
+    return claims, source(claims)
+
+
+def _spelled(comment: str) -> Iterator[tuple[str | None, Certifiable]]:
+    """Each bias that a comment spells, by the name of its module, decided."""
+    for name, bias, parameters in _WORDS.findall(comment):
+        domains = dict(part.split(" ", 1) for part in parameters.split("; ") if part)
+        p = _expression(bias, domains)
+        if {s.name for s in p.free_symbols - {n}} != set(domains):
+            raise InputError("its domains are of other parameters than its formula's")
+        decision = decide_series(p, {s: interval(domain) for s, domain in domains.items()})
+        if decision.condition is None:
+            raise NoCertificate(decision.reason)
+        yield name or None, Certifiable(p, domains, decision.condition, decision.cells)
+
+
+def _expression(text: str, domains: Mapping[str, str]) -> Any:
+    """The expression of a formula, or a table."""
+    if table := re.fullmatch(r"table\((.+)\)", text):
+        *entries, tail = (_expression(entry, domains) for entry in re.split("[,;] ", table[1]))
+        return Lookup(n, sympy.Tuple(*entries), tail)
+    names = set(re.findall(r"\w+", text))
+    inside = {name: domain for name, domain in domains.items() if name in names}
+    return S.NegativeInfinity if text == "-oo" else formula_of(text, inside)

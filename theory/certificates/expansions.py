@@ -30,7 +30,6 @@ from farfield.theory.coefficients.exact import (
     to_sympy,
 )
 from farfield.theory.coefficients.signs import sign
-from farfield.theory.decision.engine import residue_class
 from farfield.theory.functions.nodes import Root, n
 from farfield.theory.transseries.arithmetic import (
     UNIT,
@@ -43,6 +42,7 @@ from farfield.theory.transseries.arithmetic import (
     iterated_log,
     log1p_coefficient,
     log_of_monomial,
+    monomial,
     number,
     size,
     taylor,
@@ -51,7 +51,6 @@ from farfield.theory.transseries.arithmetic import (
 from farfield.theory.transseries.expansion import transseries
 
 LINEAR = ("plus", "minus", "opp", "mult")
-Period = tuple[int, int] | None  # the residue class q n + r as (q, r); None for all n
 
 
 def shown(c: Coefficient) -> str:
@@ -73,25 +72,18 @@ class Expander:
     """Expands the parts of a formula on one cell of the parameters, each part once.
 
     Fields:
-        period: in a residue class `q n + r`, (q, r).
         steps: the assertions so far.
         known: the expansions so far.
     """
 
-    period: Period = None
     steps: list[str] = field(default_factory=list)
     known: dict[Form, Transseries] = field(default_factory=dict)
 
     # -- assertions -------------------------------------------------------------------------------
 
-    @property
-    def index(self) -> str:
-        """The distance in the prover's notation."""
-        return "n" if self.period is None else f"{self.period[0]} * n + {self.period[1]}"
-
     def function(self, f: Form) -> str:
         """A part as a function of the distance."""
-        return f"(fun n : nat => {f.show(self.index)})"
+        return f"(fun n : nat => {f.show()})"
 
     def asserted(self, claim: str, by: str) -> None:
         """Assert a claim, to be proved by a tactic."""
@@ -116,15 +108,12 @@ class Expander:
     # -- parts ------------------------------------------------------------------------------------
 
     def expand(self, f: Form) -> Transseries:
-        """The expansion of a part: a constant, periodic or bounded one, a sum, else by its rule."""
+        """The expansion of a part: a constant or bounded one, a sum, else by its rule."""
         if f in self.known:
             return self.known[f]
-        by = "expand"
         if f.constant:  # 0 is a term, too: the prover has it as one
             g = Transseries([(UNIT, coefficient(kept_roots(f.expr)))])
-        elif (periodic := _value_on_class(f, self.period)) is not None:
-            g, by = number(coefficient(periodic[0])), periodic[1]
-        elif _bounded(f, self.period):
+        elif _bounded(f):
             g = Transseries([], UNIT)
         elif f.op in LINEAR and not _is_product(f):
             g = add(*self.parts(f))
@@ -133,8 +122,8 @@ class Expander:
         else:
             raise NoCertificate(f"{beginning(f.expr)} is neither bounded nor expanded")
         self.known[f] = g
-        if not f.constant and not (f.op == "index" and self.period is None):
-            self.expands(self.function(f), g, by)
+        if not f.constant and f.op != "index":
+            self.expands(self.function(f), g)
         return g
 
     def sign_of(self, f: Form) -> int:
@@ -159,7 +148,7 @@ class Expander:
 
     def parts(self, f: Form, factor: Coefficient = fmpq(1)) -> Iterator[Transseries]:  # noqa: B008
         """The expansions of the parts of a sum, each with its factor."""
-        if f.constant or f.op not in LINEAR or _is_product(f) or _bounded(f, self.period):
+        if f.constant or f.op not in LINEAR or _is_product(f) or _bounded(f):
             yield self.expand(f) * factor
         elif f.op == "mult":
             own = coefficient(to_sympy(factor) * kept_roots(f.args[0].expr))
@@ -172,9 +161,7 @@ class Expander:
     # -- rules: one for each operation ------------------------------------------------------------
 
     def _index(self, f: Form) -> Transseries:
-        """n itself; on the residue class r modulo q it is q n + r."""
-        q, r = self.period or (1, 0)
-        return Transseries([(iterated_log(0), fmpq(q)), *([(UNIT, fmpq(r))] if r else [])])
+        return monomial(iterated_log(0))
 
     def _mult(self, f: Form) -> Transseries:
         return self.expand(f.args[0]) * self.expand(f.args[1])
@@ -261,7 +248,7 @@ class Expander:
 
     def _table(self, f: Form) -> Transseries:
         """Beyond the table its last entry."""
-        self.fact(f"{f.show(self.index)} = {f.args[-1].show(self.index)}", "table")
+        self.fact(f"{f.show()} = {f.args[-1].show()}", "table")
         return self.expand(f.args[-1])
 
     # -- what holds from some point on ------------------------------------------------------------
@@ -281,7 +268,7 @@ class Expander:
             low, high = high, low
             self.lead(_difference(high, low))
         relation = "<" if s else "="
-        self.fact(f"{low.show(self.index)} {relation} {high.show(self.index)}", "decided")
+        self.fact(f"{low.show()} {relation} {high.show()}", "decided")
         return c.op != "lt" if s == 0 else c.op != "eq" and s > 0
 
 
@@ -293,21 +280,20 @@ def _difference(a: Form, b: Form) -> Form:
     return Form("minus", (a, b), a.expr - b.expr)
 
 
-# -- bounded and periodic parts -------------------------------------------------------------------
+# -- bounded parts --------------------------------------------------------------------------------
 
 
-def _bounded(f: Form, period: Period) -> bool:
-    """Whether a part is put together from waves, signs, residues and constants, and has no
-    value of its own on the residue class at hand."""
+def _bounded(f: Form) -> bool:
+    """Whether a part is put together from waves, signs, residues and constants."""
     if f.op in ("cos", "sin", "sign", "mod"):
-        return _value_on_class(f, period) is None and not settles(f)
+        return not settles(f)
     if f.op == "rpower" and f.args[0].constant:  # z^(c n) with 0 < z <= 1 and c >= 0
         z, speed = f.args[0].expr, f.args[1].expr / n
         return bool(z.is_Rational and 0 < z <= 1 and speed.is_Rational and speed >= 0)
     if f.op == "div":
-        return _bounded(f.args[0], period) and f.args[1].constant
+        return _bounded(f.args[0]) and f.args[1].constant
     parts = f.op in ("plus", "minus", "opp", "mult", "power", "sum")
-    return f.constant or (parts and all(_bounded(a, period) for a in f.args))
+    return f.constant or (parts and all(map(_bounded, f.args)))
 
 
 def settles(f: Form) -> bool:
@@ -317,43 +303,3 @@ def settles(f: Form) -> bool:
     with suppress(Undecided):
         return size(transseries(f.args[0].expr).top()) < 0
     return False
-
-
-# t -> y with cos (pi t) = cos y, and likewise for sin: where the values are rational
-_COSINES = {
-    "0": "0",
-    "1/3": "PI / 3",
-    "1/2": "PI / 2",
-    "2/3": "2 * (PI / 3)",
-    "1": "PI",
-    "4/3": "PI / 3 + PI",
-    "3/2": "PI / 2 + PI",
-    "5/3": "2 * (PI / 3) + PI",
-}
-_SINES = {
-    "0": "0",
-    "1/6": "PI / 6",
-    "1/2": "PI / 2",
-    "5/6": "PI - PI / 6",
-    "1": "PI",
-    "7/6": "PI / 6 + PI",
-    "3/2": "PI / 2 + PI",
-    "11/6": "PI - PI / 6 + PI",
-}
-
-
-def _value_on_class(f: Form, period: Period) -> tuple[Expr, str] | None:
-    """The rational value of a periodic part at q n + r, and the tactic that proves it."""
-    if period is None or f.op not in ("sign", "mod", "cos", "sin"):
-        return None
-    q, r = period
-    value = residue_class(f.expr, q, r)
-    if not value.is_Rational:
-        return None
-    if f.op in ("sign", "mod"):
-        return value, "periodic"
-    turns = sympy.expand(f.args[0].expr.subs(n, r)) / S.Pi
-    angle = turns >= 0 and (_COSINES if f.op == "cos" else _SINES).get(str(turns % 2))
-    speed = f.args[0].expr.coeff(n, 1) / S.Pi
-    by = f"wave ({angle}) {speed * q / 2}%nat {turns // 2}%nat"
-    return (value, by) if angle and speed > 0 else None

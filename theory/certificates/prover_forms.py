@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 import sympy
@@ -54,16 +53,16 @@ class Form:
         """Whether it does not change with the distance, and needs no distinction of cases."""
         return not self.expr.has(n, *CHOICES)
 
-    def show(self, index: str = "n") -> str:
-        """The term in the prover's notation, at the distance `index`, a natural number."""
-        return _shown(self, index)[0]
+    def show(self) -> str:
+        """The term in the prover's notation."""
+        return _shown(self)[0]
 
 
 CHOICES = (sympy.Max, sympy.Min, sympy.Abs, sympy.Piecewise, Lookup)
 """What has one value or another; its parts are expanded, and their differences compared."""
 
 _NOTATION: dict[str, Notation] = {
-    "index": ("INR {n}", 10, ()),
+    "index": ("INR n", 10, ()),
     "pi": ("PI", 0, ()),
     "true": ("true", 0, ()),
     "false": ("false", 0, ()),
@@ -94,16 +93,15 @@ _NOTATION: dict[str, Notation] = {
 }
 
 
-def _shown(f: Form, index: str) -> tuple[str, int]:
+def _shown(f: Form) -> tuple[str, int]:
     """The text of a form and its level in the prover's grammar."""
     notation, level, allowed = f.notation or _NOTATION[f.op]
-    place = index if index.isidentifier() else f"({index})"
-    return notation.format(*map(_bracketed, f.args, repeat(index), allowed), n=place), level
+    return notation.format(*map(_bracketed, f.args, allowed)), level
 
 
-def _bracketed(f: Form, index: str, allowed: int) -> str:
+def _bracketed(f: Form, allowed: int) -> str:
     """A term in brackets where it binds less tightly than its place allows."""
-    text, level = _shown(f, index)
+    text, level = _shown(f)
     return text if level <= allowed else f"({text})"
 
 
@@ -219,7 +217,7 @@ def _affine(e: Expr) -> str:
     a, b = e.coeff(n, 1), e.coeff(n, 0)
     if (a * n + b - e).expand() != 0 or not (a.is_Integer and b.is_Integer and a > 0 and b >= 0):
         raise NoCertificate(f"{beginning(e)} is not a*n + b with natural numbers a and b")
-    product = (a != 1) * f"{a} * " + "{n}"
+    product = (a != 1) * f"{a} * " + "n"
     return f"({product}{(b != 0) * f' + {b}'})" if (a, b) != (1, 0) else product
 
 
@@ -279,9 +277,7 @@ def _entries(e: Expr) -> Form:
     if at != n:
         raise NoCertificate(f"a table at {beginning(at)} instead of n")
     listed, levels = "; ".join(["{}"] * len(table)), (*[200] * len(table), 9)
-    return Form(
-        "table", (*map(form, table), form(tail)), e, (f"nth {{n}} [{listed}] {{}}", 10, levels)
-    )
+    return Form("table", (*map(form, table), form(tail)), e, (f"nth n [{listed}] {{}}", 10, levels))
 
 
 _BUILDERS: dict[Any, Callable[[Expr], Form]] = {

@@ -1,12 +1,11 @@
-"""From the steps of a decision to the sentences that prove it: rungs, residue classes, -oo.
+"""From the steps of a decision to the sentences that prove it: rungs, bounds, terms that are 0.
 
-The steps say what is to be proved: of which residue classes, of the bias or of a bound, and whether
-the terms are 0 in the end. In a bound each wave is replaced by -1 or 1.
+In a bound each wave is replaced by -1 or 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from operator import add as plus
@@ -15,15 +14,15 @@ from operator import mul, neg, sub
 from flint import fmpq
 from sympy import S
 
-from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded, Undecided
+from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded
 from farfield.theory.answers.notation import beginning
 from farfield.theory.certificates.constants import facts_of
-from farfield.theory.certificates.expansions import Expander, Period, settles
+from farfield.theory.certificates.expansions import Expander, settles
 from farfield.theory.certificates.prover_forms import Form, NoCertificate, form
 from farfield.theory.coefficients.exact import Context, coefficient, deciding
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.decision.cells import Constraint, known_signs, possible
-from farfield.theory.proofs import Decision, Step
+from farfield.theory.proofs import Decision
 from farfield.theory.transseries.arithmetic import Transseries, add, iterated_log
 from farfield.theory.transseries.scale import bertrand_test_and_rest
 
@@ -33,9 +32,11 @@ OPERATIONS: dict[str, Callable[..., Form]] = {"plus": plus, "minus": sub, "opp":
 Facts = list[Constraint]
 
 
-PROVED = ("eventual", "zero", "expansion", "rung", "tie", "converges", "diverges", "masked")
+PROVED = {"eventual", "zero", "expansion", "rung", "tie", "converges", "diverges", "masked"}
+PROVED |= {"classes", "class"}
 BOUNDS = {"upper bound": True, "lower bound": False}
-"""The rules of a decision that are proved here, and those on waves, each with its side."""
+"""The rules that are proved here, residue classes only where one proof is for all; and those on
+waves, each with its side."""
 
 
 @dataclass(frozen=True)
@@ -55,71 +56,32 @@ class GuardedBias:
 
 
 def proof(p: GuardedBias, facts: Facts, decision: Decision) -> list[str]:
-    """The proof of a decision on one cell of the parameters: all residue classes that it names
-    converge, or its last diverges.
+    """The proof of a decision on one cell of the parameters, with as many terms as it takes, after
+    the bounds of its constants.
 
     Raises:
         NoCertificate: there is none for this form, or by this rule.
     """
-    classes = _by_class(decision.steps)
-    rules = [step.rule for step in decision.steps if step.rule not in ("classes", "class")]
-    try:  # one proof for all classes is shorter
-        return _expanded(p, facts, None, rules, decision.converges)
-    except (NoCertificate, Undecided):
-        if not classes:
-            raise
-    (size, _), _ = classes[0]
-    rule = f"{'converges' if p.where is None else 'extended'}_classes p {size}"
-    lines: list[str] = []
-    for place, own in classes:
-        claim = f"ex_series (fun n : nat => exp (p ({size} * n + {place[1]})%nat))"
-        said = f"C{place[1]} : {claim}" if decision.converges else f"C : ~ {claim}"
-        lines += [f"assert ({said}).", *braced(_expanded(p, facts, place, own, decision.converges))]
-    if not decision.converges:
-        return [*lines, f"intros X. apply C. apply ({rule}); [lia | exact X | lia]."]
-    exact = " | ".join(f"exact C{r}" for r in range(size))
-    return [
-        *lines,
-        f"apply ({rule}); [lia | intros Q Q0].",
-        f"destruct Q as {'[|' * size}Q{']' * size}; [{exact} | lia].",
-    ]
-
-
-def _by_class(steps: Iterable[Step]) -> list[tuple[tuple[int, int], list[str]]]:
-    """The residue classes of a decision, each with the rules of its steps."""
-    parts: list[tuple[tuple[int, int], list[str]]] = []
-    for step in steps:
-        if step.rule == "class":
-            parts.append(((step.values["period"], step.values["residue"]), []))
-        elif parts:
-            parts[-1][1].append(step.rule)
-    return parts
-
-
-def _expanded(
-    p: GuardedBias, facts: Facts, place: Period, rules: Sequence[str], converges: bool
-) -> list[str]:
-    """The proof with as many terms as it takes, after the bounds of its constants; of a bound where
-    the waves are not negligible."""
-    if strange := [rule for rule in rules if rule not in (*PROVED, *BOUNDS)]:
+    rules = [step.rule for step in decision.steps]
+    if strange := [rule for rule in rules if rule not in PROVED and rule not in BOUNDS]:
         raise NoCertificate(f"a verdict by the rule {strange[0]!r}")
-    bounds = [BOUNDS[rule] for rule in rules if rule in BOUNDS]
     with deciding(Context()):
         signs = known_signs(facts)
+    bounds = [BOUNDS[rule] for rule in rules if rule in BOUNDS]
     for above, terms in product((None, *bounds), ORDERS):
-        current, x = Context(signs=signs, order=terms), Expander(place)
+        current, x = Context(signs=signs, order=terms), Expander()
         with deciding(current):
             try:
-                found = _climb(p, x, above)
+                converges = _climb(p, x, above)
             except OrderTooLow:
                 continue
             except SignNeeded as needed:
                 (g,) = needed.args
                 ways = [(g, s) for s in (1, 0, -1) if possible([*facts, (g, s)])]
                 if len(ways) == 1:  # it follows from those that were asked
-                    return _expanded(p, [*facts, *ways], place, rules, converges)
+                    return proof(p, [*facts, *ways], decision)
                 raise NoCertificate(f"the sign of {beginning(g)}") from None
-        if found is not converges:
+        if converges is not decision.converges:
             raise NoCertificate("waves with bounds closer than -1 and 1")
         asked = {c: s for c, (s, _) in current.trace.items()}
         return [*facts_of(asked, facts), *x.steps]
@@ -128,13 +90,13 @@ def _expanded(
 
 def _climb(b: GuardedBias, x: Expander, above: bool | None) -> bool:
     """The rungs that the engine climbs, with the bias itself or with its bound."""
-    bias = "p" if x.period is None else f"(fun n : nat => p ({x.index})%nat)"
-    p = b.value
+    bias, p = "p", b.value
     if b.where is not None:
         finite = x.decide(b.where)
-        value = Form("finite", (p,)).show(x.index) if finite else "m_infty"
-        claim = f"eventually (fun n : nat => {'p n' if bias == 'p' else f'p ({x.index})%nat'}"
-        x.steps.append(f"assert (P : {claim} = {value}))\n  by (unfold p; pieces).")
+        value = Form("finite", (p,)).show() if finite else "m_infty"
+        x.steps.append(
+            f"assert (P : eventually (fun n : nat => p n = {value}))\n  by (unfold p; pieces)."
+        )
         if not finite:
             x.steps.append(f"apply (extended_masked {bias} P).")
             return True

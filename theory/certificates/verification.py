@@ -1,8 +1,8 @@
 """A certificate from elsewhere: does the prover accept it, and what does it prove?
 
-The file has to be one that the writer could have written: what it says in words is read, all
-sentences but the proofs are printed anew from that, and have to be the same (`readback`). Then the
-prover's kernel has to accept it, and says on which axioms the theorems rest.
+The file has to be the one that farfield writes: the formula that its first comment spells is
+decided and printed anew, and both files have to be the same. Then the prover's kernel has to accept
+it, and says on which axioms the theorems rest.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import stat
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 from sympy import Expr, S
@@ -23,9 +24,9 @@ from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reas
 from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.number import listed, seconds
+from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.prover import Rejected, checked
-from farfield.theory.certificates.readback import check, statements
-from farfield.theory.certificates.writer import Certifiable, Claims
+from farfield.theory.certificates.writer import Certifiable, Claims, statement
 from farfield.theory.formal.check import CLASSICAL, Failure, check_axioms
 
 MAX_BYTES = 1_000_000
@@ -92,8 +93,8 @@ class ReceivedCertificate(Answer):
 def verify_certificate(
     path: str | os.PathLike[str], *, budget_s: float = BUDGET
 ) -> ReceivedCertificate:
-    """Check a received certificate: what it states, by the generated grammar alone, and whether the
-    prover accepts it without further axioms.
+    """Check a received certificate: whether farfield writes the same file, and whether the prover
+    accepts it without further axioms.
 
     Args:
         path: a file as `farfield check --certificate` writes it, of at most a megabyte.
@@ -115,7 +116,7 @@ def verify_certificate(
     try:
         with until(time.monotonic() + budget):
             try:
-                stated = check(text)
+                stated = _stated(text)
             except (InputError, Undecided, RecursionError) as why:
                 known = isinstance(why, InputError)
                 said = str(why) if known else "it is nested too deeply, or not decided"
@@ -134,12 +135,25 @@ def verify_certificate(
     return _answer(name, stated, proved=True, axioms=axioms)
 
 
+def _stated(text: str) -> Claims:
+    """The claims of a file that is the one that its first comment gives.
+
+    Raises:
+        InputError: it is not.
+    """
+    stated, ours = regenerated(text)
+    for k, (line, wanted) in enumerate(zip_longest(text.split("\n"), ours.split("\n")), 1):
+        if line != wanted:
+            raise InputError(f"line {k} is {(line or 'missing')[:80]!r}, not as farfield writes it")
+    return stated
+
+
 def _answer(name: str, stated: Claims, proved: bool | None = None, **known: Any) -> Any:
     return ReceivedCertificate(
         proved=proved,
         status=Status.EXACT if proved else Status.UNKNOWN,
         label=Label.THEOREM if proved else None,
-        statement="\n".join(statements(stated)),
+        statement="\n".join(map(statement, stated.values())),
         formulas=tuple(s.formula for s in stated.values()),
         stated=stated,
         subject=name,
@@ -170,7 +184,7 @@ def _content(name: str) -> str:
     if len(content) > MAX_BYTES:
         raise InputError(f"{name!r} has more than {MAX_BYTES} bytes; {ACCEPTED}")
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise InputError(f"{name!r} is not text in UTF-8; {ACCEPTED}") from None
 

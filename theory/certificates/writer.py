@@ -7,15 +7,14 @@
 Definition p (n : nat) : R := - r1 * ln (r2 * INR n + 1).
 Theorem verdict : 0 < r1 -> 0 < r2 -> (ex_series (fun n => exp (p n)) <-> r1 > 1).
 
-All but the cases and the proofs follows from the words: who receives a file reads them, prints the
-rest anew, and compares (`readback`).
+All follows from the words: who receives a file reads them, prints it anew, and compares.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,16 +65,14 @@ class Certifiable:
 Claims = Mapping[str | None, Certifiable]
 """By the name of the module, None where there is one bias alone."""
 
-Proof = Callable[[Certifiable], tuple[list[str], list[str]]]
-"""The theorems on the cases of the parameters, and the tactics that prove the verdict."""
+
+def in_words(claims: Claims) -> str:
+    """The first comment: what is proved, as formulas are spelled."""
+    spelled = "\n\n".join(_in_words(name, c) for name, c in claims.items())
+    return f"(** {spelled}\n\n    {NOTE} *)"
 
 
-def without_proof(_: Certifiable) -> tuple[list[str], list[str]]:
-    """Nothing between the sentences that say what is proved."""
-    return [], []
-
-
-def source(claims: Claims, proof: Proof) -> str:
+def source(claims: Claims) -> str:
     """The file.
 
     Raises:
@@ -83,17 +80,16 @@ def source(claims: Claims, proof: Proof) -> str:
     """
     biases = {name: _bias(c) for name, c in claims.items()}
     needed = "Certificate" + any(b.where is not None for b in biases.values()) * " Extended"
-    said = "\n\n".join(_in_words(name, c) for name, c in claims.items())
     parts = [
-        f"(** {said}\n\n    {NOTE} *)",
+        in_words(claims),
         f"From Farfield Require Import {needed}.\nOpen Scope R_scope.",
-        *(_module(name, c, biases[name], proof) for name, c in claims.items()),
+        *(_module(name, c, biases[name]) for name, c in claims.items()),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _in_words(name: str | None, c: Certifiable) -> str:
-    """What is proved of one bias, as a formula is spelled; `readback` reads it."""
+    """What is proved of one bias, as a formula is spelled."""
     of = "The" if name is None else f"{name}: the"
     bias = c.formula
     if isinstance(bias, Lookup):
@@ -113,9 +109,9 @@ def _bias(c: Certifiable) -> GuardedBias:
     return GuardedBias(form(value), None if where == S.true else condition_form(where))
 
 
-def _module(name: str | None, c: Certifiable, bias: GuardedBias, proof: Proof) -> str:
+def _module(name: str | None, c: Certifiable, bias: GuardedBias) -> str:
     """The sentences about one bias."""
-    cases, tactics = proof(c)
+    cases, tactics = _proved(c)
     parts = [
         f"Definition p (n : nat) : {bias.show()}.",
         *cases,
@@ -182,7 +178,7 @@ def relation(c: Any) -> str:
 # -- the proofs -----------------------------------------------------------------------------------
 
 
-def with_proof(c: Certifiable) -> tuple[list[str], list[str]]:
+def _proved(c: Certifiable) -> tuple[list[str], list[str]]:
     """The theorems on the cases of the parameters, and the tactics that prove the verdict.
 
     Raises:

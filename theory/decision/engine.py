@@ -6,12 +6,11 @@ The functions in calling order, with what each hands to the next:
       cells.explore -> _cell             cells of the parameters, split where a sign is asked
         _decide_cell                     residue classes n = qk + r, where parts are periodic
           _decide_class                  expansions of rising order (`ORDERS`, after `OrderTooLow`)
-            _alternatives                Min, Max, pieces that stay open: one by one
-              _from_expansion
-                eventual(p)              comparisons, tables, windows as they are for large n
-                transseries              rho = -p as a sum of monomials, exact or up to O()
-                bertrand_test(rho)       the ladder: rho against log n, log log n, ...
-                wave_rules.decide        only where a coefficient oscillates
+            _from_expansion
+              eventual(p)                comparisons, tables, windows as they are for large n
+              transseries                rho = -p as a sum of monomials, exact or up to O()
+              bertrand_test(rho)         the ladder: rho against log n, log log n, ...
+              wave_rules.decide          only where a coefficient oscillates
       cells.condition                    the cells that converge, as one condition
 
 *Order.* Monomials `n^a (log n)^b (log log n)^c ... exp(...)` are compared by the leading term of
@@ -33,7 +32,7 @@ with what was tried; nothing is guessed, and no SymPy limit is taken. A certific
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -43,7 +42,6 @@ from sympy import Expr, S
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided, Unreachable
-from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.coefficients.exact import Context, deciding, expand, oscillates, symbols
 from farfield.theory.decision import cells
 from farfield.theory.formula.bounded_nodes import substituted
@@ -53,7 +51,6 @@ from farfield.theory.proofs import Decision, Fall, Lazy, Step, trace
 from farfield.theory.relations import BY_SIGNS
 from farfield.theory.transseries.expansion import direction, eventual, transseries
 from farfield.theory.transseries.scale import bertrand_test
-from farfield.theory.waves.exponents import decide_exponent, has_oscillating_exponent
 from farfield.theory.waves.wave_rules import decide as decide_waves
 
 MAX_POWER = 12  # of n in what is periodic
@@ -242,7 +239,7 @@ def _decide_class(p: Expr, signs: dict[Expr, int]) -> Decision:
         current = Context(signs=signs, order=order, named=named)
         with deciding(current):
             try:
-                outcome = _alternatives(p, signs)
+                outcome = _from_expansion(p)
             except OrderTooLow:
                 kind = f"an expansion of order {order}" + named * " with named remainders"
                 why = "the answer hides in its remainder"
@@ -262,62 +259,8 @@ def _decide_class(p: Expr, signs: dict[Expr, int]) -> Decision:
     raise undecided
 
 
-def _alternatives(p: Expr, signs: dict[Expr, int]) -> Decision:
-    """Decide p; where a comparison inside it stays open, decide it from its alternatives."""
-    try:
-        return _from_expansion(p)
-    except Undecided as why:
-        options, kind = _undecided_choice(p)
-        if not options:
-            raise
-        undecided = why
-    outcomes: list[Decision] = []
-    tried: list[Step] = []
-    for option in options:
-        what = f"the alternative {shortened(expression_line(option))}"
-        try:
-            outcome = _decide_cell(option, signs)
-        except (Undecided, NotReal) as why:  # it may be undefined where it does not apply
-            tried.append(Step("tried", {"what": what, "why": str(why)}))
-            continue
-        found = (
-            f"it {'converges' if outcome.converges else 'diverges'}, which alone does not decide"
-        )
-        tried.append(Step("tried", {"what": what, "why": found}))
-        step = Step("one alternative", {"p": option})
-        if (kind == "min" and outcome.converges) or (kind == "max" and not outcome.converges):
-            return outcome.of_bound(step)
-        outcomes.append(outcome)
-    if len(outcomes) == len(options) and all(o.converges for o in outcomes):
-        step = Step("all alternatives", {"alternatives": ", ".join(map(str, options))})
-        each = zip(options, outcomes, strict=True)
-        parts = (s for p, o in each for s in (Step("alternative", {"p": p}), *o.steps))
-        return Decision(True, (step, *parts))
-    raise _tried(undecided, *tried)
-
-
-def _undecided_choice(p: Expr) -> tuple[list[Expr], str]:
-    """The alternatives of the first Min, Max or Piecewise that is a term of p, and its kind."""
-    for term in sympy.Add.make_args(p):
-        factor, choice = term.as_independent(sympy.Min, sympy.Max, sympy.Piecewise, as_Add=False)
-        if factor.has(n) or not isinstance(choice, (sympy.Min, sympy.Max, sympy.Piecewise)):
-            continue
-        if isinstance(choice, sympy.Piecewise):
-            if choice.args[-1][1] != S.true:  # else no piece may apply at some large n
-                continue
-            values, kind = [v for v, c in choice.args if c != S.false], "any"
-        else:
-            values = list(choice.args)
-            smaller = isinstance(choice, sympy.Min) == bool(factor.is_positive)
-            kind = "min" if smaller else "max"
-            if not factor.is_positive and not factor.is_negative:
-                continue
-        return [p - term + factor * v for v in values], kind
-    return [], ""
-
-
 def _from_expansion(p: Expr) -> Decision:
-    """By the form that holds from some n on, else by its oscillating exponent."""
+    """By the form that holds from some n on."""
     tail = eventual(p)
     steps: tuple[Step, ...] = ()
     if tail is S.NegativeInfinity:
@@ -326,15 +269,9 @@ def _from_expansion(p: Expr) -> Decision:
         return Decision(False, (Step("infinite", {}),))
     if tail != p:
         steps = (Step("eventual", {"p": tail}),)
-    try:
-        rho = -transseries(tail)
-        waves = any(oscillates(c) for _, c in rho.terms)
-        outcome = decide_waves(rho) if waves else bertrand_test(rho)
-    except Undecided:
-        if not has_oscillating_exponent(tail):
-            raise
-        outcome = decide_exponent(tail)
-    return outcome.after(*steps)
+    rho = -transseries(tail)
+    waves = any(oscillates(c) for _, c in rho.terms)
+    return (decide_waves(rho) if waves else bertrand_test(rho)).after(*steps)
 
 
 def bounded_above(p: Expr) -> bool:
@@ -352,5 +289,15 @@ def bounded_above(p: Expr) -> bool:
     except (OrderTooLow, NotReal):
         return False
     except Undecided:
-        options, _ = _undecided_choice(p)
-        return bool(options) and all(map(bounded_above, options))
+        return any(all(map(bounded_above, options)) for options in _choices(p))
+
+
+def _choices(p: Expr) -> Iterator[list[Expr]]:
+    """p with each value of the first Min, Max or Piecewise that is a term of it."""
+    for term in sympy.Add.make_args(p):
+        factor, choice = term.as_independent(sympy.Min, sympy.Max, sympy.Piecewise, as_Add=False)
+        if not factor.has(n) and isinstance(choice, (sympy.Min, sympy.Max, sympy.Piecewise)):
+            pieces = isinstance(choice, sympy.Piecewise)
+            values = [v for v, _ in choice.args] if pieces else choice.args
+            yield [p - term + factor * v for v in values]
+            return

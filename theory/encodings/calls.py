@@ -31,6 +31,7 @@ LONG, MIDDLE, SHORT, LEAST = 4096, 512, 64, 16
 FAR = (10_000, 100_000, 1_000_000)
 """Distances beyond the table at which a function of the distance is asked too."""
 MAX_HEADS = 128
+FACTOR = "a bounded factor of the content logit"
 _HEADS = ("heads", "num_heads", "n_heads", "n_head", "num_attention_heads", "H", "nheads")
 _ACCEPTED = (
     "accepted: a distance, (q, k), (h, q, k), mask_mod(b, h, q, k), score_mod(score, b, h, q, k), "
@@ -45,7 +46,8 @@ class Sample:
 
     Fields:
         bias: float64, shape (heads, queries, keys).
-        queries, keys: their positions; a query may occur again, in a row of another length.
+        queries, keys: their positions; a query may occur again, in a row of another length; the
+            keys are 0, 1, 2, ... and perhaps some far back, before the row.
         how: the call, in words.
         kind: the type of the values, as `float32`; `exact` where a symbol came back.
         texts: the formula of each head that was traced, or empty.
@@ -256,9 +258,10 @@ def _of_positions(
     """`f` of a column of queries and a row of keys; `order` names its arguments."""
 
     def attempts() -> Iterator[Callable[[], Sample]]:
-        for size in (LONG, MIDDLE, SHORT, LEAST):
+        for size, far in ((LONG, FAR), (LONG, ()), (MIDDLE, ()), (SHORT, ()), (LEAST, ())):
             queries = np.unique([0, 1, 2, 7, size // 8, size // 3, size // 2 - 1, size - 1])
-            for q, k in _grids(queries[:, None], np.arange(size)[None, :], names="ij"):
+            keys = np.append(np.arange(size), [size - 1 - d for d in far])
+            for q, k in _grids(queries[:, None], keys[None, :], names="ij"):
                 yield partial(_each_head, f, heads, order, how, q, k)
 
     return _first(attempts())
@@ -279,6 +282,8 @@ def _each_head(f: Any, heads: int | None, order: str, how: str, q: Any, k: Any) 
         return found[0]
     texts = tuple(text for one in found for text in one.texts)
     bias, first = np.concatenate([one.bias for one in found]), found[0]
+    if not heads and _head_count(f) is None and len(found) > 1:
+        how += f", heads 0 to {len(found) - 1} (heads=... asks for others)"
     texts = texts if len(texts) == len(bias) else ()
     return Sample(bias, first.queries, first.keys, how, first.kind, texts, first.content)
 
@@ -314,9 +319,10 @@ def _one_head(f: Any, order: str, how: str, q: Any, k: Any, h: int) -> Sample:
         bias = np.where(seen, values, 0)
         one, two = (np.where(seen, result(s)[0] - bias, s) for s in (1.0, -2.0))
         if ((abs(one - 1) + abs(two + 2)) / (1 + abs(bias))).max() > 1e-5:
-            text, content = None, "the content logit"
-            if np.allclose(two, -2 * one):
-                content = "a factor of the content logit"
+            near = abs(floats(queries) - floats(keys)) < MIDDLE
+            bounded = abs(one).max() <= 1.01 * abs(one[..., near]).max()
+            linear = np.allclose(two, -2 * one) and bounded
+            text, content = None, FACTOR if linear else "the content logit"
     at = (floats(queries)[:, 0].astype(int), floats(keys)[0].astype(int))
     return Sample(
         values.reshape((-1, *shape)), *at, how, kind, () if text is None else (text,), content

@@ -208,6 +208,11 @@ _FORMULAS = {
     "ntk": "rope_ntk",
     "dilated": "where((n % 4 == 0) & (n <= 512), 0, -inf)",
     "causal": "0",
+    "retnet": "n*log(31/32): its decay gamma^n as a bias, gamma = 31/32 in its first head",
+    **dict.fromkeys(
+        ("gla", "mamba", "mamba2"),
+        "n*log(gamma), the decay of a constant gate; for gates of content in a softmax, fox",
+    ),
 }
 """Words that people use for a shape, and what to type for it."""
 

@@ -20,7 +20,7 @@ from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sent
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import listed, plural
-from farfield.theory.encodings.calls import Sample, of_array, sampled
+from farfield.theory.encodings.calls import FACTOR, Sample, of_array, sampled
 from farfield.theory.encodings.head_lists import notation
 from farfield.theory.encodings.recognition import EPSILON, MASKED, fitted, number, visible
 from farfield.theory.formula.grammar import read
@@ -55,6 +55,7 @@ class BiasInspection(Answer):
         merged: by type, the first distance whose next one is rounded to the same value.
         findings: sentences, that which matters most first.
         table: the biases at distances 0, 1, ..., shape (heads, distances).
+        beyond: the distances beyond those that were seen too, in words.
     """
 
     VALUE = "origin"
@@ -74,6 +75,7 @@ class BiasInspection(Answer):
     merged: tuple[tuple[str, int], ...]
     findings: tuple[str, ...]
     table: np.ndarray = field(compare=False)
+    beyond: str = ""
     status: Status = Status.EXACT
     label: Label | None = Label.MEASURED
 
@@ -90,6 +92,7 @@ class BiasInspection(Answer):
             formula=shortened(shown, 300) or None,
             origin=self.origin or None,
             largest_difference=None if self.difference is None else f"{self.difference:.2g}",
+            distances_seen=f"0 to {self.table.shape[1] - 1}{self.beyond}",
             known_for=None if self.rows is None else f"rows of {plural(self.rows, 'key')}",
         )
         lines = [
@@ -128,29 +131,32 @@ def inspect_bias(f: Any, *, heads: int | None = None) -> BiasInspection:
     called = callable(f) and not hasattr(f, "__array__")
     sample = sampled(f, heads) if called else of_array(f)
     name = getattr(f, "__name__", type(f).__name__) if called else "the array"
-    view = _Diagonals.of(sample)
+    view = _diagonals(sample)
+    table = view.values[:, : view.count]
+    seen, future = visible(table), sample.keys[None, :] > sample.queries[:, None]
     mechanism = _mechanism(sample, view)
     nothing: _Known = ((), "", "", None)
     formulas, origin, family, difference = (
         _formulas(sample, view) if mechanism == "bias" else nothing
     )
-    hidden = ~view.seen.all(axis=0)
+    hidden = ~seen.all(axis=0)
     found = BiasInspection(
         heads=len(sample.bias),
         how=sample.how,
-        depends="content" if sample.content else "distance" if mechanism == "bias" else "row",
+        depends="distance" if mechanism == "bias" else "content" if sample.content else "row",
         mechanism=mechanism,
         origin=origin,
         formulas=formulas,
         family=family,
         difference=difference,
-        rows=view.table.shape[1] if origin == "tabulated" else None,
-        direction=_direction(np.where(view.seen, view.table, np.nan)),
-        causal=view.causal,
+        rows=view.count if origin == "tabulated" else None,
+        direction=_direction(np.where(seen, table, np.nan)),
+        causal=bool((sample.bias[:, future] <= MASKED).all()) if future.any() else None,
         masked_from=int(np.argmax(hidden)) if hidden.any() else None,
-        merged=tuple(_merged(view.table, view.seen)),
+        merged=tuple(_merged(table, seen)),
         findings=(),
-        table=view.table,
+        table=table,
+        beyond="".join(f", {int(d)}" for d in view.at[view.count :]),
         subject=name,
     )
     return replace(found, findings=tuple(_findings(found, sample, view)))
@@ -163,67 +169,43 @@ class _Diagonals:
     Fields:
         at: distances of the longest row, ascending from 0.
         values: the biases there, shape (heads, distances).
-        table: those at 0, 1, 2, ... alone.
-        seen: where those mask nothing.
-        deviation: the most by which another row differs, a constant a row aside.
-        tolerance: what rounding explains of that.
-        scale: of numbers that cancelled in the values, shape (heads,).
-        shifted: whether rows differ by constants, which a softmax does not see.
-        causal: whether keys after the query are masked.
-        shrinks: whether one and the same distance weighs less and less in longer rows.
+        count: how many of the distances follow one another.
+        alike: whether every row has these values, a constant a row aside.
+        scale: of numbers that cancelled where rows differ by constants, which a softmax does not
+            see; shape (heads,), else 0.
     """
 
     at: np.ndarray
     values: np.ndarray
-    table: np.ndarray
-    seen: np.ndarray
-    deviation: float
-    tolerance: float
+    count: int
+    alike: bool
     scale: np.ndarray
-    shifted: bool
-    causal: bool | None
-    shrinks: bool
 
-    @classmethod
-    def of(cls, sample: Sample) -> _Diagonals:
-        longest = int(np.argmax(sample.queries))
-        away = sample.queries[longest] - sample.keys
-        order = np.argsort(away)[np.sort(away) >= 0]
-        at, values = away[order], sample.bias[:, longest, order]
-        scale = np.array([np.abs(one[one > MASKED]).max(initial=0) for one in sample.bias])
-        tolerance = float(8 * EPSILON.get(sample.kind, 2.0**-52) * scale.max())
-        rows = [(int(q), sample.bias[:, row]) for row, q in enumerate(sample.queries)]
-        deviation, shifted = 0.0, 0.0
-        for q, row in rows if len(sample.queries) > 1 else ():
-            past, same = row[:, q::-1], values[:, : q + 1]
-            seen, own = visible(same), visible(past)
-            if (seen != own).any():
-                deviation = np.inf
-            seen = seen & own
-            gap = np.subtract(past, same, out=np.zeros_like(past), where=seen)
-            base = gap[np.arange(len(gap)), np.argmax(seen, axis=1)][:, None]
-            deviation = max(deviation, float(np.abs(np.where(seen, gap - base, 0)).max()))
-            shifted = max(shifted, float(np.abs(base).max()))
-        count = len(at) if (np.diff(at) == 1).all() else int(np.argmax(np.diff(at) != 1)) + 1
-        future = sample.bias[:, sample.keys[None, :] > sample.queries[:, None]]
-        first = np.take_along_axis(values, np.argmax(visible(values), axis=1)[:, None], axis=1)
-        keyed = sample.queries.shape == (1,) and sample.how == "an array"  # slope times key
-        if keyed and (first[:, 0] == scale).all() and (values[:, -1] == 0).all():
-            shifted = float(scale.max())
-        if shifted > tolerance:
-            values = values - first
-        return cls(
-            at,
-            values,
-            values[:, :count],
-            visible(values[:, :count]),
-            deviation,
-            tolerance,
-            scale * (shifted > tolerance),
-            shifted > tolerance,
-            bool((future <= MASKED).all()) if future.size else None,
-            deviation > tolerance and _shrinks(sample),
-        )
+
+def _diagonals(sample: Sample) -> _Diagonals:
+    """The longest row, and what the others differ by."""
+    longest = int(np.argmax(sample.queries))
+    away = sample.queries[longest] - sample.keys
+    order = np.argsort(away)[np.sort(away) >= 0]
+    at, values = away[order], sample.bias[:, longest, order]
+    scale = np.array([np.abs(one[one > MASKED]).max(initial=0) for one in sample.bias])
+    tolerance = float(8 * EPSILON.get(sample.kind, 2.0**-52) * scale.max())
+    first = np.take_along_axis(values, np.argmax(visible(values), axis=1)[:, None], axis=1)
+    keyed = sample.queries.shape == (1,) and sample.how == "an array"  # slope times key
+    shifted = keyed and bool((first[:, 0] == scale).all() and (values[:, -1] == 0).all())
+    alike = True
+    for row, q in enumerate(sample.queries if len(sample.queries) > 1 else ()):
+        past, same = sample.bias[:, row, q::-1], values[:, : q + 1]
+        seen = visible(same)
+        alike &= bool((seen == visible(past)).all())
+        gap = np.subtract(past, same, out=np.zeros_like(past), where=seen & visible(past))
+        base = np.take_along_axis(gap, np.argmax(seen, axis=1)[:, None], axis=1)
+        alike &= bool((np.abs(np.where(seen, gap - base, 0)) <= tolerance).all())
+        shifted |= bool(np.abs(base).max() > tolerance)
+    steps = np.flatnonzero(np.diff(at) != 1)
+    count = int(steps[0]) + 1 if steps.size else len(at)
+    less = values - first if shifted else values
+    return _Diagonals(at, less, count, alike, scale * shifted)
 
 
 def _shrinks(sample: Sample) -> bool:
@@ -240,21 +222,24 @@ def _shrinks(sample: Sample) -> bool:
             if q >= far
         ]
     )
-    return bool(len(steps) > 2 and (steps > 0).all() and (steps[1:] < 0.99 * steps[:-1]).all())
+    falls = (steps[1:] < 0.99 * steps[:-1]).all() and (steps[-1:] < 0.8 * steps[:1]).all()
+    return bool(len(steps) > 2 and (steps > 0).all() and falls)
 
 
 def _mechanism(sample: Sample, view: _Diagonals) -> str:
     """How the position enters, by what the values depend on."""
     if sample.content.endswith("the content logit"):
-        return "scaled_content"
+        flat = bool((view.values == view.values[:, :1]).all()) and view.alike
+        mixed = "bias" if view.alike and sample.content == FACTOR else "content"
+        return "scaled_content" if flat else mixed
     if sample.content:
         past = np.tril(np.ones(sample.bias.shape[1:], bool), -1)[:, :-1]
         steps = np.diff(np.where(np.isfinite(sample.bias), sample.bias, 0), axis=2)
         alike = np.allclose(np.where(past, steps - steps[:, -1:], 0), 0, atol=1e-4)
         return "gated_decay" if alike and (steps[:, past] >= -1e-6).all() else "content"
-    if view.deviation <= view.tolerance:
+    if view.alike:
         return "bias"
-    return "row_dependent" if view.shrinks else "positions"
+    return "row_dependent" if _shrinks(sample) else "positions"
 
 
 _Known = tuple[tuple[Expr, ...], str, str, float | None]
@@ -291,7 +276,7 @@ def _formulas(sample: Sample, view: _Diagonals) -> _Known:
         families = listed(list(dict.fromkeys(fit.family for fit in fits)), 3)
         most = max(fit.difference for fit in fits)
         return tuple(fit.formula for fit in fits), "recognised", families, most
-    exact = ([number(v, "float64") for v in row] for row in view.table)
+    exact = ([number(v, "float64") for v in row] for row in view.values[:, : view.count])
     tables = tuple(Lookup(n, sympy.Tuple(*row), S.NegativeInfinity) for row in exact)
     return tables, "tabulated", "", None
 
@@ -322,7 +307,7 @@ def _merged(table: np.ndarray, seen: np.ndarray) -> Iterator[tuple[str, int]]:
 def _findings(found: BiasInspection, sample: Sample, view: _Diagonals) -> Iterator[str]:
     """What was found in sentences, that which matters most first."""
     rule, by_distance = MECHANISMS.get(found.mechanism), found.depends == "distance"
-    numbers = view.table[~view.seen & np.isfinite(view.table)]
+    numbers = found.table[~visible(found.table) & np.isfinite(found.table)]
     said = rule.words if rule is not None else "no theorem covers it"
     masks = found.direction == "constant" and found.masked_from is not None
     how = "masks keys by distance" if masks else _DIRECTIONS[found.direction]
@@ -333,7 +318,7 @@ def _findings(found: BiasInspection, sample: Sample, view: _Diagonals) -> Iterat
             (found.mechanism == "gated_decay", f"adds up gates of the content: {said}"),
             (
                 found.mechanism == "scaled_content",
-                f"gives {sample.content} another value by distance: {said}",
+                f"gives {sample.content} and no bias: {said}",
             ),
             (found.mechanism == "content", f"depends on {sample.content}: {said}"),
             (
@@ -359,7 +344,8 @@ def _findings(found: BiasInspection, sample: Sample, view: _Diagonals) -> Iterat
                 by_distance and found.direction == "rises" and found.family != "",
                 f"its family is {found.family.partition(',')[0]}",
             ),
-            (view.shifted, "rows differ by a constant each, which a softmax does not see"),
+            (by_distance and sample.content != "", f"beside the bias it gives {sample.content}"),
+            (view.scale.any(), "rows differ by a constant each, which a softmax does not see"),
             (
                 found.causal is False,
                 "keys after the query are not masked here; the half of the past is read",

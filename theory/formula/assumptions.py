@@ -18,7 +18,6 @@ _PART = re.compile(
 BEHIND = re.compile(r"(?:,|\bwhere\b|\bwith\b).*(?:[<>∈≤≥]|\\(?:in|[gl]eq?)\b)", re.DOTALL)
 """What a formula has that may end with conditions."""
 _LEADING = ("where", "with", "for", "and")
-_SIGNS = {"> 0": "positive", ">= 0": "nonnegative", "< 0": "negative", "<= 0": "nonpositive"}
 
 
 def parted(text: str) -> tuple[str, dict[str, str]]:
@@ -71,18 +70,21 @@ def _domains(tokens: list[str]) -> dict[str, str] | None:
 
 
 def _domain(part: re.Match[str]) -> str:
-    """An interval, or one of the five words."""
+    """An interval, or the word for it."""
     if part["within"]:
-        inner = part["within"].replace(" ", "").replace(",", ", ")
-        return inner.replace("infty", "oo")
-    low, high = part["low"], part["high"]
-    if low is None and f"{part['sign']} {high}" in _SIGNS:
-        return _SIGNS[f"{part['sign']} {high}"]
-    ends: dict[str, tuple[str, bool]] = {}
-    if low is not None:
-        ends["low"] = (low, part["above"] == "<")
-    if high is not None:
-        ends["high" if part["sign"][0] == "<" else "low"] = (high, "=" not in part["sign"])
-    (least, below), (most, above) = ends.get("low", ("-oo", True)), ends.get("high", ("oo", True))
+        return part["within"].replace(" ", "").replace(",", ", ").replace("infty", "oo")
+    sign, end = part["sign"] or "", (part["high"], "=" not in (part["sign"] or ""))
+    low = (part["low"], part["above"] == "<") if part["low"] else ("-oo", True)
+    least, below = end if sign[:1] == ">" else low
+    most, above = end if sign[:1] == "<" else ("oo", True)
     inside = f"{least}, {most}".replace(" / ", "/").replace("- ", "-")
-    return f"{'(' if below else '['}{inside}{')' if above else ']'}"
+    found = f"{'(' if below else '['}{inside}{')' if above else ']'}"
+    return _WORDS.get(found, found)
+
+
+_WORDS = {
+    "(0, oo)": "positive",
+    "[0, oo)": "nonnegative",
+    "(-oo, 0)": "negative",
+    "(-oo, 0]": "nonpositive",
+}

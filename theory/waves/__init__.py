@@ -1,3 +1,3 @@
-"""Biases that oscillate: the rules on waves that decide their series (`rules`, `exponents`), what
+"""Biases that oscillate: the rules on waves that decide their series (`wave_rules`), what
 they look at (`swing`), phases and extrema. A bias without waves never enters.
 """

@@ -10,7 +10,6 @@ import sympy
 from flint import fmpq
 from sympy import Expr
 
-from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
@@ -37,7 +36,6 @@ from farfield.theory.transseries.arithmetic import (
 from farfield.theory.transseries.expansion import direction, transseries
 from farfield.theory.waves.extrema import enclosure, infimum
 from farfield.theory.waves.phases import (
-    ANGLE,
     coordinates,
     dependent,
     oscillating_parts,
@@ -154,18 +152,6 @@ def swing_of(rho: Transseries) -> Swing:
     return Swing(index, m, (part.phase,), False, sympy.S.Zero, (), (part.function,))
 
 
-def linear_swing(rho: Transseries, why: str) -> tuple[Swing, fmpq]:
-    """The same where it is one linear phase with infimum 0, and the order of its zeros."""
-    swing = swing_of(rho)
-    phase = swing.phases[0]
-    if len(swing.phases) > 1 or not swing.polynomial or door.degree(phase, n) != 1:
-        raise Undecided(f"{why} one linear phase")
-    low, _, order = swing.infimum()
-    if sign(low):
-        raise Undecided("the infimum of the oscillation is not 0")
-    return swing, fmpq(order)
-
-
 def _vector(g: Expr) -> Any:
     """The phase's coordinates on the torus, None where it is no such polynomial."""
     read = coordinates(g)
@@ -213,15 +199,6 @@ def very_slow_lead(g: Expr) -> Monomial:
     return lead
 
 
-def is_very_slow(g: Expr) -> bool:
-    """Whether a phase is very slow."""
-    try:
-        very_slow_lead(g)
-    except (Undecided, OrderTooLow):
-        return False
-    return True
-
-
 def subpolynomial(m: Monomial) -> bool:
     """log m = o(log n)."""
     return compare_log(m) < 0
@@ -244,24 +221,3 @@ def suits_average(g: Expr, rho: Transseries) -> bool:
     flat = rest == UNIT or compare_log(rest if size(rest) > 0 else rest ** fmpq(-1)) < 0
     logarithmic = compare(rho.top(), iterated_log(1)) <= 0
     return bool(flat and sign(plus(power, fmpq(-1))) < 0 and (sign(power) > 0 or logarithmic))
-
-
-def vanishes_at_multiples_of_pi(swing: Swing, c: Coefficient) -> bool:
-    """Whether the zeros of the oscillation are rational multiples of pi."""
-    if not swing.functions:
-        _, waves, _ = decompose(to_sympy(c))
-        return all(x == 0 or y == 0 for x, y in waves.values())
-    if swing.centre != 0:
-        return False
-    for f in sympy.Mul.make_args(swing.functions[0]):
-        wave = f.as_base_exp()[0]
-        wave = wave.args[0] if isinstance(wave, sympy.Abs) else wave
-        if not f.free_symbols:
-            continue
-        if not isinstance(wave, (sympy.sin, sympy.cos)):
-            return False
-        slope, shift = wave.args[0].coeff(ANGLE), wave.args[0].subs(ANGLE, 0)
-        exact = expand(wave.args[0] - slope * ANGLE - shift) == 0
-        if not (exact and slope.is_Rational and (shift / sympy.pi).is_Rational):
-            return False
-    return True

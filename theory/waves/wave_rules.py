@@ -27,13 +27,6 @@ function of the phases is at most v on a box, it is so on a set S of distances w
 S, rho <= R, the transseries with v for the coefficient, and one concludes as for recurrence. Near a
 minimum, v is any number above the infimum; on an arc where f is constant, its value.
 
-**Slow phase.** f(g) with one phase g in a Hardy field, g/log n -> c in (0, oo], g = o(n), and
-rho = O(log n). Let f <= v on an arc. In each period of g the n with f(g) <= v fill an interval
-that holds a fixed share of it. (`g'` varies slowly over a period when g/log n -> oo; when
-g ~ c log n the period is [x, e^{2 pi/c} x (1 + o(1))]). As rho = O(log n) in a Hardy field,
-`rho' = O(1/n)` and R changes by O(1) over a period. So the blocks carry a fixed share of the sum of
-exp(-R): if that diverges, the series diverges.
-
 **Very slow phase.** f(g) with one phase g in a Hardy field, g -> oo, g = o(log n). Where g grows by
 a given amount from x to y, y/x -> oo as x grows. So the n with f(g) <= v, where f <= v on an arc,
 contain intervals [x, 2x] with x as large as one likes. If R = log n + O(1) or less there, each adds
@@ -62,17 +55,6 @@ replaced by bounds.
 linear and w/(2 pi) irrational, m = O(n^e), h bounded above. By Khinchin (1926) there are infinitely
 many n with ||(w n - x*)/(2 pi)|| < 1/n. There m f = O(1), rho stays bounded above, and the terms
 do not tend to 0.
-
-**Distance.** rho = h + m f(w n), one linear phase, inf f = 0, attained at rational multiples of pi
-alone, to the order e at most: f(x) >= c |x - x*|^e near them. For large n and x* = pi s/t:
-
-    f(w n) >= c' min_k |w n - pi k/t|^e >= n^{-e kappa}
-
-for every kappa > mu - 1, where mu is the irrationality measure of w/pi: 2 for w/pi algebraic and
-irrational (Roth 1955); for rational w that of pi, which is below 7.1033 (Zeilberger and Zudilin
-2020). So if sum exp(-(h + m n^{-e kappa})) converges, m n^{-e kappa} growing like a power of n, so
-does the series. With smaller m nothing more is known: whether n^2 |sin n| tends to infinity is
-open.
 """
 
 from __future__ import annotations
@@ -85,6 +67,7 @@ import sympy
 from flint import fmpq
 from sympy import Expr
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
@@ -117,12 +100,9 @@ from farfield.theory.values import compile_ball, tabulate
 from farfield.theory.waves.swing import (
     Swing,
     almost_periodic,
-    linear_swing,
-    slow_lead,
     subpolynomial,
     suits_average,
     swing_of,
-    vanishes_at_multiples_of_pi,
     very_slow_lead,
     written_out,
 )
@@ -130,9 +110,6 @@ from farfield.theory.waves.swing import (
 SAMPLES = 4096
 MARGINS = (fmpq(1, 1000), fmpq(1, 10**8))
 GAPS = (fmpq(1, 50), fmpq(1, 5000))
-PI_EXPONENT = fmpq(61033, 10**4)
-SMALL_POWER = fmpq(1, 10**6)
-ROTH_EXPONENT = fmpq(1000001, 10**6)
 
 
 def prepared(rho: Transseries) -> Transseries:
@@ -330,25 +307,14 @@ def _infimum(rho: Transseries) -> Decision:
     """Sum only the n at which the coefficient is within `gap` of its infimum; if that sum
     diverges, the series does."""
     swing = swing_of(rho)
+    if not swing.polynomial:
+        raise Undecided("the phase is no polynomial")
 
     def attempt(gap: fmpq) -> Decision:
-        return near_infimum(bounded(rho, 1, {swing.index: swing.near(gap)}), swing)
+        upper = bounded(rho, 1, {swing.index: swing.near(gap)})
+        return concluded(upper, False, "infimum", **swing.stated())
 
     return first(partial(attempt, gap) for gap in gaps(swing))
-
-
-def near_infimum(upper: Transseries, swing: Swing) -> Decision:
-    """Diverges if it does with this bound, which holds near the infimum of a wave.
-
-    A polynomial phase comes near it for a positive share of all n (Weyl). A slow one stays near it
-    on whole intervals, where p = O(log n) is needed.
-    """
-    if not swing.polynomial:
-        if compare(upper.top(), iterated_log(1)) > 0:
-            raise Undecided("p is not O(log n)")
-        slow_lead(swing.phases[0])
-    rule = "infimum" if swing.polynomial else "slow phase"
-    return concluded(upper, False, rule, **swing.stated())
 
 
 def on_intervals(upper: Transseries, swing: Swing) -> Decision:
@@ -381,7 +347,7 @@ def _very_slow_phase(rho: Transseries) -> Decision:
     return first([*near, at_infimum])
 
 
-def average(rho: Transseries) -> Decision:
+def _average(rho: Transseries) -> Decision:
     """By the rule *Average*."""
     swing = swing_of(rho)
     m = swing.scale
@@ -414,35 +380,22 @@ def _bounded_above(h: Transseries) -> bool:
     return lead is None or sign(lead[1]) < 0
 
 
-def returns(rho: Transseries) -> Decision:
+def _returns(rho: Transseries) -> Decision:
     """By the rule *Returns*."""
-    swing, order = linear_swing(rho, "Khinchin's theorem speaks of")
-    if compare(swing.scale, Monomial((order,))) > 0:
+    swing = swing_of(rho)
+    phase = swing.phases[0]
+    if len(swing.phases) > 1 or not swing.polynomial or door.degree(phase, n) != 1:
+        raise Undecided("Khinchin's theorem speaks of one linear phase")
+    low, _, order = swing.infimum()
+    if sign(low):
+        raise Undecided("the infimum of the oscillation is not 0")
+    if compare(swing.scale, Monomial((fmpq(order),))) > 0:
         raise Undecided("the oscillation does not return to 0 often enough")
     h = Transseries([t for j, t in enumerate(rho.terms) if j != swing.index], rho.remainder)
     if any(oscillates(c) for _, c in h.terms) or not _bounded_above(h):
         raise Undecided("what else p consists of is not bounded below")
-    values = {"scale": monomial_expression(swing.scale), "order": int(order)} | swing.stated()
+    values = {"scale": monomial_expression(swing.scale), "order": order} | swing.stated()
     return Decision(False, (Step("returns", values), Step("term test", {})), fall=Fall())
-
-
-def _distance(rho: Transseries) -> Decision:
-    """n stays n^-kappa away from the zeros (irrationality measure), so p falls there too."""
-    swing, order = linear_swing(rho, "the distance from multiples of pi is known for")
-    if not vanishes_at_multiples_of_pi(swing, rho.terms[swing.index][1]):
-        raise Undecided("the zeros of the oscillation are no multiples of pi")
-    w = swing.phases[0].coeff(n)
-    kappa = PI_EXPONENT if w.is_Rational else ROTH_EXPONENT if (w / sympy.pi).is_algebraic else None
-    if kappa is None:
-        raise Undecided("no irrationality measure is known")
-    away = swing.scale * Monomial((-order * kappa,))
-    if size(away * Monomial((-SMALL_POWER,))) <= 0:
-        raise Undecided(
-            f"{swing.phases[0]} is known to stay away from multiples of pi by "
-            f"n^(-{float(kappa):g}) and no more"
-        )
-    lower = bounded(rho, 0, {swing.index: fmpq(0)}) + monomial(away)
-    return concluded(lower, True, "distance", kappa=to_sympy(kappa), **swing.stated())
 
 
 RULES: dict[str, Callable[[Transseries], Decision]] = {
@@ -451,8 +404,7 @@ RULES: dict[str, Callable[[Transseries], Decision]] = {
     "distances near the infimum": _infimum,
     "intervals of a very slow phase": _very_slow_phase,
     "the range of the oscillation": _range,
-    "the average over the phase": average,
-    "returns to 0": returns,
-    "distance from the zeros": _distance,
+    "the average over the phase": _average,
+    "returns to 0": _returns,
     "returns of bounded multiples": _bounded_returns,
 }

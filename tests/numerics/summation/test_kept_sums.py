@@ -18,7 +18,6 @@ BIASES = {
     "Euler-Maclaurin": "-sqrt(n+1)",
     "analytic": "-2*log(n+2)-1/(n+1)",
     "light": "-n**2/9-n",
-    "waves": "-n/9+cos(n)",
     "envelope": "-n/50+frac(n*sqrt(2))",
     "classes": "-n/9-Mod(n,3)",
 }

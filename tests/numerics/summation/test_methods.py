@@ -13,7 +13,6 @@ TAKEN = {
     "family": "-2*log(n+1)",
     "steps": "-2*log(3)*floor(log(n+1)/log(3))",
     "analytic": "-2*log(n+2)-1/(n+1)",
-    "waves": "-2*log(n+2)+cos(n)",
     "envelope": "-4*log(n+2)-log(n+2)*sin(n**2)",
 }
 

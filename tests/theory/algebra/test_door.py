@@ -194,7 +194,6 @@ HEAVY = {
     "factorrat",
     "fraction",
     "gammasimp",
-    "hypersimp",
     "limit",
     "numer",
     "Poly",

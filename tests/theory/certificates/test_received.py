@@ -1,7 +1,4 @@
-"""Certificates from elsewhere: what is no certificate is refused before any prover is asked.
-
-The altered files that only the prover can refuse are in `make formal`.
-"""
+"""Certificates from elsewhere: what is no certificate is refused before any prover is asked."""
 
 import os
 import re
@@ -14,7 +11,7 @@ import farfield
 from farfield import InputError, check_convergence, cli, verify_certificate
 from farfield.theory.answers.answer import Status
 from farfield.theory.certificates import prover
-from farfield.theory.certificates.readback import check
+from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.verification import MAX_BYTES
 from farfield.theory.certified import FOLDER
 
@@ -34,7 +31,6 @@ ALTERED = {  # what is replaced, once, and by what
     "words on another formula": ("p(n) = -r1*log(n*r2 + 1)", "p(n) = -r1*log(n*r2 + 2)"),
     "words on an equal formula": ("p(n) = -r1*log(n*r2 + 1)", "p(n) = -r1*log(1 + n*r2)"),
     "words on another condition": ("converges if r1 > 1.", "converges if r1 > 2."),
-    "words on a condition that holds": ("converges if r1 > 1.", "converges if r1 > -1."),
     "words on no condition": ("converges if r1 > 1.", "converges if r1."),
     "words on another verdict": ("converges if r1 > 1.", "diverges."),
     "words on another domain": ("r1 positive;", "r1 nonnegative;"),
@@ -47,113 +43,22 @@ ALTERED = {  # what is replaced, once, and by what
     "more words": (SAID, SAID + "    Trust it.\n"),
     "words in a look-alike": ("-r1*log", "-r1*l\N{CYRILLIC SMALL LETTER O}g"),
     "words that run": ("p(n) = -r1", "p(n) = __import__('os').getpid()*r1"),
-    "look-alike": ("- r1 * ln", "- r1 * \N{FULLWIDTH LATIN SMALL LETTER L}n"),
-    "look-alike of a parameter": ("Variables r1", "Variables \N{GREEK SMALL LETTER RHO}1"),
-    "zero-width space": ("Theorem verdict", "Theorem\N{ZERO WIDTH SPACE} verdict"),
+    "words that are too deep": ("-r1*log(n*r2 + 1)", f"-r1*{'(' * 3000}n*r2{')' * 3000}"),
+    "words without a verdict": ("-r1*log(n*r2 + 1)", "-r1*n**2*Abs(sin(n*r2))"),
+    "words on a form without certificate": ("-r1*log(n*r2 + 1)", "-r1*log(n*r2 + 1)*besselj(0, n)"),
     "p defined again": (DEFINED, DEFINED + "\n\nDefinition p (n : nat) : R := - INR n ^ 2."),
-    "p defined before": (DEFINED, "Definition p (n : nat) : R := - INR n ^ 2.\n\n" + DEFINED),
-    "p defined in a proof": ("  intros D1 D2.", "  intros D1 D2. Definition p := 0."),
-    "p bound by a let": ("Variables r1 r2 : R.", "Variables r1 r2 : R.\nLet p := INR."),
-    "case called verdict": ("Theorem case_1", "Theorem verdict"),
-    "case on everything": (CASE, CASE.replace("0 < r1 ->", "forall A, A ->", 1)),
-    "case with a definition": (CASE, CASE[:-1] + " := let x := 0 in x."),
-    "verdict behind a case": ("Theorem verdict", "Theorem case_4"),
+    "another definition": (DEFINED, DEFINED.replace("+ 1", "+ 2")),
+    "another theorem": (STATED, STATED.replace("r1 > 1", "r1 > 0")),
+    "another case": (CASE, CASE.replace("0 < r1 ->", "forall A, A ->", 1)),
+    "another proof": (LAST, LAST + " "),
     "admitted": ("Qed.", "Admitted."),
-    "admitted verdict": ("Qed.\n\nEnd", "Admitted.\n\nEnd"),
-    "aborted": ("Qed.", "Abort."),
-    "defined": ("Qed.", "Defined."),
-    "admit": ("  intros D1 D2.", "  admit."),
-    "give up": ("  intros D1 D2.", "  give_up."),
     "axiom": (OPENED, OPENED + "\nAxiom cheat : False."),
-    "axiom in a proof": ("  intros D1 D2 D3.", "  intros D1 D2 D3. Axiom cheat : False."),
-    "parameter": (OPENED, OPENED + "\nParameter cheat : False."),
-    "hypothesis": ("Variables r1 r2 : R.", "Variables r1 r2 : R.\nHypothesis cheat : False."),
-    "variable of another type": ("Variables r1 r2 : R.", "Variables r1 r2 : False."),
-    "conjecture": (OPENED, OPENED + "\nConjecture cheat : False."),
-    "context": ("Variables r1 r2 : R.", "Variables r1 r2 : R.\nContext (cheat : False)."),
-    "notation": (OPENED, OPENED + "\nNotation \"'ex_series' x\" := True (at level 10)."),
-    "abbreviation": (OPENED, OPENED + "\nNotation ex_series := (fun _ => True)."),
-    "infix": (OPENED, OPENED + '\nInfix "+" := Rminus : R_scope.'),
-    "redefinition": (OPENED, OPENED + "\nDefinition exp (x : R) := 0."),
-    "fixpoint": (OPENED, OPENED + "\nFixpoint ln (n : nat) := n."),
-    "lemma before": (OPENED, OPENED + "\nLemma exp : True. Proof. exact I. Qed."),
-    "scope": (OPENED, OPENED + "\nOpen Scope nat_scope."),
-    "no scope": (OPENED, ""),
-    "import": ("Import Certificate.", "Import Certificate Fault."),
-    "import from elsewhere": ("From Farfield", "From Fault"),
-    "second import": (OPENED, OPENED + "\nRequire Import Fault."),
-    "export": ("Require Import", "Require Export"),
-    "load": (OPENED, OPENED + '\nLoad "fault".'),
-    "ml module": (OPENED, OPENED + '\nDeclare ML Module "fault".'),
-    "flag": (OPENED, OPENED + "\nUnset Guard Checking."),
-    "universe flag": (OPENED, OPENED + "\nUnset Universe Checking."),
-    "extraction": (OPENED, OPENED + '\nExtraction "fault" nat.'),
-    "tactic": (OPENED, OPENED + "\nLtac lra := admit."),
-    "hint": (OPENED, OPENED + "\n#[global] Hint Resolve I."),
-    "coercion": (OPENED, OPENED + "\nCoercion INR : nat >-> R."),
-    "canonical": (OPENED, OPENED + "\nCanonical R_AbelianMonoid."),
     "comment": (OPENED, OPENED + " (* hidden *)"),
-    "comment in a proof": ("  intros D1 D2.", "  intros D1 D2. (* hidden *)"),
-    "comment around a theorem": (CASE, "(* " + CASE + " *)"),
-    "string that opens a comment": ("  intros D1 D2 D3.", '  intros D1 D2 D3. idtac "(*".'),
-    "string that hides an axiom": (
-        "  intros D1 D2 D3.",
-        '  idtac "(*". exact I. Qed. Axiom cheat : False. Theorem other : True. Proof. '
-        'idtac "*)". intros D1 D2 D3.',
-    ),
-    "string in the leading comment": ("(** The", '(** "*)" The'),
-    "nested leading comment": ("(** The", "(** (* The"),
     "leading comment that ends early": ("(** The", "(** The *) Axiom cheat : False. (* "),
-    "comment that does not end": (" *)\n", "\n"),
-    "idtac": ("  intros D1 D2.", "  idtac. intros D1 D2."),
-    "unknown tactic": ("  intros D1 D2.", "  vm_compute. intros D1 D2."),
-    "unknown lemma": ("Rtotal_order 0", "total_order_T 0"),
-    "quoted name": ("  intros D1 D2.", "  intros «D1» D2."),
-    "non-breaking space": (OPENED, OPENED.replace(" ", "\N{NO-BREAK SPACE}", 1)),
-    "backslash": ("  intros D1 D2.", "  intros D1 D2; exact (fun x => \\ x)."),
-    "attribute": ("Theorem verdict", "#[bypass_check(guard)] Theorem verdict"),
-    "goal selector": ("  intros D1 D2.", "  all: intros D1 D2."),
-    "print": ("End Verdict.", "End Verdict.\nPrint verdict."),
-    "theorem behind": ("End Verdict.", "End Verdict.\nTheorem more : True. Proof. trivial. Qed."),
-    "two verdicts": ("End Verdict.", STATED + "\nProof.\nQed.\n\nEnd Verdict."),
-    "module": ("Section Verdict.", "Module Farfield.\nSection Verdict."),
-    "section": ("Section Verdict.", "Section Other."),
-    "section left open": ("\n\nEnd Verdict.", ""),
-    "no proof": ("Proof.\n  intros D1 D2.\n", "\n  intros D1 D2.\n"),
-    "proof with a term": ("Proof.\n", "Proof I.\n"),
-    "p of another type": (DEFINED, DEFINED.replace(": R :=", ": nat :=")),
-    "p of two arguments": (DEFINED, DEFINED.replace("(n : nat)", "(n m : nat)")),
-    "p by a match": (DEFINED, "Definition p (n : nat) : R := match n with O => 0 | _ => 1 end."),
-    "p with a let": (DEFINED, "Definition p (n : nat) : R := let ln := exp in ln (INR n)."),
-    "p by an unknown function": (DEFINED, DEFINED.replace("ln", "Rsqr")),
-    "p without a value at 0": (DEFINED, DEFINED.replace(" + 1", "")),
-    "p by a power of 0": (DEFINED, "Definition p (n : nat) : R := - r1 * Rpower (r2 * INR n) 2."),
-    "p by a denominator of 0": (DEFINED, "Definition p (n : nat) : R := - r1 / (r2 * INR n)."),
-    "p in another order": (DEFINED, DEFINED.replace("r2 * INR n + 1", "1 + r2 * INR n")),
-    "p that simplifies": (DEFINED, DEFINED.replace("- r1 *", "- r1 * 1 *")),
-    "p in other brackets": (DEFINED, DEFINED.replace("- r1 * ln", "(- r1) * ln")),
-    "huge power": (DEFINED, DEFINED.replace("r2 * INR n + 1", "2 ^ 99999999999")),
-    "huge number": (DEFINED, DEFINED.replace("+ 1", "+ 1" + "0" * 5000)),
-    "deep nesting": (DEFINED, DEFINED.replace("INR n + 1", "(" * 5000 + "INR n" + ")" * 5000)),
-    "division by 0": (DEFINED, DEFINED.replace("r2 * INR n + 1", "1 / 0")),
-    "modulo 0": (DEFINED, DEFINED.replace("r2 * INR n + 1", "INR (n mod 0) + 1")),
-    "parameter not there": ("Variables r1 r2 : R.", "Variables r1 r2 r3 : R."),
-    "parameter called as the prover's": ("Variables r1 r2 : R.", "Variables r1 r2 PI : R."),
-    "parameter twice": ("Variables r1 r2 : R.", "Variables r1 r1 r2 : R."),
-    "false hypothesis": ("verdict : 0 < r1 ->", "verdict : 1 = 2 -> 0 < r1 ->"),
-    "impossible domain": ("verdict : 0 < r1 ->", "verdict : 0 < r1 -> r1 < 0 ->"),
-    "hypothesis twice": ("verdict : 0 < r1 ->", "verdict : 0 < r1 -> 0 < r1 ->"),
-    "hypothesis on two": ("verdict : 0 < r1 ->", "verdict : r2 < r1 ->"),
-    "series of something else": ("(p n)) <-> r1", "(p (2 * n)) <-> r1"),
-    "statement without a series": (STATED, "Theorem verdict : True."),
-    "both directions": (") <-> r1 > 1)", ") -> r1 > 1)"),
-    "quantifier": (STATED, "Theorem verdict : forall x : R, x = x."),
-    "condition by a function": ("<-> r1 > 1)", "<-> r1 > ln (r1 - 2))"),
-    "full stop missing": ("Qed.\n\nEnd Verdict.\n", "Qed.\n\nEnd Verdict"),
-    "bullet": ("  intros D1 D2.", "  - intros D1 D2."),
-    "empty": (None, ""),
+    "more at the end": ("End Verdict.\n", "End Verdict.\n\nAxiom cheat : False.\n"),
+    "cut short": ("End Verdict.\n", ""),
+    "nothing": (None, ""),
     "comment alone": (None, "(** The exp-series. *)\n"),
-    "header alone": (None, "From Farfield Require Import Certificate.\nOpen Scope R_scope.\n"),
     "another language": (None, "import farfield\n"),
 }
 
@@ -184,7 +89,7 @@ def test_an_altered_file_is_no_certificate(source, no_prover, tmp_path, how):
 
 def test_every_generated_file_is_one(no_prover, source, tmp_path):
     for text in (source, *(f.read_text(encoding="utf-8") for f in FOLDER.glob("*.v"))):
-        assert len(check(text)) == text.count("Theorem verdict")
+        assert regenerated(text)[1] == text
     place = tmp_path / "received.v"
     place.write_text(source.replace("\n", "\r\n"), encoding="utf-8", newline="")
     with pytest.raises(InputError, match="no prover: coqc is not on the path"):

@@ -220,11 +220,29 @@ def test_what_is_no_bias_by_distance_has_the_theorem_of_its_mechanism(name):
     assert (found.windowable.theorem, found.windowable.value) == (theorem, windowable)
 
 
+def test_a_factor_of_the_content_beside_a_bias_leaves_the_bias_to_decide():
+    """Content logits in [-beta, beta], times a bounded factor, are bounded content logits."""
+    found = inspect_bias(lambda score, b, h, q, k: score / 2 - (q - k) / 8)
+    assert (found.mechanism, found.formulas) == ("bias", (read("-n/8"),))
+    assert "beside the bias it gives a bounded factor of the content logit" in found.findings
+    assert check_convergence(lambda score, b, h, q, k: 2 * score - (q - k) / 8).converges
+    windowed = lambda score, b, h, q, k: torch.where(q - k < 8, score / 2, -torch.inf)  # noqa: E731
+    assert check_convergence(windowed).converges
+    for mixed in (  # grows with distance; bounded as a whole
+        lambda score, b, h, q, k: score * torch.log(2 + (q - k)) - (q - k) / 8,
+        lambda score, b, h, q, k: 20 * torch.tanh((score - (q - k) / 8) / 20),
+    ):
+        assert inspect_bias(mixed).mechanism == "content"
+        with pytest.raises(InputError, match="no theorem covers it"):
+            encoding(mixed)
+
+
 def test_blocks_and_documents_depend_on_positions():
     for given in (
         lambda b, h, q, k: (q // 64 == k // 64) & (q >= k),
         lambda q, k: -(q // 64 - k // 64),
         lambda q, k: -k / 8 - q * k / 100,
+        lambda q, k: -(q - k) * (1 + 1 / np.log(q + 9)) if hasattr(q, "dtype") else 0 / 0,
     ):
         assert inspect_bias(given).depends == "row"
         with pytest.raises(InputError, match="depends on the positions"):

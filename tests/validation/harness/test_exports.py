@@ -11,12 +11,12 @@ from torch.nn.attention.flex_attention import flex_attention
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.checkpoints.folder import describe
 from farfield.validation.harness.attention import fused, materialised
 from farfield.validation.harness.configuration import read_layers
 from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.harness.positional import transformers_configuration
 from farfield.validation.harness.presets import preset
+from farfield.validation.models.folder import describe
 
 LENGTH = 150
 FIXED = {
@@ -220,8 +220,9 @@ def test_a_hybrid_is_a_configuration_of_transformers(tmp_path):
     assert (list(map(bool, turned)), windows) == ([True, False, True], [5, None, 5])
     assert config.rope_parameters["rope_theta"] == 500 and config.rope_parameters["factor"] == 2
     read = describe(tmp_path)
-    assert [layer.window for layer in read.attention] == windows
-    assert [layer.turned for layer in read.attention] == [(16, 500.0), None, (16, 500.0)]
+    assert [layer.width for layer in read.layers] == windows
+    turns = [(r.size, r.base) if (r := layer.rotation) else None for layer in read.layers]
+    assert turns == [(16, 500.0), None, (16, 500.0)]
     row = torch.arange(40)[None]
     far = row.clone()
     far[0, 3] = 200  # beyond two windows, within reach of the free layer

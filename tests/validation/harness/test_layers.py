@@ -8,7 +8,6 @@ import torch
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.checkpoints.folder import describe
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.configuration import Configuration, hybrid, key, read_layers
 from farfield.validation.harness.experiment import train_and_measure, trained_model
@@ -17,6 +16,7 @@ from farfield.validation.harness.model import Layer, Rotation
 from farfield.validation.harness.plan import parse_plan
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.store import Store
+from farfield.validation.models.folder import describe
 
 HYBRIDS = {
     "swan": [{"mechanism": "rope", "window": 5}, {"mechanism": "0", "scale": "log"}],
@@ -199,9 +199,11 @@ def test_as_many_entries_as_layers(text, small):
         Configuration(hybrid("a"), text, small, layers=read_layers(["0"] * 3, small.heads))
 
 
-def test_a_hybrid_is_no_folder_with_one_encoding(text, small, tmp_path):
+def test_a_hybrid_is_read_back_layer_by_layer(text, small, tmp_path):
     shape = dataclasses.replace(small, steps=1)
-    layers = read_layers(["0", "-n"], small.heads)
+    local = {"mechanism": "rope", "window": 5, "base": 500.0}
+    layers = read_layers([local, "-n"], small.heads)
     run = train_and_measure(Configuration(hybrid("a"), text, shape, layers=layers), Store(tmp_path))
-    with pytest.raises(InputError, match="is a hybrid, whose layers differ"):
-        describe(tmp_path / run["key"])
+    near, far = describe(tmp_path / run["key"]).layers
+    assert (near.width, near.rotation.base, near.encoding) == (5, 500.0, None)
+    assert (far.width, far.rotation, str(far.encoding.head(1))) == (None, None, "-n")

@@ -9,8 +9,6 @@ import torch
 from farfield.numerics.retrieval import retrieval_curve
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.checkpoints.folder import describe
-from farfield.validation.checkpoints.loading import load
 from farfield.validation.harness.configuration import Configuration, hybrid, key, read_layers
 from farfield.validation.harness.experiment import train_and_measure
 from farfield.validation.harness.measures.recall import distances_of, recall, retrieval_logits
@@ -20,6 +18,8 @@ from farfield.validation.harness.presets import Probes
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.training import UNASKED, batch
+from farfield.validation.models.folder import describe
+from farfield.validation.models.opened import open_model
 
 
 def task_of(kind, text, **more):
@@ -161,8 +161,8 @@ def test_a_task_is_learned_and_named_by_its_key(kind, text, small, tmp_path):
     points = result["measurements"][0]["recall"]["points"]
     assert [p["length"] for p in points] == [48, 60]
     assert result["text"]["source"] == f"task {kind}"
-    run = load(describe(tmp_path / result["key"]))
-    assert run.vocabulary == configurations[0].vocabulary
+    run = open_model(describe(tmp_path / result["key"]))
+    assert run.model.vocabulary == configurations[0].vocabulary
 
 
 @pytest.mark.parametrize(

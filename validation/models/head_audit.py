@@ -5,7 +5,6 @@ Numbers are those of the theory, on the formula or table that the folder holds.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,9 +22,10 @@ from farfield.theory.answers.answer import Code, Reason, Status
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import count
 from farfield.theory.convergence import Verdict, check_convergence
+from farfield.theory.encodings import Encoding
 from farfield.theory.functions.nodes import Lookup
-from farfield.validation.checkpoints.configured import Attention, Folder, HeadBounds
-from farfield.validation.checkpoints.layer_audit import Proved
+from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.norms import HeadBounds
 from farfield.validation.table_cells import field_text, share_text
 
 
@@ -41,15 +41,12 @@ class Head:
         window: keys that are enough for the error budget; infinite where none are, None where that
             is not known.
         reason: why the window is no number.
-        verdict: of the exp-series. It and the fields down to `horizons` are those of an audit.
+        verdict: of the exp-series.
         receptive_fields: TRF at each `eps` of the audit.
         row_fields: the finite-row TRF of a row of the longest length.
         leaks: prior mass beyond the training length, for a row of each length; None if unknown,
             the least positive float where it is less than that.
         horizons: distance from which weights round to 0 in each of `DTYPES`; infinite if never.
-        error: on a text, the largest change of the head's output on the rows that drop keys,
-            measured; None where no row drops any.
-        rows, exceeded: rows that drop keys, and how many changed by more than the budget.
     """
 
     layers: tuple[int, ...]
@@ -57,16 +54,13 @@ class Head:
     bias: str
     logit_bound: float
     value_bound: float
-    window: float | None = None
-    reason: Reason | None = None
-    verdict: Verdict | None = None
+    window: float | None
+    reason: Reason | None
+    verdict: Verdict
     receptive_fields: tuple[ReceptiveField, ...] = ()
     row_fields: tuple[ReceptiveField, ...] = ()
     leaks: tuple[float | None, ...] = ()
     horizons: tuple[float | None, ...] = ()
-    error: float | None = None
-    rows: int = 0
-    exceeded: int = 0
 
     def cells(self) -> tuple[str, ...]:
         """Receptive fields, leaks and horizons in a few characters each."""
@@ -77,53 +71,42 @@ class Head:
         )
 
 
-def windows_of(folder: Folder, limits: Proved, error: sympy.Rational) -> list[tuple[Head, Window]]:
-    """The heads of every layer with a bias, with their windows; layers that share a bias and its
-    bounds share their entries.
-
-    Args:
-        folder: what a folder says of its model.
-        limits: the bounds of the heads of each layer.
-        error: the budget of the output of a head.
-    """
-    alike: dict[tuple[int, tuple[HeadBounds, ...]], list[int]] = {}
-    for layer, (a, limit) in enumerate(zip(folder.attention, limits, strict=True), 1):
-        if limit is not None and a.biased:
-            alike.setdefault((id(a.encoding), limit), []).append(layer)
-    found = []
-    for (_, limit), layers in alike.items():
-        for h, bound in enumerate(limit, 1):
-            bias = folder.attention[layers[0] - 1].bias(h)
-            window = head_window(bias, bound, error)
-            head = Head(tuple(layers), h, bias_text(bias), bound.logit, bound.value)
-            head = dataclasses.replace(head, window=window.width, reason=window.reason)
-            found.append((head, window))
-    return found
-
-
-def audited(
-    folder: Folder, limits: Proved, error: sympy.Rational, **asked: Any
+def heads_of(
+    model: ModelOutline,
+    limits: Sequence[tuple[HeadBounds, ...]],
+    error: sympy.Rational,
+    **asked: Any,
 ) -> tuple[list[Head], list[Window]]:
-    """The heads of every layer with a bias, and their windows in the same order.
+    """The heads of every layer with a bias, and their windows in the same order; layers that share
+    a bias and its bounds share their entries.
 
     Args:
-        folder: what a folder says of its model.
+        model: what a folder says of its model.
         limits: the bounds of the heads of each layer.
         error: the budget of the windows.
         asked: of every head: `trained`, `lengths`, `eps` and `dtypes` as an audit has them.
     """
-    pairs, heads = windows_of(folder, limits, error), []
-    theory: dict[int, list[dict[str, Any]]] = {}
-    for head, _ in pairs:
-        a = folder.attention[head.layers[0] - 1]
-        if id(a.encoding) not in theory:
-            theory[id(a.encoding)] = list(_theory(a, folder.shape.heads, **asked))
-        heads.append(dataclasses.replace(head, **theory[id(a.encoding)][head.head - 1]))
-    return heads, [window for _, window in pairs]
+    alike: dict[tuple[int, tuple[HeadBounds, ...]], list[int]] = {}
+    for at, (layer, limit) in enumerate(zip(model.layers, limits, strict=True), 1):
+        if layer.encoding is not None:
+            alike.setdefault((id(layer.encoding), limit), []).append(at)
+    heads, windows, theory = [], [], dict[int, list[dict[str, Any]]]()
+    for (of, limit), layers in alike.items():
+        given = model.layers[layers[0] - 1].encoding
+        assert given is not None
+        if of not in theory:
+            theory[of] = list(_theory(given, len(limit), **asked))
+        for h, bound in enumerate(limit, 1):
+            bias = given.head(h if given.num_heads > 1 else 1)
+            window = head_window(bias, bound, error)
+            windows.append(window)
+            said = (tuple(layers), h, bias_text(bias), bound.logit, bound.value)
+            heads.append(Head(*said, window.width, window.reason, **theory[of][h - 1]))
+    return heads, windows
 
 
 def _theory(
-    given: Attention,
+    subject: Encoding,
     heads: int,
     *,
     trained: int,
@@ -132,8 +115,6 @@ def _theory(
     dtypes: Sequence[str],
 ) -> Iterator[dict[str, Any]]:
     """What the theory says of each head."""
-    assert given.encoding is not None
-    subject = given.encoding
     verdict = check_convergence(subject)
     fields = theoretical_receptive_field(subject, eps)
     rows = theoretical_receptive_field(subject, eps, length=lengths[-1])
@@ -153,11 +134,11 @@ def _theory(
         }
 
 
-def _above(found: Leak) -> float | None:
+def _above(answer: Leak) -> float | None:
     """The leak; where it is too small for a float, the float above it."""
-    if found.value == 0 and found.enclosure is not None:
-        return found.enclosure[1]
-    return found.value
+    if answer.value == 0 and answer.enclosure is not None:
+        return answer.enclosure[1]
+    return answer.value
 
 
 def bias_text(bias: sympy.Expr) -> str:

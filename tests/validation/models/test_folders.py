@@ -1,0 +1,353 @@
+"""What a folder says: published configurations, beside arithmetic; and what is refused, and how."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from farfield.theory.answers.answer import InputError, Label, Status
+from farfield.validation.models.audit import audit
+from farfield.validation.models.cache import BITS
+from farfield.validation.models.difference import difference
+from farfield.validation.models.folder import describe
+from farfield.validation.models.gguf_headers import described_gguf
+
+YARN = {
+    "type": "yarn",
+    "beta_fast": 32,
+    "beta_slow": 1,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "original_max_position_embeddings": 4096,
+}
+LATENT = {"kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+LATENT |= {"hidden_size": 7168, "num_hidden_layers": 61, "q_lora_rank": 1536}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+MOE = {"model_type": "qwen2_moe", "use_sliding_window": True, "sliding_window": 4096}
+FOLDERS = {
+    "kimi_k2": LATENT
+    | {
+        "model_type": "kimi_k2",
+        "architectures": ["DeepseekV3ForCausalLM"],
+        "auto_map": {"AutoConfig": "configuration_deepseek.DeepseekV3Config"},
+        "num_attention_heads": 64,
+        "max_position_embeddings": 131072,
+        "rope_theta": 50000.0,
+        "rope_scaling": YARN | {"factor": 32.0},
+    },
+    "ds_v32": LATENT
+    | {
+        "model_type": "deepseek_v32",
+        "num_attention_heads": 128,
+        "index_topk": 2048,
+        "index_head_dim": 128,
+        "index_n_heads": 64,
+        "max_position_embeddings": 163840,
+        "rope_scaling": YARN | {"factor": 40},
+    },
+    "bamba9b": {
+        "model_type": "bamba",
+        "attn_layer_indices": [9, 18, 27],
+        "mamba_d_state": 128,
+        "max_position_embeddings": 262144,
+    },
+    "lfm2": {
+        "model_type": "lfm2",
+        "hidden_size": 2048,
+        "num_hidden_layers": 16,
+        "full_attn_idxs": [2, 5, 8, 10, 12, 14],
+        "max_position_embeddings": 128000,
+    },
+    "gemma4": {
+        "model_type": "gemma4_text",
+        "hidden_size": 3840,
+        "num_hidden_layers": 48,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 256,
+        "global_head_dim": 512,
+        "num_global_key_value_heads": 1,
+        "attention_k_eq_v": True,
+        "sliding_window": 1024,
+        "max_position_embeddings": 65536,
+    },
+    "aya8b": {
+        "model_type": "aya_vision",
+        "text_config": {
+            "model_type": "cohere2",
+            "hidden_size": 4096,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "sliding_window": 4096,
+            "sliding_window_pattern": 4,
+            "max_position_embeddings": 131072,
+        },
+    },
+    "gemma3": {
+        "model_type": "gemma3",
+        "text_config": {
+            "model_type": "gemma3_text",
+            "hidden_size": 2560,
+            "num_hidden_layers": 34,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 4,
+            "sliding_window": 1024,
+        },
+    },
+    "llama4": {"model_type": "llama4_text", "attn_temperature_tuning": 4, "no_rope_layers": []},
+    "qwen_moe": MOE | {"max_window_layers": 21, "num_hidden_layers": 24},
+    "llava": {
+        "model_type": "llava",
+        "text_config": {"model_type": "llama", "max_position_embeddings": 4096},
+    },
+    "glm_lite": {"model_type": "glm4_moe_lite"},
+    "minicpm3": {
+        "model_type": "minicpm3",
+        "rope_scaling": {
+            "type": "longrope",
+            "short_factor": [1.0] * 16,
+            "long_factor": [2.0] * 16,
+            "original_max_position_embeddings": 32768,
+        },
+    },
+    "nemotron_h": {"model_type": "nemotron_h", "layers_block_type": ["mamba", "attention"] * 4},
+    "qwen2_vl": {
+        "model_type": "qwen2_vl",
+        "rope_theta": 1e6,
+        "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+    },
+    "both": {
+        "model_type": "llama",
+        "rope_theta": 5e5,
+        "rope_scaling": LLAMA3,
+        "rope_parameters": LLAMA3 | {"rope_theta": 5e5},
+    },
+    "olmo": {"model_type": "olmo", "clip_qkv": 8},
+    "mistral": {"model_type": "mistral", "sliding_window": 4096, "num_key_value_heads": 8},
+}
+GIB = {  # at the training length, in 16 bits
+    "kimi_k2": 576 * 2 * 61 * 131072,
+    "ds_v32": 576 * 2 * 61 * 163840,
+    "bamba9b": 3 * 2 * 8 * 128 * 2 * 262144,
+    "lfm2": 6 * 2 * 8 * 64 * 2 * 128000,
+    "gemma4": 40 * 2 * 8 * 256 * 2 * 1024 + 8 * 2 * 512 * 2 * 65536,
+    "aya8b": 24 * 2 * 8 * 128 * 2 * 4096 + 8 * 2 * 8 * 128 * 2 * 131072,
+    "gemma3": (29 * 1024 + 5 * 131072) * 2 * 4 * 256 * 2,
+    "glm_lite": 576 * 2 * 47 * 202752,
+    "llama4": (36 * 8192 + 12 * 131072) * 2 * 8 * 128 * 2,
+}
+PRINTED = {"kimi_k2": "8.58 GiB", "ds_v32": "10.7 GiB", "bamba9b": "3.00 GiB", "gemma4": "1.31 GiB"}
+PRINTED |= {"aya8b": "4.38 GiB", "lfm2": "1.46 GiB"}
+
+
+def folder(place, values):
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "config.json").write_text(json.dumps(values))
+    return place
+
+
+@pytest.fixture
+def published(tmp_path):
+    return lambda name, **more: folder(tmp_path / name, FOLDERS[name] | more)
+
+
+@pytest.mark.parametrize("name", GIB)
+def test_the_cache_of_published_models_is_that_of_arithmetic(name, published):
+    found = audit(published(name))
+    assert found.caches[0].least == GIB[name] and found.label is Label.THEOREM
+    assert PRINTED.get(name, "GiB") in str(found)
+
+
+def test_which_layers_do_what(published):
+    def layers(name, **more):
+        return describe(published(name, **more)).layers
+
+    alternate = layers("qwen_moe")
+    assert [k for k, x in enumerate(alternate) if x.width] == [*range(0, 21, 2)]
+    assert not any(x.width for x in layers("qwen_moe", max_window_layers=0))
+    hybrid = layers("nemotron_h")
+    assert [x.attends for x in hybrid] == [False, True] * 4 and hybrid[0].state > 0
+    wide = layers("kimi_k2")[0]
+    assert (wide.head_size, wide.rotation.size, wide.rotation.base) == (192, 64, 50000)
+    picked = layers("ds_v32")[0]
+    assert (picked.picks, picked.indexed, picked.cached) == (2048, 128, 576)
+    assert [x.positions for x in layers("aya8b")[:4]] == ["rotation"] * 3 + ["none"]
+    chunks = layers("llama4")
+    assert {(x.chunked, x.width, x.positions) for x in chunks} == {
+        (True, 8192, "rotation"),
+        (False, None, "none"),
+    }
+    assert layers("both")[0].rotation.kind == "llama3"
+    assert layers("qwen2_vl")[0].rotation.kind == "default"
+    assert layers("minicpm3")[0].rotation.size == 32 and len(layers("olmo")) == 32
+
+
+def test_the_first_sentence_is_about_what_may_be_set(published):
+    whole = audit(published("mistral"))
+    assert "set sliding_window = 4096" in str(whole).replace("\n", " ")
+    assert (whole.sliding_window, whole.status, whole.reach) == (4096, Status.EXACT, 131041.0)
+    mixed = audit(published("gemma3"))
+    assert mixed.status is Status.INFINITE and "29 keep 1024 keys, 5 keep all" in str(mixed)
+    assert "library's default" in str(audit(published("llava")))
+
+
+@pytest.mark.parametrize("name", ["gemma3", "bamba9b", "kimi_k2", "llama4", "mistral"])
+def test_laws_of_the_cache(name, published):
+    place = published(name)
+    whole = audit(place, budget="24GiB", lengths=[1 << 20])
+    for row in whole.caches:
+        assert row.least <= row.paged <= row.whole
+    for dtype, bits in BITS.items():
+        assert audit(place, cache_dtype=dtype).caches[0].least == whole.caches[0].least * bits / 16
+    longest = whole.longest
+    if longest != float("inf"):
+        fits, beyond = (
+            audit(place, trained=1, lengths=[n]).caches[-1].reserved
+            for n in (longest, longest + 16)
+        )
+        assert fits <= 24 << 30 < beyond
+    heads = whole.kinds[0].layer.key_heads or whole.kinds[1].layer.key_heads
+    split = audit(place, tensor_parallel=2).caches[0].least
+    assert split == whole.caches[0].least / (1 if heads == 1 else 2)
+
+
+def test_what_nobody_knows_has_no_number(tmp_path):
+    for values, why in (
+        ({"model_type": "my_own", "hidden_size": 64}, "is no type of the library"),
+        ({"model_type": "bert"}, "every token sees those after it too"),
+        ({"model_type": "xlnet"}, "does not say what its layers keep"),
+        ({"model_type": "deepseek_v4"}, "is not known here"),
+    ):
+        found = audit(folder(tmp_path / values["model_type"], values))
+        assert found.status is Status.UNKNOWN and why in str(found).replace("\n", " ")
+        assert found.sliding_window is None and found.caches == () and found.label is None
+
+
+BAD = {
+    "newer": (
+        {"model_type": "llama", "transformers_version": "6.0.1"},
+        "written by .* 6.0.1, and 5",
+    ),
+    "zero": ({"model_type": "mistral", "sliding_window": 0}, "sliding_window 0; accepted"),
+    "below": ({"model_type": "mistral", "sliding_window": -1}, "sliding_window -1; accepted"),
+    "kinds": (
+        {"model_type": "gemma3_text", "layer_types": ["full_attention"]},
+        "refuses; accepted",
+    ),
+    "ntk": ({"model_type": "llama", "rope_scaling": {"rope_type": "ntk"}}, "rope_type 'ntk'"),
+    "unlike": (
+        {"model_type": "llama", "rope_theta": 1e4, "rope_parameters": {"rope_theta": 5e5}},
+        "rope_theta 500000.0 in rope_parameters and 10000.0 beside it",
+    ),
+    "word": ({"model_type": "llama", "num_attention_heads": "x"}, "num_attention_heads 'x', which"),
+    "many": ({"model_type": "llama", "num_hidden_layers": 10**6}, "at most 2000"),
+    "typeless": ({"hidden_size": 4}, "names no model_type"),
+    "split": ({"model_type": "mistral"}, "tensor-parallel 5 with 32 heads"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_configuration_is_refused_in_one_line(name, tmp_path):
+    values, message = BAD[name]
+    with pytest.raises(InputError, match=message) as error:
+        audit(folder(tmp_path / name, values), tensor_parallel=5 if name == "split" else 1)
+    assert "\n" not in str(error.value) and "accepted" in str(error.value)
+
+
+def test_what_is_no_folder_of_a_model_is_named(tmp_path):
+    for name, text in (("adapter_config.json", "{}"), ("params.json", "{}"), ("m.gguf", "x")):
+        (tmp_path / name[:3]).mkdir()
+        (tmp_path / name[:3] / name).write_text(text)
+    snapshot = tmp_path / "hub" / "snapshots" / "abc"
+    folder(snapshot, FOLDERS["mistral"])
+    file = folder(tmp_path / "plain", FOLDERS["mistral"]) / "config.json"
+    (tmp_path / "empty").mkdir()
+    for place, message in (
+        (tmp_path / "ada", "adapter without its model"),
+        (tmp_path / "par", "layout of another library"),
+        (tmp_path / "m.g", "holds a GGUF file; accepted: its path"),
+        (tmp_path / "hub", f"accepted: '{snapshot}'"),
+        (file, "is a file; accepted"),
+        (tmp_path / "empty", "has no config.json"),
+        (tmp_path / "gone", "does not exist"),
+    ):
+        with pytest.raises(InputError, match=message.replace("\\", ".")):
+            describe(place)
+    for text in ("{", "[1]", "\xff" * 9, '{"a":' * 2000):
+        (tmp_path / "empty" / "config.json").write_bytes(text.encode("latin-1"))
+        with pytest.raises(InputError, match="accepted: a table in JSON"):
+            describe(tmp_path / "empty")
+
+
+def test_an_audit_needs_no_torch(published):
+    script = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from farfield.validation.models.audit import audit\n"
+        f"print(int(audit({str(published('mistral'))!r})))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "4096\n" and done.stderr == ""
+
+
+def test_configurations_are_read_without_torch_and_torch_is_there_afterwards(published):
+    script = (
+        "import sys\n"
+        "from farfield.validation.models.audit import audit\n"
+        f"audit({str(published('mistral'))!r})\n"
+        "assert 'torch' not in sys.modules\n"
+        "import torch, transformers\n"
+        "assert transformers.utils.is_torch_available()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], env=os.environ | {}).returncode == 0
+
+
+def test_two_folders_are_compared(published, tmp_path):
+    place = published("both")
+    assert difference(place, place).count == 0
+    old = FOLDERS["both"].copy()
+    del old["rope_theta"], old["rope_scaling"]
+    found = difference(place, folder(tmp_path / "new", old))
+    assert [row[0] for row in found.rows] == ["rotation is read by"]
+    wide = difference(
+        published("mistral"),
+        folder(tmp_path / "w", FOLDERS["mistral"] | {"num_key_value_heads": 4}),
+    )
+    named = {row[0] for row in wide.rows}
+    assert {"heads", "cache of 8192 tokens"} <= named and "windows" in wide.alike
+    for k, truncation in enumerate((None, {"max_length": 512})):
+        text = json.dumps({"truncation": truncation, "padding": None})
+        (folder(tmp_path / f"t{k}", old) / "tokenizer.json").write_text(text)
+    found = difference(tmp_path / "t0", tmp_path / "t1")
+    assert [row[0] for row in found.rows] == ["truncation of the tokenizer"]
+
+
+def test_the_header_of_a_gguf_file_gives_the_same_cache(published, tmp_path):
+    values = {
+        "general.architecture": "gemma3",
+        "gemma3.block_count": 34,
+        "gemma3.context_length": 131072,
+        "gemma3.embedding_length": 2560,
+        "gemma3.attention.head_count": 8,
+        "gemma3.attention.head_count_kv": 4,
+        "gemma3.attention.key_length": 256,
+        "gemma3.attention.value_length": 256,
+        "gemma3.attention.sliding_window": 1024,
+        "gemma3.attention.sliding_window_pattern": 6,
+    }
+    found = audit(described_gguf(tmp_path / "x.gguf", values))
+    assert found.caches[0].least == audit(published("gemma3")).caches[0].least
+    assert {kind.positions for kind in found.kinds} == {"not known"}
+    plain = {k: v for k, v in values.items() if "sliding" not in k}
+    (kind,) = audit(described_gguf(tmp_path / "x.gguf", plain)).kinds
+    assert (kind.layer.rotation.base, kind.sees) == (10_000, "all")
+    del values["gemma3.attention.sliding_window_pattern"]
+    assert audit(described_gguf(tmp_path / "x.gguf", values)).status is Status.UNKNOWN

@@ -1,0 +1,152 @@
+"""The smallest window of a model on a text, beside a search through all of them."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from farfield.theory.answers.answer import InputError, Label, Status
+from farfield.theory.encodings import encoding
+from farfield.validation.harness.configuration import Configuration, hybrid, read_layers
+from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.experiment import train_and_measure
+from farfield.validation.harness.store import Store
+from farfield.validation.models.folder import describe
+from farfield.validation.models.opened import ALL, View, open_model
+from farfield.validation.models.text import nats_of, ratio_of, rows_of, text_of
+from farfield.validation.models.window_plan import smallest_window
+
+
+@pytest.fixture(scope="module")
+def tokens():
+    """Tokens of which each depends on one some places before."""
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, 256, 6000)
+    return Corpus(
+        "drawn", drawn[:3000].astype(np.uint8), drawn[3000:].astype(np.uint8), 1, "half", 256
+    )
+
+
+ASKED = {"loss": "1/5", "length": 24, "segments": 6}
+
+
+@pytest.mark.parametrize("name", ["llama", "bloom", "gemma3_text"])
+def test_the_smallest_window_is_that_of_a_loop_over_all(name, outside_models, tokens, tmp_path):
+    place = outside_models.folder(name)
+    found = smallest_window(place, tokens, folder=tmp_path, **ASKED)
+    opened = open_model(describe(place))
+    read = text_of(opened.model, tokens)
+    rows = rows_of(read, read.held_out[:1500], 6, 24)
+    whole = nats_of(opened, rows, ALL, 12).mean(1, keepdims=True)
+
+    def high(view):
+        return ratio_of(nats_of(opened, rows, view, 12).mean(1, keepdims=True), whole)[2]
+
+    enough = [high(View(w)) <= 1.2 for w in range(1, 24)]
+    if found.status is Status.EXACT:
+        width = int(found)
+        assert enough[width - 1] and (width == 1 or not enough[width - 2])
+        assert found.uniform.high <= 1.2 and found.label is Label.MEASURED
+    else:
+        assert not enough[-1]
+    assert (
+        high(View(found.plan)) == pytest.approx(found.by_layer.high) and found.by_layer.high <= 1.2
+    )
+    kept = [
+        min(w or 24, layer.width or 24, 24)
+        for w, layer in zip(found.plan, opened.model.layers, strict=True)
+    ]
+    assert found.by_layer.keys == sum(kept) <= found.keys
+    other = rows_of(read, read.held_out[1500:], 6, 24)
+    ratio = ratio_of(
+        *(nats_of(opened, other, v, 12).mean(1, keepdims=True) for v in (View(found.plan), ALL))
+    )
+    assert (found.by_layer.held_out, found.by_layer.held_low) == pytest.approx(ratio[:2])
+    assert "plan by layer" in str(found) and len(found.field) == len(found.plan)
+
+
+def test_a_search_that_was_stopped_goes_on(outside_models, tokens, tmp_path):
+    place, told = outside_models.folder("llama"), []
+
+    def stop(stage, done, total, note=""):
+        told.append(done)
+        if len(told) == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        smallest_window(place, tokens, folder=tmp_path / "a", progress=stop, **ASKED)
+    (kept,) = (tmp_path / "a").iterdir()
+    assert len(json.loads(kept.read_text())) == 8  # seven, and the seal
+    told.clear()
+    count = lambda stage, done, total, note="": told.append(done)  # noqa: E731
+    again = smallest_window(place, tokens, folder=tmp_path / "a", progress=count, **ASKED)
+    rest = len(told)
+    told.clear()
+    whole = smallest_window(place, tokens, folder=tmp_path / "b", progress=count, **ASKED)
+    assert again == whole and rest == len(told) - 7
+    told.clear()
+    assert smallest_window(place, tokens, folder=tmp_path / "b", progress=count, **ASKED) == whole
+    assert told == []
+
+
+def test_windows_are_a_setting_of_the_librarys_class(outside_models, tokens, tmp_path):
+    found = smallest_window(outside_models.folder("gemma3_text"), tokens, folder=tmp_path, **ASKED)
+    said = json.loads(found.setting)
+    assert len(said["layer_types"]) == 4 and said["sliding_window"] >= max(
+        w for w in found.plan if w
+    )
+    assert (
+        smallest_window(outside_models.folder("bloom"), tokens, folder=tmp_path, **ASKED).setting
+        == ""
+    )
+
+
+def test_what_cannot_be_searched_is_refused_and_nothing_is_written(
+    outside_models, tokens, tmp_path
+):
+    import transformers
+
+    transformers.MambaForCausalLM(
+        transformers.MambaConfig(vocab_size=256, hidden_size=32, num_hidden_layers=2, state_size=4)
+    ).save_pretrained(tmp_path / "mamba")
+    out = tmp_path / "out"
+    few = Corpus("few", tokens.train[:30], tokens.held_out[:30], 1, "half", 256)
+    for place, text, more, message in (
+        (tmp_path / "mamba", tokens, {}, "cannot be narrowed"),
+        (outside_models.folder("llama"), few, {}, "the text has 15 tokens, 50 are needed"),
+        (outside_models.folder("llama"), tokens, {"loss": 2}, "loss"),
+        (outside_models.folder("llama"), tokens, {"length": 2}, "rows of 4 or more"),
+        (outside_models.folder("llama"), tokens, {"positions": "there"}, "positions"),
+        (outside_models.folder("gpt2"), tokens, {"length": 100, "segments": 2}, "90 tokens, 100"),
+    ):
+        with pytest.raises(InputError, match=message) as error:
+            smallest_window(place, text, folder=out, **ASKED | more)
+        assert "\n" not in str(error.value) and not list(out.glob("*"))
+
+
+def trained(entries, text, shape, tmp_path, seed=0):
+    """The folder of a run whose layers are listed."""
+    layers = read_layers(entries, shape.heads)
+    shape = dataclasses.replace(shape, layers=len(layers))
+    run = train_and_measure(
+        Configuration(hybrid("a"), text, shape, layers=layers, seed=seed), Store(tmp_path)
+    )
+    return tmp_path / run["key"]
+
+
+def test_local_layers_of_a_run_need_no_more_than_their_windows(text, small, tmp_path):
+    """And a run is searched as a model of the library is."""
+    near = {"mechanism": "rope", "window": 5}
+    place = trained([near, "0"], text, dataclasses.replace(small, steps=30), tmp_path)
+    found = smallest_window(place, text, loss="1/100", length=24, segments=8, folder=tmp_path / "w")
+    assert found.need[0] <= 5 and (found.plan[0] or 5) <= 5
+    assert found.by_layer.high <= 1.01
+    alibi = Configuration(
+        encoding("alibi", heads=small.heads), text, dataclasses.replace(small, steps=30)
+    )
+    run = train_and_measure(alibi, Store(tmp_path))
+    biased = smallest_window(
+        tmp_path / run["key"], text, length=24, segments=4, folder=tmp_path / "w"
+    )
+    assert biased.field_name.startswith("TRF") and len(biased.field) == small.layers

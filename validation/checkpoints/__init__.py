@@ -1,1 +1,0 @@
-"""Models from outside: read, opened, audited, measured."""

@@ -1,1 +1,0 @@
-"""Measurements of a model folder on a text: fields, windows, certificates, losses."""

@@ -1,0 +1,1 @@
+"""Models of others: what their configurations say, what they keep, and how far they look."""

@@ -1,0 +1,148 @@
+"""What two folders do differently with positions, as before and after a conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from farfield.theory.answers.answer import Answer, Label
+from farfield.theory.answers.blocks import Block, note, sentence, table
+from farfield.theory.answers.number import plural, runs
+from farfield.validation.models.audit import keys_text
+from farfield.validation.models.cache import Serving, row_cache, size_text
+from farfield.validation.models.folder import describe
+from farfield.validation.models.layers import LayerOutline, ModelOutline
+from farfield.validation.models.transformers_config import read_json
+
+_TOKENIZER_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, repr=False)
+class Difference(Answer):
+    """What two folders do differently; see `difference`.
+
+    Fields:
+        model, other: their names.
+        count: how many rows differ.
+        rows: what differs, and what each has.
+        alike: what was compared and is the same.
+        label: `theorem`: both are read from their files.
+    """
+
+    VALUE: ClassVar[str] = "count"
+
+    model: str
+    other: str
+    count: int
+    rows: tuple[tuple[str, str, str], ...]
+    alike: tuple[str, ...]
+
+    def blocks(self) -> Sequence[Block]:
+        said = (
+            "{model} and {other} differ in {count}."
+            if self.rows
+            else ("{model} and {other} do the same with positions, as far as their files say.")
+        )
+        whole: list[Block] = [
+            sentence(
+                said,
+                self.label,
+                model=self.model,
+                other=self.other,
+                count=plural(self.count, "point"),
+            )
+        ]
+        if self.rows:
+            whole.append(table(("point", self.model, self.other), self.rows))
+        whole.append(note("The same: {alike}.", alike=", ".join(self.alike) or "nothing"))
+        return whole
+
+
+def difference(model: Any, other: Any) -> Difference:
+    """What two folders do differently: windows and kinds of layers, rotation, cache, first token,
+    truncation and padding of the tokenizer, and the versions that read them alike.
+
+    Args:
+        model: a folder that `describe` knows, or what it says of one.
+        other: the same.
+
+    Raises:
+        InputError: as `describe`.
+    """
+    both = [describe(model), describe(other)]
+    first, second = (dict(_points(one)) for one in both)
+    names = dict.fromkeys((*first, *second))
+    differ = tuple(
+        (name, first.get(name, "-"), second.get(name, "-"))
+        for name in names
+        if first.get(name) != second.get(name)
+    )
+    return Difference(
+        both[0].name,
+        both[1].name,
+        len(differ),
+        differ,
+        tuple(n for n in names if n not in {d[0] for d in differ}),
+        label=Label.THEOREM,
+    )
+
+
+def _points(model: ModelOutline) -> Iterator[tuple[str, str]]:
+    """Every point that is compared, in words."""
+    yield "type", model.kind
+    yield "layers", str(len(model.layers)) if model.layers else model.unknown
+    yield "windows", _by(model, lambda o: keys_text(o.width) if o.width else "all" * o.attends)
+    yield "positions", _by(model, _positions)
+    yield "heads", _by(model, lambda o: f"{o.heads} of {o.head_size}, {o.key_heads} of keys")
+    if model.layers:
+        yield "cache of 8192 tokens", _bytes(model)
+    yield "training length", str(model.trained)
+    yield "vocabulary", str(model.vocabulary)
+    yield "notes", "; ".join(model.notes) or "none"
+    yield "rotation is read by", _readers(model)
+    yield from _tokenizer(model)
+
+
+def _by(model: ModelOutline, of: Any) -> str:
+    """What layers have, those that are alike together."""
+    found: dict[str, list[int]] = {}
+    for k, layer in enumerate(model.layers, 1):
+        found.setdefault(of(layer) or "a state", []).append(k)
+    if len(found) == 1:
+        return next(iter(found))
+    return "; ".join(f"{runs(layers)}: {what}" for what, layers in found.items())
+
+
+def _positions(layer: LayerOutline) -> str:
+    if layer.encoding is not None:
+        return f"{layer.encoding.name}: {str(layer.encoding.head(1))[:60]}"
+    if layer.rotation is None:
+        return layer.positions or "not known"
+    r = layer.rotation
+    return f"{r.size} turn, base {r.base:g}, {r.kind} {r.note}, logits times {r.scale:.4g}"
+
+
+def _bytes(model: ModelOutline) -> str:
+    row = row_cache(model.layers, 8192, Serving())
+    return size_text(row.least + row.indexer + (row.states or 0))
+
+
+def _readers(model: ModelOutline) -> str:
+    """Versions of transformers that read the rotation as it is meant."""
+    parts = (model.values, model.values.get("text_config") or {})
+    new = any(part.get("rope_parameters") for part in parts)
+    old = any(part.get("rope_theta") or part.get("rope_scaling") for part in parts)
+    return "5 alone (rope_parameters)" if new and not old else "4 and 5"
+
+
+def _tokenizer(model: ModelOutline) -> Iterator[tuple[str, str]]:
+    """What the tokenizer does beside cutting a text into tokens."""
+    if not (model.path / "tokenizer.json").is_file():
+        yield "tokenizer", "none"
+        return
+    said = read_json(model.path, "tokenizer.json", _TOKENIZER_BYTES)
+    for name in ("truncation", "padding"):
+        yield f"{name} of the tokenizer", str(said.get(name) or "none")[:120]
+    yield "post-processor", str(said.get("post_processor") or "none")[:200]
+    yield "first token", str(model.values.get("bos_token_id"))

@@ -1,0 +1,109 @@
+"""What one says of a model: its layers, what each keeps, and how it knows positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from farfield.theory.encodings import Encoding
+
+RUN = "farfield"
+"""The type of a folder that holds a run."""
+
+
+@dataclass(frozen=True)
+class Rotary:
+    """How a layer turns its queries and keys.
+
+    Args:
+        size: how many dimensions of a head turn.
+        base: of the angles.
+        kind: of the rescaling of the angles, by its name in the library; `default` is none.
+        scale: what the rescaling multiplies the logits with.
+        note: what else it does, in words.
+    """
+
+    size: int
+    base: float
+    kind: str = "default"
+    scale: float = 1.0
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class LayerOutline:
+    """What one layer does with positions, and what it keeps.
+
+    Args:
+        attends: whether it has softmax attention.
+        width: keys that a query sees at most, its own included; None for all before it.
+        chunked: whether `width` is that of the chunk that a query lies in.
+        picks: how many of these keys an indexer chooses for each query; None where it has none.
+        heads, key_heads, head_size: of its attention.
+        cached: numbers that a token takes in its cache; 0 where it has none of its own.
+        indexed: numbers that a token takes for an indexer besides.
+        state: numbers of fixed size that it keeps; None where they are not known.
+        shares: whether it uses the cache of a layer below.
+        positions: `rotation`, `none`, `absolute` or `bias`; empty where they are not known.
+        rotation: how it turns queries and keys; None where it does not.
+        encoding: the additive bias by distance; None where there is none.
+        sink: whether each denominator has a learned constant too.
+    """
+
+    attends: bool = True
+    width: int | None = None
+    chunked: bool = False
+    picks: int | None = None
+    heads: int = 0
+    key_heads: int = 0
+    head_size: int = 0
+    cached: int = 0
+    indexed: int = 0
+    state: int | None = 0
+    shares: bool = False
+    positions: str = ""
+    rotation: Rotary | None = None
+    encoding: Encoding | None = None
+    sink: bool = False
+
+
+@dataclass(frozen=True)
+class ModelOutline:
+    """What a folder says of its model.
+
+    Args:
+        path: the folder.
+        kind: its `model_type`, or `farfield` for a run.
+        layers: each one; empty where no number follows.
+        width, vocabulary: of the model; 0 where they are not known.
+        trained: the training length in tokens; None where none is named.
+        trained_from: where that is from.
+        longest: the row that its table of positions ends with; None where there is none.
+        unknown: why there is no number; empty where there is.
+        notes: what is to be said besides.
+        values: the content of its configuration, or the record of the run.
+    """
+
+    path: Path
+    kind: str
+    layers: tuple[LayerOutline, ...] = ()
+    width: int = 0
+    vocabulary: int = 0
+    trained: int | None = None
+    trained_from: str = ""
+    longest: int | None = None
+    unknown: str = ""
+    notes: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The folder's own name: no path of the machine."""
+        return self.path.resolve().name
+
+    @property
+    def biased(self) -> bool:
+        """Whether some layer adds a bias by distance."""
+        return any(layer.encoding is not None for layer in self.layers)

@@ -1,0 +1,530 @@
+"""Models that are opened: scores of the next token, under windows of each layer.
+
+The model stays the library's, and so do its masks, biases and rotations. A layer is narrowed where
+the library hands it its mask. Nothing is downloaded, unpickled, or run from the folder: weights are
+safetensors, architectures the library's own, computed in float32 whatever their type on disk. A run
+of ours is opened by its harness, with the same interface.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.models.layers import RUN, ModelOutline
+from farfield.validation.models.transformers_config import architectures, library_config, quiet
+from farfield.validation.models.weights import require_weights
+from farfield.validation.optional import first_line, library
+
+if TYPE_CHECKING:
+    from farfield.validation.harness.model import Transformer
+
+_FLOATS = 60  # a token takes this many times the width while the gradient of a layer is made
+_CHUNK = 128  # query rows whose scores are held at a time
+
+
+@dataclass(frozen=True)
+class View:
+    """Which keys a query sees at most, besides what its layer hides anyway.
+
+    Args:
+        widths: nearest keys, its own included, of each layer; one number for all, None for no
+            limit.
+        sinks: how many of the first keys are seen besides.
+        bca: half-width of blockwise causal attention; None without.
+        in_cache: whether positions are counted in the cache, as StreamingLLM does: beyond the
+            window, a first key stands next to it.
+
+    >>> seen = View(3, sinks=1).sees(0, torch.arange(6)[:, None], torch.arange(6))
+    >>> seen.int().tolist()[5], View().plain
+    ([1, 0, 0, 1, 1, 1], True)
+    """
+
+    widths: int | tuple[int | None, ...] | None = None
+    sinks: int = 0
+    bca: int | None = None
+    in_cache: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is hidden."""
+        each = self.widths if isinstance(self.widths, tuple) else (self.widths,)
+        return self.bca is None and all(width is None for width in each)
+
+    def width(self, layer: int) -> int | None:
+        """The nearest keys of a layer, from 0."""
+        return self.widths[layer] if isinstance(self.widths, tuple) else self.widths
+
+    def sees(self, layer: int, query: Any, key: Any) -> Any:
+        """Whether the query at a position sees the key at another, in a layer; arrays broadcast."""
+        seen, width = key <= query, self.width(layer)
+        if width is not None:
+            seen = seen & ((query - key < width) | (key < self.sinks))
+        return seen if self.bca is None else seen & (key // self.bca >= query // self.bca - 1)
+
+    def __str__(self) -> str:
+        widths = self.widths if isinstance(self.widths, tuple) else (self.widths,)
+        said = [] if self.widths is None else [f"window {', '.join(map(str, widths))}"]
+        said += [f"{self.sinks} first keys"] * bool(self.sinks)
+        said += ["positions in the cache"] * (self.in_cache and bool(self.sinks))
+        return ", ".join(said + ([f"bca {self.bca}"] if self.bca else []))
+
+
+ALL = View()
+POSITIONS = ("text", "cache")
+"""Where first keys stand that are kept beside a window."""
+
+
+class Opened:
+    """A model of the library, opened.
+
+    Args:
+        model: what its folder says.
+        network: of the library, with its weights.
+    """
+
+    def __init__(self, model: ModelOutline, network: Any) -> None:
+        self.model, self.network = model, network.eval().requires_grad_(False)
+        self.view, self.turns = ALL, dict[int, tuple[Tensor, Tensor]]()
+        self.tried = self.continues = False
+        self.attentions = dict(_attentions(network, model))
+        for layer, module in self.attentions.items():
+            module.register_forward_pre_hook(
+                functools.partial(self._narrowed, layer), with_kwargs=True, prepend=True
+            )
+        lists = (m for m in network.modules() if isinstance(m, nn.ModuleList))
+        for block in next(([*m] for m in lists if len(m) == len(model.layers)), []):
+            block.forward = functools.partial(self._sparing, block.forward)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """The input embedding of tokens, shape (batch, length, width)."""
+        embedded: Tensor = self.network.get_input_embeddings()(tokens)
+        return embedded
+
+    def scores(self, embedded: Tensor, view: View = ALL, last: int = 0) -> Tensor:
+        """Scores of the next token, shape (batch, length, vocabulary), from input embeddings; with
+        `last`, of so many last tokens.
+
+        Raises:
+            InputError: rows longer than the model's table of positions; a view that its layers
+                cannot take.
+        """
+        length, longest = embedded.shape[1], self.model.longest
+        if longest is not None and length > longest:
+            raise InputError(
+                f"model {self.model.name!r} has positions for {longest} tokens, {length} are asked "
+                "for; accepted: rows up to that length"
+            )
+        self._require(view)
+        self.view = view  # a backward pass may have left another one
+        named = inspect.signature(self.network.forward).parameters
+        more = {"logits_to_keep": last} if last and "logits_to_keep" in named else {}
+        shifted = view.in_cache and view.sinks and not view.plain
+        before = self.network.config._attn_implementation
+        try:
+            if shifted:
+                self.network.set_attn_implementation(_IN_CACHE)
+            out = self.network(inputs_embeds=embedded, use_cache=False, **more).logits
+        finally:
+            self.view = ALL
+            if shifted:
+                self.network.set_attn_implementation(before)
+        return out[:, -last:]
+
+    def weights(self, tokens: Tensor) -> Iterator[tuple[int, Tensor]]:
+        """The attention of each layer that attends on one row of tokens, (heads, rows, keys)."""
+        found: dict[int, Tensor] = {}
+        before = self.network.config._attn_implementation
+
+        def look(layer: int, module: Any, given: Any, out: Any) -> None:
+            for part in out:
+                if isinstance(part, Tensor) and part.shape[2:] == (length, length):
+                    found[layer] = part[0]
+
+        length = tokens.shape[-1]
+        hooks = [
+            module.register_forward_hook(functools.partial(look, layer))
+            for layer, module in self.attentions.items()
+        ]
+        try:
+            self.network.set_attn_implementation("eager")
+            with torch.no_grad():
+                self.network(tokens[None], use_cache=False)
+        finally:
+            self.network.set_attn_implementation(before)
+            for hook in hooks:
+                hook.remove()
+        if not found:
+            raise _no_hook(self.model)
+        yield from sorted(found.items())
+
+    def _require(self, view: View) -> None:
+        """Raise InputError unless each layer that a view narrows can be, which is tried once."""
+        if view.plain:
+            return
+        attending = [k for k, layer in enumerate(self.model.layers) if layer.attends]
+        if not attending or any(k not in self.attentions for k in attending):
+            raise _no_hook(self.model)
+        if not self.tried:
+            self._try()
+        if view.in_cache and view.sinks:
+            _require_rotation(self)
+
+    @torch.no_grad()
+    def _try(self) -> None:
+        """Under windows of one key, the first token must not matter for the last one."""
+        self.tried = True  # this asks for scores itself
+        if any(layer.state != 0 for layer in self.model.layers):
+            return
+        tokens = torch.ones(2, 8, dtype=torch.long)
+        tokens[1, 0] = 2 % self.model.vocabulary
+        one, other = self.scores(self.embed(tokens.to(self.device)), View(1), last=1)
+        if not torch.equal(one, other):
+            self.tried = False
+            raise _no_hook(self.model)
+
+    def _narrowed(self, layer: int, module: Any, args: Any, kwargs: Any) -> Any:
+        """The arguments of an attention, its mask narrowed by the view in force."""
+        if self.view.plain:
+            return None
+        bound = inspect.signature(module.forward).bind(*args, **kwargs)
+        said = bound.arguments
+        more = said.get("kwargs", {})
+        turned = said.get("position_embeddings", more.get("position_embeddings"))
+        if turned is not None:
+            self.turns[layer] = turned
+        module.farfield = (self, layer)
+        mask, hidden = said.get("attention_mask"), next(iter(said.values()))
+        at = torch.arange(hidden.shape[1], device=hidden.device)
+        seen = self.view.sees(layer, at[:, None], at)[None, None]
+        if mask is None:
+            said["attention_mask"] = seen
+        elif mask.dim() != 4:
+            raise _no_hook(self.model)
+        elif mask.dtype == torch.bool:  # true where a key is seen, in MPT where it is not
+            said["attention_mask"] = mask & seen if mask[0, 0, 0, 0] else mask | ~seen
+        else:
+            least = torch.finfo(mask.dtype).min
+            said["attention_mask"] = mask.masked_fill(~seen, least)
+        return bound.args, bound.kwargs
+
+    def _sparing(self, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A layer whose activations are made again in the backward pass, under the same view."""
+        if not torch.is_grad_enabled():
+            return forward(*args, **kwargs)
+        view = self.view
+
+        def again(*args: Any, **kwargs: Any) -> Any:
+            self.view = view
+            return forward(*args, **kwargs)
+
+        return checkpoint(again, *args, use_reentrant=False, preserve_rng_state=False, **kwargs)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.network.parameters()).device
+
+
+def _no_hook(model: ModelOutline) -> InputError:
+    return InputError(
+        f"model {model.name!r} ({model.kind}) has an attention that cannot be narrowed or looked "
+        "at; accepted: its perplexity and its gradient, with every key that it sees"
+    )
+
+
+def _attentions(network: Any, model: ModelOutline) -> Iterator[tuple[int, Any]]:
+    """The innermost attention of each layer that attends, by the layer's number from 0."""
+    for module in network.modules():
+        layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
+        named = "ttention" in type(module).__name__ or "Attn" in type(module).__name__
+        takes = "attention_mask" in inspect.signature(module.forward).parameters
+        known = named and takes and isinstance(layer, int) and layer < len(model.layers)
+        if known and model.layers[int(layer or 0)].attends:
+            yield int(layer or 0), module
+
+
+# -- positions in the cache ------------------------------------------------------------------------
+
+_IN_CACHE = "farfield_in_cache"
+
+
+def _turned(module: Any, x: Tensor, turn: tuple[Tensor, Tensor], by: Tensor, back: bool) -> Tensor:
+    """Queries turned by so many positions, forward or back, as the layer's own code turns them."""
+    cos, sin = (part[:, by] / turn[0][0, 0, 0] for part in turn)
+    size = cos.shape[-1]
+    apply = sys.modules[type(module).__module__].apply_rotary_pos_emb
+    own = x[..., :size]
+    found = apply(own, own, cos, -sin if back else sin)[0]
+    return torch.cat([found, x[..., size:]], -1)
+
+
+def _in_cache(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor,
+    scaling: float | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """Attention whose first keys stand next to the window. The mask is narrowed already.
+
+    A query at position i sees its first keys as from position `min(i, width + sinks - 1)`: the
+    query is turned back by the rest. Rows are computed so many at a time.
+    """
+    opened, layer = module.farfield
+    view: View = opened.view
+    width, groups = view.width(layer), query.shape[1] // key.shape[1]
+    key, value = (x.repeat_interleave(groups, 1) for x in (key, value))
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    outputs = []
+    for at in torch.arange(query.shape[2], device=query.device).split(_CHUNK):
+        part = query[:, :, at]
+        scores = part @ key.transpose(-2, -1)
+        if width is not None and opened.model.layers[layer].rotation is not None:
+            beyond = (at - (width + view.sinks - 1)).clamp(min=0)
+            back = _turned(module, part, opened.turns[layer], beyond, back=True)
+            first = slice(0, view.sinks)
+            scores[..., first] = back @ key[:, :, first].transpose(-2, -1)
+        scores = scores * scale
+        scores = scores if softcap is None else softcap * (scores / softcap).tanh()
+        own = mask[:, :, at]
+        hidden = ~own if own.dtype == torch.bool else own < -1e30
+        scores = scores.masked_fill(hidden, -math.inf)
+        if s_aux is not None:
+            sink = s_aux.to(scores)[None, :, None, None].expand(*scores.shape[:3], 1)
+            weights = torch.cat([scores, sink], -1).softmax(-1)[..., :-1]
+        else:
+            weights = scores.softmax(-1)
+        outputs.append(weights @ value)
+    return torch.cat(outputs, 2).transpose(1, 2), None
+
+
+@torch.no_grad()
+def _require_rotation(opened: Opened) -> None:
+    """Raise InputError unless the layers turn their queries in a way that can be continued.
+
+    In a row of one token repeated, all queries of a layer are one query, turned by its position.
+    """
+    name, kind = opened.model.name, opened.model.kind
+    turning = [k for k, layer in enumerate(opened.model.layers) if layer.rotation is not None]
+    accepted = "accepted: positions 'text'"
+    if not turning:
+        raise InputError(
+            f"model {name!r} ({kind}) turns no queries, so positions in the cache mean nothing; "
+            + accepted
+        )
+    if opened.continues:
+        return
+    seen = list[bool]()
+
+    def spy(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, **_: Any) -> Any:
+        _, layer = module.farfield
+        if layer == turning[0]:
+            one = torch.ones(query.shape[2] - 1, dtype=torch.long, device=query.device)
+            with_turn = _turned(module, query[:, :, :-1], opened.turns[layer], one, back=False)
+            seen.append(torch.allclose(with_turn, query[:, :, 1:], rtol=1e-3, atol=1e-4))
+        groups = query.shape[1] // key.shape[1]
+        return value.repeat_interleave(groups, 1).transpose(1, 2), None
+
+    interface = _library().AttentionInterface
+    before = opened.network.config._attn_implementation
+    interface.register(_SPY, spy)
+    try:
+        opened.network.set_attn_implementation(_SPY)
+        opened.view = View(1)
+        opened.network(torch.ones(1, 6, dtype=torch.long, device=opened.device), use_cache=False)
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
+        seen.append(False)  # the layer's own code has another form
+    finally:
+        opened.view = ALL
+        opened.network.set_attn_implementation(before)
+    opened.continues = seen == [True]
+    if not opened.continues:
+        raise InputError(
+            f"model {name!r} ({kind}) turns its queries in a way that is not known here; {accepted}"
+        )
+
+
+_SPY = "farfield_spy"
+
+
+# -- loading -------------------------------------------------------------------------------------
+
+
+def _library() -> ModuleType:
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    found = library("transformers", "a model from outside", "hf")
+    found.AttentionInterface.register(_IN_CACHE, _in_cache)
+    masks = found.masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
+    for name in (_IN_CACHE, _SPY):
+        found.AttentionMaskInterface.register(name, masks["sdpa"])
+    return found
+
+
+def open_model(model: ModelOutline, *, tokens: int = 1024) -> Opened | OpenedRun:
+    """The model of a folder in float32, in evaluation mode, on the CPU.
+
+    Args:
+        model: what its folder says.
+        tokens: the longest row it will be given; enters the estimate of the memory.
+
+    Raises:
+        InputError: weights are pickled, missing, misshapen, damaged, not finite, or not those of a
+            model in floating point; it is no causal language model of the library; the memory is
+            too small for it.
+    """
+    if model.kind == RUN:
+        from farfield.validation.models.finished_run import load_run
+
+        return OpenedRun(model, load_run(model))
+    if model.unknown or model.kind not in architectures()["causal"]:
+        why = model.unknown or "it is no causal language model"
+        raise InputError(
+            f"model {model.name!r} ({model.kind}) can only be audited: {why}; accepted: causal "
+            "language models of the library transformers"
+        )
+    require_weights(model)
+    transformers = _library()
+    config, _, _ = library_config(model.path, model.values)
+    with quiet(transformers):
+        config = transformers.CONFIG_MAPPING[model.kind].from_dict(config.to_dict())
+        _require_memory(model, config, tokens, transformers)
+        try:
+            network, report = transformers.AutoModelForCausalLM.from_pretrained(
+                model.path,
+                config=config,
+                local_files_only=True,
+                use_safetensors=True,
+                trust_remote_code=False,
+                dtype=torch.float32,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are reported, and refused below
+            )
+        except Exception as error:  # whatever the library raises
+            raise InputError(
+                f"model {model.name!r}: the library transformers stops on its weights "
+                f"({first_line(error, 120)}); accepted: a model that it runs"
+            ) from None
+    for names, wrong in (("missing_keys", "lacks"), ("mismatched_keys", "has misshapen")):
+        found = sorted(str(x if isinstance(x, str) else x[0]) for x in report.get(names) or ())
+        if found:
+            more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+            raise InputError(
+                f"model {model.name!r} {wrong} tensor {found[0]!r}{more}; accepted: weights that "
+                "fit config.json"
+            )
+    for name, weight in network.named_parameters():
+        if not torch.isfinite(weight).all():
+            raise InputError(
+                f"model {model.name!r} has NaN or infinity in {name!r}; accepted: finite weights"
+            )
+    return Opened(model, network)
+
+
+def _require_memory(
+    model: ModelOutline, config: Any, tokens: int, transformers: ModuleType
+) -> None:
+    """Raise InputError where weights and activations take more than is free."""
+    with torch.device("meta"):
+        built = transformers.AutoModelForCausalLM.from_config(config)
+    numbers = sum(x.numel() for x in (*built.parameters(), *built.buffers()))
+    heads = max((layer.heads for layer in model.layers), default=1)
+    width, layers = model.width, len(model.layers)
+    activations = max(4 * tokens * width * (_FLOATS + layers), 80 * tokens * heads * 32)
+    wanted, free = 4 * numbers + activations + 8 * tokens * model.vocabulary, available()
+    if free is not None and wanted > free:
+        raise InputError(
+            f"model {model.name!r} takes about {wanted >> 20:,} MiB in float32 with rows of "
+            f"{tokens} tokens, {max(0, free) >> 20:,} MiB are free; accepted: a smaller model, or "
+            "shorter rows"
+        )
+
+
+def available() -> int | None:
+    """Bytes of memory that are free; None where the system does not say."""
+    found, meminfo = [], Path("/proc/meminfo")
+    if meminfo.exists():
+        lines = dict(line.split(":") for line in meminfo.read_text().splitlines())
+        found.append(int(lines["MemAvailable"].split()[0]) << 10)
+    limit, used = (Path("/sys/fs/cgroup") / f"memory.{k}" for k in ("max", "current"))
+    if limit.exists() and used.exists() and (text := limit.read_text().strip()) != "max":
+        found.append(int(text) - int(used.read_text()))
+    return min(found, default=None)
+
+
+class OpenedRun:
+    """A run of ours, with the interface of `Opened`; the only place that calls its harness."""
+
+    def __init__(self, model: ModelOutline, network: Transformer) -> None:
+        self.model, self.network = model, network
+        self.network.requires_grad_(False)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """As `Opened.embed`."""
+        return self.network.embed(tokens)
+
+    def scores(self, embedded: Tensor, view: View = ALL, last: int = 0) -> Tensor:
+        """As `Opened.scores`."""
+        from farfield.validation.harness.attention import fused
+        from farfield.validation.harness.mechanism import Visibility
+
+        if view.in_cache and view.sinks:
+            raise InputError(
+                f"run {self.model.name!r} keeps positions of the text; accepted: positions 'text'"
+            )
+        if view.plain:
+            return self.network.logits(self.network.hidden(embedded, last=last)[:, -last:])
+        layers = itertools.count()
+
+        def path(query: Tensor, key: Tensor, value: Tensor, bias: Any, own: Any, **k: Any) -> Any:
+            width = view.width(next(layers))
+            sinks = 0 if width is None else min(view.sinks, width)
+            seen = Visibility(view.bca, width, sinks)
+            return fused(query, key, value, bias, seen.within(own.window), **k)
+
+        return self.network.logits(self.network.hidden(embedded, path=path)[:, -last:])
+
+    def weights(self, tokens: Tensor) -> Iterator[tuple[int, Tensor]]:
+        """As `Opened.weights`."""
+        from farfield.validation.harness.attention import PLAIN, fused
+
+        found: list[Tensor] = []
+        at = torch.arange(tokens.shape[-1], device=self.device)
+
+        def path(
+            query: Tensor, key: Tensor, value: Tensor, bias: Any, own: Any, *_: Any, **k: Any
+        ) -> Any:
+            weighting = k.get("weighting", PLAIN)
+            logits = weighting.content(query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5)
+            if bias is not None:
+                logits = logits + bias[:, (at[:, None] - at).clamp(min=0)]
+            hidden = ~own.sees(at[:, None], at)
+            found.append(weighting.softmax(logits.masked_fill(hidden, -math.inf))[0])
+            return fused(query, key, value, bias, own, **k)
+
+        with torch.no_grad():
+            self.network.hidden(self.embed(tokens[None]), path=path)
+        yield from enumerate(found)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.network.device

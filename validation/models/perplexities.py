@@ -1,0 +1,325 @@
+"""Perplexity of a model by the length of its context, by our protocols and by those of others.
+
+*last-token*: every target is predicted from exactly as many tokens before it as the length says.
+*non-overlapping*: every token of a segment is predicted from those before it in the segment.
+*hf-stride*, *llama.cpp* and *lm-eval* compute what the guide of transformers, the tool of llama.cpp
+and the rolling windows of lm-evaluation-harness compute, on the first tokens of the text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from farfield.theory.answers.answer import Answer, InputError, Label
+from farfield.theory.answers.blocks import Block, note, sentence, table
+from farfield.theory.answers.names import one_of
+from farfield.theory.answers.number import natural, plural
+from farfield.validation.models.folder import describe
+from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
+from farfield.validation.models.text import NORMAL, Text, led, mean_of, nats_of, rows_of, text_of
+from farfield.validation.progress import Progress, silent
+
+OURS = ("last-token", "non-overlapping")
+PROTOCOLS = (*OURS, "hf-stride", "llama.cpp", "lm-eval")
+
+Scored = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
+"""Rows with their targets, the place in the text of each target that counts, and its weight."""
+
+
+@dataclass(frozen=True)
+class AtLength:
+    """A measured perplexity at one length of context.
+
+    Fields:
+        length: of the context, in tokens.
+        perplexity: exp of the mean loss.
+        standard_error: of the mean loss in nats, over independent rows.
+        targets: tokens predicted.
+        ratio, ratio_low, ratio_high: to the perplexity at `base`, with its 95 % interval, paired
+            over the rows.
+        base: the training length, or the shortest length.
+    """
+
+    length: int
+    perplexity: float
+    standard_error: float
+    targets: int
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    base: int
+
+
+@dataclass(frozen=True, repr=False)
+class PerplexityByLength(Answer):
+    """Perplexity at each length, on the same targets; see `model_perplexity`.
+
+    Fields:
+        model: its name.
+        protocol: one of `PROTOCOLS`.
+        trained: the training length that the configuration names; None if it does not.
+        ratio: of the perplexity at the longest length to that at the base of the ratios.
+        lengths: one entry a length.
+        visible: which keys a query saw, in words; empty for all that its layer shows.
+        text_source, first: what was read, and what rows begin with.
+        notes: what is to be said besides.
+        label: `measured`.
+    """
+
+    VALUE: ClassVar[str] = "ratio"
+
+    model: str
+    protocol: str
+    trained: int | None
+    ratio: float
+    lengths: tuple[AtLength, ...]
+    visible: str = ""
+    text_source: str = ""
+    first: str = ""
+    notes: tuple[str, ...] = ()
+
+    def blocks(self) -> Sequence[Block]:
+        last = self.lengths[-1]
+        rows = [
+            (
+                p.length,
+                f"{p.perplexity:.5g}",
+                f"{p.standard_error:.2g}",
+                f"{p.ratio:.4g} ({p.ratio_low:.4g} to {p.ratio_high:.4g})",
+            )
+            for p in self.lengths
+        ]
+        return (
+            sentence(
+                "{model}{seen}: perplexity {value} with {length} of context, {ratio} times that "
+                "with {base} ({protocol}, {targets}, {first}).",
+                self.label,
+                model=self.model,
+                seen=f" under {self.visible}" if self.visible else "",
+                value=f"{last.perplexity:.5g}",
+                length=plural(last.length, "token"),
+                ratio=f"{last.ratio:.4g}",
+                base=last.base,
+                protocol=self.protocol,
+                targets=plural(last.targets, "target"),
+                first=self.first,
+            ),
+            table(
+                ("context", "perplexity", "standard error of nats", "ratio, 95 %"),
+                rows,
+                numeric=(0, 1, 2),
+            ),
+            note("Text: {text}.", text=self.text_source),
+            *(note("{said}.", said=said[0].upper() + said[1:]) for said in self.notes),
+        )
+
+
+def model_perplexity(
+    model: Any,
+    lengths: Sequence[Any],
+    *,
+    text: Any = None,
+    protocol: str = "last-token",
+    samples: int = 64,
+    bos: str = "auto",
+    view: View = ALL,
+    progress: Progress = silent,
+) -> PerplexityByLength:
+    """Perplexity of a model at several lengths of context [S; C, 3.4].
+
+    Args:
+        model: a folder that `describe` knows, or what it says of one.
+        lengths: of the context, in tokens.
+        text: a file, a folder or a `Corpus`; None takes the source code of the standard library.
+            Its held-out part is read.
+        protocol: one of `PROTOCOLS`.
+        samples: targets, or rows of the longest length.
+        bos: one of `text.FIRST`.
+        view: which keys a query sees.
+        progress: told how far it is.
+
+    Raises:
+        InputError: as `describe` and `open_model`; a bad argument; a text too short; rows longer
+            than the model's table of positions.
+    """
+    sizes = sorted({natural(n, "length") for n in lengths})
+    if not sizes:
+        raise InputError("give at least one length of the context")
+    one_of(protocol, "protocol", PROTOCOLS)
+    count, given = natural(samples, "samples"), describe(model)
+    opened, read = open_model(given, tokens=sizes[-1]), text_of(given, text, bos)
+
+    def report(step: int) -> Callable[[int, int], None]:
+        return lambda done, total: progress("lengths", step * total + done, len(sizes) * total)
+
+    if protocol in OURS:
+        found = _same_targets(opened, read, sizes, count, protocol, view, report)
+    else:
+        found = _of_others(opened, read, sizes, count, protocol, view, report)
+    base = given.trained if given.trained in sizes else sizes[0]
+    at_base = found[sizes.index(base)]
+    each = tuple(_at(n, *part, base, *at_base) for n, part in zip(sizes, found, strict=True))
+    return PerplexityByLength(
+        given.name,
+        protocol,
+        given.trained,
+        each[-1].ratio,
+        each,
+        "" if view.plain else str(view),
+        read.source,
+        read.first,
+        (*hidden(given, view), *(n for n in given.notes if "the library" in n)),
+        label=Label.MEASURED,
+        subject=given.name,
+    )
+
+
+def hidden(model: ModelOutline, view: View) -> Iterator[str]:
+    """What the windows of the model itself take from a view: a wider one is not claimed."""
+    own = [layer.width for layer in model.layers if layer.attends and layer.width is not None]
+    if not own or view.plain:
+        return
+    widest = max(
+        (w for k in range(len(model.layers)) if (w := view.width(k)) is not None), default=0
+    )
+    if min(own) < widest or view.sinks:
+        widths = ", ".join(map(str, sorted({*own})))
+        yield (
+            f"{plural(len(own), 'layer')} of the model with windows of {widths} keys hide keys "
+            "beyond them, first keys too"
+        )
+
+
+def _at(
+    length: int, nats: np.ndarray, weights: np.ndarray, base: int, to: np.ndarray, on: np.ndarray
+) -> AtLength:
+    """A perplexity from sums of nats and of weights, one of each a row."""
+    mean = float(nats.sum() / weights.sum())
+    rest = nats - mean * weights  # of a ratio of sums
+    error = mean_of(rest)[1] / weights.mean()
+    other = float(to.sum() / on.sum())
+    log, off = mean - other, rest / weights.mean() - (to - other * on) / on.mean()
+    spread = NORMAL * mean_of(off)[1]
+    ratio, low, high = (math.exp(min(x, 700.0)) for x in (log, log - spread, log + spread))
+    targets = int((weights > 0).sum()) if weights.max() <= 1 else round(weights.sum())
+    return AtLength(
+        length, math.exp(min(mean, 700.0)), float(error), targets, ratio, low, high, base
+    )
+
+
+def _same_targets(
+    opened: Opened | OpenedRun,
+    read: Text,
+    sizes: Sequence[int],
+    count: int,
+    protocol: str,
+    view: View,
+    report: Callable[[int], Callable[[int, int], None]],
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Sums of nats, and numbers of targets, of each row of the longest length."""
+    rows = rows_of(read, read.held_out, count, sizes[-1])
+    found = []
+    for step, length in enumerate(sizes):
+        if protocol == "last-token":
+            parts = [nats_of(opened, led(rows[:, -length - 1 :], read.bos), view, 1, report(step))]
+        else:
+            starts = range(0, sizes[-1], length)
+            cut = [led(rows[:, s : s + length + 1], read.bos) for s in starts]
+            parts = [nats_of(opened, part, view, 0, report(step)) for part in cut]
+        nats = np.concatenate(parts, 1)
+        found.append((nats.sum(1), np.full(len(nats), float(nats.shape[1]))))
+    return found
+
+
+# -- protocols of others ---------------------------------------------------------------------------
+
+
+def hf_stride(tokens: np.ndarray, length: int, bos: int | None) -> Scored:
+    """Windows of a length that move by half of it; the tokens that are new in one are scored.
+
+    As the guide of transformers computes it: the mean loss of a window counts as often as it has
+    new tokens, less one.
+    """
+    stride, before = max(1, length // 2), 0
+    for start in range(0, len(tokens), stride):
+        end = min(start + length, len(tokens))
+        new = min(end - before, end - start - 1)
+        if new > 0:
+            row, at = tokens[start:end], np.arange(end - new, end)
+            share = (end - before - 1) / new if start else 1.0
+            yield row, at - start, np.full(new, share)
+        before = end
+        if end == len(tokens):
+            break
+
+
+def llama_cpp(tokens: np.ndarray, length: int, bos: int | None) -> Scored:
+    """Chunks of a length; each begins with the first token, and its second half is scored."""
+    for start in range(0, len(tokens) - length + 1, length):
+        row = led(tokens[None, start : start + length], bos)[0]
+        at = np.arange(length // 2 + 1, length)
+        yield row, at, np.ones(len(at))
+
+
+def lm_eval(tokens: np.ndarray, length: int, bos: int | None) -> Scored:
+    """Rolling windows: every token is scored once, the first ones after a prefix token."""
+    if bos is None:
+        raise InputError(
+            "protocol 'lm-eval' puts a first token before the text; accepted: bos 'auto' of a "
+            "tokenizer that has one, or 'yes'"
+        )
+    first = tokens[:length]
+    yield np.concatenate([[bos], first]), np.arange(1, len(first) + 1), np.ones(len(first))
+    done = len(first)
+    while done < len(tokens):
+        new = min(len(tokens) - done, length)
+        end = done + new
+        row = tokens[end - length - 1 : end]
+        yield row, np.arange(len(row) - new, len(row)), np.ones(new)
+        done = end
+
+
+WINDOWS = {"hf-stride": hf_stride, "llama.cpp": llama_cpp, "lm-eval": lm_eval}
+"""What each protocol scores: rows of tokens, places of the scored ones, and their weights."""
+
+
+def _of_others(
+    opened: Opened | OpenedRun,
+    read: Text,
+    sizes: Sequence[int],
+    count: int,
+    protocol: str,
+    view: View,
+    report: Callable[[int], Callable[[int, int], None]],
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Weighted sums of nats, and of weights, of each stretch of the longest length."""
+    longest = sizes[-1]
+    tokens = read.held_out[: count * longest].astype(np.int64)
+    if len(tokens) < 2 * longest:
+        raise InputError(
+            f"the text has {len(tokens)} tokens, {2 * longest} are needed for two rows of "
+            f"{longest}; accepted: a longer text, or shorter rows"
+        )
+    if protocol != "lm-eval" and read.bos is not None:
+        tokens = np.concatenate([[read.bos], tokens])
+    found = []
+    for step, length in enumerate(sizes):
+        blocks = max(2, len(tokens) // longest)
+        nats, weights = np.zeros(blocks), np.zeros(blocks)
+        parts = list(WINDOWS[protocol](tokens, length, read.bos))
+        places = itertools.accumulate((len(at) for _, at, _ in parts), initial=0)
+        for done, ((row, at, weight), place) in enumerate(zip(parts, places, strict=False), 1):
+            losses = nats_of(opened, row[None], view)[0][at - 1]
+            block = min(place * blocks // len(tokens), blocks - 1)
+            nats[block] += losses @ weight
+            weights[block] += weight.sum()
+            report(step)(done, len(parts))
+        found.append((nats, weights))
+    return found

@@ -1,0 +1,203 @@
+"""A text in the tokens of a model, and nats of its tokens under a view.
+
+Texts are encoded with truncation and padding switched off, whatever `tokenizer.json` says. Where a
+first token is wanted (BOS), it takes the place of the first token of each row: then the targets
+are the same with and without it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.names import one_of
+from farfield.validation.harness.corpus import Corpus, corpus, samples_of
+from farfield.validation.models.layers import RUN, ModelOutline
+from farfield.validation.models.opened import ALL, Opened, OpenedRun, View
+from farfield.validation.optional import first_line, library
+
+FIRST = ("auto", "yes", "no")
+"""Whether rows begin with the first token that the tokenizer puts before a text."""
+
+_TEXT_BYTES = 2 << 20  # of each part of a text: seconds of a tokeniser, and more than is measured
+_NUMBERS = 1 << 25  # scores of the vocabulary held at a time, unless one row has more
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text in the tokens of a model.
+
+    Args:
+        train, held_out: its parts, one-dimensional.
+        bos: the token that each row begins with; None for none.
+        source: what was read, in words.
+    """
+
+    train: np.ndarray
+    held_out: np.ndarray
+    bos: int | None
+    source: str
+
+    @property
+    def first(self) -> str:
+        """What rows begin with, in words."""
+        return "no first token" if self.bos is None else f"the first token {self.bos} in each row"
+
+
+def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> Text:
+    """A text, a `Corpus` or what `corpus` reads, in the tokens of a model; of each part at most
+    2 MiB are taken.
+
+    A folder with tokenizer.json is read by the library tokenizers; one without must have a
+    vocabulary of 256, and takes bytes.
+
+    Args:
+        model: what its folder says.
+        text: a file, a folder, a `Corpus`; None takes the source code of the standard library.
+        bos: one of `FIRST`.
+
+    Raises:
+        InputError: the folder has no tokenizer, or one that does not fit the model; a first token
+            is wanted and none is named.
+    """
+    one_of(bos, "bos", FIRST)
+    given = text if isinstance(text, Corpus) else corpus(text)
+    named = model.values.get("bos_token_id") if model.kind != RUN else None
+    place = model.path / "tokenizer.json"
+    worded = model.kind != RUN and place.is_file() and given.unit == "byte"
+    if given.vocabulary == model.vocabulary and not worded:
+        read = Text(given.train, given.held_out, None, given.source)
+        return replace(read, bos=_wanted(model, bos, None, named))
+    if not worded:
+        raise InputError(
+            f"model {model.name!r} has {model.vocabulary} tokens, {given.source} has "
+            f"{given.vocabulary}; accepted: a text of bytes for a folder with tokenizer.json, or "
+            "the tokens it was trained on"
+        )
+    tokenizers = library("tokenizers", "a text in the tokens of a model", "hf")
+    try:
+        coder = tokenizers.Tokenizer.from_file(str(place))
+    except Exception as error:  # the library raises Exception itself
+        raise InputError(
+            f"model {model.name!r}: tokenizer.json cannot be read ({first_line(error, 120)}); "
+            "accepted: a tokenizer of the library tokenizers"
+        ) from None
+    coder.no_truncation()
+    coder.no_padding()
+    parts = []
+    for part in (given.train, given.held_out):
+        words = part[:_TEXT_BYTES].tobytes().decode(errors="replace")
+        parts.append(np.array(coder.encode(words, add_special_tokens=False).ids, dtype=np.uint32))
+    largest = max((int(p.max()) for p in parts if len(p)), default=0)
+    if largest >= model.vocabulary:
+        raise InputError(
+            f"model {model.name!r}: tokenizer.json gives token {largest}, the model has "
+            f"{model.vocabulary}; accepted: the tokenizer of the model"
+        )
+    own, plain = (coder.encode("a", add_special_tokens=special).ids for special in (True, False))
+    put = own[0] if own[:1] != plain[:1] else None
+    source = f"{given.source}, in tokens of {model.name}"
+    return Text(parts[0], parts[1], _wanted(model, bos, put, named), source)
+
+
+def _wanted(model: ModelOutline, bos: str, put: int | None, named: Any) -> int | None:
+    """The first token of each row."""
+    if bos == "no":
+        return None
+    if bos == "yes":
+        put = put if put is not None else named
+        if not isinstance(put, int) or not 0 <= put < model.vocabulary:
+            raise InputError(
+                f"model {model.name!r} names no first token (bos_token_id {named!r}); accepted: "
+                "bos 'auto' or 'no'"
+            )
+    return put
+
+
+def rows_of(text: Text, tokens: np.ndarray, count: int, length: int) -> np.ndarray:
+    """Evenly spaced rows with their targets, int64, shape (rows, length + 1).
+
+    Raises:
+        InputError: the text is shorter than two rows.
+    """
+    if len(tokens) < 2 * (length + 1):
+        raise InputError(
+            f"the text has {len(tokens)} tokens, {2 * (length + 1)} are needed for two rows of "
+            f"{length}; accepted: a longer text, or shorter rows"
+        )
+    return led(samples_of(tokens, count, length).astype(np.int64), text.bos)
+
+
+def led(rows: np.ndarray, bos: int | None) -> np.ndarray:
+    """Rows that begin with a first token, in place of their own."""
+    if bos is None:
+        return rows
+    rows = rows.copy()
+    rows[:, 0] = bos
+    return rows
+
+
+@torch.no_grad()
+def nats_of(
+    opened: Opened | OpenedRun,
+    rows: np.ndarray,
+    view: View = ALL,
+    last: int = 0,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> np.ndarray:
+    """Nats of each target of some rows, or of their `last` ones, in float64, (rows, targets).
+
+    Raises:
+        InputError: they are not finite.
+    """
+    length, results = rows.shape[1] - 1, []
+    step = max(1, _NUMBERS // ((last or length) * opened.model.vocabulary))
+    step = max(1, min(step, 8192 // length))
+    for start in range(0, len(rows), step):
+        part = torch.from_numpy(rows[start : start + step]).to(opened.device)
+        scores = opened.scores(opened.embed(part[:, :-1]), view, last).double()
+        target = part[:, 1:][:, -scores.shape[1] :]
+        found = cross_entropy(scores.transpose(1, 2), target, reduction="none")
+        if not torch.isfinite(found).all():
+            raise InputError(
+                f"model {opened.model.name!r} gives NaN or infinity on this text; accepted: finite "
+                "scores"
+            )
+        results.append(found.cpu().numpy())
+        report(min(start + step, len(rows)), len(rows))
+    return np.concatenate(results)
+
+
+def mean_of(values: np.ndarray) -> tuple[float, float]:
+    """The mean of independent numbers and its standard error; infinite of a single one."""
+    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.inf
+    return float(values.mean()), float(error)
+
+
+NORMAL = 1.959964
+"""Standard errors of a two-sided interval of 95 %."""
+
+
+def ratio_of(of: np.ndarray, to: np.ndarray) -> tuple[float, float, float]:
+    """The ratio of two perplexities on the same targets, with its 95 % interval, paired by rows.
+
+    >>> one = np.full((4, 2), 1.0)
+    >>> [round(x, 3) for x in ratio_of(one + np.log(2), one)]
+    [2.0, 2.0, 2.0]
+    """
+    mean, error = mean_of((of - to).mean(1))
+    ends = (mean, mean - NORMAL * error, mean + NORMAL * error)
+    low, middle, high = (math.exp(min(x, 700.0)) for x in (ends[1], ends[0], ends[2]))
+    return middle, low, high
+
+
+def rows_in(text: np.ndarray, starts: Sequence[int], length: int) -> np.ndarray:
+    """Rows of a text with their targets from some starts on, shape (starts, length + 1)."""
+    return np.stack([text[start : start + length + 1] for start in starts]).astype(np.int64)

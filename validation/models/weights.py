@@ -1,0 +1,141 @@
+"""Tensors of a folder, read one at a time without torch: those that the library itself would read.
+
+Where there is an index, the files that it names are read and no others. Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.transformers_config import read_json
+from farfield.validation.optional import first_line, library
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+_INDEX_BYTES, _TENSOR_BYTES = 32 << 20, 1 << 30
+_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+_MARKS = {
+    "base_layer.": "an adapter that is not merged",
+    "lora_A.": "an adapter that is not merged",
+    "_orig_mod.": "a compiled model, whose names begin with _orig_mod",
+    ".qweight": "quantised weights",
+    ".weight_scale": "quantised weights",
+    ".absmax": "quantised weights",
+}
+
+
+def require_weights(model: ModelOutline) -> dict[str, Path]:
+    """The file of each tensor of a folder.
+
+    Raises:
+        InputError: there are none, a file is missing or damaged, or the weights are not those of
+            the model in floating point: an adapter, quantised, compiled. The reason is named.
+    """
+    path = model.path
+    if (path / "adapter_config.json").is_file():
+        raise _wrong(model, "has an adapter beside the model", "a model with its adapter merged")
+    if model.values.get("quantization_config"):
+        how = dict(model.values["quantization_config"]).get("quant_method", "quantised")
+        raise _wrong(model, f"has weights quantised by {how!r:.40}", "weights in floating point")
+    if (path / INDEX).is_file():
+        table = read_json(path, INDEX, _INDEX_BYTES).get("weight_map")
+        if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
+            raise _wrong(model, f"has no table weight_map in {INDEX}", "names of files")
+        named = {key: path / Path(value).name for key, value in table.items()}
+    else:
+        named = dict.fromkeys(_header(model, path / SINGLE), path / SINGLE)
+    for file in sorted({*named.values()}):
+        present = _header(model, file)
+        if lost := next((k for k, f in named.items() if f == file and k not in present), None):
+            raise _wrong(
+                model, f"lacks {lost!r} in {file.name}", "the tensors that the index names"
+            )
+    for name in named:
+        if mark := next((said for part, said in _MARKS.items() if part in name), None):
+            raise _wrong(model, f"holds {mark} ({name!r:.60})", "the plain weights of the model")
+    return named
+
+
+def _wrong(model: ModelOutline, what: str, accepted: str) -> InputError:
+    return InputError(f"model {model.name!r} {what}; accepted: {accepted}")
+
+
+def _header(model: ModelOutline, file: Path) -> dict[str, tuple[str, list[int], int, int]]:
+    """Type, shape, begin and end of each tensor of a file, whose sizes the library checks."""
+    if not file.is_file():
+        others = [p.name for p in model.path.glob("*.safetensors")]
+        pickled = [p.name for s in ("bin", "pt", "pth") for p in model.path.glob(f"*.{s}")]
+        what = f"has no {file.name}"
+        if others:
+            what += f", but {others[0]!r}, which no index names"
+        elif pickled:
+            what += f", but pickled weights ({pickled[0]}), which may run code when they are read"
+        raise _wrong(model, what, f"{SINGLE}, or the files that {INDEX} names")
+    safetensors = library("safetensors", "weights", "hf")
+    try:
+        with safetensors.safe_open(file, framework="numpy"):
+            pass
+        with file.open("rb") as opened:
+            size = int.from_bytes(opened.read(8), "little")
+            table = json.loads(opened.read(size))
+    except (OSError, safetensors.SafetensorError) as error:
+        why = first_line(error, 100)
+        raise _wrong(
+            model, f"has a damaged {file.name} ({why})", "a whole safetensors file"
+        ) from None
+    return {
+        key: (
+            v["dtype"],
+            v["shape"],
+            8 + size + v["data_offsets"][0],
+            8 + size + v["data_offsets"][1],
+        )
+        for key, v in table.items()
+        if key != "__metadata__"
+    }
+
+
+def reader(model: ModelOutline) -> Callable[[str], np.ndarray | None]:
+    """Reads tensors in float64 by the names of the library; None where there is no such tensor.
+
+    Files name the language model within a larger one, or leave the first part of a name out; those
+    names are tried too.
+
+    Raises:
+        InputError: as `require_weights`; a tensor is not in floating point or not finite.
+    """
+    stored = require_weights(model)
+
+    def read(name: str) -> np.ndarray | None:
+        rest = name.partition(".")[2]
+        tried = (name, rest, f"language_model.{name}", f"model.language_model.{rest}")
+        known = next((n for n in tried if n in stored), None)
+        return None if known is None else _tensor(model, stored[known], known)
+
+    return read
+
+
+def _tensor(model: ModelOutline, file: Path, name: str) -> np.ndarray:
+    dtype, shape, start, stop = _header(model, file)[name]
+    if dtype not in _TYPES:
+        accepted = ", ".join(_TYPES)
+        raise _wrong(
+            model, f"has {name!r:.60} in {dtype!r:.20}, quantised", f"weights in {accepted}"
+        )
+    if stop - start > _TENSOR_BYTES or math.prod(shape) * int(_TYPES[dtype][2]) != stop - start:
+        raise _wrong(model, f"has {name!r:.60} of {stop - start} bytes", f"at most {_TENSOR_BYTES}")
+    with file.open("rb") as opened:
+        opened.seek(start)
+        found = np.frombuffer(opened.read(stop - start), dtype=_TYPES[dtype])
+    if dtype == "BF16":  # the upper half of a float32
+        found = (found.astype(np.uint32) << 16).view(np.float32)
+    wide = found.astype(np.float64).reshape(shape)
+    if not np.isfinite(wide).all():
+        raise _wrong(model, f"has {name!r:.60} with NaN or infinity", "finite weights")
+    return wide

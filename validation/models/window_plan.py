@@ -1,0 +1,443 @@
+"""The smallest window that a text bears: for all layers alike, and layer by layer.
+
+A window is enough where perplexity rises by at most a given share, with the upper end of the paired
+95 % interval. Both parts of the comparison predict the same targets, those of the second half of
+each row. Widths are found by bisection. The plan by layer goes through the layers from the one that
+needs least, gives each an equal part of the share, and is checked on a part of the text that it was
+not fitted on.
+
+Every measurement is written down as it is made, so that a search that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import sympy
+import torch
+
+from farfield.theory.answers.answer import Answer, InputError, Label, Status
+from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence, table
+from farfield.theory.answers.names import one_of
+from farfield.theory.answers.notation import code
+from farfield.theory.answers.number import inside, natural, plural, share
+from farfield.validation.json_files import CorruptFile, read_json, write_json
+from farfield.validation.models.audit import keys_text
+from farfield.validation.models.cache import Serving, row_cache, size_text
+from farfield.validation.models.empirical import attention_fields
+from farfield.validation.models.folder import describe
+from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
+from farfield.validation.models.text import Text, nats_of, ratio_of, rows_of, text_of
+from farfield.validation.models.transformers_config import library_config
+from farfield.validation.progress import Progress, silent
+
+SINKS = 4
+"""First keys that are kept besides, where they are."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What windows cost: a ratio of perplexities with its 95 % interval, and keys of a row.
+
+    Fields:
+        ratio, low, high: to the perplexity without them, on the part that they were fitted on.
+        held_out, held_low, held_high: the same on the other part.
+        keys, bytes: that a row of the measured length takes over all layers, in 16 bits.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    held_out: float
+    held_low: float
+    held_high: float
+    keys: int
+    bytes: float
+
+
+@dataclass(frozen=True, repr=False)
+class SmallestWindow(Answer):
+    """The smallest windows within a budget of perplexity; see `smallest_window`.
+
+    Fields:
+        model: its name.
+        loss: the share by which perplexity may rise.
+        sliding_window: the smallest width for all layers; infinite where none below the row is
+            enough.
+        with_sinks: the smallest width with `SINKS` first keys besides; None where none is enough.
+        plan: a width for each layer; None for a layer that keeps what it sees.
+        need: the width that each layer needs alone, the others being free.
+        field: beside it, how far the layer's bias sees, or its attention; `field_name`: which.
+        uniform, sinks, by_layer: what these cost; None where there is none.
+        alike: what a uniform window with as many keys as the plan costs, and `alike_width`.
+        full: keys, bytes and perplexities of the model as it is.
+        setting: the plan as keys of `config.json`, where the library's class has them.
+        length, rows, text_source, first: what was read.
+        label: `measured`.
+    """
+
+    VALUE: ClassVar[str] = "sliding_window"
+
+    model: str
+    loss: sympy.Rational
+    sliding_window: float
+    with_sinks: int | None
+    plan: tuple[int | None, ...]
+    need: tuple[int, ...]
+    field: tuple[float, ...]
+    field_name: str
+    uniform: Cost | None
+    sinks: Cost | None
+    by_layer: Cost
+    alike: Cost | None
+    alike_width: int | None
+    keys: int
+    bytes: float
+    perplexity: float
+    held_perplexity: float
+    setting: str
+    length: int
+    rows: int
+    text_source: str
+    first: str
+
+    def blocks(self) -> Iterator[Block]:  # type: ignore[override]
+        said = "no window below {length} tokens costs at most {loss} of perplexity"
+        if self.status is Status.EXACT:
+            said = "{setting} = {width} costs at most {loss} of perplexity on this text"
+        planned = sum(width is not None for width in self.plan)
+        said += (
+            "; a plan by layer keeps {kept} of the keys" if planned else "; nor in single layers"
+        )
+        yield sentence(
+            "{model}: " + said + ".",
+            self.label,
+            model=self.model,
+            length=self.length,
+            setting=code("sliding_window"),
+            width=keys_text(self.sliding_window),
+            loss=share(self.loss),
+            kept=f"{self.by_layer.keys / max(1, self.keys):.0%}",
+        )
+        named = [
+            ("as it is", "-", None),
+            ("one window", keys_text(self.sliding_window), self.uniform),
+            (f"one window, {SINKS} first keys", keys_text(self.with_sinks), self.sinks),
+            ("plan by layer", "-", self.by_layer),
+            ("one window, as many keys", keys_text(self.alike_width), self.alike),
+        ]
+        yield table(
+            ("windows", "keys of each", "keys", "cache", "perplexity ratio", "on the other part"),
+            [row for row in (self._row(*each) for each in named) if row],
+            f"Rows of {self.length} tokens; ratios with 95 % intervals, paired",
+            numeric=(1, 2),
+        )
+        layers = tuple(float(k) for k in range(1, len(self.need) + 1))
+        lines = [Line("need", layers, tuple(map(float, self.need)))]
+        if self.field:
+            lines.append(Line(self.field_name, layers, self.field))
+        yield Curve(
+            f"Keys that each layer needs alone for {share(self.loss)} of perplexity, beside how "
+            "far it looks.",
+            "layer",
+            "keys",
+            tuple(lines),
+            marks=(),
+        )
+        yield table(
+            ("layer", "needs alone", "plan", self.field_name),
+            [
+                (k, self.need[k - 1], "all" if w is None else w, f"{f:.0f}")
+                for k, (w, f) in enumerate(zip(self.plan, self.field, strict=True), 1)
+            ],
+            numeric=(0, 1, 2, 3),
+        )
+        if self.setting:
+            yield note("As keys of config.json: {setting}", setting=code(f"`{self.setting}`"))
+        yield facts(
+            perplexity=f"{self.perplexity:.5g}, {self.held_perplexity:.5g} on the other part",
+            text=f"{self.text_source}; {plural(self.rows, 'row')} in each part, {self.first}",
+        )
+        yield note(
+            "Targets are the second half of each row, so that each is predicted from {half} tokens "
+            "or more. Rows are those of this text: another one may need more.",
+            half=self.length // 2,
+        )
+
+    def _row(self, name: str, width: str, cost: Cost | None) -> tuple[Any, ...]:
+        if cost is None:
+            return (
+                () if name != "as it is" else (name, width, self.keys, size_text(self.bytes), 1, 1)
+            )
+        return (
+            name,
+            width,
+            cost.keys,
+            size_text(cost.bytes),
+            f"{cost.ratio:.4f} ({cost.low:.4f} to {cost.high:.4f})",
+            f"{cost.held_out:.4f} ({cost.held_low:.4f} to {cost.held_high:.4f})",
+        )
+
+
+class Search:
+    """Measurements of one model on one text, each made once and kept in a file.
+
+    Args:
+        opened: the model.
+        parts: rows that windows are fitted on, and rows that they are checked on.
+        place: of the file.
+        progress: told of each measurement.
+    """
+
+    def __init__(
+        self,
+        opened: Opened | OpenedRun,
+        parts: tuple[np.ndarray, np.ndarray],
+        place: Path,
+        progress: Progress,
+    ) -> None:
+        self.opened, self.parts, self.place, self.progress = opened, parts, place, progress
+        self.length = parts[0].shape[1] - 1
+        self.half = self.length - self.length // 2
+        self.stage, self.kept = "windows", dict[str, list[float]]()
+        if place.is_file():
+            try:
+                self.kept = {k: v for k, v in read_json(place).items() if isinstance(v, list)}
+            except CorruptFile as error:
+                raise InputError(f"{place}: {error}; accepted: remove it") from None
+
+    def nats(self, view: View, part: int) -> np.ndarray:
+        """Mean nats of each row of a part, shape (rows, 1)."""
+        key = json.dumps([part, view.widths, view.sinks, view.in_cache])
+        if key not in self.kept:
+            found = nats_of(self.opened, self.parts[part], view, self.half).mean(1)
+            self.kept[key] = found.tolist()
+            self.place.parent.mkdir(parents=True, exist_ok=True)
+            write_json(self.place, self.kept)
+            self.progress(self.stage, len(self.kept), 0, f"{len(self.kept)} measurements")
+        return np.array(self.kept[key])[:, None]
+
+    def ratio(self, view: View, part: int = 0) -> tuple[float, float, float]:
+        """The ratio of perplexities to that without windows, and its interval."""
+        return ratio_of(self.nats(view, part), self.nats(ALL, part))
+
+    def smallest(
+        self, candidates: Sequence[int], view: Callable[[int], View], most: float
+    ) -> int | None:
+        """The first of several widths, in ascending order, that costs at most so much, by
+        bisection; None where none does."""
+        low, high = -1, len(candidates)
+        while high - low > 1:
+            middle = (low + high) // 2
+            enough = self.ratio(view(candidates[middle]))[2] <= 1 + most
+            low, high = (low, middle) if enough else (middle, high)
+        return candidates[high] if high < len(candidates) else None
+
+    def cost(self, view: View) -> Cost:
+        """What windows cost on both parts, and what they keep."""
+        layers = narrowed(self.opened.model, view)
+        row = row_cache(layers, self.length, Serving())
+        return Cost(*self.ratio(view), *self.ratio(view, 1), row.keys, row.least)
+
+
+def narrowed(model: ModelOutline, view: View) -> list[Any]:
+    """The layers of a model under windows."""
+    found = []
+    for k, layer in enumerate(model.layers):
+        width = view.width(k)
+        if layer.attends and width is not None:
+            width += view.sinks
+            width = width if layer.width is None else min(width, layer.width)
+            layer = dataclasses.replace(layer, width=width)
+        found.append(layer)
+    return found
+
+
+def smallest_window(
+    model: Any,
+    text: Any = None,
+    *,
+    loss: Any = "1/100",
+    length: Any = None,
+    segments: Any = 16,
+    bos: str = "auto",
+    positions: str = "text",
+    folder: str | os.PathLike[str] = "out/window",
+    progress: Progress = silent,
+) -> SmallestWindow:
+    """The smallest sliding window within a budget of perplexity, and a plan by layer.
+
+    Args:
+        model: a folder of the library transformers or of a finished run, or what `describe` says.
+        text: a file, a folder or a `Corpus`; None takes the source code of the standard library.
+            The first half of its held-out part is fitted on, the second half checks.
+        loss: the share by which perplexity may rise, exact.
+        length: tokens a row; None takes the training length, at most 1024.
+        segments: rows of each half.
+        bos: one of `text.FIRST`.
+        positions: `text` or `cache`: where the first keys that are kept stand.
+        folder: where measurements are written down; a search that was stopped goes on from there.
+        progress: told of each measurement.
+
+    Raises:
+        InputError: as `describe` and `open_model`; its attention cannot be narrowed; a bad
+            argument; a text too short.
+    """
+    one_of(positions, "positions", POSITIONS)
+    most, count = inside(loss, "loss", "(0, 1)"), natural(segments, "segments")
+    given = describe(model)
+    size = min(given.trained or 1024, 1024) if length is None else natural(length, "length")
+    if size < 4 or count < 2:
+        raise InputError(
+            f"rows of {size} tokens, {count} of them; accepted: rows of 4 or more, at least 2"
+        )
+    opened, read = open_model(given, tokens=size), text_of(given, text, bos)
+    middle = len(read.held_out) // 2
+    parts = tuple(
+        rows_of(read, part, count, size)
+        for part in (read.held_out[:middle], read.held_out[middle:])
+    )
+    search = Search(
+        opened, (parts[0], parts[1]), Path(folder) / _name(given, read, parts), progress
+    )
+    return _found(search, read, most, positions == "cache")
+
+
+def _name(given: ModelOutline, read: Text, parts: Sequence[np.ndarray]) -> str:
+    """A file name that changes with the model, the text and the rows."""
+    stamp = hashlib.sha256(json.dumps(given.values, sort_keys=True, default=str).encode())
+    for file in sorted(given.path.glob("*.safetensors")):
+        about = file.stat()
+        stamp.update(f"{file.name} {about.st_size} {about.st_mtime_ns}".encode())
+    for part in parts:
+        stamp.update(part.tobytes())
+    return f"{given.name}-{stamp.hexdigest()[:16]}.json"
+
+
+def _found(search: Search, read: Text, most: sympy.Rational, in_cache: bool) -> SmallestWindow:
+    given, length, budget = search.opened.model, search.length, float(most)
+    search.stage = "one window for all layers"
+    every = range(1, length)
+    width = search.smallest(every, View, budget)
+    near = search.smallest(
+        range(1, max(2, length - SINKS)), lambda w: View(w, SINKS, in_cache=in_cache), budget
+    )
+    search.stage = "layer by layer"
+    need, plan = _plan(search, budget)
+    view = View(tuple(plan))
+    by_layer, full = search.cost(view), row_cache(given.layers, length, Serving())
+    same = next(
+        (
+            w
+            for w in every
+            if row_cache(narrowed(given, View(w)), length, Serving()).keys >= by_layer.keys
+        ),
+        None,
+    )
+    field, name = _field(search, read)
+    flat = [math.exp(float(search.nats(ALL, part).mean())) for part in (0, 1)]
+    planned = any(w is not None for w in plan)
+    return SmallestWindow(
+        given.name,
+        most,
+        math.inf if width is None else width,
+        near,
+        tuple(plan),
+        tuple(need),
+        field,
+        name,
+        None if width is None else search.cost(View(width)),
+        None if near is None else search.cost(View(near, SINKS, in_cache=in_cache)),
+        by_layer,
+        search.cost(View(same)) if planned and same is not None else None,
+        same if planned else None,
+        full.keys,
+        full.least,
+        flat[0],
+        flat[1],
+        _setting(given, plan),
+        length,
+        len(search.parts[0]),
+        read.source,
+        read.first,
+        status=Status.INFINITE if width is None else Status.EXACT,
+        label=Label.MEASURED,
+        subject=given.name,
+    )
+
+
+def _grid(length: int) -> list[int]:
+    """Widths of 2, 3, 4, 6, 8, 12 and so on, below a length."""
+    found = sorted({1, *(m << k for k in range(length.bit_length()) for m in (2, 3))})
+    return [w for w in found if w < length]
+
+
+def _plan(search: Search, budget: float) -> tuple[list[int], list[int | None]]:
+    """What each layer needs alone, and the width that the plan gives it."""
+    layers, length = search.opened.model.layers, search.length
+    attending = [k for k, layer in enumerate(layers) if layer.attends and not layer.shares]
+    grid, each = _grid(length), budget / max(1, len(attending))
+    need = [0] * len(layers)
+
+    def with_width(plan: Sequence[int | None], layer: int) -> Callable[[int], View]:
+        return lambda w: View(tuple(w if k == layer else v for k, v in enumerate(plan)))
+
+    free: list[int | None] = [None] * len(layers)
+    for layer in attending:
+        own = layers[layer].width or length
+        fits = [w for w in grid if w < own]
+        found = search.smallest(fits, with_width(free, layer), each)
+        need[layer] = min(own, length) if found is None else found
+    plan = list(free)
+    for turn, layer in enumerate(sorted(attending, key=lambda k: (need[k], k)), 1):
+        own = layers[layer].width or length
+        fits = [w for w in grid if w < own]
+        plan[layer] = search.smallest(fits, with_width(plan, layer), turn * each)
+    return need, plan
+
+
+def _field(search: Search, read: Text) -> tuple[tuple[float, ...], str]:
+    """How far each layer looks: its bias, by the widest head, or its attention on the text."""
+    given, length = search.opened.model, search.length
+    if given.biased:
+        table = torch.arange(length)
+        found = []
+        for layer in given.layers:
+            if layer.encoding is None:
+                found.append(float(length))
+                continue
+            bias = torch.from_numpy(np.asarray(layer.encoding.bias(table.numpy())))
+            weights = bias.softmax(-1).flip(-1).cumsum(-1).flip(-1)
+            found.append(float((weights >= 0.01).sum(-1).max()))
+        return tuple(found), "TRF(1/100) of the widest head"
+    rows = search.parts[0][:2]
+    by_layer = attention_fields(search.opened, rows, 0.01)
+    return tuple(by_layer.get(k, 0.0) for k in range(len(given.layers))), "attention field (1/100)"
+
+
+def _setting(given: ModelOutline, plan: Sequence[int | None]) -> str:
+    """The plan as keys of a configuration, with one width for all layers that have one; empty
+    where the library's class has no such keys."""
+    widths = [w for w in plan if w is not None]
+    if not widths or given.kind == "farfield":
+        return ""
+    config, _, _ = library_config(given.path, given.values)
+    text = config.get_text_config(decoder=True)
+    if not all(hasattr(text, key) for key in ("sliding_window", "layer_types")):
+        return ""
+    kinds = [
+        "sliding_attention" if w is not None or layer.width is not None else kind
+        for w, layer, kind in zip(plan, given.layers, text.layer_types or [], strict=True)
+    ]
+    widest = max([*widths, *(o.width for o in given.layers if o.width is not None)])
+    return json.dumps({"sliding_window": widest, "layer_types": kinds})
