@@ -296,8 +296,9 @@ SHORT = {"[Q]": "Qin et al.", "[S]": "Sun et al.", "[C]": "Chi et al."}
 
 def claims_pages(app: Any) -> None:
     """Write the ledger of claims, a page a paper by its sections, and what covers each section."""
-    from farfield.validation.claims import RANGE, Verdict, claims, sections, words
-    from farfield.validation.claims.claim import TOLERANCE
+    from farfield.validation.papers import words
+    from farfield.validation.papers.claim import RANGE, TOLERANCE, Verdict
+    from farfield.validation.papers.ledger import claims, sections
 
     decided = {c.id: c for c in claims()}
     source = Path(app.srcdir) / "theory"
@@ -329,7 +330,7 @@ def claims_pages(app: Any) -> None:
                 f"({_verdict(decided[c.id])})"
                 for c in checks
             )
-            left = "<br>".join(f"“{escape(p['quote'])}”: {_named(p['why'])}" for p in passages)
+            left = "<br>".join(f"“{escape(p.quote)}”: {_named(p.why)}" for p in passages)
             others = len(passages) or ""
             rows.append(f"<tr><td>{escape(section)}</td><td>{links}</td><td>{others}</td></tr>")
             page += [f"## {section}", *(_entry(decided[c.id]) for c in checks)]
@@ -368,7 +369,7 @@ def _named(text: str) -> str:
 def _entry(claim: Any) -> str:
     """One entry, all that a reader who disagrees needs."""
     from farfield.theory.formal.checked_statements import carrying
-    from farfield.validation.claims.claim import shown
+    from farfield.validation.papers.claim import shown
 
     rows = claim.particulars() | {name: shown(value) for name, value in claim.evidence.items()}
     rows["again"] = claim.command

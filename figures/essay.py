@@ -24,9 +24,9 @@ from farfield.theory.answers.blocks import Ladder, Steps
 from farfield.theory.answers.notation import Latex, html
 from farfield.theory.answers.writers.svg import NARROW, WIDE, climbed
 from farfield.theory.convergence import check_convergence
-from farfield.validation.claims import claims
-from farfield.validation.claims.claim import brief
 from farfield.validation.json_files import write
+from farfield.validation.papers.claim import brief
+from farfield.validation.papers.ledger import claims
 
 EPS = Fraction(1, 100)
 TEXTS = (

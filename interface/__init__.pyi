@@ -67,14 +67,14 @@ from .theory.encodings import encoding as encoding
 from .theory.encodings import encodings as encodings
 from .theory.encodings.inspection import BiasInspection as BiasInspection
 from .theory.encodings.inspection import inspect_bias as inspect_bias
-from .validation.claims import Claim as Claim
-from .validation.claims import claims as claims
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
 from .validation.models.empirical import EmpiricalReceptiveField as EmpiricalReceptiveField
 from .validation.models.empirical import empirical_receptive_field as empirical_receptive_field
 from .validation.models.window_plan import SmallestWindow as SmallestWindow
 from .validation.models.window_plan import smallest_window as smallest_window
+from .validation.papers.claim import Claim as Claim
+from .validation.papers.ledger import claims as claims
 from .validation.study.study import Study as Study
 from .validation.study.study import study as study
 

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 MOST_TERMS, FINE = 4096, 64
+APART = 61  # distances of the sample beyond them: a prime, from which no short period hides
 
 
 def skipped_terms(p: Expr) -> tuple[int, ...]:
     """The distances below 4096 whose bias is undefined or +oo, searched until 64 in a row are
-    fine. A row of them that lasts to the end of the search is taken for overflow, but for its
-    beginning at 0; once 64 in a row are not, every 64th is looked at to see whether it lasts.
+    fine, and every 61st after them. A row of them that lasts to the end of the search is taken for
+    overflow, but for its beginning at 0; once 64 in a row are not, every 64th is looked at to see
+    whether it lasts.
 
     >>> from sympy import log
     >>> skipped_terms(-log(log(n)))
@@ -38,14 +40,18 @@ def skipped_terms(p: Expr) -> tuple[int, ...]:
 def _skipped(p: Expr) -> tuple[int, ...]:
     """The heads of a family, positive multiples of one bias, share it."""
     skipped, fine = [], 0
+    apart = None  # whether the distances beyond the search are fine, as far as a sample tells
     for t in range(MOST_TERMS):
         good = _has_value(p, t)
         if not good:
             skipped.append(t)
         fine = max(fine, 0) + 1 if good else min(fine, 0) - 1
         if fine >= FINE:
-            return tuple(skipped)
-        if fine % FINE == 0 and not any(_has_value(p, k) for k in range(t, MOST_TERMS, FINE)):
+            if apart is None:
+                apart = all(_has_value(p, k) for k in range(t, MOST_TERMS, APART))
+            if apart:
+                return tuple(skipped)
+        elif fine % FINE == 0 and not any(_has_value(p, k) for k in range(t, MOST_TERMS, FINE)):
             skipped += range(t + 1, MOST_TERMS)
             break
     last = MOST_TERMS

@@ -16,13 +16,13 @@ from farfield.theory.answers.answer import InputError, Result, plain
 from farfield.theory.answers.blocks import Block, note
 from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Convergence
-from farfield.theory.encodings import CATALOGUE
 from farfield.theory.formal.checked_statements import Statement, proving, statements
-from farfield.validation.claims import Claim, checks, claims
 from farfield.validation.harness.configuration import trainable
 from farfield.validation.harness.presets import preset as named
 from farfield.validation.models.audit import Audit, audit
 from farfield.validation.models.transformers_config import architectures
+from farfield.validation.papers.claim import Claim
+from farfield.validation.papers.ledger import checks, claims
 from farfield.validation.progress import Progress, silent
 from farfield.validation.study.study import Study, catalogue, demo_encodings, save, survey
 
@@ -67,17 +67,12 @@ class Atlas(Result):
     families: tuple[ModelFamily, ...] = ()
 
     def claims_about(self, name: str) -> list[Claim]:
-        """The claims that name an encoding of the catalogue, in any of its spellings."""
-        entry = CATALOGUE[name]
-        spelled = {name.replace("_", "-"), name, entry.title or name, *entry.aliases}
-        names = "|".join(map(re.escape, spelled))
-        pattern = re.compile(rf"(?<![\w-])(?:{names})(?![\w-])")
-        return [c for c in self.claims if pattern.search(f"{c.id} {c.statement} {c.quote}")]
+        """The claims that speak of an encoding of the catalogue."""
+        return [c for c in self.claims if name in c.about]
 
     def unnamed(self) -> list[Claim]:
-        """The claims that name no encoding."""
-        told = {c.id for name in CATALOGUE for c in self.claims_about(name)}
-        return [c for c in self.claims if c.id not in told]
+        """The claims that speak of no encoding."""
+        return [c for c in self.claims if not c.about]
 
     def blocks(self) -> Sequence[Block]:
         measured = [block for e in self.study.entries for block in e.blocks()]

@@ -29,9 +29,8 @@ from farfield.theory.convergence import Verdict as Series
 from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.encodings.listing import of_entry
 from farfield.validation.atlas import Atlas, ModelFamily, checked
-from farfield.validation.claims import Claim, Verdict
-from farfield.validation.claims.claim import brief
 from farfield.validation.json_files import writable_folder, write
+from farfield.validation.papers.claim import Claim, Verdict, brief
 from farfield.validation.study.prediction import Prediction
 
 ORDER = (

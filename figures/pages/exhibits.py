@@ -25,7 +25,7 @@ from farfield.theory.answers.notation import StyledWord, as_text, code, words
 from farfield.validation.json_files import writable_folder, write
 
 if TYPE_CHECKING:
-    from farfield.validation.claims import Claim
+    from farfield.validation.papers.claim import Claim
 
 INDEX = "index"
 TITLE = "Figures and tables, recomputed"
@@ -118,21 +118,13 @@ def said_of(e: Exhibit) -> Iterator[Item]:
 
 @cache
 def _claims(identifier: str) -> tuple[Claim, ...]:
-    """The claims that name an exhibit as their place, judged."""
-    said = re.fullmatch(r"(\w+)\.(fig|table)(\d+)-?(.*)", identifier.removesuffix("-measured"))
-    if said is None:
+    """The claims that speak of an exhibit, judged."""
+    paper, _, exhibit = identifier.removesuffix("-measured").partition(".")
+    if paper == "farfield":
         return ()
-    from farfield.validation.claims import checks, claim  # an exhibit of ours has none
+    from farfield.validation.papers.ledger import checks  # an exhibit of ours has none
 
-    paper, kind, number, panel = said.groups()
-    word = {"fig": "Figure", "table": "Table"}[kind]
-    return tuple(
-        claim(c.id)
-        for c in checks(paper)
-        for place in [c.entry.get("place", "")]
-        if number in re.findall(r"\d+", "".join(re.findall(rf"{word}s? [\d ,and]+", place)))
-        and (not panel or panel in place)
-    )
+    return tuple(c.run() for c in checks(paper) if exhibit in c.exhibits)
 
 
 def save(

@@ -19,7 +19,7 @@ import numpy as np
 from polars import DataFrame, col
 
 from farfield.figures.samples import perplexities, settings
-from farfield.validation.published import table
+from farfield.validation.papers.tables import table
 
 SAME = 0.01
 """A relative change below this counts as none."""

@@ -18,8 +18,8 @@ from farfield.figures.exhibit import Data, Drawing, told
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.validation.extrapolation import TOLERANCE, holds
+from farfield.validation.papers.tables import HEADS, PrintedNumber, table
 from farfield.validation.prior import weights
-from farfield.validation.published import HEADS, PrintedNumber, table
 
 MARKS = {"dagger": "†", "star": "*", "yes": "✓", "no": "✗", "double_yes": "✓✓", "double_no": "✗✗"}
 

@@ -17,7 +17,7 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.harness.mechanism import Visibility
-from farfield.validation.published import table
+from farfield.validation.papers.tables import table
 
 EPS = tuple(Fraction(k, 10**e) for e in (1, 2, 3) for k in (5, 3, 2, 1))
 ROW = 1024

@@ -40,7 +40,7 @@ from farfield.figures.style import spoken
 from farfield.theory.answers.number import listed
 from farfield.validation.harness.configuration import variants
 from farfield.validation.harness.presets import preset
-from farfield.validation.published import table
+from farfield.validation.papers.tables import table
 
 ABSENT = "-"
 

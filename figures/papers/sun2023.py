@@ -23,7 +23,7 @@ from farfield.figures.style import INK, SOFT, house, new_figure
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.harness.mechanism import Visibility
-from farfield.validation.published import PrintedNumber, table
+from farfield.validation.papers.tables import PrintedNumber, table
 
 
 def fig2() -> Drawing:

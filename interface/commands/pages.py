@@ -225,9 +225,8 @@ def claims(
         kind: proof, certified number, printed tables, experiment, ...
         verdict: confirmed, corrected, refuted, not_testable or not_robust.
     """
-    from farfield.validation.claims import Decided, checks, claim, verdict_of
-    from farfield.validation.claims import claims as decide
-    from farfield.validation.claims.ledger import PAPERS
+    from farfield.validation.papers.ledger import PAPERS, Decided, checks, claim, verdict_of
+    from farfield.validation.papers.ledger import claims as decide
 
     if identifier in PAPERS and paper in (None, identifier):
         identifier, paper = None, identifier

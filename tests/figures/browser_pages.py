@@ -23,8 +23,8 @@ from farfield.figures.pages.audit import write_audit
 from farfield.figures.pages.exhibits import save
 from farfield.figures.pages.study import write_study
 from farfield.validation.atlas import Atlas, family_pages
-from farfield.validation.claims import claim, claims
 from farfield.validation.models.audit import audit
+from farfield.validation.papers.ledger import claim, claims
 from farfield.validation.study.study import catalogue, study, survey
 
 WIDTHS = (360, 768, 1280, 1920)

@@ -38,7 +38,7 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import CATALOGUE, encoding, encodings
 from farfield.theory.functions.nodes import n
 from farfield.validation.atlas import Atlas, family_pages
-from farfield.validation.claims import claim
+from farfield.validation.papers.ledger import claim
 from farfield.validation.study.study import catalogue, demo_encodings, study, survey
 
 VOID = {"meta", "link", "br", "hr", "img"}

@@ -113,7 +113,7 @@ QUESTIONS = {
     "diff FOLDER FOLDER": MODELS + "difference.difference",
     "study -n --out OUT": "validation.study.study.study",
     "atlas --out OUT": "validation.atlas.atlas",
-    "claims qin2024.eq13": "validation.claims.claim",
+    "claims qin2024.eq13": "validation.papers.ledger.claim",
     "design -m*n --trf 64": "numerics.design.solve.design",
     "forecast -n --trained 64 --tested 1024": "validation.forecast.forecast",
 }

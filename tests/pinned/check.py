@@ -14,7 +14,7 @@ import tomllib
 
 from record import FACTS, HERE
 
-FLOAT64 = re.compile(r"^claims / |^catalogue / .* / bias / ")
+FLOAT64 = re.compile(r"^catalogue / .* / bias / ")
 
 
 def leaves(value, path=()):
@@ -35,7 +35,7 @@ def leaves(value, path=()):
 def same(place, was, now):
     """Whether an answer is the one recorded; an enclosure may have become tighter.
 
-    Numbers that float64 makes (biases, claims) differ in their last digits from one
+    Numbers that float64 makes (biases) differ in their last digits from one
     processor to another, since NumPy and BLAS take its own instructions.
     """
     if place.endswith(" / enclosure") and isinstance(now, list):

@@ -325,6 +325,8 @@ def test_skipped_terms():
     assert skipped_terms(read("-log(log(n))")) == (0, 1)
     assert check_convergence("-2*log(n-3)").skipped_terms == (0, 1, 2, 3)
     assert check_convergence("-2*log(1+n)").skipped_terms == ()
+    half = check_convergence("log(cos(pi*n/128))").skipped_terms
+    assert half[:3] == (64, 65, 66) and len(half) > 2000
     often = check_convergence("-n*log(sin(n)+Mod(n,2))")
     assert often.skipped_terms[:4] == (0, 4, 6, 10) and len(often.skipped_terms) > 900
     assert "and further distances" in " ".join(str(often).split())

@@ -79,17 +79,21 @@ def _plain_number(table: dict[str, Any]) -> Any:
 # -- the library ---------------------------------------------------------------------------------
 
 
+_WITHOUT_TORCH: dict[str, ModuleType] = {}  # the library's modules, as imported without torch
+
+
 @contextlib.contextmanager
 def configurations() -> Iterator[ModuleType]:
     """The library transformers for its classes of configurations alone.
 
     Where neither it nor torch is imported yet, it is imported without torch, which takes less than
-    half of the time, and forgotten afterwards: whoever runs a model imports it anew.
+    half of the time, and hidden afterwards: whoever runs a model imports it anew.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     alone = not {"torch", "transformers"} & {*sys.modules}
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
     if alone:
+        sys.modules.update(_WITHOUT_TORCH)
         sys.modules["torch"] = None  # type: ignore[assignment]
     try:
         found = library("transformers", "a model from outside", "hf")
@@ -104,7 +108,7 @@ def configurations() -> Iterator[ModuleType]:
     finally:
         if alone:
             for name in [m for m in sys.modules if m.partition(".")[0] == "transformers"]:
-                del sys.modules[name]
+                _WITHOUT_TORCH[name] = sys.modules.pop(name)
             del sys.modules["torch"]
 
 

@@ -210,6 +210,8 @@ class Search:
         self.length = parts[0].shape[1] - 1
         self.half = self.length - self.length // 2
         self.stage, self.kept = "windows", dict[str, list[float]]()
+        each = len(_grid(self.length)).bit_length()  # a bisection asks so often
+        self.total = 2 * self.length.bit_length() + 2 * each * len(opened.model.layers) + 10
         if place.is_file():
             try:
                 self.kept = {k: v for k, v in read_json(place).items() if isinstance(v, list)}
@@ -224,7 +226,7 @@ class Search:
             self.kept[key] = found.tolist()
             self.place.parent.mkdir(parents=True, exist_ok=True)
             write_json(self.place, self.kept)
-            self.progress(self.stage, len(self.kept), 0, f"{len(self.kept)} measurements")
+            self.progress(self.stage, min(len(self.kept), self.total), self.total)
         return np.array(self.kept[key])[:, None]
 
     def ratio(self, view: View, part: int = 0) -> tuple[float, float, float]:

@@ -15,7 +15,7 @@ from farfield.theory.formal.checked_statements import (
     statements,
 )
 from farfield.theory.theorems import theorems
-from farfield.validation.claims import checks
+from farfield.validation.papers.ledger import checks
 
 INDEX = tomllib.loads((HERE / "index.toml").read_text(encoding="utf-8"))
 RECORDED = json.loads((HERE / "statements.json").read_text(encoding="utf-8"))

@@ -84,9 +84,9 @@ def streaming(network, row, width, sinks):
         x = body.embed_tokens(token[None, None])
         for k, layer in enumerate(body.layers):
             a, y = layer.self_attn, layer.input_layernorm(x)
-            split = [(1, 1, -1, a.head_dim)] * 3
-            q, key, v = (p(y).view(s).transpose(1, 2) for p, s in zip(
-                (a.q_proj, a.k_proj, a.v_proj), split, strict=True))  # fmt: skip
+            split = (1, 1, -1, a.head_dim)
+            projected = (project(y) for project in (a.q_proj, a.k_proj, a.v_proj))
+            q, key, v = (z.view(split).transpose(1, 2) for z in projected)
             kept[k].append((key, v))
             cache = kept[k] if len(kept[k]) <= width + sinks else kept[k][:sinks] + kept[k][-width:]
             keys, values = (torch.cat(part, 2) for part in zip(*cache, strict=True))

@@ -1,12 +1,4 @@
-"""The ledger of claims: every checkable sentence of the three papers, decided by a check.
-
-A claim is defined in `validation/published/<paper>.toml`; `ledger` reads it. Its quantities are
-found in tables and runs, or computed by the paper's module; `judge` says what they meet. A
-check is a pure function of its data, so it can be run on altered data and then returns another
-verdict; the tests do that for every entry. `words` says how the papers' words are read. Experiments
-are read from the committed results. Sentences without an entry are
-named with the reason (`sections`).
-"""
+"""All claims of the three papers, decided."""
 
 from __future__ import annotations
 
@@ -19,41 +11,15 @@ from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import nearest, one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import listed, plural
-from farfield.validation.claims.claim import (
-    RANGE,
-    Check,
-    Claim,
-    Missing,
-    Verdict,
-)
-from farfield.validation.claims.ledger import PAPERS, Sections, ledger
+from farfield.validation.papers import chi2023, qin2024, sun2023
+from farfield.validation.papers.claim import CHECKS, KINDS, Check, Claim, Passage, Verdict
 
-__all__ = [
-    "KINDS",
-    "RANGE",
-    "Check",
-    "Claim",
-    "Decided",
-    "Missing",
-    "Verdict",
-    "checks",
-    "claim",
-    "claims",
-    "sections",
-]
-
-KINDS = (
-    "proof",
-    "symbolic identity",
-    "certified number",
-    "printed tables",
-    "property test",
-    "experiment",
-)
+MODULES = {"qin2024": qin2024, "sun2023": sun2023, "chi2023": chi2023}
+PAPERS = tuple(MODULES)
 
 
 def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ...]:
-    """The checks of the ledger, of one paper or kind if given, by paper and section.
+    """The claims, of one paper or kind if given, by paper and section.
 
     Raises:
         InputError: unknown paper or kind.
@@ -66,15 +32,14 @@ def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ..
         c
         for name in PAPERS
         if paper in (None, name)
-        for own, _ in ledger(name).values()
-        for c in own
-        if kind in (None, c.entry["kind"])
+        for found, _ in sections(name).values()
+        for c in found
+        if kind in (None, c.kind)
     )
 
 
-def sections(paper: str) -> Sections:
-    """Each section of a paper, in order: its checks, and the sentences that
-    have none, with the reason.
+def sections(paper: str) -> dict[str, tuple[tuple[Check, ...], tuple[Passage, ...]]]:
+    """Each section of a paper, in order: its claims, and the passages that have none.
 
     Raises:
         InputError: unknown paper.
@@ -82,8 +47,14 @@ def sections(paper: str) -> Sections:
     >>> list(sections("sun2023"))[:2]
     ['Abstract', '1 Introduction']
     """
-    one_of(paper, "paper", PAPERS)
-    return ledger(paper)
+    module = MODULES[one_of(paper, "paper", PAPERS)]
+    return {
+        name: (
+            tuple(c for c in CHECKS.values() if (c.paper, c.section) == (paper, name)),
+            tuple(p for p in module.PASSAGES if p.section == name),
+        )
+        for name in module.SECTIONS
+    }
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,7 +95,7 @@ def claims(
     kind: str | None = None,
     notice: Callable[[Claim], None] | None = None,
 ) -> list[Claim]:
-    """Decide the claims of the ledger, by paper and section.
+    """Decide the claims, by paper and section.
 
     Args:
         paper: `qin2024`, `sun2023` or `chi2023`; all where nothing is said.
@@ -135,7 +106,7 @@ def claims(
         InputError: unknown paper or kind.
 
     >>> [c.id for c in claims("qin2024", "symbolic identity")][:2]
-    ['qin2024.alibi-is-kerple', 'qin2024.eq7.preceding']
+    ['qin2024.eq7.preceding', 'qin2024.eq7-eq8']
     """
     decided = []
     for check in checks(paper, kind):
@@ -154,10 +125,9 @@ def claim(identifier: str) -> Claim:
     >>> claim("qin2024.eq7-eq8").verdict.value
     'corrected'
     """
-    known = {c.id: c for c in checks()}
-    if identifier in known:
-        return known[identifier].run()
+    if identifier in CHECKS:
+        return CHECKS[identifier].run()
     text = str(identifier)
-    close = nearest(text, known, 0.5)
+    close = nearest(text, CHECKS, 0.5)
     hint = f"did you mean {close!r}?" if close else f"papers: {', '.join(PAPERS)}"
     raise InputError(f"no claim {text[:60]!r}; {hint}")

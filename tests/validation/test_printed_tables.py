@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.published import curve, names, rows, select, table
+from farfield.validation.papers.tables import curve, curves, names, rows, table
 
 COLUMNS = (
     "paper,table,dataset,encoding,variant,train_length,eval_length,metric,value"
@@ -59,8 +59,7 @@ def test_schema(name):
 
 
 def test_known_numbers():
-    sun = table("sun2023_table2")
-    assert curve(sun, dataset="PG22", encoding="LeX") == {
+    assert curve("sun2023_table2", "LeX") == {
         256: 33.18,
         512: 29.11,
         1024: 26.59,
@@ -68,21 +67,28 @@ def test_known_numbers():
         4096: 25.07,
         8192: 24.89,
     }
-    (cell,) = select(table("chi2023_table3"), dataset="GitHub", encoding="ALiBi", eval_length=512)
+    (cell,) = (
+        c
+        for c in table("chi2023_table3")
+        if (c.dataset, c.encoding, c.eval_length) == ("GitHub", "ALiBi", 512)
+    )
     assert (cell.value, cell.std, cell.marker, cell.place) == (
         2.83,
         0.11,
         "dagger",
         Fraction(1, 100),
     )
-    (steps,) = select(table("chi2023_table7"), encoding="Train Steps")
+    (steps,) = (c for c in table("chi2023_table7") if c.encoding == "Train Steps")
     assert steps.printed == "50,000" and steps.value is None
     fields = [c for c in table("chi2023_erf") if c.metric == "ERF"]
     assert [(c.variant, c.marker, c.value) for c in fields[2:4]] == [
         ("w=100", "<", 512),
         ("w=120", "=", 768),
     ]
-    assert curve(table("chi2023_table2"), dataset="ArXiv", encoding="ALiBi")[2048] == 4.4
+    assert curve("chi2023_table2", "ALiBi", "delta=6", "ArXiv")[2048] == 4.4
+    shifted = curves("chi2023_table1", "chi2023_table4", variant=("delta=-3", "delta=8"))
+    assert [*shifted] == [f"{d} delta={k}" for d in ("ArXiv", "OpenWebText2") for k in (-3, 8)]
+    assert all([*c] == [512, 1024, 2048, 4096, 8192] for c in shifted.values())
 
 
 def test_bad_names():

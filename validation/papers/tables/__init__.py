@@ -9,12 +9,12 @@ better than the column, `star` that it is worse. Images, curves and colours are 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import one_of
@@ -129,26 +129,41 @@ def _cell(row: Mapping[str, str]) -> PrintedNumber:
     )
 
 
-def select(cells: Iterable[PrintedNumber], **wanted: Any) -> Iterator[PrintedNumber]:
-    """The cells whose fields have the wanted values, in order.
+def curves(
+    *names: str,
+    by: str = "dataset variant",
+    where: Callable[[PrintedNumber], bool] = lambda cell: True,
+    **wanted: str | tuple[str, ...],
+) -> dict[str, dict[int, float]]:
+    """Value by evaluation length of each column of some tables.
 
-    >>> [c.printed for c in select(table("sun2023_table3"), encoding="Roformer")]
-    ['0.91', '0.08']
-    """
-    return (c for c in cells if all(getattr(c, k) == v for k, v in wanted.items()))
+    Args:
+        names: of the tables.
+        by: the fields that name a column.
+        where: a condition on a cell.
+        wanted: a field with the value or values it may have.
 
-
-def curve(cells: Iterable[PrintedNumber], **wanted: Any) -> dict[int, float]:
-    """Value by evaluation length of the cells that `select` gives.
-
-    >>> curve(table("sun2023_table2"), dataset="PG22", encoding="LeX")[8192]
+    >>> curves("sun2023_table2", by="dataset", encoding="LeX")["PG22"][8192]
     24.89
     """
-    return {
-        c.eval_length: c.value
-        for c in select(cells, **wanted)
-        if c.eval_length is not None and c.value is not None
-    }
+    columns: dict[str, dict[int, float]] = {}
+    allowed = {k: (v,) if isinstance(v, str) else v for k, v in wanted.items()}
+    for c in itertools.chain(*map(table, names)):
+        named = all(getattr(c, k) in v for k, v in allowed.items())
+        if c.eval_length and c.value is not None and named and where(c):
+            key = " ".join(filter(None, (getattr(c, k) for k in by.split())))
+            columns.setdefault(key, {})[c.eval_length] = c.value
+    return {key: dict(sorted(column.items())) for key, column in columns.items()}
+
+
+def curve(name: str, encoding: str, variant: str = "", dataset: str = "PG22") -> dict[int, float]:
+    """Value by evaluation length of one column.
+
+    >>> curve("sun2023_table5", "RoPE", "attention=BCA")
+    {2048: 26.37, 8192: 26.16}
+    """
+    columns = curves(name, by="dataset", encoding=encoding, variant=variant)
+    return columns.get(dataset) or columns[""]
 
 
 def bias_of(cell: PrintedNumber) -> Encoding | None:

@@ -1,0 +1,242 @@
+"""The claims of the papers: each verdict at both ends of the tolerance, and on altered data."""
+
+import dataclasses
+import inspect
+import json
+import math
+from pathlib import Path
+
+import pytest
+from polars import col, when
+
+from farfield.figures.index import INDEX
+from farfield.numerics.checking.checker import check_proof
+from farfield.theory.answers.errors import InputError
+from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import CATALOGUE
+from farfield.validation.papers import (
+    chi2023,
+    plain_attention,
+    qin2024,
+    sun2023,
+    tables,
+    trained_models,
+)
+from farfield.validation.papers.claim import CHECKS, KINDS, RANGE, Finding, Verdict
+from farfield.validation.papers.ledger import PAPERS, checks, claim, claims, sections
+from farfield.validation.papers.trained_models import Missing, named
+from farfield.validation.papers.words import about, by_chance, rank_correlation
+from farfield.validation.results import results
+
+FACTS = json.loads((Path(__file__).parents[1] / "pinned/facts.json").read_text("utf-8"))["claims"]
+EXHIBITS = {name.removesuffix("-measured") for name in INDEX}
+LONG = {"sun2023.abstract.maximize", "sun2023.bca.resolution"}
+"""Balls of rows of 512 and 2048 keys."""
+
+
+def asked(identifier, *tolerances):
+    """The verdicts of a claim at some tolerances; at once where it depends on none."""
+    decide = CHECKS[identifier].decide
+    tolerant = "tolerance" in inspect.signature(decide).parameters
+    try:
+        found = [decide(tolerance=t) for t in tolerances] if tolerant else [decide()]
+    except Missing:
+        return {Verdict.NOT_TESTABLE}
+    return {f.verdict for f in found}
+
+
+@pytest.mark.parametrize(
+    "identifier", [pytest.param(i, marks=[pytest.mark.slow] * (i in LONG)) for i in CHECKS]
+)
+def test_a_claim_has_its_verdict_at_both_ends_of_the_tolerance(identifier):
+    verdict, found = FACTS[identifier]["verdict"], asked(identifier, RANGE[0], RANGE[-1])
+    assert found == {verdict} if verdict != Verdict.NOT_ROBUST else len(found) == 2
+
+
+def test_every_claim_is_recorded_and_stands_in_a_section():
+    assert set(CHECKS) == set(FACTS) == {c.id for c in checks()}
+    for paper in PAPERS:
+        for section, (found, passages) in sections(paper).items():
+            assert found or passages, section
+    for c in CHECKS.values():
+        assert c.kind in KINDS and all((c.quote, c.statement, c.against, c.data, c.label))
+        assert c.corrected or FACTS[c.id]["verdict"] != "corrected"
+        assert set(c.about) <= set(CATALOGUE), c.id
+        assert {f"{c.paper}.{name}" for name in c.exhibits} <= EXHIBITS, c.id
+
+
+# -- altered data ---------------------------------------------------------------------------------
+
+
+def altered(value, **where):
+    """Printed tables with other values in the cells that `where` describes; `value` of a cell."""
+    read = tables.table
+
+    def table(name):
+        cells = read(name)
+        hit = [all(getattr(c, k) == v for k, v in where.items()) for c in cells]
+        return tuple(
+            dataclasses.replace(c, printed=str(value(c))) if h and c.value is not None else c
+            for c, h in zip(cells, hit, strict=True)
+        )
+
+    return table
+
+
+PRINTED = {
+    "sun2023.rope.exceeding": (lambda c: 20, {"encoding": "Roformer"}),
+    "sun2023.alibi.sacrifices": (lambda c: 1, {"encoding": "Alibi"}),
+    "sun2023.table2.lex-best": (lambda c: 99, {"encoding": "LeX", "eval_length": 256}),
+    "sun2023.table2.only-lex": (lambda c: 99, {"encoding": "LeX", "eval_length": 8192}),
+    "sun2023.table5.sliding": (lambda c: 99, {"variant": "attention=sliding_window"}),
+    "sun2023.table4.vector": (lambda c: 99, {"variant": ""}),
+    "sun2023.table4.rotation": (lambda c: 1, {"variant": "rotation=0"}),
+    "sun2023.rope-with-bca": (lambda c: 99, {"encoding": "RoPE"}),
+    "chi2023.extrapolate-better": (lambda c: 99, {"encoding": "ALiBi", "eval_length": 8192}),
+    "chi2023.shift.fails": (lambda c: 5, {"variant": "delta=8"}),
+    "chi2023.same-h": (lambda c: 5, {"encoding": "ALiBi"}),
+    "chi2023.windows.trade-off": (lambda c: 99, {"variant": "w=40", "eval_length": 8192}),
+    "chi2023.windows.w100": (lambda c: 99, {"variant": "w=100", "eval_length": 8192}),
+    "chi2023.table2.windowed": (lambda c: 99, {"encoding": "Windowed", "eval_length": 8192}),
+    "chi2023.table3.sandwich-best": (lambda c: 99, {"encoding": "Sandwich"}),
+    "chi2023.table3.beyond": (lambda c: 1, {"encoding": "Sandwich", "eval_length": 512}),
+    "chi2023.table5.alibi": (lambda c: 2 * c.value, {"eval_length": 8192, "table": "Table 5"}),
+}
+
+
+@pytest.mark.parametrize("identifier", PRINTED)
+def test_other_printed_values_refute_what_holds(identifier, monkeypatch):
+    value, where = PRINTED[identifier]
+    monkeypatch.setattr(tables, "table", altered(value, **where))
+    assert Verdict.CONFIRMED not in asked(identifier, 0.05)
+
+
+MEASURED = {
+    "qin2024.figure3": ("type1", 0.5),
+    "qin2024.figure3.sinusoidal": ("sinusoidal", -9.0),
+    "qin2024.figure1.alibi": ("alibi", 0.5),
+    "qin2024.concentration": ("example1", -9.0),
+    "sun2023.rope.experiment": ("rope", -9.0),
+    "sun2023.bca.experiment.rope": ("rope", -9.0),
+    "sun2023.decrease.experiment": ("xpos", 0.5),
+    "chi2023.diversity.experiment": ("alibi shift 8", -9.0),
+    "chi2023.same-h.experiment": ("alibi equal 6", -9.0),
+    "chi2023.beyond.experiment": ("sandwich", 0.5),
+    "chi2023.cache.experiment": ("alibi", 0.5),
+}
+
+
+@pytest.fixture
+def other_results(monkeypatch):
+    """A way to change the results for one test."""
+
+    def change(table):
+        monkeypatch.setattr(trained_models, "results", lambda: table)
+        trained_models.models.cache_clear()
+
+    yield change
+    trained_models.models.cache_clear()
+
+
+@pytest.mark.parametrize("identifier", MEASURED)
+def test_other_losses_beyond_the_training_length_refute_what_holds(identifier, other_results):
+    label, nats = MEASURED[identifier]
+    names = [label, "example2"] if identifier.endswith("concentration") else [label]
+    beyond = col("label").is_in(names) & (col("length") > col("trained"))
+    other_results(
+        results().with_columns(nats=when(beyond).then(col("nats") + nats).otherwise("nats"))
+    )
+    assert Verdict.CONFIRMED not in asked(identifier, 0.05)
+
+
+def test_results_that_do_not_hold_what_is_asked_make_a_claim_not_testable(other_results):
+    other_results(results().filter(label="alibi", protocol="training"))
+    for c in checks(kind="experiment"):
+        assert c.run().verdict is Verdict.NOT_TESTABLE, c.id
+    assert "no such models of experiment 'first'" in claim("qin2024.figure5.types").reason
+
+
+ALTERED = [
+    lambda: qin2024.error_bound(factor=1.5),
+    lambda: qin2024.series_converges("-log(1+n)"),
+    lambda: qin2024.series_diverges("-2*log(1+n)"),
+    lambda: sun2023.fits_fp16(base=512, centred=False),
+    lambda: qin2024.divergent_in_print(0.02, lambda curve, trained: 0.0),
+]
+
+
+@pytest.mark.parametrize("finding", ALTERED)
+def test_other_formulas_fail(finding):
+    assert not finding().holds
+
+
+def test_a_finding_follows_from_what_holds():
+    assert Finding(True, {}, instead=True).verdict is Verdict.CONFIRMED
+    assert Finding(False, {}, instead=True).verdict is Verdict.CORRECTED
+    assert Finding(False, {}).verdict is Verdict.REFUTED
+
+
+# -- what claims read -----------------------------------------------------------------------------
+
+
+def test_words_are_read_as_they_say():
+    assert about(39.1, "40") and not about(0.66, "0.3")
+    assert by_chance([1, 2, 3, 4], [1, 2, 3, 4]) == pytest.approx(1 / 24)
+    assert rank_correlation([1, 1, 1], [1, 2, 3]) == 0
+
+
+def test_the_names_and_lengths_of_models():
+    assert {m.trained for m in trained_models.models()} == {64}
+    assert {m.trained for m in trained_models.models(128)} == {128}
+    with pytest.raises(Missing, match="no such models"):
+        trained_models.models(3)
+    assert {m.name for m in trained_models.models(folder="further/cache")} == {
+        "alibi + window 256",
+        "sandwich + window 256",
+    }
+    with pytest.raises(Missing, match="no model 'nothing'"):
+        named("alibi", "nothing")
+    (alibi,) = named("alibi")
+    nats = results().filter(
+        experiment="first", label="alibi", mask="", protocol="last token", trained=64, length=256
+    )["nats"]
+    assert alibi.perplexity()[256] == pytest.approx(math.exp(nats.mean()))
+
+
+def test_a_false_proof_is_an_error_and_no_verdict(monkeypatch):
+    def refuse(head):
+        raise AssertionError(head)
+
+    check_proof(check_convergence("-n"))
+    monkeypatch.setattr(plain_attention, "check_proof", refuse)
+    with pytest.raises(AssertionError):
+        plain_attention.decided("-n/7")
+
+
+def test_a_claim_shows_its_tolerance_and_its_models():
+    c = claim("chi2023.erf.coverage")
+    assert c.verdict is Verdict.NOT_ROBUST and "5%; " in c.tolerance
+    assert "depends on the tolerance" in str(c)
+    c = claim("qin2024.figure5.types")
+    assert c.scale.startswith("small: 4 layers") and c.n == 2
+    assert c.evidence["results"] == ["experiment first"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: claim("qin2024.lema0.2"), "did you mean 'qin2024.lemma0.2'?"),
+        (lambda: claim("nothing at all"), "papers: qin2024, sun2023, chi2023"),
+        (lambda: claims("qin"), "paper 'qin' is not known; accepted: qin2024"),
+        (lambda: sections("qin"), "paper 'qin' is not known; accepted: qin2024"),
+        (lambda: claims(kind="proofs"), "kind 'proofs' is not known; did you mean 'proof'"),
+    ],
+)
+def test_bad_input_is_one_clear_line(call, message):
+    with pytest.raises(InputError) as error:
+        call()
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_the_printed_slopes_are_those_of_the_rule():
+    assert chi2023.rule_of_slopes().evidence["equal for heads ="] == [1, 2, 4, 8, 16, 32]

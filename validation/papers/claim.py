@@ -1,0 +1,339 @@
+"""What a claim is: a sentence of a paper, and a function that decides it.
+
+The decorator `claim` says where the sentence stands, what it says in our words, what would refute
+it, and what holds instead where it fails. The function returns a `Finding`:
+
+* `confirmed`: the statement holds;
+* `corrected`: it fails, and the corrected statement was checked on the same data and holds;
+* `refuted`: it fails, with a counterexample;
+* `not_robust`: it depends on the tolerance, within the range in which one can be meant;
+* `not_testable`: the function raised `Missing`: the data that would decide it are not there.
+
+There is one tolerance, from Definition 0.1 (`TOLERANCE`). A function with the argument `tolerance`
+is asked at every value of `RANGE`, and has a verdict only if all of them agree.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from farfield.theory.answers.answer import Result, plain
+from farfield.theory.answers.blocks import Block, Facts, note, sentence
+from farfield.theory.answers.notation import as_text
+from farfield.theory.formal.checked_statements import carrying
+from farfield.validation.extrapolation import TOLERANCE
+from farfield.validation.papers.trained_models import Missing, Model
+from farfield.validation.papers.words import increases
+
+RANGE = tuple(k / 1000 for k in range(20, 101, 5))
+PROOF, IDENTITY, NUMBER = "proof", "symbolic identity", "certified number"
+PRINTED, PROPERTY, EXPERIMENT = "printed tables", "property test", "experiment"
+KINDS = (PROOF, IDENTITY, NUMBER, PRINTED, PROPERTY, EXPERIMENT)
+"""How a claim is decided."""
+
+
+class Verdict(enum.StrEnum):
+    """What the function of a claim found."""
+
+    CONFIRMED = "confirmed"
+    CORRECTED = "corrected"
+    REFUTED = "refuted"
+    NOT_ROBUST = "not_robust"
+    NOT_TESTABLE = "not_testable"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a claim's function returns.
+
+    Fields:
+        holds: whether the statement holds.
+        evidence: the numbers it rests on, by name.
+        instead: whether the corrected statement holds.
+        n: cases that were compared; None where all are decided at once.
+        models: that were read.
+    """
+
+    holds: bool
+    evidence: Mapping[str, Any]
+    instead: bool = False
+    n: int | None = None
+    models: Sequence[Model] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """What follows."""
+        fails = Verdict.CORRECTED if self.instead else Verdict.REFUTED
+        return Verdict.CONFIRMED if self.holds else fails
+
+
+@dataclass(frozen=True)
+class Claim(Result):
+    """One decided claim.
+
+    Fields:
+        id: `paper.name`.
+        paper, section, place: of the sentence.
+        quote: the sentence, or its judged part.
+        statement: the judged statement, in our own words.
+        against: what would have refuted it.
+        kind: one of `KINDS`.
+        verdict: what follows from the finding.
+        label: weight of the evidence: `theorem`, `certified`, `approximate` or `measured`; None
+            where it is not testable.
+        data: what the function reads.
+        tolerance: the tolerance and the range in which the verdict is the same; empty where it
+            depends on none.
+        scale: of the models.
+        n: cases that were compared; None where all are decided at once.
+        evidence: numbers, counterexamples, derivations, by name.
+        corrected: what holds instead and was checked, empty unless the verdict is `corrected`.
+        reason: why it is not testable, or not robust.
+        command: the command that repeats the check.
+        seconds: the time of the check.
+        about: the encodings of the catalogue that it speaks of.
+    """
+
+    id: str
+    paper: str
+    section: str
+    place: str
+    quote: str
+    statement: str
+    against: str
+    kind: str
+    verdict: Verdict
+    label: str | None
+    data: str
+    tolerance: str = ""
+    scale: str = ""
+    n: int | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    corrected: str = ""
+    reason: str = ""
+    command: str = ""
+    seconds: float = 0.0
+    about: tuple[str, ...] = ()
+
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """The statements, checked by a prover, that the verdict rests on."""
+        return tuple(s.place for s in carrying(self.id))
+
+    def fields(self) -> dict[str, Any]:
+        return super().fields() | {"checked": list(self.checked)}
+
+    def blocks(self) -> Sequence[Block]:
+        where = ", ".join(filter(None, (self.paper, self.section, self.place)))
+        rows = {"where": f"{where} ({self.kind})"} | self.particulars()
+        evidence = {name: shown(value) for name, value in self.evidence.items()}
+        return (
+            sentence("{id}: {verdict}.", self.label, id=self.id, verdict=self.verdict),
+            note("“{quote}”", quote=self.quote),
+            *(
+                Facts(tuple((as_text(k), as_text(v)) for k, v in part.items() if v))
+                for part in (rows, evidence)
+                if part
+            ),
+            note("again: {command} ({time} s)", command=self.command, time=f"{self.seconds:.2f}"),
+        )
+
+    def particulars(self) -> dict[str, str]:
+        """What a reader who disagrees needs, by name; empty where it does not apply."""
+        return {
+            "statement": self.statement,
+            "refuted if": self.against,
+            "holds instead": self.corrected,
+            "reason": self.reason,
+            "data": self.data,
+            "tolerance": self.tolerance,
+            "scale": self.scale,
+            "n": "" if self.n is None else str(self.n),
+            "checked by a prover": ", ".join(self.checked),
+        }
+
+
+def shown(value: Any) -> str:
+    """A value of the evidence as text."""
+    value = plain(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{k}: {shown(v)}" for k, v in value.items())
+    if isinstance(value, list):
+        return "[" + ", ".join(map(shown, value)) + "]"
+    return str(value)
+
+
+def brief(evidence: Mapping[str, Any], most: int = 3) -> str:
+    """The evidence on one line: of many cases the first, the largest numbers before smaller ones.
+
+    >>> brief({"rise": {"a": 0.1, "b": 3.0, "c": 2.0, "d": 0.2}, "kept": 10})
+    'rise: b: 3, c: 2, d: 0.2 and 1 more; kept: 10'
+    """
+    parts = []
+    for name, value in plain(evidence).items():
+        if isinstance(value, dict):
+            sizes = [abs(v) if isinstance(v, (int, float)) else 0 for v in value.values()]
+            order = sorted(zip(sizes, value.items(), strict=True), key=lambda x: -x[0])
+            value = [f"{k}: {v:.3g}" if size else f"{k}: {shown(v)}" for size, (k, v) in order]
+        if isinstance(value, list):
+            more = f" and {len(value) - most} more" * (len(value) > most)
+            value = ", ".join(map(shown, value[:most])) + more
+        parts.append(f"{name}: {shown(value)}")
+    return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A claim that can be decided: what the decorator says of it, and the function."""
+
+    id: str
+    section: str
+    place: str
+    quote: str
+    statement: str
+    against: str
+    kind: str
+    label: str
+    data: str
+    corrected: str
+    scale: str
+    about: tuple[str, ...]
+    exhibits: tuple[str, ...]
+    decide: Callable[..., Finding]
+
+    @property
+    def paper(self) -> str:
+        """The paper's key."""
+        return self.id.partition(".")[0]
+
+    def run(self) -> Claim:
+        """Decide the claim."""
+        begin = time.perf_counter()
+        tolerant = "tolerance" in inspect.signature(self.decide).parameters
+        findings: dict[float, Finding] = {}
+        reason = ""
+        try:
+            for t in RANGE if tolerant else ():
+                findings[t] = self.decide(tolerance=t)
+            finding = findings[TOLERANCE] if tolerant else self.decide()
+            verdict = finding.verdict
+            if len({f.verdict for f in findings.values()}) > 1:
+                verdict, reason = Verdict.NOT_ROBUST, "it depends on the tolerance"
+        except Missing as why:
+            finding, findings = Finding(False, why.evidence), {}
+            verdict, reason = Verdict.NOT_TESTABLE, str(why)
+        runs: dict[str, Any] = {
+            "seeds": {m.name: m.lines["seed"].n_unique() for m in finding.models},
+            "results": sorted({f"experiment {m.run['experiment']}" for m in finding.models}),
+        }
+        return Claim(
+            **{k: getattr(self, k) for k in TEXTS},
+            paper=self.paper,
+            verdict=verdict,
+            label=None if verdict is Verdict.NOT_TESTABLE else self.label,
+            tolerance=_over(findings),
+            scale="; ".join(sorted({m.scale for m in finding.models})) or self.scale,
+            n=finding.n or len(finding.models) or None,
+            evidence={**finding.evidence} | (runs if finding.models else {}),
+            corrected=self.corrected if verdict is Verdict.CORRECTED else "",
+            reason=reason,
+            command=f"farfield claims {self.id}",
+            seconds=time.perf_counter() - begin,
+        )
+
+
+def rise_of(tested: Sequence[Model], holds: Callable[[float], bool]) -> Finding:
+    """Whether the largest increase of the perplexity of every model meets a condition."""
+    rise = {f"{m.name}, trained on {m.trained}": m.increase for m in tested}
+    against = [name for name, r in rise.items() if not holds(r)]
+    return Finding(not against, {"largest increase": rise, "against": against}, models=tested)
+
+
+def rise_in_print(
+    columns: Mapping[str, Mapping[int, float]], trained: int, holds: Callable[[float], bool]
+) -> Finding:
+    """Whether the largest increase of every printed column meets a condition."""
+    rise = increases(columns, trained)
+    against = [name for name, r in rise.items() if not holds(r)]
+    return Finding(not against, {"largest increase": rise, "against": against}, n=len(rise))
+
+
+TEXTS = ("id", "section", "place", "quote", "statement", "against", "kind", "data", "about")
+CHECKS: dict[str, Check] = {}
+"""The claims of the papers whose modules were imported, by id."""
+
+
+def _over(findings: Mapping[float, Finding]) -> str:
+    """The tolerance and the verdicts over its range; nothing where there is no tolerance."""
+    parts = []
+    for verdict, group in itertools.groupby(findings, lambda t: findings[t].verdict):
+        values = list(group)
+        ends = f"{values[0]:.1%} to {values[-1]:.1%}" if len(values) > 1 else f"{values[0]:.1%}"
+        parts.append(f"{verdict} at {ends}".replace(".0%", "%"))
+    return f"{TOLERANCE:.0%}; {', '.join(parts)}" if parts else ""
+
+
+def claim(
+    name: str,
+    section: str,
+    /,
+    *,
+    quote: str,
+    says: str,
+    refuted_by: str,
+    kind: str,
+    label: str,
+    data: str,
+    place: str = "",
+    corrected: str = "",
+    scale: str = "",
+    about: str = "",
+    exhibits: str = "",
+    **values: Any,
+) -> Callable[[Callable[..., Finding]], Callable[..., Finding]]:
+    """Make a function the check of a claim; its paper is the module that defines it.
+
+    Args:
+        name: of the claim within its paper.
+        section: where the sentence stands.
+        place: where in the section.
+        quote: the sentence, or its judged part.
+        says: the judged statement in our words.
+        refuted_by: what would refute it.
+        kind: one of `KINDS`.
+        label: weight of the evidence.
+        data: what the function reads.
+        corrected: what holds instead where the statement fails.
+        scale: of the models, where the function does not name any.
+        about: encodings of the catalogue that the claim speaks of, by name.
+        exhibits: figures and tables of the paper that it speaks of, `fig2`, `table3`.
+        values: arguments of the function, where several claims share it.
+    """
+
+    def register(decide: Callable[..., Finding]) -> Callable[..., Finding]:
+        identifier = f"{decide.__module__.rpartition('.')[2]}.{name}"
+        bound = partial(decide, **values) if values else decide
+        texts = (section, place, quote, says, refuted_by, kind, label, data, corrected, scale)
+        names = tuple(about.split()), tuple(exhibits.split())
+        CHECKS[identifier] = Check(identifier, *texts, *names, bound)
+        return decide
+
+    return register
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A sentence that looks checkable and has no claim, with the reason."""
+
+    section: str
+    quote: str
+    why: str
