@@ -9,7 +9,7 @@ pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow pinned formal formal-random demo figures gpu docs browser lint \
+.PHONY: test test-slow pinned formal formal-random demo figures gpu sm90 docs browser lint \
 	types install clean
 
 test: install  ## the tests, and every example of the documentation
@@ -37,6 +37,16 @@ figures: install  ## every figure and table of the three papers, with its data
 gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it continues
 	$(VENV)/bin/python benchmarks/gpu.py --prepare out/gpu.npz
 	$(VENV)/bin/python benchmarks/gpu.py out/gpu.npz --out out/gpu
+
+sm90: install out/sm90/installed  ## the GPU path compiled for an H100 without one: memory, spills
+	PYTHONPATH=$$(ls -d build/__editable__*) out/sm90/bin/python benchmarks/sm90.py
+
+out/sm90/installed:  # the CUDA build of the torch of $(VENV), several GB
+	$(PYTHON) -m venv out/sm90
+	out/sm90/bin/python -m pip install $(PIP_ARGS) --quiet setuptools safetensors cyclopts rich \
+		$$($(pip) list --format freeze | grep -E '^(torch|numpy|scipy|sympy|python-flint|mpmath|pydantic|lazy.loader)=' \
+		| sed -e 's/+cpu//' -e 's/^torch==/torch===/')
+	touch $@
 
 docs: install $(VENV)/documented  ## the documentation: its examples and scripts run, no warning, its search finds
 	$(VENV)/bin/pytest --quiet --doctest-glob='*.md' --doctest-modules docs/*.md docs/theory docs/pages.py

@@ -12,7 +12,6 @@ CONVERGES = """
     log(-polygamma(2,n))
     gamma(-1/n)-2*log(n)
     gamma(-1/2-1/n)-2*log(n)
-    -Sum(1/sqrt(k),(k,1,n))
     -Sum(k**2,(k,1,n))*3/n**3*log(n)-2*log(log(n))
     -LambertW(exp(sqrt(n)))
     log(erfc(sqrt(log(n))))-log(log(n))
@@ -54,7 +53,7 @@ DIVERGES = """
     -n*polygamma(1,n)*log(n)
     -harmonic(n)*log(n)/log(n+1)-log(log(n))
     -zeta(1+1/log(n))-log(log(n))
-    -Sum(1/(k+1),(k,0,n))
+    -Sum(1/k,(k,1,n))
     -n*(1/(log(n)-1)-1/(log(n)-1+1/n))*log(n)**3
     log(1-cos(1/sqrt(n)))
     -((n+1)**(1/n)-1)*n

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,18 @@ import sympy
 import torch
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
-from farfield.theory.evaluation.fold import value
-from farfield.theory.evaluation.vectorised import Arrays, Lacking
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.validation.harness.attention import ScoreMod, blocks, table_score
+from farfield.validation.compact.bias import bias_tensor as bias_tensor
+from farfield.validation.compact.bias import block_mask as block_mask
+from farfield.validation.compact.bias import score_mod as score_mod
+from farfield.validation.compact.formula import evaluate as evaluate
+from farfield.validation.compact.formula import learned_rows as learned_rows
+from farfield.validation.harness.attention import ScoreMod
 from farfield.validation.harness.configuration import LayerPlan, require_values
-from farfield.validation.harness.mechanism import LayerMechanism, Turn, Visibility
+from farfield.validation.harness.mechanism import LayerMechanism, Turn
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.presets import Preset
 
@@ -241,102 +243,6 @@ def _bounds(parameter: Parameter) -> tuple[float, float]:
     return max(low, float(own.inf) + closed[0]), min(high, float(own.sup) - closed[1])
 
 
-# -- a SymPy formula on tensors -------------------------------------------------------------------
-
-
-class _Torch:
-    """The names of the array API standard in torch, and its special functions."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(torch, name)
-
-    def minimum(self, a: Any, b: Any) -> Tensor:
-        return torch.minimum(*_tensors(a, b))
-
-    def maximum(self, a: Any, b: Any) -> Tensor:
-        return torch.maximum(*_tensors(a, b))
-
-    def pow(self, base: Any, exponent: Any) -> Any:
-        """A power; one that is steep at base 0, where the distance is 0, has no slope there."""
-        known = not isinstance(exponent, Tensor)
-        if not isinstance(base, Tensor) or (known and (exponent >= 1 or exponent % 1 == 0)):
-            return base**exponent
-        zero, plain = base == 0, exponent if known else exponent.detach()
-        return torch.where(zero, base.detach() ** plain, torch.where(zero, 1.0, base) ** exponent)
-
-    def log(self, x: Any) -> Tensor:
-        """A logarithm without a slope at 0, where it is -inf."""
-        return torch.where(x == 0, -math.inf, torch.where(x == 0, 1.0, x).log())
-
-    def special(self, name: str) -> Callable[..., Any]:
-        found = getattr(torch.special, name, None)
-        if found is None:
-            raise Lacking
-        return found
-
-
-def _tensors(a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    like = a if isinstance(a, Tensor) else b
-    return torch.as_tensor(a, dtype=like.dtype), torch.as_tensor(b, dtype=like.dtype)
-
-
-class Tensors(Arrays):
-    """Tensors, differentiable in the values of the symbols."""
-
-    def constant(self, e: sympy.Expr) -> float:
-        return float(e)
-
-    def look_up(self, at: Any, *entries: Any) -> Any:
-        like = next(e for e in entries if isinstance(e, Tensor))
-        columns = [e if isinstance(e, Tensor) else like.new_full((1, 1), e) for e in entries]
-        table = torch.cat(torch.broadcast_tensors(*columns), -1)
-        return table[..., at[0].long().clamp(max=len(entries) - 1)]
-
-    def lacking(self, name: str, why: str) -> Exception:
-        return InputError(
-            f"{name} has no differentiable form here; accepted with learned parameters: Piecewise, "
-            "Min, Max, and functions that torch knows, such as exp, log and erf"
-        )
-
-
-_TENSORS = Tensors(_Torch())
-
-
-def evaluate(expression: Any, values: Mapping[sympy.Symbol, Tensor]) -> Any:
-    """A SymPy expression on tensors, differentiable in them.
-
-    The tensors of the symbols broadcast. A `Lookup` needs its distance to have one row and its
-    values one column. The result is a float where no symbol occurs.
-
-    Raises:
-        InputError: a function has no differentiable form here.
-
-    >>> evaluate(-2 * sympy.log(1 + n), {n: torch.tensor([0.0, 1.0])})
-    tensor([-0.0000, -1.3863])
-    """
-    return value(expression, _TENSORS, dict(values))
-
-
-def learned_rows(
-    formulas: Sequence[Any], values: Mapping[sympy.Symbol, Tensor], length: int
-) -> Tensor:
-    """`p(n)` for n = 0 .. length - 1, a formula a head, shape (heads, length), computed in float64.
-
-    Gradients reach the values, a tensor of shape (heads,) for each symbol.
-    """
-    like = next(iter(values.values()))
-    exact = {symbol: value.double() for symbol, value in values.items()}
-    distance = torch.arange(length, dtype=torch.float64, device=like.device)
-    alike = len(set(formulas)) == 1  # one pass serves all heads
-    rows = []
-    for heads in [slice(None)] if alike else [slice(h, h + 1) for h in range(len(formulas))]:
-        at = {symbol: value[heads, None] for symbol, value in exact.items()}
-        found = evaluate(formulas[heads][0], {**at, n: distance[None]})
-        row = torch.as_tensor(found, dtype=distance.dtype, device=distance.device)
-        rows.append((row if row.ndim else row.reshape(1, 1)).expand(-1, length))
-    return torch.cat(rows).expand(len(formulas), length).to(like.dtype)
-
-
 # -- a model with an encoding ---------------------------------------------------------------------
 
 
@@ -385,148 +291,6 @@ def initialised(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return transformer(encoding, preset, vocabulary, layers)
-
-
-# -- the views that kernels of others take ---------------------------------------------------------
-
-
-def bias_tensor(
-    encoding: Encoding,
-    length: int,
-    *,
-    dtype: torch.dtype = torch.float32,
-    device: Any = "cpu",
-    values: Mapping[str, Tensor] | None = None,
-) -> Tensor:
-    """`p(n)` for n = 0 .. length - 1, shape (heads, length), -inf where the encoding masks.
-
-    Args:
-        encoding: an additive one.
-        length: of the table, in tokens.
-        dtype: of the result; float32 at least, since bfloat16 rounds distances above 256.
-        device: of the result.
-        values: a tensor of shape (heads,) for each parameter without a value; gradients reach it.
-
-    Raises:
-        InputError: there is no additive bias; a parameter has no value; a bad length or shape.
-
-    >>> from farfield.theory.encodings import encoding
-    >>> bias_tensor(encoding("-r*n"), 3, values={"r": torch.tensor([1.0, 0.5])})
-    tensor([[-0.0000, -1.0000, -2.0000],
-            [-0.0000, -0.5000, -1.0000]])
-    """
-    refuse(
-        not isinstance(length, int) or length < 1,
-        f"length {length!r}: accepted is a whole number of tokens from 1",
-    )
-    refuse(
-        dtype not in (torch.float32, torch.float64),
-        f"dtype {dtype}: accepted are float32 and float64",
-    )
-    encoding.head(1)  # refuses what has no bias
-    given = dict(values or {})
-    names = {p.name for p in encoding.free}
-    if names != set(given):
-        wanted = ", ".join(sorted(names)) or "none"
-        raise InputError(f"{encoding.name} needs values of {wanted}; given: {', '.join(given)}")
-    if not names:
-        return FixedBias(encoding)(length).to(device, dtype)
-    shapes = {tuple(v.shape) if isinstance(v, Tensor) else type(v).__name__ for v in given.values()}
-    heads = next(iter(given.values())).shape[0] if all(len(s) == 1 for s in shapes) else 0
-    if len(shapes) > 1 or heads < 1 or encoding.num_heads not in (1, heads):
-        known = "" if encoding.num_heads == 1 else f" of {encoding.num_heads} heads"
-        raise InputError(
-            f"{encoding.name}: values of shapes {', '.join(map(str, shapes))}; accepted are "
-            f"tensors of one shape (heads,){known}"
-        )
-    exact = {p.symbol: given[p.name].to(device, dtype) for p in encoding.free}
-    formulas = [encoding.head(1 + h % encoding.num_heads) for h in range(heads)]
-    return learned_rows(formulas, exact, length)
-
-
-def score_mod(
-    encoding: Encoding,
-    length: int,
-    *,
-    dtype: torch.dtype = torch.float32,
-    device: Any = "cpu",
-    values: Mapping[str, Tensor] | None = None,
-) -> ScoreMod:
-    """The score function of FlexAttention that adds `p(query - key)`; causal where it is finite.
-
-    The arguments are those of `bias_tensor`. A query before the key keeps its score: the block
-    mask carries causality. If `values` require a gradient, build this function anew at every step:
-    it holds the autograd graph of its table.
-
-    >>> from farfield.theory.encodings import encoding
-    >>> add = score_mod(encoding("alibi"), 8)
-    >>> zero, head = torch.tensor(0.0), torch.tensor(0)
-    >>> add(zero, head, head, torch.tensor(5), torch.tensor(3))
-    tensor(-1.)
-    """
-    return table_score(bias_tensor(encoding, length, dtype=dtype, device=device, values=values))
-
-
-def block_mask(
-    encoding: Encoding,
-    length: int,
-    *,
-    widths: float | Sequence[float] | None = None,
-    sinks: int = 0,
-    heads: int | None = None,
-    block: int = 128,
-    device: Any = "cpu",
-) -> BlockMask:
-    """FlexAttention's block mask: causal, within the support of the bias, within given windows.
-
-    Args:
-        encoding: an additive one, with its `bca` if it has one.
-        length: of the text, in tokens.
-        widths: keys to keep, the query's own included: one number, or one a head, as the widths
-            of a `certified_window` and of its heads; infinite where all are kept.
-        sinks: the first keys, which every query sees as well, within the support; at most as many
-            as the least width.
-        heads: of the model, where the encoding has fewer and widths are given for each.
-        block: side of the blocks that a kernel may skip.
-        device: of the mask.
-
-    Returns:
-        A `torch.nn.attention.flex_attention.BlockMask`.
-
-    Raises:
-        InputError: no additive bias, a bad length or width.
-
-    >>> from farfield.theory.encodings import encoding
-    >>> block_mask(encoding("alibi"), 256, widths=100).to_dense()[0, 0]
-    tensor([[1, 0],
-            [1, 1]], dtype=torch.int32)
-    """
-    each = [widths] if isinstance(widths, int | float) else list(() if widths is None else widths)
-    each = [length if width == math.inf else width for width in each]
-    for width in each:
-        refuse(
-            not isinstance(width, int | np.integer) or width < 1,
-            f"width {width!r}: accepted is a whole number of tokens from 1",
-        )
-    refuse(
-        not isinstance(sinks, int) or not 0 <= sinks <= min(each, default=0),
-        f"sinks {sinks!r} with widths {each[:4]}: accepted are at most as many as the least of "
-        "them",
-    )
-    own = max(len(each), encoding.num_heads, heads or 1)
-    for count, what in ((len(each), "widths"), (encoding.num_heads, "heads of the encoding")):
-        refuse(count not in (0, 1, own), f"{count} {what}, {own} heads: accepted are 1 and {own}")
-    seen = torch.ones(1, length) if encoding.free else bias_tensor(encoding, length) > -math.inf
-    reach = (torch.arange(1, length + 1) * seen).amax(-1).int().tolist()
-    return blocks(
-        Visibility(bca=encoding.bca),
-        length,
-        reach=() if min(reach) == length else tuple(reach),
-        widths=tuple(map(int, each)),
-        sinks=sinks,
-        device=device,
-        block=block,
-    )
 
 
 def transformers_configuration(

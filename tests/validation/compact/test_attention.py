@@ -1,0 +1,183 @@
+"""Every path of the attention computes the specification, in value and in gradient."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from farfield.validation.compact.attention import (
+    CAUSAL,
+    Extra,
+    Mask,
+    attention,
+    block_mask,
+    flex,
+    materialised,
+    sink,
+    table_score,
+)
+
+LENGTH, HEADS, SIZE = 600, 2, 4
+MASKS = [
+    CAUSAL,
+    Mask(window=50),
+    Mask(bca=100),
+    Mask(window=30, bca=64),
+    Mask(window=50, sinks=3),
+    Mask(window=50, bca=64, sinks=2),
+    Mask(window=20, sinks=2, reach=90),
+]
+
+
+class Gate(nn.Module):
+    """A bias that depends on the content of all keys between."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(HEADS, 1, SIZE, dtype=torch.float64))
+
+    def forward(self, q, k, i, j):
+        kept = nn.functional.logsigmoid((k * self.weight).sum(-1)).cumsum(-1)
+        return kept[..., i, None] - kept[..., None, :]
+
+
+def biases():
+    at = torch.arange(LENGTH, dtype=torch.float64)
+    steep = -torch.tensor([[60.0], [0.01]], dtype=torch.float64) * at
+    return {
+        "none": None,
+        "one row": -at.log1p()[None],
+        "steep in one head": steep,
+        "masked": steep.masked_fill(at > 17, -math.inf),
+        "learned": (-torch.rand(HEADS, 1) * at / 5).requires_grad_(),
+        "content": Gate(),
+    }
+
+
+def drawn(*shape):
+    return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+
+
+def case(kind, extra, queries=LENGTH):
+    """Queries, keys and values; a bias; extra keys; and all that has a gradient."""
+    torch.manual_seed(0)
+    q, k, v = (drawn(2, HEADS, n, SIZE) for n in (queries, LENGTH, LENGTH))
+    bias, leaves, more = biases()[kind], [q, k, v], None
+    if extra == "sink":
+        logits = drawn(HEADS)
+        more, leaves = sink(logits, k), [*leaves, logits]
+    elif extra == "keys":
+        more = Extra(drawn(1, HEADS, 7, SIZE), drawn(2, 1, 7, SIZE), drawn(1, queries, 7))
+        leaves += more
+    if isinstance(bias, nn.Module):
+        leaves += bias.parameters()
+    elif bias is not None and bias.requires_grad:
+        leaves.append(bias)
+    return (q, k, v, bias), more, leaves
+
+
+def agrees(path, asked, mask, extra, leaves):
+    fast, slow = path(*asked, mask, extra), materialised(*asked, mask, extra)
+    torch.testing.assert_close(fast, slow, rtol=1e-10, atol=1e-10)
+    grads = (torch.autograd.grad(x.square().sum(), leaves) for x in (fast, slow))
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+    with torch.no_grad():
+        torch.testing.assert_close(path(*asked, mask, extra), slow, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize(
+    "kind, mask, extra, queries",
+    list(itertools.product(biases(), MASKS, (None, "sink", "keys"), (LENGTH, 5))),
+)
+def test_chunks_are_the_specification_in_value_and_gradient(kind, mask, extra, queries):
+    asked, more, leaves = case(kind, extra, queries)
+    agrees(attention, asked, mask, more, leaves)
+
+
+def test_a_mask_says_which_keys_a_query_sees():
+    i, j = torch.arange(40)[:, None], torch.arange(40)
+    for mask in MASKS:
+        seen = mask.sees(i, j)
+        first = torch.tensor([mask.first(int(q)) for q in i])
+        early = j < mask.sinks
+        assert (seen | ~((j >= first[:, None]) & (j <= i)) == True).all() or mask.bca  # noqa: E712
+        assert not (seen & (j < first[:, None]) & ~early).any()
+        for query, key in itertools.product(range(0, 40, 7), range(40)):
+            assert bool(seen[query, key]) == bool(mask.sees(query, key))
+
+
+def test_a_layers_window_keeps_its_first_keys_within_it():
+    mask = Mask(window=8, sinks=2)
+    assert mask.within(4) == Mask(window=4) and mask.within(20).reach == 20
+    assert not mask.within(20).sees(30, 0) and mask.within(20).sees(15, 0)
+    assert Mask(bca=5).within(None) == Mask(bca=5)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"window": 0}, {"bca": 0}, {"sinks": 1}, {"window": 2, "sinks": 3}]
+)
+def test_a_mask_that_sees_nothing_is_refused(wrong):
+    with pytest.raises(ValueError, match="accepted"):
+        Mask(**wrong)
+
+
+def test_low_precision_keeps_the_bias_exact():
+    q = torch.zeros(1, 1, 1200, 4, dtype=torch.bfloat16)
+    v = torch.arange(1200.0)[:, None].expand(1, 1, -1, 4)
+    p = -torch.arange(1200.0)[None] / 300  # bfloat16 rounds distances above 256
+    with torch.autocast("cpu", torch.bfloat16):
+        fast = attention(q, q, v, p)
+    assert fast.dtype == v.dtype
+    torch.testing.assert_close(fast, materialised(q, q, v, p), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("mask", [m for m in MASKS if m.reach is None])
+@pytest.mark.parametrize("reach", [(), (300,), (5, 400)])
+def test_the_block_mask_is_the_mask(mask, reach):
+    blocks = block_mask(mask, 700, reach)
+    i, j = torch.arange(700)[:, None], torch.arange(700)
+    seen = mask.sees(i, j) & (i - j < torch.tensor(reach or [700])[:, None, None])
+    dense = torch.zeros(len(seen), 6 * 128, 6 * 128, dtype=torch.bool)
+    every = torch.zeros_like(dense)
+    for counts, order, into in (
+        (blocks.kv_num_blocks, blocks.kv_indices, dense),
+        (blocks.full_kv_num_blocks, blocks.full_kv_indices, every),
+    ):
+        for head, row in itertools.product(range(len(seen)), range(6)):
+            for column in order[0, head, row, : counts[0, head, row]].tolist():
+                into[head, row * 128 :, :][:128, column * 128 :][:, :128] = True
+    assert not (every[:, :700, :700] & ~seen).any(), "a whole block has keys that are not seen"
+    assert not (seen & ~(dense | every)[:, :700, :700]).any(), "a key that is seen has no block"
+    head = torch.arange(len(seen))[:, None, None]
+    assert (blocks.mask_mod(head, head, i, j) == seen).all()
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("kind", ["none", "steep in one head", "learned"])
+@pytest.mark.parametrize("extra", [None, "sink", "keys"])
+def test_the_kernel_of_a_gpu_is_the_specification(kind, extra):
+    def path(q, k, v, bias, mask, more):
+        given = table_score(bias) if kind == "steep in one head" else bias
+        return flex(q, k, v, given, block_mask(mask, LENGTH), more)
+
+    asked, more, _ = case(kind, extra)
+    with torch.no_grad():
+        asked = [x if x is None else x.detach() for x in asked]
+        for mask in (CAUSAL, Mask(window=50)):
+            slow = materialised(*asked, mask, more)
+            torch.testing.assert_close(path(*asked, mask, more), slow, rtol=1e-5, atol=1e-5)
+
+
+def test_memory_is_linear_in_the_length_also_where_the_bias_learns():
+    saved = []
+    q = drawn(1, HEADS, LENGTH, SIZE)
+    p = drawn(HEADS, LENGTH)
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda x: saved.append(x.numel()) or x, lambda x: x
+    ):
+        attention(q, q, q, p)
+    assert max(saved) <= HEADS * LENGTH * SIZE
