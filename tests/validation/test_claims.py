@@ -4,6 +4,8 @@ import dataclasses
 import inspect
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -220,6 +222,18 @@ def test_a_claim_shows_its_tolerance_and_its_models():
     c = claim("qin2024.figure5.types")
     assert c.scale.startswith("small: 4 layers") and c.n == 2
     assert c.evidence["results"] == ["experiment first"]
+
+
+@pytest.mark.parametrize(
+    "paper", ["chi2023", *(pytest.param(p, marks=pytest.mark.slow) for p in ("qin2024", "sun2023"))]
+)
+def test_the_ledger_needs_no_torch(paper):
+    code = (
+        "import sys; from farfield.validation.papers.ledger import claims;"
+        f"print(len(claims({paper!r}))); assert not {{'torch', 'scipy'}} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == len(checks(paper))
 
 
 @pytest.mark.parametrize(
