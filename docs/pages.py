@@ -309,9 +309,10 @@ def claims_pages(app: Any) -> None:
     parts = [
         "# What the three papers claim, checked",
         f"{len(decided)} sentences of the papers, each with the data and the computation that "
-        "judge it. A verdict is what its check returns: *confirmed*; *corrected*, where the "
-        "sentence fails and what holds instead was checked too; *refuted*; *not robust*, where the "
-        f"verdict is not the same at every tolerance from {RANGE[0]:.0%} to {RANGE[-1]:.0%} (it is "
+        "judge it. Those that plainly hold are left out. A verdict is what its check returns: "
+        "*confirmed*; *corrected*, where the sentence fails and what holds instead was checked "
+        "too; *refuted*; *not robust*, where the verdict is not the same at every tolerance from "
+        f"{RANGE[0]:.0%} to {RANGE[-1]:.0%} (it is "
         f"{TOLERANCE:.0%} where one is needed); *not testable*, where the data that would decide "
         "it are not at hand. `farfield claims ID` makes any of them again.",
         "How words are read:",

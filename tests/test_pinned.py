@@ -65,13 +65,3 @@ def test_a_changed_answer_and_a_change_that_nothing_needs_fail(check, monkeypatc
     answer["x"] = 1
     assert check.main([]) == 1
     assert check.main(["s"]) == 0
-
-
-def test_results_that_came_later_do_not_enter(check, tmp_path):
-    record = sys.modules["record"]
-    path = tmp_path / "new.json"
-    path.write_text(json.dumps({"measurements": []}))
-    assert record.later(path, set())
-    assert not record.later(path, {record.sha256(path)})
-    path.write_text(json.dumps({"rules": {}}))
-    assert not record.later(path, set())

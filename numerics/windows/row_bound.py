@@ -105,6 +105,7 @@ def window_certificate(
         InputError: arrays that are misshapen, masked, complex, not finite, or hold no numbers;
             numbers out of range.
 
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> found = window_certificate(rng.normal(size=(64, 8)), rng.normal(size=(64, 8)), window=32,
     ...                            sinks=4, error="1/2")
