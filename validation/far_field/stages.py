@@ -1,0 +1,231 @@
+"""Rows of `N` tokens from rows of `T`: the far field of a network.
+
+A group is `R` rows of `T` tokens that follow each other in a text; the first stands for the start
+of the text. Stage `s` stands for the positions `E[s-1] .. E[s] - 1`, with `E[0] = T`: its rows are
+all rows of the group, each placed at the end of the stage. A query sees
+
+* its own row and the row before it, at the positions before its own;
+* the first row, at positions `0 .. T-1`, with the states of a row of `T`;
+* for each stage up to its own, `samples` keys drawn from the group's rows at that stage, spread
+  over the positions of the stage. Of a cell of `c` positions and `M` keys each has `log(c / M)`
+  added to its logit; its bias and rotation are those of its position.
+
+All rows of a group share these keys, since they have one history; the tokens of a row are never
+among its own far keys. If the keys of a cell are exchangeable given the query, the sums of the cell
+are unbiased, and the output is consistent as the samples grow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from farfield.validation.far_field.network import Network
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How far keys are drawn.
+
+    Args:
+        samples: keys a stage.
+        doubling: whether stages end at `2T, 4T, .., N`; else at `N` alone, one pass whatever `N`.
+        seed: of the draws.
+    """
+
+    samples: int = 256
+    doubling: bool = True
+    seed: int = 0
+
+    def ends(self, row: int, to: int) -> list[int]:
+        """Where stages end.
+
+        >>> Sampling().ends(64, 256), Sampling(doubling=False).ends(64, 4096)
+        ([64, 128, 256], [64, 4096])
+        """
+        if not self.doubling:
+            return [row, to]
+        ends = [row]
+        while ends[-1] < to:
+            ends.append(min(2 * ends[-1], to))
+        return ends
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Far positions of one stage, and the keys that stand for them."""
+
+    stage: int
+    positions: Tensor
+    count: int
+
+
+class Keys(NamedTuple):
+    """Keys and values (rows or 1, heads, m, size) at positions (m,), and what is added to their
+    logits."""
+
+    k: Tensor
+    v: Tensor
+    positions: Tensor
+    more: Tensor | float = 0.0
+
+
+Sees = Callable[[int, str], bool]
+"""Whether queries of a layer see a part of the far field: `first`, `before` or `far`."""
+
+
+def everything(layer: int, part: str) -> bool:
+    """A layer sees every part."""
+    return True
+
+
+class Stages:
+    """The states of one group of rows, stage by stage.
+
+    Args:
+        network: the network.
+        tokens: (rows, T + 1), the rows of a group in the order of the text, each with its last
+            target.
+        last: targets scored at the end of each row.
+        sampling: how far keys are drawn.
+        strangers: far keys come from these rows instead, (rows, T + 1), as those of another text.
+        sees: which layer sees which part of the far field.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        tokens: Tensor,
+        last: int,
+        sampling: Sampling,
+        strangers: Tensor | None = None,
+        sees: Sees = everything,
+    ) -> None:
+        self.network, self.tokens, self.last, self.sampling = network, tokens, last, sampling
+        self.others = None if strangers is None else Stages(network, strangers, last, sampling)
+        self.sees, self.row = sees, tokens.shape[1] - 1
+        self.draws = torch.Generator().manual_seed(sampling.seed)
+        self.pools: dict[int, list[tuple[Tensor, Tensor, Tensor]]] = {}
+        self.first: list[tuple[Tensor, Tensor]] = []
+
+    @torch.no_grad()
+    def plain(self) -> Tensor:
+        """Loss of the last targets of each row by itself, (rows, last)."""
+        network, x = self.network, self.network.embed(self.tokens[:, :-1], 0)
+        i = torch.arange(self.row)
+        for layer in range(network.depth):
+            q, k, v = network.qkv(layer, x)
+            self.first.append((k[:1], v[:1]))
+            x = network.after(layer, x, network.logits(layer, q, k, i, i).softmax(-1) @ v)
+        return self._nats(x)
+
+    @torch.no_grad()
+    def stage(self, s: int, ends: Sequence[int]) -> Tensor:
+        """Loss of the last targets of each row, placed at the end of stage `s`, (rows, last)."""
+        begin, end, row = ends[s - 1], ends[s], self.row
+        before = end - 2 * row >= begin
+        cells = [self._cell(r, ends[r - 1], ends[r]) for r in range(1, s)]
+        if end - row * (1 + before) > begin:
+            cells.append(self._cell(s, begin, end - row * (1 + before)))
+        chosen = self._choice()
+        self.pools[s] = []
+        x, i = self.network.embed(self.tokens[:, :-1], end - row), torch.arange(end - row, end)
+        for layer in range(self.network.depth):
+            q, k, v = self.network.qkv(layer, x)
+            self.pools[s].append((self._pick(k, chosen), self._pick(v, chosen), chosen))
+            parts = [Keys(k, v, i)]
+            if self.sees(layer, "first"):
+                parts.append(Keys(*self.first[layer], torch.arange(row)))
+            if before and self.sees(layer, "before"):
+                parts.append(Keys(k.roll(1, 0), v.roll(1, 0), i - row))
+            if self.sees(layer, "far"):
+                parts += [self._far(cell, layer) for cell in cells]
+            x = self.network.after(layer, x, self._mix(layer, q, i, parts))
+        return self._nats(x)
+
+    def _mix(self, layer: int, q: Tensor, i: Tensor, parts: Sequence[Keys]) -> Tensor:
+        """One softmax over all parts, and its mean of the values."""
+        logits = [self.network.logits(layer, q, p.k, i, p.positions) + p.more for p in parts]
+        weights = torch.cat(logits, -1).softmax(-1).split([x.shape[-1] for x in logits], -1)
+        mixed = torch.zeros_like(q)
+        for weight, part in zip(weights, parts, strict=True):
+            mixed = mixed + weight @ part.v
+        return mixed
+
+    def _cell(self, stage: int, begin: int, end: int) -> Cell:
+        """Positions in `begin .. end - 1`, one in each of as many equal parts."""
+        m = min(self.sampling.samples, end - begin)
+        at = (torch.arange(m) + torch.rand(m, generator=self.draws)) * (end - begin) / m
+        return Cell(stage, (begin + at).floor().long().clamp(max=end - 1), end - begin)
+
+    def _choice(self) -> Tensor:
+        """Which tokens of a stage become far keys, never those of the first row."""
+        places = (len(self.tokens) - 1) * self.row
+        drawn = torch.randperm(places, generator=self.draws)[: self.sampling.samples]
+        return drawn + self.row
+
+    def _pick(self, y: Tensor, chosen: Tensor) -> Tensor:
+        """Vectors of the chosen tokens, shape (1, heads, samples, size)."""
+        return y.transpose(1, 2).flatten(0, 1)[chosen].transpose(0, 1)[None]
+
+    def _far(self, cell: Cell, layer: int) -> Keys:
+        """Keys of a cell with the logarithm of the positions that each stands for, by row."""
+        source = self if self.others is None else self.others
+        k, v, chosen = source.pools[cell.stage][layer]
+        m = len(cell.positions)
+        k, v, chosen = k[:, :, :m], v[:, :, :m], chosen[:m]
+        alien = chosen // self.row != torch.arange(len(self.tokens))[:, None]
+        if self.others is not None:
+            alien = torch.ones_like(alien)
+        share = (cell.count / alien.sum(-1, keepdim=True)).log().float()
+        more = torch.where(alien, share, -math.inf)[:, None, None]
+        return Keys(k, v, cell.positions, more)
+
+    def _nats(self, x: Tensor) -> Tensor:
+        return self.network.nats(x[:, -self.last :], self.tokens[:, -self.last :])
+
+
+def far_losses(
+    network: Network,
+    tokens: Tensor,
+    lengths: Sequence[int],
+    sampling: Sampling = Sampling(),
+    last: int = 8,
+    strangers: Tensor | None = None,
+    sees: Sees = everything,
+) -> dict[int, Tensor]:
+    """Loss of the last targets of each row of a group but the first, at each length.
+
+    Args:
+        network: the network.
+        tokens: (rows, T + 1).
+        lengths: tokens before a target, each `T` or more; with doubling, `T` times powers of 2.
+        sampling: how far keys are drawn.
+        last: targets scored at the end of each row.
+        strangers: far keys come from these rows instead, those of another text.
+        sees: which layer sees which part of the far field.
+
+    Returns:
+        By length, and at `T` itself, shape (rows - 1, last), in nats.
+    """
+    row = tokens.shape[1] - 1
+    stages = Stages(network, tokens, last, sampling, strangers, sees)
+    losses = {row: stages.plain()[1:]}
+    if stages.others is not None:
+        stages.others.plain()
+    plans = [sampling.ends(row, max(lengths))]
+    if not sampling.doubling:
+        plans = [sampling.ends(row, n) for n in lengths if n > row]
+    for ends in plans:
+        for s in range(1, len(ends)):
+            if stages.others is not None:
+                stages.others.stage(s, ends)
+            result = stages.stage(s, ends)
+            if ends[s] in lengths:
+                losses[ends[s]] = result[1:]
+    return losses
