@@ -401,9 +401,11 @@ def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Found
         return {"limit": end} | _with_crossover(left, right, lighter, steps)
     try:
         found = tuple(period_blocks(left, right))
+        sides = [block.lighter(left, right) for block in found]
     except NoLimit as why:
         return unknown(Reason(Code.NO_LIMIT, str(why)))
-    sides = [block.lighter(left, right) for block in found]
+    except Unreachable as why:
+        return unknown(reason_of(why))
     _tell(found, sides, (left, right), steps)
     limit: Found = {"limit": _limit(found[0])} if len(found) == 1 else {}
     apart = [block for block, side in zip(found, sides, strict=True) if side != "neither"]

@@ -61,7 +61,9 @@ class PeriodBlock:
     def quotient(self, a: Series, b: Series) -> arb:
         """lim a_i(k)/A over b_i(k)/B: 0 where a_i vanishes beside b_i, infinite where b_i does."""
         above, below = map(_weight, self.terms)
-        return arb.pos_inf() if below == 0 else above / below * _ratio(b, a)
+        if below == 0:
+            return arb.pos_inf()
+        return arb(0) if above == 0 else above / below * _ratio(b, a)
 
     def lighter(self, a: Series, b: Series) -> str | None:
         """The series whose normalised tail is the smaller one at all large j of this residue;

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from farfield.numerics.comparison import compare_tails
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.encodings import encoding
 
 PLAIN = 4000  # distances summed in long doubles; the last seven eighths serve only as the rest
@@ -71,3 +72,18 @@ def test_power_laws_with_classes(a, b, lighter):
 def test_windows_of_one_length_have_equal_fields_for_small_shares_alone():
     found = compare_tails("where(n<10,-n/8,-inf)", "where(n<10,0,-inf)")
     assert found.lighter == "neither" and "small enough" in found.text()
+
+
+def unsummed(*series):
+    raise Unreachable("seeded")
+
+
+def test_a_tail_that_vanishes_beside_another_needs_no_sum_of_either(monkeypatch):
+    monkeypatch.setattr("farfield.numerics.period_blocks._ratio", unsummed)
+    assert compare_tails("-n", "-2*log(1+n)").lighter == "a"
+
+
+def test_tails_of_one_order_whose_sums_are_not_known_are_not_compared(monkeypatch):
+    monkeypatch.setattr("farfield.numerics.period_blocks._ratio", unsummed)
+    answer = compare_tails("-2*log(1+n)", "-2*log(2+n)")
+    assert (answer.status, answer.reason.code) == ("unknown", "no_enclosure")
