@@ -68,6 +68,7 @@ class FixedBias(DistanceBias):
         super().__init__()
         self.encoding = encoding
         self.longest = np.empty((encoding.num_heads, 0))
+        self.functions: dict[torch.device, ScoreMod | None] = {}
 
     def table(self, length: int) -> Tensor:
         """`p(n)` in float64, shape (heads or 1, length).
@@ -93,8 +94,14 @@ class FixedBias(DistanceBias):
     def score_mod(self, device: torch.device) -> ScoreMod | None:
         """The formula as a score function, where heads differ in numbers alone and it is smooth.
 
-        It looks nothing up: a table costs a kernel more shared memory than a formula.
+        It looks nothing up: a table costs a kernel more shared memory than a formula. It is the
+        same function at each call, so that a compiled model is compiled once.
         """
+        if device not in self.functions:
+            self.functions[device] = self._by_formula(device)
+        return self.functions[device]
+
+    def _by_formula(self, device: torch.device) -> ScoreMod | None:
         numbers: dict[sympy.Symbol, list[float]] = {}
         formula = _common(self.encoding.biases, numbers)
         if formula is None or not all(
