@@ -77,7 +77,6 @@ def test_accepts_the_proof_and_rejects_it_corrupted(case):
     [
         ("-log(n)*(2+sin(n))-log(log(n))", {}),
         ("-log(n)*(2+sin(sqrt(n)))-log(log(n))", {}),
-        ("Min(-log(n)*(2+sin(n)),-2*log(n))", {}),
         ("-log(n)*(3+sin(n)+sin(sqrt(2)*n))-log(log(n))", {}),
         ("-3*frac(n*sqrt(2))*log(n)", {}),
         ("-n*Abs(sin(n))", {}),
