@@ -79,12 +79,23 @@ namespace c10::cuda { signed char device_count() noexcept { return 1; }
 extern "C" int cudaGetDeviceCount(int* n) { *n = 1; return 0; }
 """
 PROPERTIES = types.SimpleNamespace(
-    name="NVIDIA H100 80GB HBM3", major=9, minor=0, multi_processor_count=132, warp_size=32,
-    total_memory=80 << 30, max_threads_per_multi_processor=2048, max_threads_per_block=1024,
-    regs_per_multiprocessor=65_536, shared_memory_per_block=49_152, L2_cache_size=50 << 20,
-    shared_memory_per_block_optin=SHARED, shared_memory_per_multiprocessor=233_472,
-    gcnArchName="", is_integrated=0, is_multi_gpu_board=0,
-)  # fmt: skip
+    name="NVIDIA H100 80GB HBM3",
+    major=9,
+    minor=0,
+    multi_processor_count=132,
+    warp_size=32,
+    total_memory=80 << 30,
+    max_threads_per_multi_processor=2048,
+    max_threads_per_block=1024,
+    regs_per_multiprocessor=65_536,
+    shared_memory_per_block=49_152,
+    L2_cache_size=50 << 20,
+    shared_memory_per_block_optin=SHARED,
+    shared_memory_per_multiprocessor=233_472,
+    gcnArchName="",
+    is_integrated=0,
+    is_multi_gpu_board=0,
+)
 
 
 def with_a_driver() -> None:
@@ -130,14 +141,21 @@ def pretend() -> None:
     ctypes.CDLL(f"{os.environ['SM90']}/guard.so").pretend()
     state = torch.zeros(16, dtype=torch.uint8)
     answers = {
-        "is_available": True, "device_count": 1, "current_device": 0, "is_initialized": True,
-        "get_device_capability": (9, 0), "get_device_properties": PROPERTIES,
-        "get_device_name": PROPERTIES.name, "is_bf16_supported": True, "get_rng_state": state,
-        "_exchange_device": 0, "_maybe_exchange_device": 0,
+        "is_available": True,
+        "device_count": 1,
+        "current_device": 0,
+        "is_initialized": True,
+        "get_device_capability": (9, 0),
+        "get_device_properties": PROPERTIES,
+        "get_device_name": PROPERTIES.name,
+        "is_bf16_supported": True,
+        "get_rng_state": state,
+        "_exchange_device": 0,
+        "_maybe_exchange_device": 0,
         **dict.fromkeys(
             ("_lazy_init", "synchronize", "set_device", "set_rng_state", "manual_seed_all")
         ),
-    }  # fmt: skip
+    }
     from torch._dynamo.device_interface import CudaInterface
 
     inner = {"get_compute_capability": 90, "get_raw_stream": 0, "is_triton_capable": True}
@@ -245,9 +263,13 @@ def main(*sizes: int) -> Iterator[Row]:
                 way = "backward" if "backward" in name else "forward"
                 faults = int(shared > SHARED) + int(stack > 0) + int(stages != asked)
                 yield {
-                    "heads of": f"{size}, {kind}, {way}", "shared": shared, "stages": stages,
-                    "registers": registers, "stack": stack, "faults": faults,
-                }  # fmt: skip
+                    "heads of": f"{size}, {kind}, {way}",
+                    "shared": shared,
+                    "stages": stages,
+                    "registers": registers,
+                    "stack": stack,
+                    "faults": faults,
+                }
 
 
 if __name__ == "__main__":

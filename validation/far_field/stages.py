@@ -175,13 +175,11 @@ class Stages:
 
     def _far(self, cell: Cell, layer: int) -> Keys:
         """Keys of a cell with the logarithm of the positions that each stands for, by row."""
-        source = self if self.others is None else self.others
-        k, v, chosen = source.pools[cell.stage][layer]
+        k, v, chosen = (self.others or self).pools[cell.stage][layer]
         m = len(cell.positions)
         k, v, chosen = k[:, :, :m], v[:, :, :m], chosen[:m]
-        alien = chosen // self.row != torch.arange(len(self.tokens))[:, None]
-        if self.others is not None:
-            alien = torch.ones_like(alien)
+        own = chosen // self.row == torch.arange(len(self.tokens))[:, None]
+        alien = ~own if self.others is None else torch.ones_like(own)
         share = (cell.count / alien.sum(-1, keepdim=True)).log().float()
         more = torch.where(alien, share, -math.inf)[:, None, None]
         return Keys(k, v, cell.positions, more)

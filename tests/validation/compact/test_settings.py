@@ -62,12 +62,28 @@ def test_a_plan_is_every_combination_of_its_lists_each_once():
 def test_every_setting_but_a_name_is_in_the_key():
     plain = Run(encoding="alibi")
     other = {
-        "encoding": "t5", "seed": 1, "layers": 2, "width": 64, "heads": 4, "length": 32,
-        "batch": 8, "steps": 3, "lr": 1e-3, "warmup": 1, "schedule": "linear", "weight_decay": 0.0,
-        "clip": 2.0, "betas": (0.9, 0.99), "epsilon": 1e-6, "precision": "bfloat16",
-        "accumulate": 2, "dropout": 0.1, "spread": 0.1, "embedding_spread": 0.5,
+        "encoding": "t5",
+        "seed": 1,
+        "layers": 2,
+        "width": 64,
+        "heads": 4,
+        "length": 32,
+        "batch": 8,
+        "steps": 3,
+        "lr": 1e-3,
+        "warmup": 1,
+        "schedule": "linear",
+        "weight_decay": 0.0,
+        "clip": 2.0,
+        "betas": (0.9, 0.99),
+        "epsilon": 1e-6,
+        "precision": "bfloat16",
+        "accumulate": 2,
+        "dropout": 0.1,
+        "spread": 0.1,
+        "embedding_spread": 0.5,
         "task": {"vocabulary": 64},
-    }  # fmt: skip
+    }
     names = {"label", "family", "preset", "text", "measure"}
     assert names | other.keys() == Run.model_fields.keys()
     keys = {plain.but(**{name: value}).key() for name, value in other.items()}
