@@ -313,7 +313,8 @@ def _row_fields(
 
 class GradientField(NamedTuple):
     """Tokens of the shortest suffix with more than `share` of the input gradient, with a 95 %
-    bootstrap interval over segments; and the share of the last 1, 2, 4, ... tokens."""
+    bootstrap interval over segments; and the share of the last 1, 2, 4, ... tokens, the training
+    length among them."""
 
     share: float
     tokens: int
@@ -346,7 +347,7 @@ def gradient_field(
     low, high = np.quantile(suffixes, (0.025, 0.975))
     mean = curves.mean(0)
     tokens = int(field(tail_sums(torch.from_numpy(mean)), log_eps))
-    powers = [1 << k for k in range(length.bit_length())]
+    powers = sorted({min(model.length, length), *(1 << k for k in range(length.bit_length()))})
     curve = [(p, float(curves[:, :p].sum(1).mean())) for p in powers]
     return GradientField(share, tokens, float(low), float(high), curve, length)
 

@@ -9,7 +9,8 @@ from torch._dynamo.testing import CompileCounter
 
 from farfield.theory.encodings import CATALOGUE, encoding
 from farfield.validation.compact.attention import CAUSAL, Extra, Mask, attention, materialised
-from farfield.validation.compact.bias import ABSOLUTE, FixedBias, model_of, read
+from farfield.validation.compact.bias import FixedBias, model_of
+from farfield.validation.compact.mechanism import ABSOLUTE, read
 from farfield.validation.compact.model import Layer, Transformer, rotated
 from farfield.validation.compact.settings import LayerSettings, ModelSettings, RopeSettings, Run
 
