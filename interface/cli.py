@@ -30,13 +30,13 @@ from cyclopts import (
 )
 
 from farfield import __version__
-from farfield.commands import explore, goals, models, pages, runs, theory
+from farfield.commands import demo, explore, goals, models, pages, runs, theory
 from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError, InternalError, MissingValues
 
 GROUPS = {
-    "Start here": (pages.study, explore.explore),
+    "Start here": (demo.demo, pages.study, explore.explore),
     "Decide and certify": (
         theory.check,
         theory.lint,

@@ -92,7 +92,7 @@ class Study(Result):
     def lengths(self) -> tuple[int, ...]:
         """Training length and tested lengths, in tokens."""
         length = self.settings["length"]
-        return (length, 4 * length, 16 * length)
+        return tuple(self.settings["measure"]["lengths"]) or (length, 4 * length, 16 * length)
 
     @property
     def trained(self) -> tuple[Studied, ...]:

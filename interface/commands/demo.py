@@ -1,0 +1,62 @@
+"""The verb of the first two minutes: an idea beside ALiBi and no bias, in theory and trained."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from farfield.options import Formula, Output, Subject
+from farfield.output import OK, print_out, write_answers
+from farfield.progress_bar import progress
+
+
+def demo(
+    formula: Formula = "-2*log(1+n)",
+    /,
+    *,
+    subject: Subject = Subject(),
+    out: str = "out/demo",
+    no_open: bool = False,
+    output: Output = Output(),
+) -> int:
+    """An idea beside ALiBi and no bias: theory, then three small trained models; two minutes.
+
+    Args:
+        formula: in n, or a name of the catalogue.
+        out: folder of the page and of the runs; begun again, it continues.
+        no_open: do not open the page in a browser at the end.
+    """
+    import webbrowser
+
+    from farfield.figures.pages.study import write_study
+    from farfield.validation.json_files import writable_folder
+    from farfield.validation.study.demo import COLUMNS, LEGEND, demonstration, predicted, row
+
+    folder, idea = writable_folder(out), subject.read(formula)
+    widths = (max(8, min(28, len(idea.name))), 11, 5, 5, 8)
+
+    def show(cells: Sequence[str]) -> None:
+        if not output.json:
+            padded = (f"{cell:<{width}}" for cell, width in zip(cells, (*widths, 0), strict=False))
+            print_out("  ".join(padded).rstrip())
+            sys.stdout.flush()
+
+    shown: set[str] = set()
+    with progress("demo", output) as step:
+        for result in demonstration(idea, folder / "runs", notice=step):
+            page = write_study(result, folder)
+            if not result.trained:
+                for entry in result.entries:
+                    show([predicted(entry)])
+                show([f"page, written again after each model: {page}\n"])
+                show(COLUMNS)
+            for entry in result.trained:
+                if entry.prediction.name not in shown:
+                    shown.add(entry.prediction.name)
+                    show(row(entry))
+    if output.json:
+        return write_answers(result, output)
+    show([LEGEND])
+    if sys.stdout.isatty() and not no_open:
+        webbrowser.open(page.resolve().as_uri())
+    return OK

@@ -1,0 +1,92 @@
+"""The demonstration: what the theory says of an idea, and three small models trained beside it.
+
+An idea, ALiBi and no bias, in models of two layers on rows of 64 tokens. Rows of 512 tokens show
+which of them hold. The results come one by one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.compact.mechanism import with_encoding
+from farfield.validation.compact.settings import settle
+from farfield.validation.forecast import forecast
+from farfield.validation.json_files import writable_folder
+from farfield.validation.optional import require_torch
+from farfield.validation.progress import Progress, silent
+from farfield.validation.study.study import BASELINES, Studied, Study, named_encodings, survey
+
+PRESET, EPS, WORKERS = "first", "1/100", 2
+COLUMNS = ("encoding", "series", "TRF", "ERF", "nearest", "measured")
+LEGEND = """
+TRF and ERF: nearest tokens that hold 99 % of the attention in rows of 512 tokens, by the bias alone
+and in the trained model. nearest and measured: perplexity at 512 tokens over that at 64, of the
+nearest of farfield's trained models and of this one."""
+
+
+def demonstration(
+    f: Any, store: str | os.PathLike[str], *, notice: Progress = silent
+) -> Iterator[Study]:
+    """The study of an idea beside ALiBi and no bias: first the theory, then with each model more.
+
+    Args:
+        f: a formula in `n`, a name of the catalogue, or an `Encoding`; one.
+        store: folder of the runs; a finished run is never repeated, a killed one continues.
+        notice: called as `notice(stage, done, total, note)`.
+
+    Raises:
+        InputError: an idea that cannot be read or trained, a folder that cannot be written to;
+            after the theory, torch is missing or a training fails.
+    """
+    subjects = named_encodings([f, *BASELINES])
+    name = subjects[0][0]
+    whole = survey(subjects, preset_name=PRESET, title=f"Demonstration of {name}", notice=notice)
+    whole = dataclasses.replace(whole, asked=(name,))
+    yield whole
+    require_torch("a trained model beside the theory")
+    from farfield.validation.compact.runs import job_of, local
+
+    usual = settle(PRESET, {"encoding": "nope"})
+    runs = [with_encoding(usual, name, encoding) for name, encoding in subjects]
+    for run in runs:
+        job_of(run)
+    folder, began = str(writable_folder(store)), time.monotonic()
+    notice("", 0, 0, f"{len(runs)} models of two layers, {WORKERS} at a time")
+    engine = local(runs, folder, device="cpu", workers=WORKERS, progress=notice)
+    for done, (run, lines) in enumerate(engine, 1):
+        if isinstance(lines, str):
+            raise InputError(f"{run.name}: {lines}")
+        left = math.ceil((len(runs) - done) / done * (time.monotonic() - began))
+        notice("", 0, 0, f"{done} of {len(runs)} models, about {left} s left")
+        entries = tuple(
+            Studied(e.prediction, tuple(lines)) if e.prediction.name == run.label else e
+            for e in whole.entries
+        )
+        whole = dataclasses.replace(whole, entries=entries)
+        yield whole
+
+
+def predicted(entry: Studied) -> str:
+    """What the theory says of one encoding, in a line."""
+    return entry.prediction.convergence.text(width=10_000).splitlines()[0]
+
+
+def row(entry: Studied) -> tuple[str, ...]:
+    """The cells of `COLUMNS` for one trained encoding."""
+    p = entry.prediction
+    near = forecast(p.encoding, trained=64, tested=512, layers=2).ratio
+    field = next(x for x in entry.measured("attention") if math.isclose(x["eps"], 0.01))
+    _, ratio, low, high = entry.lost()
+    return (
+        p.name,
+        str(p.convergence.verdict),
+        *(str(math.ceil(field[name])) for name in ("trf", "erf")),
+        "" if near is None else f"{near:.2f}",
+        f"{ratio:.3f} ({low:.3f} to {high:.3f})",
+    )
