@@ -6,8 +6,6 @@ is built only when asked for. A proof ends in the claim it establishes.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,13 +16,6 @@ import sympy
 from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, Ladder, Rung, Sentence, Steps
 from farfield.theory.answers.notation import Text, as_text, latex, terminal, words
-
-
-def trace(line: str, *values: Any) -> None:
-    """Print a line where tracing is asked for; the values are spelled only then."""
-    if os.environ.get("FARFIELD_TRACE", "") not in ("", "0"):
-        print("trace:", line.format(*values), file=sys.stderr)
-
 
 RULES: dict[str, str] = {
     "eventual": "Finitely many terms do not matter: for all large `n`, `p = {p}`.",

@@ -20,6 +20,7 @@ from farfield.numerics.summation.kept_sums import remembered
 from farfield.numerics.summation.kernel import Kernel, number
 from farfield.numerics.summation.normal_form import NormalForm, normal_form, sign
 from farfield.theory.algebra import door
+from farfield.theory.algebra.call_tree import traced
 from farfield.theory.answers.notation import expression_latex
 from farfield.theory.functions.balls import precision, rational
 from farfield.theory.values import compile_ball
@@ -367,6 +368,7 @@ class Bertrand(Smooth):
         return True
 
 
+@traced(2)
 def family(p: Expr, start: int) -> Kernel:
     """The family of a bias by its normal form on n >= start; Unrecognised where it has none."""
     found = _from_form(normal_form(p, start), start)

@@ -17,7 +17,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,10 @@ from flint import arb, fmpq
 from sympy import Expr, Integer, Rational, S, Symbol
 
 from farfield.numerics.arrays import ROUNDOFF, floats
+from farfield.numerics.heads import BUDGET_S, within
 from farfield.numerics.search import decide
 from farfield.numerics.windows.question import read_bounds
+from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.convergence import Verdict, check_convergence
@@ -80,6 +82,13 @@ class RowBias:
     @property
     def windowable(self) -> Windowable:
         """Whether one window matches full attention to any accuracy you ask for, in all rows."""
+        try:
+            with within(BUDGET_S):
+                return self._windowable()
+        except OutOfTime as why:
+            return _unknown(str(self), str(why))
+
+    def _windowable(self) -> Windowable:
         raise NotImplementedError
 
 
@@ -120,8 +129,7 @@ class NormalisedBias(RowBias):
             raise InputError(f"normaliser {self.normaliser} must be positive at {length} tokens")
         return _in_one(self.f, "x", "f").xreplace({_X: psi / whole})
 
-    @cached_property
-    def windowable(self) -> Windowable:
+    def _windowable(self) -> Windowable:
         psi = _in_one(self.normaliser, "n", "normaliser")
         if limit_of_difference(psi, S.Zero) is not S.Infinity:
             return _unknown(str(self), "the normaliser is not proved to grow without bound")
@@ -179,8 +187,7 @@ class ScaledBias(RowBias):
     def content_scale(self, keys: int) -> Expr:
         return self._at("content", keys)
 
-    @cached_property
-    def windowable(self) -> Windowable:
+    def _windowable(self) -> Windowable:
         said = str(self)
         s, c = (_in_one(getattr(self, k), "i", k).xreplace({_I: n}) for k in ("scale", "content"))
         ends = {k: limit_of_difference(e, S.Zero) for k, e in (("scale", s), ("content", c))}

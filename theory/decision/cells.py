@@ -28,15 +28,18 @@ from farfield.theory.algebra.exceptions import SignNeeded, Undecided
 from farfield.theory.coefficients.exact import (
     ONE,
     ZERO,
-    Context,
     coefficient,
-    deciding,
     expand,
     linear,
-    remembered,
     symbols,
 )
-from farfield.theory.coefficients.signs import sign, sign_factors, sign_key, with_proved_rationals
+from farfield.theory.coefficients.signs import (
+    Context,
+    sign,
+    sign_factors,
+    sign_key,
+    with_proved_rationals,
+)
 from farfield.theory.formula.bounded_nodes import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import n
@@ -126,7 +129,7 @@ def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
         if len(own) == 1:
             key, flip = sign_key(own[0])
             for f in factors:
-                flip *= 1 if symbols(f) else sign(coefficient(f))
+                flip *= 1 if symbols(f) else sign(coefficient(f)).value
             signs[key] = flip * s
     return signs
 
@@ -181,10 +184,10 @@ def _solution(g: Expr, s: Symbol) -> tuple[Expr, int] | None:
         rest = expand(g - slope * f)
         if slope == 0 or not slope.is_number or rest.has(s):
             continue
-        value, way = -rest / slope, sign(coefficient(slope))
+        value, way = -rest / slope, sign(coefficient(slope)).value
         if f == sympy.log(s):
             return sympy.exp(value), way
-        if value.free_symbols or sign(coefficient(expand(value))) <= 0:
+        if value.free_symbols or sign(coefficient(expand(value))).value <= 0:
             continue
         if f == sympy.exp(s):
             return sympy.log(value), way
@@ -401,7 +404,7 @@ def relation(g: Expr, op: OrderRelation) -> Any:
     return (op if way > 0 else BY_SIGN[op.mirrored]).kind(left, right)
 
 
-@remembered(maxsize=4096)
+@lru_cache(maxsize=4096)
 def _solved(g: Expr) -> tuple[Expr, Expr, int]:
     """(s, value, way): g has the sign of s - value, mirrored if `way` is negative."""
     own = sorted(symbols(g), key=lambda s: s.name)
@@ -410,13 +413,13 @@ def _solved(g: Expr) -> tuple[Expr, Expr, int]:
         line = linear(expanded, s)
         if line and line[0].is_number:
             with suppress(Undecided):
-                if way := sign(coefficient(line[0])):
-                    return s, with_proved_rationals(expand(-line[1] / line[0])), way
+                if way := sign(coefficient(line[0])).value:
+                    return s, with_proved_rationals(expand(-line[1] / line[0]), Context()), way
     for s in own:
         with suppress(Undecided):
             found = _solution(expanded, s)
             if found is not None:
-                return s, with_proved_rationals(found[0]), found[1]
+                return s, with_proved_rationals(found[0], Context()), found[1]
     return expanded, S.Zero, 1
 
 
@@ -430,5 +433,4 @@ def at(c: Any, values: Mapping[str, Expr]) -> Any:
     difference = (c.lhs - c.rhs).xreplace(swap)
     if difference.free_symbols:
         return c.func(c.lhs.xreplace(swap), c.rhs.xreplace(swap))
-    with deciding(Context()):
-        return c.func(sign(coefficient(difference)), 0)
+    return c.func(sign(coefficient(difference)).value, 0)

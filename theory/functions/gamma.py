@@ -320,7 +320,7 @@ def _expand_zeta(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
     if rest:
         raise Undecided("the Hurwitz zeta function")
     if t.direction(g) == 1:
-        last = t.context().order + 2
+        last = t.context.order + 2
         logs = (t.coefficient(-sympy.log(k)) for k in range(2, last + 1))
         powers = [(g * c).exp() for c in logs]
         return t.add(*powers[:-1], t.error(powers[-1].top())) + 1
