@@ -16,8 +16,7 @@ from polars import DataFrame, col
 
 from farfield.theory.encodings import Encoding
 from farfield.validation.harness.configuration import fitted
-from farfield.validation.labels import options_of
-from farfield.validation.lines import listing
+from farfield.validation.labels import listing, options_of
 from farfield.validation.results import LAST, WHOLE
 
 MODE = " + "

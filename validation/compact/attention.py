@@ -68,10 +68,10 @@ class Mask:
         for name, value in (("window", self.window), ("bca", self.bca)):
             if value is not None and value < 1:
                 raise ValueError(f"{name} {value}: accepted is a whole number of tokens from 1")
-        if not 0 <= self.sinks <= (self.window or 0):
+        if self.sinks < 0 or (self.sinks and self.window is None):
             raise ValueError(
-                f"sinks {self.sinks} with window {self.window}: accepted are at most as many as "
-                "the window has keys"
+                f"sinks {self.sinks} with window {self.window}: accepted are 0 or more beside a "
+                "window"
             )
 
     def sees(self, i: int | Tensor, j: int | Tensor) -> bool | Tensor:
@@ -120,9 +120,8 @@ class Extra(NamedTuple):
 
     def of(self, q: Tensor, k: Tensor) -> Extra:
         """With the shapes of queries and keys in full."""
-        batch, heads, _, size = k.shape
-        more, values = (x.to(k.dtype).expand(batch, heads, -1, size) for x in (self.k, self.v))
-        return Extra(more, values, self.logits.to(k.dtype).expand(heads, q.shape[-2], -1))
+        more, values = (x.to(k.dtype).expand(*k.shape[:2], *x.shape[-2:]) for x in (self.k, self.v))
+        return Extra(more, values, self.logits.to(k.dtype).expand(k.shape[1], q.shape[-2], -1))
 
     def beside(self, other: Extra) -> Extra:
         """Both, their shapes in full."""
@@ -130,10 +129,10 @@ class Extra(NamedTuple):
         return Extra(k, v, torch.cat([self.logits, other.logits], -1))
 
 
-def sink(logits: Tensor, like: Tensor) -> Extra:
+def sink(logits: Tensor, k: Tensor, v: Tensor) -> Extra:
     """The extra key of a learned sink, shape (heads,): a term of the denominator, of value 0."""
-    zero = like.new_zeros(1, 1, 1, like.shape[-1])
-    return Extra(zero, zero, logits[:, None, None])
+    key, value = (x.new_zeros(1, 1, 1, x.shape[-1]) for x in (k, v))
+    return Extra(key, value, logits[:, None, None])
 
 
 Bias = Tensor | nn.Module | ScoreMod | None

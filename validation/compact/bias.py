@@ -44,6 +44,7 @@ from farfield.validation.compact.settings import (
     Run,
     Spec,
 )
+from farfield.validation.labels import listing
 
 EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
 MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
@@ -183,16 +184,21 @@ class LearnedBias(DistanceBias):
             self.checked = length
         return learned_rows(self.formulas, values, length)
 
+    @property
+    def fixed(self) -> Encoding:
+        """The encoding with the values that the parameters have now, exactly, one a head."""
+        values = {self.symbols[name]: value.tolist() for name, value in self.values.items()}
+        biases = tuple(
+            formula.xreplace({s: sympy.Rational(each[h]) for s, each in values.items()})
+            for h, formula in enumerate(self.formulas)
+        )
+        return dataclasses.replace(self.encoding, biases=biases, source="values learned in a run")
+
     @torch.enable_grad()
     def _check(self, values: dict[sympy.Symbol, Tensor], length: int) -> None:
         """Compare the rows with the table, and look for gradients that are not finite."""
         rows = learned_rows(self.formulas, values, length)
-        numbers = {s: [sympy.Rational(x) for x in v.tolist()] for s, v in values.items()}
-        biases = tuple(
-            formula.xreplace({s: each[h] for s, each in numbers.items()})
-            for h, formula in enumerate(self.formulas)
-        )
-        right = FixedBias(dataclasses.replace(self.encoding, biases=biases)).table(length)
+        right = FixedBias(self.fixed).table(length)
         shown = rows.detach().to(right)
         off = ~((shown - right).abs() <= EXACT * right.abs().clamp(min=1)) & (shown != right)
 
@@ -326,7 +332,7 @@ class Understood(NamedTuple):
         if rope is not None:
             return "rotation_decay" if rope.decay else "rotation"
         if self.absolute != "none":
-            return f"{self.absolute} absolute positions"
+            return next(name for name, kind in ABSOLUTE.items() if kind == self.absolute)
         return "module" if isinstance(bias, Own) else "bias"
 
     @property
@@ -335,8 +341,7 @@ class Understood(NamedTuple):
         bias = self.biases[0]
         if self.mechanism != "bias" or isinstance(bias, Own):
             return None
-        each = ["0"] if bias is None else [str(b) for b in bias.biases]
-        return each[0] if len(each) == 1 else f"[{'; '.join(each)}]"
+        return listing(["0"] if bias is None else [str(b) for b in bias.biases])
 
     @property
     def facts(self) -> list[JsonValue]:

@@ -159,7 +159,7 @@ class Layer(nn.Module):
     ) -> Tensor:
         """Attention to the keys of the row, to learned sinks, and to `extra` keys if any."""
         if self.sinks is not None:
-            own = sink(self.sinks, k)
+            own = sink(self.sinks, k, v)
             extra = own if extra is None else own.of(q, k).beside(extra.of(q, k))
         bias, mask = prepared.bias, prepared.mask
         if not isinstance(mask, BlockMask):
