@@ -171,19 +171,16 @@ def runs(
 
         print_out(results(folder).write_csv().rstrip())
         return OK
-    from farfield.validation.compact.runs import listed
-    from farfield.validation.inventory import RunList
+    from pathlib import Path
 
-    found = [
-        {
-            "key": one.key,
-            "state": one.state,
-            "label": one.run.name,
-            "preset": one.run.preset,
-            "trained": one.run.length,
-            "seed": one.run.seed,
-            "steps": one.step,
-        }
-        for one in listed(folder)
-    ]
+    from farfield.validation.compact.runs import listed, rows_of
+    from farfield.validation.inventory import RunList, summary
+
+    found = []
+    for one in listed(folder):
+        told = {"label": one.run.name, "preset": one.run.preset, "trained": one.run.length}
+        told |= {"seed": one.run.seed, "steps": one.step}
+        if one.state == "finished":
+            told = summary(rows_of(Path(folder) / one.key))
+        found.append({"key": one.key, "state": one.state, **told})
     return write_answers(RunList(tuple(found)), output)

@@ -34,8 +34,7 @@ from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attent
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from farfield.validation.compact.settings import CAUSAL as CAUSAL
-from farfield.validation.compact.settings import Mask as Mask
+from farfield.validation.compact.settings import CAUSAL, Mask
 
 CHUNK = 256  # queries at a time
 CONTENT_CHUNK = 64  # of a bias that depends on the content, whose weights are in memory
@@ -61,9 +60,8 @@ class Extra(NamedTuple):
 
     def of(self, q: Tensor, k: Tensor) -> Extra:
         """With the shapes of queries and keys in full."""
-        batch, heads, _, size = k.shape
-        more, values = (x.to(k.dtype).expand(batch, heads, -1, size) for x in (self.k, self.v))
-        return Extra(more, values, self.logits.to(k.dtype).expand(heads, q.shape[-2], -1))
+        more, values = (x.to(k.dtype).expand(*k.shape[:2], *x.shape[-2:]) for x in (self.k, self.v))
+        return Extra(more, values, self.logits.to(k.dtype).expand(k.shape[1], q.shape[-2], -1))
 
     def beside(self, other: Extra) -> Extra:
         """Both, their shapes in full."""
@@ -71,10 +69,10 @@ class Extra(NamedTuple):
         return Extra(k, v, torch.cat([self.logits, other.logits], -1))
 
 
-def sink(logits: Tensor, like: Tensor) -> Extra:
+def sink(logits: Tensor, k: Tensor, v: Tensor) -> Extra:
     """The extra key of a learned sink, shape (heads,): a term of the denominator, of value 0."""
-    zero = like.new_zeros(1, 1, 1, like.shape[-1])
-    return Extra(zero, zero, logits[:, None, None])
+    key, value = (x.new_zeros(1, 1, 1, x.shape[-1]) for x in (k, v))
+    return Extra(key, value, logits[:, None, None])
 
 
 Bias = Tensor | nn.Module | ScoreMod | None

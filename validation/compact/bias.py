@@ -168,16 +168,21 @@ class LearnedBias(DistanceBias):
             self.checked = length
         return learned_rows(self.formulas, values, length)
 
+    @property
+    def fixed(self) -> Encoding:
+        """The encoding with the values that the parameters have now, exactly, one a head."""
+        values = {self.symbols[name]: value.tolist() for name, value in self.values.items()}
+        biases = tuple(
+            formula.xreplace({s: sympy.Rational(each[h]) for s, each in values.items()})
+            for h, formula in enumerate(self.formulas)
+        )
+        return dataclasses.replace(self.encoding, biases=biases, source="values learned in a run")
+
     @torch.enable_grad()
     def _check(self, values: dict[sympy.Symbol, Tensor], length: int) -> None:
         """Compare the rows with the table, and look for gradients that are not finite."""
         rows = learned_rows(self.formulas, values, length)
-        numbers = {s: [sympy.Rational(x) for x in v.tolist()] for s, v in values.items()}
-        biases = tuple(
-            formula.xreplace({s: each[h] for s, each in numbers.items()})
-            for h, formula in enumerate(self.formulas)
-        )
-        right = FixedBias(dataclasses.replace(self.encoding, biases=biases)).table(length)
+        right = FixedBias(self.fixed).table(length)
         shown = rows.detach().to(right)
         off = ~((shown - right).abs() <= EXACT * right.abs().clamp(min=1)) & (shown != right)
 
@@ -282,7 +287,9 @@ def model_of(run: Run, vocabulary: int = 256) -> Transformer:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        return Transformer(settings, modules(layers, run.heads, run.width // run.heads))
+        model = Transformer(settings)  # drawn first: models of one seed differ in their bias alone
+        model.add_biases(modules(layers, run.heads, run.width // run.heads))
+        return model
 
 
 # -- the views that kernels of others take --------------------------------------------------------

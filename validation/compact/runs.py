@@ -16,6 +16,7 @@ import json
 import multiprocessing
 import os
 import platform
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -57,6 +58,7 @@ from farfield.validation.progress import Progress, silent
 Row = dict[str, str | int | float | None]
 
 WEIGHTS, CHECKPOINT, ASKED = "weights.safetensors", "checkpoint.safetensors", "run.json"
+SCORE_SEGMENTS = 4  # whose expected scores are averaged
 
 
 class Job(NamedTuple):
@@ -187,16 +189,14 @@ def run(
         model, history = _trained(job, own, place, every, log, progress)
         if int(os.environ.get("RANK", "0")) > 0:
             return []
-        rows = [*_training_rows(history, asked.length)]
-        for mask in job.masks:
-            path = own / f"measured-{_measurement(job, mask)}.json"
+        paths = {own / f"measured-{_measurement(job, mask)}.json": mask for mask in job.masks}
+        for path, mask in paths.items():
             if not path.exists():
                 lines = [
                     {**line, "mask": _name(mask)} for line in measured(job, model, mask, progress)
                 ]
                 write_json(path, {"mask": _name(mask), "rows": recorded(lines)})
-            rows += unrecorded(_read(path)["rows"])
-    return [{**job.columns, "seconds": history[-1].seconds, **row} for row in rows]
+    return _rows(job.columns, history, [*paths])
 
 
 def _trained(
@@ -204,7 +204,7 @@ def _trained(
 ) -> tuple[Transformer, list[Report]]:
     """The trained model in evaluation mode, and its reports."""
     if (own / WEIGHTS).exists():
-        return load(own, job, device)
+        return load(own, device)
     model = model_of(job.run, job.data.vocabulary).to(device)
     kept = own / CHECKPOINT
     trained = train(
@@ -212,6 +212,8 @@ def _trained(
     )
     if int(os.environ.get("RANK", "0")) == 0:
         record = {
+            "columns": job.columns,
+            "facts": {"data": job.data.sha256, "vocabulary": job.data.vocabulary},
             "history": [list(report) for report in trained.history],
             "resumed": trained.resumed,
             "environment": environment(device),
@@ -222,9 +224,7 @@ def _trained(
     return model, trained.history
 
 
-def load(
-    own: Path, job: Job | None = None, device: torch.device | None = None
-) -> tuple[Transformer, list[Report]]:
+def load(own: Path, device: torch.device | None = None) -> tuple[Transformer, list[Report]]:
     """The trained model of a finished run's folder, in evaluation mode, and its reports.
 
     Raises:
@@ -232,20 +232,38 @@ def load(
             changed since.
     """
     refuse(not (own / WEIGHTS).exists(), f"run {own.name} is not finished; accepted: train it")
-    job = job or job_of(asked_of(own))
+    asked, (tensors, text) = asked_of(own), read_tensors(own / WEIGHTS)
+    record = json.loads(text)
     refuse(
-        job.key != own.name,
-        f"run {own.name} was made with another text, file or formula than {ASKED} names now; "
-        "accepted: what it was made with",
+        asked.key(encoding=understood(asked).facts, **record["facts"]) != own.name,
+        f"run {own.name} was made with another file or formula than {ASKED} names now; accepted: "
+        "what it was made with",
     )
-    tensors, record = read_tensors(own / WEIGHTS)
-    model = model_of(job.run, job.data.vocabulary)
+    model = model_of(asked, record["facts"]["vocabulary"])
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
         raise InputError(f"{str(own / WEIGHTS)!r}: {first_line(error)}") from None
-    history = [Report(*report) for report in json.loads(record)["history"]]
+    history = [Report(*report) for report in record["history"]]
     return model.to(device or torch.device("cpu")).eval(), history
+
+
+def rows_of(own: Path) -> list[Row]:
+    """All rows of a finished run's folder: of its training, and of every measurement.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    record = json.loads(read_tensors(own / WEIGHTS)[1])
+    columns, history = record["columns"], [Report(*report) for report in record["history"]]
+    return _rows(columns, history, sorted(own.glob("measured-*.json")))
+
+
+def _rows(columns: Row, history: Sequence[Report], measurements: Sequence[Path]) -> list[Row]:
+    lines = [*_training_rows(history, columns["trained"])]
+    for path in measurements:
+        lines += unrecorded(_read(path)["rows"])
+    return [{**columns, "seconds": history[-1].seconds, **line} for line in lines]
 
 
 def asked_of(own: Path) -> Run:
@@ -288,7 +306,7 @@ def _read(path: Path) -> dict[str, list[Row]]:
         ) from None
 
 
-def _training_rows(history: Sequence[Report], length: int) -> Iterator[Row]:
+def _training_rows(history: Sequence[Report], length: str | int | float | None) -> Iterator[Row]:
     for report in history:
         line: Row = {"protocol": "training", "length": length, "step": report.step, "mask": ""}
         yield {**line, "nats": report.loss}
@@ -340,22 +358,23 @@ def measured(
             f"{field.violations} of {field.checks} comparisons break bounds that hold for every "
             "model; accepted: a model whose weights and activations are finite",
         )
-        line: Row = {"protocol": "attention", "length": n, "eps": field.eps}
-        yield {**line, "erf": field.erf, "trf": field.trf}
+        line: Row = {"protocol": "attention", "length": n, "targets": measure.row_segments}
+        yield {**line, "eps": field.eps, "erf": field.erf, "trf": field.trf}
     n = measure.gradient_length or (trained if fixed else lengths[-1])
     gradient = gradient_field(
         model, text, share=measure.share, length=n, segments=measure.gradient_segments, mask=mask
     )
-    line = {"protocol": "gradient", "length": n}
+    line = {"protocol": "gradient", "length": n, "targets": measure.gradient_segments}
     yield {**line, "eps": round(1 - measure.share, 9), "erf": gradient.tokens}
     for far, part in gradient.curve:
         yield {**line, "distance": far, "gradient": part}
     if measure.scores:
         n = min(measure.scores, trained) if fixed else measure.scores
-        scores = expected_scores(model, text, length=n, mask=mask)
+        scores = expected_scores(model, text, length=n, segments=SCORE_SEGMENTS, mask=mask)
         for n in (trained, 2 * trained):
             if (resolution := scores.resolution(n, mask)) is not None:
-                yield {"protocol": "scores", "length": n, "resolution": resolution}
+                line = {"protocol": "scores", "length": n, "targets": SCORE_SEGMENTS}
+                yield {**line, "resolution": resolution}
 
 
 def _stage(progress: Progress, mask: Mask) -> Callable[[int, int], None]:
@@ -445,6 +464,26 @@ def sweep(
         told = f"failed, {result}" if isinstance(result, str) else "finished"
         progress("sweep", 0, 0, f"{at} of {total}, {name}: {told}")
     return swept
+
+
+def finished_run(folder: str | os.PathLike[str], key: str) -> Path:
+    """The folder of the one finished run whose key begins with these digits.
+
+    Raises:
+        InputError: there is none, or several.
+    """
+    refuse(
+        not re.fullmatch("[0-9a-f]{0,16}", key),
+        f"run {key[:60]!r} is no key; accepted: its first digits, 0 to 9 and a to f; a model's own "
+        "folder is given with --model",
+    )
+    kept = [path.parent for path in Path(folder).glob(f"{key}*/{WEIGHTS}")]
+    refuse(
+        len(kept) != 1,
+        f"run {key!r} names {'several' if kept else 'no'} finished runs in {str(folder)!r}; "
+        "accepted: the digits of a key",
+    )
+    return kept[0]
 
 
 class Listed(NamedTuple):

@@ -132,9 +132,8 @@ class Mask:
                 f"{name} {value}: accepted is a whole number of tokens from 1",
             )
         refuse(
-            not 0 <= self.sinks <= (self.window or 0),
-            f"sinks {self.sinks} with window {self.window}: accepted are at most as many as the "
-            "window has keys",
+            self.sinks < 0 or (self.sinks > 0 and self.window is None),
+            f"sinks {self.sinks} with window {self.window}: accepted are 0 or more beside a window",
         )
 
     def sees(self, i: Any, j: Any) -> Any:

@@ -16,7 +16,7 @@ from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import inside, listed, natural, share
-from farfield.validation.harness.corpus import samples_of
+from farfield.validation.compact.data import samples as samples_of
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.norms import HeadBounds
@@ -154,7 +154,7 @@ def empirical_receptive_field(
     Args:
         model: a folder of the library transformers (safetensors; never remote code) or of a
             finished run, what `describe` says of one, or an opened model.
-        text: a file or folder, a `Corpus`, an array of tokens; None takes the source code of the
+        text: a file or folder, a `Text`, an array of tokens; None takes the source code of the
             standard library. Of a corpus the held-out part is read.
         kind: `gradient` [C, 5.1; the scalar is our choice] or `attention` [Q, after Eq. 21].
         q: share of the gradient, between 0 and 1.
@@ -181,7 +181,7 @@ def empirical_receptive_field(
     opened = _opened(model, size)
     given = opened.model
     tokens, source, first, put = _tokens(given, text, bos)
-    samples = led(samples_of(tokens, count, size).astype(np.int64), put)
+    samples = led(samples_of(tokens, count, size), put)
     part, trained = float(threshold), given.trained
 
     def done(segments: int) -> None:
@@ -333,7 +333,7 @@ def broken(given: ModelOutline, limits: Sequence[tuple[HeadBounds, ...]], text: 
     worst = (1.0, "")
     at = torch.arange(length)
     back, seen = (at[:, None] - at).clamp(min=0), at[:, None] >= at
-    for row in led(samples_of(read.held_out, 4, length).astype(np.int64), read.bos):
+    for row in led(samples_of(read.held_out, 4, length), read.bos):
         for layer, own in opened.weights(torch.from_numpy(row[:-1]).to(opened.device)):
             encoding = given.layers[layer].encoding
             if encoding is None:

@@ -53,7 +53,6 @@ PROJECTIONS: dict[str, dict[str, Any]] = {
         "each": "decoder.block.{layer}.layer.0.SelfAttention.{which}",
         "centred": False,
     },
-    "farfield": {"norm": ["layers.{layer}.attention_norm"], "joined": "layers.{layer}.mixed"},
 }
 """Where queries and keys come from: a norm, and projections of `each`, or all `joined`."""
 
@@ -206,8 +205,9 @@ def weight_bounds(model: ModelOutline) -> list[tuple[HeadBounds, ...]]:
     kind = "t5" if model.kind in ("mt5", "umt5") else model.kind
     if not model.biased or kind not in PROJECTIONS:
         raise InputError(
-            f"model {model.name!r} ({model.kind}) has no additive bias, so no window follows from "
-            "its weights; accepted: bounds 'given', or farfield window --model on a text"
+            f"model {model.name!r} ({model.kind}) has no additive bias whose weights are "
+            "known here, so no window follows from them; accepted: bounds 'given', or farfield "
+            "window --model on a text"
         )
     read, own = reader(model), model.values.get("attn_config") or {}
     said = own if isinstance(own, dict) else {}

@@ -37,7 +37,7 @@ from farfield.validation.models.empirical import attention_fields
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
-from farfield.validation.models.text import Text, nats_of, ratio_of, rows_of, text_of
+from farfield.validation.models.text import TokenText, nats_of, ratio_of, rows_of, text_of
 from farfield.validation.models.transformers_config import library_config
 from farfield.validation.progress import Progress, silent
 
@@ -281,7 +281,7 @@ def smallest_window(
 
     Args:
         model: a folder of the library transformers or of a finished run, or what `describe` says.
-        text: a file, a folder or a `Corpus`; None takes the source code of the standard library.
+        text: a file, a folder or a `Text`; None takes the source code of the standard library.
             The first half of its held-out part is fitted on, the second half checks.
         loss: the share by which perplexity may rise, exact.
         length: tokens a row; None takes the training length, at most 1024.
@@ -315,7 +315,7 @@ def smallest_window(
     return _found(search, read, most, positions == "cache")
 
 
-def _name(given: ModelOutline, read: Text, parts: Sequence[np.ndarray]) -> str:
+def _name(given: ModelOutline, read: TokenText, parts: Sequence[np.ndarray]) -> str:
     """A file name that changes with the model, the text and the rows."""
     stamp = hashlib.sha256(json.dumps(given.values, sort_keys=True, default=str).encode())
     for file in sorted(given.path.glob("*.safetensors")):
@@ -326,7 +326,7 @@ def _name(given: ModelOutline, read: Text, parts: Sequence[np.ndarray]) -> str:
     return f"{given.name}-{stamp.hexdigest()[:16]}.json"
 
 
-def _found(search: Search, read: Text, most: sympy.Rational, in_cache: bool) -> SmallestWindow:
+def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool) -> SmallestWindow:
     given, length, budget = search.opened.model, search.length, float(most)
     search.stage = "one window for all layers"
     every = range(1, length)
@@ -408,7 +408,7 @@ def _plan(search: Search, budget: float) -> tuple[list[int], list[int | None]]:
     return need, plan
 
 
-def _field(search: Search, read: Text) -> tuple[tuple[float, ...], str]:
+def _field(search: Search, read: TokenText) -> tuple[tuple[float, ...], str]:
     """How far each layer looks: its bias, by the widest head, or its attention on the text."""
     given, length = search.opened.model, search.length
     if given.biased:

@@ -8,9 +8,7 @@ import torch
 from torch import nn
 
 from farfield.validation.compact.attention import (
-    CAUSAL,
     Extra,
-    Mask,
     attention,
     block_mask,
     flex,
@@ -18,6 +16,7 @@ from farfield.validation.compact.attention import (
     sink,
     table_score,
 )
+from farfield.validation.compact.settings import CAUSAL, Mask
 
 LENGTH, HEADS, SIZE = 600, 2, 4
 MASKS = [
@@ -27,6 +26,7 @@ MASKS = [
     Mask(window=30, bca=64),
     Mask(window=50, sinks=3),
     Mask(window=50, bca=64, sinks=2),
+    Mask(window=3, sinks=5),
     Mask(window=20, sinks=2, reach=90),
 ]
 
@@ -67,7 +67,7 @@ def case(kind, extra, queries=LENGTH):
     bias, leaves, more = biases()[kind], [q, k, v], None
     if extra == "sink":
         logits = drawn(HEADS)
-        more, leaves = sink(logits, k), [*leaves, logits]
+        more, leaves = sink(logits, k, v), [*leaves, logits]
     elif extra == "keys":
         more = Extra(drawn(1, HEADS, 7, SIZE), drawn(2, 1, 7, SIZE), drawn(1, queries, 7))
         leaves += more
@@ -117,9 +117,7 @@ def test_a_layers_window_keeps_its_first_keys_within_it():
     assert Mask(bca=5).within(None) == Mask(bca=5)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"window": 0}, {"bca": 0}, {"sinks": 1}, {"window": 2, "sinks": 3}]
-)
+@pytest.mark.parametrize("wrong", [{"window": 0}, {"bca": 0}, {"sinks": 1}, {"sinks": -1}])
 def test_a_mask_that_sees_nothing_is_refused(wrong):
     with pytest.raises(ValueError, match="accepted"):
         Mask(**wrong)

@@ -199,7 +199,7 @@ def test_a_file_of_ones_own_is_in_the_key_and_a_change_is_noticed(asked, tmp_pat
     assert rows[0]["mechanism"] == "module" and rows[0]["formula"] is None
     path.write_text(source.replace("4.0", "5.0"))
     assert job_of(own).key != rows[0]["run"]
-    with pytest.raises(InputError, match="made with another text, file or formula"):
+    with pytest.raises(InputError, match="made with another file or formula"):
         load(tmp_path / "runs" / rows[0]["run"])
 
 
