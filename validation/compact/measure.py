@@ -28,9 +28,10 @@ from torch.nn.functional import cross_entropy
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import refuse
-from farfield.validation.compact.attention import CAUSAL, Mask, content_bias, diagonals
+from farfield.validation.compact.attention import content_bias, diagonals
 from farfield.validation.compact.data import InductionRows, samples
 from farfield.validation.compact.model import Attend, Layer, Prepared
+from farfield.validation.compact.settings import CAUSAL, Mask
 
 TOKENS = 8_192  # a forward pass, unless one row has more
 SCORES = 1 << 22  # numbers of scores held at a time
@@ -313,7 +314,8 @@ def _row_fields(
 
 class GradientField(NamedTuple):
     """Tokens of the shortest suffix with more than `share` of the input gradient, with a 95 %
-    bootstrap interval over segments; and the share of the last 1, 2, 4, ... tokens."""
+    bootstrap interval over segments; and the share of the last 1, 2, 4, ... tokens, the training
+    length among them."""
 
     share: float
     tokens: int
@@ -346,7 +348,7 @@ def gradient_field(
     low, high = np.quantile(suffixes, (0.025, 0.975))
     mean = curves.mean(0)
     tokens = int(field(tail_sums(torch.from_numpy(mean)), log_eps))
-    powers = [1 << k for k in range(length.bit_length())]
+    powers = sorted({min(model.length, length), *(1 << k for k in range(length.bit_length()))})
     curve = [(p, float(curves[:, :p].sum(1).mean())) for p in powers]
     return GradientField(share, tokens, float(low), float(high), curve, length)
 

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from farfield.theory.answers.errors import refuse
-from farfield.validation.compact.attention import CAUSAL, Mask
 from farfield.validation.compact.model import (
     DistanceBias,
     Transformer,
@@ -21,6 +20,7 @@ from farfield.validation.compact.model import (
     rotated,
     sinusoid,
 )
+from farfield.validation.compact.settings import CAUSAL, Mask
 
 
 class Network(Protocol):

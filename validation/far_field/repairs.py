@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from farfield.validation.compact.attention import CAUSAL, Mask
 from farfield.validation.compact.model import DistanceBias, Transformer
-from farfield.validation.compact.settings import LogitScale
+from farfield.validation.compact.settings import CAUSAL, LogitScale, Mask
 
 
 class Grafted(DistanceBias):
