@@ -149,6 +149,7 @@ def test_what_a_run_says_of_its_layers_is_what_its_model_does(tmp_path):
     opened = open_model(describe(trained({"label": "a", "layers": layers}, tmp_path)))
     turned, biased = opened.model.layers
     assert (turned.width, turned.sink, turned.positions) == (5, True, "rotation")
+    assert turned.temper == "log(i)/log(16)" and not biased.temper
     assert biased.positions == "bias" and not biased.encoding.free
     assert biased.encoding.num_heads == len(set(biased.encoding.biases)) == biased.heads
     row = torch.arange(20)
