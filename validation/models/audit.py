@@ -51,7 +51,7 @@ from farfield.validation.models.cache import (
     size_text,
 )
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import LayerOutline, ModelOutline
+from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline
 from farfield.validation.models.transformers_config import architectures
 
 if TYPE_CHECKING:
@@ -525,6 +525,8 @@ def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[
 
 def _measurable(given: ModelOutline) -> bool:
     """Whether `farfield window --model` takes the folder."""
+    if given.kind == RUN:
+        return True
     whole = (given.path / "config.json").is_file() and any(given.path.glob("model*.safetensors"))
     causal = given.kind in architectures().get("causal", {})
     return whole and causal and not given.values.get("quantization_config")

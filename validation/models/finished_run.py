@@ -46,8 +46,8 @@ def _outline(net: Transformer, layer: Layer, bias: object) -> LayerOutline:
     rotation = None
     if rope is not None:
         size = 2 * round(rope.share * bare.head_size / 2)
-        scaled = rope.scaling != 1
-        kind, said = ("linear", f"by {rope.scaling:g}") if scaled else ("default", "")
+        said = f"all angles divided by {rope.scaling:g}" if rope.scaling != 1 else ""
+        kind = "xpos" if rope.decay else "linear" if said else "default"
         rotation, positions = Rotary(size, rope.base, kind, note=said), "rotation"
     if bias is not None:  # a module of the user's own says nothing of itself
         positions = "" if encoding is None else positions if rotation else "bias"
