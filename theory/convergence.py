@@ -143,7 +143,7 @@ class Convergence(Answer):
         return IMPLICATION[self.verdict]
 
     @guarded
-    def at(self, **values: Any) -> bool | Basic | None:
+    def at(self, **values: object) -> bool | Basic | None:
         """Whether the series converges at these parameter values: True, False, the condition that
         remains, or None where it is not known.
 
@@ -379,11 +379,11 @@ FAMILY = 3
 
 
 def check_convergence(
-    f: Any,
+    f: object,
     *,
     assumptions: Mapping[str, str] | None = None,
     budget_s: float = DEFAULT_BUDGET,
-    **options: Any,
+    **options: object,
 ) -> Convergence:
     """Decide whether the exp-series of a bias converges, with a proof.
 

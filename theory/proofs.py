@@ -118,7 +118,7 @@ class Lazy:
         return str(self.expression)
 
 
-def now(value: Any) -> Any:
+def now(value: object) -> Any:
     """A value of a step as an expression, number or text."""
     return value.expression if isinstance(value, Lazy) else value
 
@@ -144,7 +144,7 @@ class Step:
     def at(self, values: Mapping[Any, Any]) -> Step:
         """The step for these values of its symbols."""
 
-        def own(value: Any) -> Any:
+        def own(value: object) -> Any:
             if isinstance(value, Lazy):
                 return Lazy(lambda: own(value.expression))
             return value.xreplace(values) if hasattr(value, "xreplace") else value
@@ -259,7 +259,7 @@ class Proof(Result):
     def blocks(self) -> Sequence[Block]:
         return (Sentence(as_text(self.claim)), self.block())
 
-    def text(self, *, details: bool = True, unicode: bool = True, **terminal: Any) -> str:
+    def text(self, *, details: bool = True, unicode: bool = True, **terminal: object) -> str:
         return super().text(details=details, unicode=unicode, **terminal)
 
     def latex(self) -> str:

@@ -22,7 +22,7 @@ from farfield.numerics.summation.normal_form import NormalForm, normal_form, sig
 from farfield.theory.algebra import door
 from farfield.theory.algebra.call_tree import traced
 from farfield.theory.answers.notation import expression_latex
-from farfield.theory.functions.balls import precision, rational
+from farfield.theory.functions.balls import Ball, precision, rational
 from farfield.theory.values import compile_ball
 
 MAX_EXACT = 1_024  # distance up to which a rational geometric tail stays rational
@@ -46,7 +46,7 @@ class Constant(Kernel):
     def direction(self) -> int:
         return 0
 
-    def between(self, a: int, b: int) -> Any:
+    def between(self, a: int, b: int) -> Ball:
         return (b - a) * compile_ball(sympy.exp(self.gamma))({})
 
 
@@ -72,7 +72,7 @@ class Geometric(Kernel):
             return rational(first), rational(ratio)
         return None
 
-    def tail(self, j: int) -> Any:
+    def tail(self, j: int) -> Ball:
         exact = self._exact() if j <= MAX_EXACT else None
         if exact is not None:
             first, ratio = exact
@@ -353,7 +353,7 @@ class Bertrand(Smooth):
             logs.append(logs[-1].log())
         return logs
 
-    def exponent(self, u: Any) -> Any:
+    def exponent(self, u: object) -> Any:
         *inner, last = self._logs(u)
         p = number(self.gamma) - number(self.r) * last
         for log in inner:

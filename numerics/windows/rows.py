@@ -54,7 +54,7 @@ NEAR = tuple(fmpq(1, 1 << k) for k in (1, 4, 16, 64))
 class RowBias:
     """A bias that depends on the row: `p_i(n)` for a row of i keys."""
 
-    def row(self, keys: Any) -> Expr:
+    def row(self, keys: object) -> Expr:
         """The bias of a row, a formula in the distance `n`.
 
         Args:
@@ -69,7 +69,7 @@ class RowBias:
         """The factor of the content logits in a row."""
         return S.One
 
-    def bias(self, keys: Any) -> np.ndarray:
+    def bias(self, keys: object) -> np.ndarray:
         """The bias of a row at distances 0 .. i - 1, float64, shape (i,)."""
         count = natural(keys, "keys")
         if count > MAX_ROW:
@@ -121,7 +121,7 @@ class NormalisedBias(RowBias):
         _in_one(self.f, "x", "f")
         _in_one(self.normaliser, "n", "normaliser")
 
-    def row(self, keys: Any) -> Expr:
+    def row(self, keys: object) -> Expr:
         length = Integer(max(natural(keys, "keys"), int(self.threshold)))
         psi = _in_one(self.normaliser, "n", "normaliser")
         whole = psi.subs(n, length)
@@ -181,7 +181,7 @@ class ScaledBias(RowBias):
             raise InputError(f"{name} {getattr(self, name)} is not 0 or more in a row of {keys}")
         return value
 
-    def row(self, keys: Any) -> Expr:
+    def row(self, keys: object) -> Expr:
         return self._at("scale", natural(keys, "keys")) * self._bias
 
     def content_scale(self, keys: int) -> Expr:
@@ -243,7 +243,7 @@ _X, _I = Symbol("x", nonnegative=True), Symbol("i", positive=True)
 _T = Symbol("t", positive=True)
 
 
-def _in_one(text: Any, name: str, what: str) -> Expr:
+def _in_one(text: object, name: str, what: str) -> Expr:
     """A formula in one symbol."""
     if not isinstance(text, str):
         raise InputError(f"{what} is text, a formula in {name}, not {type(text).__name__}")
@@ -299,11 +299,11 @@ def _unknown(subject: str, why: str) -> Windowable:
 
 def row_window_error(
     bias: Sequence[float] | np.ndarray | RowBias,
-    width: Any,
-    logit_bound: Any,
-    value_bound: Any,
+    width: object,
+    logit_bound: object,
+    value_bound: object,
     *,
-    row: Any = None,
+    row: object = None,
     sink: float | None = None,
 ) -> float:
     """A bound of the worst error of one row, from its own biases, sharp to ten digits (ours).

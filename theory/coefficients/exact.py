@@ -14,7 +14,7 @@ from typing import Any
 
 import sympy
 from flint import fmpq
-from sympy import Expr, S, Symbol
+from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
@@ -85,7 +85,7 @@ def _length(e: Expr) -> int:
 
 
 @lru_cache(maxsize=20_000)
-def symbols(e: Any) -> frozenset[Symbol]:
+def symbols(e: Basic) -> frozenset[Symbol]:
     """The free symbols of an expression, kept: SymPy walks through all of it each time."""
     return frozenset(e.free_symbols)
 

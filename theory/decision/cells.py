@@ -21,7 +21,7 @@ from typing import Any
 
 import sympy
 from flint import fmpq
-from sympy import Expr, S, Symbol
+from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import SignNeeded, Undecided
@@ -288,7 +288,7 @@ def condition(
     return _simplest(_condition_of_tree(tree, truth), facts or [])
 
 
-def _simplest(c: Any, facts: list[Constraint]) -> Any:
+def _simplest(c: object, facts: list[Constraint]) -> Any:
     """A disjunction of conjunctions without parts that others (or the domains) imply."""
     if c is None or c in (S.true, S.false):
         return c
@@ -343,7 +343,7 @@ def _contained(part: list[Any], others: list[list[Any]], facts: list[Constraint]
     return all(_contained([*part, x], others[1:], facts) for r in others[0] for x in _negation(r))
 
 
-def _disjuncts(c: Any) -> list[list[Any]]:
+def _disjuncts(c: object) -> list[list[Any]]:
     """A condition as alternatives, each a list of relations."""
     if isinstance(c, sympy.Or):
         return [d for a in c.args for d in _disjuncts(a)]
@@ -359,7 +359,7 @@ def _possible_with(facts: list[Constraint], relations: list[Any]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _constraint(r: Any) -> Constraint | None:
+def _constraint(r: Basic) -> Constraint | None:
     """A relation as a constraint; None for one that leaves two intervals."""
     signs = BY_KIND[r.func].signs
     if signs == (1, -1):
@@ -368,7 +368,7 @@ def _constraint(r: Any) -> Constraint | None:
     return expand(way * (r.lhs - r.rhs)), 2 if len(signs) > 1 else abs(signs[0])
 
 
-def _negation(r: Any) -> list[Any]:
+def _negation(r: Basic) -> list[Any]:
     """Relations one of which holds when r does not."""
     if isinstance(r, sympy.Eq):
         return [sympy.Gt(r.lhs, r.rhs), sympy.Lt(r.lhs, r.rhs)]
@@ -423,7 +423,7 @@ def _solved(g: Expr) -> tuple[Expr, Expr, int]:
     return expanded, S.Zero, 1
 
 
-def at(c: Any, values: Mapping[str, Expr]) -> Any:
+def at(c: Basic, values: Mapping[str, Expr]) -> Any:
     """The condition where some parameters have values; comparisons of numbers are decided."""
     if isinstance(c, (sympy.And, sympy.Or)):
         return c.func(*(at(a, values) for a in c.args))

@@ -48,7 +48,6 @@ import math
 from collections.abc import Callable, Iterable
 from functools import cmp_to_key, lru_cache
 from itertools import zip_longest
-from typing import Any
 
 import sympy
 from flint import fmpq
@@ -277,23 +276,23 @@ class Transseries:
     def literally_zero(self) -> bool:
         return not self.terms and self.exact
 
-    def _series(self, x: Any) -> Transseries:
+    def _series(self, x: object) -> Transseries:
         """A transseries, or a constant as one."""
         return x if isinstance(x, Transseries) else number(_constant(x), self.context)
 
-    def __add__(self, other: Any) -> Transseries:
+    def __add__(self, other: object) -> Transseries:
         return add(self, self._series(other))
 
-    def __sub__(self, other: Any) -> Transseries:
+    def __sub__(self, other: object) -> Transseries:
         return add(self, -self._series(other))
 
-    def __rsub__(self, other: Any) -> Transseries:
+    def __rsub__(self, other: object) -> Transseries:
         return -self + other
 
     def __neg__(self) -> Transseries:
         return self.of([(m, minus(c)) for m, c in self.terms], self.remainder)
 
-    def __mul__(self, other: Any) -> Transseries:
+    def __mul__(self, other: object) -> Transseries:
         """The product with a transseries, a monomial or a constant; each remainder is multiplied by
         the size of the other factor."""
         context = self.context
@@ -321,7 +320,7 @@ class Transseries:
     def __truediv__(self, other: Transseries) -> Transseries:
         return self * other ** fmpq(-1)
 
-    def __rtruediv__(self, other: Any) -> Transseries:
+    def __rtruediv__(self, other: object) -> Transseries:
         return self ** fmpq(-1) * other
 
     @traced(2)
@@ -393,7 +392,7 @@ def _is_sum(c: Coefficient) -> bool:
     return type(c) is not fmpq and c.is_Add
 
 
-def _constant(x: Any) -> Coefficient:
+def _constant(x: object) -> Coefficient:
     """A number or an expression without n as a coefficient."""
     return x if isinstance(x, fmpq) else fmpq(x) if isinstance(x, int) else coefficient(x)
 
@@ -466,7 +465,7 @@ Coefficients = Callable[[int], Coefficient]
 
 
 def taylor(
-    coef: Coefficients, delta: Transseries, name: Any = None, path: tuple[int, ...] = ()
+    coef: Coefficients, delta: Transseries, name: object = None, path: tuple[int, ...] = ()
 ) -> Transseries:
     """`sum coef(k) delta^k` for delta -> 0, coef(k) the Taylor coefficients of one analytic
     function; `name` identifies the function for named remainders, `path` its derivative."""

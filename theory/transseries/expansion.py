@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import sympy
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.call_tree import traced
@@ -85,7 +85,7 @@ class Expansion(Arithmetic):
     def _number(self, e: Expr) -> Transseries:
         return number(constant(e, self.context), self.context)
 
-    def operation(self, e: Any) -> Operation:
+    def operation(self, e: Basic) -> Operation:
         if not e.has(n):
             return lambda: self._number(e), ()
         if e == n:
@@ -120,7 +120,7 @@ class Expansion(Arithmetic):
             raise self.lacking(record.name, record.lacks[self.rule])
         return at_finite(record.node, g, record.name)
 
-    def structure(self, e: Any) -> Operation:
+    def structure(self, e: Basic) -> Operation:
         if isinstance(e, sympy.Sum):
             return lambda closed: closed, (closed_sum(e),)
         raise self.lacking(e.func.__name__, "no rule")
@@ -246,7 +246,7 @@ def finite(g: Transseries) -> tuple[Coefficient, Transseries]:
     return limit, small
 
 
-def at_finite(f: Callable[[Expr], Expr], g: Transseries, name: Any) -> Transseries:
+def at_finite(f: Callable[[Expr], Expr], g: Transseries, name: object) -> Transseries:
     """f at a finite limit by its Taylor series; its derivatives by symbolic differentiation."""
     limit, delta = finite(g)
     if oscillates(limit):
@@ -369,7 +369,7 @@ class Operations:
         """The transseries of an expression."""
         return transseries(e, self.context)
 
-    def with_named_remainder(self, g: Transseries, key: Any) -> Transseries:
+    def with_named_remainder(self, g: Transseries, key: object) -> Transseries:
         """g, which has a remainder, with that as a term of an unknown bounded coefficient."""
         assert g.remainder is not None
         return Transseries(self.context, [*g.terms, (g.remainder, self.context.tail(key))])
@@ -460,7 +460,7 @@ _DECIDED = (
 )
 
 
-def holds(condition: Any, context: Context) -> bool:
+def holds(condition: Basic, context: Context) -> bool:
     """Whether a condition is true for all large n (it must be true or false for all of them)."""
     if condition in (True, S.true):
         return True

@@ -77,7 +77,7 @@ def _evaluator(f: Expr) -> Evaluator:
     return value
 
 
-def _jump(kind: Any, y: arb) -> arb:
+def _jump(kind: object, y: arb) -> arb:
     """A function with jumps on a ball, the values on both sides of a jump included."""
     if kind is sympy.frac:
         low, high = (end.floor().unique_fmpz() for end in (y.lower(), y.upper()))

@@ -61,7 +61,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
 
 import sympy
 from flint import fmpq
@@ -195,7 +194,7 @@ def _bound(c: Coefficient, side: int, context: Context) -> Coefficient:
     return coefficient(end)
 
 
-def concluded(bound: Transseries, wanted: bool, rule: str, **values: Any) -> Decision:
+def concluded(bound: Transseries, wanted: bool, rule: str, **values: object) -> Decision:
     """By a bound of rho, if its series converges, or diverges, as wanted."""
     found = bertrand_test(bound)
     if found.converges is not wanted:
