@@ -26,7 +26,6 @@ from farfield.validation.compact.model import (
     rotated,
     sinusoid,
 )
-from farfield.validation.compact.settings import CAUSAL, Mask
 
 QUERIES = 256  # of a row at a time, where all its keys are seen
 
