@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from farfield.theory.answers.errors import refuse
-from farfield.validation.compact.model import (
+from farfield.validation.harness.model import (
     DistanceBias,
     Transformer,
     logit_factor,
     rotated,
     sinusoid,
 )
-from farfield.validation.compact.settings import CAUSAL, Mask
+from farfield.validation.harness.settings import CAUSAL, Mask
 
 
 class Network(Protocol):

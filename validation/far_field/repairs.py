@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from farfield.validation.compact.model import DistanceBias, Transformer
-from farfield.validation.compact.settings import CAUSAL, LogitScale, Mask
+from farfield.validation.harness.model import DistanceBias, Transformer
+from farfield.validation.harness.settings import CAUSAL, Mask, ScaleSettings
 
 
 class Grafted(DistanceBias):
@@ -90,7 +90,7 @@ class Repair:
             width = layer.settings.window
             if self.window is not None and not self.sinks:
                 width = min(self.window, width or self.window)
-            scale = LogitScale(when="inference") if self.scale else layer.settings.scale
+            scale = ScaleSettings(when="inference") if self.scale else layer.settings.scale
             layer.settings = layer.settings.but(window=width, scale=scale)
         model.biases = nn.ModuleList(dict.fromkeys(b for b in biases if b is not None))
         model.bias_of = [None if b is None else list(model.biases).index(b) for b in biases]

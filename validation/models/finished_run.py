@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 
 from farfield.theory.encodings import Encoding
-from farfield.validation.compact.bias import FixedBias, LearnedBias
-from farfield.validation.compact.model import Layer, Transformer
-from farfield.validation.compact.runs import load
+from farfield.validation.harness.bias import FixedBias, LearnedBias
+from farfield.validation.harness.model import Layer, Transformer
+from farfield.validation.harness.runs import load
 from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, Rotary
 
 

@@ -5,11 +5,11 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.compact.bias import model_of
-from farfield.validation.compact.settings import CAUSAL, Run
 from farfield.validation.far_field.network import TrainedNetwork
 from farfield.validation.far_field.repairs import Repair, candidates
 from farfield.validation.far_field.stages import Cell, Sampling, Stages, far_losses
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.settings import CAUSAL, Run
 
 ENCODINGS = ("0", "rope", "alibi", "kerple_log", "xpos", "sinusoidal")
 ROW, LAST = 16, 4
