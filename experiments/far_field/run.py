@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from farfield.validation.compact.measure import token_losses
-from farfield.validation.compact.runs import job_of, load
-from farfield.validation.compact.settings import read_plan
 from farfield.validation.far_field.network import TrainedNetwork, losses
 from farfield.validation.far_field.repairs import Repair, Repaired, candidates
 from farfield.validation.far_field.stages import Sampling, far_losses
+from farfield.validation.harness.measure import token_losses
+from farfield.validation.harness.runs import job_of, load
+from farfield.validation.harness.settings import read_plan
 
 HERE = Path(__file__).parent
 ROWS, GROUPS, LAST = 16, 12, 16  # rows of a group, groups of a text, targets of a row

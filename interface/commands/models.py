@@ -124,7 +124,7 @@ def erf(
     from farfield.validation.optional import require_torch
 
     require_torch() if model is None else require_models()
-    from farfield.validation.compact.runs import finished_run
+    from farfield.validation.harness.runs import finished_run
     from farfield.validation.models.opened import View
 
     place = model if run is None else finished_run(runs, run)
