@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sympy
 
@@ -98,7 +98,7 @@ class Frontier(Answer):
 
 
 def reach_frontier(
-    formulas: Sequence[Any],
+    formulas: Sequence[object],
     advantage: object,
     *,
     trained: object,

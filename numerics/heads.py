@@ -220,7 +220,7 @@ def per_head(
 
 
 def decisive(
-    size: Callable[[H], Any],
+    size: Callable[[H], object],
     settles: Callable[[H], bool] = lambda head: head.status is Status.INFINITE,
 ) -> Callable[[tuple[H, ...]], H]:
     """The fold by which one head speaks for all.

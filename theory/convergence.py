@@ -465,7 +465,7 @@ def check_convergence(
     return dataclasses.replace(whole, subject=subject.name, budget_s=budget, remarks=besides)
 
 
-def _merged(assumptions: Mapping[str, str] | None, options: dict[str, Any]) -> dict[str, Any]:
+def _merged(assumptions: Mapping[str, str] | None, options: dict[str, object]) -> dict[str, Any]:
     """You may give assumptions and values together, but not for the same parameter."""
     both = sorted(set(assumptions or {}) & set(options))
     if both:

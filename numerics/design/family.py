@@ -81,7 +81,7 @@ class Family:
         said = "".join(f", {name}={_written(value)}" for name, value in options.items())
         return f'encoding("{self.given}"{said})'
 
-    def _options(self, values: list[Any]) -> dict[str, Any]:
+    def _options(self, values: list[object]) -> dict[str, Any]:
         chosen = values if len(values) > 1 else values[0]
         return {**self.fixed, self.parameter.name: chosen}
 
@@ -150,7 +150,7 @@ def read_family(
 
 
 def _count_is_wrong(
-    found: Encoding, free: Sequence[str], chosen: str | None, fixed: Mapping[str, Any]
+    found: Encoding, free: Sequence[str], chosen: str | None, fixed: Mapping[str, object]
 ) -> str:
     label = shortened(found.name, 60)
     if chosen is not None and chosen in fixed:

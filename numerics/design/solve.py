@@ -136,8 +136,8 @@ class _Goal:
 
 
 def _goal(
-    asked: Mapping[str, Any],
-    given: dict[str, Any],
+    asked: Mapping[str, object],
+    given: dict[str, object],
     heads: int | None,
     optimise: str | None,
     notice: Notice,

@@ -264,7 +264,7 @@ def _rounded(asked: Quantity, bias: Expr, limit: Rational) -> Ball:
     return to_arb(p({n: fmpq(int(limit))})) - to_arb(p({n: fmpq(0)})) - arb(goal).log()
 
 
-def _dtype(own: Mapping[str, Any]) -> str:
+def _dtype(own: Mapping[str, object]) -> str:
     return dtype_horizon(-n, own["dtype"]).dtype
 
 
@@ -372,7 +372,7 @@ TARGETS: dict[str, Quantity] = {
 """Every quantity by its name."""
 
 
-def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
+def quantity(name: str, given: Mapping[str, object]) -> Quantity:
     """A quantity with those of the given options that are its own.
 
     Raises:

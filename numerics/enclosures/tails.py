@@ -495,7 +495,7 @@ class Tails(Arithmetic):
 
     rule: ClassVar[str] = "tail"
 
-    def __init__(self, where: HalfLine, symbols: Iterable[Any]) -> None:
+    def __init__(self, where: HalfLine, symbols: Iterable[object]) -> None:
         self.where, self.symbols = where, tuple(symbols)
 
     def operation(self, e: Basic) -> Operation:
@@ -508,7 +508,7 @@ class Tails(Arithmetic):
             return lambda base: power(base, rational(e.exp)), (e.base,)
         return lambda exponent, base: exp(exponent * log(base)), (e.exp, e.base)
 
-    def applied(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def applied(self, rule: Callable[..., object]) -> Callable[..., Any]:
         return partial(rule, OPERATIONS)
 
     def lacking(self, name: str, why: str) -> Exception:

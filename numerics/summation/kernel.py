@@ -122,7 +122,7 @@ def suffix_sums(value: object, term: Callable[[int], Any], at: int, start: int) 
     return sums[::-1]
 
 
-def first_below(sums: list[Any], goal: arb) -> int:
+def first_below(sums: list[object], goal: arb) -> int:
     """The place of the first of falling balls that is below the goal, as far as balls tell."""
     return bisect.bisect_left(sums, True, key=lambda value: bool(value < goal))
 

@@ -100,7 +100,7 @@ def as_text(value: object) -> Text:
     return (str(value),)
 
 
-def _tokens(notation: str, values: dict[str, Any]) -> Iterator[str | Basic]:
+def _tokens(notation: str, values: dict[str, object]) -> Iterator[str | Basic]:
     """The words and signs of a notation, each placeholder replaced."""
     for k, piece in enumerate(_PLACE.split(notation)):
         if k % 2 == 0:

@@ -115,7 +115,7 @@ def share(value: sympy.Rational | float) -> str:
     return shortened(str(value), 40)
 
 
-def listed(items: Sequence[Any], most: int = 12) -> str:
+def listed(items: Sequence[object], most: int = 12) -> str:
     """Items with commas, those in the middle left out where they are many.
 
     >>> listed(range(3)), listed(range(100), 4)

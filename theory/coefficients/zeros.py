@@ -174,7 +174,7 @@ def _algebraic_zero(c: Expr) -> bool:
 _UNITY = object()  # the key of roots of unity among the radicals
 
 
-def _bfmss(e: Expr, radicals: dict[Any, int]) -> tuple[float, float]:
+def _bfmss(e: Expr, radicals: dict[object, int]) -> tuple[float, float]:
     """Upper bounds of log2 u(E) and log2 l(E) of the separation bound."""
     if e.is_Rational:
         return _log2(abs(int(e.p))), _log2(int(e.q))

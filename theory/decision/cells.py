@@ -76,7 +76,7 @@ Tree = Leaf | Split
 def explore(
     e: Expr,
     domains: Mapping[str, sympy.Set],
-    run: Callable[[Expr, list[Constraint]], Any],
+    run: Callable[[Expr, list[Constraint]], object],
 ) -> Tree:
     """The decision tree of `run(expression, facts)` over the parameters; the expression where
     `g = 0` is the one with its parameter solved for, where it can be."""
@@ -334,7 +334,7 @@ def _weakened(part: list[Any], others: list[list[Any]], facts: list[Constraint])
     return part
 
 
-def _contained(part: list[Any], others: list[list[Any]], facts: list[Constraint]) -> bool:
+def _contained(part: list[object], others: list[list[object]], facts: list[Constraint]) -> bool:
     """Whether a conjunction is proved to imply the disjunction of the others."""
     if not _possible_with(facts, part):
         return True
@@ -353,7 +353,7 @@ def _disjuncts(c: object) -> list[list[Any]]:
     return [[c]]
 
 
-def _possible_with(facts: list[Constraint], relations: list[Any]) -> bool:
+def _possible_with(facts: list[Constraint], relations: list[object]) -> bool:
     """Whether domains and relations can hold together (True if that is not known)."""
     return possible([*facts, *filter(None, map(_constraint, relations))])
 

@@ -121,7 +121,7 @@ def encoding(
     return built if bca is None else replace(built, bca=bca)
 
 
-def _canonical(said: Mapping[str, Any]) -> dict[str, Any]:
+def _canonical(said: Mapping[str, object]) -> dict[str, Any]:
     """Values by the names of the reader, which reads `r_1` as `r1`."""
     found: dict[str, Any] = {}
     for name, value in said.items():
@@ -221,7 +221,7 @@ def _from_entry(
     entry: Entry,
     heads: int | None,
     dialect: str | None,
-    given: dict[str, Any],
+    given: dict[str, object],
     domains: Mapping[str, str],
 ) -> Encoding:
     """A catalogue's formula with the given values put in head by head, else the paper's values."""
@@ -282,7 +282,7 @@ def _from_entry(
     )
 
 
-def _options_fit(entry: Entry, dialect: str | None, options: Mapping[str, Any]) -> None:
+def _options_fit(entry: Entry, dialect: str | None, options: Mapping[str, object]) -> None:
     """`delta` without `dialect="shift"` would be ignored silently: refuse it."""
     for key, value in options.items():
         reading = entry.needs.get(key)
@@ -294,7 +294,7 @@ def _options_fit(entry: Entry, dialect: str | None, options: Mapping[str, Any]) 
 def _from_formula(
     source: Any,
     heads: int | None,
-    given: dict[str, Any],
+    given: dict[str, object],
     domains: Mapping[str, str],
     said: Collection[str] = (),
 ) -> Encoding:
@@ -395,10 +395,10 @@ def _no_encodings(text: str, names: Collection[str]) -> None:
 
 
 def _from_heads(
-    each: Sequence[Any],
+    each: Sequence[object],
     heads: int | None,
     dialect: str | None,
-    given: Mapping[str, Any],
+    given: Mapping[str, object],
     domains: Mapping[str, str],
 ) -> Encoding:
     """One bias a head; equal parameters of several heads are one parameter."""
@@ -495,7 +495,7 @@ def _entry(value: object) -> Expr:
 
 
 def _count(
-    heads: int | None, parameters: Sequence[Parameter], given: Mapping[str, Any], default: int
+    heads: int | None, parameters: Sequence[Parameter], given: Mapping[str, object], default: int
 ) -> int:
     """The number of heads: as many as values are given, else as asked, else the usual."""
     lengths = {len(v) for v in given.values() if isinstance(v, (list, tuple))}
@@ -510,7 +510,7 @@ def _count(
 
 
 def _head_values(
-    name: str, parameters: Sequence[Parameter], given: Mapping[str, Any], h: int
+    name: str, parameters: Sequence[Parameter], given: Mapping[str, object], h: int
 ) -> dict[str, Expr]:
     """The values that are given for one head, each within its parameter's domain."""
     own: dict[str, Expr] = {}

@@ -436,7 +436,7 @@ class Floats(Arrays):
                     bound = bound + self.worst(np.where(np.isnan(change), np.inf, change))
         return self.near(total, 16 * EPS, bound, self.entrywise and np.isinf(total))
 
-    def _kept(self, rule: Callable[..., Any], *parts: Near) -> Near:
+    def _kept(self, rule: Callable[..., object], *parts: Near) -> Near:
         """The least or greatest, or a truth value: off, or open, by no more than its parts."""
         relative = functools.reduce(np.maximum, [x.relative for x in parts])
         value = rule(*(x.value for x in parts))

@@ -583,21 +583,21 @@ class Reading(Tokens):
         except Undecided:
             self.fail(column, "this part cannot be evaluated")
 
-    def within_bars(self, part: Callable[[], Any]) -> Any:
+    def within_bars(self, part: Callable[[], object]) -> Any:
         """A part in which `|` ends something, so that it begins no factor."""
         self.bars += 1
         value = part()
         self.bars -= 1
         return value
 
-    def apart(self, part: Callable[[], Any]) -> Any:
+    def apart(self, part: Callable[[], object]) -> Any:
         """A part in brackets, in which `|` may begin a factor again."""
         bars, self.bars = self.bars, 0
         value = part()
         self.bars = bars
         return value
 
-    def nested(self, part: Callable[[], Any]) -> Any:
+    def nested(self, part: Callable[[], object]) -> Any:
         """A part one level deeper."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
