@@ -189,9 +189,9 @@ def reached(value: Callable[[int], arb], at: int, bits: int, most: int) -> tuple
     """
     while True:
         check_time()
-        found = value(at)
-        if found.is_finite() and found.rel_accuracy_bits() >= bits:
-            return at, found
+        height = value(at)
+        if height.is_finite() and height.rel_accuracy_bits() >= bits:
+            return at, height
         at *= 2
         if at > most:
             raise Unreachable(f"no bound of a tail reaches {bits} bits within {most} terms")

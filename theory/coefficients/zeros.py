@@ -104,10 +104,10 @@ def _special(c: Expr) -> list[Function]:
 
 def _special_values(c: Expr) -> Expr:
     """Known values of special functions at small rational points; Gamma reflected and shifted."""
-    found = _special(c)
-    if not found:
+    special = _special(c)
+    if not special:
         return c
-    for record in found:
+    for record in special:
         c = door.supervised(c.replace, record.node, record.exact)
     c = door.expand_func(c)
     if c.has(sympy.gamma):
