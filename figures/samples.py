@@ -15,9 +15,9 @@ import polars
 from polars import DataFrame, col
 
 from farfield.theory.encodings import Encoding
-from farfield.validation.compact.mechanism import fitted
+from farfield.theory.encodings.head_lists import notation
+from farfield.validation.harness.mechanism import fitted
 from farfield.validation.labels import options_of
-from farfield.validation.lines import listing
 from farfield.validation.results import LAST, WHOLE
 
 MODE = " + "
@@ -133,9 +133,9 @@ def _written(label: str, heads: int) -> polars.Expr:
     """Lines of a user's runs of the encoding that a label names, by its formulas; where these are
     learned by its name."""
     found = subject(label, heads)
-    same = col("formula") == listing([str(bias) for bias in found.biases])
+    same = col("formula") == notation([str(bias) for bias in found.biases])
     if found.free:
-        same = (col("label") == label) | col("label").str.starts_with(f"{label} (")
+        same = col("label") == label
     return (col("experiment") == "runs") & same
 
 

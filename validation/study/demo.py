@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.compact.mechanism import with_encoding
-from farfield.validation.compact.settings import settle
+from farfield.validation.harness.mechanism import with_encoding
+from farfield.validation.harness.settings import settle
 from farfield.validation.forecast import forecast
 from farfield.validation.json_files import writable_folder
 from farfield.validation.optional import require_torch
@@ -50,7 +50,7 @@ def demonstration(
     whole = dataclasses.replace(whole, asked=(name,))
     yield whole
     require_torch("a trained model beside the theory")
-    from farfield.validation.compact.runs import job_of, local
+    from farfield.validation.harness.runs import job_of, local
 
     usual = settle(PRESET, {"encoding": "nope"})
     runs = [with_encoding(usual, name, encoding) for name, encoding in subjects]
