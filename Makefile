@@ -28,8 +28,8 @@ formal: install  ## theorems and certificates by the prover; 70 random ones, alt
 formal-random: install formal  ## 500 random certificates by the prover, 100 altered ones refused
 	$(VENV)/bin/python benchmarks/certificates.py
 
-demo: install  ## theory of the catalogue beside eight trained models, as a page
-	$(VENV)/bin/farfield atlas --train --preset demo --out out/demo
+demo: $(VENV)/trains  ## theory of an idea beside three small trained models, as a page; two minutes
+	$(VENV)/bin/farfield demo
 
 figures: install  ## every figure and table of the three papers, with its data
 	$(VENV)/bin/farfield figures --out out/figures
@@ -90,6 +90,11 @@ install: $(VENV)/installed
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(pip) install $(PIP_ARGS) $(strict) --editable '.[train,dev]'
+	touch $@
+
+$(VENV)/trains:  # what the demonstration needs, unless all is there
+	test -e $(VENV)/installed || { $(PYTHON) -m venv $(VENV) && \
+		$(pip) install $(PIP_ARGS) --quiet '.[train]'; }
 	touch $@
 
 $(VENV)/documented: $(VENV)/installed

@@ -23,8 +23,22 @@ __version__ = "0.2.0"
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
+VERBS = {
+    "check": "check_convergence",
+    "trf": "theoretical_receptive_field",
+    "compare": "compare_tails",
+    "resolution": "attention_resolution",
+    "window": "certified_window",
+    "lint": "inspect_bias",
+    "erf": "empirical_receptive_field",
+}
+"""Verbs of the command line whose function has a longer name; each is a name of it too."""
+
+
 def __getattr__(name: str) -> Any:
     """A public name; a question is guarded, and known by that name alone."""
+    if name in VERBS:
+        return getattr(import_module(__name__), VERBS[name])
     public = _load(name)
     if isfunction(public):
         public = guarded(public)

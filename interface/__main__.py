@@ -1,5 +1,19 @@
-"""`python -m farfield` is the command `farfield`."""
+"""`python -m farfield` is the command `farfield`; its version needs none of the verbs."""
 
-from farfield.cli import main
+import sys
 
-main()
+from farfield import __version__
+
+
+def main() -> None:
+    """Print the version, or hand the command line to the verbs."""
+    if sys.argv[1:] in (["--version"], ["-V"], ["version"]):
+        print(__version__)
+        return
+    from farfield.cli import main
+
+    main()
+
+
+if __name__ == "__main__":
+    main()

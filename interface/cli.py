@@ -30,13 +30,13 @@ from cyclopts import (
 )
 
 from farfield import __version__
-from farfield.commands import demo, explore, goals, models, pages, theory, training
+from farfield.commands import explore, goals, models, pages, start, theory, training
 from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError, InternalError, MissingValues
 
 GROUPS = {
-    "Start here": (demo.demo, pages.study, explore.explore),
+    "Start here": (start.demo, pages.study, explore.explore),
     "Decide and certify": (
         theory.check,
         theory.lint,
@@ -103,7 +103,9 @@ def application() -> App:
         group = Group.create_ordered(title)
         for verb in verbs:
             app.command(verb, name=verb.__name__, group=group)
-    app.command(completion, group=Group.create_ordered("Shell"))
+    shell = Group.create_ordered("Shell")
+    app.command(completion, group=shell)
+    app.command(start.doctor, group=shell)
     return app
 
 
@@ -118,7 +120,7 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     gc.set_threshold(50_000, 20, 20)  # most of what starting makes stays: look at it less often
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # spinning wastes cores that are shared
-    typed = list(sys.argv[1:] if args is None else args)
+    typed = asked_for_help(sys.argv[1:] if args is None else args)
     given = todays(typed)
     app = application()
     sys.unraisablehook = _unraisable
@@ -149,6 +151,16 @@ def main(args: Sequence[str] | None = None) -> None:
             raise
         code = _complain(str(InternalError(error)), INTERNAL)
     sys.exit(code)
+
+
+def asked_for_help(words: Sequence[str]) -> list[str]:
+    """A command line in which `-h` and `help` are `--help`, and `-V` is `--version`.
+
+    >>> asked_for_help(["help", "check"]), asked_for_help(["check", "-h"]), asked_for_help(["-n"])
+    (['check', '--help'], ['check', '--help'], ['-n'])
+    """
+    line = [*words[1:], "--help"] if words[:1] == ["help"] else list(words)
+    return [{"-h": "--help", "-V": "--version"}.get(word, word) for word in line]
 
 
 def todays(given: Sequence[str]) -> list[str]:

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
+from farfield.validation.forecast import forecast
 from farfield.validation.harness.mechanism import with_encoding
 from farfield.validation.harness.settings import settle
-from farfield.validation.forecast import forecast
 from farfield.validation.json_files import writable_folder
 from farfield.validation.optional import require_torch
 from farfield.validation.progress import Progress, silent

@@ -1,4 +1,4 @@
-"""The verb of the first two minutes: an idea beside ALiBi and no bias, in theory and trained."""
+"""Verbs of the first two minutes: an idea in theory and trained, and what is installed."""
 
 from __future__ import annotations
 
@@ -59,4 +59,43 @@ def demo(
     show([LEGEND])
     if sys.stdout.isatty() and not no_open:
         webbrowser.open(page.resolve().as_uri())
+    return OK
+
+
+EXTRAS = {"torch": "train", "transformers": "hf", "ray": "cluster", "marimo": "explore"}
+"""Libraries that some verbs need, and the extra that brings each."""
+
+PROGRAMS = {"prover": ("coqc",), "browser": ("chromium", "chromium-browser", "google-chrome")}
+"""Programs that some targets of make need."""
+
+
+def doctor() -> int:
+    """What is installed here: versions, extras, threads, prover, browser, free disk."""
+    import os
+    import platform
+    import shutil
+    from importlib.metadata import PackageNotFoundError, version
+
+    from farfield.output import lay_out
+
+    def installed(package: str) -> str:
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            return f"not installed: pip install '.[{EXTRAS[package]}]'"
+
+    programs = (
+        (name, next(filter(None, map(shutil.which, names)), f"not here: {' or '.join(names)}"))
+        for name, names in PROGRAMS.items()
+    )
+    lay_out(
+        [
+            *((name, version(name)) for name in ("farfield", "sympy", "python-flint", "numpy")),
+            ("Python", platform.python_version()),
+            *((name, installed(name)) for name in EXTRAS),
+            ("processors", str(len(os.sched_getaffinity(0)))),
+            *programs,
+            ("free disk", f"{shutil.disk_usage('.').free / 2**30:.1f} GiB"),
+        ]
+    )
     return OK
