@@ -26,8 +26,8 @@ from farfield.validation.far_field.needles import (
     AROUND,
     BLOCK,
     Encode,
+    NeedleRecall,
     NeedleRow,
-    Recall,
     blocks_of,
     needle_row,
     recalled,
@@ -70,7 +70,7 @@ class Choice:
     short: float | None
     keys: int
     mib: float
-    recall: tuple[Recall, ...]
+    recall: tuple[NeedleRecall, ...]
     pastes: tuple[Paste, ...]
 
     @property
@@ -206,7 +206,7 @@ class _Asked(NamedTuple):
             short, at = self.rows[:, -BLOCK - 1 :], torch.arange(BLOCK)
             return float(losses_at(self.network, short, at, BLOCK // 2).mean())
 
-    def recall(self, setting: Setting) -> Iterator[Recall]:
+    def recall(self, setting: Setting) -> Iterator[NeedleRecall]:
         """Each needle, rows one after the other."""
         with applied(self.network, setting):
             for row in self.needles:
@@ -242,7 +242,7 @@ def _gain(best: Choice, cut: Choice, trained: int) -> str:
     )
 
 
-def _shares(recall: Sequence[Recall]) -> list[tuple[int, int, int]]:
+def _shares(recall: Sequence[NeedleRecall]) -> list[tuple[int, int, int]]:
     """Distances with the needles recalled there, and how many were asked."""
     distances = sorted({needle.distance for needle in recall})
     at = {d: [needle.right for needle in recall if needle.distance == d] for d in distances}
