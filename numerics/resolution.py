@@ -156,7 +156,7 @@ class Mask:
         return "none" if self.half is None else f"bca {self.half}"
 
 
-def read_mask(mask: Any) -> Mask:
+def read_mask(mask: object) -> Mask:
     """The mask a user wrote: None, `"window 128"`, `"bca 512"`, or such a pair.
 
     >>> read_mask("bca 512")
@@ -175,7 +175,7 @@ def read_mask(mask: Any) -> Mask:
     return Mask(window=tokens) if kind == "window" else Mask(half=tokens)
 
 
-def read_scale(scale: Any) -> Expr:
+def read_scale(scale: object) -> Expr:
     """A positive constant: a number, or an expression such as `"1/sqrt(64)"`."""
     if scale is None:
         return S.One
@@ -191,13 +191,13 @@ def read_scale(scale: Any) -> Expr:
 
 
 def attention_resolution(
-    f: Any,
-    length: Any = None,
+    f: object,
+    length: object = None,
     *,
-    scale: Any = None,
-    mask: Any = None,
+    scale: object = None,
+    mask: object = None,
     budget_s: float = BUDGET_S,
-    **values: Any,
+    **values: object,
 ) -> Resolution:
     """The attention resolution of a bias or of measured scores (equation 4 of [S]).
 
@@ -246,7 +246,7 @@ def attention_resolution(
     )
 
 
-def _is_scores(f: Any) -> bool:
+def _is_scores(f: object) -> bool:
     """A list or array of numbers, told from text, formula and encoding."""
     return isinstance(f, np.ndarray) or (
         isinstance(f, Iterable) and not isinstance(f, (str, Expr)) and hasattr(f, "__len__")
@@ -454,7 +454,7 @@ def table(bias: Expr, count: int) -> np.ndarray:
     return scores
 
 
-def resolution_curve(scores: Any) -> np.ndarray:
+def resolution_curve(scores: object) -> np.ndarray:
     """R of every row that ends within the scores: N = 0, 1, ..., T - 2, in one vectorised pass.
 
     By the identity `R = W - P_N P_{N+1}` (ours) with
@@ -528,7 +528,7 @@ def _bounds(scores: np.ndarray, terms: int, cut: bool) -> tuple[float | None, fl
     return None, min(1.0, float((share[:-1] ** 2).sum()) + slack)
 
 
-def _scores(given: Any) -> np.ndarray:
+def _scores(given: object) -> np.ndarray:
     """A list of finite numbers as float64; others are refused with the reason."""
     wanted = "a one-dimensional list of at least two finite numbers"
     s = floats(given, "the list of scores", wanted)
@@ -542,7 +542,7 @@ def _scores(given: Any) -> np.ndarray:
     return s
 
 
-def _of_scores(given: Any, length: Any, scale: Expr, mask: Mask) -> Resolution:
+def _of_scores(given: object, length: object, scale: Expr, mask: Mask) -> Resolution:
     """The resolution of given scores, with a bound of what float64 may be off."""
     s = _scores(given)
     if (np.abs(s) > MAX_SCORE / float(scale)).any():

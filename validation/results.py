@@ -101,7 +101,7 @@ def _committed() -> DataFrame:
 
 def _of_store(folder: str) -> Iterator[dict[str, Any]]:
     """The rows of the finished runs of a folder, and what the theory says of their encodings."""
-    from farfield.validation.compact.bias import read
+    from farfield.validation.compact.mechanism import read
     from farfield.validation.compact.runs import listed, rows_of
 
     for one in listed(folder):

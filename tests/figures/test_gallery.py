@@ -21,9 +21,9 @@ from farfield.figures.samples import command, first, settings
 from farfield.figures.style import FORMATS, rendered
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
+from farfield.theory.encodings.head_lists import notation
 from farfield.validation.compact.runs import run as train
 from farfield.validation.compact.settings import settle
-from farfield.validation.labels import listing
 from farfield.validation.papers import tables
 from farfield.validation.results import LAST, SCHEMA, WHOLE, results
 
@@ -177,7 +177,7 @@ def run(name, seed=0, ratio=1.0, length=16, modes=(None,), **options):
         "run": f"{name} {options} {length} {seed}",
         "label": name,
         "mechanism": subject.mechanism,
-        "formula": listing([str(bias) for bias in subject.biases]) or None,
+        "formula": notation([str(b) for b in subject.biases]) if subject.biases else None,
         "seed": seed,
         "trained": length,
         "text": "a text",

@@ -8,7 +8,6 @@ the names.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import sympy
 from sympy import Expr, Rational, S
@@ -47,7 +46,7 @@ def _k_parameter(dialect: str, heads: int) -> tuple[Parameter, ...]:
     return (Parameter("k"),) if dialect == "code" else ()
 
 
-def _one(h: int, heads: int, **options: Any) -> dict[str, Expr]:
+def _one(h: int, heads: int, **options: object) -> dict[str, Expr]:
     """The code fixes a = 1 in every head."""
     return {"a": S.One}
 

@@ -25,7 +25,6 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -35,6 +34,8 @@ from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attent
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
+from farfield.validation.compact.settings import CAUSAL, Mask
+
 CHUNK = 256  # queries at a time
 CONTENT_CHUNK = 64  # of a bias that depends on the content, whose weights are in memory
 BACKWARD_CHUNK = 32  # whose weights are made again, and should stay in the cache
@@ -42,67 +43,6 @@ ROUNDS_TO_ZERO = {torch.float64: -745.2}  # log of the largest weight that does;
 ROUNDS_TO_ZERO_FLOAT32 = -104.0
 
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class Mask:
-    """Which keys a query sees: causal, and within all that is set.
-
-    Args:
-        window: keys of a sliding window, the query's own included.
-        bca: `half` of blockwise causal attention [S, 3.3]: query `i` sees the keys of its own block
-            of so many tokens, and of the block before.
-        sinks: first keys that every query sees although a window ends before them.
-        reach: keys that a query sees at most, the `sinks` included: a layer's own window.
-
-    >>> Mask(window=3).sees(5, 2), Mask(window=3, sinks=1).sees(5, 0), Mask(bca=2).sees(5, 2)
-    (False, True, True)
-    """
-
-    window: int | None = None
-    bca: int | None = None
-    sinks: int = 0
-    reach: int | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in (("window", self.window), ("bca", self.bca)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} {value}: accepted is a whole number of tokens from 1")
-        if self.sinks < 0 or (self.sinks and self.window is None):
-            raise ValueError(
-                f"sinks {self.sinks} with window {self.window}: accepted are 0 or more beside a "
-                "window"
-            )
-
-    def sees(self, i: int | Tensor, j: int | Tensor) -> bool | Tensor:
-        """Whether the query at `i` sees the key at `j`; tensors broadcast."""
-        near: bool | Tensor = j <= i
-        if self.window is not None:
-            near = near & (i - j < self.window)
-        if self.sinks:
-            near = near | ((j <= i) & (j < self.sinks))
-        if self.reach is not None:
-            near = near & (i - j < self.reach)
-        return near if self.bca is None else near & (j // self.bca >= i // self.bca - 1)
-
-    def first(self, i: int) -> int:
-        """The first key that the query at `i` sees, the `sinks` apart."""
-        by_block = 0 if self.bca is None else (i // self.bca - 1) * self.bca
-        by_window = 0 if self.window is None else i - self.window + 1
-        return max(0, by_block, by_window)
-
-    def within(self, window: int | None) -> Mask:
-        """The same in a layer whose own window is so wide.
-
-        >>> Mask(bca=4).within(3) == Mask(window=3, bca=4), Mask(window=2).within(3).window
-        (True, 2)
-        """
-        if window is None or window >= (self.window or math.inf):
-            return replace(self, reach=window) if self.sinks else self
-        return Mask(window, self.bca)
-
-
-CAUSAL = Mask()
 
 
 class Extra(NamedTuple):

@@ -12,47 +12,31 @@ method `factor(i)` that multiplies them (`farfield.validation.compact.model.Tran
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import importlib.util
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import sympy
 import torch
-from pydantic import JsonValue
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.theory.encodings import CATALOGUE, LISTED, Encoding, Parameter, encoding
+from farfield.theory.encodings import Encoding, Parameter
 from farfield.theory.functions.nodes import n
 from farfield.validation.compact import attention
-from farfield.validation.compact.attention import Mask, ScoreMod, table_score
+from farfield.validation.compact.attention import ScoreMod, table_score
 from farfield.validation.compact.formula import evaluate, learned_rows
+from farfield.validation.compact.mechanism import Own, Understood, understood
 from farfield.validation.compact.model import DistanceBias, Transformer
-from farfield.validation.compact.settings import (
-    Hybrid,
-    LayerEntry,
-    LayerSettings,
-    LogitScale,
-    ModelSettings,
-    RopeSettings,
-    Run,
-    Spec,
-)
-from farfield.validation.labels import listing
+from farfield.validation.compact.settings import Mask, ModelSettings, Run
 
 EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
 MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
 SMOOTH = (sympy.Add, sympy.Mul, sympy.Pow, sympy.log, sympy.exp)
-ABSOLUTE: dict[str, Literal["none", "sinusoidal", "learned"]] = {
-    "sinusoidal": "sinusoidal",
-    "learned_absolute": "learned",
-}
 
 
 # -- modules --------------------------------------------------------------------------------------
@@ -241,188 +225,29 @@ def _bounds(parameter: Parameter) -> tuple[float, float]:
     return max(low, float(domain.inf) + closed[0]), min(high, float(domain.sup) - closed[1])
 
 
-# -- encodings as users write them ----------------------------------------------------------------
-
-
-class Own(NamedTuple):
-    """A class of a user's file, and the SHA-256 of the file."""
-
-    path: str
-    name: str
-    sha256: str
-
-    def make(self, heads: int, size: int) -> nn.Module:
-        """A module for a layer with so many heads of this size.
-
-        Raises:
-            InputError: the file does not run, or has no such module.
-        """
-        spec = importlib.util.spec_from_file_location(f"own_{self.sha256[:8]}", self.path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(module)
-            made = getattr(module, self.name)(heads, size)
-        except Exception as error:  # of the user's code, whatever it is
-            raise InputError(
-                f"{self.path}:{self.name} cannot be made ({type(error).__name__}: {error}); "
-                "accepted is a torch module that is made as Class(heads, size)"
-            ) from None
-        refuse(
-            not isinstance(made, nn.Module),
-            f"{self.path}:{self.name} is no torch module; accepted is a subclass of nn.Module",
-        )
-        return made
-
-
-Source = Encoding | Own
-
-
-def read(spec: Spec, heads: int) -> Source:
-    """An encoding, with so many heads where it has one formula a head; or a class of a file.
+def own_module(own: Own, heads: int, size: int) -> nn.Module:
+    """The module of a user's class, for a layer with so many heads of this size.
 
     Raises:
-        InputError: no such encoding or file; a parameter without a value that is not learned.
-
-    >>> read("alibi", 4).num_heads, read("-n/4", 4).num_heads
-    (4, 1)
+        InputError: the file does not run, or has no such module.
     """
-    if isinstance(spec, str) and ".py:" in spec:
-        path, _, name = spec.rpartition(":")
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise InputError(f"{path!r} cannot be read: {error.strerror}") from None
-        return Own(path, name, hashlib.sha256(content).hexdigest())
-    options: dict[str, Any] = dict(spec) if isinstance(spec, dict) else {"name": spec}
-    built = encoding(**options)
-    if "heads" not in options and built.source != LISTED and built.num_heads not in (1, heads):
-        built = encoding(heads=heads, **options)
-    for parameter in built.free:
-        refuse(
-            not parameter.learned and parameter.init[0] != parameter.init[1],
-            f"{built.name}: {parameter.name} is not learned and has no value; accepted: "
-            f"{parameter.name}=..., in the domain {parameter.domain}",
-        )
-    refuse(
-        built.mechanism == "bias" and built.num_heads not in (1, heads),
-        f"{built.name} has {built.num_heads} heads, the model has {heads}; accepted are 1 or "
-        f"{heads}",
-    )
-    return built
-
-
-class Understood(NamedTuple):
-    """What the encoding of a run says of each layer: its settings and its bias; and what vectors
-    are added to the embedding."""
-
-    layers: tuple[LayerSettings, ...]
-    biases: tuple[Source | None, ...]
-    absolute: Literal["none", "sinusoidal", "learned"] = "none"
-
-    @property
-    def mechanism(self) -> str:
-        """In a word: `bias`, `rotation`, `layers` of a hybrid, and others."""
-        if any(
-            each != (self.layers[0], self.biases[0])
-            for each in zip(self.layers, self.biases, strict=True)
-        ):
-            return "layers"
-        rope, bias = self.layers[0].rope, self.biases[0]
-        if rope is not None:
-            return "rotation_decay" if rope.decay else "rotation"
-        if self.absolute != "none":
-            return next(name for name, kind in ABSOLUTE.items() if kind == self.absolute)
-        return "module" if isinstance(bias, Own) else "bias"
-
-    @property
-    def formula(self) -> str | None:
-        """The bias of all layers as `encoding` reads it; None where there is none, or several."""
-        bias = self.biases[0]
-        if self.mechanism != "bias" or isinstance(bias, Own):
-            return None
-        return listing(["0"] if bias is None else [str(b) for b in bias.biases])
-
-    @property
-    def facts(self) -> list[JsonValue]:
-        """What decides the weights, in JSON form: formulas in place of names."""
-        biases = [None if b is None else _described(b) for b in self.biases]
-        settings = [layer.model_dump(mode="json") for layer in self.layers]
-        return [self.absolute, *({"bias": b, **s} for b, s in zip(biases, settings, strict=True))]
-
-
-def understood(run: Run) -> Understood:
-    """The layers of a run.
-
-    Raises:
-        InputError: an encoding that no layer can have; the line names the layer of a hybrid.
-    """
-    if isinstance(run.encoding, Hybrid):
-        layers = [_layer(entry, at, run) for at, entry in enumerate(run.encoding.layers, 1)]
-        return Understood(tuple(x for x, _ in layers), tuple(bias for _, bias in layers))
-    source = read(run.encoding, run.heads)
-    same = LayerSettings()
-    if isinstance(source, Own) or source.mechanism == "bias":
-        bias = source if isinstance(source, Own) or any(b != 0 for b in source.biases) else None
-        return Understood((same,) * run.layers, (bias,) * run.layers)
-    if source.mechanism in ("rotation", "rotation_decay"):
-        same = LayerSettings(rope=RopeSettings(decay=source.mechanism == "rotation_decay"))
-    elif source.mechanism not in ABSOLUTE:
-        known = [e.name for e in CATALOGUE.values() if e.mechanism in ("rotation", *ABSOLUTE)]
-        raise InputError(
-            f"{source.name} cannot be trained here (mechanism {source.mechanism}); accepted: "
-            f"additive biases, a module of your own, {', '.join(known)}"
-        )
-    nothing = (None,) * run.layers
-    return Understood((same,) * run.layers, nothing, ABSOLUTE.get(source.mechanism, "none"))
-
-
-def _layer(entry: LayerEntry, at: int, run: Run) -> tuple[LayerSettings, Source | None]:
+    where = f"{own.path}:{own.name}"
+    spec = importlib.util.spec_from_file_location(f"own_{own.sha256[:8]}", own.path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
     try:
-        turn = {k: v for k in ("share", "base", "scaling") if (v := getattr(entry, k)) is not None}
-        main = read(entry.mechanism, run.heads)
-        mechanism = "bias" if isinstance(main, Own) else main.mechanism
-        rotates = mechanism in ("rotation", "rotation_decay")
-        refuse(
-            mechanism != "bias" and not rotates,
-            f"{entry.mechanism} acts on no single layer; accepted are biases, rope and xpos",
-        )
-        refuse(
-            not rotates and (turn or entry.bias is not None),
-            f"{[*turn, 'bias'][0]} belongs to a rotation; accepted with mechanism = 'rope'",
-        )
-        rope = RopeSettings(**turn, decay=mechanism == "rotation_decay") if rotates else None
-        bias = main if rope is None else entry.bias and read(entry.bias, run.heads)
-        if isinstance(bias, Encoding):
-            refuse(bias.mechanism != "bias", f"bias {bias.name}: accepted are additive biases")
-            bias = bias if any(b != 0 for b in bias.biases) else None
-        scale = LogitScale(form=entry.scale) if isinstance(entry.scale, str) else entry.scale
-        size = run.width // run.heads
-        refuse(
-            rope is not None and round(rope.share * size / 2) < 1,
-            f"share {entry.share} of a head of {size}; accepted is a share of 2 dimensions or more",
-        )
-        refuse(
-            scale is not None and any(h > run.heads for h in scale.heads),
-            f"scale of heads {scale and scale.heads}; accepted are heads from 1 to {run.heads}",
-        )
-        settings = LayerSettings(rope=rope, window=entry.window, sinks=entry.sinks, scale=scale)
-        return settings, bias or None
-    except ValueError as error:
-        raise InputError(f"layer {at}: {error}") from None
-
-
-def _described(source: Source) -> JsonValue:
-    if isinstance(source, Own):
-        return {"class": source.name, "sha256": source.sha256}
-    exact = "\n".join(sympy.srepr(b) for b in source.biases)
-    return {
-        "heads": [str(b) for b in source.biases],
-        "sha256": hashlib.sha256(exact.encode()).hexdigest(),
-        "learned": [
-            [p.name, p.domain, p.learned, *map(str, (*p.init, *p.clamp))] for p in source.free
-        ],
-    }
+        spec.loader.exec_module(module)
+        made = getattr(module, own.name)(heads, size)
+    except Exception as error:  # of the user's code, whatever it is
+        raise InputError(
+            f"{where} cannot be made ({type(error).__name__}: {error}); accepted is a torch module "
+            "that is made as Class(heads, size)"
+        ) from None
+    refuse(
+        not isinstance(made, nn.Module),
+        f"{where} is no torch module; accepted is a subclass of nn.Module",
+    )
+    return made
 
 
 def modules(layers: Understood, heads: int, size: int) -> list[nn.Module | None]:
@@ -433,7 +258,7 @@ def modules(layers: Understood, heads: int, size: int) -> list[nn.Module | None]
         if source is None:
             made.append(None)
         elif isinstance(source, Own):
-            made.append(source.make(heads, size))
+            made.append(own_module(source, heads, size))
         else:
             if id(source) not in shared:
                 learned = LearnedBias(source, heads) if source.free else FixedBias(source)
@@ -462,7 +287,9 @@ def model_of(run: Run, vocabulary: int = 256) -> Transformer:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        return Transformer(settings, modules(layers, run.heads, run.width // run.heads))
+        model = Transformer(settings)  # drawn first: models of one seed differ in their bias alone
+        model.add_biases(modules(layers, run.heads, run.width // run.heads))
+        return model
 
 
 # -- the views that kernels of others take --------------------------------------------------------

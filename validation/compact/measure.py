@@ -28,9 +28,10 @@ from torch.nn.functional import cross_entropy
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import refuse
-from farfield.validation.compact.attention import CAUSAL, Mask, content_bias, diagonals
+from farfield.validation.compact.attention import content_bias, diagonals
 from farfield.validation.compact.data import InductionRows, samples
 from farfield.validation.compact.model import Attend, Layer, Prepared
+from farfield.validation.compact.settings import CAUSAL, Mask
 
 TOKENS = 8_192  # a forward pass, unless one row has more
 SCORES = 1 << 22  # numbers of scores held at a time
@@ -159,8 +160,8 @@ def perplexities(
 
 
 def mean_of(values: np.ndarray) -> tuple[float, float]:
-    """Mean and its standard error, 0 for a single value."""
-    spread = values.std(ddof=1) if len(values) > 1 else 0.0
+    """Mean of independent values and its standard error, infinite for a single one."""
+    spread = values.std(ddof=1) if len(values) > 1 else math.inf
     return float(values.mean()), float(spread / math.sqrt(len(values)))
 
 
@@ -313,7 +314,8 @@ def _row_fields(
 
 class GradientField(NamedTuple):
     """Tokens of the shortest suffix with more than `share` of the input gradient, with a 95 %
-    bootstrap interval over segments; and the share of the last 1, 2, 4, ... tokens."""
+    bootstrap interval over segments; and the share of the last 1, 2, 4, ... tokens, the training
+    length among them."""
 
     share: float
     tokens: int
@@ -338,17 +340,26 @@ def gradient_field(
     token; [C] does not name the scalar, this is our choice. Curves of segments are averaged.
     """
     curves = gradient_shares(model, samples(text, segments, length), mask)
-    picks = np.random.default_rng(0).integers(len(curves), size=(RESAMPLES, len(curves)))
-    counts = np.stack([np.bincount(pick, minlength=len(curves)) for pick in picks])
-    resampled = counts @ curves / len(curves)
-    log_eps = math.log1p(-share)
-    suffixes = field(tail_sums(torch.from_numpy(resampled)), log_eps).numpy()
-    low, high = np.quantile(suffixes, (0.025, 0.975))
-    mean = curves.mean(0)
-    tokens = int(field(tail_sums(torch.from_numpy(mean)), log_eps))
-    powers = [1 << k for k in range(length.bit_length())]
+    tokens, low, high = suffix(curves, 1 - share)
+    powers = sorted({min(model.length, length), *(1 << k for k in range(length.bit_length()))})
     curve = [(p, float(curves[:, :p].sum(1).mean())) for p in powers]
-    return GradientField(share, tokens, float(low), float(high), curve, length)
+    return GradientField(share, tokens, low, high, curve, length)
+
+
+def suffix(curves: np.ndarray, eps: float) -> tuple[int, float, float]:
+    """Tokens of the shortest suffix with more than `1 - eps` of the mean of curves, nearest token
+    first, and the ends of their 95 % bootstrap interval over the curves."""
+    mean, drawn = (torch.from_numpy(np.asarray(x)) for x in (curves.mean(0), resampled(curves)))
+    low, high = np.quantile(field(tail_sums(drawn), math.log(eps)).numpy(), (0.025, 0.975))
+    return int(field(tail_sums(mean), math.log(eps))), float(low), float(high)
+
+
+def resampled(values: np.ndarray) -> np.ndarray:
+    """Means over entries of the first axis drawn with replacement, from one seed."""
+    picks = np.random.default_rng(0).integers(len(values), size=(RESAMPLES, len(values)))
+    counts = np.stack([np.bincount(pick, minlength=len(values)) for pick in picks])
+    means: np.ndarray = counts @ values / len(values)
+    return means
 
 
 def gradient_shares(model: LanguageModel, rows: np.ndarray, mask: Mask = CAUSAL) -> np.ndarray:

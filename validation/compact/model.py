@@ -29,8 +29,23 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention.flex_attention import BlockMask
 
-from .attention import CAUSAL, Bias, Extra, Mask, ScoreMod, attention, block_mask, flex, sink
-from .settings import LayerSettings, LogitScale, ModelSettings, RopeSettings
+from farfield.validation.compact.attention import (
+    Bias,
+    Extra,
+    ScoreMod,
+    attention,
+    block_mask,
+    flex,
+    sink,
+)
+from farfield.validation.compact.settings import (
+    CAUSAL,
+    LayerSettings,
+    LogitScale,
+    Mask,
+    ModelSettings,
+    RopeSettings,
+)
 
 
 class Prepared(NamedTuple):
@@ -223,9 +238,12 @@ class Transformer(nn.Module):
         for layer in self.layers:
             for last in (layer.attn_out, layer.mlp_out):
                 nn.init.normal_(last.weight, std=spread / math.sqrt(2 * len(self.layers)))
-        each = biases or [None] * len(self.layers)
-        self.biases = nn.ModuleList(dict.fromkeys(b for b in each if b is not None))
-        self.bias_of = [None if b is None else list(self.biases).index(b) for b in each]
+        self.add_biases(biases or [None] * len(self.layers))
+
+    def add_biases(self, biases: Sequence[nn.Module | None]) -> None:
+        """The bias of each layer in place of those before, as the class says."""
+        self.biases = nn.ModuleList(dict.fromkeys(b for b in biases if b is not None))
+        self.bias_of = [None if b is None else list(self.biases).index(b) for b in biases]
 
     @property
     def length(self) -> int:

@@ -31,8 +31,7 @@ from filelock import FileLock
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.files import write
-from farfield.validation.compact.attention import CAUSAL, Mask
-from farfield.validation.compact.bias import Understood, model_of, modules, understood
+from farfield.validation.compact.bias import model_of, modules
 from farfield.validation.compact.data import Data, InductionRows, Text, data_of
 from farfield.validation.compact.measure import (
     attention_field,
@@ -41,8 +40,9 @@ from farfield.validation.compact.measure import (
     perplexities,
     recall,
 )
+from farfield.validation.compact.mechanism import Understood, understood
 from farfield.validation.compact.model import DistanceBias, Transformer
-from farfield.validation.compact.settings import Measure, Run, digest
+from farfield.validation.compact.settings import CAUSAL, Mask, Measure, Run, digest
 from farfield.validation.compact.train import Report, read_tensors, train, write_tensors
 from farfield.validation.json_files import (
     CorruptFile,
@@ -148,7 +148,9 @@ def chosen_device(name: str = "auto") -> torch.device:
         name == "cuda" and not visible,
         "device 'cuda': torch sees no GPU here; accepted: cpu, or auto",
     )
-    return torch.device("cuda" if visible and name != "cpu" else "cpu")
+    if name == "cpu" or not visible:
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
 def run(
@@ -383,10 +385,11 @@ def _stage(progress: Progress, mask: Mask) -> Callable[[int, int], None]:
 
 
 class Swept(NamedTuple):
-    """What a sweep did: the rows of runs that are finished, by name; why others are not."""
+    """What a sweep did: the rows of each finished run; the names of others, and why they are
+    not."""
 
-    rows: list[Row]
-    failed: dict[str, str]
+    finished: list[list[Row]]
+    failed: list[tuple[str, str]]
 
 
 Each = Callable[[str, "list[Row] | None", "str | None"], None]
@@ -433,7 +436,8 @@ def on_ray(
     try:
         remote = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=3)(attempt)
         device = "cuda" if gpus else "cpu"
-        waiting = {remote.remote(asked, folder, device): asked for asked in runs}
+        place = str(Path(folder).resolve())
+        waiting = {remote.remote(asked, place, device): asked for asked in runs}
         while waiting:
             (ready,), _ = ray.wait(list(waiting), num_returns=1)
             asked = waiting.pop(ready)
@@ -449,14 +453,17 @@ def sweep(
     done: Iterator[tuple[Run, list[Row] | str]], total: int, progress: Progress = silent
 ) -> Swept:
     """Collect what an engine yields; a run that fails leaves the others alone."""
-    rows, failed = list[Row](), dict[str, str]()
+    swept = Swept([], [])
     for at, (asked, result) in enumerate(done, 1):
+        name = f"{asked.name}, seed {asked.seed}"
         if isinstance(result, str):
-            failed[f"{asked.name}, seed {asked.seed}"] = result
+            swept.failed.append((name, result))
         else:
-            rows += result
-        progress("sweep", at, total, f"{asked.name}, seed {asked.seed}")
-    return Swept(rows, failed)
+            swept.finished.append(result)
+        progress("sweep", at, total, name)
+        told = f"failed, {result}" if isinstance(result, str) else "finished"
+        progress("sweep", 0, 0, f"{at} of {total}, {name}: {told}")
+    return swept
 
 
 def finished_run(folder: str | os.PathLike[str], key: str) -> Path:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from farfield.theory.answers.number import runs
 from farfield.theory.encodings import Encoding
 from farfield.validation.compact.bias import FixedBias, LearnedBias
 from farfield.validation.compact.model import Layer, Transformer
 from farfield.validation.compact.runs import load
+from farfield.validation.compact.settings import LogitScale
 from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, Rotary
 
 
@@ -44,8 +46,8 @@ def _outline(net: Transformer, layer: Layer, bias: object) -> LayerOutline:
     rotation = None
     if rope is not None:
         size = 2 * round(rope.share * bare.head_size / 2)
-        scaled = rope.scaling != 1
-        kind, said = ("linear", f"by {rope.scaling:g}") if scaled else ("default", "")
+        said = f"all angles divided by {rope.scaling:g}" if rope.scaling != 1 else ""
+        kind = "xpos" if rope.decay else "linear" if said else "default"
         rotation, positions = Rotary(size, rope.base, kind, note=said), "rotation"
     if bias is not None:  # a module of the user's own says nothing of itself
         positions = "" if encoding is None else positions if rotation else "bias"
@@ -56,7 +58,20 @@ def _outline(net: Transformer, layer: Layer, bias: object) -> LayerOutline:
         positions=positions,
         encoding=encoding,
         sink=layer.settings.sinks,
+        temper=_temper(layer.settings.scale, net.length),
     )
+
+
+def _temper(scale: LogitScale | None, trained: int) -> str:
+    """The factor of the logits at inference of a query in place i, from 1."""
+    if scale is None or scale.when == "training":
+        return ""
+    length = scale.length or trained
+    heads = f" in heads {runs(scale.heads)}" if scale.heads else ""
+    if scale.form == "1 + a log":
+        return f"1 + {scale.a:g} log(1 + floor(i/{length}))" + heads
+    factor = f"log(i)/log({length})"
+    return (f"max(1, {factor})" if scale.when == "inference" else factor) + heads
 
 
 def _encoding(bias: object) -> Encoding | None:

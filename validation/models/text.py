@@ -8,7 +8,7 @@ are the same with and without it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from torch.nn.functional import cross_entropy
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import one_of
 from farfield.validation.compact.data import BYTES, Text, read_text, samples
+from farfield.validation.compact.measure import NORMAL, mean_of
 from farfield.validation.models.gguf_weights import gguf_tokenizer
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View
@@ -189,16 +190,6 @@ def nats_of(
     return np.concatenate(results)
 
 
-def mean_of(values: np.ndarray) -> tuple[float, float]:
-    """The mean of independent numbers and its standard error; infinite of a single one."""
-    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.inf
-    return float(values.mean()), float(error)
-
-
-NORMAL = 1.959964
-"""Standard errors of a two-sided interval of 95 %."""
-
-
 def ratio_of(of: np.ndarray, to: np.ndarray) -> tuple[float, float, float]:
     """The ratio of two perplexities on the same targets, with its 95 % interval, paired by rows.
 
@@ -210,8 +201,3 @@ def ratio_of(of: np.ndarray, to: np.ndarray) -> tuple[float, float, float]:
     ends = (mean, mean - NORMAL * error, mean + NORMAL * error)
     low, middle, high = (math.exp(min(x, 700.0)) for x in (ends[1], ends[0], ends[2]))
     return middle, low, high
-
-
-def rows_in(text: np.ndarray, starts: Sequence[int], length: int) -> np.ndarray:
-    """Rows of a text with their targets from some starts on, shape (starts, length + 1)."""
-    return np.stack([text[start : start + length + 1] for start in starts]).astype(np.int64)

@@ -33,7 +33,7 @@ from farfield.theory.answers.number import inside, natural, plural, share
 from farfield.validation.json_files import CorruptFile, read_json, write_json
 from farfield.validation.models.audit import keys_text
 from farfield.validation.models.cache import Serving, row_cache, size_text
-from farfield.validation.models.empirical import attention_fields
+from farfield.validation.models.empirical import attention_fields, bias_field
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
@@ -349,7 +349,7 @@ def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool
         ),
         None,
     )
-    field, name = _field(search, read)
+    field, name = _field(search)
     flat = [math.exp(float(search.nats(ALL, part).mean())) for part in (0, 1)]
     planned = any(w is not None for w in plan)
     return SmallestWindow(
@@ -411,23 +411,19 @@ def _plan(search: Search, budget: float) -> tuple[list[int], list[int | None]]:
     return need, plan
 
 
-def _field(search: Search, read: TokenText) -> tuple[tuple[float, ...], str]:
+def _field(search: Search) -> tuple[tuple[float, ...], str]:
     """How far each layer looks: its bias, by the widest head, or its attention on the text."""
     given, length = search.opened.model, search.length
     if given.biased:
-        table = torch.arange(length)
-        found = []
-        for layer in given.layers:
-            if layer.encoding is None:
-                found.append(float(length))
-                continue
-            bias = torch.from_numpy(np.asarray(layer.encoding.bias(table.numpy())))
-            weights = bias.softmax(-1).flip(-1).cumsum(-1).flip(-1)
-            found.append(float((weights >= 0.01).sum(-1).max()))
+        last = torch.tensor([length - 1])
+        found = (
+            length if layer.encoding is None else float(bias_field(layer, last, 0.01).max())
+            for layer in given.layers
+        )
         return tuple(found), "TRF(1/100) of the widest head"
-    rows = search.parts[0][:2]
-    by_layer = attention_fields(search.opened, rows, 0.01)
-    return tuple(by_layer.get(k, 0.0) for k in range(len(given.layers))), "attention field (1/100)"
+    by_layer, _ = attention_fields(search.opened, search.parts[0][:2], 0.01, length)
+    means = {k: float(field.mean()) for k, field in by_layer.items()}
+    return tuple(means.get(k, 0.0) for k in range(len(given.layers))), "attention field (1/100)"
 
 
 def _setting(given: ModelOutline, plan: Sequence[int | None]) -> str:

@@ -8,9 +8,7 @@ import torch
 from torch import nn
 
 from farfield.validation.compact.attention import (
-    CAUSAL,
     Extra,
-    Mask,
     attention,
     block_mask,
     flex,
@@ -18,6 +16,7 @@ from farfield.validation.compact.attention import (
     sink,
     table_score,
 )
+from farfield.validation.compact.settings import CAUSAL, Mask
 
 LENGTH, HEADS, SIZE = 600, 2, 4
 MASKS = [

@@ -8,10 +8,18 @@ from torch import nn
 from torch._dynamo.testing import CompileCounter
 
 from farfield.theory.encodings import CATALOGUE, encoding
-from farfield.validation.compact.attention import CAUSAL, Extra, Mask, attention, materialised
-from farfield.validation.compact.bias import ABSOLUTE, FixedBias, model_of, read
+from farfield.validation.compact.attention import Extra, attention, materialised
+from farfield.validation.compact.bias import FixedBias, model_of
+from farfield.validation.compact.mechanism import ABSOLUTE, read
 from farfield.validation.compact.model import Layer, Transformer, rotated
-from farfield.validation.compact.settings import LayerSettings, ModelSettings, RopeSettings, Run
+from farfield.validation.compact.settings import (
+    CAUSAL,
+    LayerSettings,
+    Mask,
+    ModelSettings,
+    RopeSettings,
+    Run,
+)
 
 torch.set_num_threads(1)
 SMALL = {"layers": 2, "width": 32, "heads": 4, "length": 12}

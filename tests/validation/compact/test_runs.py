@@ -136,10 +136,10 @@ def test_a_sweep_goes_on_past_a_run_that_fails(workers, asked, text, tmp_path):
     runs = Plan(runs=[table]).expand()
     done = local(runs, str(tmp_path), device="cpu", workers=workers, progress=lambda *told: None)
     swept = sweep(done, 3)
-    assert list(swept.failed) == ["1/n, seed 0"]
+    assert [name for name, _ in swept.failed] == ["1/n, seed 0"]
     alone = run(runs[0], tmp_path / "alone", device="cpu")
-    both = [[{**r, "seconds": 0} for r in rows] for rows in (swept.rows, alone)]
-    assert [r for r in both[0] if r["label"] == "alibi"] == both[1]
+    (found,) = (rows for rows in swept.finished if rows[0]["label"] == "alibi")
+    assert [{**r, "seconds": 0} for r in found] == [{**r, "seconds": 0} for r in alone]
     assert [(x.run.name, x.state, x.step) for x in listed(tmp_path)] == [
         ("alibi", "finished", 30),
         ("nope", "finished", 30),

@@ -3,7 +3,7 @@
 import pytest
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.compact.bias import understood
+from farfield.validation.compact.mechanism import understood
 from farfield.validation.compact.settings import PRESETS, Plan, Run, preset, read_plan, settle
 
 LAYER = {"mechanism": "rope", "window": 16}

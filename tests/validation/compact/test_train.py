@@ -13,10 +13,10 @@ import torch
 from torch import nn
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.compact.attention import CAUSAL, Mask, materialised
+from farfield.validation.compact.attention import materialised
 from farfield.validation.compact.bias import model_of
 from farfield.validation.compact.data import InductionRows, Text
-from farfield.validation.compact.settings import Induction, Run
+from farfield.validation.compact.settings import CAUSAL, Induction, Mask, Run
 from farfield.validation.compact.train import (
     Process,
     adamw,

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from farfield.theory.answers.answer import InputError, Label, Status
-from farfield.validation.compact.attention import Mask
 from farfield.validation.compact.data import Text
 from farfield.validation.compact.runs import run
-from farfield.validation.compact.settings import settle
+from farfield.validation.compact.settings import Mask, settle
+from farfield.validation.models.audit import audit
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import ALL, View, open_model
 from farfield.validation.models.text import nats_of, ratio_of, rows_of, text_of
@@ -129,16 +129,20 @@ def trained(encoding, folder, **settings):
     return folder / str(run(asked, folder)[0]["run"])
 
 
-def test_local_layers_of_a_run_need_no_more_than_their_windows(tmp_path):
+def test_local_layers_of_a_run_need_no_more_than_their_windows(tokens, tmp_path):
     """And a run is searched as a model of the library is."""
     layers = [{"mechanism": "rope", "window": 5}, "0"]
     place = trained({"label": "a", "layers": layers}, tmp_path)
     asked = {"length": 24, "folder": tmp_path / "w"}
     found = smallest_window(place, segments=8, loss="1/100", **asked)
     assert found.need[0] <= 5 and (found.plan[0] or 5) <= 5
-    assert found.by_layer.high <= 1.01
+    assert found.by_layer.high <= 1.01 and "farfield window --model" in str(audit(place))
     biased = smallest_window(trained("alibi", tmp_path), segments=4, **asked)
     assert biased.field_name.startswith("TRF") and len(biased.field) == 2
+    place = trained("alibi", tmp_path)
+    proved, kept = (audit(place, bounds="weights", error="1/10", text=t) for t in (None, tokens))
+    assert proved.label is kept.label is Label.CERTIFIED and kept.heads == proved.heads
+    assert max(h.logit_bound for h in proved.heads) < 1
 
 
 def test_what_a_run_says_of_its_layers_is_what_its_model_does(tmp_path):
@@ -149,6 +153,7 @@ def test_what_a_run_says_of_its_layers_is_what_its_model_does(tmp_path):
     opened = open_model(describe(trained({"label": "a", "layers": layers}, tmp_path)))
     turned, biased = opened.model.layers
     assert (turned.width, turned.sink, turned.positions) == (5, True, "rotation")
+    assert turned.temper == "log(i)/log(16)" and not biased.temper
     assert biased.positions == "bias" and not biased.encoding.free
     assert biased.encoding.num_heads == len(set(biased.encoding.biases)) == biased.heads
     row = torch.arange(20)
