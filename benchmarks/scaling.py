@@ -22,11 +22,11 @@ import numpy as np
 import torch
 from side_by_side import Row, fresh, program, timed
 
-from farfield.validation.compact.bias import model_of
-from farfield.validation.compact.data import Text
-from farfield.validation.compact.runs import local, sweep
-from farfield.validation.compact.settings import Run, settle
-from farfield.validation.compact.train import train
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.data import Text
+from farfield.validation.harness.runs import local, sweep
+from farfield.validation.harness.settings import Run, settle
+from farfield.validation.harness.train import train
 from farfield.validation.progress import silent
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")

@@ -16,7 +16,7 @@ from polars import DataFrame, col
 
 from farfield.theory.encodings import Encoding
 from farfield.theory.encodings.head_lists import notation
-from farfield.validation.compact.mechanism import fitted
+from farfield.validation.harness.mechanism import fitted
 from farfield.validation.labels import options_of
 from farfield.validation.results import LAST, WHOLE
 

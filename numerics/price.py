@@ -32,7 +32,7 @@ from sympy import Expr, S
 
 from farfield.numerics.heads import (
     BUDGET_S,
-    Found,
+    Fields,
     decisive,
     per_head,
     resolve,
@@ -333,7 +333,7 @@ def reach(
     row = row_of(length, subject)
     asked = Reach(None, gain, part, row)
     said = "the exp-series diverges: every price grows beyond all bounds with the row"
-    found = per_head(
+    answer = per_head(
         subject,
         asked,
         lambda bias: _reach_of_bias(bias, asked),
@@ -349,16 +349,16 @@ def reach(
         else None,
         budget_s=budget_s,
     )
-    if not found.heads:
-        return found
-    far = [h.farthest for h in found.heads if h.farthest is not None and found.answer is not None]
-    return replace(found, farthest=max(far, default=None), intervals=())
+    if not answer.heads:
+        return answer
+    far = [h.farthest for h in answer.heads if h.farthest is not None and answer.answer is not None]
+    return replace(answer, farthest=max(far, default=None), intervals=())
 
 
 # -- the price of one distance --------------------------------------------------------------------
 
 
-def infinite(value: float, code: Code, said: str) -> Found:
+def infinite(value: float, code: Code, said: str) -> Fields:
     """A price that is infinite, or minus infinite, and why."""
     return {
         "value": value,
@@ -369,7 +369,7 @@ def infinite(value: float, code: Code, said: str) -> Found:
     }
 
 
-def _price_of_bias(bias: Expr, at: int, length: int | None) -> Found:
+def _price_of_bias(bias: Expr, at: int, length: int | None) -> Fields:
     """The price in one head."""
     row = summed(bias, length, masked=True)
     try:
@@ -381,17 +381,17 @@ def _price_of_bias(bias: Expr, at: int, length: int | None) -> Found:
         return infinite(ball, Code.NO_WEIGHT, f"the bias masks the key at distance {at}")
     if ball == -math.inf:
         return infinite(ball, Code.ONLY_KEY, "no other key has any weight")
-    found: Found = {"value": float(ball.mid()), "enclosure": outward(ball)}
-    if math.isinf(found["value"]):
+    fields: Fields = {"value": float(ball.mid()), "enclosure": outward(ball)}
+    if math.isinf(fields["value"]):
         reason = Reason(Code.TOO_LARGE, "the price is finite and beyond float64")
-        return found | {"value": None, "status": Status.ENCLOSED, "reason": reason}
-    return found
+        return fields | {"value": None, "status": Status.ENCLOSED, "reason": reason}
+    return fields
 
 
 def for_prices(
     asked: Sequence[HeadAnswer],
     blank: H,
-    ask: Callable[..., Found],
+    ask: Callable[..., Fields],
     fold: Callable[[tuple[H, ...]], H],
 ) -> H:
     """The answer that follows from those about a price, head by head.
@@ -402,7 +402,7 @@ def for_prices(
         ask: the fields that hold what follows from each of them in one head.
         fold: the one answer of several heads, as `decisive` gives it.
     """
-    each = zip(*(found.heads or (found,) for found in asked), strict=True)
+    each = zip(*(answer.heads or (answer,) for answer in asked), strict=True)
     heads = tuple(replace(blank, formula=one[0].formula, **ask(*one)) for one in each)
     return replace(heads[0] if len(heads) == 1 else fold(heads), subject=asked[0].subject)
 
@@ -414,10 +414,10 @@ def _price(row: Series, at: int) -> Ball:
         odds = _log_odds(row, at)
         return odds if not isinstance(odds, arb) or _settled(odds) else None
 
-    found = decide(settled, _bits_at(at))
-    if found is None:
+    price = decide(settled, _bits_at(at))
+    if price is None:
         raise Unreachable(f"the price of distance {at} is not enclosed at {MAX_BITS} bits")
-    return found
+    return price
 
 
 def _bits_at(at: int, most: int = MAX_BITS) -> Iterator[int]:
@@ -479,7 +479,7 @@ def _exactly(value: Any) -> Ball:
 # -- the distances within reach -------------------------------------------------------------------
 
 
-def _reach_of_bias(bias: Expr, asked: Reach) -> Found:
+def _reach_of_bias(bias: Expr, asked: Reach) -> Fields:
     """The distances that one head reaches."""
     row, ties = summed(bias, asked.length, masked=True), list[range]()
 
@@ -503,20 +503,20 @@ def _reach_of_bias(bias: Expr, asked: Reach) -> Found:
         inside = np.flatnonzero(head_prices(_float_row(bias, asked.length, why))[0] <= bar)
         parts = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1) if len(inside) else []
         return _reached([range(part[0], part[-1] + 1) for part in parts]) | _in_floats(why)
-    found = _reached(runs)
+    reached = _reached(runs)
     if ties:
-        low = found["tokens"]
+        low = reached["tokens"]
         said = f"at distance {ties[0][0]} price and advantage agree to all digits tried"
         return {
             "answer": Bracket(low, low + sum(map(_count, ties))),
-            "intervals": found["intervals"],
+            "intervals": reached["intervals"],
             "status": Status.ENCLOSED,
             "reason": Reason(Code.TIE, said),
         }
-    return found
+    return reached
 
 
-def _reached(runs: list[range]) -> Found:
+def _reached(runs: list[range]) -> Fields:
     """The distances within reach, from their runs."""
     tokens = sum(map(_count, runs))
     return {
@@ -589,7 +589,7 @@ def _float_row(bias: Expr, length: int | None, why: Unreachable) -> np.ndarray:
     return tabulate(bias, np.arange(length))[None]
 
 
-def _in_floats(why: Unreachable) -> Found:
+def _in_floats(why: Unreachable) -> Fields:
     """The weight of what float64 sums tell, and why they do."""
     reason = Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums")
     return {"label": Label.APPROXIMATE, "reason": reason}

@@ -109,8 +109,8 @@ class HeadAnswer(BiasAnswer):
         return {"by_head": self.by_head()}
 
     def span(self) -> tuple[Any, Any] | None:
-        found = super().span()
-        return getattr(self, "enclosure", None) if found is None else found
+        ends = super().span()
+        return getattr(self, "enclosure", None) if ends is None else ends
 
 
 FINITE_ROW = 4096

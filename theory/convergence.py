@@ -459,13 +459,13 @@ def check_convergence(
                 present = {s.name for s in bias.free_symbols}
                 own = {name: d for name, d in domains.items() if name in present}
                 decided[bias] = _decide_bias(bias, own)
-        besides = tuple(dict.fromkeys(r for bias in decided for r in remarks(bias)))
+        besides = tuple(dict.fromkeys(r for bias in decided for r in _remarks(bias)))
     results = tuple(decided[b] for b in subject.biases)
     whole = results[0] if len(results) == 1 else _together(subject, results)
     return dataclasses.replace(whole, subject=subject.name, budget_s=budget, remarks=besides)
 
 
-def _merged(assumptions: Mapping[str, str] | None, options: dict[str, Any]) -> dict[str, Any]:
+def _merged(assumptions: Mapping[str, str] | None, options: dict[str, object]) -> dict[str, Any]:
     """You may give assumptions and values together, but not for the same parameter."""
     both = sorted(set(assumptions or {}) & set(options))
     if both:
@@ -505,6 +505,14 @@ def _skipped(p: Expr) -> tuple[int, ...] | None:
         return skipped_terms(p)
     except OutOfTime:
         return None
+
+
+def _remarks(p: Expr) -> tuple[str, ...]:
+    """The remarks on one bias; none where the budget of the question is spent."""
+    try:
+        return tuple(remarks(p))
+    except OutOfTime:
+        return ()
 
 
 def _all_skipped(heads: tuple[Convergence, ...]) -> tuple[int, ...] | None:

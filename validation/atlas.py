@@ -17,8 +17,8 @@ from farfield.theory.answers.blocks import Block, note
 from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Convergence
 from farfield.theory.formal.checked_statements import Statement, proving, statements
-from farfield.validation.compact.mechanism import trainable
-from farfield.validation.compact.settings import settle
+from farfield.validation.harness.mechanism import trainable
+from farfield.validation.harness.settings import settle
 from farfield.validation.models.audit import Audit, audit
 from farfield.validation.models.transformers_config import architectures
 from farfield.validation.papers.claim import Claim

@@ -30,8 +30,8 @@ from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import natural, plural
 from farfield.theory.encodings import Encoding
-from farfield.validation.compact.mechanism import trainable
 from farfield.validation.extrapolation import TOLERANCE, holds
+from farfield.validation.harness.mechanism import trainable
 from farfield.validation.prior import Prior, prior, weights
 from farfield.validation.results import LAST, results
 

@@ -16,7 +16,7 @@ from farfield.figures.style import LINES, house, new_figure, of_verdict, told_ap
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.compact.settings import Mask
+from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.tables import table
 
 EPS = tuple(Fraction(k, 10**e) for e in (1, 2, 3) for k in (5, 3, 2, 1))

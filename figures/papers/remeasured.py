@@ -38,8 +38,8 @@ from farfield.figures.samples import (
 )
 from farfield.figures.style import spoken
 from farfield.theory.answers.number import listed
-from farfield.validation.compact.mechanism import ROTATIONS
-from farfield.validation.compact.settings import settle
+from farfield.validation.harness.mechanism import ROTATIONS
+from farfield.validation.harness.settings import settle
 from farfield.validation.papers.tables import table
 
 ABSENT = "-"

@@ -22,7 +22,7 @@ from farfield.figures.papers.printed_tables import (
 from farfield.figures.style import INK, SOFT, house, new_figure
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.compact.settings import Mask
+from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.tables import PrintedNumber, table
 
 

@@ -92,15 +92,15 @@ class Bias:
     @remembered
     def logs(self) -> list[Expr]:
         """log(-p), log log(-p), ... in s, as far as they are of use for what outgrows powers."""
-        x, found, minus = Symbol("x", positive=True), [], -self.p.xreplace({n: Symbol("x")})
+        x, logs, minus = Symbol("x", positive=True), [], -self.p.xreplace({n: Symbol("x")})
         minus = elementary(minus.xreplace({Symbol("x"): x}))
         for _ in range(3):
             minus = door.expand_log(sympy.log(minus), force=True)
             try:
-                found.append(in_logarithm(minus, x, self.s))
+                logs.append(in_logarithm(minus, x, self.s))
             except (Unrecognised, Undecided, Undefined):
                 break
-        return found
+        return logs
 
     def on_sector(self, log_x: arb, theta: float) -> TailEnclosure:
         """p on the points kappa x', x' >= x, |kappa| = 1, |arg kappa| <= asin theta."""

@@ -22,8 +22,8 @@ from farfield.figures.style import FORMATS, rendered
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.encodings.head_lists import notation
-from farfield.validation.compact.runs import run as train
-from farfield.validation.compact.settings import settle
+from farfield.validation.harness.runs import run as train
+from farfield.validation.harness.settings import settle
 from farfield.validation.papers import tables
 from farfield.validation.results import LAST, SCHEMA, WHOLE, results
 

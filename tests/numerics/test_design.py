@@ -314,8 +314,8 @@ def test_heads_are_spaced_geometrically():
 
 
 def test_a_design_is_a_plan_that_trains(tmp_path):
-    from farfield.validation.compact.mechanism import read
-    from farfield.validation.compact.settings import read_plan
+    from farfield.validation.harness.mechanism import read
+    from farfield.validation.harness.settings import read_plan
 
     place = tmp_path / "plan.toml"
     found = design("alibi", trf=(16, 256), heads=6)

@@ -252,7 +252,7 @@ A = TypeVar("A", bound=Answer)
 
 def deciding_head(
     heads: Sequence[A],
-    size: Callable[[A], Any],
+    size: Callable[[A], object],
     settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
 ) -> A:
     """The head that speaks for all: one that settles the question, else one that is not known,
@@ -273,7 +273,7 @@ def deciding_head(
 
 def folded(
     heads: Sequence[A],
-    size: Callable[[A], Any],
+    size: Callable[[A], object],
     settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
 ) -> A:
     """One answer for all heads: the only one, else the decisive one without its formula, with all

@@ -207,7 +207,7 @@ def facts(**named: object) -> Facts:
 
 
 def table(
-    header: Sequence[Any], rows: Sequence[Sequence[Any]], title: str = "", **options: Any
+    header: Sequence[object], rows: Sequence[Sequence[object]], title: str = "", **options: Any
 ) -> Table:
     """A table from words and values; None is an empty cell, a name of a column is a template."""
     cells = tuple(tuple(as_text("" if c is None else c) for c in row) for row in rows)

@@ -223,9 +223,9 @@ class Expander:
         """A part as c m (1 + d); c > 0 where it is asked."""
         if self.lead(f) < 0 and positive is not None:
             raise NoCertificate(f"{beginning(positive.expr)} is not real for large n")
-        found = factored(self.known[f])
-        assert found is not None
-        return to_sympy(found[0]), *found[1:]
+        parts = factored(self.known[f])
+        assert parts is not None
+        return to_sympy(parts[0]), *parts[1:]
 
     def _abs(self, f: Form) -> Transseries:
         """By the sign of the leading term."""

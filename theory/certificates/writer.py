@@ -184,21 +184,21 @@ def _proved(c: Certifiable) -> tuple[list[str], list[str]]:
     Raises:
         NoCertificate: the form is not covered.
     """
-    bias, assumed, found = _bias(c), _hypotheses(c), list(leaves(c.cells))
+    bias, assumed, cells = _bias(c), _hypotheses(c), list(leaves(c.cells))
     domains = [
         fact for s in c.parameters for fact in domain_constraints(s, interval(c.domains[s.name]))
     ]
     known = c.condition in (S.true, S.false)
-    if not found or (known and any(leaf.outcome.converges != c.condition for _, leaf in found)):
+    if not cells or (known and any(leaf.outcome.converges != c.condition for _, leaf in cells)):
         raise NoCertificate("a case of the parameters that is not seen to be impossible")
     if known:  # one proof for all cases is shorter
         try:
-            return [], proof(bias, domains, found[0][1].outcome)
+            return [], proof(bias, domains, cells[0][1].outcome)
         except (NoCertificate, Undecided):
-            if len(found) == 1:
+            if len(cells) == 1:
                 raise
     cases = []
-    for number, (path, leaf) in enumerate(found, 1):
+    for number, (path, leaf) in enumerate(cells, 1):
         own = [*assumed, *(f"0 {BY_SIGNS[-s,].prover} {form(g).show()}" for g, s in path)]
         verdict = SERIES if leaf.outcome.converges else f"~ {SERIES}"
         said = f"Theorem case_{number} : " + " -> ".join([*own, verdict]) + "."

@@ -76,7 +76,7 @@ Tree = Leaf | Split
 def explore(
     e: Expr,
     domains: Mapping[str, sympy.Set],
-    run: Callable[[Expr, list[Constraint]], Any],
+    run: Callable[[Expr, list[Constraint]], object],
 ) -> Tree:
     """The decision tree of `run(expression, facts)` over the parameters; the expression where
     `g = 0` is the one with its parameter solved for, where it can be."""
@@ -143,9 +143,9 @@ def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Cons
             moved = [(expand(f.xreplace(swap)), k) for f, k in facts]
             return _with_value(e, swap), moved
     for s in sorted(g.free_symbols, key=lambda s: s.name):
-        found = _solution(expand(g), s)
-        if found is not None and not found[0].free_symbols:
-            swap = {s: found[0]}
+        solution = _solution(expand(g), s)
+        if solution is not None and not solution[0].free_symbols:
+            swap = {s: solution[0]}
             return _with_value(e, swap), [(f.xreplace(swap), k) for f, k in facts]
     return e, [*facts, (g, 0)]
 
@@ -334,7 +334,7 @@ def _weakened(part: list[Any], others: list[list[Any]], facts: list[Constraint])
     return part
 
 
-def _contained(part: list[Any], others: list[list[Any]], facts: list[Constraint]) -> bool:
+def _contained(part: list[object], others: list[list[object]], facts: list[Constraint]) -> bool:
     """Whether a conjunction is proved to imply the disjunction of the others."""
     if not _possible_with(facts, part):
         return True
@@ -353,7 +353,7 @@ def _disjuncts(c: object) -> list[list[Any]]:
     return [[c]]
 
 
-def _possible_with(facts: list[Constraint], relations: list[Any]) -> bool:
+def _possible_with(facts: list[Constraint], relations: list[object]) -> bool:
     """Whether domains and relations can hold together (True if that is not known)."""
     return possible([*facts, *filter(None, map(_constraint, relations))])
 
@@ -388,14 +388,14 @@ def _condition_of_tree(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
     if z is None:
         z = m if p is None or (m is not None and m != S.false) else p
     parts = {1: z if p is None else p, 0: z, -1: z if m is None else m}
-    found = []
+    conditions = []
     for c in dict.fromkeys(parts.values()):
         signs = tuple(s for s in parts if parts[s] == c)
         if len(signs) == 3:
             return c
         guard = relation(tree.on, BY_SIGNS[signs])
-        found.append(guard if c == S.true else c if c == S.false else sympy.And(guard, c))
-    return sympy.Or(*found)
+        conditions.append(guard if c == S.true else c if c == S.false else sympy.And(guard, c))
+    return sympy.Or(*conditions)
 
 
 def relation(g: Expr, op: OrderRelation) -> Any:
@@ -417,9 +417,9 @@ def _solved(g: Expr) -> tuple[Expr, Expr, int]:
                     return s, with_proved_rationals(expand(-line[1] / line[0]), Context()), way
     for s in own:
         with suppress(Undecided):
-            found = _solution(expanded, s)
-            if found is not None:
-                return s, with_proved_rationals(found[0], Context()), found[1]
+            solution = _solution(expanded, s)
+            if solution is not None:
+                return s, with_proved_rationals(solution[0], Context()), solution[1]
     return expanded, S.Zero, 1
 
 

@@ -144,19 +144,19 @@ def _decided(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
     """The leaves of the parameters' tree as one condition; one undecided leaf leaves all open."""
     tree = cells.explore(p, domains, _cell)
     leaves = [(path, leaf.outcome) for path, leaf in cells.leaves(tree)]
-    if not any(found.real for _, found in leaves):
+    if not any(decision.real for _, decision in leaves):
         raise NotReal(leaves[0][1].reason)
     steps: list[Step] = []
-    for path, found in leaves:
+    for path, decision in leaves:
         where = Lazy(partial(_conjunction, path))
         cell = (Step("cell", {"condition": where}),) if path else ()
-        if found.condition is None and found.real:
-            return _undecided(found.reason, cell + found.steps)
-        steps += [*cell, *found.steps]
+        if decision.condition is None and decision.real:
+            return _undecided(decision.reason, cell + decision.steps)
+        steps += [*cell, *decision.steps]
     parameters = sorted(symbols(p) - {n}, key=lambda s: s.name)
     facts = [c for s in parameters for c in cells.domain_constraints(s, domains[s.name])]
-    condition = cells.condition(tree, lambda found: found.converges, facts)
-    real = all(found.real for _, found in leaves)
+    condition = cells.condition(tree, lambda decision: decision.converges, facts)
+    real = all(decision.real for _, decision in leaves)
     fall = None if leaves[0][0] else leaves[0][1].fall
     return Decision(condition, tuple(steps), real=real, fall=fall, cells=tree)
 

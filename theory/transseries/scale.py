@@ -111,7 +111,7 @@ def bertrand_test_and_rest(rho: Transseries) -> tuple[Decision, Transseries]:
     raise Undecided("the ladder did not end")
 
 
-@traced(2, lambda found: found[1])
+@traced(2, lambda rung: rung[1])
 def _limit(rho: Transseries, scale: Monomial) -> tuple[Transseries, Expr, int]:
     """rho without leading terms that are proved to be 0, lim rho/scale, the sign of that limit
     minus 1."""

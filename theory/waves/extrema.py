@@ -157,9 +157,9 @@ def infimum(f: Expr, context: Context) -> tuple[Expr, int, int]:
     >>> infimum(sympy.sin(ANGLE) + sympy.cos(2 * ANGLE), Context())
     (-2, 2, 2)
     """
-    found = _of_sinusoid(f)
-    if found is not None:
-        return found, 2, 2
+    lowest = _of_sinusoid(f)
+    if lowest is not None:
+        return lowest, 2, 2
     points = list(dict.fromkeys(_closed_form(x) for x in _refined(f)))
     sides = [(p, _Side(f, p, way, context)) for p in points for way in (1, -1)]
     low = sides[0][1].limit

@@ -196,10 +196,10 @@ def _bound(c: Coefficient, side: int, context: Context) -> Coefficient:
 
 def concluded(bound: Transseries, wanted: bool, rule: str, **values: object) -> Decision:
     """By a bound of rho, if its series converges, or diverges, as wanted."""
-    found = bertrand_test(bound)
-    if found.converges is not wanted:
+    decision = bertrand_test(bound)
+    if decision.converges is not wanted:
         raise Undecided(_OTHERWISE[wanted])
-    return found.of_bound(Step(rule, as_step_values("bound", -bound) | values))
+    return decision.of_bound(Step(rule, as_step_values("bound", -bound) | values))
 
 
 _OTHERWISE = {
@@ -380,9 +380,9 @@ def _average(rho: Transseries) -> Decision:
     for side, wanted in ((0, True), (1, False)):
         own = bounded(rho, side, {swing.index: low})
         mean = own + log_of_monomial(m, context) * kappa
-        found = bertrand_test(mean)
-        if found.converges is wanted or not several:
-            return found.of_bound(Step("average", as_step_values("bound", mean) | values))
+        decision = bertrand_test(mean)
+        if decision.converges is wanted or not several:
+            return decision.of_bound(Step("average", as_step_values("bound", mean) | values))
     raise Undecided("further oscillations leave the average open")
 
 

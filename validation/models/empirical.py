@@ -16,8 +16,8 @@ from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import inside, listed, natural, share
-from farfield.validation.compact.data import samples
-from farfield.validation.compact.measure import field, resampled, suffix, tail_sums
+from farfield.validation.harness.data import samples
+from farfield.validation.harness.measure import field, resampled, suffix, tail_sums
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import LayerOutline, ModelOutline
 from farfield.validation.models.norms import HeadBounds

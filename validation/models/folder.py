@@ -73,7 +73,7 @@ def place_of(model: str, runs: str) -> str | Path:
     """
     if Path(model).exists() or not re.fullmatch("[0-9a-f]{1,16}", model):
         return model
-    from farfield.validation.compact.runs import finished_run
+    from farfield.validation.harness.runs import finished_run
 
     return finished_run(runs, model)
 

@@ -87,7 +87,10 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
                 cap=of("attn_logit_softcapping"),
             )
         )
-    notes = (*found.notes, f"ALiBi with exponents up to {bias:g}") if bias else found.notes
+    grown = of("attention.temperature_scale")
+    notes = found.notes
+    notes += (f"ALiBi with exponents up to {bias:g}",) if bias else ()
+    notes += (f"logits grow with the row, temperature scale {grown:g}",) if grown else ()
     trained, vocabulary = of("context_length"), of("vocab_size", values.get(_TOKENS, 0))
     return replace(
         found,

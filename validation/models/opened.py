@@ -25,9 +25,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.compact.model import Transformer
-from farfield.validation.compact.runs import load
-from farfield.validation.compact.settings import Mask
+from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.runs import load
+from farfield.validation.harness.settings import Mask
 from farfield.validation.models.gguf_weights import gguf_network, gguf_numbers
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.transformers_config import architectures, library_config, quiet

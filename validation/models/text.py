@@ -18,8 +18,8 @@ from torch.nn.functional import cross_entropy
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import one_of
-from farfield.validation.compact.data import BYTES, Text, read_text, samples
-from farfield.validation.compact.measure import NORMAL, mean_of
+from farfield.validation.harness.data import BYTES, Text, read_text, samples
+from farfield.validation.harness.measure import NORMAL, mean_of
 from farfield.validation.models.gguf_weights import gguf_tokenizer
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View

@@ -12,7 +12,7 @@ import sympy
 
 from farfield.numerics.identities import vanishes
 from farfield.theory.encodings import alibi_slope, encoding
-from farfield.validation.compact.settings import Mask
+from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,

@@ -12,7 +12,7 @@ import numpy as np
 from farfield.numerics.checking.checker import check_proof
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.compact.settings import Mask
+from farfield.validation.harness.settings import Mask
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.closed_forms import rotation_with_decay
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.compact.settings import Mask
+from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,

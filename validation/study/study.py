@@ -23,8 +23,8 @@ from farfield.theory.answers.number import listed, plural
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.head_lists import is_table
-from farfield.validation.compact.mechanism import read, with_encoding
-from farfield.validation.compact.settings import Hybrid, Plan, Run, settle
+from farfield.validation.harness.mechanism import read, with_encoding
+from farfield.validation.harness.settings import Hybrid, Plan, Run, settle
 from farfield.validation.json_files import writable_folder, write
 from farfield.validation.labels import label_of
 from farfield.validation.optional import require_torch
@@ -342,7 +342,7 @@ def survey(
     runs, entries = dict[str, Run](), []
     if train:  # everything that can be wrong is found before the first step
         require_torch()
-        from farfield.validation.compact.runs import job_of, run  # needs torch
+        from farfield.validation.harness.runs import job_of, run  # needs torch
 
         runs = {
             name: with_encoding(usual, name, subject) for name, subject in subjects if name in train

@@ -44,7 +44,9 @@ def letters():
 @pytest.fixture(scope="module")
 def packed(network, tmp_path_factory):
     """The model as a GGUF file, its queries and keys in the order of that format."""
-    gguf = pytest.importorskip("gguf", reason="the package gguf is not installed")
+    pytest.importorskip("accelerate", reason="the package accelerate is not installed")
+    import gguf
+
     place = tmp_path_factory.mktemp("packed") / "small.gguf"
     writer = gguf.GGUFWriter(place, "llama")
     writer.add_context_length(64)
@@ -151,7 +153,9 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(packed, tmp_path):
     broken.write_bytes(packed.read_bytes()[:4000])
     with pytest.raises(InputError, match=r"'broken.gguf' is no whole GGUF file"):
         describe(broken)
-    gguf = pytest.importorskip("gguf", reason="the package gguf is not installed")
+    pytest.importorskip("accelerate", reason="the package accelerate is not installed")
+    import gguf
+
     strange = tmp_path / "strange.gguf"
     writer = gguf.GGUFWriter(strange, "plamo")
     for add in (writer.add_block_count, writer.add_head_count, writer.add_embedding_length):

@@ -91,7 +91,7 @@ def test_measurements_stand_beside_predictions(tiny):
 
 def test_a_finished_run_is_not_repeated(tiny, monkeypatch):
     s, chosen, store = tiny
-    import farfield.validation.compact.runs as runs
+    import farfield.validation.harness.runs as runs
 
     def refuse(*_args, **_kwargs):
         raise AssertionError("trained again")

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.validation.compact.settings import Induction
+from farfield.validation.harness.settings import Induction
 
 BYTES = 256
 DOCUMENTATION = "builtin:documentation"

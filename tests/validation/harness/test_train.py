@@ -13,17 +13,16 @@ import torch
 from torch import nn
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.compact.attention import materialised
-from farfield.validation.compact.bias import model_of
-from farfield.validation.compact.data import InductionRows, Text
-from farfield.validation.compact.settings import CAUSAL, Induction, Mask, Run
-from farfield.validation.compact.train import (
+from farfield.validation.harness.attention import materialised
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.data import InductionRows, Text
+from farfield.validation.harness.settings import CAUSAL, Induction, Mask, Run
+from farfield.validation.harness.train import (
     Process,
     adamw,
     batch,
     learning_rate,
     read_tensors,
-    scorer,
     train,
     write_tensors,
 )
@@ -240,22 +239,3 @@ def test_two_processes_train_as_one(tmp_path):
     assert loss == pytest.approx(story.history[-1].loss, rel=1e-5)
     for one, other in zip(weights, alone.state_dict().values(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is visible")
-@pytest.mark.parametrize("size", [16, 64, 128])
-@pytest.mark.parametrize("encoding", ["alibi", "kerple_log", "t5", "rope", "nope"])
-def test_the_kernel_of_a_gpu_is_the_specification(size, encoding):
-    asked = run(encoding, heads=2, width=2 * size, length=512, precision="bfloat16")
-    model = model_of(asked).cuda()
-    scores = scorer(model, model, asked)
-    tokens = torch.from_numpy(TEXT.batch(0, 0, 2, 512)[0]).cuda()
-    logits = scores(tokens)
-    logits.square().mean().backward()
-    grads = [p.grad.clone() for p in model.parameters()]
-    exact = model_of(asked).double()
-    wanted = exact(tokens.cpu())
-    wanted.square().mean().backward()
-    assert (logits.cpu().double() - wanted).abs().max() < 0.05 * wanted.abs().max()
-    for grad, p in zip(grads, exact.parameters(), strict=True):
-        assert (grad.cpu().double() - p.grad).norm() < 0.05 * p.grad.norm() + 1e-6

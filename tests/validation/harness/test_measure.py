@@ -8,10 +8,10 @@ import torch
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import InputError
-from farfield.validation.compact import measure
-from farfield.validation.compact.bias import model_of
-from farfield.validation.compact.data import InductionRows
-from farfield.validation.compact.measure import (
+from farfield.validation.harness import measure
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.data import InductionRows
+from farfield.validation.harness.measure import (
     attention_field,
     expected_scores,
     gradient_field,
@@ -20,7 +20,7 @@ from farfield.validation.compact.measure import (
     recall,
     token_losses,
 )
-from farfield.validation.compact.settings import CAUSAL, Induction, Mask, Run
+from farfield.validation.harness.settings import CAUSAL, Induction, Mask, Run
 
 torch.set_num_threads(1)
 TEXT = np.random.default_rng(0).integers(32, 127, 700).astype(np.uint8)

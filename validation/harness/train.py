@@ -33,9 +33,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.files import write
-from farfield.validation.compact.data import NOT_ASKED, Data
-from farfield.validation.compact.model import Prepared, Transformer
-from farfield.validation.compact.settings import Run
+from farfield.validation.harness.data import NOT_ASKED, Data
+from farfield.validation.harness.model import Prepared, Transformer
+from farfield.validation.harness.settings import Run
 from farfield.validation.optional import first_line, library
 from farfield.validation.progress import Progress, silent
 

@@ -10,10 +10,10 @@ import time
 import pytest
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.compact import measure
-from farfield.validation.compact import runs as module
-from farfield.validation.compact.runs import job_of, listed, load, local, run, sweep
-from farfield.validation.compact.settings import Plan, settle
+from farfield.validation.harness import measure
+from farfield.validation.harness import runs as module
+from farfield.validation.harness.runs import job_of, listed, load, local, run, sweep
+from farfield.validation.harness.settings import Plan, settle
 
 MEASURE = {"lengths": [16, 40], "row_length": 40, "blocks": 3, "last_tokens": 6, "scores": 32}
 
@@ -148,8 +148,8 @@ def test_a_sweep_goes_on_past_a_run_that_fails(workers, asked, text, tmp_path):
 
 SWEEP = """
 import sys
-from farfield.validation.compact.runs import local, on_ray, sweep
-from farfield.validation.compact.settings import read_plan
+from farfield.validation.harness.runs import local, on_ray, sweep
+from farfield.validation.harness.settings import read_plan
 runs = read_plan(sys.argv[1]).expand()
 if sys.argv[3] == "ray":
     done = on_ray(runs, sys.argv[2], address=None, cpus=1, gpus=0)

@@ -58,8 +58,8 @@ def train(
         log: file for a line a report, NAME.jsonl or NAME.csv; else a folder for TensorBoard.
     """
     from farfield.theory.answers.number import natural
-    from farfield.validation.compact.mechanism import with_encoding
-    from farfield.validation.compact.settings import settle
+    from farfield.validation.harness.mechanism import with_encoding
+    from farfield.validation.harness.settings import settle
     from farfield.validation.optional import require_torch
     from farfield.validation.study.study import named_encodings
 
@@ -78,7 +78,7 @@ def train(
         asked = [*(with_encoding(usual, name, found) for name, found in named), *asked]
     refuse(log is not None and len(asked) > 1, "--log belongs to one training; several are asked")
     require_torch()
-    from farfield.validation.compact.runs import job_of, run
+    from farfield.validation.harness.runs import job_of, run
     from farfield.validation.inventory import TrainedRun
 
     trained = []
@@ -118,7 +118,7 @@ def sweep(
         cpus_per_job: with --engine ray, 1 if not given.
         gpus_per_job: with --engine ray, 0 if not given.
     """
-    from farfield.validation.compact.settings import read_plan
+    from farfield.validation.harness.settings import read_plan
     from farfield.validation.optional import require_torch
 
     one_of(engine, "--engine", ("local", "ray"))
@@ -133,7 +133,7 @@ def sweep(
     )
     read = read_plan(plan)
     require_torch()
-    from farfield.validation.compact import runs as engines
+    from farfield.validation.harness import runs as engines
     from farfield.validation.inventory import RunList, summary
     from farfield.validation.json_files import writable_folder
 
@@ -173,7 +173,7 @@ def runs(
         return OK
     from pathlib import Path
 
-    from farfield.validation.compact.runs import listed, rows_of
+    from farfield.validation.harness.runs import listed, rows_of
     from farfield.validation.inventory import RunList, summary
 
     found = []

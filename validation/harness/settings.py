@@ -186,7 +186,7 @@ class RopeSettings(Record):
     decay: StrictBool = False
 
 
-class LogitScale(Record):
+class ScaleSettings(Record):
     """A factor of the content logits that grows with the keys `N` of a row up to the query.
 
     Args:
@@ -218,7 +218,7 @@ class LayerSettings(Record):
     rope: RopeSettings | None = None
     window: Count | None = None
     sinks: StrictBool = False
-    scale: LogitScale | None = None
+    scale: ScaleSettings | None = None
 
 
 class ModelSettings(Record):
@@ -260,7 +260,7 @@ class LayerEntry(Record):
     bias: Spec | None = None
     window: Count | None = None
     sinks: StrictBool = False
-    scale: LogitScale | Literal["log", "1 + a log"] | None = None
+    scale: ScaleSettings | Literal["log", "1 + a log"] | None = None
     share: float | None = None
     base: float | None = None
     scaling: float | None = None

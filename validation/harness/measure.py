@@ -28,10 +28,10 @@ from torch.nn.functional import cross_entropy
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import refuse
-from farfield.validation.compact.attention import content_bias, diagonals
-from farfield.validation.compact.data import InductionRows, samples
-from farfield.validation.compact.model import Attend, Layer, Prepared
-from farfield.validation.compact.settings import CAUSAL, Mask
+from farfield.validation.harness.attention import content_bias, diagonals
+from farfield.validation.harness.data import InductionRows, samples
+from farfield.validation.harness.model import Attend, Layer, Prepared
+from farfield.validation.harness.settings import CAUSAL, Mask
 
 TOKENS = 8_192  # a forward pass, unless one row has more
 SCORES = 1 << 22  # numbers of scores held at a time

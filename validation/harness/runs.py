@@ -31,19 +31,19 @@ from filelock import FileLock
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.files import write
-from farfield.validation.compact.bias import model_of, modules
-from farfield.validation.compact.data import Data, InductionRows, Text, data_of
-from farfield.validation.compact.measure import (
+from farfield.validation.harness.bias import model_of, modules
+from farfield.validation.harness.data import Data, InductionRows, Text, data_of
+from farfield.validation.harness.measure import (
     attention_field,
     expected_scores,
     gradient_field,
     perplexities,
     recall,
 )
-from farfield.validation.compact.mechanism import Understood, understood
-from farfield.validation.compact.model import DistanceBias, Transformer
-from farfield.validation.compact.settings import CAUSAL, Mask, Measure, Run, digest
-from farfield.validation.compact.train import Report, read_tensors, train, write_tensors
+from farfield.validation.harness.mechanism import Understood, understood
+from farfield.validation.harness.model import DistanceBias, Transformer
+from farfield.validation.harness.settings import CAUSAL, Mask, Measure, Run, digest
+from farfield.validation.harness.train import Report, read_tensors, train, write_tensors
 from farfield.validation.json_files import (
     CorruptFile,
     read_json,
@@ -485,7 +485,7 @@ def finished_run(folder: str | os.PathLike[str], key: str) -> Path:
     return kept[0]
 
 
-class Listed(NamedTuple):
+class RunState(NamedTuple):
     """A run of a folder: its key, what was asked, `finished` or `unfinished`, and the step it is
     at."""
 
@@ -495,7 +495,7 @@ class Listed(NamedTuple):
     step: int
 
 
-def listed(folder: str | os.PathLike[str]) -> list[Listed]:
+def listed(folder: str | os.PathLike[str]) -> list[RunState]:
     """The runs of a folder, by name and seed.
 
     Raises:
@@ -506,9 +506,9 @@ def listed(folder: str | os.PathLike[str]) -> list[Listed]:
     for path in sorted(Path(folder).glob(f"*/{ASKED}")):
         asked, own = asked_of(path.parent), path.parent
         if (own / WEIGHTS).exists():
-            found.append(Listed(own.name, asked, "finished", asked.steps))
+            found.append(RunState(own.name, asked, "finished", asked.steps))
         else:
             kept = own / CHECKPOINT
             done = json.loads(read_tensors(kept)[1])["done"] if kept.exists() else 0
-            found.append(Listed(own.name, asked, "unfinished", done))
+            found.append(RunState(own.name, asked, "unfinished", done))
     return sorted(found, key=lambda one: (one.run.name, one.run.seed))

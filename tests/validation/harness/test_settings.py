@@ -3,8 +3,8 @@
 import pytest
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.compact.mechanism import understood
-from farfield.validation.compact.settings import PRESETS, Plan, Run, preset, read_plan, settle
+from farfield.validation.harness.mechanism import understood
+from farfield.validation.harness.settings import PRESETS, Plan, Run, preset, read_plan, settle
 
 LAYER = {"mechanism": "rope", "window": 16}
 HYBRID = {"label": "mixed", "layers": [LAYER, "0", "-n/4", "[-n/4; 0 x7]"]}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.compact.data import NOT_ASKED, InductionRows, Text, read_text, samples
-from farfield.validation.compact.settings import Induction
+from farfield.validation.harness.data import NOT_ASKED, InductionRows, Text, read_text, samples
+from farfield.validation.harness.settings import Induction
 
 
 def test_a_folder_is_split_by_whole_files_in_the_order_of_their_names(tmp_path):

@@ -6,7 +6,7 @@ that are alike share one bias, as in KERPLE.
 
 A module of your own, `FILE.py:Class`, is made as `Class(heads, size)`, `size` that of a head, one a
 layer. It is called as `module(q, k, i, j)` and returns what is added to the logits; or it has a
-method `factor(i)` that multiplies them (`farfield.validation.compact.model.Transformer`).
+method `factor(i)` that multiplies them (`farfield.validation.harness.model.Transformer`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from torch.nn.attention.flex_attention import BlockMask
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
 from farfield.theory.functions.nodes import n
-from farfield.validation.compact import attention
-from farfield.validation.compact.attention import ScoreMod, table_score
-from farfield.validation.compact.formula import evaluate, learned_rows
-from farfield.validation.compact.mechanism import Own, Understood, understood
-from farfield.validation.compact.model import DistanceBias, Transformer
-from farfield.validation.compact.settings import Mask, ModelSettings, Run
+from farfield.validation.harness import attention
+from farfield.validation.harness.attention import ScoreMod, table_score
+from farfield.validation.harness.formula import evaluate, learned_rows
+from farfield.validation.harness.mechanism import Own, Understood, understood
+from farfield.validation.harness.model import DistanceBias, Transformer
+from farfield.validation.harness.settings import Mask, ModelSettings, Run
 
 EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
 MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
