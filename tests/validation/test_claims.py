@@ -32,8 +32,6 @@ from farfield.validation.results import results
 
 FACTS = json.loads((Path(__file__).parents[1] / "pinned/facts.json").read_text("utf-8"))["claims"]
 EXHIBITS = {name.removesuffix("-measured") for name in INDEX}
-LONG = {"sun2023.abstract.maximize", "sun2023.bca.resolution"}
-"""Balls of rows of 512 and 2048 keys."""
 
 
 def asked(identifier, *tolerances):
@@ -47,9 +45,7 @@ def asked(identifier, *tolerances):
     return {f.verdict for f in found}
 
 
-@pytest.mark.parametrize(
-    "identifier", [pytest.param(i, marks=[pytest.mark.slow] * (i in LONG)) for i in CHECKS]
-)
+@pytest.mark.parametrize("identifier", CHECKS)
 def test_a_claim_has_its_verdict_at_both_ends_of_the_tolerance(identifier):
     verdict, found = FACTS[identifier]["verdict"], asked(identifier, RANGE[0], RANGE[-1])
     assert found == {verdict} if verdict != Verdict.NOT_ROBUST else len(found) == 2

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 import sympy
+from flint import arb, fmpq
 
 from farfield.numerics.identities import vanishes
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.resolution import attention_resolution
 from farfield.theory.closed_forms import rotation_with_decay
 from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.functions.balls import outward, precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball
 from farfield.validation.harness.mechanism import Visibility
 from farfield.validation.papers.claim import (
     EXPERIMENT,
@@ -59,6 +62,10 @@ D = 64
 """Head size of the LeX Transformer: 1024 wide, 16 heads (Table 7)."""
 PAPER = Fraction(2, 5)
 """The gamma of the paper."""
+BITS = 64
+"""Of the balls of surrogates."""
+ROW = {PAPER: 2048, None: 1024}
+"""Keys of the longest row that is asked of a surrogate, by gamma; of others 512."""
 FP16_MAX = 65504.0
 """The largest number of fp16; its inverse does not vanish there."""
 
@@ -99,14 +106,36 @@ def surrogate(gamma: Any, **options: Any) -> Encoding:
     return encoding("xpos_surrogate", d=D, gamma=gamma, **options)
 
 
-@lru_cache(maxsize=128)
-def enclosed(
-    length: int, gamma: Fraction | None, scale: Fraction, mask: str | None = None
-) -> tuple[float, float]:
+@lru_cache(maxsize=8)
+def scores(gamma: Fraction | None) -> np.ndarray:
+    """The surrogate at the distances of the longest row that a claim asks of it, in balls."""
+    bias = compile_ball(surrogate(gamma).head(1))
+    with precision(BITS):
+        balls = [to_arb(bias({n: fmpq(i)})) for i in range(ROW.get(gamma, 512))]
+    return np.array(balls, dtype=object)
+
+
+def weights(length: int, gamma: Fraction | None, scale: Fraction) -> np.ndarray:
+    """The weights of a row of the surrogate at a scale, in balls."""
+    s = scores(gamma)[:length]
+    with precision(BITS):
+        rate = arb(scale.numerator) / scale.denominator
+        return np.array([(rate * (x - s[0])).exp() for x in s], dtype=object)
+
+
+def enclosed(length: int, gamma: Fraction | None, scale: Fraction) -> tuple[float, float]:
     """Bounds of R [Eq. 4] of a row of the surrogate at a scale, without decay if gamma is None."""
-    bounds = attention_resolution(surrogate(gamma), length, scale=scale, mask=mask).enclosure
-    assert bounds is not None, "these rows are summed in balls"
-    return bounds
+    with precision(BITS):
+        return outward(resolution(weights(length, gamma, scale)))
+
+
+def in_blocks(half: int, gamma: Fraction, scale: Fraction) -> tuple[float, float]:
+    """Bounds of the mean of R over the rows of a block with BCA: what a query sees ends there."""
+    x = weights(2 * half, gamma, scale)
+    with precision(BITS):
+        gained, total = (x[:-1] * (x[:-1] - x[1:])).cumsum(), x.cumsum()
+        rows = (gained[half - 1 :] + x[half:] ** 2) / total[half:] ** 2
+        return outward(rows.sum() / half)
 
 
 def difference(one: str, other: str, *names: str) -> dict[str, tuple[int, float]]:
@@ -999,7 +1028,7 @@ def keys_of_rows() -> Finding:
 )
 def masked_surrogate() -> Finding:
     scales = (Fraction(1), Fraction(1, 8), Fraction(1, 32))
-    rows = {s: [enclosed(2048, PAPER, s, mask) for mask in ("bca 512", None)] for s in scales}
+    rows = {s: [in_blocks(512, PAPER, s), enclosed(2048, PAPER, s)] for s in scales}
     return Finding(
         all(masked[0] > whole[1] for masked, whole in rows.values()),
         {"R with BCA, without, enclosed, by scale": rows},

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError, Label, Result, Status, plain
-from farfield.theory.answers.blocks import Block, Sentence, sentence
+from farfield.theory.answers.blocks import Block, Curve, Line, Sentence, note, sentence, table
 from farfield.theory.answers.notation import words
 from farfield.theory.answers.number import listed, plural
 from farfield.theory.convergence import Verdict
@@ -74,6 +74,22 @@ def last_token_ratio(measurement: Mapping[str, Any]) -> tuple[int, float, float,
     rows = [p for p in measurement["perplexity"] if p["protocol"] == "last token"]
     row = max(rows, key=lambda p: p["length"])
     return row["length"], row["ratio"], row["ratio_low"], row["ratio_high"]
+
+
+def _line(e: Studied, bca: bool, measurement: Mapping[str, Any], place: int) -> Line:
+    """The ratio of last-token perplexity by length, in the colour of the verdict."""
+    rows = [p for p in measurement["perplexity"] if p["protocol"] == "last token"]
+    x, y = zip(*sorted((float(p["length"]), p["ratio"]) for p in rows), strict=True)
+    verdict = Verdict.CONVERGES if bca else e.prediction.convergence.verdict
+    return Line(e.prediction.name + " + BCA" * bca, x, y, str(verdict), place)
+
+
+def _row(name: str, measurement: Mapping[str, Any]) -> tuple[str, ...]:
+    """Ratio with its interval, and the receptive fields of attention, bias and gradient."""
+    _, ratio, low, high = last_token_ratio(measurement)
+    field = measurement["attention"][0]
+    fields = f"{field['tokens']:.1f}", f"{field['trf']:.1f}", str(measurement["gradient"]["tokens"])
+    return name, f"{ratio:.3f}", f"{low:.3f} to {high:.3f}", *fields
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,9 +166,54 @@ class Study(Result):
             for e in self.about(asked=False)
         ]
         placed = self.place.blocks() if self.place else ()
-        measured = [block for e in self.entries for block in e.blocks()]
-        first, last = (self.bounds(), []) if self._broken() else ([], self.bounds())
-        return [*first, *(asked or [self.lead()]), *others, *placed, *measured, *last]
+        first = self.bounds() if self._broken() else []
+        return [*first, *(asked or [self.lead()]), *others, *placed, *self.measured()]
+
+    def measured(self) -> list[Block]:
+        """What trained models lost, on which text, and whether a bound is broken; nothing without
+        any."""
+        found = [
+            (e, bca, m)
+            for e in self.entries
+            for bca in (False, True)
+            if (m := e.measurement(bca)) is not None
+        ]
+        if not found:
+            return []
+        said = [block for e in self.trained for block in e.blocks()]
+        lines = [_line(e, bca, m, k) for k, (e, bca, m) in enumerate(found)]
+        drawn = Curve(
+            "Last-token perplexity relative to the training length. Flat is extrapolation; one "
+            "seed. Green: the series converges; orange: it diverges.",
+            "context length (tokens)",
+            f"perplexity / perplexity at {self.preset.length}",
+            tuple(lines),
+            True,
+            True,
+            posts=(("trained on", float(self.preset.length)),),
+        )
+        header = ("encoding", "ratio", "95 %", "attention ERF", "TRF of the rows", "gradient ERF")
+        rows = [_row(line.name, m) for line, (_, _, m) in zip(lines, found, strict=True)]
+        p, corpus = self.preset, self.corpus or {}
+        return [
+            *said,
+            drawn,
+            table(header, rows, "Measured", numeric=tuple(range(1, len(header)))),
+            note(
+                "Preset {name}: {layers}, width {width}, {heads}, {steps} steps of {batch} rows of "
+                "{length} tokens, seed {seed}, on bytes of {text}.",
+                name=p.name,
+                layers=plural(p.layers, "layer"),
+                width=p.width,
+                heads=plural(p.heads, "head"),
+                steps=p.steps,
+                batch=p.batch,
+                length=p.length,
+                seed=(self.trained[0].run or {})["seed"],
+                text=corpus.get("source", "a text"),
+            ),
+            *self.bounds(),
+        ]
 
     def bounds(self) -> list[Block]:
         """Whether the bounds of the attention ERF hold on the trained models; nothing without."""
@@ -176,7 +237,9 @@ class Study(Result):
         Raises:
             InputError: the folder cannot be written to.
         """
-        return save(self, folder)
+        place = writable_folder(folder) / "study.json"
+        write(place, self.to_json(1).encode())
+        return place
 
     @property
     def status(self) -> Status:
@@ -187,17 +250,6 @@ class Study(Result):
     def _broken(self) -> bool:
         measured = filter(None, (e.measurement() for e in self.entries))
         return any(m["bounds"]["violations"] for m in measured)
-
-
-def save(result: Result, folder: str | os.PathLike[str]) -> Path:
-    """Write a study, or an atlas, as `study.json` into a folder, which is made if need be.
-
-    Raises:
-        InputError: the folder cannot be written to.
-    """
-    place = writable_folder(folder) / "study.json"
-    write(place, json.dumps(result.to_dict(), indent=1, ensure_ascii=False).encode())
-    return place
 
 
 def require_same(
