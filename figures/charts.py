@@ -168,6 +168,7 @@ def name_lines(figure: Any, *panels: tuple[Any, Sequence[Named]]) -> None:
     for axes, places in along.items():
         for (*_, line), place in places.items():
             _write(axes, *place, line)
+    figure.set_layout_engine("none")  # all has its place
 
 
 def name_points(axes: Any, points: Sequence[Named], at: float) -> None:

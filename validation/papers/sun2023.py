@@ -14,7 +14,6 @@ from flint import arb, fmpq
 
 from farfield.numerics.identities import vanishes
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.theory.closed_forms import rotation_with_decay
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import outward, precision, to_arb
 from farfield.theory.functions.nodes import n
@@ -55,7 +54,6 @@ from farfield.validation.papers.words import (
 )
 from farfield.validation.results import LAST, WHOLE
 
-THEIRS = "12 layers, 768 wide, 12 heads, trained on 512 tokens ([C])"
 LENGTHS, TABLE5 = ("sun2023_table2", "sun2023_table6"), "sun2023_table5"
 OTHERS, BCA = ("Transformer", "Alibi", "Roformer"), "attention=BCA"
 D = 64
@@ -64,7 +62,7 @@ PAPER = Fraction(2, 5)
 """The gamma of the paper."""
 BITS = 64
 """Of the balls of surrogates."""
-ROW = {PAPER: 2048, None: 1024}
+ROW = {PAPER: 2048, None: 2048}
 """Keys of the longest row that is asked of a surrogate, by gamma; of others 512."""
 FP16_MAX = 65504.0
 """The largest number of fp16; its inverse does not vanish there."""
@@ -328,28 +326,6 @@ def alibi_in_print() -> Finding:
     gaps = difference("Alibi", "Roformer", *LENGTHS)
     above = {name: d for name, (n, d) in gaps.items() if n <= 1024}
     return Finding(min(above.values()) > 0, {"Alibi minus RoPE": above}, n=len(above))
-
-
-@claim(
-    "alibi.sacrifices.experiment",
-    "1 Introduction",
-    place="also 5.2.2",
-    quote="mitigates the extrapolation problem but sacrifices the general performance",
-    says="At the training length ALiBi's perplexity is above RoPE's in every seed.",
-    refuted_by="a seed in which it is not",
-    kind=EXPERIMENT,
-    label="measured",
-    data="the reference runs",
-    about="alibi rope",
-)
-def alibi_in_training() -> Finding:
-    tested = named("alibi", "rope")
-    alibi, rope = (m.by(WHOLE, "length", "nats")[m.trained] for m in tested)
-    return Finding(
-        all(alibi[seed] > rope[seed] for seed in rope),
-        {"nats of ALiBi by seed": alibi, "of RoPE": rope},
-        models=tested,
-    )
 
 
 @claim(
@@ -662,26 +638,6 @@ def xpos_above_rope(scale_of_s: str) -> Finding:
         instead=xpos[0] <= rope[1],
         n=1,
     )
-
-
-@claim(
-    "eq6.xpos",
-    "3.2 Improve Resolution by Position Encoding",
-    place="Eq. 6 to 8",
-    quote="Formally, the encoding must satisfy",
-    says="Rotation with decay satisfies Eq. 6: the score depends on the offset.",
-    refuted_by="a score that depends on both positions",
-    kind=IDENTITY,
-    label="theorem",
-    data="one pair of coordinates, by algebra",
-    about="xpos",
-)
-def offset_alone() -> Finding:
-    m, r = sympy.symbols("n r", real=True)
-    query, key = rotation_with_decay()
-    defect = query(m + r).T * key(m) - query(r).T * key(sympy.Integer(0))
-    zero = [*map(vanishes, defect)]
-    return Finding(all(zero), {"entries of f_q(n + r)^T f_k(n) - f_q(r)^T f_k(0) that are 0": zero})
 
 
 @claim(
@@ -1707,34 +1663,6 @@ def wavelengths() -> Finding:
         at_512 == 1,
         {"longest wavelength over 2 pi at d = 512": float(10_000**at_512)},
         instead=at_512 < 1 and sympy.limit(exponent, d, sympy.oo) == 1,
-    )
-
-
-@claim(
-    "convergence.absolute",
-    "Limitations",
-    quote="although it accelerates training convergence",
-    says=(
-        "xPos reaches the last training loss of absolute positions within half of the "
-        "steps, in every seed."
-    ),
-    refuted_by="a seed that needs more",
-    kind=EXPERIMENT,
-    label="measured",
-    data="training losses of the reference runs",
-    about="xpos sinusoidal",
-)
-def steps_to_the_loss() -> Finding:
-    xpos, absolute = tested = named("xpos", "sinusoidal")
-    losses, other = (m.by("training", "step", "nats") for m in tested)
-    last = max(other)
-    share = {
-        seed: min((s for s in losses if losses[s][seed] <= goal), default=math.inf) / last
-        for seed, goal in other[last].items()
-        if seed in losses[last]
-    }
-    return Finding(
-        max(share.values()) <= 0.5, {"share of the steps by seed": share}, models=(xpos, absolute)
     )
 
 
