@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sympy
 from flint import arb
@@ -266,11 +266,11 @@ def id_of(pair: Comparison) -> tuple[str, str]:
 
 
 def compare_tails(
-    a: Any,
-    b: Any,
-    *more: Any,
-    values_a: dict[str, Any] | None = None,
-    values_b: dict[str, Any] | None = None,
+    a: object,
+    b: object,
+    *more: object,
+    values_a: dict[str, object] | None = None,
+    values_b: dict[str, object] | None = None,
     budget_s: float = BUDGET_S,
 ) -> Comparison | Ranking:
     """Decide which of two biases has the lighter tail [Q, Theorem 0.5], with the crossover (ours).

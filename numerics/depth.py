@@ -146,7 +146,7 @@ def _window_of(bias: Expr) -> int | None:
     return int(condition.rhs) + isinstance(condition, sympy.LessThan)
 
 
-def _layer(given: Any, mixing: sympy.Rational) -> _Layer:
+def _layer(given: object, mixing: sympy.Rational) -> _Layer:
     """A layer of a list: a bias, a list of heads, or a table of what it has.
 
     Raises:
@@ -171,14 +171,14 @@ def _layer(given: Any, mixing: sympy.Rational) -> _Layer:
 
 
 def layered_receptive_field(
-    f: Any = None,
-    layers: Any = None,
+    f: object = None,
+    layers: object = None,
     *,
-    mixing: Any = "2/5",
-    q: Any = "99/100",
-    length: Any = None,
+    mixing: object = "2/5",
+    q: object = "99/100",
+    length: object = None,
     budget_s: float = BUDGET_S,
-    **values: Any,
+    **values: object,
 ) -> LayeredReceptiveField:
     """Predict the gradient receptive field of a model of several layers (ours, approximate).
 

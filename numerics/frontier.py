@@ -99,11 +99,11 @@ class Frontier(Answer):
 
 def reach_frontier(
     formulas: Sequence[Any],
-    advantage: Any,
+    advantage: object,
     *,
-    trained: Any,
-    length: Any,
-    share: Any = "1/2",
+    trained: object,
+    length: object,
+    share: object = "1/2",
     budget_s: float = BUDGET_S,
 ) -> Frontier:
     """Which of several biases or mixtures reach far for the least exposure (ours).

@@ -53,7 +53,7 @@ class Diverging(Unsummed):
     """The series diverges."""
 
 
-def resolve(f: Any, values: dict[str, Any]) -> Encoding:
+def resolve(f: object, values: dict[str, Any]) -> Encoding:
     """The encoding that is meant, with a value for every parameter."""
     subject = encoding(f, **values)
     if subject.free:
@@ -61,7 +61,7 @@ def resolve(f: Any, values: dict[str, Any]) -> Encoding:
     return subject
 
 
-def row_of(length: Any, subject: Encoding, what: str = "length") -> int | None:
+def row_of(length: object, subject: Encoding, what: str = "length") -> int | None:
     """Keys of the row that is asked about; those up to which a tabulated bias is known."""
     return subject.rows if length is None else natural(length, what)
 
@@ -75,7 +75,7 @@ def out_of_reach(subject: Encoding) -> Reason | None:
 
 
 @contextmanager
-def within(budget_s: Any) -> Iterator[None]:
+def within(budget_s: object) -> Iterator[None]:
     """A time in which a question is answered.
 
     Raises:
@@ -178,7 +178,7 @@ def per_head(
     divergent: Found | None = None,
     outside: Callable[[Encoding], Reason | None] = out_of_reach,
     in_row: Callable[[int], H] | None = None,
-    budget_s: Any = BUDGET_S,
+    budget_s: object = BUDGET_S,
 ) -> H:
     """The answer about an encoding: its only head's, else one that speaks for all heads.
 

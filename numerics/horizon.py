@@ -91,12 +91,12 @@ class Horizon(HeadAnswer):
 
 
 def dtype_horizon(
-    f: Any,
-    dtype: Any,
+    f: object,
+    dtype: object,
     *,
     flush_to_zero: bool = False,
     budget_s: float = BUDGET_S,
-    **values: Any,
+    **values: object,
 ) -> Horizon:
     """The least n_0 such that exp(p(n) - p(0)) rounds to 0 in `dtype` for all n >= n_0.
 

@@ -114,7 +114,12 @@ def _percent(value: float) -> str:
 
 
 def leak(
-    f: Any, trained: Any, tested: Any = None, *, budget_s: float = BUDGET_S, **values: Any
+    f: object,
+    trained: object,
+    tested: object = None,
+    *,
+    budget_s: float = BUDGET_S,
+    **values: object,
 ) -> Leak:
     """The share of the prior mass of the last query that lies beyond the training length.
 

@@ -51,7 +51,7 @@ from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import decimal, exact, inside, listed, natural, plural
 from farfield.theory.answers.number import share as share_text
 from farfield.theory.answers.number import tokens as tokens_text
-from farfield.theory.functions.balls import Undefined, outward, rational
+from farfield.theory.functions.balls import Ball, Undefined, outward, rational
 from farfield.theory.functions.nodes import n as N_
 from farfield.theory.values import compile_ball, tabulate
 
@@ -220,7 +220,7 @@ class Reach(HeadAnswer):
         """(1 - alpha) / alpha."""
         return rational((1 - self.share) / self.share)
 
-    def level(self, total: Any) -> arb:
+    def level(self, total: object) -> arb:
         """log B - log(1 + e^{g'}): what p must be at least."""
         price = arb(self.gain) + arb(self.against).log()
         most = price.max(arb(0))
@@ -232,7 +232,12 @@ def _number(value: sympy.Rational) -> str:
 
 
 def price_of_distance(
-    f: Any, distance: Any, *, length: Any = None, budget_s: float = BUDGET_S, **values: Any
+    f: object,
+    distance: object,
+    *,
+    length: object = None,
+    budget_s: float = BUDGET_S,
+    **values: object,
 ) -> DistancePrice:
     """The logit advantage with which the key at a distance gets half of the attention (ours).
 
@@ -284,13 +289,13 @@ def price_of_distance(
 
 
 def reach(
-    f: Any,
-    advantage: Any,
+    f: object,
+    advantage: object,
     *,
-    share: Any = "1/2",
-    length: Any = None,
+    share: object = "1/2",
+    length: object = None,
     budget_s: float = BUDGET_S,
-    **values: Any,
+    **values: object,
 ) -> Reach:
     """How many distances an advantage reaches with a share of the attention (ours).
 
@@ -402,7 +407,7 @@ def for_prices(
     return replace(heads[0] if len(heads) == 1 else fold(heads), subject=asked[0].subject)
 
 
-def _price(row: Series, at: int) -> Any:
+def _price(row: Series, at: int) -> Ball:
     """log(others / weight) as a ball, or an infinite float."""
 
     def settled() -> Any:
@@ -425,7 +430,7 @@ def _settled(ball: arb) -> bool:
     return bool(ball.is_finite() and narrow)
 
 
-def _log_odds(row: Series, at: int) -> Any:
+def _log_odds(row: Series, at: int) -> Ball:
     """The price at the precision at work; a ball that is not finite where that is too low."""
     others, weight = _others(row, at), _weight(row, at)
     if weight == 0:
@@ -438,14 +443,14 @@ def _log_odds(row: Series, at: int) -> Any:
     return arb.nan() if height is None else arb(others).log() - height
 
 
-def _weight(row: Series, at: int) -> Any:
+def _weight(row: Series, at: int) -> Ball:
     try:
         return _exactly(row.term(at))
     except Undefined:
         return arb.nan()
 
 
-def _others(row: Series, at: int) -> Any:
+def _others(row: Series, at: int) -> Ball:
     """The weight of all keys but one, a sum of positive terms."""
     try:
         try:
@@ -456,7 +461,7 @@ def _others(row: Series, at: int) -> Any:
         return arb.nan()
 
 
-def _height(row: Series, at: int) -> Any:
+def _height(row: Series, at: int) -> Ball:
     """p(at); None where it is not defined at this precision."""
     bias, k = row.at(at)
     try:
@@ -465,7 +470,7 @@ def _height(row: Series, at: int) -> Any:
         return None
 
 
-def _exactly(value: Any) -> Any:
+def _exactly(value: Any) -> Ball:
     """A ball without a radius as a rational, where that is short."""
     exact = isinstance(value, arb) and value.is_exact() and value.is_finite()
     return value.fmpq() if exact and abs(int(value.man_exp()[1])) <= MAX_BITS else value

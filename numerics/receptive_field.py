@@ -67,7 +67,7 @@ from farfield.theory.answers.number import (
 )
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.convergence import Verdict, check_convergence
-from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
+from farfield.theory.functions.balls import Ball, Undefined, precision, rational, to_arb
 from farfield.theory.values import tabulate
 
 EXTRA_BITS = 256  # beyond those that j asks for, before a comparison counts as a tie
@@ -403,7 +403,7 @@ class _Request:
     deadline: float
 
 
-def _eps(value: Any) -> sympy.Rational:
+def _eps(value: object) -> sympy.Rational:
     """An exact eps in (0, 1), its denominator bounded."""
     eps = inside(value, "eps", "(0, 1)")
     if int(eps.q).bit_length() > MAX_EPS_BITS:
@@ -482,7 +482,7 @@ class _Comparison:
     at: int = 0
     seen: tuple[Any, Any] = (None, None)
 
-    def total(self, bits: int) -> Any:
+    def total(self, bits: int) -> Ball:
         """B at the precision `bits`, which must be at work."""
         if bits not in self.totals:
             self.totals[bits] = self.series.total()
@@ -624,7 +624,7 @@ def _foreseen(compare: _Comparison, eps: sympy.Rational, most: int) -> list[int]
     """The kernel's own guess of the answer, and its neighbour; rough beyond `most` bits."""
     s = compare.series
 
-    def goal(bits: int) -> Any:
+    def goal(bits: int) -> Ball:
         with precision(bits):
             return to_arb(rational(eps) * compare.total(bits))
 

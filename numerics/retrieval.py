@@ -75,16 +75,16 @@ class RetrievalCurve(BiasAnswer):
 
 
 def retrieval_curve(
-    target: Any,
-    others: Any,
-    f: Any,
+    target: object,
+    others: object,
+    f: object,
     *,
-    near: Any = None,
-    length: Any,
-    distances: Any,
-    draws: Any = 600,
-    seed: Any = 0,
-    **values: Any,
+    near: object = None,
+    length: object,
+    distances: object,
+    draws: object = 600,
+    seed: object = 0,
+    **values: object,
 ) -> RetrievalCurve:
     """The mean attention on a key at each distance of a row, from logits measured on short rows.
 
@@ -168,7 +168,7 @@ class _Logits:
     near: np.ndarray
 
     @classmethod
-    def read(cls, target: Any, others: Any, near: Any) -> _Logits:
+    def read(cls, target: object, others: object, near: object) -> _Logits:
         """The logits as a user gives them; raises InputError where their shapes do not fit."""
         sought, rest = _numbers(target, "target", 1), _numbers(others, "others", 2)
         last = np.empty((len(sought), 0)) if near is None else _numbers(near, "near", 2)
@@ -203,7 +203,7 @@ class _Logits:
         return np.divide(mine, mine + rest, out=np.zeros_like(mine), where=mine > 0)
 
 
-def _numbers(given: Any, what: str, dimensions: int) -> np.ndarray:
+def _numbers(given: object, what: str, dimensions: int) -> np.ndarray:
     wanted = "(rows,)" if dimensions == 1 else "(rows, keys)"
     found = floats(given, what, f"an array of numbers of shape {wanted}")
     if found.ndim != dimensions:

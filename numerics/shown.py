@@ -61,7 +61,7 @@ class BiasAnswer(Answer):
         """The named values below it."""
         return {}
 
-    def first(self, **given: Any) -> Sentence:
+    def first(self, **given: object) -> Sentence:
         """The answer in one sentence, for each status, with values given in place of its own."""
         cases = ((self.status is Status.OUT_OF_SCOPE, self.OUTSIDE), *self._cases())
         said = chosen(cases)

@@ -6,8 +6,6 @@ is built only when asked for. A proof ends in the claim it establishes.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,13 +16,6 @@ import sympy
 from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, Ladder, Rung, Sentence, Steps
 from farfield.theory.answers.notation import Text, as_text, latex, terminal, words
-
-
-def trace(line: str, *values: Any) -> None:
-    """Print a line where tracing is asked for; the values are spelled only then."""
-    if os.environ.get("FARFIELD_TRACE", "") not in ("", "0"):
-        print("trace:", line.format(*values), file=sys.stderr)
-
 
 RULES: dict[str, str] = {
     "eventual": "Finitely many terms do not matter: for all large `n`, `p = {p}`.",
@@ -127,7 +118,7 @@ class Lazy:
         return str(self.expression)
 
 
-def now(value: Any) -> Any:
+def now(value: object) -> Any:
     """A value of a step as an expression, number or text."""
     return value.expression if isinstance(value, Lazy) else value
 
@@ -153,7 +144,7 @@ class Step:
     def at(self, values: Mapping[Any, Any]) -> Step:
         """The step for these values of its symbols."""
 
-        def own(value: Any) -> Any:
+        def own(value: object) -> Any:
             if isinstance(value, Lazy):
                 return Lazy(lambda: own(value.expression))
             return value.xreplace(values) if hasattr(value, "xreplace") else value
@@ -268,7 +259,7 @@ class Proof(Result):
     def blocks(self) -> Sequence[Block]:
         return (Sentence(as_text(self.claim)), self.block())
 
-    def text(self, *, details: bool = True, unicode: bool = True, **terminal: Any) -> str:
+    def text(self, *, details: bool = True, unicode: bool = True, **terminal: object) -> str:
         return super().text(details=details, unicode=unicode, **terminal)
 
     def latex(self) -> str:

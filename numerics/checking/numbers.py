@@ -62,7 +62,7 @@ class Numbers:
             except (Undefined, ZeroDivisionError):
                 raise ProofError(f"{e} has no value") from None
 
-    def holds(self, condition: Any, values: Mapping[Symbol, Expr]) -> bool | None:
+    def holds(self, condition: object, values: Mapping[Symbol, Expr]) -> bool | None:
         """Whether a condition holds at values of the parameters; None where it has no value."""
         with precision(128):
             try:

@@ -86,7 +86,7 @@ class Family:
         return {**self.fixed, self.parameter.name: chosen}
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_written, value)) + "]"
     return str(value) if isinstance(value, int) else f'"{value}"'

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
-from sympy import Expr, Rational, Symbol
+from sympy import Basic, Expr, Rational, Symbol
 from sympy.core.relational import Relational
 
 from farfield.numerics.design.designs import Design, Pair
@@ -39,17 +39,17 @@ Notice = Callable[..., None]
 
 
 def design(
-    family: Any,
+    family: object,
     *,
     parameter: str | None = None,
     heads: int | None = None,
     budget_s: float = 10,
     optimise: str | None = None,
-    values: Mapping[str, Any] | None = None,
+    values: Mapping[str, object] | None = None,
     dialect: str | None = None,
     assumptions: Mapping[str, str] | None = None,
     notice: Notice | None = None,
-    **targets: Any,
+    **targets: object,
 ) -> Design:
     """The parameters of a family of biases that meet a target: an exact interval (ours).
 
@@ -172,7 +172,7 @@ def _goal(
     )
 
 
-def _by_head(asked: Quantity, value: Any, heads: int | None) -> list[Any] | None:
+def _by_head(asked: Quantity, value: object, heads: int | None) -> list[Any] | None:
     """A target a head: a list as it is, a pair spaced geometrically; None for one of all heads."""
     name, whole = asked.name, asked.integer
     if isinstance(value, str):
@@ -418,7 +418,7 @@ def _best(ends: Sequence[Pair | None], line: ParameterLine, best: Quantity) -> R
     return simplest(min(reach, end[1]), max(reach, end[1]), True, True)
 
 
-def _solutions(condition: Any, a: Symbol) -> Any:
+def _solutions(condition: Basic, a: Symbol) -> Any:
     """The parameters that meet a condition, as a set; None where it is not solved for them."""
     parts = condition.atoms(Relational)
     if any(p.lhs != a or p.rhs.free_symbols or p.has(sympy.Eq, sympy.Ne) for p in parts):

@@ -44,7 +44,7 @@ from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Status
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import exact, natural, plural, share
-from farfield.theory.functions.balls import rational, to_arb
+from farfield.theory.functions.balls import Ball, rational, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
@@ -122,7 +122,7 @@ class Quantity:
         """The same as the header of a column."""
         return self.words() if self.brief is None else self.brief(self.options)
 
-    def answer(self, bias: Any) -> Answer:
+    def answer(self, bias: object) -> Answer:
         """The quantity of a bias, afresh; of an `Encoding` where it is not of one head."""
         return self.ask(self.row(bias), **self.options)
 
@@ -147,7 +147,7 @@ class Quantity:
             raise Unreachable(reason.sentence)
         return s
 
-    def number(self, bias: Any) -> Any:
+    def number(self, bias: object) -> Any:
         """Its value; None where that is not known."""
         found = self.answer(bias)
         return getattr(found, found.VALUE)
@@ -213,15 +213,15 @@ def _known(asked: Quantity, bias: Expr) -> Answer:
     return found
 
 
-def _field(asked: Quantity, s: Series, limit: Rational) -> Any:
+def _field(asked: Quantity, s: Series, limit: Rational) -> Ball:
     return s.tail(int(limit)) / to_arb(s.total() * rational(exact(asked.options["eps"])))
 
 
-def _leaked(asked: Quantity, s: Series, limit: Rational) -> Any:
+def _leaked(asked: Quantity, s: Series, limit: Rational) -> Ball:
     return s.tail(int(asked.options["trained"])) / to_arb(s.total() * rational(limit))
 
 
-def _windowed(asked: Quantity, s: Series, limit: Rational) -> Any:
+def _windowed(asked: Quantity, s: Series, limit: Rational) -> Ball:
     question = WindowQuestion.read(**asked.options)
     if question.error >= 2 * question.value_bound:
         return fmpq(0)
@@ -256,7 +256,7 @@ def _reached(asked: Quantity, bias: Expr, limit: Rational) -> float:
     return _dearest(asked) - found.value
 
 
-def _rounded(asked: Quantity, bias: Expr, limit: Rational) -> Any:
+def _rounded(asked: Quantity, bias: Expr, limit: Rational) -> Ball:
     if bias.subs(n, int(limit)) is S.NegativeInfinity:
         return arb.neg_inf()
     p, own = compile_ball(bias), asked.options
@@ -451,7 +451,7 @@ class Target:
 _RELATION = re.compile(r"\s*(<=|>=|==|<|>|=)?\s*([^<>=]+)")
 
 
-def read_targets(asked: Quantity, given: Any) -> tuple[Target, ...]:
+def read_targets(asked: Quantity, given: object) -> tuple[Target, ...]:
     """The targets that a number or a text such as `">=1024"` or `">=64, <=128"` states.
 
     Raises:

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from flint import acb, acb_series, arb, ctx, fmpq
-from sympy import Expr, Symbol
+from sympy import Basic, Expr, Symbol
 
 from farfield.numerics.outcomes import Unrecognised
 from farfield.theory.algebra.budget import check_time
@@ -498,7 +498,7 @@ class Tails(Arithmetic):
     def __init__(self, where: HalfLine, symbols: Iterable[Any]) -> None:
         self.where, self.symbols = where, tuple(symbols)
 
-    def operation(self, e: Any) -> Operation:
+    def operation(self, e: Basic) -> Operation:
         if not e.has(*self.symbols):
             return lambda: constant(self.where, _exact_or_ball(e)), ()
         return super().operation(e)

@@ -51,6 +51,7 @@ from farfield.numerics.summation.kernel import Direct, Kernel, reached, suffix_s
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.superpolynomial import MAX_TERMS, superpolynomial_kernel
 from farfield.theory.algebra import door
+from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
@@ -228,6 +229,7 @@ def _turns(phase: Expr) -> bool:
     return not (all(e.is_number for e in ends) and abs(ends[1] - ends[0]) < 2 * sympy.pi)
 
 
+@traced(2)
 def analytic_kernel(p: Expr, start: int) -> Kernel:
     """A kernel for a bias that is analytic on a sector, or falls fast.
 

@@ -16,7 +16,7 @@ from flint import ctx
 _KEPT: dict[int, dict[Any, Any]] = {}
 
 
-def memory(of: Any) -> dict[Any, Any]:
+def memory(of: object) -> dict[Any, Any]:
     """The cache of one object, not of equal ones; it ends with the object."""
     place = id(of)
     if place not in _KEPT:
@@ -39,7 +39,7 @@ def _kept(method: Callable[..., Any], apart: Callable[[], Any]) -> Callable[...,
     """A method whose results are kept, those of what is apart for themselves."""
 
     @functools.wraps(method)
-    def asked(self: Any, *given: Any) -> Any:
+    def asked(self: object, *given: object) -> Any:
         known, key = memory(self), (method.__name__, apart(), *given)
         if key not in known:
             known[key] = method(self, *given)

@@ -111,7 +111,7 @@ def terms(p: Expr) -> Callable[[int], arb]:
     return lambda i: to_arb(run({n: fmpq(i)})).exp()
 
 
-def suffix_sums(value: Any, term: Callable[[int], Any], at: int, start: int) -> list[Any]:
+def suffix_sums(value: object, term: Callable[[int], Any], at: int, start: int) -> list[Any]:
     """T_start, ..., T_at from T_at = value and the terms before it."""
     sums = [value]
     for i in range(at - 1, start - 1, -1):

@@ -37,6 +37,7 @@ from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.decision.engine import common_period, residue_class
 from farfield.theory.formula.bounded_nodes import rebuilt, substituted
 from farfield.theory.functions.balls import (
+    Ball,
     BeyondBalls,
     Undefined,
     Undetermined,
@@ -96,7 +97,7 @@ class Stretch:
         """The distances with a <= k < b."""
         return range(self.period * a + self.residue, self.period * b + self.residue, self.period)
 
-    def tail(self, j: int) -> Any:
+    def tail(self, j: int) -> Ball:
         """The sum over the distances from j on, a ball or an exact rational."""
         k = self.index(j)
         if self.bias is S.NegativeInfinity or (self.end is not None and k >= self.end):
@@ -229,15 +230,15 @@ class Series:
                 return substituted(s.bias, {n: step * n + first})
         return S.NegativeInfinity
 
-    def tail(self, j: int) -> Any:
+    def tail(self, j: int) -> Ball:
         """T_j, a ball or an exact rational."""
         return sum((s.tail(j) for s in reversed(self.stretches)), fmpq(0))
 
-    def total(self) -> Any:
+    def total(self) -> Ball:
         """B."""
         return self.tail(0)
 
-    def partial(self, j: int) -> Any:
+    def partial(self, j: int) -> Ball:
         """B_j, summed without the tail."""
         return self.truncated(j).total()
 
@@ -264,7 +265,7 @@ class Series:
                 return s.bias, k
         return S.NegativeInfinity, j
 
-    def term(self, j: int) -> Any:
+    def term(self, j: int) -> Ball:
         """b_j."""
         bias, k = self.at(j)
         return term(bias)(k)
@@ -324,7 +325,7 @@ def _series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Serie
     return built
 
 
-def term(bias: Expr) -> Any:
+def term(bias: Expr) -> Ball:
     """n -> exp(bias(n)), exact where it is rational: exp(c log x) is read as x^c."""
     weight = compile_ball(_weight(bias))
     return lambda i: weight({n: fmpq(i)})
@@ -344,7 +345,7 @@ def _weight(bias: Expr) -> Expr:
     return sympy.Mul(*map(sympy.exp, powers), sympy.exp(rest))
 
 
-def _shared_term(bias: Expr) -> Any:
+def _shared_term(bias: Expr) -> Ball:
     """`term` for a formula without logarithms: heads that differ by a constant factor evaluate what
     they share once."""
     factor, shared = bias.as_content_primitive()

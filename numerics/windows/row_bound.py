@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from flint import arb, fmpq
@@ -80,14 +79,14 @@ class RowCertificates(Result):
 
 
 def window_certificate(
-    query: Any,
-    keys: Any,
+    query: object,
+    keys: object,
     *,
-    window: Any,
-    sinks: Any = 0,
-    error: Any,
-    value_bound: Any = 1,
-    scale: Any = None,
+    window: object,
+    sinks: object = 0,
+    error: object,
+    value_bound: object = 1,
+    scale: object = None,
 ) -> RowCertificates:
     """Certify a window for single rows of a head, from its queries and keys alone (ours).
 
@@ -136,7 +135,7 @@ def window_certificate(
     return RowCertificates(w, first, float(exact(error)), moved, certified, share)
 
 
-def _in_range(given: Any, what: str) -> fmpq:
+def _in_range(given: object, what: str) -> fmpq:
     """A positive rational number that float64 holds with room."""
     found = exact(given, what)
     if not 0 < found <= LARGEST or found * LARGEST < 1:
@@ -263,7 +262,7 @@ def _margin(size: int, kept: int, reach: np.ndarray) -> np.ndarray:
     return ROUNDOFF * ((4 * size + 64) * reach + 2 * kept + 4096)
 
 
-def _array(given: Any, what: str) -> np.ndarray:
+def _array(given: object, what: str) -> np.ndarray:
     """A float64 array of shape (rows, size) from NumPy or torch."""
     wanted = "finite real numbers of shape (rows, size)"
     found = floats(given, what, wanted)

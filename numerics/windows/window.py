@@ -26,7 +26,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import sympy
 from flint import arb, fmpq
@@ -69,17 +68,17 @@ RULE = Step("window", {})
 
 
 def certified_window(
-    f: Any,
-    error: Any,
-    logit_bound: Any,
-    value_bound: Any,
+    f: object,
+    error: object,
+    logit_bound: object,
+    value_bound: object,
     *,
-    sinks: Any = 0,
-    row: Any = None,
-    temper: Any = None,
-    gate: Any = None,
+    sinks: object = 0,
+    row: object = None,
+    temper: object = None,
+    gate: object = None,
     budget_s: float = BUDGET_S,
-    **values: Any,
+    **values: object,
 ) -> Window:
     """The least window whose output error is at most `error` for every input (ours).
 
@@ -135,15 +134,15 @@ def certified_window(
 
 
 def window_error(
-    f: Any,
-    width: Any,
-    logit_bound: Any,
-    value_bound: Any,
+    f: object,
+    width: object,
+    logit_bound: object,
+    value_bound: object,
     *,
-    sinks: Any = 0,
-    sink_weight: Any = 0,
+    sinks: object = 0,
+    sink_weight: object = 0,
     budget_s: float = BUDGET_S,
-    **values: Any,
+    **values: object,
 ) -> WindowError:
     """The worst-case error of keeping the `width` nearest keys, and the first ones (ours).
 
@@ -284,7 +283,7 @@ def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
 # -- other mechanisms -----------------------------------------------------------------------------
 
 
-def _of_mechanism(name: str, asked: WindowQuestion, gate: Any = None) -> Found:
+def _of_mechanism(name: str, asked: WindowQuestion, gate: object = None) -> Found:
     """The window of a mechanism that is no additive bias.
 
     Args:
@@ -327,7 +326,7 @@ def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Found:
     return _enough(width, step, said=said)
 
 
-def _gated(asked: WindowQuestion, gate: Any) -> Found:
+def _gated(asked: WindowQuestion, gate: object) -> Found:
     """A gate at most gamma < 1 weighs like the bias n log gamma."""
     if gate is None:
         said = "give gate (--gate), the bound gamma of the gates"

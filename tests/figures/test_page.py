@@ -31,7 +31,7 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import CATALOGUE, encoding, encodings
 from farfield.theory.functions.nodes import n
 from farfield.validation.atlas import entry
-from farfield.validation.study.study import demo_encodings, study, survey
+from farfield.validation.study.study import study, survey
 
 VOID = {"meta", "link", "br", "hr", "img"}
 
@@ -64,7 +64,7 @@ def page_of(s):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    chosen = [p for p in demo_encodings() if p[0] in ("type1", "nope", "alibi", "rope")]
+    chosen = [(name, encoding(name)) for name in ("type1", "nope", "alibi", "rope")]
     store = tmp_path_factory.mktemp("runs")
     chosen.append(("kerple_log", encoding("kerple_log")))
     found = survey(chosen, train=[n for n, _ in chosen[:4]], preset_name="tiny", store=store)

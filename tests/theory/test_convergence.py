@@ -485,16 +485,3 @@ def test_a_formula_without_waves_never_enters_their_rules(monkeypatch, formula):
     assert check_convergence(formula).verdict != "undecided"
     with pytest.raises(AssertionError, match="a rule on waves"):
         check_convergence("-(3+sin(n))*log(n+1)")
-
-
-def test_a_trace_tells_the_rungs_and_what_decided(monkeypatch, capsys):
-    monkeypatch.setenv("FARFIELD_TRACE", "1")
-    check_convergence("-log(n+1)-2*log(log(n+2))")
-    assert capsys.readouterr().err.splitlines() == [
-        "trace: rung 1: rho / log(n) -> 1",
-        "trace: rung 2: rho / log(log(n)) -> 2",
-        "trace: decided at order 4: converges",
-    ]
-    monkeypatch.setenv("FARFIELD_TRACE", "0")
-    check_convergence("-log(n+1)")
-    assert capsys.readouterr().err == ""

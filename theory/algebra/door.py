@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 import mpmath
 import sympy
+from sympy import Basic
 from sympy.core.cache import clear_cache
 from sympy.core.parameters import global_parameters
 from sympy.simplify.fu import TR8
@@ -145,7 +146,7 @@ FAILURES = (
 # -- the door -------------------------------------------------------------------------------------
 
 
-def supervised(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def supervised(call: Callable[..., Any], *args: object, **options: object) -> Any:
     """What SymPy answers to a call.
 
     Raises:
@@ -230,27 +231,27 @@ solve = _through(sympy.solve)
 together = _through(sympy.together)
 
 
-def rewritten(e: Any, function: Any) -> Any:
+def rewritten(e: Basic, function: Any) -> Any:
     """e in terms of another function."""
     return supervised(e.rewrite, function)
 
 
-def summed(e: Any) -> Any:
+def summed(e: Basic) -> Any:
     """A sum in closed form, where there is one; harmonic numbers by polygamma functions."""
     return supervised(lambda: e.doit().rewrite(sympy.polygamma))
 
 
-def replaced(e: Any, swap: dict[Any, Any]) -> Any:
+def replaced(e: Basic, swap: dict[Any, Any]) -> Any:
     """e with some parts replaced, and evaluated anew."""
     return supervised(e.xreplace, swap)
 
 
-def assumed(e: Any, fact: str) -> bool | None:
+def assumed(e: object, fact: str) -> bool | None:
     """Whether SymPy knows a fact of e: `positive`, `zero`, `integer`, ...; None if it does not."""
     return supervised(getattr, e, "is_" + fact)
 
 
-def known_sign(e: Any) -> int | None:
+def known_sign(e: object) -> int | None:
     """The sign of e that SymPy knows from the domains of its symbols; None if it does not.
 
     >>> a = sympy.Symbol("a", positive=True)
@@ -260,5 +261,5 @@ def known_sign(e: Any) -> int | None:
     return supervised(_sign, e)
 
 
-def _sign(e: Any) -> int | None:
+def _sign(e: Basic) -> int | None:
     return 1 if e.is_positive else -1 if e.is_negative else 0 if e.is_zero else None

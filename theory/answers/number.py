@@ -146,7 +146,7 @@ def runs(numbers: Sequence[int]) -> str:
 MAX_INTEGER = 10**15
 
 
-def exact(value: Any, what: str = "number") -> sympy.Rational:
+def exact(value: object, what: str = "number") -> sympy.Rational:
     """The rational number a user wrote: `"1/2"`, `"0.01"`, `"1 %"`, `Fraction`, an int, a SymPy
     rational, a NumPy or torch scalar.
 
@@ -185,7 +185,7 @@ def exact(value: Any, what: str = "number") -> sympy.Rational:
     return sympy.Rational(fraction.numerator, fraction.denominator)
 
 
-def inside(value: Any, what: str, domain: str) -> sympy.Rational:
+def inside(value: object, what: str, domain: str) -> sympy.Rational:
     """A rational number of an interval, as `exact` reads it.
 
     Args:
@@ -212,7 +212,7 @@ def inside(value: Any, what: str, domain: str) -> sympy.Rational:
 _DOMAINS = {"(0, oo)": "a positive number", "[0, oo)": "a number, at least 0"}
 
 
-def seconds(budget_s: Any) -> float:
+def seconds(budget_s: object) -> float:
     """A budget of time; a billion seconds stand for all that is more.
 
     Raises:
@@ -236,7 +236,7 @@ def _scalar(value: Any) -> Any:
     return item
 
 
-def natural(value: Any, what: str, least: int = 1, most: int = MAX_INTEGER) -> int:
+def natural(value: object, what: str, least: int = 1, most: int = MAX_INTEGER) -> int:
     """An integer from `least` to `most`, as a number or text; `4k` is 4096, `1M` 1024 times 1024.
 
     Raises:

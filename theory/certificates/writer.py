@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.certificates.prover_forms import (
@@ -148,7 +148,7 @@ def _hypotheses(c: Certifiable) -> list[str]:
     return [fact for s in c.parameters for fact in _domain_facts(s, interval(c.domains[s.name]))]
 
 
-def _domain_facts(symbol: Any, own: sympy.Set) -> Iterator[str]:
+def _domain_facts(symbol: Basic, own: sympy.Set) -> Iterator[str]:
     low, high, name = own.inf, own.sup, coq_name(symbol.name)
     if low.is_finite:
         yield f"{form(low).show()} {'<=' if low in own else '<'} {name}"
@@ -156,7 +156,7 @@ def _domain_facts(symbol: Any, own: sympy.Set) -> Iterator[str]:
         yield f"{name} {'<=' if high in own else '<'} {form(high).show()}"
 
 
-def relation(c: Any) -> str:
+def relation(c: Basic) -> str:
     """A condition on parameters as a proposition.
 
     Raises:

@@ -67,7 +67,7 @@ class Unfit(Exception):
     """A way of calling that an object does not take, and why."""
 
 
-def sampled(f: Any, heads: int | None = None) -> Sample:
+def sampled(f: object, heads: int | None = None) -> Sample:
     """The values of an object.
 
     Raises:
@@ -116,7 +116,7 @@ def _required(f: Any) -> list[str]:
     return found or ["n"] * any(p.kind is p.VAR_POSITIONAL for p in given)
 
 
-def _takes_a_row(f: Any, name: str) -> bool:
+def _takes_a_row(f: object, name: str) -> bool:
     """Whether a single argument is rather scores, a length or hidden states than a distance."""
     if re.fullmatch(r"n|d|t|delta|dist\w*|rel\w*|pos\w*", name):
         return False
@@ -135,14 +135,14 @@ def _called(f: Any, how: str, *args: Any) -> Any:
         raise Unfit(f"called with {how}: {said}") from None
 
 
-def _own(given: Any) -> Any:
+def _own(given: object) -> Any:
     if isinstance(given, Dual):
         return Dual(_own(given.value), given.text, given.binds)
     copied = getattr(given, "clone", getattr(given, "copy", lambda: given))
     return copied()
 
 
-def _values(result: Any, how: str) -> tuple[np.ndarray, str]:
+def _values(result: object, how: str) -> tuple[np.ndarray, str]:
     """Values and their type; truth is a mask."""
     if isinstance(result, (list, tuple)) and result:
         each = [_values(one, how) for one in result]
@@ -172,7 +172,7 @@ def _grids(*arrays: np.ndarray, names: str) -> Iterator[tuple[Any, ...]]:
 # -- functions of the distance --------------------------------------------------------------------
 
 
-def _of_distance(f: Any, heads: int | None) -> Sample:
+def _of_distance(f: object, heads: int | None) -> Sample:
     """`f(n)` for an array of distances, with the formula where it can be traced."""
 
     def attempts() -> Iterator[Callable[[], Sample]]:
@@ -211,7 +211,7 @@ def _of_rows(rows: list[tuple[int, np.ndarray]], how: str, kind: str) -> Sample:
     return Sample(bias, np.array([q for q, _ in rows]), np.arange(size), how, kind)
 
 
-def _table(result: Any, at: np.ndarray, how: str) -> Sample:
+def _table(result: object, at: np.ndarray, how: str) -> Sample:
     """A bias at each distance, one a head, as a row of keys that lie so far back."""
     size, last = len(at), at[-1]
     each = result if isinstance(result, (list, tuple)) else [result]
@@ -236,7 +236,7 @@ def _table(result: Any, at: np.ndarray, how: str) -> Sample:
     return Sample(found[:, None, :], at[-1:], last - at, how, kind, texts)
 
 
-def _one_by_one(f: Any) -> Sample:
+def _one_by_one(f: object) -> Sample:
     """`f(0), f(1), ...` for a function of one number."""
     how, at = "one distance after the other", np.arange(float(MIDDLE))
 
@@ -253,7 +253,7 @@ def _one_by_one(f: Any) -> Sample:
 
 
 def _of_positions(
-    f: Any, heads: int | None, order: str = "qk", how: str = "positions q and k"
+    f: object, heads: int | None, order: str = "qk", how: str = "positions q and k"
 ) -> Sample:
     """`f` of a column of queries and a row of keys; `order` names its arguments."""
 
@@ -267,7 +267,7 @@ def _of_positions(
     return _first(attempts())
 
 
-def _each_head(f: Any, heads: int | None, order: str, how: str, q: Any, k: Any) -> Sample:
+def _each_head(f: object, heads: int | None, order: str, how: str, q: object, k: object) -> Sample:
     """The values of each head, until the object has no further one."""
     count = heads or _head_count(f) or 8
     found: list[Sample] = []
@@ -341,7 +341,7 @@ def _head_count(f: Any) -> int | None:
 # -- modules of a whole row -----------------------------------------------------------------------
 
 
-def _of_row(f: Any, heads: int | None, how: str) -> Sample:
+def _of_row(f: object, heads: int | None, how: str) -> Sample:
     """A module that gives the matrix of a row, from its length, its scores or its hidden states."""
     torch: Any = sys.modules.get("torch")
     if torch is None and "length" not in how:
@@ -392,7 +392,7 @@ def _square(found: np.ndarray, how: str, size: int) -> np.ndarray:
     return found
 
 
-def of_array(array: Any) -> Sample:
+def of_array(array: object) -> Sample:
     """The biases of an array, as its layout says."""
     kind = str(getattr(array, "dtype", "float64")).rpartition(".")[2]
     axes, found = layout(array)

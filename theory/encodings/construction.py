@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 import sympy
-from sympy import Expr, Integer, Rational, S
+from sympy import Basic, Expr, Integer, Rational, S
 
 from farfield.theory.answers.answer import Code, InputError, Reason
 from farfield.theory.answers.names import nearest, one_of, plain
@@ -131,7 +131,7 @@ def _canonical(said: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _is_table(given: Any) -> bool:
+def _is_table(given: object) -> bool:
     """Whether numbers are a bias at each distance, not slopes and no matrix."""
     from farfield.theory.encodings.layouts import layout
 
@@ -147,7 +147,7 @@ def _numbers(given: Any) -> Any:
     return [_numbers(x) if _lists(x) else float(x) for x in given]
 
 
-def _from_object(f: Any, heads: int | None) -> Encoding:
+def _from_object(f: object, heads: int | None) -> Encoding:
     """What a function, a module or a matrix is, as an encoding."""
     from farfield.theory.encodings.inspection import inspect_bias
 
@@ -177,7 +177,7 @@ def _from_object(f: Any, heads: int | None) -> Encoding:
     )
 
 
-def _lists(given: Any) -> bool:
+def _lists(given: object) -> bool:
     return isinstance(given, (list, tuple))
 
 
@@ -430,7 +430,7 @@ def _from_heads(
     return Encoding(worded(names), None, tuple(biases), free, source=LISTED)
 
 
-def _one_head(given: Any, said: Collection[str]) -> Encoding:
+def _one_head(given: object, said: Collection[str]) -> Encoding:
     """A formula of a list, or a name; `said` are the parameters that the list has values for."""
     if isinstance(given, str) and named(given) is None and as_list(given) is None:
         return _from_formula(given, None, {}, {}, said)
@@ -447,13 +447,13 @@ def _with_domains(
     return tuple(replace(p, domain=domains.get(p.name, p.domain)) for p in parameters)
 
 
-def _has_zero(value: Any, name: str) -> bool:
+def _has_zero(value: object, name: str) -> bool:
     """Whether a head's value is 0, where a parameter is otherwise read as positive."""
     each = value if isinstance(value, (list, tuple)) else [value]
     return any(_number(v, name) == 0 for v in each)
 
 
-def _number(value: Any, name: str) -> Expr:
+def _number(value: object, name: str) -> Expr:
     return (
         as_expression(value) if isinstance(value, Expr) and value.is_number else exact(value, name)
     )
@@ -477,7 +477,7 @@ def _from_table(values: Any, tail: str) -> Encoding:
     return Encoding(name, biases[0], biases, source=f"table of {size}")
 
 
-def _entry(value: Any) -> Expr:
+def _entry(value: object) -> Expr:
     """An entry of a table: a float as its binary value, all else as written."""
     if value == -math.inf:
         return S.NegativeInfinity
@@ -537,12 +537,12 @@ def _substitute(formula: Expr, parameters: Sequence[Parameter], own: Values) -> 
     return bias.replace(_constant_sum, _written_out) if bias.has(sympy.Sum) else bias
 
 
-def _constant_sum(e: Any) -> bool:
+def _constant_sum(e: object) -> bool:
     return isinstance(e, sympy.Sum) and all(x.is_Integer for x in e.limits[0][1:])
 
 
 @lru_cache(maxsize=64)
-def _written_out(e: Any) -> Expr:
+def _written_out(e: Basic) -> Expr:
     """A sum term by term; the heads that share it write it out once."""
     index, low, high = e.limits[0]
     return sympy.Add(*(e.function.xreplace({index: Integer(k)}) for k in range(low, high + 1)))

@@ -136,7 +136,7 @@ class Encoding(Result):
         return dataclasses.replace(self, name=name, formula=bias, biases=(bias,), title="")
 
     @guarded
-    def bias(self, distances: Any, *, budget_s: float = TABLE_S) -> np.ndarray:
+    def bias(self, distances: object, *, budget_s: float = TABLE_S) -> np.ndarray:
         """The bias as float64, shape `(num_heads, len(distances))`, -inf where it masks; nan or inf
         where the formula has no value, also where float64 would find one (`1/log(n)` at n = 0).
 
@@ -181,7 +181,7 @@ class Encoding(Result):
         return np.array(found)
 
     @guarded
-    def tensor(self, length: int, **options: Any) -> Any:
+    def tensor(self, length: int, **options: object) -> Any:
         """The bias at distances 0 .. length - 1 as a torch tensor, shape (heads, length).
 
         Raises InputError without torch, and where a parameter has no value in `values`.
@@ -189,12 +189,12 @@ class Encoding(Result):
         return view("tensor")(self, length, **options)
 
     @guarded
-    def score_mod(self, length: int, **options: Any) -> Any:
+    def score_mod(self, length: int, **options: object) -> Any:
         """The score function of FlexAttention for texts up to this length, which adds the bias."""
         return view("score_mod")(self, length, **options)
 
     @guarded
-    def block_mask(self, length: int, **options: Any) -> Any:
+    def block_mask(self, length: int, **options: object) -> Any:
         """The block mask of FlexAttention for a text of this length."""
         return view("block_mask")(self, length, **options)
 
@@ -243,7 +243,7 @@ class Encoding(Result):
         return notation([expression_line(bias) for bias in self.biases])
 
     @guarded
-    def stretched(self, factor: Any) -> Encoding:
+    def stretched(self, factor: object) -> Encoding:
         """The encoding with the bias `p(n / factor)`: as far-sighted at `factor` times the length.
 
         Raises InputError for a factor that is not positive, and for a table of values.

@@ -152,7 +152,7 @@ def is_table(given: Any) -> bool:
     )
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     if hasattr(value, "item"):
         return getattr(value, "ndim", None) == 0
     infinite = isinstance(value, sympy.Expr) and value.is_infinite

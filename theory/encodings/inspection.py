@@ -111,7 +111,7 @@ class BiasInspection(Answer):
         }
 
 
-def inspect_bias(f: Any, *, heads: int | None = None) -> BiasInspection:
+def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
     """What a function, a module or an array of biases is (measured by running it).
 
     Args:

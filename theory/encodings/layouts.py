@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from farfield.theory.answers.errors import InputError
@@ -13,7 +11,7 @@ from farfield.theory.encodings.formulas import alibi_slope
 _CLOSE = 1e-3  # by which slopes in bf16 differ from the rule
 
 
-def layout(array: Any) -> tuple[str, np.ndarray]:
+def layout(array: object) -> tuple[str, np.ndarray]:
     """The kind of an array, `slopes`, `matrix` or `table`, and its values.
 
     A single column a head is its slope, and so is a falling geometric list of positive numbers. A

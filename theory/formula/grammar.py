@@ -26,7 +26,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import sympy
 from sympy import Expr, Integer, Rational, S
@@ -282,7 +282,7 @@ class Parser(Reading):
             self.fail(column, f"unexpected {found!r}{self._hint(found)}")
         return value
 
-    def build(self, column: int, make: Callable[..., Expr], *args: Any) -> Expr:
+    def build(self, column: int, make: Callable[..., Expr], *args: object) -> Expr:
         if not isinstance(make, Synonym):
             return super().build(column, make, *args)
         try:

@@ -574,7 +574,7 @@ class Reading(Tokens):
         self.bars = 0
         self.sum_terms = 0
 
-    def build(self, column: int, make: Callable[..., Expr], *args: Any) -> Expr:
+    def build(self, column: int, make: Callable[..., Expr], *args: object) -> Expr:
         """A node, or an error with its place."""
         try:
             return bounded(supervised(make, *args))

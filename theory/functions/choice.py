@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 from flint import fmpq
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import Ball, sign_of, to_arb
@@ -26,7 +26,7 @@ def _abs(a: Expr) -> Expr:
     return sympy.Abs(a, evaluate=False) if found.has(sympy.re, sympy.im) else found
 
 
-def _extreme(node: Any) -> Callable[..., Expr]:
+def _extreme(node: Basic) -> Callable[..., Expr]:
     return lambda *args: node(*args, evaluate=all(a.is_Rational for a in args))
 
 

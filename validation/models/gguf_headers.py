@@ -78,6 +78,7 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
                 positions=positions,
                 rotation=rotation,
                 state=0 if key > 0 else None,
+                cap=of("attn_logit_softcapping"),
             )
         )
     notes = (*found.notes, f"ALiBi with exponents up to {bias:g}") if bias else found.notes

@@ -18,7 +18,7 @@ from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import outward, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
-from farfield.validation.harness.mechanism import Visibility
+from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,
@@ -960,7 +960,7 @@ def time_of_inference() -> Finding:
     exhibits="fig3",
 )
 def keys_of_rows() -> Finding:
-    seen = seen_by(Visibility(bca=16), 12 * 16).sum(1)[16:]
+    seen = seen_by(Mask(bca=16), 12 * 16).sum(1)[16:]
     counts = [int(seen.min()), int(seen.max())]
     return Finding(
         counts == [17, 32],

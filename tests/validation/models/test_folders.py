@@ -191,6 +191,22 @@ def test_which_layers_do_what(published):
     assert layers("minicpm3")[0].rotation.size == 32 and len(layers("olmo")) == 32
 
 
+def test_caps_and_factors_of_logits_are_said(published, tmp_path):
+    tempered = str(audit(published("llama4"))).replace("\n", " ")
+    assert "Logits grow as 1 + 0.1 log(1 + floor(i/8192)), i the place" in tempered
+    capped = audit(folder(tmp_path / "gemma2", {"model_type": "gemma2"}))
+    assert "x enters the softmax as 50 tanh(x/50)" in str(capped)
+    assert all(kind.positions.endswith(", logits capped at 50") for kind in capped.kinds)
+    plain = folder(tmp_path / "plain", {"model_type": "gemma2", "attn_logit_softcapping": None})
+    assert "tanh" not in str(audit(plain))
+    differ = {row[0]: row for row in difference(tmp_path / "gemma2", plain).rows}
+    assert "capped at 50" in differ["positions"][1]
+    header = {"general.architecture": "grok", "grok.block_count": 2, "grok.embedding_length": 64}
+    header |= {"grok.attention.head_count": 4, "grok.attn_logit_softcapping": 30.0}
+    (kind,) = audit(described_gguf(tmp_path / "x.gguf", header)).kinds
+    assert kind.positions.endswith("logits capped at 30")
+
+
 def test_the_first_sentence_is_about_what_may_be_set(published):
     whole = audit(published("mistral"))
     assert "set sliding_window = 4096" in str(whole).replace("\n", " ")
