@@ -213,7 +213,7 @@ def audit(
     """
     if text is not None:
         require_models()
-    from farfield.figures.pages.audit import write_audit
+    from farfield.figures.answer_pages import write_audit
     from farfield.validation.models.audit import audit as examine
 
     with progress("audit", output):
