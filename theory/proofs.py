@@ -220,8 +220,8 @@ def _rung(values: Mapping[str, object]) -> Rung | None:
         return None
     ratio = "rho_{k}" if values["k_before"] else "-p(n)"
     template = f"`{ratio}/{{scale}} -> {{limit}}`"
-    said = words(template, k=values["k_before"], scale=now(values["scale"]), limit=limit)
-    return Rung(said, float(limit))
+    text = words(template, k=values["k_before"], scale=now(values["scale"]), limit=limit)
+    return Rung(text, float(limit))
 
 
 @dataclass(frozen=True)
@@ -236,8 +236,8 @@ class Proof(Result):
 
     def block(self, title: str = "Proof") -> Steps:
         """The proof as one block."""
-        found = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
-        deciding = found[-1] if found else -1
+        deciding_steps = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
+        deciding = deciding_steps[-1] if deciding_steps else -1
         steps = tuple(step.words() for step in self.steps)
         return Steps(words(title), steps, as_text(self.claim) if self.claim else (), deciding)
 

@@ -57,11 +57,11 @@ class _Watcher:
 
     def slot(self) -> _CallSlot:
         """The slot of the current thread."""
-        found = getattr(self.local, "slot", None)
-        if found is None:
-            found = self.local.slot = _CallSlot()
-            self.slots.add(found)
-        return found
+        current = getattr(self.local, "slot", None)
+        if current is None:
+            current = self.local.slot = _CallSlot()
+            self.slots.add(current)
+        return current
 
     def start(self) -> None:
         """Start the thread that checks the slots."""
