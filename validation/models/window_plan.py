@@ -111,7 +111,7 @@ class SmallestWindow(Answer):
     text_source: str
     first: str
 
-    def blocks(self) -> Iterator[Block]:  # type: ignore[override]
+    def _blocks(self) -> Iterator[Block]:
         said = "no window below {length} tokens costs at most {loss} of perplexity"
         if self.status is Status.EXACT:
             said = "{setting} = {width} costs at most {loss} of perplexity on this text"
