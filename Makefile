@@ -31,7 +31,7 @@ formal-random: install formal  ## 500 random certificates by the prover, 100 alt
 demo: $(VENV)/trains  ## theory of an idea beside three small trained models, as a page; two minutes
 	$(VENV)/bin/farfield demo
 
-figures: install  ## every figure and table of the three papers, with its data
+figures: install  ## every figure and table of the papers, its data, what agrees; begun again, it continues
 	$(VENV)/bin/farfield figures --out out/figures
 
 gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it continues

@@ -188,6 +188,17 @@ class Output:
     "Progress on standard error where that is no terminal, too."
 
 
+def lengths(text: str) -> list[int]:
+    """Context lengths as `--tested` takes them.
+
+    >>> lengths("8k,32k")
+    [8192, 32768]
+    """
+    from farfield.theory.answers.number import natural
+
+    return [natural(part, "--tested") for part in text.split(",")]
+
+
 def pairs(given: Sequence[str], option: str) -> dict[str, str]:
     """NAME=VALUE as a mapping.
 

@@ -104,6 +104,11 @@ class Forecast(Answer):
     holds: float | None = None
     cases: int = 0
 
+    @property
+    def near(self) -> bool:
+        """Whether the nearest case is so near that it says the side of 5 %."""
+        return self.distance is not None and self.distance <= NEAR
+
     def span(self) -> tuple[Any, Any] | None:
         return self.interval
 
@@ -123,7 +128,7 @@ class Forecast(Answer):
                 low=f"{min(changes):+.1%}",
                 high=f"{max(changes):+.1%}",
                 times=f"{self.tested / self.trained:.3g}",
-                near="near" if self.nearest[0].distance <= NEAR else "not near",
+                near="near" if self.near else "not near",
                 distance=f"{self.distance:.2f}",
             )
         if self.nearest:

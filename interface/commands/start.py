@@ -28,7 +28,7 @@ def demo(
     """
     import webbrowser
 
-    from farfield.figures.pages.study import write_study
+    from farfield.figures.answer_pages import write_study
     from farfield.validation.json_files import writable_folder
     from farfield.validation.study.demo import COLUMNS, LEGEND, demonstration, predicted, row
 
@@ -53,7 +53,7 @@ def demo(
             for entry in result.trained:
                 if entry.prediction.name not in shown:
                     shown.add(entry.prediction.name)
-                    show(row(entry))
+                    show(row(result, entry))
     if output.json:
         return write_answers(result, output)
     show([LEGEND])

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from farfield.options import CountOrNone, Formula, Output, Subject
+from farfield.options import CountOrNone, Formula, Output, Subject, lengths
 from farfield.output import OK, UNKNOWN, print_out, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import refuse
@@ -57,7 +57,6 @@ def train(
         device: auto, cpu or cuda.
         log: file for a line a report, NAME.jsonl or NAME.csv; else a folder for TensorBoard.
     """
-    from farfield.theory.answers.number import natural
     from farfield.validation.harness.mechanism import with_encoding
     from farfield.validation.harness.settings import settle
     from farfield.validation.optional import require_torch
@@ -68,7 +67,7 @@ def train(
     said: dict[str, Any] = {k: v for k, v in (sizes | schedule).items() if v is not None}
     measure: dict[str, Any] = {}
     if tested is not None:
-        measure["lengths"] = [natural(part, "--tested") for part in tested.split(",")]
+        measure["lengths"] = lengths(tested)
     if window is not None:
         measure["windows"] = [window]
     usual = settle(preset, {**said, "encoding": "nope", "seed": seed, "measure": measure})

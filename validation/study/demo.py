@@ -22,7 +22,9 @@ from farfield.validation.optional import require_torch
 from farfield.validation.progress import Progress, silent
 from farfield.validation.study.study import BASELINES, Studied, Study, named_encodings, survey
 
-PRESET, EPS, WORKERS = "first", "1/100", 2
+WORKERS = 2
+"""Models at a time, one thread each."""
+
 COLUMNS = ("encoding", "series", "TRF", "ERF", "nearest", "measured")
 LEGEND = """
 TRF and ERF: nearest tokens that hold 99 % of the attention in rows of 512 tokens, by the bias alone
@@ -31,39 +33,41 @@ nearest of farfield's trained models and of this one."""
 
 
 def demonstration(
-    f: Any, store: str | os.PathLike[str], *, notice: Progress = silent
+    f: Any, store: str | os.PathLike[str], *, preset: str = "first", notice: Progress = silent
 ) -> Iterator[Study]:
     """The study of an idea beside ALiBi and no bias: first the theory, then with each model more.
 
     Args:
         f: a formula in `n`, a name of the catalogue, or an `Encoding`; one.
         store: folder of the runs; a finished run is never repeated, a killed one continues.
+        preset: architecture and schedule.
         notice: called as `notice(stage, done, total, note)`.
 
     Raises:
         InputError: an idea that cannot be read or trained, a folder that cannot be written to;
             after the theory, torch is missing or a training fails.
     """
-    subjects = named_encodings([f, *BASELINES])
-    name = subjects[0][0]
-    whole = survey(subjects, preset_name=PRESET, title=f"Demonstration of {name}", notice=notice)
+    name, idea = named_encodings(f)[0]
+    others = [pair for pair in named_encodings(BASELINES) if pair[0] != name]
+    subjects = [(name, idea), *others]
+    whole = survey(subjects, preset_name=preset, title=f"Demonstration of {name}", notice=notice)
     whole = dataclasses.replace(whole, asked=(name,))
     yield whole
     require_torch("a trained model beside the theory")
     from farfield.validation.harness.runs import job_of, local
 
-    usual = settle(PRESET, {"encoding": "nope"})
+    usual = settle(preset, {"encoding": "nope"})
     runs = [with_encoding(usual, name, encoding) for name, encoding in subjects]
     for run in runs:
         job_of(run)
     folder, began = str(writable_folder(store)), time.monotonic()
-    notice("", 0, 0, f"{len(runs)} models of two layers, {WORKERS} at a time")
+    notice("", 0, 0, f"{len(runs)} models of {usual.layers} layers, {WORKERS} at a time")
     engine = local(runs, folder, device="cpu", workers=WORKERS, progress=notice)
     for done, (run, lines) in enumerate(engine, 1):
         if isinstance(lines, str):
             raise InputError(f"{run.name}: {lines}")
         left = math.ceil((len(runs) - done) / done * (time.monotonic() - began))
-        notice("", 0, 0, f"{done} of {len(runs)} models, about {left} s left")
+        notice("", 0, 0, f"{done} of {len(runs)} models" + f", about {left} s left" * (left > 0))
         entries = tuple(
             Studied(e.prediction, tuple(lines)) if e.prediction.name == run.label else e
             for e in whole.entries
@@ -77,16 +81,17 @@ def predicted(entry: Studied) -> str:
     return entry.prediction.convergence.text(width=10_000).splitlines()[0]
 
 
-def row(entry: Studied) -> tuple[str, ...]:
-    """The cells of `COLUMNS` for one trained encoding."""
-    p = entry.prediction
-    near = forecast(p.encoding, trained=64, tested=512, layers=2).ratio
+def row(whole: Study, entry: Studied) -> tuple[str, ...]:
+    """The cells of `COLUMNS` for one trained encoding of a study."""
+    p, lengths = entry.prediction, whole.lengths
+    layers = whole.settings["layers"]
+    near = forecast(p.encoding, trained=lengths[0], tested=lengths[-1], layers=layers).ratio
     field = next(x for x in entry.measured("attention") if math.isclose(x["eps"], 0.01))
     _, ratio, low, high = entry.lost()
     return (
         p.name,
         str(p.convergence.verdict),
-        *(str(math.ceil(field[name])) for name in ("trf", "erf")),
+        *("" if field[k] is None else str(math.ceil(field[k])) for k in ("trf", "erf")),
         "" if near is None else f"{near:.2f}",
         f"{ratio:.3f} ({low:.3f} to {high:.3f})",
     )

@@ -80,19 +80,12 @@ class Prediction(Result):
         return self.leaks[-1].value if self.leaks else None
 
     def blocks(self) -> Sequence[Block]:
-        said = dataclasses.replace(self.convergence, subject=self.name)
-        reached = [dataclasses.replace(r, subject=self.name).blocks()[0] for r in self.reaches[:1]]
-        return (*self.opening(), *reached, *said.blocks(), *self._numbers())
-
-    def opening(self, name: str = "") -> Sequence[Block]:
-        """The forecast in a sentence; nothing where none can be made.
-
-        Args:
-            name: of the encoding; its own where none is given.
-        """
-        if self.forecast is None or self.forecast.ratio is None:
-            return ()
-        return dataclasses.replace(self.forecast, subject=name or self.name).blocks()[:1]
+        verdict, *proof = dataclasses.replace(self.convergence, subject=self.name).blocks()
+        far = (*self.receptive_fields[1:2], *self.reaches[:1])
+        sentences = [dataclasses.replace(answer, subject=self.name).blocks()[0] for answer in far]
+        near = self.forecast if self.forecast and self.forecast.near else None
+        trained = dataclasses.replace(near, subject=self.name).blocks()[:1] if near else ()
+        return (verdict, *sentences, *trained, *proof, *self._numbers())
 
     def _numbers(self) -> Iterator[Block]:
         if self.missing:

@@ -9,22 +9,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError, Label, Result, Status, plain
-from farfield.theory.answers.blocks import Block, Sentence, sentence
+from farfield.theory.answers.blocks import Block, Curve, Line, Sentence, note, sentence, table
 from farfield.theory.answers.notation import words
 from farfield.theory.answers.number import listed, plural
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.head_lists import is_table
-from farfield.validation.harness.mechanism import read, with_encoding
-from farfield.validation.harness.settings import Hybrid, Plan, Run, settle
+from farfield.validation.harness.mechanism import with_encoding
+from farfield.validation.harness.settings import Run, settle
 from farfield.validation.json_files import writable_folder, write
 from farfield.validation.labels import label_of
 from farfield.validation.optional import require_torch
@@ -53,6 +51,21 @@ class Studied:
         """Length, ratio, and its interval, of the last token's perplexity at the longest length."""
         far = max(self.measured(LAST, bca), key=lambda line: int(line["length"]))
         return far["length"], far["ratio"], far["low"], far["high"]
+
+    def curve(self, bca: bool, place: int) -> Line:
+        """The ratio of last-token perplexity by length, in the colour of the verdict."""
+        points = sorted((float(x["length"]), x["ratio"]) for x in self.measured(LAST, bca))
+        x, y = zip(*points, strict=True)
+        verdict = Verdict.CONVERGES if bca else self.prediction.convergence.verdict
+        return Line(self.prediction.name + " + BCA" * bca, x, y, str(verdict), place)
+
+    def row(self, bca: bool) -> tuple[str, ...]:
+        """Name, ratio with its interval, and the receptive fields of attention, bias, gradient."""
+        _, ratio, low, high = self.lost(bca)
+        field, gradient = self.measured("attention", bca)[0], self.measured("gradient", bca)[0]
+        fields = f"{field['erf']:.1f}", f"{field['trf']:.1f}", f"{gradient['erf']:g}"
+        name = self.prediction.name + " + BCA" * bca
+        return name, f"{ratio:.3f}", f"{low:.3f} to {high:.3f}", *fields
 
     def blocks(self) -> Iterator[Block]:
         """What the trained model lost, in a sentence; nothing where none was trained."""
@@ -92,7 +105,7 @@ class Study(Result):
     def lengths(self) -> tuple[int, ...]:
         """Training length and tested lengths, in tokens."""
         length = self.settings["length"]
-        return tuple(self.settings["measure"]["lengths"]) or (length, 4 * length, 16 * length)
+        return (length, *tested_lengths(length, self.settings["measure"]["lengths"]))
 
     @property
     def trained(self) -> tuple[Studied, ...]:
@@ -143,8 +156,41 @@ class Study(Result):
             for e in self.about(asked=False)
         ]
         placed = self.place.blocks() if self.place else ()
-        measured = [block for e in self.entries for block in e.blocks()]
-        return [*(asked or [self.lead()]), *others, *placed, *measured]
+        return [*(asked or [self.lead()]), *others, *placed, *self.measured()]
+
+    def measured(self) -> list[Block]:
+        """What trained models lost, and what they and their text are; nothing without any."""
+        found = [
+            (e, bca) for e in self.entries for bca in (False, True) if e.measured("gradient", bca)
+        ]
+        if not found:
+            return []
+        line = found[0][0].lines[0]
+        length = self.settings["length"]
+        drawn = Curve(
+            "Last-token perplexity relative to the training length. Flat is extrapolation; one "
+            "seed. Green: the series converges; orange: it diverges.",
+            "context length (tokens)",
+            f"perplexity / perplexity at {length}",
+            tuple(e.curve(bca, k) for k, (e, bca) in enumerate(found)),
+            True,
+            True,
+            posts=(("trained on", float(length)),),
+        )
+        header = ("encoding", "ratio", "95 %", "attention ERF", "TRF of the rows", "gradient ERF")
+        rows = [e.row(bca) for e, bca in found]
+        return [
+            *(block for e in self.trained for block in e.blocks()),
+            drawn,
+            table(header, rows, "Measured", numeric=tuple(range(1, len(header)))),
+            note(
+                "Preset {preset}: {layers} layers, width {width}, {heads} heads, {steps} steps of "
+                "{batch} rows of {length} tokens, seed {seed}, on {text} (SHA-256 {sha}).",
+                text=line["text"],
+                sha=line["text_sha256"],
+                **{k: v for k, v in self.settings.items() if isinstance(v, str | int)},
+            ),
+        ]
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write `study.json` into a folder, which is made if need be.
@@ -152,24 +198,15 @@ class Study(Result):
         Raises:
             InputError: the folder cannot be written to.
         """
-        return save(self, folder)
+        place = writable_folder(folder) / "study.json"
+        write(place, self.to_json(1).encode())
+        return place
 
     @property
     def status(self) -> Status:
         """Unknown where a verdict is not known; else exact."""
         open_ = any(e.prediction.convergence.status is Status.UNKNOWN for e in self.entries)
         return Status.UNKNOWN if open_ else Status.EXACT
-
-
-def save(result: Result, folder: str | os.PathLike[str]) -> Path:
-    """Write a study, or an atlas, as `study.json` into a folder, which is made if need be.
-
-    Raises:
-        InputError: the folder cannot be written to.
-    """
-    place = writable_folder(folder) / "study.json"
-    write(place, json.dumps(result.to_dict(), indent=1, ensure_ascii=False).encode())
-    return place
 
 
 def require_same(
@@ -201,16 +238,6 @@ def require_same(
         raise InputError(f"{str(place)!r} has measurements, which --train would keep; {other}")
 
 
-def demo_encodings() -> tuple[tuple[str, Encoding], ...]:
-    """The encodings of the demonstration (`demo.toml`), by name."""
-    text = files("farfield.validation.study").joinpath("demo.toml").read_text(encoding="utf-8")
-    runs = Plan.of(tomllib.loads(text)).expand()
-    alike = (
-        (r.name, read(r.encoding, r.heads)) for r in runs if not isinstance(r.encoding, Hybrid)
-    )
-    return tuple((name, found) for name, found in alike if isinstance(found, Encoding))
-
-
 def catalogue(length: int = 64) -> tuple[tuple[str, Encoding], ...]:
     """Every encoding of the catalogue, with the options a model of this training length needs.
 
@@ -226,6 +253,8 @@ def study(
     *,
     train: bool = False,
     preset: str = "demo",
+    trained: int | None = None,
+    tested: Sequence[int] = (),
     baselines: Sequence[Any] = BASELINES,
     text: str | os.PathLike[str] | None = None,
     store: str | os.PathLike[str] = "runs",
@@ -242,7 +271,9 @@ def study(
     Args:
         f: a formula in `n`, a name of the catalogue, an `Encoding`, or a sequence of them.
         train: whether to train models (needs torch; minutes).
-        preset: architecture and schedule; its length is the training length of the leak.
+        preset: architecture and schedule.
+        trained: training length in tokens; the preset's if None.
+        tested: context lengths in tokens; 4 and 16 times the training length if none.
         baselines: what to train beside it, as `f`.
         text: a file or folder to train on; the standard library's sources if None.
         store: folder of the runs; a finished run is never repeated.
@@ -266,6 +297,8 @@ def study(
         subjects,
         train=[name for name, _ in subjects] if train else (),
         preset_name=preset,
+        length=trained,
+        tested=tested,
         text=text,
         store=store,
         seed=seed,
@@ -302,11 +335,22 @@ def _unusual(subject: Encoding) -> bool:
     return subject.dialect != encoding(subject.name).dialect
 
 
+def tested_lengths(trained: int, measured: Sequence[int]) -> tuple[int, ...]:
+    """Context lengths beyond the training length, the farthest last; 4 and 16 times it if none.
+
+    >>> tested_lengths(64, ()), tested_lengths(64, (64, 512))
+    ((256, 1024), (512,))
+    """
+    return tuple(n for n in measured if n > trained) or (4 * trained, 16 * trained)
+
+
 def survey(
     subjects: Sequence[tuple[str, Encoding]],
     *,
     train: Sequence[str] = (),
     preset_name: str = "demo",
+    length: int | None = None,
+    tested: Sequence[int] = (),
     text: str | os.PathLike[str] | None = None,
     store: str | os.PathLike[str] = "runs",
     seed: int = 0,
@@ -319,6 +363,8 @@ def survey(
         subjects: pairs of a name and an encoding.
         train: names of those to train; rotations are measured with blockwise causal attention too.
         preset_name: architecture and schedule (`demo`, `tiny`, ...).
+        length: training length in tokens; the preset's if None.
+        tested: context lengths in tokens; the preset's if none.
         text: a file or folder to train on; the standard library's sources if None.
         store: folder of the runs; a finished run is never repeated.
         seed: of the weights and the order of the text.
@@ -333,12 +379,14 @@ def survey(
         "encoding": "nope",
         "seed": seed,
         **({} if text is None else {"text": str(text)}),
+        **({} if length is None else {"length": length}),
+        **({"measure": {"lengths": list(tested)}} if tested else {}),
     }
     usual = settle(preset_name, said)
     unknown = sorted(set(train) - {name for name, _ in subjects})
     if unknown:
         raise InputError(f"{unknown[0]!r} is not among the encodings of the study")
-    lengths = (4 * usual.length, 16 * usual.length)
+    lengths = tested_lengths(usual.length, usual.measure.lengths)
     runs, entries = dict[str, Run](), []
     if train:  # everything that can be wrong is found before the first step
         require_torch()

@@ -1,0 +1,53 @@
+"""The demonstration: theory at once, then one trained model after the other, none twice."""
+
+import pytest
+
+from farfield.cli import main
+from farfield.validation import optional
+from farfield.validation.study.demo import COLUMNS, demonstration, predicted, row
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory):
+    store = tmp_path_factory.mktemp("demo")
+    return list(demonstration("-2*log(1+n)", store, preset="tiny")), store
+
+
+def test_the_theory_comes_first_and_then_a_model_at_a_time(steps):
+    studies, _ = steps
+    assert [len(study.trained) for study in studies] == [0, 1, 2, 3]
+    assert [e.prediction.name for e in studies[0].entries] == ["-2*log(1+n)", "nope", "alibi"]
+    assert predicted(studies[0].entries[0]).startswith("-2*log(1+n): the series converges")
+
+
+def test_a_row_is_what_the_theory_and_the_model_say(steps):
+    studies, _ = steps
+    last = studies[-1]
+    for entry in last.trained:
+        cells = dict(zip(COLUMNS, row(last, entry), strict=True))
+        fields = entry.measured("attention")
+        field = min(fields, key=lambda line: abs(line["eps"] - 0.01))
+        assert cells["encoding"] == entry.prediction.name
+        assert (
+            0 <= int(cells["TRF"]) - field["trf"] < 1 and 0 <= int(cells["ERF"]) - field["erf"] < 1
+        )
+        assert cells["measured"].startswith(f"{entry.lost()[1]:.3f} (")
+
+
+def test_what_is_trained_is_not_trained_again(steps):
+    studies, store = steps
+    before = {path: path.stat().st_mtime_ns for path in store.rglob("*.safetensors")}
+    again = list(demonstration("-2*log(1+n)", store, preset="tiny"))[-1]
+    assert {path: path.stat().st_mtime_ns for path in store.rglob("*.safetensors")} == before
+    assert [e.lines for e in again.entries] == [e.lines for e in studies[-1].entries]
+
+
+def test_without_torch_the_theory_is_shown_and_how_to_get_the_rest(tmp_path, monkeypatch, capsys):
+    present = optional.find_spec
+    monkeypatch.setattr(optional, "find_spec", lambda name: name != "torch" and present(name))
+    with pytest.raises(SystemExit) as stop:
+        main(["demo", "-n/4", "--out", str(tmp_path)])
+    said = capsys.readouterr()
+    assert stop.value.code == 2 and (tmp_path / "index.html").exists()
+    assert said.out.startswith("-n/4: the series converges") and "nope: the series div" in said.out
+    assert "pip install '.[train]'" in said.err and len(said.err.splitlines()) == 1
