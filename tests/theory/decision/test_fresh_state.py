@@ -18,21 +18,23 @@ from farfield import check_convergence, compare_tails, theoretical_receptive_fie
 from farfield.theory.coefficients import signs
 from farfield.theory.decision.regions import holds
 
+LONG = 600
+"""Seconds for each question, so that a busy machine changes no answer."""
 POSITIVE = sympy.Symbol("a", positive=True)
 
 
 def field(formula):
-    found = theoretical_receptive_field(formula, "1/100")
+    found = theoretical_receptive_field(formula, "1/100", budget_s=LONG)
     return str(found), found.status
 
 
 def compared(a, b):
-    found = compare_tails(a, b)
+    found = compare_tails(a, b, budget_s=LONG)
     return found.lighter, found.crossover, found.proof.text()
 
 
 def verdict(formula):
-    found = check_convergence(formula)
+    found = check_convergence(formula, budget_s=LONG)
     return found.fields() | {"proof": found.proof.text()}
 
 
