@@ -144,7 +144,7 @@ class Resolution(HeadAnswer):
 
 
 @dataclass(frozen=True)
-class Mask:
+class RowMask:
     """Which of the earlier keys a row sees: a window of tokens, or blocks of `half`."""
 
     window: int | None = None
@@ -156,14 +156,14 @@ class Mask:
         return "none" if self.half is None else f"bca {self.half}"
 
 
-def read_mask(mask: object) -> Mask:
+def read_mask(mask: object) -> RowMask:
     """The mask a user wrote: None, `"window 128"`, `"bca 512"`, or such a pair.
 
     >>> read_mask("bca 512")
-    Mask(window=None, half=512)
+    RowMask(window=None, half=512)
     """
-    if mask is None or isinstance(mask, Mask):
-        return mask or Mask()
+    if mask is None or isinstance(mask, RowMask):
+        return mask or RowMask()
     wanted = 'accepted: None, "window 128", "bca 512"'
     parts = mask.replace(":", " ").split() if isinstance(mask, str) else mask
     if not isinstance(parts, (list, tuple)) or len(parts) != 2 or parts[0] not in ("window", "bca"):
@@ -172,7 +172,7 @@ def read_mask(mask: object) -> Mask:
     tokens = natural(size, f"the mask's {kind}")
     if tokens > MAX_FLOATS:
         raise InputError(f"the mask's {kind} of {tokens} tokens; at most {MAX_FLOATS} are read")
-    return Mask(window=tokens) if kind == "window" else Mask(half=tokens)
+    return RowMask(window=tokens) if kind == "window" else RowMask(half=tokens)
 
 
 def read_scale(scale: object) -> Expr:
@@ -232,9 +232,9 @@ def attention_resolution(
     tokens = None if length is None else natural(length, "length", 2)
     subject = resolve(f, values)
     if subject.bca is not None:
-        if hidden != Mask():
+        if hidden != RowMask():
             raise InputError(f"the encoding has a mask, bca {subject.bca}; mask {mask!r} besides")
-        hidden = Mask(half=subject.bca)
+        hidden = RowMask(half=subject.bca)
     _mask_fits(hidden, tokens)
     return per_head(
         subject,
@@ -253,7 +253,7 @@ def _is_scores(f: object) -> bool:
     )
 
 
-def _mask_fits(mask: Mask, tokens: int | None) -> None:
+def _mask_fits(mask: RowMask, tokens: int | None) -> None:
     if mask.half is not None and tokens is not None and tokens < 2 * mask.half:
         raise InputError(
             f"length {tokens} is shorter than the two blocks of {mask}; accepted: a length of at "
@@ -292,7 +292,7 @@ def _mean_of(values: Sequence[float | None]) -> float | None:
 # -- biases ---------------------------------------------------------------------------------------
 
 
-def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Fields:
+def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: RowMask) -> Fields:
     """The resolution of one row, or of all rows as they grow, under the mask."""
     bias = p if scale == 1 else scale * p
     if mask.half is not None:
@@ -542,7 +542,7 @@ def _scores(given: object) -> np.ndarray:
     return s
 
 
-def _of_scores(given: object, length: object, scale: Expr, mask: Mask) -> Resolution:
+def _of_scores(given: object, length: object, scale: Expr, mask: RowMask) -> Resolution:
     """The resolution of given scores, with a bound of what float64 may be off."""
     s = _scores(given)
     if (np.abs(s) > MAX_SCORE / float(scale)).any():

@@ -50,6 +50,9 @@ class LayerOutline:
         rotation: how it turns queries and keys; None where it does not.
         encoding: the additive bias by distance; None where there is none.
         sink: whether each denominator has a learned constant too.
+        cap: a content logit x enters as `cap tanh(x / cap)`; None where it enters as it is.
+        temper: the factor of the logits of the query in place i of a row, from 1, as a formula;
+            empty where there is none.
     """
 
     attends: bool = True
@@ -67,6 +70,8 @@ class LayerOutline:
     rotation: Rotary | None = None
     encoding: Encoding | None = None
     sink: bool = False
+    cap: float | None = None
+    temper: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ class ModelOutline:
         unknown: why there is no number; empty where there is.
         notes: what is to be said besides.
         values: the content of its configuration, or the record of the run.
+        network: the model itself, where it was opened already.
     """
 
     path: Path
@@ -97,11 +103,15 @@ class ModelOutline:
     unknown: str = ""
     notes: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    network: Any = field(default=None, repr=False, compare=False)
 
     @property
     def name(self) -> str:
-        """The folder's own name: no path of the machine."""
-        return self.path.resolve().name
+        """The folder's own name, or that of the hub: no path of the machine."""
+        path = self.path.absolute()
+        if path.parent.name == "snapshots":
+            return path.parent.parent.name.removeprefix("models--").replace("--", "/")
+        return path.resolve().name
 
     @property
     def biased(self) -> bool:
