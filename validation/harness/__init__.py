@@ -19,8 +19,8 @@ From Python, with a bias, a text and a plan of your own:
 >>> asked = Run(encoding="0", layers=2, width=32, heads=4, length=16, batch=8, steps=30, lr=0.01)
 >>> sizes = ModelSettings(layers=[LayerSettings()] * 2, width=32, heads=4, length=16)
 >>> model, text = Transformer(sizes, biases=[Fading(), Fading()]), read_text()
->>> trained = train(model, text, asked)
->>> trained.history[-1].held_out < 5
+>>> history = train(model, text, asked)
+>>> history[-1].held_out < 5
 True
 >>> [round(line.ratio) for line in perplexities(model, text.held_out, (16, 64), count=4)]
 [1, 1]
