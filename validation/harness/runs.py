@@ -479,8 +479,7 @@ def finished_run(folder: str | os.PathLike[str], key: str) -> Path:
     """
     refuse(
         not re.fullmatch("[0-9a-f]{0,16}", key),
-        f"run {key[:60]!r} is no key; accepted: its first digits, 0 to 9 and a to f; a model's own "
-        "folder is given with --model",
+        f"run {key[:60]!r} is no key; accepted: its first digits, 0 to 9 and a to f",
     )
     kept = [path.parent for path in Path(folder).glob(f"{key}*/{WEIGHTS}")]
     refuse(
