@@ -9,7 +9,7 @@ pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow pinned formal formal-random demo figures gpu sm90 docs browser lint \
+.PHONY: test test-slow pinned formal formal-random demo figures gpu bench sm90 docs browser lint \
 	types install clean
 
 test: install  ## the tests, and every example of the documentation
@@ -28,15 +28,18 @@ formal: install  ## theorems and certificates by the prover; 70 random ones, alt
 formal-random: install formal  ## 500 random certificates by the prover, 100 altered ones refused
 	$(VENV)/bin/python benchmarks/certificates.py
 
-demo: install  ## theory of the catalogue beside eight trained models, as a page
-	$(VENV)/bin/farfield atlas --train --preset demo --out out/demo
+demo: install  ## theory beside eight trained models, as a page
+	$(VENV)/bin/farfield study alibi type1 type2 example1 window nope rope sinusoidal --set w=16 \
+		--train --preset demo --out out/demo
 
-figures: install  ## every figure and table of the three papers, with its data
+figures: install  ## every figure and table of the papers, its data, what agrees; begun again, it continues
 	$(VENV)/bin/farfield figures --out out/figures
 
 gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it continues
-	$(VENV)/bin/python benchmarks/gpu.py --prepare out/gpu.npz
-	$(VENV)/bin/python benchmarks/gpu.py out/gpu.npz --out out/gpu
+	$(VENV)/bin/python benchmarks/gpu.py --out out/gpu
+
+bench: install  ## the harness beside a plain model without a bias: speed and memory
+	$(VENV)/bin/python benchmarks/harness.py
 
 sm90: install out/sm90/installed  ## the GPU path compiled for an H100 without one: memory, spills
 	PYTHONPATH=$$(ls -d build/__editable__*) out/sm90/bin/python benchmarks/sm90.py

@@ -30,7 +30,7 @@ from cyclopts import (
 )
 
 from farfield import __version__
-from farfield.commands import explore, goals, models, pages, runs, theory
+from farfield.commands import explore, goals, models, pages, theory, training
 from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError, InternalError, MissingValues
@@ -54,9 +54,9 @@ GROUPS = {
         models.diff,
         models.erf,
         models.perplexity,
-        runs.train,
-        runs.sweep,
-        runs.runs,
+        training.train,
+        training.sweep,
+        training.runs,
     ),
 }
 

@@ -25,7 +25,7 @@ from sympy import Dummy, Expr, I, Poly, S, cos, exp, log, sin
 from farfield.theory.values import enclose
 
 
-def vanishes(e: Any) -> bool:
+def vanishes(e: object) -> bool:
     """Whether an expression is 0 for all values of its symbols, by algebra alone.
 
     False says that it is not identically 0, or not seen to be.
@@ -93,11 +93,11 @@ class _Field:
         if e == 1:
             return S.Zero
         lowered = self._lower(e)
-        known = next((d for d, of in self.logs.items() if of == lowered), None)
-        if known is None:
-            known = Dummy(f"log({e})", real=True)
-            self.logs[known] = lowered
-        return known
+        generator = next((d for d, of in self.logs.items() if of == lowered), None)
+        if generator is None:
+            generator = Dummy(f"log({e})", real=True)
+            self.logs[generator] = lowered
+        return generator
 
 
 def _one_sign(e: Expr) -> bool:

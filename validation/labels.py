@@ -7,7 +7,6 @@ and the options that this dialect alone reads.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -56,16 +55,6 @@ def options_of(label: str) -> dict[str, Any]:
     if len(rest) > len(told) or not all(_whole(value) for value in rest):
         raise InputError(f"label {label[:40]!r}: {name} has no variant {' '.join(rest)!r}")
     return options | {k: int(v) for k, v in zip(told, rest, strict=False)}
-
-
-def listing(heads: Sequence[str]) -> str:
-    """The formulas of some heads as one text.
-
-    >>> listing(["-n/4", "0", "0"]), listing(["-n"])
-    ('[-n/4; 0 x2]', '[-n]')
-    """
-    counts = [(head, len([*same])) for head, same in itertools.groupby(heads)]
-    return f"[{'; '.join(f'{h} x{k}' if k > 1 else h for h, k in counts)}]" if heads else ""
 
 
 def _told(entry: Entry, dialect: str | None) -> Sequence[str]:

@@ -46,7 +46,7 @@ from polars import DataFrame, col
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
-from farfield.validation.compact.settings import Hybrid
+from farfield.validation.harness.settings import Hybrid
 from farfield.validation.prior import prior
 
 COMMITTED = Path(__file__).with_name("results.parquet")
@@ -101,8 +101,8 @@ def _committed() -> DataFrame:
 
 def _of_store(folder: str) -> Iterator[dict[str, Any]]:
     """The rows of the finished runs of a folder, and what the theory says of their encodings."""
-    from farfield.validation.compact.bias import read
-    from farfield.validation.compact.runs import listed, rows_of
+    from farfield.validation.harness.mechanism import read
+    from farfield.validation.harness.runs import listed, rows_of
 
     for one in listed(folder):
         if one.state == "finished":
@@ -119,7 +119,7 @@ def with_theory(
     where that is a bias without learned parameters and no blocks change what keys are seen.
 
     Args:
-        rows: as `compact.runs.run` returns them.
+        rows: as `harness.runs.run` returns them.
         subject: the encoding of all layers; None where they differ, or for a module.
     """
     verdict = None if subject is None else str(check_convergence(subject).verdict)

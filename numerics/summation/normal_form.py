@@ -23,8 +23,7 @@ from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, SignNeeded, Undecided
-from farfield.theory.coefficients.exact import Context, deciding
-from farfield.theory.coefficients.signs import sign as _sign
+from farfield.theory.coefficients.signs import sign as proved_sign
 from farfield.theory.functions.nodes import n
 
 MAX_DEGREE = 8  # of a polynomial under a logarithm that is factored
@@ -35,10 +34,9 @@ def sign(c: Expr) -> int:
     """The proved sign of a real constant; Unrecognised where the engine cannot tell."""
     if c.is_Rational:
         return int(sympy.sign(c))
-    with deciding(Context()):
-        for form in (c, door.expand(c)):
-            with contextlib.suppress(Undecided, NotReal, OrderTooLow, SignNeeded):
-                return _sign(form)
+    for form in (c, door.expand(c)):
+        with contextlib.suppress(Undecided, NotReal, OrderTooLow, SignNeeded):
+            return proved_sign(form).value
     raise Unrecognised(f"the sign of {c} is not decided")
 
 
@@ -151,8 +149,8 @@ def _replace_atoms(e: Expr, atoms: dict[Expr, sympy.Dummy]) -> Expr:
         return e.func(*(_replace_atoms(a, atoms) for a in e.args))
     if e.is_Pow and e.exp.is_Integer and e.exp > 0:
         return _replace_atoms(e.base, atoms) ** e.exp
-    known = isinstance(e, sympy.log) or (e.is_Pow and not e.exp.has(n) and (e.base - n).is_number)
-    if not known:
+    atomic = isinstance(e, sympy.log) or (e.is_Pow and not e.exp.has(n) and (e.base - n).is_number)
+    if not atomic:
         raise Unrecognised(f"{e} is no log or power of n")
     return atoms.setdefault(e, sympy.Dummy(positive=True))
 

@@ -113,8 +113,8 @@ class Window(HeadAnswer):
         }
 
     def _facts(self) -> dict[str, Any]:
-        said = "`|q.k|/sqrt(d) <= {logit}`, values of norm at most {value}"
-        bounds = words(said, logit=self.logit_bound, value=self.value_bound)
+        template = "`|q.k|/sqrt(d) <= {logit}`, values of norm at most {value}"
+        bounds = words(template, logit=self.logit_bound, value=self.value_bound)
         return {"where": bounds} | super()._facts()
 
 
@@ -149,11 +149,11 @@ class WindowError(HeadAnswer):
         )
 
     def _values(self) -> dict[str, Any]:
-        known = self.status is Status.EXACT or self.enclosure is None
+        certain = self.status is Status.EXACT or self.enclosure is None
         kept = _first_keys(self.sinks)
         return {
             "width": plural(self.width, "token"),
-            "value": decimal(self.value if known else (self.enclosure or (0, 0))[1]),
+            "value": decimal(self.value if certain else (self.enclosure or (0, 0))[1]),
             "worst": self.among("the worst head"),
             "first": kept and f" with {kept}",
         }
@@ -179,7 +179,13 @@ class WindowQuestion:
 
     @classmethod
     def read(
-        cls, error: Any, logit_bound: Any, value_bound: Any, sinks: Any, row: Any, temper: Any
+        cls,
+        error: object,
+        logit_bound: object,
+        value_bound: object,
+        sinks: object,
+        row: object,
+        temper: object,
     ) -> WindowQuestion:
         """The question as a user puts it; raises InputError for values out of range."""
         eta = inside(error, "error", "(0, oo)")
@@ -215,7 +221,7 @@ class WindowQuestion:
         return Window(None, *bounds, sinks=self.sinks, row=self.row)
 
 
-def read_bounds(logit_bound: Any, value_bound: Any) -> tuple[sympy.Rational, sympy.Rational]:
+def read_bounds(logit_bound: object, value_bound: object) -> tuple[sympy.Rational, sympy.Rational]:
     """The bounds of logits and values, exact; raises InputError where they are out of range."""
     logit = inside(logit_bound, "logit_bound", f"[0, {MAX_LOGIT}]")
     return logit, inside(value_bound, "value_bound", "(0, oo)")

@@ -10,8 +10,8 @@ from polars import col
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.compact.runs import run
-from farfield.validation.compact.settings import settle
+from farfield.validation.harness.runs import run
+from farfield.validation.harness.settings import settle
 from farfield.validation.prior import Prior, prior
 from farfield.validation.results import COMMITTED, LAST, NEEDED, SCHEMA, results
 

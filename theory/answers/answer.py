@@ -92,7 +92,7 @@ class Reason:
         return self.sentence
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The JSON form of a value: dataclasses by field, enums and expressions as text.
 
     >>> from fractions import Fraction
@@ -142,7 +142,7 @@ class Result:
     def __str__(self) -> str:
         return self.text()
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         cls.__repr__ = Result.__repr__  # type: ignore[method-assign]  # dataclass writes its own
 
@@ -189,8 +189,8 @@ class Answer(Result):
     subject: str = dataclasses.field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        known = self.status not in (Status.UNKNOWN, Status.OUT_OF_SCOPE)
-        if known != (self.label is not None):
+        answered = self.status not in (Status.UNKNOWN, Status.OUT_OF_SCOPE)
+        if answered != (self.label is not None):
             raise TypeError(f"label {self.label} of an answer with status {self.status}")
 
     def span(self) -> tuple[Any, Any] | None:
@@ -214,19 +214,19 @@ class Answer(Result):
             raise ValueError(f"{self!r} has no exact value: {self.reason or 'nothing is known'}")
         return value
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: object) -> bool:
         return self._below(other, strict=True)
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: object) -> bool:
         return self._below(other, strict=False)
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: object) -> bool:
         return not self._below(other, strict=False)
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: object) -> bool:
         return not self._below(other, strict=True)
 
-    def _below(self, other: Any, *, strict: bool) -> bool:
+    def _below(self, other: object, *, strict: bool) -> bool:
         """Whether all of ours lies below all of theirs; ValueError where the spans overlap."""
         if isinstance(other, Answer):
             if type(other) is not type(self):
@@ -252,7 +252,7 @@ A = TypeVar("A", bound=Answer)
 
 def deciding_head(
     heads: Sequence[A],
-    size: Callable[[A], Any],
+    size: Callable[[A], object],
     settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
 ) -> A:
     """The head that speaks for all: one that settles the question, else one that is not known,
@@ -273,7 +273,7 @@ def deciding_head(
 
 def folded(
     heads: Sequence[A],
-    size: Callable[[A], Any],
+    size: Callable[[A], object],
     settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
 ) -> A:
     """One answer for all heads: the only one, else the decisive one without its formula, with all

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import sympy
-from sympy import Expr, S, Symbol
+from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import MAX_BITS, exact
@@ -37,7 +37,7 @@ _BUILT = (
 _ALMOST_N = Symbol("n", integer=True, positive=True).assumptions0  # true of all distances but 0
 
 
-def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
+def as_expression(f: object, domains: Mapping[str, str] | None = None) -> Expr:
     """A SymPy expression in the project's own symbols.
 
     In a SymPy expression the symbol called n, or else the only symbol, becomes the distance; other
@@ -64,14 +64,14 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
         raise InputError(f"{str(f)[:40]!r} is not a formula with a number at each distance")
     if any(max(abs(x.p), x.q).bit_length() > MAX_BITS for x in expr.atoms(sympy.Rational)):
         raise InputError(f"the formula has a number of more than {MAX_BITS} bits")
-    said = dict(domains or {})
+    assumptions = dict(domains or {})
     swap: dict[Any, Expr] = {x: exact(x) for x in expr.atoms(sympy.Float)}
     distance = _distance(expr, f)
     for symbol in expr.free_symbols:
         if symbol == distance:
             swap[symbol] = n
         else:
-            swap[symbol] = parameter(symbol.name, said.get(symbol.name) or domain_of(symbol))
+            swap[symbol] = parameter(symbol.name, assumptions.get(symbol.name) or domain_of(symbol))
     try:
         expr = _as_read(expr.xreplace({k: v for k, v in swap.items() if k != v}))
     except Refused as wrong:
@@ -85,7 +85,7 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
     return expr
 
 
-def _as_read(e: Any) -> Any:
+def _as_read(e: Basic) -> Any:
     """Rebuild functions of several arguments with the constructors of the grammar, and sums by
     SymPy's convention."""
     args = tuple(map(_as_read, e.args))
@@ -99,7 +99,7 @@ def _as_read(e: Any) -> Any:
     return e if args == e.args else rebuilt(e.func, args)
 
 
-def _distance(expr: Expr, f: Any) -> Symbol | None:
+def _distance(expr: Expr, f: object) -> Symbol | None:
     """The symbol of the distance."""
     symbols = sorted(expr.free_symbols, key=lambda s: str(s.name))
     for one, other in itertools.pairwise(symbols):

@@ -1,20 +1,25 @@
-"""A trained model layer by layer, its queries and keys at positions of one's own choice.
+"""A trained model as the far field needs it: its queries and keys at positions of one's own choice.
 
-The far field needs of a model what a forward pass hides: the queries, keys and values of a layer
-before positions enter, and the logits of any queries against any keys at any positions.
+The far field asks for what a forward pass hides: the queries, keys and values of each layer before
+positions enter, and what positions do to them. A layer attends as it is told:
+
+    logits = query(q, i) . key(k, j) + bias(i, j)
+
+`whole` attends to the rows themselves, which gives the model back.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.theory.answers.errors import refuse
-from farfield.validation.compact.attention import CAUSAL, Mask
-from farfield.validation.compact.model import (
+from farfield.validation.harness.model import (
     DistanceBias,
     Transformer,
     logit_factor,
@@ -22,43 +27,48 @@ from farfield.validation.compact.model import (
     sinusoid,
 )
 
+QUERIES = 256  # of a row at a time, where all its keys are seen
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""What a layer does with its queries, keys and values, shape (rows, heads, length, size), before
+positions enter; the result has the shape of the queries."""
+
 
 class Network(Protocol):
-    """What the far field asks of a model. Rows have shape (..., length) and vectors of a head
-    (..., heads, length, size)."""
+    """What the far field asks of a model."""
 
     trained: int
     """Training length in tokens."""
+    longest: int | None
+    """Positions that there are; None for no end."""
     depth: int
-    """Layers with attention."""
+    """Layers."""
 
-    def embed(self, tokens: Tensor, first: int) -> Tensor:
-        """Input vectors of rows of tokens whose first one stands at position `first`."""
+    def scores(self, tokens: Tensor, first: int, last: int, attend: Attend) -> Tensor:
+        """Scores of the token after each of the `last` tokens, (rows, last, vocabulary), of rows
+        whose first token stands at position `first`."""
 
-    def qkv(self, layer: int, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of a layer, before positions enter."""
+    def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
+        """Queries at positions `i`, multiplied by all that multiplies their logits."""
 
-    def logits(self, layer: int, q: Tensor, k: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        """Logits (..., heads, len(i), len(j)) of queries at `i` and keys at `j`; -inf masks."""
+    def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
+        """Keys at positions `j`, for queries whose last stands at `end`."""
 
-    def after(self, layer: int, x: Tensor, mixed: Tensor) -> Tensor:
-        """The residual after a layer whose heads gave `mixed` (..., heads, length, size)."""
-
-    def nats(self, x: Tensor, targets: Tensor) -> Tensor:
-        """Loss of each target, shape (..., targets), from the last residual at its query."""
+    def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
+        """What is added to the logits, -inf where a key is not seen; (heads or 1, i, j)."""
 
 
 class TrainedNetwork:
-    """A model of the harness, with the keys that a mask leaves at inference.
+    """A model of the harness.
 
     Raises:
-        InputError: a bias that depends on more than the distance, learned sinks, or absolute
-            vectors with a table.
+        InputError: a bias that depends on more than the distance, or learned sinks.
     """
 
-    def __init__(self, model: Transformer, mask: Mask = CAUSAL) -> None:
-        self.model, self.mask = model, mask
-        self.longest: dict[int, Tensor] = {}
+    def __init__(self, model: Transformer) -> None:
+        self.model, self.tables = model, dict[int, Tensor]()
+        self.trained, self.depth = model.settings.length, len(model.layers)
+        self.longest = self.trained if model.settings.absolute == "learned" else None
         refuse(
             any(not isinstance(bias, DistanceBias) for bias in model.biases),
             "the bias of this model depends on more than the distance; accepted are biases p(n), "
@@ -68,73 +78,86 @@ class TrainedNetwork:
             any(layer.settings.sinks for layer in model.layers),
             "the layers of this model have learned sinks; accepted are layers without",
         )
-        refuse(
-            model.settings.absolute == "learned",
-            f"learned absolute positions end at {self.trained} tokens; accepted are models whose "
-            "positions go on",
-        )
 
-    @property
-    def trained(self) -> int:
-        """Training length in tokens."""
-        return self.model.settings.length
-
-    @property
-    def depth(self) -> int:
-        """Layers."""
-        return len(self.model.layers)
-
-    def embed(self, tokens: Tensor, first: int) -> Tensor:
-        """Embeddings, absolute vectors at the positions included."""
-        x = self.model.embedding(tokens)
-        if self.model.settings.absolute == "sinusoidal":
+    def scores(self, tokens: Tensor, first: int, last: int, attend: Attend) -> Tensor:
+        """As `Network.scores`."""
+        model = self.model
+        x = model.embedding(tokens)
+        if model.settings.absolute == "sinusoidal":
             positions = torch.arange(first, first + tokens.shape[-1])
-            x = x + sinusoid(positions, x.shape[-1], self.model.settings.spread).to(x)
-        return x
+            x = x + sinusoid(positions, x.shape[-1], model.settings.spread).to(x)
+        elif model.absolute is not None:
+            x = x + model.absolute.weight[first : first + tokens.shape[-1]]
+        for at, layer in enumerate(model.layers):
+            split = layer.qkv_proj(layer.ln_attn(x)).split(x.shape[-1], -1)
+            q, k, v = (y.unflatten(-1, (layer.heads, -1)).transpose(1, 2) for y in split)
+            x = x + layer.attn_out(attend(at, q, k, v).transpose(1, 2).flatten(2))
+            x = x + layer.mlp(layer.ln_mlp(x))
+        return model.logits(model.ln(x[:, -last:]))
 
-    def qkv(self, layer: int, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Of the normalised residual."""
-        block = self.model.layers[layer]
-        split = block.qkv_proj(block.ln_attn(x)).split(x.shape[-1], -1)
-        q, k, v = (y.unflatten(-1, (block.heads, -1)).transpose(-2, -3) for y in split)
-        return q, k, v
-
-    def logits(self, layer: int, q: Tensor, k: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        """Rotation, factor, bias and mask of the layer."""
-        block = self.model.layers[layer]
-        settings, n = block.settings, i[:, None] - j
+    def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
+        """As `Network.query`; rotations are counted from the last query."""
+        settings = self.model.layers[layer].settings
         if settings.rope is not None:
-            middle = int(i[-1])  # differences alone count, and small numbers keep xPos in range
-            q = rotated(q, i - middle, settings.rope)
-            k = rotated(k, j - middle, settings.rope, -1)
-        logits = q @ k.mT / math.sqrt(q.shape[-1])
-        scale = settings.scale
+            q = rotated(q, i - i[-1], settings.rope)
+        scale, heads = settings.scale, q.shape[1]
         if scale is not None:
             factor = logit_factor(scale, i + 1, self.trained, False)[:, None]
-            chosen = [not scale.heads or h + 1 in scale.heads for h in range(block.heads)]
-            logits = logits * torch.where(torch.tensor(chosen)[:, None, None], factor, 1.0)
-        at = self.model.bias_of[layer]
-        if at is not None:
-            table = self.tables(at, int(i[-1]) + 1)
-            logits = logits + table[:, n.clamp(min=0)]
-        seen = self.mask.within(settings.window).sees(i[:, None], j)
-        return logits.masked_fill(~seen, -math.inf)
+            chosen = [not scale.heads or h + 1 in scale.heads for h in range(heads)]
+            q = q * torch.where(torch.tensor(chosen)[:, None, None], factor, 1.0)
+        return q / math.sqrt(q.shape[-1])
 
-    def tables(self, at: int, length: int) -> Tensor:
-        """The bias of index `at` at distances below `length`, float32, (heads or 1, length)."""
-        if at not in self.longest or self.longest[at].shape[1] < length:
+    def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
+        """As `Network.key`."""
+        rope = self.model.layers[layer].settings.rope
+        return k if rope is None else rotated(k, j - end, rope, -1)
+
+    def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
+        """As `Network.bias`."""
+        n, width = i[:, None] - j, self.model.layers[layer].settings.window
+        at, added = self.model.bias_of[layer], torch.zeros(1, 1, 1)
+        if at is not None:
+            added = self._table(at, int(i[-1]) + 1)[:, n.clamp(min=0)]
+        return added.masked_fill((n < 0) | (n >= (width or math.inf)), -math.inf)
+
+    def _table(self, at: int, length: int) -> Tensor:
+        """The bias of index `at` at distances below `length` or more, float32."""
+        if at not in self.tables or self.tables[at].shape[1] < length:
             bias = self.model.biases[at]
             assert isinstance(bias, DistanceBias)
-            self.longest[at] = bias.table(1 << (length - 1).bit_length()).detach().float()
-        return self.longest[at][:, :length]
+            self.tables[at] = bias.table(1 << (length - 1).bit_length()).detach().float()
+        return self.tables[at]
 
-    def after(self, layer: int, x: Tensor, mixed: Tensor) -> Tensor:
-        """Output projection, MLP, both added."""
-        block = self.model.layers[layer]
-        x = x + block.attn_out(mixed.transpose(-2, -3).flatten(-2))
-        return x + block.mlp(block.ln_mlp(x))
 
-    def nats(self, x: Tensor, targets: Tensor) -> Tensor:
-        """Cross-entropy in float64."""
-        scores = self.model.logits(self.model.ln(x)).double().log_softmax(-1)
-        return -scores.gather(-1, targets[..., None])[..., 0]
+def whole(network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention of rows that begin at position 0 to their own keys, some queries at a time."""
+    j = torch.arange(k.shape[2])
+    k = network.key(layer, k, j, len(j) - 1)
+    parts = []
+    for i in j.split(QUERIES):
+        end = int(i[-1]) + 1
+        queries = network.query(layer, q, j)[:, :, i]
+        bias = network.bias(layer, i, j[:end])[None]
+        parts.append(attention(queries, k[:, :, :end], v[:, :, :end], bias))
+    return torch.cat(parts, 2)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+    """Softmax attention of queries that are scaled already; the bias broadcasts."""
+    return scaled_dot_product_attention(q, k, v, bias.to(q.dtype), scale=1.0)
+
+
+@torch.no_grad()
+def losses(network: Network, tokens: Tensor, last: int) -> Tensor:
+    """Loss of the last targets of real rows (rows, length + 1), in nats, (rows, last)."""
+
+    def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return whole(network, layer, q, k, v)
+
+    return nats(network.scores(tokens[:, :-1], 0, last, attend), tokens)
+
+
+def nats(scores: Tensor, tokens: Tensor) -> Tensor:
+    """Loss of the last targets of rows (rows, length + 1) from their scores, float64."""
+    targets = tokens[:, -scores.shape[1] :, None]
+    return -scores.double().log_softmax(-1).gather(-1, targets)[..., 0]

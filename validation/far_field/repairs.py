@@ -7,35 +7,13 @@ verdict, receptive field and certified window are those of the grafted formula.
 
 from __future__ import annotations
 
-import copy
+import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from farfield.validation.compact.attention import CAUSAL, Mask
-from farfield.validation.compact.model import DistanceBias, Transformer
-from farfield.validation.compact.settings import LogitScale
-
-
-class Grafted(DistanceBias):
-    """A bias, None for none, with a tail `p(start) - rate log(n / start)` from `start` on."""
-
-    def __init__(self, bias: DistanceBias | None, rate: float, start: int) -> None:
-        super().__init__()
-        self.bias, self.rate, self.start = bias, rate, start
-
-    def table(self, length: int) -> Tensor:
-        """As the bias has it, shape (heads or 1, length)."""
-        if self.bias is None:
-            near = torch.zeros(1, length, dtype=torch.float64)
-        else:
-            near = self.bias.table(length)
-        if length <= self.start:
-            return near
-        n = torch.arange(length, dtype=near.dtype, device=near.device)
-        tail = near[:, self.start : self.start + 1] - self.rate * (n / self.start).log()
-        return torch.where(n < self.start, near, tail)
+from farfield.validation.far_field.network import Attend, Network
 
 
 @dataclass(frozen=True)
@@ -45,9 +23,9 @@ class Repair:
     Args:
         graft: rate and start of a grafted tail.
         window: keys that a query sees, its own included.
-        sinks: first keys that it sees beside the window.
+        sinks: first keys that it sees beside the window, at their positions in the text.
         scale: whether content logits are multiplied by `max(1, log N / log L)`.
-        layers: those that are changed, from 1; none given takes all. First keys are kept in all.
+        layers: those that are changed, from 1; none given takes all.
 
     >>> Repair(graft=(2, 16), window=64).name
     'graft -2 log(n/16), window 64'
@@ -75,37 +53,57 @@ class Repair:
             parts.append(f"layers {', '.join(map(str, self.layers))}")
         return ", ".join(parts) or "none"
 
-    def of(self, model: Transformer) -> tuple[Transformer, Mask]:
-        """A copy of the model with the change, and the mask that belongs to it."""
-        model = copy.deepcopy(model)
-        biases: list[nn.Module | None] = [
-            None if at is None else model.biases[at] for at in model.bias_of
-        ]
-        for k, layer in enumerate(model.layers):
-            if self.layers and k + 1 not in self.layers:
-                continue
-            if self.graft is not None:
-                bias = biases[k]
-                assert bias is None or isinstance(bias, DistanceBias)
-                biases[k] = Grafted(bias, *self.graft)
-            width = layer.settings.window
-            if self.window is not None and not self.sinks:
-                width = min(self.window, width or self.window)
-            scale = LogitScale(when="inference") if self.scale else layer.settings.scale
-            layer.settings = layer.settings.but(window=width, scale=scale)
-        model.biases = nn.ModuleList(dict.fromkeys(b for b in biases if b is not None))
-        model.bias_of = [None if b is None else list(model.biases).index(b) for b in biases]
-        return model, Mask(self.window, sinks=self.sinks) if self.sinks else CAUSAL
+
+class Repaired:
+    """A network with a change."""
+
+    def __init__(self, network: Network, repair: Repair) -> None:
+        self.network, self.repair = network, repair
+        self.trained, self.longest, self.depth = network.trained, network.longest, network.depth
+
+    def scores(self, tokens: Tensor, first: int, last: int, attend: Attend) -> Tensor:
+        """As `Network.scores`."""
+        return self.network.scores(tokens, first, last, attend)
+
+    def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
+        """As `Network.query`."""
+        q = self.network.query(layer, q, i)
+        if not self.repair.scale or self._untouched(layer):
+            return q
+        factor = ((i + 1).float().log() / math.log(self.trained)).clamp(min=1)
+        return q * factor[:, None].to(q.dtype)
+
+    def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
+        """As `Network.key`."""
+        return self.network.key(layer, k, j, end)
+
+    def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
+        """As `Network.bias`."""
+        added, repair, n = self.network.bias(layer, i, j), self.repair, i[:, None] - j
+        if self._untouched(layer):
+            return added
+        if repair.graft is not None:
+            rate, start = repair.graft
+            at = self.network.bias(layer, torch.tensor([start]), torch.tensor([0]))
+            tail = at - rate * (n.clamp(min=start) / start).log()
+            added = torch.where((n < start) | (added == -math.inf), added, tail)
+        if repair.window is not None:
+            added = added.masked_fill((n >= repair.window) & (j >= repair.sinks), -math.inf)
+        return added
+
+    def _untouched(self, layer: int) -> bool:
+        return bool(self.repair.layers) and layer + 1 not in self.repair.layers
 
 
 def candidates(trained: int) -> list[Repair]:
     """Changes to choose from, for a model trained on rows of so many tokens."""
     half, quarter = trained // 2, trained // 4
     return [
-        Repair(),
-        *(Repair(window=w) for w in (trained, half, quarter)),
+        Repair(window=trained),
+        Repair(window=half),
         Repair(window=trained, sinks=4),
         Repair(scale=True),
-        *(Repair(graft=(rate, s)) for rate in (1, 2, 4) for s in (trained, quarter)),
+        Repair(graft=(2, trained)),
+        Repair(graft=(2, quarter)),
         *(Repair(graft=(rate, quarter), window=trained) for rate in (2, 4)),
     ]

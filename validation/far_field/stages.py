@@ -25,7 +25,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from farfield.validation.far_field.network import Network
+from farfield.validation.far_field.network import Attend, Network, attention, nats, whole
+
+NOTHING = torch.zeros(1, 1, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -34,25 +36,24 @@ class Sampling:
 
     Args:
         samples: keys a stage.
-        doubling: whether stages end at `2T, 4T, .., N`; else at `N` alone, one pass whatever `N`.
+        growth: stages end at `T`, `T growth`, `T growth^2` and so on, the last at `N`; infinite for
+            one stage, whose cost is the same whatever `N`.
         seed: of the draws.
     """
 
     samples: int = 256
-    doubling: bool = True
+    growth: float = 2
     seed: int = 0
 
     def ends(self, row: int, to: int) -> list[int]:
         """Where stages end.
 
-        >>> Sampling().ends(64, 256), Sampling(doubling=False).ends(64, 4096)
+        >>> Sampling().ends(64, 256), Sampling(growth=math.inf).ends(64, 4096)
         ([64, 128, 256], [64, 4096])
         """
-        if not self.doubling:
-            return [row, to]
         ends = [row]
         while ends[-1] < to:
-            ends.append(min(2 * ends[-1], to))
+            ends.append(int(min(self.growth * ends[-1], to)))
         return ends
 
 
@@ -66,13 +67,13 @@ class Cell:
 
 
 class Keys(NamedTuple):
-    """Keys and values (rows or 1, heads, m, size) at positions (m,), and what is added to their
-    logits."""
+    """Keys and values, shape (rows or 1, heads, m, size), before positions enter, at positions
+    (m,), and what is added to their logits, (rows or 1, 1, 1, m)."""
 
     k: Tensor
     v: Tensor
     positions: Tensor
-    more: Tensor | float = 0.0
+    more: Tensor
 
 
 Sees = Callable[[int, str], bool]
@@ -109,6 +110,7 @@ class Stages:
         self.network, self.tokens, self.last, self.sampling = network, tokens, last, sampling
         self.others = None if strangers is None else Stages(network, strangers, last, sampling)
         self.sees, self.row = sees, tokens.shape[1] - 1
+        self.places = (len(tokens) - 1) * self.row
         self.draws = torch.Generator().manual_seed(sampling.seed)
         self.pools: dict[int, list[tuple[Tensor, Tensor, Tensor]]] = {}
         self.first: list[tuple[Tensor, Tensor]] = []
@@ -116,57 +118,66 @@ class Stages:
     @torch.no_grad()
     def plain(self) -> Tensor:
         """Loss of the last targets of each row by itself, (rows, last)."""
-        network, x = self.network, self.network.embed(self.tokens[:, :-1], 0)
-        i = torch.arange(self.row)
-        for layer in range(network.depth):
-            q, k, v = network.qkv(layer, x)
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             self.first.append((k[:1], v[:1]))
-            x = network.after(layer, x, network.logits(layer, q, k, i, i).softmax(-1) @ v)
-        return self._nats(x)
+            return whole(self.network, layer, q, k, v)
+
+        if self.others is not None:
+            self.others.plain()
+        return self._nats(0, attend)
 
     @torch.no_grad()
     def stage(self, s: int, ends: Sequence[int]) -> Tensor:
         """Loss of the last targets of each row, placed at the end of stage `s`, (rows, last)."""
+        if self.others is not None:
+            self.others.stage(s, ends)
         begin, end, row = ends[s - 1], ends[s], self.row
         before = end - 2 * row >= begin
         cells = [self._cell(r, ends[r - 1], ends[r]) for r in range(1, s)]
         if end - row * (1 + before) > begin:
             cells.append(self._cell(s, begin, end - row * (1 + before)))
-        chosen = self._choice()
+        chosen, i = self._choice(), torch.arange(end - row, end)
         self.pools[s] = []
-        x, i = self.network.embed(self.tokens[:, :-1], end - row), torch.arange(end - row, end)
-        for layer in range(self.network.depth):
-            q, k, v = self.network.qkv(layer, x)
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             self.pools[s].append((self._pick(k, chosen), self._pick(v, chosen), chosen))
-            parts = [Keys(k, v, i)]
+            parts = [Keys(k, v, i, NOTHING)]
             if self.sees(layer, "first"):
-                parts.append(Keys(*self.first[layer], torch.arange(row)))
+                parts.append(Keys(*self.first[layer], torch.arange(row), NOTHING))
             if before and self.sees(layer, "before"):
-                parts.append(Keys(k.roll(1, 0), v.roll(1, 0), i - row))
+                parts.append(Keys(k.roll(1, 0), v.roll(1, 0), i - row, NOTHING))
             if self.sees(layer, "far"):
                 parts += [self._far(cell, layer) for cell in cells]
-            x = self.network.after(layer, x, self._mix(layer, q, i, parts))
-        return self._nats(x)
+            return self._mix(layer, q, i, parts)
+
+        return self._nats(end - row, attend)
 
     def _mix(self, layer: int, q: Tensor, i: Tensor, parts: Sequence[Keys]) -> Tensor:
         """One softmax over all parts, and its mean of the values."""
-        logits = [self.network.logits(layer, q, p.k, i, p.positions) + p.more for p in parts]
-        weights = torch.cat(logits, -1).softmax(-1).split([x.shape[-1] for x in logits], -1)
-        mixed = torch.zeros_like(q)
-        for weight, part in zip(weights, parts, strict=True):
-            mixed = mixed + weight @ part.v
-        return mixed
+        rows, heads, network = len(q), q.shape[1], self.network
+        q = network.query(layer, q, i)
+        k = torch.cat(
+            [
+                network.key(layer, p.k, p.positions, int(i[-1])).expand(rows, heads, -1, -1)
+                for p in parts
+            ],
+            2,
+        )
+        v = torch.cat([p.v.expand(rows, heads, -1, -1) for p in parts], 2)
+        positions = torch.cat([p.positions for p in parts])
+        more = torch.cat([p.more.expand(rows, 1, 1, len(p.positions)) for p in parts], -1)
+        return attention(q, k, v, network.bias(layer, i, positions) + more)
 
     def _cell(self, stage: int, begin: int, end: int) -> Cell:
         """Positions in `begin .. end - 1`, one in each of as many equal parts."""
-        m = min(self.sampling.samples, end - begin)
+        m = min(self.sampling.samples, end - begin, self.places)
         at = (torch.arange(m) + torch.rand(m, generator=self.draws)) * (end - begin) / m
         return Cell(stage, (begin + at).floor().long().clamp(max=end - 1), end - begin)
 
     def _choice(self) -> Tensor:
         """Which tokens of a stage become far keys, never those of the first row."""
-        places = (len(self.tokens) - 1) * self.row
-        drawn = torch.randperm(places, generator=self.draws)[: self.sampling.samples]
+        drawn = torch.randperm(self.places, generator=self.draws)[: self.sampling.samples]
         return drawn + self.row
 
     def _pick(self, y: Tensor, chosen: Tensor) -> Tensor:
@@ -181,11 +192,11 @@ class Stages:
         own = chosen // self.row == torch.arange(len(self.tokens))[:, None]
         alien = ~own if self.others is None else torch.ones_like(own)
         share = (cell.count / alien.sum(-1, keepdim=True)).log().float()
-        more = torch.where(alien, share, -math.inf)[:, None, None]
-        return Keys(k, v, cell.positions, more)
+        return Keys(k, v, cell.positions, share.where(alien, -math.inf)[:, None, None])
 
-    def _nats(self, x: Tensor) -> Tensor:
-        return self.network.nats(x[:, -self.last :], self.tokens[:, -self.last :])
+    def _nats(self, first: int, attend: Attend) -> Tensor:
+        tokens = self.tokens[:, :-1]
+        return nats(self.network.scores(tokens, first, self.last, attend), self.tokens)
 
 
 def far_losses(
@@ -202,7 +213,7 @@ def far_losses(
     Args:
         network: the network.
         tokens: (rows, T + 1).
-        lengths: tokens before a target, each `T` or more; with doubling, `T` times powers of 2.
+        lengths: tokens before a target, each `T` or more.
         sampling: how far keys are drawn.
         last: targets scored at the end of each row.
         strangers: far keys come from these rows instead, those of another text.
@@ -214,16 +225,10 @@ def far_losses(
     row = tokens.shape[1] - 1
     stages = Stages(network, tokens, last, sampling, strangers, sees)
     losses = {row: stages.plain()[1:]}
-    if stages.others is not None:
-        stages.others.plain()
-    plans = [sampling.ends(row, max(lengths))]
-    if not sampling.doubling:
-        plans = [sampling.ends(row, n) for n in lengths if n > row]
-    for ends in plans:
+    while waiting := set(lengths) - set(losses):  # lengths at which stages end share them
+        ends = sampling.ends(row, max(waiting))
         for s in range(1, len(ends)):
-            if stages.others is not None:
-                stages.others.stage(s, ends)
             result = stages.stage(s, ends)
-            if ends[s] in lengths:
+            if ends[s] in waiting:
                 losses[ends[s]] = result[1:]
     return losses

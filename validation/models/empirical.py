@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,8 +17,8 @@ from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import inside, listed, natural, share
-from farfield.validation.compact.data import samples
-from farfield.validation.compact.measure import field, resampled, suffix, tail_sums
+from farfield.validation.harness.data import samples
+from farfield.validation.harness.measure import field, resampled, suffix, tail_sums
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import LayerOutline, ModelOutline
 from farfield.validation.models.norms import HeadBounds
@@ -233,10 +232,6 @@ def empirical_receptive_field(
 def _opened(model: Any, size: int) -> Opened | OpenedRun:
     if isinstance(model, Opened | OpenedRun):
         return model
-    refuse(
-        not isinstance(model, str | os.PathLike | ModelOutline),
-        f"model {type(model).__name__!r}: accepted are a folder and an opened model",
-    )
     return open_model(describe(model), tokens=size)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from farfield.theory.answers.number import runs
 from farfield.theory.encodings import Encoding
-from farfield.validation.compact.bias import FixedBias, LearnedBias
-from farfield.validation.compact.model import Layer, Transformer
-from farfield.validation.compact.runs import load
-from farfield.validation.compact.settings import LogitScale
+from farfield.validation.harness.bias import FixedBias, LearnedBias
+from farfield.validation.harness.model import Layer, Transformer
+from farfield.validation.harness.runs import load
+from farfield.validation.harness.settings import ScaleSettings
 from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, Rotary
 
 
@@ -62,7 +62,7 @@ def _outline(net: Transformer, layer: Layer, bias: object) -> LayerOutline:
     )
 
 
-def _temper(scale: LogitScale | None, trained: int) -> str:
+def _temper(scale: ScaleSettings | None, trained: int) -> str:
     """The factor of the logits at inference of a query in place i, from 1."""
     if scale is None or scale.when == "training":
         return ""

@@ -21,7 +21,7 @@ from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import natural, plural
-from farfield.validation.compact.measure import NORMAL, mean_of
+from farfield.validation.harness.measure import NORMAL, mean_of
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model

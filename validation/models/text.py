@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,9 @@ from torch.nn.functional import cross_entropy
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
-from farfield.validation.compact.data import BYTES, Text, read_text, samples
-from farfield.validation.compact.measure import NORMAL, mean_of
+from farfield.validation.harness.data import BYTES, Text, read_text, samples
+from farfield.validation.harness.measure import NORMAL, mean_of
+from farfield.validation.models.gguf_weights import gguf_tokenizer
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View
 from farfield.validation.optional import first_line, library
@@ -76,11 +76,11 @@ def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
         )
         text = Text(f"{len(text)} tokens", text[:0], text, max(BYTES + 1, int(text.max()) + 1))
     given = text if isinstance(text, Text) else read_text(text)
-    named = model.values.get("bos_token_id") if model.kind != RUN else None
-    place = model.path / "tokenizer.json"
+    named = model.values.get("bos_token_id", model.values.get("tokenizer.ggml.bos_token_id"))
+    place, packed = model.path / "tokenizer.json", model.path.suffix == ".gguf"
     in_bytes = given.vocabulary == BYTES and not str(text).endswith(".npy")
-    if in_bytes and model.kind != RUN and place.is_file():
-        tokens, put = _encoded(model, given.held_out, place)
+    if in_bytes and model.kind != RUN and (packed or place.is_file()):
+        tokens, put = _encoded(model, given.held_out)
         source = f"{given.source}, in tokens of {model.name}"
         return TokenText(tokens, _wanted(model, bos, put, named), source)
     largest = int(given.held_out.max(initial=0))
@@ -93,16 +93,9 @@ def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
     return TokenText(given.held_out, _wanted(model, bos, None, named), given.source)
 
 
-def _encoded(model: ModelOutline, text: np.ndarray, place: Path) -> tuple[np.ndarray, int | None]:
+def _encoded(model: ModelOutline, text: np.ndarray) -> tuple[np.ndarray, int | None]:
     """A text of bytes in the tokens of a tokenizer, and the token that this puts before a text."""
-    tokenizers = library("tokenizers", "a text in the tokens of a model", "hf")
-    try:
-        coder = tokenizers.Tokenizer.from_file(str(place))
-    except Exception as error:  # the library raises Exception itself
-        raise InputError(
-            f"model {model.name!r}: tokenizer.json cannot be read ({first_line(error, 120)}); "
-            "accepted: a tokenizer of the library tokenizers"
-        ) from None
+    coder = tokenizer_of(model)
     coder.no_truncation()
     coder.no_padding()
     words = text[:_TEXT_BYTES].tobytes().decode(errors="replace")
@@ -115,6 +108,24 @@ def _encoded(model: ModelOutline, text: np.ndarray, place: Path) -> tuple[np.nda
     )
     own, plain = (coder.encode("a", add_special_tokens=special).ids for special in (True, False))
     return tokens, own[0] if own[:1] != plain[:1] else None
+
+
+def tokenizer_of(model: ModelOutline) -> Any:
+    """The tokenizer of a model's folder, or of its GGUF file, of the library tokenizers.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    if model.path.suffix == ".gguf":
+        return gguf_tokenizer(model)
+    tokenizers = library("tokenizers", "a text in the tokens of a model", "hf")
+    try:
+        return tokenizers.Tokenizer.from_file(str(model.path / "tokenizer.json"))
+    except Exception as error:  # the library raises Exception itself
+        raise InputError(
+            f"model {model.name!r}: tokenizer.json cannot be read ({first_line(error, 120)}); "
+            "accepted: a tokenizer of the library tokenizers"
+        ) from None
 
 
 def _wanted(model: ModelOutline, bos: str, put: int | None, named: Any) -> int | None:

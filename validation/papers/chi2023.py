@@ -12,7 +12,7 @@ import sympy
 
 from farfield.numerics.identities import vanishes
 from farfield.theory.encodings import alibi_slope, encoding
-from farfield.validation.harness.mechanism import Visibility
+from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,
@@ -215,7 +215,7 @@ def rise_less() -> Finding:
 )
 def reach_of_layers() -> Finding:
     cases = ((2, 3), (5, 4), (8, 12))
-    tokens = {(w, r): reached(seen_by(Visibility(window=w), w * r + 3), r) for w, r in cases}
+    tokens = {(w, r): reached(seen_by(Mask(window=w), w * r + 3), r) for w, r in cases}
     return Finding(
         all(count == w * r for (w, r), count in tokens.items()),
         {"tokens reached by (w, R)": tokens},
@@ -320,32 +320,6 @@ def large_shifts() -> Finding:
     rise = increases(curves(*BOTH, variant=SHIFTS), 512)
     failing = {data: crosses(row, EXPLODES) for data, row in by_dataset(rise).items()}
     return Finding(all(failing.values()), {"increase by shift": rise}, n=len(rise))
-
-
-@claim(
-    "diversity.experiment",
-    "4.1 Slope Shift",
-    quote=(
-        "This implies that diversity itself might not be the deciding factor, but that the "
-        "actual slope value is more important"
-    ),
-    says=(
-        "In trained models, slopes as diverse as ALiBi's lose their perplexity when "
-        "shifted by 8, and the equal slopes 2^-2 keep it."
-    ),
-    refuted_by="the other outcome of either",
-    kind=EXPERIMENT,
-    label="measured",
-    data="the reference runs",
-    about="alibi",
-)
-def diverse_slopes(tolerance: float) -> Finding:
-    shifted, equal = tested = named("alibi shift 8", "alibi equal 2")
-    return Finding(
-        equal.increase < tolerance <= shifted.increase,
-        {"largest increase": {m.name: m.increase for m in tested}},
-        models=tested,
-    )
 
 
 @claim(
@@ -1546,30 +1520,6 @@ def similar_gradients(tolerance: float) -> Finding:
         why = "T5 is not learned at this scale: it lies above Sandwich, in print below it"
         raise Missing(why, evidence)
     return Finding(max(largest.values()) < tolerance, evidence, models=tested)
-
-
-@claim(
-    "covers",
-    "7 Conclusion",
-    quote=(
-        "length extrapolation of ALiBi and windowed attention is possible when the "
-        "training sequence length covers the empirical receptive field"
-    ),
-    says=(
-        "Every trained window or ALiBi model whose gradient ERF is within the training "
-        "length keeps its perplexity."
-    ),
-    refuted_by="one that loses it",
-    kind=EXPERIMENT,
-    label="measured",
-    data="the reference runs",
-    about="window alibi",
-)
-def covered_models(tolerance: float) -> Finding:
-    tested = unmasked(
-        lambda m: m.label.startswith(("alibi", "window")) and m.gradient_field <= m.trained
-    )
-    return rise_of(tested, lambda r: r < tolerance)
 
 
 @claim(

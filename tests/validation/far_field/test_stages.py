@@ -1,16 +1,16 @@
 """Laws of the far field: where it leaves nothing out, it is the model."""
 
+import math
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from farfield.theory.answers.errors import InputError
-from farfield.validation.compact.attention import CAUSAL
-from farfield.validation.compact.bias import model_of
-from farfield.validation.compact.settings import Run
-from farfield.validation.far_field.network import TrainedNetwork
-from farfield.validation.far_field.repairs import Repair, candidates
+from farfield.validation.far_field.network import TrainedNetwork, losses
+from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Cell, Sampling, Stages, far_losses
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.settings import CAUSAL, Mask, Run, ScaleSettings
 
 ENCODINGS = ("0", "rope", "alibi", "kerple_log", "xpos", "sinusoidal")
 ROW, LAST = 16, 4
@@ -21,7 +21,7 @@ def a_model(encoding):
     return model_of(run).eval()
 
 
-def losses(model, rows, mask=CAUSAL):
+def of_model(model, rows, mask=CAUSAL):
     scores = model(rows[:, :-1], mask).double().mT
     return cross_entropy(scores, rows[:, 1:], reduction="none")[:, -LAST:].detach()
 
@@ -37,33 +37,54 @@ def rows(text):
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_row_by_itself_is_the_row_of_the_model(encoding, rows):
+def test_a_row_by_itself_is_the_row_of_the_model(encoding, rows, text):
     model = a_model(encoding)
-    stages = Stages(TrainedNetwork(model), rows, LAST, Sampling())
-    assert torch.allclose(stages.plain(), losses(model, rows), atol=1e-4)
+    network = TrainedNetwork(model)
+    assert torch.allclose(losses(network, rows, LAST), of_model(model, rows), atol=1e-4)
+    assert torch.allclose(losses(network, text[None], LAST), of_model(model, text[None]), atol=1e-4)
 
 
+@pytest.mark.parametrize("growth", (2, math.inf))
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_the_second_row_of_a_text_at_twice_the_length_is_exact(encoding, rows, text):
+def test_the_second_row_of_a_text_at_twice_the_length_is_exact(encoding, growth, rows, text):
     model = a_model(encoding)
-    far = far_losses(TrainedNetwork(model), rows, [2 * ROW], Sampling(8), LAST)
-    assert torch.allclose(far[2 * ROW][0], losses(model, text[None, : 2 * ROW + 1])[0], atol=1e-4)
+    far = far_losses(TrainedNetwork(model), rows, [2 * ROW], Sampling(8, growth), LAST)
+    long = text[None, : 2 * ROW + 1]
+    assert torch.allclose(far[ROW], of_model(model, rows)[1:], atol=1e-4)
+    assert torch.allclose(far[2 * ROW][0], of_model(model, long)[0], atol=1e-4)
 
 
-@pytest.mark.parametrize("repair", candidates(ROW), ids=lambda repair: repair.name)
-@pytest.mark.parametrize("encoding", ("0", "rope", "alibi"))
-def test_a_repaired_model_is_the_same_on_real_rows_and_in_the_far_field(encoding, repair, text):
-    model, mask = repair.of(a_model(encoding))
-    long = text[None, : 3 * ROW + 1]
-    stages = Stages(TrainedNetwork(model, mask), long, LAST, Sampling())
-    assert torch.allclose(stages.plain(), losses(model, long, mask), atol=1e-4)
+CHANGED = {
+    Repair(window=5): ("-n/8", "-n/8", Mask(5), None),
+    Repair(window=8, sinks=3): ("rope", "rope", Mask(8, sinks=3), None),
+    Repair(scale=True): ("-n/8", "-n/8", CAUSAL, ScaleSettings(when="inference")),
+    Repair(graft=(2, 6)): ("0", "Piecewise((0, n < 6), (-2*log(n/6), True))", CAUSAL, None),
+    Repair(graft=(1, 4), window=20): (
+        "-n/8",
+        "Piecewise((-n/8, n < 4), (-1/2 - log(n/4), True))",
+        Mask(20),
+        None,
+    ),
+}
 
 
-def test_a_repair_changes_nothing_before_it_begins(rows):
-    model = a_model("-n/8")
-    grafted, mask = Repair(graft=(2.0, ROW)).of(model)
-    assert torch.equal(losses(grafted, rows, mask), losses(model, rows))
-    assert grafted.tables(64)[0][0, ROW:].ne(model.tables(64)[0][0, ROW:]).any()
+@pytest.mark.parametrize("repair", CHANGED, ids=lambda repair: repair.name)
+def test_a_repaired_network_is_the_model_that_has_the_change(repair, text):
+    trained, changed, mask, scale = CHANGED[repair]
+    model = a_model(changed)
+    for layer in model.layers:
+        layer.settings = layer.settings.but(scale=scale)
+    found = losses(Repaired(TrainedNetwork(a_model(trained)), repair), text[None], LAST)
+    assert torch.allclose(found, of_model(model, text[None], mask), atol=1e-4)
+    assert not torch.allclose(found, of_model(a_model(trained), text[None]), atol=1e-3)
+
+
+def test_layers_that_are_not_named_keep_what_they_have(text):
+    network = TrainedNetwork(a_model("-n/8"))
+    one, both = (Repair(window=5, layers=x) for x in ((1,), (1, 2)))
+    i, j = torch.arange(8, 12), torch.arange(12)
+    assert Repaired(network, one).bias(1, i, j).equal(network.bias(1, i, j))
+    assert Repaired(network, both).bias(1, i, j).equal(Repaired(network, one).bias(0, i, j))
 
 
 def test_the_keys_of_a_cell_stand_for_its_positions(rows):
@@ -76,6 +97,8 @@ def test_the_keys_of_a_cell_stand_for_its_positions(rows):
     assert torch.equal(keys.more[:, 0, 0].isinf(), own)
 
 
-def test_what_has_no_far_field_is_refused():
-    with pytest.raises(InputError, match="learned absolute positions end at 16"):
-        TrainedNetwork(a_model("learned"))
+def test_lengths_share_the_stages_that_end_there(rows):
+    network, sampling = TrainedNetwork(a_model("0")), Sampling(8)
+    alone, both = (far_losses(network, rows, x, sampling) for x in ([64], [32, 64]))
+    assert torch.equal(alone[64], both[64])
+    assert far_losses(network, rows, [32, 48], sampling).keys() == {16, 32, 48}

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 
 from farfield.theory.answers.answer import Code, InputError, Label, Status
-from farfield.validation.compact.data import Text, read_text
+from farfield.validation.harness.data import Text, read_text
 from farfield.validation.models import audit as audits
 from farfield.validation.models.audit import audit
 from farfield.validation.models.empirical import empirical_receptive_field

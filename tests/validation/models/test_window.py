@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from farfield.theory.answers.answer import InputError, Label, Status
-from farfield.validation.compact.attention import Mask
-from farfield.validation.compact.data import Text
-from farfield.validation.compact.runs import run
-from farfield.validation.compact.settings import settle
-from farfield.validation.compact.train import read_tensors, write_tensors
+from farfield.validation.harness.data import Text
+from farfield.validation.harness.runs import run
+from farfield.validation.harness.settings import Mask, settle
+from farfield.validation.harness.train import read_tensors, write_tensors
 from farfield.validation.models.audit import audit
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import ALL, View, open_model
