@@ -9,7 +9,7 @@ pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow pinned formal formal-random demo figures gpu sm90 docs browser lint \
+.PHONY: test test-slow pinned formal formal-random demo figures gpu bench sm90 docs browser lint \
 	types install clean
 
 test: install  ## the tests, and every example of the documentation
@@ -35,8 +35,10 @@ figures: install  ## every figure and table of the three papers, with its data
 	$(VENV)/bin/farfield figures --out out/figures
 
 gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it continues
-	$(VENV)/bin/python benchmarks/gpu.py --prepare out/gpu.npz
-	$(VENV)/bin/python benchmarks/gpu.py out/gpu.npz --out out/gpu
+	$(VENV)/bin/python benchmarks/gpu.py --out out/gpu
+
+bench: install  ## the harness beside a plain model without a bias: speed and memory
+	$(VENV)/bin/python benchmarks/harness.py
 
 sm90: install out/sm90/installed  ## the GPU path compiled for an H100 without one: memory, spills
 	PYTHONPATH=$$(ls -d build/__editable__*) out/sm90/bin/python benchmarks/sm90.py

@@ -8,7 +8,6 @@ Both give ratios to the same work on one, measured beside it.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import random
 import sys
@@ -23,16 +22,12 @@ import numpy as np
 import torch
 from side_by_side import Row, fresh, program, timed
 
-from farfield.theory.encodings import encoding
-from farfield.validation.harness.configuration import Configuration
-from farfield.validation.harness.corpus import corpus
-from farfield.validation.harness.parallel import rank, together, total
-from farfield.validation.harness.plan import Job
-from farfield.validation.harness.positional import initialised
-from farfield.validation.harness.presets import preset
-from farfield.validation.harness.store import Store
-from farfield.validation.harness.sweep import Processes, sweep
-from farfield.validation.harness.training import train
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.data import Text
+from farfield.validation.harness.runs import local, sweep
+from farfield.validation.harness.settings import Run, settle
+from farfield.validation.harness.train import train
+from farfield.validation.progress import silent
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
 
@@ -50,50 +45,48 @@ def processes(name: str, steps: int) -> Iterator[Row]:
             f"processes, preset {name}": str(count),
             "tokens a second": float(1 / seconds),
             "speed": float(best[1][0] / seconds),
-            "processor time a token": float(used / best[1][1]),
+            "processor time a token": float(count * used / best[1][1]),
         }
 
 
 def divided(name: str, steps: int) -> list[float] | None:
-    """One of the processes of `processes`; the first tells seconds and processor seconds a
+    """One of the processes of `processes`; the first tells seconds and its processor seconds a
     token, without the first three steps, which warm up."""
     torch.set_num_threads(1)
-    shape = dataclasses.replace(preset(name), steps=steps + 3, precision="float32")
-    text = np.random.default_rng(0).integers(0, 256, 1_000_000).astype(np.uint8)
-    model, times = initialised(encoding("kerple_log"), shape, 0), []
-    with together(torch.device("cpu")):
-        watch = lambda *_: times.append((time.perf_counter(), time.process_time()))  # noqa: E731
-        train(model, text, shape, 0, watch)
-        each = np.diff(times, axis=0)[2:]
-        spent = float(total(torch.tensor([each[:, 1].mean()])))
-        first = rank() == 0
-    tokens = shape.batch * shape.length
-    return [median(each[:, 0].tolist()) / tokens, spent / tokens] if first else None
+    asked = settle(name, {"encoding": "kerple_log", "steps": steps + 3, "precision": "float32"})
+    numbers = np.random.default_rng(0).integers(0, 256, 1_000_000).astype(np.uint8)
+    times: list[tuple[float, float]] = []
+    watch = lambda *_: times.append((time.perf_counter(), time.process_time()))  # noqa: E731
+    train(model_of(asked), Text("random bytes", numbers, numbers), asked, progress=watch)
+    each, tokens = np.diff(times, axis=0)[2:], asked.batch * asked.length
+    if os.environ["RANK"] != "0":
+        return None
+    return [median(each[:, 0].tolist()) / tokens, each[:, 1].mean() / tokens]
 
 
 def workers(steps: int) -> Iterator[Row]:
-    """One plan of four equal jobs by one worker and by two, on the same cores."""
-    tiny = preset("tiny")
-    measured = dataclasses.replace(tiny.measurement, lengths=(64,))
+    """One plan of four equal runs by one worker and by two, on the same cores."""
     sizes = {"layers": 2, "width": 64, "length": 64, "batch": 32, "steps": steps}
-    shape = dataclasses.replace(tiny, **sizes, measurement=measured)
     words = random.Random(0).choices(["def ", "return ", "\n    ", "(x)"], k=40_000)
     seconds = {}
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        (folder / "words.txt").write_text("".join(words))
-        made = [
-            Configuration(encoding("type1"), corpus(folder / "words.txt"), shape, s)
-            for s in range(4)
-        ]
-        jobs = [Job(f"seed {s}", configuration) for s, configuration in enumerate(made)]
-        sweep(jobs[:1], Store(folder / "warm"), Processes(1))  # torch is loaded once
+        text = Path(place, "words.txt")
+        text.write_text("".join(words))
+        said = {"encoding": "type1", "text": str(text), "measure": {"lengths": [64]}, **sizes}
+        runs = [settle("tiny", {**said, "seed": seed}) for seed in range(4)]
+
+        def swept(runs: list[Run], count: int, folder: str) -> int:
+            where = str(Path(place, folder))
+            done = local(runs, where, device="cpu", workers=count, progress=silent)
+            return len(sweep(done, len(runs)).finished)
+
+        swept(runs[:1], 1, "warm")  # torch is loaded once
         for count in (1, 2):
-            run = lambda c=count: sweep(jobs, Store(folder / str(c)), Processes(c))  # noqa: E731
-            swept, seconds[count] = timed(run, time.perf_counter)
-            assert all(job["state"] == "finished" for job in swept.runs)
+            go = lambda c=count: swept(runs, c, str(c))  # noqa: E731
+            finished, seconds[count] = timed(go, time.perf_counter)
+            assert finished == len(runs)
             yield {
-                f"workers, {len(jobs)} jobs of {steps} steps": str(count),
+                f"workers, {len(runs)} runs of {steps} steps": str(count),
                 "seconds": seconds[count],
                 "speed": seconds[1] / seconds[count],
             }

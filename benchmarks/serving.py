@@ -7,13 +7,11 @@ bounds from its weights. The routes run in turn in one process; speed is tokens 
 processor time, which other work on the machine disturbs less than wall time; memory is the growth
 of the peak of a fresh process. Each route's largest change of the last residual against full
 attention is printed beside it, as a check that they compute the same. A dense bias, one matrix of
-all pairs a head, is run where it fits 2 GiB. On a CPU the windows are bands of queries and keys; on
-a GPU `fused` is FlexAttention, and they are its block mask.
+all pairs a head, is run where it fits 2 GiB. The windows are bands of queries and keys.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -26,21 +24,21 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.encodings import encoding
-from farfield.validation.harness.attention import fused
-from farfield.validation.harness.mechanism import CAUSAL
-from farfield.validation.harness.model import Transformer
-from farfield.validation.harness.positional import initialised
-from farfield.validation.harness.presets import preset
+from farfield.validation.harness.attention import attention
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.model import Layer, Prepared, Transformer
+from farfield.validation.harness.settings import settle
 from farfield.validation.models.head_audit import upwards
 from farfield.validation.models.layers import LayerOutline
-from farfield.validation.models.norms import PROJECTIONS, bounds_of, projections
+from farfield.validation.models.norms import bounds_of, projections
 
 TEXT = np.random.default_rng(0).integers(0, 250, 1 << 16).astype(np.int64)
-SHAPE = dataclasses.replace(preset("demo"), layers=2)
+SHAPE = settle("demo", {"encoding": "alibi", "layers": 2})
+PROJECTIONS = {"norm": ["layers.{layer}.ln_attn"], "joined": "layers.{layer}.qkv_proj"}
 ALIBI = encoding("alibi", heads=SHAPE.heads)
 DENSE_LIMIT = 2 << 30
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-Route = Callable[[Tensor, Tensor, Tensor, Tensor | None, object], Tensor]
+Route = Callable[[Layer, Tensor, Tensor, Tensor, Prepared], Tensor]
 
 
 def certified_widths(model: Transformer, error: str) -> list[list[int]]:
@@ -54,7 +52,7 @@ def certified_widths(model: Transformer, error: str) -> list[list[int]]:
         return tensors[name].double().numpy() if name in tensors else None
 
     for layer in range(SHAPE.layers):
-        made = projections(own, s.width, PROJECTIONS["farfield"], layer, read)
+        made = projections(own, s.width, PROJECTIONS, layer, read)
         bounds = bounds_of(made, size**-0.5)
         windows = [
             certified_window(ALIBI.head(h), error, upwards(b.logit), upwards(b.value))
@@ -76,25 +74,22 @@ def routes(
     ]
     turn = 0
 
-    def certified(q: Tensor, k: Tensor, v: Tensor, *_: object) -> Tensor:
+    def certified(_: Layer, q: Tensor, k: Tensor, v: Tensor, given: Prepared) -> Tensor:
         nonlocal turn
         turn += 1
-        return fused(q, k, v, cut[(turn - 1) % len(cut)], CAUSAL)
-
-    def no_bias(q: Tensor, k: Tensor, v: Tensor, *_: object) -> Tensor:
-        return scaled_dot_product_attention(q, k, v, is_causal=True)
+        return attention(q, k, v, cut[(turn - 1) % len(cut)])
 
     found: dict[str, Route] = {
-        "full": lambda q, k, v, *_: fused(q, k, v, bias, CAUSAL),
+        "full": lambda _, q, k, v, given: attention(q, k, v, bias),
         "certified windows": certified,
-        "no bias, fused": no_bias,
+        "no bias, fused": lambda _, q, k, v, given: attention(q, k, v),
     }
     if dense and 4 * SHAPE.heads * length**2 <= DENSE_LIMIT:
         mask = torch.empty(SHAPE.heads, length, length, device=device)
         for start in range(0, length, 256):  # built without a second matrix
             gap = distance[start : start + 256, None] - distance
             mask[:, start : start + 256] = bias[:, gap.clamp(min=0)].masked_fill(gap < 0, -math.inf)
-        found["dense bias"] = lambda q, k, v, *_: scaled_dot_product_attention(
+        found["dense bias"] = lambda _, q, k, v, given: scaled_dot_product_attention(
             q, k, v, attn_mask=mask[None]
         )
     return found
@@ -103,7 +98,7 @@ def routes(
 def run(model: Transformer, length: int, route: Route) -> Tensor:
     with torch.no_grad():
         tokens = torch.from_numpy(TEXT[None, :length]).to(model.device)
-        return model.hidden(model.embed(tokens), CAUSAL, route)
+        return model.hidden(model.embed(tokens), attend=route)
 
 
 def clock() -> float:
@@ -115,7 +110,7 @@ def clock() -> float:
 
 
 def compare(length: int, error: str) -> Iterator[Row]:
-    model = initialised(ALIBI, SHAPE, 0).eval().to(DEVICE)
+    model = model_of(SHAPE).eval().to(DEVICE)
     widths = certified_widths(model, error)
     for layer, each in enumerate(widths, 1):
         yield {"layer": str(layer), "windows": ", ".join(map(str, each))}
@@ -141,7 +136,7 @@ def compare(length: int, error: str) -> Iterator[Row]:
 def grown(route: str, length: int, error: str) -> float:
     """Run one route; the growth of the peak in MiB."""
     torch.set_num_threads(1)
-    model = initialised(ALIBI, SHAPE, 0).eval()
+    model = model_of(SHAPE).eval()
     widths = certified_widths(model, error)
     for chosen in routes(600, widths, model.device).values():  # thread buffers and code
         run(model, 600, chosen)

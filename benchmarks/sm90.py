@@ -31,9 +31,9 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention.flex_attention import BlockMask
 
-from farfield.validation.compact.bias import model_of
-from farfield.validation.compact.model import Prepared
-from farfield.validation.compact.settings import PRESETS, Run
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.model import Prepared
+from farfield.validation.harness.settings import PRESETS, Run
 
 SHARED = 232_448  # bytes of a block of an H100
 ENCODINGS = {"formula": "alibi", "table": "-floor(n/3)", "learned": "kerple_log", "buckets": "t5"}

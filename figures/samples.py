@@ -15,9 +15,9 @@ import polars
 from polars import DataFrame, col
 
 from farfield.theory.encodings import Encoding
-from farfield.validation.harness.configuration import fitted
+from farfield.theory.encodings.head_lists import notation
+from farfield.validation.harness.mechanism import fitted
 from farfield.validation.labels import options_of
-from farfield.validation.lines import listing
 from farfield.validation.results import LAST, WHOLE
 
 MODE = " + "
@@ -131,11 +131,11 @@ def _sample(group: DataFrame, label: str, shorter: bool) -> DataFrame:
 
 def _written(label: str, heads: int) -> polars.Expr:
     """Lines of a user's runs of the encoding that a label names, by its formulas; where these are
-    learned by its name, whatever the dialect."""
+    learned by its name."""
     found = subject(label, heads)
-    same = col("formula") == listing([str(bias) for bias in found.biases])
+    same = col("formula") == notation([str(bias) for bias in found.biases])
     if found.free:
-        same = col("label").str.starts_with(f"{label} (")
+        same = col("label") == label
     return (col("experiment") == "runs") & same
 
 

@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
 def _export(name: str) -> Any:
     """A view for torch, from the room where torch is."""
     import_module("farfield.validation.optional").require_torch("a view for torch")
-    return getattr(import_module("farfield.validation.harness.positional"), name)
+    return getattr(import_module("farfield.validation.harness.bias"), name)
 
 
 provide("tensor", lambda: _export("bias_tensor"))

@@ -30,7 +30,7 @@ from cyclopts import (
 )
 
 from farfield import __version__
-from farfield.commands import explore, far, goals, models, pages, runs, theory
+from farfield.commands import explore, far, goals, models, pages, theory, training
 from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError, InternalError, MissingValues
@@ -56,9 +56,9 @@ GROUPS = {
         models.perplexity,
         far.foresee,
         far.mend,
-        runs.train,
-        runs.sweep,
-        runs.runs,
+        training.train,
+        training.sweep,
+        training.runs,
     ),
 }
 

@@ -2,8 +2,7 @@
 
 Nothing is shown for the first two seconds. Then a terminal shows a bar on standard error, which
 says how long it has taken also where the work reports nothing. Elsewhere nothing is shown but
-notes, or a line at a time where `--progress` asks for it. A sweep has a bar for each running job,
-and elsewhere a line for each event.
+notes, or a line at a time where `--progress` asks for it.
 """
 
 from __future__ import annotations
@@ -11,25 +10,16 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from farfield.options import Output
 
-if TYPE_CHECKING:
-    from rich.progress import TaskID
-
-    from farfield.validation.harness.plan import Job
-
 QUIET_S = 2.0
-ENDS = ("finished", "failed", "held", "lost")
 
 Step = Callable[..., None]
 """Called as `step(stage, done, total, note="")`; 0 of 0 is a note to be shown at once."""
-
-Watch = Callable[["Job", str, int, int, str], None]
 
 
 @contextmanager
@@ -114,46 +104,3 @@ def _bars() -> Any:
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     return Progress(*columns, console=Console(stderr=True), transient=True)
-
-
-@contextmanager
-def board(title: str, count: int) -> Iterator[Watch]:
-    """A place to report what becomes of the jobs of a plan.
-
-    Args:
-        title: of the plan.
-        count: of its jobs.
-    """
-    if not sys.stderr.isatty():
-        yield _line
-        return
-    states: dict[str, str] = {}
-    rows: dict[str, TaskID] = {}
-    with _bars() as bars:
-        whole = bars.add_task(title, total=count)
-
-        def show(job: Job, stage: str, done: int, total: int, note: str) -> None:
-            if stage in ENDS:
-                states[job.key] = stage
-                if job.key in rows:
-                    bars.remove_task(rows.pop(job.key))
-                ends = Counter(states.values())
-                others = "".join(f", {ends[state]} {state}" for state in ENDS[1:] if ends[state])
-                said = f"{title}: {ends['finished']} of {count} jobs finished{others}"
-                bars.update(whole, completed=ends["finished"], description=said)
-            elif stage != "notice":
-                if job.key not in rows:
-                    rows[job.key] = bars.add_task(job.name)
-                said = f"{job.name} {job.configuration.preset.name} {stage} {note}"
-                bars.update(rows[job.key], completed=done, total=max(total, 1), description=said)
-            if stage in ("failed", "lost", "notice"):
-                said = f"{job.name}: {stage}, {note}"
-                bars.console.print(said, markup=False, highlight=False)
-
-        yield show
-
-
-def _line(job: Job, stage: str, done: int, total: int, note: str) -> None:
-    """An event of a sweep on a line."""
-    if stage in (*ENDS, "started", "notice") and note != "before":
-        print_error(f"{job.name}: {stage}" + (f", {note}" if note else ""))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sympy
 from flint import arb
@@ -24,7 +24,7 @@ from sympy import Expr, Rational, S
 from farfield.numerics.enclosures.tails import Unproved
 from farfield.numerics.heads import (
     BUDGET_S,
-    Found,
+    Fields,
     diverges,
     obstacle,
     out_of_reach,
@@ -266,11 +266,11 @@ def id_of(pair: Comparison) -> tuple[str, str]:
 
 
 def compare_tails(
-    a: Any,
-    b: Any,
-    *more: Any,
-    values_a: dict[str, Any] | None = None,
-    values_b: dict[str, Any] | None = None,
+    a: object,
+    b: object,
+    *more: object,
+    values_a: dict[str, object] | None = None,
+    values_b: dict[str, object] | None = None,
     budget_s: float = BUDGET_S,
 ) -> Comparison | Ranking:
     """Decide which of two biases has the lighter tail [Q, Theorem 0.5], with the crossover (ours).
@@ -305,17 +305,17 @@ def compare_tails(
         if len(each) > 2:
             return _ranked(each)
         (name_a, p), (name_b, q) = each
-        found = _compared(p, q, (name_a, name_b))
-        return replace(found, receptive_fields=tuple(_fields(bias) for bias in (p, q)))
+        comparison = _compared(p, q, (name_a, name_b))
+        return replace(comparison, receptive_fields=tuple(_fields(bias) for bias in (p, q)))
 
 
 def _fields(p: Expr) -> tuple[str, ...]:
     """The receptive fields of a bias, as they are written; where there is none, of a row too."""
     return tuple(
-        found.value_text()
-        if found.finite is None
-        else f"{_count(found.value_text())} ({found.finite.head_text()} in a row of {FINITE_ROW})"
-        for found in theoretical_receptive_field(p, EPS)
+        field.value_text()
+        if field.finite is None
+        else f"{_count(field.value_text())} ({field.finite.head_text()} in a row of {FINITE_ROW})"
+        for field in theoretical_receptive_field(p, EPS)
     )
 
 
@@ -347,10 +347,10 @@ def _ranked(each: Sequence[tuple[str, Expr]]) -> Ranking:
         _compared(p, q, (one, other)) for (one, p), (other, q) in itertools.pairwise(light)
     )
     rows = tuple((name, p, "converges", _fields(p)) for name, p in light)
-    found: Found = {"label": Label.CERTIFIED}
+    fields: Fields = {"label": Label.CERTIFIED}
     if any(p.lighter is None for p in pairs) or any(row[2] != "diverges" for row in without):
-        found = unknown(Reason(Code.NO_LIMIT, "two of them could not be compared"))
-    return Ranking((*rows, *without), pairs, **found)
+        fields = unknown(Reason(Code.NO_LIMIT, "two of them could not be compared"))
+    return Ranking((*rows, *without), pairs, **fields)
 
 
 def _obstacle(p: Expr) -> Reason | None:
@@ -365,14 +365,14 @@ def _compared(p: Expr, q: Expr, names: tuple[str, str]) -> Comparison:
     """Two tails; a series that diverges is heavier than every one that converges."""
     steps = [Step("compared", {"a": p, "b": q})]
     try:
-        found = _found(p, q, names, steps)
+        fields = _found(p, q, names, steps)
     except OutOfTime as why:
-        found = unknown(reason_of(why))
-    claim = found.pop("claim", "nothing follows from this test")
-    return Comparison((p, q), names, proof=Proof(claim, tuple(steps)), **found)
+        fields = unknown(reason_of(why))
+    claim = fields.pop("claim", "nothing follows from this test")
+    return Comparison((p, q), names, proof=Proof(claim, tuple(steps)), **fields)
 
 
-def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Found:
+def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Fields:
     """By divergence; by proportion, support, the limit of p_a - p_b; at a finite limit by sums."""
     reasons = _obstacle(p), _obstacle(q)
     for name, reason in zip(names, reasons, strict=True):
@@ -400,15 +400,15 @@ def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Found
         end = -S.Infinity if lighter == "a" else S.Infinity
         return {"limit": end} | _with_crossover(left, right, lighter, steps)
     try:
-        found = tuple(period_blocks(left, right))
-        sides = [block.lighter(left, right) for block in found]
+        blocks = tuple(period_blocks(left, right))
+        sides = [block.lighter(left, right) for block in blocks]
     except NoLimit as why:
         return unknown(Reason(Code.NO_LIMIT, str(why)))
     except Unreachable as why:
         return unknown(reason_of(why))
-    _tell(found, sides, (left, right), steps)
-    limit: Found = {"limit": _limit(found[0])} if len(found) == 1 else {}
-    apart = [block for block, side in zip(found, sides, strict=True) if side != "neither"]
+    _tell(blocks, sides, (left, right), steps)
+    limit: Fields = {"limit": _limit(blocks[0])} if len(blocks) == 1 else {}
+    apart = [block for block, side in zip(blocks, sides, strict=True) if side != "neither"]
     match sorted({str(side) for side in sides} - {"neither"}):
         case ["a" | "b" as lighter]:
             return limit | _with_crossover(left, right, lighter, steps, apart)
@@ -424,21 +424,21 @@ def _limit(block: PeriodBlock) -> Expr:
 
 
 def _tell(
-    found: Sequence[PeriodBlock],
+    blocks: Sequence[PeriodBlock],
     sides: Sequence[str | None],
     both: tuple[Series, Series],
     steps: list[Step],
 ) -> None:
     """The steps by which blocks decide."""
     signs = {"a": "<", "b": ">", "neither": "="}
-    if len(found) == 1:
-        limit = _limit(found[0])
+    if len(blocks) == 1:
+        limit = _limit(blocks[0])
         steps.append(Step("difference", {"limit": limit}))
         if limit.is_finite and sides[0]:
             steps.append(Step("ratio", {"limit": limit, "relation": signs[sides[0]]}))
         return
-    steps.append(Step("blocks", {"period": len(found)}))
-    for block, side in zip(found, sides, strict=True):
+    steps.append(Step("blocks", {"period": len(blocks)}))
+    for block, side in zip(blocks, sides, strict=True):
         with precision(64):
             quotient = block.quotient(*both)
         known = {"residue": block.residue, "quotient": decimal(float(quotient.mid()))}
@@ -467,10 +467,10 @@ def _by_support(a: Series, b: Series) -> str | None:
 
 def _with_crossover(
     left: Series, right: Series, lighter: str, steps: list[Step], order: Sequence[PeriodBlock] = ()
-) -> Found:
+) -> Fields:
     """The last index at which the heavier tail is not yet heavier, and eps* there; `order` are the
     blocks that are not equal."""
-    found: Found = {"claim": f"{lighter} has the lighter tail", "lighter": lighter}
+    fields: Fields = {"claim": f"{lighter} has the lighter tail", "lighter": lighter}
     light, heavy = (left, right) if lighter == "a" else (right, left)
     equal = order[0].period if order and order[0].residue else None
     try:
@@ -478,11 +478,11 @@ def _with_crossover(
         index, crossover = _last_against(light, heavy, m, equal)
     except (Unreachable, Unrecognised, Undefined) as why:
         code = Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE
-        return found | {"reason": Reason(code, f"the crossover was not located: {why}")}
+        return fields | {"reason": Reason(code, f"the crossover was not located: {why}")}
     steps.append(Step("dominated", {"index": m}))
     steps.append(Step("crossover", {"index": "none" if index is None else index}))
     return {
-        "claim": f"{found['claim']}; its receptive field is the smaller one for all eps up to eps*",
+        "claim": f"{fields['claim']}; its receptive field is the smaller one up to eps*",
         "lighter": lighter,
         "crossover": float(crossover.mid()),
         "enclosure": outward(crossover),

@@ -35,7 +35,7 @@ from sympy import Expr
 
 from farfield.numerics.heads import (
     BUDGET_S,
-    Found,
+    Fields,
     obstacle,
     out_of_reach,
     reason_of,
@@ -146,7 +146,7 @@ def _window_of(bias: Expr) -> int | None:
     return int(condition.rhs) + isinstance(condition, sympy.LessThan)
 
 
-def _layer(given: Any, mixing: sympy.Rational) -> _Layer:
+def _layer(given: object, mixing: sympy.Rational) -> _Layer:
     """A layer of a list: a bias, a list of heads, or a table of what it has.
 
     Raises:
@@ -171,14 +171,14 @@ def _layer(given: Any, mixing: sympy.Rational) -> _Layer:
 
 
 def layered_receptive_field(
-    f: Any = None,
-    layers: Any = None,
+    f: object = None,
+    layers: object = None,
     *,
-    mixing: Any = "2/5",
-    q: Any = "99/100",
-    length: Any = None,
+    mixing: object = "2/5",
+    q: object = "99/100",
+    length: object = None,
     budget_s: float = BUDGET_S,
-    **values: Any,
+    **values: object,
 ) -> LayeredReceptiveField:
     """Predict the gradient receptive field of a model of several layers (ours, approximate).
 
@@ -234,13 +234,13 @@ def layered_receptive_field(
             return replace(asked, **unknown(reason_of(why)))
 
 
-def _layered(layers: Counter[_Layer], asked: LayeredReceptiveField) -> Found:
+def _layered(layers: Counter[_Layer], asked: LayeredReceptiveField) -> Fields:
     """The quantile on a grid of lags that grows until it holds it; else a bracket."""
     row, q = asked.length, asked.q
     first, *others = layers
     totals = {b: _total(b, row) for layer in layers for b in layer.biases}
-    found: Found = {"formula": first.biases[0] if len(totals) == 1 else None}
-    found["label"] = Label.APPROXIMATE
+    fields: Fields = {"formula": first.biases[0] if len(totals) == 1 else None}
+    fields["label"] = Label.APPROXIMATE
     lags, inside = FIRST_LAGS if row is None else min(row, MAX_LAGS), 0
     while 1 - q > RESOLUTION:
         size = min(lags, row or lags)
@@ -249,7 +249,7 @@ def _layered(layers: Counter[_Layer], asked: LayeredReceptiveField) -> Found:
         cumulative = _product([(step, count) for step, _, count in steps])
         tokens, inside = _quantile(cumulative, float(q), row == size, 1 - kept)
         if tokens is not None:
-            return found | {"tokens": tokens, "sunk": 1 - kept}
+            return fields | {"tokens": tokens, "sunk": 1 - kept}
         if lags >= MAX_LAGS:
             break
         lags *= 4
@@ -268,7 +268,7 @@ def _layered(layers: Counter[_Layer], asked: LayeredReceptiveField) -> Found:
         except Unreachable as stuck:
             why = str(stuck)
     reason = Reason(Code.TOO_LARGE, why)
-    return found | {"bracket": bracket, "status": Status.ENCLOSED, "reason": reason}
+    return fields | {"bracket": bracket, "status": Status.ENCLOSED, "reason": reason}
 
 
 def _total(bias: Expr, row: int | None) -> float | None:
@@ -378,8 +378,8 @@ def _bracket(
 
 def _step_within(bias: Expr, eps: sympy.Rational) -> int:
     """The exact number of keys that hold all but eps of one step."""
-    found = theoretical_receptive_field(bias, eps, exact=True)
-    if not isinstance(found.answer, Exact):
-        why = found.reason or "the largest step is beyond the bounds on digits"
+    field = theoretical_receptive_field(bias, eps, exact=True)
+    if not isinstance(field.answer, Exact):
+        why = field.reason or "the largest step is beyond the bounds on digits"
         raise Unreachable(str(why))
-    return found.answer.tokens
+    return field.answer.tokens

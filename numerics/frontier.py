@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sympy
 
@@ -98,12 +98,12 @@ class Frontier(Answer):
 
 
 def reach_frontier(
-    formulas: Sequence[Any],
-    advantage: Any,
+    formulas: Sequence[object],
+    advantage: object,
     *,
-    trained: Any,
-    length: Any,
-    share: Any = "1/2",
+    trained: object,
+    length: object,
+    share: object = "1/2",
     budget_s: float = BUDGET_S,
 ) -> Frontier:
     """Which of several biases or mixtures reach far for the least exposure (ours).
@@ -135,7 +135,7 @@ def reach_frontier(
     )
     if m >= row:
         raise InputError(f"trained = {m} must be below length = {row}")
-    found, reason = [], None
+    points, reason = [], None
     for given in formulas:
         subject = resolve(given, {})
         name = given if isinstance(given, str) else subject.name
@@ -144,14 +144,14 @@ def reach_frontier(
         known = [h.value for h in leaks.heads or (leaks,) if h.value is not None]
         if len(known) < max(1, len(leaks.heads)) or far.tokens is None:
             reason = leaks.reason or far.reason or Reason(Code.UNDECIDED, "a number is not known")
-            found.append(Candidate(name, None, None, None))
+            points.append(Candidate(name, None, None, None))
             continue
         exposed = sum(1 / (1 + (1 / v - 1) * math.exp(-gain)) for v in known if v) / len(known)
         beyond = far.farthest is not None and far.farthest >= m
-        found.append(Candidate(name, sum(known) / len(known), exposed, far.farthest, beyond))
+        points.append(Candidate(name, sum(known) / len(known), exposed, far.farthest, beyond))
     rows = tuple(
-        Candidate(c.name, c.leak, c.exposure, c.farthest, c.best and not _beaten(c, found))
-        for c in sorted(found, key=lambda c: math.inf if c.exposure is None else c.exposure)
+        Candidate(c.name, c.leak, c.exposure, c.farthest, c.best and not _beaten(c, points))
+        for c in sorted(points, key=lambda c: math.inf if c.exposure is None else c.exposure)
     )
     status = Status.EXACT if reason is None else Status.UNKNOWN
     label = Label.APPROXIMATE if reason is None else None

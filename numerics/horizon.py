@@ -16,7 +16,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.heads import BUDGET_S, Found, decisive, per_head, resolve
+from farfield.numerics.heads import BUDGET_S, Fields, decisive, per_head, resolve
 from farfield.numerics.levels import Above, Vast
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.search import decide
@@ -91,12 +91,12 @@ class Horizon(HeadAnswer):
 
 
 def dtype_horizon(
-    f: Any,
-    dtype: Any,
+    f: object,
+    dtype: object,
     *,
     flush_to_zero: bool = False,
     budget_s: float = BUDGET_S,
-    **values: Any,
+    **values: object,
 ) -> Horizon:
     """The least n_0 such that exp(p(n) - p(0)) rounds to 0 in `dtype` for all n >= n_0.
 
@@ -132,7 +132,7 @@ def threshold(kind: str, flush_to_zero: bool) -> tuple[fmpq, bool]:
     return (fmpq(2) ** exponent - half, False) if flush_to_zero else (half, True)
 
 
-def _last(bias: Expr, limit: fmpq, closed: bool) -> Found:
+def _last(bias: Expr, limit: fmpq, closed: bool) -> Fields:
     """The last n whose weight does not round to 0; infinite where there is no last."""
     row, start = series(bias), compile_ball(bias)
     last = [s for s in row.last if s.bias is not S.NegativeInfinity]
@@ -173,9 +173,9 @@ def _vanishes(row: Series, j: int, limit: fmpq, closed: bool) -> bool:
         gap = to_arb(at({n: fmpq(k)})) - to_arb(start({n: fmpq(first)})) - arb(limit).log()
         return True if gap < 0 else False if gap > 0 else None
 
-    found = decide(below, (128, 512, 2048, 4 * j.bit_length() + 2048))
-    if found is not None:
-        return found
+    vanishes = decide(below, (128, 512, 2048, 4 * j.bit_length() + 2048))
+    if vanishes is not None:
+        return vanishes
     if j.bit_length() <= 256:
         goal = sympy.log(sympy.Rational(int(limit.p), int(limit.q)))
         try:

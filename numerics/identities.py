@@ -25,7 +25,7 @@ from sympy import Dummy, Expr, I, Poly, S, cos, exp, log, sin
 from farfield.theory.values import enclose
 
 
-def vanishes(e: Any) -> bool:
+def vanishes(e: object) -> bool:
     """Whether an expression is 0 for all values of its symbols, by algebra alone.
 
     False says that it is not identically 0, or not seen to be.

@@ -32,7 +32,7 @@ from sympy import Expr, S
 
 from farfield.numerics.heads import (
     BUDGET_S,
-    Found,
+    Fields,
     decisive,
     per_head,
     resolve,
@@ -51,7 +51,7 @@ from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import decimal, exact, inside, listed, natural, plural
 from farfield.theory.answers.number import share as share_text
 from farfield.theory.answers.number import tokens as tokens_text
-from farfield.theory.functions.balls import Undefined, outward, rational
+from farfield.theory.functions.balls import Ball, Undefined, outward, rational
 from farfield.theory.functions.nodes import n as N_
 from farfield.theory.values import compile_ball, tabulate
 
@@ -220,7 +220,7 @@ class Reach(HeadAnswer):
         """(1 - alpha) / alpha."""
         return rational((1 - self.share) / self.share)
 
-    def level(self, total: Any) -> arb:
+    def level(self, total: object) -> arb:
         """log B - log(1 + e^{g'}): what p must be at least."""
         price = arb(self.gain) + arb(self.against).log()
         most = price.max(arb(0))
@@ -232,7 +232,12 @@ def _number(value: sympy.Rational) -> str:
 
 
 def price_of_distance(
-    f: Any, distance: Any, *, length: Any = None, budget_s: float = BUDGET_S, **values: Any
+    f: object,
+    distance: object,
+    *,
+    length: object = None,
+    budget_s: float = BUDGET_S,
+    **values: object,
 ) -> DistancePrice:
     """The logit advantage with which the key at a distance gets half of the attention (ours).
 
@@ -284,13 +289,13 @@ def price_of_distance(
 
 
 def reach(
-    f: Any,
-    advantage: Any,
+    f: object,
+    advantage: object,
     *,
-    share: Any = "1/2",
-    length: Any = None,
+    share: object = "1/2",
+    length: object = None,
     budget_s: float = BUDGET_S,
-    **values: Any,
+    **values: object,
 ) -> Reach:
     """How many distances an advantage reaches with a share of the attention (ours).
 
@@ -328,7 +333,7 @@ def reach(
     row = row_of(length, subject)
     asked = Reach(None, gain, part, row)
     said = "the exp-series diverges: every price grows beyond all bounds with the row"
-    found = per_head(
+    answer = per_head(
         subject,
         asked,
         lambda bias: _reach_of_bias(bias, asked),
@@ -344,16 +349,16 @@ def reach(
         else None,
         budget_s=budget_s,
     )
-    if not found.heads:
-        return found
-    far = [h.farthest for h in found.heads if h.farthest is not None and found.answer is not None]
-    return replace(found, farthest=max(far, default=None), intervals=())
+    if not answer.heads:
+        return answer
+    far = [h.farthest for h in answer.heads if h.farthest is not None and answer.answer is not None]
+    return replace(answer, farthest=max(far, default=None), intervals=())
 
 
 # -- the price of one distance --------------------------------------------------------------------
 
 
-def infinite(value: float, code: Code, said: str) -> Found:
+def infinite(value: float, code: Code, said: str) -> Fields:
     """A price that is infinite, or minus infinite, and why."""
     return {
         "value": value,
@@ -364,7 +369,7 @@ def infinite(value: float, code: Code, said: str) -> Found:
     }
 
 
-def _price_of_bias(bias: Expr, at: int, length: int | None) -> Found:
+def _price_of_bias(bias: Expr, at: int, length: int | None) -> Fields:
     """The price in one head."""
     row = summed(bias, length, masked=True)
     try:
@@ -376,17 +381,17 @@ def _price_of_bias(bias: Expr, at: int, length: int | None) -> Found:
         return infinite(ball, Code.NO_WEIGHT, f"the bias masks the key at distance {at}")
     if ball == -math.inf:
         return infinite(ball, Code.ONLY_KEY, "no other key has any weight")
-    found: Found = {"value": float(ball.mid()), "enclosure": outward(ball)}
-    if math.isinf(found["value"]):
+    fields: Fields = {"value": float(ball.mid()), "enclosure": outward(ball)}
+    if math.isinf(fields["value"]):
         reason = Reason(Code.TOO_LARGE, "the price is finite and beyond float64")
-        return found | {"value": None, "status": Status.ENCLOSED, "reason": reason}
-    return found
+        return fields | {"value": None, "status": Status.ENCLOSED, "reason": reason}
+    return fields
 
 
 def for_prices(
     asked: Sequence[HeadAnswer],
     blank: H,
-    ask: Callable[..., Found],
+    ask: Callable[..., Fields],
     fold: Callable[[tuple[H, ...]], H],
 ) -> H:
     """The answer that follows from those about a price, head by head.
@@ -397,22 +402,22 @@ def for_prices(
         ask: the fields that hold what follows from each of them in one head.
         fold: the one answer of several heads, as `decisive` gives it.
     """
-    each = zip(*(found.heads or (found,) for found in asked), strict=True)
+    each = zip(*(answer.heads or (answer,) for answer in asked), strict=True)
     heads = tuple(replace(blank, formula=one[0].formula, **ask(*one)) for one in each)
     return replace(heads[0] if len(heads) == 1 else fold(heads), subject=asked[0].subject)
 
 
-def _price(row: Series, at: int) -> Any:
+def _price(row: Series, at: int) -> Ball:
     """log(others / weight) as a ball, or an infinite float."""
 
     def settled() -> Any:
         odds = _log_odds(row, at)
         return odds if not isinstance(odds, arb) or _settled(odds) else None
 
-    found = decide(settled, _bits_at(at))
-    if found is None:
+    price = decide(settled, _bits_at(at))
+    if price is None:
         raise Unreachable(f"the price of distance {at} is not enclosed at {MAX_BITS} bits")
-    return found
+    return price
 
 
 def _bits_at(at: int, most: int = MAX_BITS) -> Iterator[int]:
@@ -425,7 +430,7 @@ def _settled(ball: arb) -> bool:
     return bool(ball.is_finite() and narrow)
 
 
-def _log_odds(row: Series, at: int) -> Any:
+def _log_odds(row: Series, at: int) -> Ball:
     """The price at the precision at work; a ball that is not finite where that is too low."""
     others, weight = _others(row, at), _weight(row, at)
     if weight == 0:
@@ -438,14 +443,14 @@ def _log_odds(row: Series, at: int) -> Any:
     return arb.nan() if height is None else arb(others).log() - height
 
 
-def _weight(row: Series, at: int) -> Any:
+def _weight(row: Series, at: int) -> Ball:
     try:
         return _exactly(row.term(at))
     except Undefined:
         return arb.nan()
 
 
-def _others(row: Series, at: int) -> Any:
+def _others(row: Series, at: int) -> Ball:
     """The weight of all keys but one, a sum of positive terms."""
     try:
         try:
@@ -456,7 +461,7 @@ def _others(row: Series, at: int) -> Any:
         return arb.nan()
 
 
-def _height(row: Series, at: int) -> Any:
+def _height(row: Series, at: int) -> Ball:
     """p(at); None where it is not defined at this precision."""
     bias, k = row.at(at)
     try:
@@ -465,7 +470,7 @@ def _height(row: Series, at: int) -> Any:
         return None
 
 
-def _exactly(value: Any) -> Any:
+def _exactly(value: Any) -> Ball:
     """A ball without a radius as a rational, where that is short."""
     exact = isinstance(value, arb) and value.is_exact() and value.is_finite()
     return value.fmpq() if exact and abs(int(value.man_exp()[1])) <= MAX_BITS else value
@@ -474,7 +479,7 @@ def _exactly(value: Any) -> Any:
 # -- the distances within reach -------------------------------------------------------------------
 
 
-def _reach_of_bias(bias: Expr, asked: Reach) -> Found:
+def _reach_of_bias(bias: Expr, asked: Reach) -> Fields:
     """The distances that one head reaches."""
     row, ties = summed(bias, asked.length, masked=True), list[range]()
 
@@ -498,20 +503,20 @@ def _reach_of_bias(bias: Expr, asked: Reach) -> Found:
         inside = np.flatnonzero(head_prices(_float_row(bias, asked.length, why))[0] <= bar)
         parts = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1) if len(inside) else []
         return _reached([range(part[0], part[-1] + 1) for part in parts]) | _in_floats(why)
-    found = _reached(runs)
+    reached = _reached(runs)
     if ties:
-        low = found["tokens"]
+        low = reached["tokens"]
         said = f"at distance {ties[0][0]} price and advantage agree to all digits tried"
         return {
             "answer": Bracket(low, low + sum(map(_count, ties))),
-            "intervals": found["intervals"],
+            "intervals": reached["intervals"],
             "status": Status.ENCLOSED,
             "reason": Reason(Code.TIE, said),
         }
-    return found
+    return reached
 
 
-def _reached(runs: list[range]) -> Found:
+def _reached(runs: list[range]) -> Fields:
     """The distances within reach, from their runs."""
     tokens = sum(map(_count, runs))
     return {
@@ -584,7 +589,7 @@ def _float_row(bias: Expr, length: int | None, why: Unreachable) -> np.ndarray:
     return tabulate(bias, np.arange(length))[None]
 
 
-def _in_floats(why: Unreachable) -> Found:
+def _in_floats(why: Unreachable) -> Fields:
     """The weight of what float64 sums tell, and why they do."""
     reason = Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums")
     return {"label": Label.APPROXIMATE, "reason": reason}

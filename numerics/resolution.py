@@ -29,7 +29,7 @@ from farfield.numerics.arrays import ROUNDOFF, TINY, floats
 from farfield.numerics.heads import (
     BUDGET_S,
     Diverging,
-    Found,
+    Fields,
     numeric,
     per_head,
     reason_of,
@@ -144,7 +144,7 @@ class Resolution(HeadAnswer):
 
 
 @dataclass(frozen=True)
-class Mask:
+class RowMask:
     """Which of the earlier keys a row sees: a window of tokens, or blocks of `half`."""
 
     window: int | None = None
@@ -156,14 +156,14 @@ class Mask:
         return "none" if self.half is None else f"bca {self.half}"
 
 
-def read_mask(mask: Any) -> Mask:
+def read_mask(mask: object) -> RowMask:
     """The mask a user wrote: None, `"window 128"`, `"bca 512"`, or such a pair.
 
     >>> read_mask("bca 512")
-    Mask(window=None, half=512)
+    RowMask(window=None, half=512)
     """
-    if mask is None or isinstance(mask, Mask):
-        return mask or Mask()
+    if mask is None or isinstance(mask, RowMask):
+        return mask or RowMask()
     wanted = 'accepted: None, "window 128", "bca 512"'
     parts = mask.replace(":", " ").split() if isinstance(mask, str) else mask
     if not isinstance(parts, (list, tuple)) or len(parts) != 2 or parts[0] not in ("window", "bca"):
@@ -172,10 +172,10 @@ def read_mask(mask: Any) -> Mask:
     tokens = natural(size, f"the mask's {kind}")
     if tokens > MAX_FLOATS:
         raise InputError(f"the mask's {kind} of {tokens} tokens; at most {MAX_FLOATS} are read")
-    return Mask(window=tokens) if kind == "window" else Mask(half=tokens)
+    return RowMask(window=tokens) if kind == "window" else RowMask(half=tokens)
 
 
-def read_scale(scale: Any) -> Expr:
+def read_scale(scale: object) -> Expr:
     """A positive constant: a number, or an expression such as `"1/sqrt(64)"`."""
     if scale is None:
         return S.One
@@ -191,13 +191,13 @@ def read_scale(scale: Any) -> Expr:
 
 
 def attention_resolution(
-    f: Any,
-    length: Any = None,
+    f: object,
+    length: object = None,
     *,
-    scale: Any = None,
-    mask: Any = None,
+    scale: object = None,
+    mask: object = None,
     budget_s: float = BUDGET_S,
-    **values: Any,
+    **values: object,
 ) -> Resolution:
     """The attention resolution of a bias or of measured scores (equation 4 of [S]).
 
@@ -232,9 +232,9 @@ def attention_resolution(
     tokens = None if length is None else natural(length, "length", 2)
     subject = resolve(f, values)
     if subject.bca is not None:
-        if hidden != Mask():
+        if hidden != RowMask():
             raise InputError(f"the encoding has a mask, bca {subject.bca}; mask {mask!r} besides")
-        hidden = Mask(half=subject.bca)
+        hidden = RowMask(half=subject.bca)
     _mask_fits(hidden, tokens)
     return per_head(
         subject,
@@ -246,14 +246,14 @@ def attention_resolution(
     )
 
 
-def _is_scores(f: Any) -> bool:
+def _is_scores(f: object) -> bool:
     """A list or array of numbers, told from text, formula and encoding."""
     return isinstance(f, np.ndarray) or (
         isinstance(f, Iterable) and not isinstance(f, (str, Expr)) and hasattr(f, "__len__")
     )
 
 
-def _mask_fits(mask: Mask, tokens: int | None) -> None:
+def _mask_fits(mask: RowMask, tokens: int | None) -> None:
     if mask.half is not None and tokens is not None and tokens < 2 * mask.half:
         raise InputError(
             f"length {tokens} is shorter than the two blocks of {mask}; accepted: a length of at "
@@ -292,7 +292,7 @@ def _mean_of(values: Sequence[float | None]) -> float | None:
 # -- biases ---------------------------------------------------------------------------------------
 
 
-def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Found:
+def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: RowMask) -> Fields:
     """The resolution of one row, or of all rows as they grow, under the mask."""
     bias = p if scale == 1 else scale * p
     if mask.half is not None:
@@ -300,13 +300,13 @@ def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Found:
     cut = mask.window is not None and (tokens is None or mask.window <= tokens - 1)
     terms = mask.window if cut else None if tokens is None else tokens - 1
     if terms is None:
-        found = _limit(bias)
-        more = {"limit": found.get("value"), "closed_form": limit_closed_form(bias)}
-        return found | more | {"last": "the limit"}
-    found = _finite(bias, terms, cut)
-    whole = found if cut else _limit(bias) if mask.window is None else {}
+        fields = _limit(bias)
+        more = {"limit": fields.get("value"), "closed_form": limit_closed_form(bias)}
+        return fields | more | {"last": "the limit"}
+    fields = _finite(bias, terms, cut)
+    whole = fields if cut else _limit(bias) if mask.window is None else {}
     form = None if cut else finite_closed_form(bias)
-    return found | {
+    return fields | {
         "last": "-oo, masked" if cut else f"p({terms}) at the scale",
         "bounds": _bounds(table(bias, terms + 1), terms, cut) if terms <= MAX_FLOATS else None,
         "limit": whole.get("value"),
@@ -317,10 +317,10 @@ def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Found:
 _BLOCKS = Reason(Code.BOUNDED_SUPPORT, "mean over the rows of a block beyond the first")
 
 
-def _certified(ball: arb) -> Found:
+def _certified(ball: arb) -> Fields:
     """The ball's middle with its ends rounded outward; unknown where they are far apart."""
-    found = numeric(ball)
-    return found if "value" in found else unknown(found["reason"])
+    fields = numeric(ball)
+    return fields if "value" in fields else unknown(fields["reason"])
 
 
 def _shifted(bias: Expr) -> Expr:
@@ -328,7 +328,7 @@ def _shifted(bias: Expr) -> Expr:
     return bias + bias.subs(n, n + 1)
 
 
-def _limit(bias: Expr) -> Found:
+def _limit(bias: Expr) -> Fields:
     """(sum b_n^2 - sum b_n b_(n+1))/B^2; 0 where the series diverges and p is bounded above."""
     try:
         s = summed(bias)
@@ -366,7 +366,7 @@ def _neighbours(s: Series, squares: Series) -> arb:
     return known + low.union(high)
 
 
-def _finite(bias: Expr, terms: int, cut: bool) -> Found:
+def _finite(bias: Expr, terms: int, cut: bool) -> Fields:
     """R of `x_0 .. x_{terms-1}`, with `x_terms` or, if cut, 0 after them."""
     if terms <= MAX_BALLS:
         try:
@@ -422,16 +422,16 @@ def _windows(x: list[arb]) -> Iterator[tuple[arb, arb, arb]]:
         gained += new * (new - after)
 
 
-def _of_blocks(bias: Expr, half: int) -> Found:
+def _of_blocks(bias: Expr, half: int) -> Fields:
     """Blockwise causal attention: rows see half + 1 to 2 half keys, in equal shares."""
     each = _windowed_curve(table(bias, 2 * half))[half:]
     if 2 * half <= MAX_BALLS:
-        found = _certified(at_precision(lambda: _block_mean(bias, half), BITS))
+        fields = _certified(at_precision(lambda: _block_mean(bias, half), BITS))
     else:
-        found = {"value": float(each.mean()), "label": Label.APPROXIMATE}
+        fields = {"value": float(each.mean()), "label": Label.APPROXIMATE}
     span = (float(each.min()), float(each.max()))
-    more = {"last": "-oo, masked", "limit": found.get("value"), "rows": span}
-    return {"reason": _BLOCKS} | found | more
+    more = {"last": "-oo, masked", "limit": fields.get("value"), "rows": span}
+    return {"reason": _BLOCKS} | fields | more
 
 
 def _block_mean(bias: Expr, half: int) -> arb:
@@ -454,7 +454,7 @@ def table(bias: Expr, count: int) -> np.ndarray:
     return scores
 
 
-def resolution_curve(scores: Any) -> np.ndarray:
+def resolution_curve(scores: object) -> np.ndarray:
     """R of every row that ends within the scores: N = 0, 1, ..., T - 2, in one vectorised pass.
 
     By the identity `R = W - P_N P_{N+1}` (ours) with
@@ -528,7 +528,7 @@ def _bounds(scores: np.ndarray, terms: int, cut: bool) -> tuple[float | None, fl
     return None, min(1.0, float((share[:-1] ** 2).sum()) + slack)
 
 
-def _scores(given: Any) -> np.ndarray:
+def _scores(given: object) -> np.ndarray:
     """A list of finite numbers as float64; others are refused with the reason."""
     wanted = "a one-dimensional list of at least two finite numbers"
     s = floats(given, "the list of scores", wanted)
@@ -542,7 +542,7 @@ def _scores(given: Any) -> np.ndarray:
     return s
 
 
-def _of_scores(given: Any, length: Any, scale: Expr, mask: Mask) -> Resolution:
+def _of_scores(given: object, length: object, scale: Expr, mask: RowMask) -> Resolution:
     """The resolution of given scores, with a bound of what float64 may be off."""
     s = _scores(given)
     if (np.abs(s) > MAX_SCORE / float(scale)).any():

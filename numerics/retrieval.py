@@ -75,16 +75,16 @@ class RetrievalCurve(BiasAnswer):
 
 
 def retrieval_curve(
-    target: Any,
-    others: Any,
-    f: Any,
+    target: object,
+    others: object,
+    f: object,
     *,
-    near: Any = None,
-    length: Any,
-    distances: Any,
-    draws: Any = 600,
-    seed: Any = 0,
-    **values: Any,
+    near: object = None,
+    length: object,
+    distances: object,
+    draws: object = 600,
+    seed: object = 0,
+    **values: object,
 ) -> RetrievalCurve:
     """The mean attention on a key at each distance of a row, from logits measured on short rows.
 
@@ -135,12 +135,12 @@ def retrieval_curve(
         measured.attention(rng, bias, min(block, repeats - done), np.array(each))
         for done in range(0, repeats, block)
     ]
-    found = np.concatenate(parts)
-    spread = found.std(axis=0) / np.sqrt(repeats)
+    curve = np.concatenate(parts)
+    spread = curve.std(axis=0) / np.sqrt(repeats)
     return replace(
         asked,
         formula=subject.biases[0],
-        attention=tuple(found.mean(axis=0).tolist()),
+        attention=tuple(curve.mean(axis=0).tolist()),
         error=tuple(spread.tolist()),
         label=Label.FORECAST,
     )
@@ -168,7 +168,7 @@ class _Logits:
     near: np.ndarray
 
     @classmethod
-    def read(cls, target: Any, others: Any, near: Any) -> _Logits:
+    def read(cls, target: object, others: object, near: object) -> _Logits:
         """The logits as a user gives them; raises InputError where their shapes do not fit."""
         sought, rest = _numbers(target, "target", 1), _numbers(others, "others", 2)
         last = np.empty((len(sought), 0)) if near is None else _numbers(near, "near", 2)
@@ -203,11 +203,11 @@ class _Logits:
         return np.divide(mine, mine + rest, out=np.zeros_like(mine), where=mine > 0)
 
 
-def _numbers(given: Any, what: str, dimensions: int) -> np.ndarray:
+def _numbers(given: object, what: str, dimensions: int) -> np.ndarray:
     wanted = "(rows,)" if dimensions == 1 else "(rows, keys)"
-    found = floats(given, what, f"an array of numbers of shape {wanted}")
-    if found.ndim != dimensions:
-        raise InputError(f"{what} has shape {found.shape}: accepted is {wanted}")
-    if not (np.abs(found) <= MAX_LOGIT).all():
+    values = floats(given, what, f"an array of numbers of shape {wanted}")
+    if values.ndim != dimensions:
+        raise InputError(f"{what} has shape {values.shape}: accepted is {wanted}")
+    if not (np.abs(values) <= MAX_LOGIT).all():
         raise InputError(f"{what} holds what is no finite number of at most 1e300")
-    return found
+    return values

@@ -61,7 +61,7 @@ class BiasAnswer(Answer):
         """The named values below it."""
         return {}
 
-    def first(self, **given: Any) -> Sentence:
+    def first(self, **given: object) -> Sentence:
         """The answer in one sentence, for each status, with values given in place of its own."""
         cases = ((self.status is Status.OUT_OF_SCOPE, self.OUTSIDE), *self._cases())
         said = chosen(cases)
@@ -109,8 +109,8 @@ class HeadAnswer(BiasAnswer):
         return {"by_head": self.by_head()}
 
     def span(self) -> tuple[Any, Any] | None:
-        found = super().span()
-        return getattr(self, "enclosure", None) if found is None else found
+        ends = super().span()
+        return getattr(self, "enclosure", None) if ends is None else ends
 
 
 FINITE_ROW = 4096

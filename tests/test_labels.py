@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent / "validation" / "models"))
 pytestmark = pytest.mark.timeout(600)
 ROW = 240  # keys of the longest rows
 NEAR = 1e-9  # of what float64 leaves open
+ROUNDING = 1e-14  # of a difference of outputs of norm 1
 PROVED = (Label.CERTIFIED, Label.THEOREM)
 SHAPES = (
     *("-{0}*n/16", "-{0}/8*log(1+n)", "-((n-{0})^2)/{1}", "{0}/16*cos(n/{1})-n/{2}"),
@@ -103,7 +104,7 @@ def test_no_row_leaves_a_certified_window_by_more_than_its_error(seed):
     error, first = value * Fraction(draw.randint(1, 39), 20), draw.choice([0, 0, 1, 3])
     row = draw.choice([None, draw.randint(max(4, first), ROW)])
     found = certified_window(text, error, beta, value, sinks=first, row=row)
-    width = ROW // 3
+    width, rounding = ROW // 3, float(value) * ROUNDING
     if found.status is Status.EXACT:
         assert found.label in PROVED
         width = int(found)
@@ -111,7 +112,7 @@ def test_no_row_leaves_a_certified_window_by_more_than_its_error(seed):
             if np.isfinite(p[:size]).any() and width + first < size:
                 kept = (np.arange(size) < width) | (np.arange(size) >= size - first)
                 moved = largest_change(rng, p[:size], kept, beta, value, first)
-                assert moved <= float(error) * (1 + NEAR), (text, found, size)
+                assert moved <= float(error) * (1 + NEAR) + rounding, (text, found, size)
     said = window_error(text, max(width, first), beta, value, sinks=first)
     if said.label in PROVED:
         most = said.enclosure[1]
@@ -119,7 +120,7 @@ def test_no_row_leaves_a_certified_window_by_more_than_its_error(seed):
             if max(width, first) + first < size:
                 kept = (np.arange(size) < max(width, first)) | (np.arange(size) >= size - first)
                 moved = largest_change(rng, p[:size], kept, beta, value, first)
-                assert moved <= most * (1 + NEAR), (text, said, size)
+                assert moved <= most * (1 + NEAR) + rounding, (text, said, size)
 
 
 @seeds(40, 1500)

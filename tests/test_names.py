@@ -8,7 +8,6 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("theory", "numerics", "validation", "figures", "interface")
 
 CLASS = r"^ *class (\w+)|^(\w+) = enum\.\w+\("  # an enumeration may be a line
-NEXT = "compact"  # the harness that takes the place of the one beside it, with its names
 TWICE = {"Verdict"}  # of a series and of a claim: their name is the style in which pages show them
 
 
@@ -17,8 +16,6 @@ def classes():
     found = defaultdict(list)
     for room in ROOMS:
         for file in sorted((ROOT / room).rglob("*.py")):
-            if file.parent.name == NEXT:
-                continue
             for name in re.findall(CLASS, file.read_text(), re.MULTILINE):
                 found["".join(name)].append(str(file.relative_to(ROOT)))
     return found
@@ -35,7 +32,7 @@ def test_a_module_is_found_by_its_name():
     rooms = defaultdict(list)
     for room in ROOMS:
         for file in (ROOT / room).rglob("*.py"):
-            if file.name not in ("__init__.py", "__main__.py") and file.parent.name != NEXT:
+            if file.name not in ("__init__.py", "__main__.py"):
                 rooms[file.stem].append(room)
     twice = {name: tuple(where) for name, where in rooms.items() if len(where) > 1}
     papers = {"qin2024", "sun2023", "chi2023"}  # their figures, their claims

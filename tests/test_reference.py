@@ -17,10 +17,10 @@ COMMANDS = (REFERENCE / "commands.md").read_text(encoding="utf-8")
 NAMES = (REFERENCE / "index.md").read_text(encoding="utf-8")
 PLAN = """title = "one idea"
 
-[[sweep]]
-encodings = ["-2*log(1+n)"]
-presets = ["tiny"]
-seeds = [0]
+[[runs]]
+encoding = "-2*log(1+n)"
+preset = "tiny"
+seed = [0]
 """
 
 

@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import sympy
@@ -25,7 +24,7 @@ from sympy import Basic, Expr, S
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.exceptions import NotReal, Undecided, Unreachable
+from farfield.theory.algebra.exceptions import NotReal, OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,
@@ -97,6 +96,9 @@ class Convergence(Answer):
             one head does.
         mechanism: how the position enters; `bias` where the exp-series decides it.
         support: the most keys that a row sees under blockwise causal attention, None without.
+        skipped_terms: the distances below 4096 whose terms are undefined or infinite, which the
+            verdict leaves out; None where the budget was spent. Receptive fields need a formula
+            that is finite from n = 0.
         remarks: what the formula may mean besides, in sentences.
         budget_s: seconds that the question was given, and that a certificate is given; no part of
             the answer.
@@ -113,6 +115,7 @@ class Convergence(Answer):
     heads: tuple[Convergence, ...] = ()
     mechanism: str = "bias"
     support: int | None = None
+    skipped_terms: tuple[int, ...] | None = ()
     remarks: tuple[str, ...] = ()
     budget_s: float = field(default=10.0, compare=False)
 
@@ -139,16 +142,8 @@ class Convergence(Answer):
             return f"{self.reason}; not by the theorem."
         return IMPLICATION[self.verdict]
 
-    @cached_property
-    def skipped_terms(self) -> tuple[int, ...]:
-        """The distances below 4096 whose terms are undefined or infinite, which the verdict
-        leaves out; receptive fields need a formula that is finite from n = 0."""
-        if self.formula is None or self.heads:
-            return tuple(sorted({t for h in self.heads for t in h.skipped_terms}))
-        return skipped_terms(self.formula)
-
     @guarded
-    def at(self, **values: Any) -> bool | Basic | None:
+    def at(self, **values: object) -> bool | Basic | None:
         """Whether the series converges at these parameter values: True, False, the condition that
         remains, or None where it is not known.
 
@@ -319,7 +314,6 @@ class Convergence(Answer):
             "condition": None if self.condition is None else str(self.condition),
             "converges": self.converges,
             "assumptions": dict(self.assumptions),
-            "skipped_terms": list(self.skipped_terms),
             "implication": self.implication,
             "heads": [plain(h) for h in self.heads],
         }
@@ -385,11 +379,11 @@ FAMILY = 3
 
 
 def check_convergence(
-    f: Any,
+    f: object,
     *,
     assumptions: Mapping[str, str] | None = None,
     budget_s: float = DEFAULT_BUDGET,
-    **options: Any,
+    **options: object,
 ) -> Convergence:
     """Decide whether the exp-series of a bias converges, with a proof.
 
@@ -465,13 +459,13 @@ def check_convergence(
                 present = {s.name for s in bias.free_symbols}
                 own = {name: d for name, d in domains.items() if name in present}
                 decided[bias] = _decide_bias(bias, own)
-        besides = tuple(dict.fromkeys(r for bias in decided for r in remarks(bias)))
+        besides = tuple(dict.fromkeys(r for bias in decided for r in _remarks(bias)))
     results = tuple(decided[b] for b in subject.biases)
     whole = results[0] if len(results) == 1 else _together(subject, results)
     return dataclasses.replace(whole, subject=subject.name, budget_s=budget, remarks=besides)
 
 
-def _merged(assumptions: Mapping[str, str] | None, options: dict[str, Any]) -> dict[str, Any]:
+def _merged(assumptions: Mapping[str, str] | None, options: dict[str, object]) -> dict[str, Any]:
     """You may give assumptions and values together, but not for the same parameter."""
     both = sorted(set(assumptions or {}) & set(options))
     if both:
@@ -498,10 +492,33 @@ def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergenc
         Proof(claim, worst.proof.steps),
         tuple(assumed.items()),
         results,
+        skipped_terms=_all_skipped(results),
         status=worst.status,
         label=worst.label,
         reason=worst.reason,
     )
+
+
+def _skipped(p: Expr) -> tuple[int, ...] | None:
+    """The skipped terms of one bias, within the budget of the question."""
+    try:
+        return skipped_terms(p)
+    except OutOfTime:
+        return None
+
+
+def _remarks(p: Expr) -> tuple[str, ...]:
+    """The remarks on one bias; none where the budget of the question is spent."""
+    try:
+        return tuple(remarks(p))
+    except OutOfTime:
+        return ()
+
+
+def _all_skipped(heads: tuple[Convergence, ...]) -> tuple[int, ...] | None:
+    """The skipped terms of several heads, where those of each are known."""
+    each = [h.skipped_terms for h in heads if h.skipped_terms is not None]
+    return tuple(sorted(set().union(*each))) if len(each) == len(heads) else None
 
 
 def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:
@@ -545,6 +562,7 @@ def _convergence(p: Expr, decision: Decision, assumptions: tuple[Any, ...]) -> C
             None,
             Proof("", decision.steps),
             assumptions,
+            skipped_terms=_skipped(p),
             status=Status.UNKNOWN,
             label=None,
             reason=Reason(Code.UNDECIDED, decision.reason),
@@ -560,6 +578,7 @@ def _convergence(p: Expr, decision: Decision, assumptions: tuple[Any, ...]) -> C
         truth,
         Proof(claim, decision.steps, decision.fall, decision.cells),
         assumptions,
+        skipped_terms=_skipped(p),
         label=Label.THEOREM,
         reason=None if decision.real else reason,
     )

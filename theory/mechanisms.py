@@ -79,6 +79,16 @@ MECHANISMS = {
             "|q|, |k| are bounded, and so is the factor by distance",
         ),
         _bounded(
+            "contractions",
+            "a product of maps that lengthen no vector keeps every logit bounded",
+            "|q|, |k| are bounded, and no map between two tokens has a norm above 1",
+        ),
+        _bounded(
+            "relative_vectors",
+            "relative vectors of bounded size keep every logit bounded",
+            "|q|, |k| and the vectors of the distances are bounded",
+        ),
+        _bounded(
             "rotation_rescaled",
             "its rotations keep every logit bounded",
             _NORMS,

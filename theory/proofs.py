@@ -6,8 +6,6 @@ is built only when asked for. A proof ends in the claim it establishes.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,13 +16,6 @@ import sympy
 from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, Ladder, Rung, Sentence, Steps
 from farfield.theory.answers.notation import Text, as_text, latex, terminal, words
-
-
-def trace(line: str, *values: Any) -> None:
-    """Print a line where tracing is asked for; the values are spelled only then."""
-    if os.environ.get("FARFIELD_TRACE", "") not in ("", "0"):
-        print("trace:", line.format(*values), file=sys.stderr)
-
 
 RULES: dict[str, str] = {
     "eventual": "Finitely many terms do not matter: for all large `n`, `p = {p}`.",
@@ -115,7 +106,7 @@ DECIDING = (
 class Lazy:
     """An expression that is built when a proof is shown."""
 
-    def __init__(self, build: Callable[[], Any]) -> None:
+    def __init__(self, build: Callable[[], object]) -> None:
         self._build = build
 
     @cached_property
@@ -127,7 +118,7 @@ class Lazy:
         return str(self.expression)
 
 
-def now(value: Any) -> Any:
+def now(value: object) -> Any:
     """A value of a step as an expression, number or text."""
     return value.expression if isinstance(value, Lazy) else value
 
@@ -150,10 +141,10 @@ class Step:
             return (*shown, *words(" Here {names} are bounded.", names=bounded))
         return shown
 
-    def at(self, values: Mapping[Any, Any]) -> Step:
+    def at(self, values: Mapping[object, object]) -> Step:
         """The step for these values of its symbols."""
 
-        def own(value: Any) -> Any:
+        def own(value: object) -> Any:
             if isinstance(value, Lazy):
                 return Lazy(lambda: own(value.expression))
             return value.xreplace(values) if hasattr(value, "xreplace") else value
@@ -215,14 +206,14 @@ class Decision:
         fall = self.fall and replace(self.fall, of_bound=True)
         return replace(self, steps=(step, *self.steps), fall=fall)
 
-    def at(self, values: Mapping[Any, Any]) -> Decision:
+    def at(self, values: Mapping[object, object]) -> Decision:
         """The decision for these values of its symbols."""
         limits = () if self.fall is None else self.fall.limits
         fall = self.fall and replace(self.fall, limits=tuple(c.xreplace(values) for c in limits))
         return replace(self, steps=tuple(step.at(values) for step in self.steps), fall=fall)
 
 
-def _rung(values: Mapping[str, Any]) -> Rung | None:
+def _rung(values: Mapping[str, object]) -> Rung | None:
     """A step of the logarithmic scale as a picture shows it; None where its limit is no number."""
     limit = sympy.sympify(now(values["limit"]))
     if not limit.is_extended_real or limit.free_symbols:
@@ -245,8 +236,8 @@ class Proof(Result):
 
     def block(self, title: str = "Proof") -> Steps:
         """The proof as one block."""
-        found = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
-        deciding = found[-1] if found else -1
+        deciding_steps = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
+        deciding = deciding_steps[-1] if deciding_steps else -1
         steps = tuple(step.words() for step in self.steps)
         return Steps(words(title), steps, as_text(self.claim) if self.claim else (), deciding)
 
@@ -268,7 +259,7 @@ class Proof(Result):
     def blocks(self) -> Sequence[Block]:
         return (Sentence(as_text(self.claim)), self.block())
 
-    def text(self, *, details: bool = True, unicode: bool = True, **terminal: Any) -> str:
+    def text(self, *, details: bool = True, unicode: bool = True, **terminal: object) -> str:
         return super().text(details=details, unicode=unicode, **terminal)
 
     def latex(self) -> str:

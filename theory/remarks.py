@@ -10,9 +10,11 @@ from collections.abc import Iterator
 import sympy
 from sympy import Expr, Rational, S
 
+from farfield.theory.algebra import door
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.decision.engine import decide_series
 from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.values import enclose
 
 MASKED = -(10**4)
 """A number from here down stands for minus infinity in masks of models."""
@@ -26,8 +28,8 @@ def remarks(formula: Expr) -> Iterator[str]:
     >>> list(remarks(read("exp(-n/64)")))
     ['If exp(-n/64) is the weight itself, not the logit, write log(exp(-n/64)).']
     """
-    line = expression_line(formula, unicode=False)
     if _falls_to_zero(formula):
+        line = expression_line(formula, unicode=False)
         yield f"If {line} is the weight itself, not the logit, write log({line})."
     for name in sorted({s.name for s in formula.free_symbols} & {*_ROW}):
         yield (
@@ -61,11 +63,12 @@ def _is_past(condition: sympy.Basic, formula: Expr) -> bool:
 
 def _falls_to_zero(formula: Expr) -> bool:
     """Whether a bias is positive and falls, as a weight does."""
-    if not formula.has(n) or formula.has(Lookup, sympy.Piecewise) or not formula.is_positive:
+    if formula.could_extract_minus_sign() or formula.has(Lookup, sympy.Piecewise):
         return False
-    halves = {s: Rational(1, 2) for s in formula.free_symbols - {n}}
-    near, far = (sympy.N(formula.subs({**halves, n: at})) for at in (1, 64))
-    return bool(near.is_Float and far.is_Float and far < near)
+    halves = dict.fromkeys(formula.free_symbols, Rational(1, 2))
+    near, far = (enclose(formula, values=halves | {n: at}) for at in (1, 16))
+    falls = near is not None and far is not None and bool(0 < far < near)  # not without n
+    return falls and door.assumed(formula, "positive") is True
 
 
 def with_infinity(formula: Expr) -> Expr:

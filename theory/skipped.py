@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy
-from flint import fmpq
+from flint import arb, fmpq
 from sympy import Expr
 
-from farfield.theory.algebra.budget import unhurried
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.formula.bounded_nodes import primitive
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 MOST_TERMS, FINE = 4096, 64
+NEAR = 8
 APART = 61  # distances of the sample beyond them: a prime, from which no short period hides
 
 
@@ -28,6 +29,9 @@ def skipped_terms(p: Expr) -> tuple[int, ...]:
     fine, and every 61st after them. A row of them that lasts to the end of the search is taken for
     overflow, but for its beginning at 0; once 64 in a row are not, every 64th is looked at to see
     whether it lasts.
+
+    Raises:
+        OutOfTime: the budget of the question is spent.
 
     >>> from sympy import log
     >>> skipped_terms(-log(log(n)))
@@ -39,9 +43,12 @@ def skipped_terms(p: Expr) -> tuple[int, ...]:
 @lru_cache(maxsize=64)
 def _skipped(p: Expr) -> tuple[int, ...]:
     """The heads of a family, positive multiples of one bias, share it."""
+    if _finite_beyond(p):
+        return tuple(t for t in range(NEAR) if not _has_value(p, t))
     skipped, fine = [], 0
     apart = None  # whether the distances beyond the search are fine, as far as a sample tells
     for t in range(MOST_TERMS):
+        check_time()
         good = _has_value(p, t)
         if not good:
             skipped.append(t)
@@ -60,9 +67,22 @@ def _skipped(p: Expr) -> tuple[int, ...]:
     return tuple(skipped) if last > 0 else tuple(range(MOST_TERMS))
 
 
+def _finite_beyond(p: Expr) -> bool:
+    """Whether one ball is finite for the distances from 8 to 16, one from 16 to 32, and so on."""
+    value = compile_ball(p)
+    with precision(64):
+        try:
+            return all(
+                to_arb(value({n: arb(k).union(arb(2 * k))})).is_finite()
+                for k in (NEAR << j for j in range((MOST_TERMS // NEAR).bit_length() - 1))
+            )
+        except (Undefined, ZeroDivisionError, OverflowError):
+            return False
+
+
 def _has_value(p: Expr, t: int) -> bool:
     """Whether a bias is a number or -oo at a distance, as far as a ball tells."""
-    with unhurried(), precision(256):
+    with precision(256):
         try:
             ball = to_arb(compile_ball(p)({n: fmpq(t)}))
             return ball.is_finite() or bool(ball < 0)

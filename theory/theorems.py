@@ -70,7 +70,7 @@ def _tex(words: str) -> str:
     """Words as LaTeX text, their relation signs in math mode."""
     signs = {"<=>": r"\iff", "->": r"\to"} | {r.sign: r.tex for r in SIX}
     escaped = "".join(_ESCAPED.get(c, c) for c in words)
-    return re.sub("<=>|<=|>=|->|<|>", lambda found: f"${signs[found.group()]}$", escaped)
+    return re.sub("<=>|<=|>=|->|<|>", lambda match: f"${signs[match.group()]}$", escaped)
 
 
 @cache

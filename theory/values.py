@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from farfield.theory.evaluation.vectorised import Floats
 
 
-def compile_ball(e: Any) -> Callable[[Environment], Any]:
+def compile_ball(e: object) -> Callable[[Environment], Any]:
     """A function of the values of the symbols of `e`: fmpq (exact) or arb, in; the same out.
 
     Of a condition, its truth; `Undefined` where the balls do not decide.
@@ -38,7 +38,7 @@ def compile_ball(e: Any) -> Callable[[Environment], Any]:
     return BALLS.compiled(e)
 
 
-def enclose(e: Expr, bits: int = 64, values: Mapping[Symbol, Any] | None = None) -> arb | None:
+def enclose(e: Expr, bits: int = 64, values: Mapping[Symbol, object] | None = None) -> arb | None:
     """A ball that contains `e` at the given rational values, or None where it is undefined.
 
     >>> from farfield.theory.formula.grammar import read
@@ -49,7 +49,7 @@ def enclose(e: Expr, bits: int = 64, values: Mapping[Symbol, Any] | None = None)
     return BALLS.enclose(e, bits, values)
 
 
-def tabulate(formula: Expr, distances: Any) -> np.ndarray:
+def tabulate(formula: Expr, distances: object) -> np.ndarray:
     """The bias at each distance as float64, shape `(len(distances),)`.
 
     Args:
@@ -67,7 +67,7 @@ def tabulate(formula: Expr, distances: Any) -> np.ndarray:
     return tabulate_all([formula], distances)[0]
 
 
-def tabulate_all(formulas: Sequence[Expr], distances: Any) -> np.ndarray:
+def tabulate_all(formulas: Sequence[Expr], distances: object) -> np.ndarray:
     """Several biases at each distance, shape `(len(formulas), len(distances))`; what they share is
     evaluated once."""
     from farfield.theory.evaluation import vectorised

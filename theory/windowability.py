@@ -54,7 +54,7 @@ class Windowable(Answer):
         )
 
 
-def of_series(converges: Any, subject: str, reason: Reason | None = None) -> Windowable:
+def of_series(converges: object, subject: str, reason: Reason | None = None) -> Windowable:
     """For an additive bias: windowable exactly where the exp-series converges.
 
     Args:

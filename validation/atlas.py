@@ -17,8 +17,8 @@ from farfield.theory.answers.blocks import Block, note
 from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Convergence
 from farfield.theory.formal.checked_statements import Statement, proving, statements
-from farfield.validation.harness.configuration import trainable
-from farfield.validation.harness.presets import preset as named
+from farfield.validation.harness.mechanism import trainable
+from farfield.validation.harness.settings import settle
 from farfield.validation.models.audit import Audit, audit
 from farfield.validation.models.transformers_config import architectures
 from farfield.validation.papers.claim import Claim
@@ -155,7 +155,8 @@ def atlas(
     """
     demo = dict(demo_encodings())
     known = {encoding.name for encoding in demo.values()}
-    others = {n: e for n, e in catalogue(named(preset).length) if e.name not in known}
+    length = settle(preset, {"encoding": "nope"}).length
+    others = {n: e for n, e in catalogue(length) if e.name not in known}
     subjects = demo | others
     chosen = [n for n, e in subjects.items() if n in demo or (every and trainable(e))]
     chosen.sort(key=lambda name: name not in demo)

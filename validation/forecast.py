@@ -31,7 +31,7 @@ from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import natural, plural
 from farfield.theory.encodings import Encoding
 from farfield.validation.extrapolation import TOLERANCE, holds
-from farfield.validation.harness.configuration import trainable
+from farfield.validation.harness.mechanism import trainable
 from farfield.validation.prior import Prior, prior, weights
 from farfield.validation.results import LAST, results
 

@@ -9,8 +9,8 @@ Columns of the run, the same in all its lines:
 
 * `experiment`: the registration, or `runs`; `run`: its key; `label`: of the encoding; `family`:
   the kind of encoding it belongs to; `mechanism`: `bias`, `rotation` and others; `formula`: of the
-  heads, as `encoding` reads it, null where there is no bias; `verdict`: on its series, where one
-  was registered;
+  heads, as `encoding` reads it, null where there is no bias; `verdict`: on its series, of
+  committed lines where one was registered;
 * `preset`, `layers`, `heads`, `width`, `trained` (the training length), `batch` (rows a step),
   `steps`, `learning_rate`, `seed`, `text` (its source), `text_sha256` (12 digits), `seconds` (of
   one processor, for training);
@@ -35,12 +35,19 @@ from __future__ import annotations
 
 import csv
 import functools
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars
 from polars import DataFrame, col
 
 from farfield.theory.answers.errors import InputError
+from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import Encoding
+from farfield.validation.harness.settings import Hybrid
+from farfield.validation.prior import prior
 
 COMMITTED = Path(__file__).with_name("results.parquet")
 LAST, WHOLE = "last token", "non-overlapping"
@@ -83,15 +90,50 @@ def results(source: str | None = None) -> DataFrame:
     if source is None:
         return _committed()
     if not source.endswith(".csv"):
-        from farfield.validation.lines import of_store
-
-        return polars.DataFrame([*of_store(source)], SCHEMA)
+        return polars.DataFrame([*_of_store(source)], SCHEMA)
     return _of_csv(source)
 
 
 @functools.cache
 def _committed() -> DataFrame:
     return polars.read_parquet(COMMITTED)
+
+
+def _of_store(folder: str) -> Iterator[dict[str, Any]]:
+    """The rows of the finished runs of a folder, and what the theory says of their encodings."""
+    from farfield.validation.harness.mechanism import read
+    from farfield.validation.harness.runs import listed, rows_of
+
+    for one in listed(folder):
+        if one.state == "finished":
+            rows, written, subject = rows_of(Path(folder) / one.key), one.run.encoding, None
+            if not isinstance(written, Hybrid) and rows[0]["mechanism"] != "module":
+                subject = read(written, one.run.heads)
+            yield from with_theory(rows, subject if isinstance(subject, Encoding) else None)
+
+
+def with_theory(
+    rows: Iterable[Mapping[str, Any]], subject: Encoding | None
+) -> Iterator[dict[str, Any]]:
+    """The rows of a run with the verdict on its encoding; and `prior` beyond the training length,
+    where that is a bias without learned parameters and no blocks change what keys are seen.
+
+    Args:
+        rows: as `harness.runs.run` returns them.
+        subject: the encoding of all layers; None where they differ, or for a module.
+    """
+    verdict = None if subject is None else str(check_convergence(subject).verdict)
+    bias = subject if subject is not None and subject.biases else None
+    for row in rows:
+        far = row["protocol"] in (LAST, WHOLE) and row["length"] > row["trained"]
+        if bias is None or bias.free or not far or row["mask"] == "BCA":
+            yield {**row, "verdict": verdict}
+            continue
+        keys = bias.bias(np.arange(row["length"]))
+        if row["mask"]:
+            keys[:, int(row["mask"].removeprefix("window ")) :] = -np.inf
+        found = prior(keys, row["trained"], row["layers"])
+        yield {**row, "verdict": verdict, **found._asdict()}
 
 
 def _of_csv(file: str) -> DataFrame:

@@ -35,7 +35,7 @@ from farfield.validation.study.prediction import (
     WINDOW_ERRORS,
     Prediction,
 )
-from farfield.validation.study.study import Study
+from farfield.validation.study.study import Studied, Study
 from farfield.validation.table_cells import reach_text
 
 SHARES = tuple(Fraction(k, 10**e) for e in range(1, 6) for k in (5, 2, 1))
@@ -420,9 +420,13 @@ class Measured:
 
     prediction: Prediction
     bca: bool
-    numbers: Mapping[str, Any]
+    found: Studied
     place: int
     asked: bool
+
+    def lines(self, protocol: str) -> list[Mapping[str, Any]]:
+        """What a protocol measured."""
+        return self.found.measured(protocol, self.bca)
 
     @property
     def name(self) -> str:
@@ -439,10 +443,10 @@ class Measured:
 def measured(s: Study) -> Sequence[Measured]:
     """The measurements, in the order of the study."""
     every = [
-        (e.prediction, bca, m)
+        (e.prediction, bca, e)
         for e in s.entries
         for bca in (False, True)
-        if (m := e.measurement(bca)) is not None
+        if e.measured("gradient", bca)
     ]
     return [Measured(*m, k, m[0].name in s.asked) for k, m in enumerate(every)]
 
@@ -451,19 +455,17 @@ def perplexity_curves(s: Study, protocol: str = "last token") -> Curve:
     """Perplexity over that at the training length, by context length, one curve an encoding."""
     lines = []
     for m in measured(s):
-        rows = sorted(
-            (p["length"], p["ratio"]) for p in m.numbers["perplexity"] if p["protocol"] == protocol
-        )
+        rows = sorted((p["length"], p["ratio"]) for p in m.lines(protocol))
         x, y = zip(*rows, strict=True)
         lines.append(Line(m.name, tuple(map(float, x)), y, **m.look))
     return Curve(
         "Last-token perplexity relative to the training length. Flat is extrapolation; one seed.",
         "context length (tokens)",
-        f"perplexity / perplexity at {s.preset.length}",
+        f"perplexity / perplexity at {s.settings['length']}",
         tuple(lines),
         True,
         True,
-        posts=(("trained on", float(s.preset.length)),),
+        posts=(("trained on", float(s.settings["length"])),),
     )
 
 
@@ -473,8 +475,8 @@ def trf_against_erf(s: Study) -> Curve | None:
     rows: list[Mapping[str, Any]] = []
     for m in measured(s):
         if not m.bca and m.prediction.encoding.biases:
-            rows = list(m.numbers["attention"])
-            x, y = (tuple(float(f[k]) for f in rows) for k in ("trf", "tokens"))
+            rows = m.lines("attention")
+            x, y = (tuple(float(f[k]) for f in rows) for k in ("trf", "erf"))
             lines.append(Line(m.name, x, y, **m.look))
     if not lines:
         return None

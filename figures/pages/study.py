@@ -62,6 +62,7 @@ from farfield.theory.answers.number import count, decimal, plural
 from farfield.theory.answers.writers.svg import power
 from farfield.theory.convergence import Convergence, Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding
+from farfield.validation.results import LAST, WHOLE
 from farfield.validation.study.place import PLACE_EPS
 from farfield.validation.study.prediction import (
     LOGIT_BOUND,
@@ -69,7 +70,7 @@ from farfield.validation.study.prediction import (
     WINDOW_ERRORS,
     Prediction,
 )
-from farfield.validation.study.study import Study, last_token_ratio
+from farfield.validation.study.study import Study
 from farfield.validation.table_cells import field_text, reach_text, share_text
 
 
@@ -116,7 +117,7 @@ def measured(s: Study) -> list[Section]:
     return [
         Section(
             words("What trained models lost"),
-            [*(b for e in s.trained for b in e.blocks()), *s.bounds()],
+            [*(b for e in s.trained for b in e.blocks())],
         ),
         Section(words("Measurements"), list(_measurements(s))),
         Section(words("How the models were trained"), list(_settings(s))),
@@ -500,7 +501,7 @@ def _measurements(s: Study) -> Iterator[Item]:
     """The measurements, a line an encoding and way to run it."""
     lengths = s.lengths
     shown = pictures.measured(s)
-    eps = shown[0].numbers["attention"][0]["eps"]
+    eps = shown[0].lines("attention")[0]["eps"]
     drawn = [pictures.perplexity_curves(s), pictures.trf_against_erf(s)]
     yield Tiles([c for c in drawn if isinstance(c, Curve)])
     yield table(
@@ -528,7 +529,9 @@ def _measurements(s: Study) -> Iterator[Item]:
     rows = []
     for m in shown:
         by = {
-            (r["protocol"], r["length"]): f"{r['perplexity']:.2f}" for r in m.numbers["perplexity"]
+            (r["protocol"], r["length"]): f"{math.exp(r['nats']):.2f}"
+            for protocol in (LAST, WHOLE)
+            for r in m.lines(protocol)
         }
         rows.append(
             (
@@ -541,20 +544,20 @@ def _measurements(s: Study) -> Iterator[Item]:
         words("Perplexities by context length, two protocols"),
         [table(header, rows, numeric=tuple(range(1, len(header))))],
     )
-    corpus = s.corpus or {}
+    line = shown[0].found.lines[0]
     yield note(
         "One seed, bytes of {source} (SHA-256 {sha}…). Verdict: theorem; leak and TRF: certified "
         "or float64; layered TRF: approximate, a prediction of the gradient ERF; the rest: "
         "measured.",
-        source=corpus.get("source", "a text"),
-        sha=StyledWord(str(corpus.get("sha256", ""))[:16], "code"),
+        source=line["text"],
+        sha=StyledWord(line["text_sha256"], "code"),
     )
 
 
 def _measured_row(m: pictures.Measured) -> tuple[Any, ...]:
-    p, numbers = m.prediction, m.numbers
-    _, ratio, low, high = last_token_ratio(numbers)
-    field, gradient = numbers["attention"][0], numbers["gradient"]
+    p, (field, *_), (gradient, *curve) = m.prediction, m.lines("attention"), m.lines("gradient")
+    _, ratio, low, high = m.found.lost(m.bca)
+    near = next((x["gradient"] for x in curve if x["distance"] == x["trained"]), None)
     bounded = words("{verdict}: bounded support", verdict=Verdict.CONVERGES)
     layered = "" if m.bca or p.layered is None else count(p.layered.tokens)
     return (
@@ -564,36 +567,19 @@ def _measured_row(m: pictures.Measured) -> tuple[Any, ...]:
         f"{ratio:.3f}",
         f"{low:.3f} to {high:.3f}",
         f"{field['trf']:.1f}" if p.encoding.biases and not m.bca else "",
-        f"{field['tokens']:.1f}",
+        f"{field['erf']:.1f}",
         layered,
-        gradient["tokens"],
-        _share(gradient["mass"]),
+        gradient["erf"],
+        _share(near),
     )
 
 
 def _settings(s: Study) -> Iterator[Sentence]:
     """How the models were trained."""
-    run = s.trained[0].run
-    assert run is not None
-    where = run["training"]["environment"]
-    p = s.preset
     yield Sentence(
         words(
-            "Preset {name}: {layers} layers, width {width}, {heads} heads, {steps} steps of "
-            "{batch} rows of {length} tokens, AdamW {rate}, seed {seed}; Python {python}, torch "
-            "{torch}, {machine}, {cores} cores.",
-            name=p.name,
-            layers=p.layers,
-            width=p.width,
-            heads=p.heads,
-            steps=p.steps,
-            batch=p.batch,
-            length=p.length,
-            rate=f"{p.learning_rate:g}",
-            seed=run["seed"],
-            python=where["python"],
-            torch=where["torch"],
-            machine=where["machine"],
-            cores=where["cores"],
+            "Preset {preset}: {layers} layers, width {width}, {heads} heads, {steps} steps of "
+            "{batch} rows of {length} tokens, AdamW {lr}, seed {seed}.",
+            **{k: v for k, v in s.settings.items() if isinstance(v, str | int | float)},
         )
     )

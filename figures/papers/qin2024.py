@@ -16,7 +16,7 @@ from farfield.figures.style import LINES, house, new_figure, of_verdict, told_ap
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.harness.mechanism import Visibility
+from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.tables import table
 
 EPS = tuple(Fraction(k, 10**e) for e in (1, 2, 3) for k in (5, 3, 2, 1))
@@ -29,7 +29,7 @@ def fig1_right() -> Drawing:
     tokens, window = 12, 4
     i, j = positions(tokens)
     modes = {
-        "sliding window": Visibility(window=window).sees(i, j),
+        "sliding window": Mask(window=window).sees(i, j),
         "nonoverlapping": (j <= i) & (i // window == j // window),
     }
     with house(column=True):

@@ -38,8 +38,8 @@ from farfield.figures.samples import (
 )
 from farfield.figures.style import spoken
 from farfield.theory.answers.number import listed
-from farfield.validation.harness.configuration import variants
-from farfield.validation.harness.presets import preset
+from farfield.validation.harness.mechanism import ROTATIONS
+from farfield.validation.harness.settings import settle
 from farfield.validation.papers.tables import table
 
 ABSENT = "-"
@@ -118,14 +118,14 @@ def _command(layout: Layout, row: Row) -> str:
         c for c in table(layout.name) if (c.encoding, c.variant) == (row.encoding, row.variant)
     ]
     printed = cells[0].train_length or 1
-    usual = preset(PRESET)
+    usual = settle(PRESET, {"encoding": "nope"})
     trained = usual.length * layout.factors[printed]
     base, _, mode = row.ours(trained).partition(MODE)
     options = ""
     if mode and MODE + mode != BCA:  # a window
         tested = sorted({(c.eval_length or 0) * trained // printed for c in cells})
         options = f"--{mode} --tested {','.join(map(str, tested))}"
-    elif mode and not variants(subject(base, usual.heads), trained):
+    elif mode and subject(base, usual.heads).mechanism not in ROTATIONS:
         options = f"--bca {trained // 2}"  # rotations are measured with it in any case
     length = None if trained == usual.length else trained
     return f"`{command(base, length=length, options=options)}`"

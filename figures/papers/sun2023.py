@@ -22,7 +22,7 @@ from farfield.figures.papers.printed_tables import (
 from farfield.figures.style import INK, SOFT, house, new_figure
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.harness.mechanism import Visibility
+from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.tables import PrintedNumber, table
 
 
@@ -61,8 +61,8 @@ def fig3() -> Drawing:
     training = positions(length)
     inference = positions(2 * length)
     masks = {
-        "training": Visibility().sees(*training),
-        "inference": Visibility(bca=length // 2).sees(*inference),
+        "training": Mask().sees(*training),
+        "inference": Mask(bca=length // 2).sees(*inference),
     }
     with house(column=True):
         figure, panels = new_figure(2.1, columns=2)

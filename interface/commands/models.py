@@ -121,13 +121,13 @@ def erf(
     refuse(
         (run is None) == (model is None), "give the key of a run, or a model's folder with --model"
     )
-    from farfield.validation.harness.store import Store, finished_run
     from farfield.validation.optional import require_torch
 
     require_torch() if model is None else require_models()
+    from farfield.validation.harness.runs import finished_run
     from farfield.validation.models.opened import View
 
-    place = model if run is None else finished_run(Store(runs), run)
+    place = model if run is None else finished_run(runs, run)
     how: dict[str, Any] = {"kind": kind, "q": q, "eps": eps, "length": length, "bos": bos}
     how |= {"segments": segments, "view": View(window, bca=bca)}
     return ask(

@@ -170,8 +170,8 @@ def _is_rung(said: Said, own: CheckState) -> bool:
     own.rung, own.limit = said["k"], said["limit"]
     if rest is None or not follows:
         return False
-    found = limit(rest, said["scale"], own.numbers)
-    return bool(found == own.limit) or own.numbers.is_near(found - own.limit, 0)
+    value = limit(rest, said["scale"], own.numbers)
+    return bool(value == own.limit) or own.numbers.is_near(value - own.limit, 0)
 
 
 def _is_tie(said: Said, own: CheckState) -> bool:
@@ -206,8 +206,8 @@ def _gaps(side: int, said: Said, own: CheckState, at: Iterable[int]) -> list[tup
     """How far the bound lies above p (below it for a side of -1), up to the error, and the size of
     both, at each distance where balls know them."""
     wanted = own.p, said["bound"], said["error"]
-    found = ([ball for e in wanted if (ball := own.numbers.ball(e, k)) is not None] for k in at)
-    known = [balls for balls in found if len(balls) == len(wanted)]
+    each = ([ball for e in wanted if (ball := own.numbers.ball(e, k)) is not None] for k in at)
+    known = [balls for balls in each if len(balls) == len(wanted)]
     if not known:
         raise Open("values that balls leave open")
     with precision(BITS):

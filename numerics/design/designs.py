@@ -83,13 +83,13 @@ class Design(Answer):
         lines = [
             f"title = {json.dumps('; '.join(self.targets))}",
             "",
-            "[[sweep]]",
-            f"presets = {json.dumps([preset])}",
+            "[[runs]]",
+            f"preset = {json.dumps(preset)}",
         ]
         if count > 1:
-            lines += [f"heads = [{count}]", f"widths = [{16 * count}]"]
+            lines += [f"heads = {count}", f"width = {16 * count}"]
         said = ", ".join(f"{key} = {json.dumps(value)}" for key, value in subject.items())
-        return "\n".join([*lines, f"encodings = [{{ {said} }}]", ""])
+        return "\n".join([*lines, f"encoding = {{ {said} }}", ""])
 
     def interval_text(self) -> str:
         """The interval, each end with the digits that are certain, as `(0.33…, 1/2]`."""
@@ -165,8 +165,8 @@ class Design(Answer):
 
 
 def _numbers(design: Design) -> Sequence[Any]:
-    found = design.achieved
-    return tuple(found.values()) if isinstance(found, dict) else (found,)
+    achieved = design.achieved
+    return tuple(achieved.values()) if isinstance(achieved, dict) else (achieved,)
 
 
 def _number(value: Any) -> str:
@@ -188,9 +188,9 @@ def _end(pair: Pair) -> str:
     return f"{shared}…" if len(shared) > 8 else f"{float(pair[1]):.9g}"
 
 
-def _slopes(found: Encoding | None) -> str | None:
+def _slopes(designed: Encoding | None) -> str | None:
     """The slopes for kernels that take them, of an ALiBi-like encoding."""
     try:
-        return None if found is None else listed([f"{m:.6g}" for m in found.slopes()])
+        return None if designed is None else listed([f"{m:.6g}" for m in designed.slopes()])
     except InputError:
         return None

@@ -252,8 +252,8 @@ class ParameterLine:
     def reached(self, quantity: Quantity) -> str:
         """The range of a quantity over the parameters that are tried, in words."""
         try:
-            found = [quantity.answer(self.bias(self.at(u))).span() for u in self.reach]
-            low, high = sorted(ends[0] for ends in found if ends is not None)
+            spans = [quantity.answer(self.bias(self.at(u))).span() for u in self.reach]
+            low, high = sorted(ends[0] for ends in spans if ends is not None)
         except (*UNKNOWN, ValueError):
             return f"its {quantity.words()} is not known near the ends"
         shown = [_count(x) if quantity.integer else decimal(x, 4) for x in (low, high)]
@@ -261,12 +261,12 @@ class ParameterLine:
         return f"its {quantity.words()} is {said}"
 
 
-Found = tuple[tuple[Pair | None, Pair | None], tuple[bool, bool], Rational | None, str]
+Fields = tuple[tuple[Pair | None, Pair | None], tuple[bool, bool], Rational | None, str]
 """Both ends of an interval of parameters, each outside and inside, or None at the domain's own end;
 whether each belongs to it; the simplest one inside; what is not proved."""
 
 
-def scanned(line: ParameterLine, bounds: Sequence[Target]) -> Found:
+def scanned(line: ParameterLine, bounds: Sequence[Target]) -> Fields:
     """An interval around a parameter that meets all bounds. Its ends were decided; the parameters
     between them were not.
 
@@ -296,14 +296,14 @@ class _Scan:
 
     def decided(self, a: Rational) -> bool | None:
         """Of a parameter, within a share of the time that is left."""
-        found = list[bool | None]()
+        answers = list[bool | None]()
         with _share(PLACE_SHARE):
             for bound in self.bounds:
                 try:
-                    found.append(self.line.holds(bound, a))
+                    answers.append(self.line.holds(bound, a))
                 except (Unreachable, InputError):
-                    found.append(None)
-        return False if False in found else None if None in found else True
+                    answers.append(None)
+        return False if False in answers else None if None in answers else True
 
     def at(self, u: float) -> bool | None:
         """Of the parameter of a coordinate."""
@@ -319,8 +319,8 @@ class _Scan:
     def violations(self, u: float) -> list[float]:
         """Of each bound; above STEEP where it is not known."""
         with _share(PLACE_SHARE):
-            found = [self.line.violation(bound, u) for bound in self.bounds]
-        return [2 * STEEP if math.isnan(x) else x for x in found]
+            each = [self.line.violation(bound, u) for bound in self.bounds]
+        return [2 * STEEP if math.isnan(x) else x for x in each]
 
     def good(self) -> float | None:
         """A coordinate that meets all bounds: a place, one where two bounds are equally near
@@ -335,9 +335,9 @@ class _Scan:
             known[u] = self.violations(u)
             for v in _beside(u, known):
                 i, j = (known[x].index(max(known[x])) for x in (u, v))
-                found = self.balanced(self.bounds[i], self.bounds[j], u, v) if i != j else None
-                if found is not None and self.at(found):
-                    return found
+                place = self.balanced(self.bounds[i], self.bounds[j], u, v) if i != j else None
+                if place is not None and self.at(place):
+                    return place
         around = _beside(min(sorted(known), key=lambda u: max(known[u])), known)
         u = minimize_scalar(
             lambda u: max(self.violations(float(u))),

@@ -169,11 +169,11 @@ def sign(e: Expr) -> int | None:
     >>> sign(sympy.log(1 + _T) - 2 * _S * sympy.log(1 + _T)) is None, sign(-_S / (2 + _T))
     (True, -1)
     """
-    found = _sign(e)
-    if found is None:
+    strict = _sign(e)
+    if strict is None:
         above, below = fraction(together(e))
-        found = _times(_sign(expand(above)), _sign(below))
-    return found
+        strict = _times(_sign(expand(above)), _sign(below))
+    return strict
 
 
 def _sign(e: Expr) -> int | None:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
-from sympy import Expr, Rational, Symbol
+from sympy import Basic, Expr, Rational, Symbol
 from sympy.core.relational import Relational
 
 from farfield.numerics.design.designs import Design, Pair
 from farfield.numerics.design.family import Family, read_family
-from farfield.numerics.design.line import Found, ParameterLine, scanned
+from farfield.numerics.design.line import Fields, ParameterLine, scanned
 from farfield.numerics.design.order import support_step, tail_order
 from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.targets import (
@@ -39,17 +39,17 @@ Notice = Callable[..., None]
 
 
 def design(
-    family: Any,
+    family: object,
     *,
     parameter: str | None = None,
     heads: int | None = None,
     budget_s: float = 10,
     optimise: str | None = None,
-    values: Mapping[str, Any] | None = None,
+    values: Mapping[str, object] | None = None,
     dialect: str | None = None,
     assumptions: Mapping[str, str] | None = None,
     notice: Notice | None = None,
-    **targets: Any,
+    **targets: object,
 ) -> Design:
     """The parameters of a family of biases that meet a target: an exact interval (ours).
 
@@ -103,9 +103,9 @@ def design(
     own = {**targets, **(values or {})}
     if isinstance(family, (list, tuple)):
         raise InputError(f"a design is of one family; {len(family)} were given")
-    found = read_family(family, parameter, dialect=dialect, values=own, assumptions=assumptions)
+    read = read_family(family, parameter, dialect=dialect, values=own, assumptions=assumptions)
     with until(deadline):
-        return _of(goal, found)
+        return _of(goal, read)
 
 
 # -- what is asked --------------------------------------------------------------------------------
@@ -136,8 +136,8 @@ class _Goal:
 
 
 def _goal(
-    asked: Mapping[str, Any],
-    given: dict[str, Any],
+    asked: Mapping[str, object],
+    given: dict[str, object],
     heads: int | None,
     optimise: str | None,
     notice: Notice,
@@ -172,7 +172,7 @@ def _goal(
     )
 
 
-def _by_head(asked: Quantity, value: Any, heads: int | None) -> list[Any] | None:
+def _by_head(asked: Quantity, value: object, heads: int | None) -> list[Any] | None:
     """A target a head: a list as it is, a pair spaced geometrically; None for one of all heads."""
     name, whole = asked.name, asked.integer
     if isinstance(value, str):
@@ -203,20 +203,20 @@ def _by_head(asked: Quantity, value: Any, heads: int | None) -> list[Any] | None
 def _of(goal: _Goal, family: Family) -> Design:
     """The design of one family."""
     goal.notice(f"order of {family.name}"[:40], 0, 1)
-    search, found = _Search.of(family, goal), list[Design]()
+    search, designs = _Search.of(family, goal), list[Design]()
     for h, targets in enumerate(goal.heads):
         goal.notice("searching", h, len(goal.heads))
-        found.append(search.design(targets))
-    values = tuple(d.value for d in found if d.value is not None)
-    whole = len(values) == len(found)
+        designs.append(search.design(targets))
+    values = tuple(d.value for d in designs if d.value is not None)
+    whole = len(values) == len(designs)
     if not goal.several:
-        return found[0]
-    worst = next((d for d in found if d.value is None), found[0])
-    approximate = any(d.label is Label.APPROXIMATE for d in found)
+        return designs[0]
+    worst = next((d for d in designs if d.value is None), designs[0])
+    approximate = any(d.label is Label.APPROXIMATE for d in designs)
     if whole:
         goal.notice("costs", 0, 1)
     return replace(
-        found[0],
+        designs[0],
         targets=goal.words(),
         low=None,
         high=None,
@@ -224,15 +224,15 @@ def _of(goal: _Goal, family: Family) -> Design:
         value=None,
         values=values if whole else (),
         encoding=family.encoding(values) if whole else None,
-        achieved=tuple(d.achieved for d in found),
+        achieved=tuple(d.achieved for d in designs),
         nearest=None,
-        monotone=all(d.monotone for d in found),
+        monotone=all(d.monotone for d in designs),
         call=family.call(values) if whole else "",
         costs=tuple(
             {q.header(): _known(q, bias) for q in goal.costs}
             for bias in (family.encoding(values).biases if whole else ())
         ),
-        heads=tuple(found),
+        heads=tuple(designs),
         status=worst.status,
         reason=worst.reason,
         label=Label.APPROXIMATE if approximate and worst.label else worst.label,
@@ -272,9 +272,11 @@ class _Search:
         p, a, where, condition = family.formula, family.parameter, family.interval, None
         verdict, step = Verdict.CONVERGES, support_step(p, a)
         if step is None and any(t.quantity.whole for t in goal.heads[0]):
-            found = check_convergence(p, assumptions={str(a): family.domain})
-            verdict = found.verdict
-            solved = _solutions(found.condition, a) if verdict is Verdict.CONDITIONAL else None
+            convergence = check_convergence(p, assumptions={str(a): family.domain})
+            verdict = convergence.verdict
+            solved = (
+                _solutions(convergence.condition, a) if verdict is Verdict.CONDITIONAL else None
+            )
             if solved is not None:
                 where, x = solved.intersect(where), Symbol(a.name, real=True)
                 condition = expression_line(where.as_relational(x), unicode=False)
@@ -313,10 +315,10 @@ class _Search:
         ordered = len(self.lines) == 1 and self.lines[0].order is not None
         ordered = ordered and all(q.ordered(q, family.formula, family.parameter) for q in kinds)
         try:
-            found = (self._ordered if ordered else self._scanned)(targets)
-            if isinstance(found, dict):
-                return replace(blank, **found)
-            (low, high), closed, value, unproved = found
+            read = (self._ordered if ordered else self._scanned)(targets)
+            if isinstance(read, dict):
+                return replace(blank, **read)
+            (low, high), closed, value, unproved = read
             if value is None:
                 raise Unreachable("no rational was found between the ends")
             reached = {q.name: q.number(family.at(value)) for q in kinds}
@@ -339,7 +341,7 @@ class _Search:
             reason=Reason(Code.UNDECIDED, unproved) if unproved else None,
         )
 
-    def _scanned(self, targets: Sequence[Target]) -> Found:
+    def _scanned(self, targets: Sequence[Target]) -> Fields:
         """Where no order is proved."""
         why = Unreachable("no parameter was tried")
         for line in self.lines:
@@ -349,7 +351,7 @@ class _Search:
                 why = none
         raise why
 
-    def _ordered(self, targets: Sequence[Target]) -> Found | dict[str, Any]:
+    def _ordered(self, targets: Sequence[Target]) -> Fields | dict[str, Any]:
         """Where the tails are ordered: the exact interval; the fields of an answer without one.
 
         Raises:
@@ -418,7 +420,7 @@ def _best(ends: Sequence[Pair | None], line: ParameterLine, best: Quantity) -> R
     return simplest(min(reach, end[1]), max(reach, end[1]), True, True)
 
 
-def _solutions(condition: Any, a: Symbol) -> Any:
+def _solutions(condition: Basic, a: Symbol) -> Any:
     """The parameters that meet a condition, as a set; None where it is not solved for them."""
     parts = condition.atoms(Relational)
     if any(p.lhs != a or p.rhs.free_symbols or p.has(sympy.Eq, sympy.Ne) for p in parts):

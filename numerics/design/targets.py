@@ -44,7 +44,7 @@ from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Status
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import exact, natural, plural, share
-from farfield.theory.functions.balls import rational, to_arb
+from farfield.theory.functions.balls import Ball, rational, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
@@ -122,7 +122,7 @@ class Quantity:
         """The same as the header of a column."""
         return self.words() if self.brief is None else self.brief(self.options)
 
-    def answer(self, bias: Any) -> Answer:
+    def answer(self, bias: object) -> Answer:
         """The quantity of a bias, afresh; of an `Encoding` where it is not of one head."""
         return self.ask(self.row(bias), **self.options)
 
@@ -147,20 +147,20 @@ class Quantity:
             raise Unreachable(reason.sentence)
         return s
 
-    def number(self, bias: Any) -> Any:
+    def number(self, bias: object) -> Any:
         """Its value; None where that is not known."""
-        found = self.answer(bias)
-        return getattr(found, found.VALUE)
+        answer = self.answer(bias)
+        return getattr(answer, answer.VALUE)
 
-    def span(self, found: Answer) -> tuple[Any, Any]:
+    def span(self, answer: Answer) -> tuple[Any, Any]:
         """Bounds of it that an answer gives.
 
         Raises:
             Unreachable: it gives none.
         """
-        ends = getattr(found, "enclosure", None) or found.span()
-        if ends is None or (found.label is Label.APPROXIMATE and not self.approximate):
-            raise Unreachable(str(found.reason or f"the {self.name} is not known there"))
+        ends = getattr(answer, "enclosure", None) or answer.span()
+        if ends is None or (answer.label is Label.APPROXIMATE and not self.approximate):
+            raise Unreachable(str(answer.reason or f"the {self.name} is not known there"))
         return ends
 
     def measured(self, bias: Expr, limit: Rational) -> arb:
@@ -190,11 +190,11 @@ class Quantity:
 
         if self.ratio is not None:
             try:
-                found = decide(told, BITS)
+                proved = decide(told, BITS)
             except Diverges:
                 return False
-            if found is not None:
-                return found
+            if proved is not None:
+                return proved
         answer, goal = _known(self, bias), Fraction(int(limit.p), int(limit.q))
         low, high = self.span(answer)
         if high < goal or (high == goal and not strict):
@@ -207,21 +207,21 @@ class Quantity:
 @lru_cache(maxsize=256)
 def _known(asked: Quantity, bias: Expr) -> Answer:
     """The answer, once for the two limits of an equality; what more time may settle is not kept."""
-    found = asked.answer(bias)
-    if found.status is Status.UNKNOWN or (found.reason and found.reason.code is Code.BUDGET):
-        raise Unreachable(str(found.reason))
-    return found
+    answer = asked.answer(bias)
+    if answer.status is Status.UNKNOWN or (answer.reason and answer.reason.code is Code.BUDGET):
+        raise Unreachable(str(answer.reason))
+    return answer
 
 
-def _field(asked: Quantity, s: Series, limit: Rational) -> Any:
+def _field(asked: Quantity, s: Series, limit: Rational) -> Ball:
     return s.tail(int(limit)) / to_arb(s.total() * rational(exact(asked.options["eps"])))
 
 
-def _leaked(asked: Quantity, s: Series, limit: Rational) -> Any:
+def _leaked(asked: Quantity, s: Series, limit: Rational) -> Ball:
     return s.tail(int(asked.options["trained"])) / to_arb(s.total() * rational(limit))
 
 
-def _windowed(asked: Quantity, s: Series, limit: Rational) -> Any:
+def _windowed(asked: Quantity, s: Series, limit: Rational) -> Ball:
     question = WindowQuestion.read(**asked.options)
     if question.error >= 2 * question.value_bound:
         return fmpq(0)
@@ -250,13 +250,13 @@ def _farthest(asked: Quantity) -> Rational | None:
 
 
 def _reached(asked: Quantity, bias: Expr, limit: Rational) -> float:
-    found = price_of_distance(asked.row(bias), int(limit), length=asked.size)
-    if found.value is None:
-        raise Unreachable(str(found.reason))
-    return _dearest(asked) - found.value
+    price = price_of_distance(asked.row(bias), int(limit), length=asked.size)
+    if price.value is None:
+        raise Unreachable(str(price.reason))
+    return _dearest(asked) - price.value
 
 
-def _rounded(asked: Quantity, bias: Expr, limit: Rational) -> Any:
+def _rounded(asked: Quantity, bias: Expr, limit: Rational) -> Ball:
     if bias.subs(n, int(limit)) is S.NegativeInfinity:
         return arb.neg_inf()
     p, own = compile_ball(bias), asked.options
@@ -264,7 +264,7 @@ def _rounded(asked: Quantity, bias: Expr, limit: Rational) -> Any:
     return to_arb(p({n: fmpq(int(limit))})) - to_arb(p({n: fmpq(0)})) - arb(goal).log()
 
 
-def _dtype(own: Mapping[str, Any]) -> str:
+def _dtype(own: Mapping[str, object]) -> str:
     return dtype_horizon(-n, own["dtype"]).dtype
 
 
@@ -372,7 +372,7 @@ TARGETS: dict[str, Quantity] = {
 """Every quantity by its name."""
 
 
-def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
+def quantity(name: str, given: Mapping[str, object]) -> Quantity:
     """A quantity with those of the given options that are its own.
 
     Raises:
@@ -391,9 +391,9 @@ def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
     missing = [k for k, default in usual.items() if default is MUST and k not in own]
     if missing:
         raise InputError(f"a target on {name} needs {missing[0]}, as {missing[0]}=4")
-    found = replace(TARGETS[name], options={**usual, **own})
-    found.answer(-n)  # an option out of range is refused now, with its own message
-    return found
+    chosen = replace(TARGETS[name], options={**usual, **own})
+    chosen.answer(-n)  # an option out of range is refused now, with its own message
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -451,7 +451,7 @@ class Target:
 _RELATION = re.compile(r"\s*(<=|>=|==|<|>|=)?\s*([^<>=]+)")
 
 
-def read_targets(asked: Quantity, given: Any) -> tuple[Target, ...]:
+def read_targets(asked: Quantity, given: object) -> tuple[Target, ...]:
     """The targets that a number or a text such as `">=1024"` or `">=64, <=128"` states.
 
     Raises:
@@ -460,7 +460,7 @@ def read_targets(asked: Quantity, given: Any) -> tuple[Target, ...]:
     >>> [str(t) for t in read_targets(quantity("trf", {}), ">=64, <=128")]
     ['TRF(1 %) >= 64', 'TRF(1 %) <= 128']
     """
-    name, found = asked.name, []
+    name, targets = asked.name, []
     for part in given.split(",") if isinstance(given, str) else [given]:
         read = _RELATION.fullmatch(part) if isinstance(part, str) else None
         if isinstance(part, str) and read is None:
@@ -482,5 +482,5 @@ def read_targets(asked: Quantity, given: Any) -> tuple[Target, ...]:
                     f"{name} = {number}: a share is met exactly by no rational parameter as a "
                     "rule; accepted: <=, <, >=, >"
                 )
-        found.append(Target(asked, relation, limit))
-    return tuple(found)
+        targets.append(Target(asked, relation, limit))
+    return tuple(targets)

@@ -57,13 +57,13 @@ class ComplexBalls(_OfOneVariable):
     def __init__(self, analytic: bool) -> None:
         self.analytic = analytic
 
-    def applied(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def applied(self, rule: Callable[..., object]) -> Callable[..., Any]:
         return partial(rule, self.analytic)
 
-    def root(self, z: Any) -> Any:
+    def root(self, z: object) -> Any:
         return acb(z).sqrt(analytic=self.analytic)
 
-    def general_power(self, z: Any, q: Any) -> Any:
+    def general_power(self, z: object, q: object) -> Any:
         return (acb(z).log(analytic=self.analytic) * q).exp()
 
 

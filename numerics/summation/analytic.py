@@ -51,6 +51,7 @@ from farfield.numerics.summation.kernel import Direct, Kernel, reached, suffix_s
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.superpolynomial import MAX_TERMS, superpolynomial_kernel
 from farfield.theory.algebra import door
+from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
@@ -135,8 +136,8 @@ class Analytic(Direct):
         """A guess of the least j with T_j < goal(bits): from the sums up to N, beyond by Newton's
         method on log of the integral against t, at rising precision. It is None beyond
         `max_bits`."""
-        if (found := self._guess_in_sums(goal)) is not None:
-            return found
+        if (index := self._guess_in_sums(goal)) is not None:
+            return index
         with precision(64):
             t, target = self.area.to_t(arb(self._base(64)[0])).mid(), goal(64).log()
             for _ in range(60):
@@ -228,6 +229,7 @@ def _turns(phase: Expr) -> bool:
     return not (all(e.is_number for e in ends) and abs(ends[1] - ends[0]) < 2 * sympy.pi)
 
 
+@traced(2)
 def analytic_kernel(p: Expr, start: int) -> Kernel:
     """A kernel for a bias that is analytic on a sector, or falls fast.
 
@@ -236,12 +238,12 @@ def analytic_kernel(p: Expr, start: int) -> Kernel:
     """
     source = read_bias(p)
     with recognising():
-        found = superpolynomial_kernel(source, start, 1 << 12) or _heavy(source, start)
-    if found is None:
-        found = superpolynomial_kernel(source, start, MAX_TERMS // 2)
-    if found is None:
+        kernel = superpolynomial_kernel(source, start, 1 << 12) or _heavy(source, start)
+    if kernel is None:
+        kernel = superpolynomial_kernel(source, start, MAX_TERMS // 2)
+    if kernel is None:
         raise Unrecognised("no bound of the tail is proved")
-    return found
+    return kernel
 
 
 def _heavy(source: Bias, start: int) -> Analytic | None:

@@ -31,7 +31,7 @@ from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
-from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.balls import Ball, Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
@@ -57,7 +57,7 @@ class Bias:
     in_s: Expr
     direct: Any = field(compare=False, repr=False)
 
-    def term(self, j: int) -> Any:
+    def term(self, j: int) -> Ball:
         """exp(p(j))."""
         value = self.direct({n: fmpq(j)})
         return to_arb(value).exp()
@@ -92,15 +92,15 @@ class Bias:
     @remembered
     def logs(self) -> list[Expr]:
         """log(-p), log log(-p), ... in s, as far as they are of use for what outgrows powers."""
-        x, found, minus = Symbol("x", positive=True), [], -self.p.xreplace({n: Symbol("x")})
+        x, logs, minus = Symbol("x", positive=True), [], -self.p.xreplace({n: Symbol("x")})
         minus = elementary(minus.xreplace({Symbol("x"): x}))
         for _ in range(3):
             minus = door.expand_log(sympy.log(minus), force=True)
             try:
-                found.append(in_logarithm(minus, x, self.s))
+                logs.append(in_logarithm(minus, x, self.s))
             except (Unrecognised, Undecided, Undefined):
                 break
-        return found
+        return logs
 
     def on_sector(self, log_x: arb, theta: float) -> TailEnclosure:
         """p on the points kappa x', x' >= x, |kappa| = 1, |arg kappa| <= asin theta."""
@@ -111,7 +111,7 @@ class Bias:
         return tail_enclosure(self.in_s, self.s, start)
 
 
-def falls(g: TailEnclosure, c: Any, k: int) -> bool:
+def falls(g: TailEnclosure, c: object, k: int) -> bool:
     """Whether g + c L_k is proved negative on the half-line."""
     rate = TailEnclosure(g.where, {level(k): c if isinstance(c, fmpq) else acb(c)})
     return (g + rate).negative()

@@ -22,6 +22,7 @@ from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.kernel import ComposedKernel, Direct, Kernel, number
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
+from farfield.theory.algebra.call_tree import traced
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
@@ -57,6 +58,7 @@ class StepsKernel(ComposedKernel):
         return number(self.gamma).exp() * ((end - self.h - j) * q**v + later)
 
 
+@traced(2)
 def by_steps(p: Expr, start: int) -> StepsKernel:
     """a floor(log_b (n + h)): constant between powers of b, so a geometric series."""
     gamma, rest = p.as_independent(n, as_Add=True)
@@ -93,6 +95,7 @@ class Envelope(Direct):
         return least.union(to_arb(self.high.tail(j)))
 
 
+@traced(2)
 def by_envelope(p: Expr, start: int, find: Find) -> Envelope:
     """Bounded oscillations at both ends of their ranges: two biases with sums of their own."""
     q = p.replace(sympy.floor, lambda u: u - sympy.frac(u))
@@ -134,20 +137,20 @@ def by_envelope(p: Expr, start: int, find: Find) -> Envelope:
 
 def _waves(q: Expr) -> dict[Expr, tuple[Expr, Expr]]:
     """The outermost oscillating sub-expressions with their ranges."""
-    found: dict[Expr, tuple[Expr, Expr]] = {}
+    waves: dict[Expr, tuple[Expr, Expr]] = {}
 
     def visit(e: Expr) -> None:
         if not e.has(n):
             return
         low, high = _range(e)
         if low is S.NegativeInfinity or (high - low).is_positive:
-            found[e] = low, high
+            waves[e] = low, high
         else:
             for a in e.args:
                 visit(a)
 
     visit(q)
-    return found
+    return waves
 
 
 def _range(e: Expr) -> tuple[Expr, Expr]:

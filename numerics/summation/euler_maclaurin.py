@@ -60,7 +60,7 @@ class Smooth(Kernel):
     def completely_monotone(self) -> bool:
         return False
 
-    def exponent(self, u: Any) -> Any:
+    def exponent(self, u: object) -> Any:
         """p as a function of u, a ball or a power series of balls, u > 0."""
         raise NotImplementedError
 

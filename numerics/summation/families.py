@@ -20,8 +20,9 @@ from farfield.numerics.summation.kept_sums import remembered
 from farfield.numerics.summation.kernel import Kernel, number
 from farfield.numerics.summation.normal_form import NormalForm, normal_form, sign
 from farfield.theory.algebra import door
+from farfield.theory.algebra.call_tree import traced
 from farfield.theory.answers.notation import expression_latex
-from farfield.theory.functions.balls import precision, rational
+from farfield.theory.functions.balls import Ball, precision, rational
 from farfield.theory.values import compile_ball
 
 MAX_EXACT = 1_024  # distance up to which a rational geometric tail stays rational
@@ -45,7 +46,7 @@ class Constant(Kernel):
     def direction(self) -> int:
         return 0
 
-    def between(self, a: int, b: int) -> Any:
+    def between(self, a: int, b: int) -> Ball:
         return (b - a) * compile_ball(sympy.exp(self.gamma))({})
 
 
@@ -71,7 +72,7 @@ class Geometric(Kernel):
             return rational(first), rational(ratio)
         return None
 
-    def tail(self, j: int) -> Any:
+    def tail(self, j: int) -> Ball:
         exact = self._exact() if j <= MAX_EXACT else None
         if exact is not None:
             first, ratio = exact
@@ -352,7 +353,7 @@ class Bertrand(Smooth):
             logs.append(logs[-1].log())
         return logs
 
-    def exponent(self, u: Any) -> Any:
+    def exponent(self, u: object) -> Any:
         *inner, last = self._logs(u)
         p = number(self.gamma) - number(self.r) * last
         for log in inner:
@@ -367,11 +368,12 @@ class Bertrand(Smooth):
         return True
 
 
+@traced(2)
 def family(p: Expr, start: int) -> Kernel:
     """The family of a bias by its normal form on n >= start; Unrecognised where it has none."""
-    found = _from_form(normal_form(p, start), start)
-    _ = found.converges, found.direction  # signs, Unrecognised where they are not decided
-    return found
+    kernel = _from_form(normal_form(p, start), start)
+    _ = kernel.converges, kernel.direction  # signs, Unrecognised where they are not decided
+    return kernel
 
 
 def _from_form(form: NormalForm, start: int) -> Kernel:

@@ -111,7 +111,7 @@ def terms(p: Expr) -> Callable[[int], arb]:
     return lambda i: to_arb(run({n: fmpq(i)})).exp()
 
 
-def suffix_sums(value: Any, term: Callable[[int], Any], at: int, start: int) -> list[Any]:
+def suffix_sums(value: object, term: Callable[[int], Any], at: int, start: int) -> list[Any]:
     """T_start, ..., T_at from T_at = value and the terms before it."""
     sums = [value]
     for i in range(at - 1, start - 1, -1):
@@ -122,7 +122,7 @@ def suffix_sums(value: Any, term: Callable[[int], Any], at: int, start: int) -> 
     return sums[::-1]
 
 
-def first_below(sums: list[Any], goal: arb) -> int:
+def first_below(sums: list[object], goal: arb) -> int:
     """The place of the first of falling balls that is below the goal, as far as balls tell."""
     return bisect.bisect_left(sums, True, key=lambda value: bool(value < goal))
 
@@ -189,9 +189,9 @@ def reached(value: Callable[[int], arb], at: int, bits: int, most: int) -> tuple
     """
     while True:
         check_time()
-        found = value(at)
-        if found.is_finite() and found.rel_accuracy_bits() >= bits:
-            return at, found
+        height = value(at)
+        if height.is_finite() and height.rel_accuracy_bits() >= bits:
+            return at, height
         at *= 2
         if at > most:
             raise Unreachable(f"no bound of a tail reaches {bits} bits within {most} terms")

@@ -2,14 +2,12 @@
 
 `find` takes the first method of `METHODS` that proves a sum of exp(p(n)) on n >= start. To add a
 method, write a function that returns a `Kernel` or raises `Unrecognised`, and give it a line here.
-With `FARFIELD_TRACE=1` in the environment each choice is printed to stderr, with the reasons for
-which the methods before it were passed over.
+With `FARFIELD_TRACE=1` in the environment the tree of calls shows each choice, with the reasons
+for which the methods before it were passed over.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +22,8 @@ from farfield.numerics.summation.families import family
 from farfield.numerics.summation.kernel import Kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
-from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.functions.nodes import n
 
 MAX_OPERATIONS = 80  # of a formula whose products of waves are multiplied out
@@ -55,6 +53,7 @@ METHODS = (
 )
 
 
+@traced(1)
 def find(
     p: Expr,
     start: int = 0,
@@ -89,13 +88,12 @@ def find(
             raise passed[0][1]
         if not method.row and taken is None:
             if diverges is not None and diverges(p):
-                _trace(p, start, "no method, the series diverges", passed)
                 raise Divergent("the series diverges")
             with recognising():
                 taken = p if smooth else _linear_in_waves(p)
         try:
             with recognising():
-                found = method.build(p if taken is None else taken, start)
+                kernel = method.build(p if taken is None else taken, start)
         except OutOfTime:
             raise
         except Unrecognised as why:
@@ -103,19 +101,8 @@ def find(
         except Unreachable as why:
             passed.append((method, Unrecognised(str(why))))
         else:
-            _trace(p, start, f"{method.name} ({type(found).__name__}): {method.sums}", passed)
-            return found
-    _trace(p, start, "no method", passed)
+            return kernel
     raise passed[0 if row else -1][1]
-
-
-def _trace(p: Expr, start: int, said: str, passed: list[tuple[Method, Unrecognised]]) -> None:
-    """One line of the choice on stderr, where the environment asks for it."""
-    if os.environ.get("FARFIELD_TRACE") != "1":
-        return
-    bias = shortened(expression_line(p, unicode=False), 60)
-    reasons = "; ".join(f"not {method.name}: {why}" for method, why in passed)
-    print(f"farfield: sum of exp({bias}), n >= {start}: {said}", reasons, sep="; ", file=sys.stderr)
 
 
 def _linear_in_waves(p: Expr) -> Expr:

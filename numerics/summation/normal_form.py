@@ -23,8 +23,7 @@ from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, SignNeeded, Undecided
-from farfield.theory.coefficients.exact import Context, deciding
-from farfield.theory.coefficients.signs import sign as _sign
+from farfield.theory.coefficients.signs import sign as proved_sign
 from farfield.theory.functions.nodes import n
 
 MAX_DEGREE = 8  # of a polynomial under a logarithm that is factored
@@ -35,10 +34,9 @@ def sign(c: Expr) -> int:
     """The proved sign of a real constant; Unrecognised where the engine cannot tell."""
     if c.is_Rational:
         return int(sympy.sign(c))
-    with deciding(Context()):
-        for form in (c, door.expand(c)):
-            with contextlib.suppress(Undecided, NotReal, OrderTooLow, SignNeeded):
-                return _sign(form)
+    for form in (c, door.expand(c)):
+        with contextlib.suppress(Undecided, NotReal, OrderTooLow, SignNeeded):
+            return proved_sign(form).value
     raise Unrecognised(f"the sign of {c} is not decided")
 
 

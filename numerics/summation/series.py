@@ -37,6 +37,7 @@ from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.decision.engine import common_period, residue_class
 from farfield.theory.formula.bounded_nodes import rebuilt, substituted
 from farfield.theory.functions.balls import (
+    Ball,
     BeyondBalls,
     Undefined,
     Undetermined,
@@ -96,7 +97,7 @@ class Stretch:
         """The distances with a <= k < b."""
         return range(self.period * a + self.residue, self.period * b + self.residue, self.period)
 
-    def tail(self, j: int) -> Any:
+    def tail(self, j: int) -> Ball:
         """The sum over the distances from j on, a ball or an exact rational."""
         k = self.index(j)
         if self.bias is S.NegativeInfinity or (self.end is not None and k >= self.end):
@@ -188,8 +189,8 @@ class Series:
     @property
     def converges(self) -> bool | None:
         """Whether the structure alone proves convergence; None where it does not tell."""
-        found = {s.converges for s in self.last}
-        return False if False in found else None if None in found else True
+        each = {s.converges for s in self.last}
+        return False if False in each else None if None in each else True
 
     @property
     def support(self) -> int | None:
@@ -229,15 +230,15 @@ class Series:
                 return substituted(s.bias, {n: step * n + first})
         return S.NegativeInfinity
 
-    def tail(self, j: int) -> Any:
+    def tail(self, j: int) -> Ball:
         """T_j, a ball or an exact rational."""
         return sum((s.tail(j) for s in reversed(self.stretches)), fmpq(0))
 
-    def total(self) -> Any:
+    def total(self) -> Ball:
         """B."""
         return self.tail(0)
 
-    def partial(self, j: int) -> Any:
+    def partial(self, j: int) -> Ball:
         """B_j, summed without the tail."""
         return self.truncated(j).total()
 
@@ -264,7 +265,7 @@ class Series:
                 return s.bias, k
         return S.NegativeInfinity, j
 
-    def term(self, j: int) -> Any:
+    def term(self, j: int) -> Ball:
         """b_j."""
         bias, k = self.at(j)
         return term(bias)(k)
@@ -281,12 +282,12 @@ def series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series
     Raises:
         InputError: free parameters, or a term b_n that is undefined or infinite, or b_0 = 0.
     """
-    found = exp_series(bias, diverges)
-    if found.at(0)[0] is S.NegativeInfinity:
+    whole = exp_series(bias, diverges)
+    if whole.at(0)[0] is S.NegativeInfinity:
         raise InputError(
             "b_0 = exp(p(0)) must be positive, and the bias is minus infinite at n = 0"
         )
-    return found
+    return whole
 
 
 def exp_series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series:
@@ -324,7 +325,7 @@ def _series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Serie
     return built
 
 
-def term(bias: Expr) -> Any:
+def term(bias: Expr) -> Ball:
     """n -> exp(bias(n)), exact where it is rational: exp(c log x) is read as x^c."""
     weight = compile_ball(_weight(bias))
     return lambda i: weight({n: fmpq(i)})
@@ -344,7 +345,7 @@ def _weight(bias: Expr) -> Expr:
     return sympy.Mul(*map(sympy.exp, powers), sympy.exp(rest))
 
 
-def _shared_term(bias: Expr) -> Any:
+def _shared_term(bias: Expr) -> Ball:
     """`term` for a formula without logarithms: heads that differ by a constant factor evaluate what
     they share once."""
     factor, shared = bias.as_content_primitive()
@@ -435,11 +436,11 @@ def _stretches(bias: Expr, way: _SetUp, start: int = 0, end: int | None = None) 
         if not pieces or pieces[-1][1] != piece:
             pieces.append((at, piece))
     ends = [at for at, _ in pieces[1:]] + [end]
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     for (a, piece), b in zip(pieces, ends, strict=True):
         left = plain != switches and piece != bias
-        found += _stretches(piece, way, a, b) if left else _with_kernel(a, b, piece, way)
-    return found
+        stretches += _stretches(piece, way, a, b) if left else _with_kernel(a, b, piece, way)
+    return stretches
 
 
 def _with_kernel(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stretch]:
@@ -476,7 +477,7 @@ def _classes(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stret
         return []
     if way.diverges is not None and way.diverges(bias):
         raise Divergent("the series diverges")
-    inside, found = _SetUp(classes=False, smooth=period > FEW), list[Stretch]()
+    inside, stretches = _SetUp(classes=False, smooth=period > FEW), list[Stretch]()
     weights = 0
     for r in range(period):
         first, last = (None if j is None else -((r - j) // period) for j in (start, end))
@@ -486,11 +487,11 @@ def _classes(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stret
             low = max(s.start, first or 0)
             high = last if s.end is None else s.end if last is None else min(s.end, last)
             if high is None or low < high:
-                found.append(replace(s, start=low, end=high, period=period, residue=r))
-        weights += found[-1].end is None and found[-1].bias is not S.NegativeInfinity
-        if weights > MAX_CLASSES or found[-1].converges is None:
+                stretches.append(replace(s, start=low, end=high, period=period, residue=r))
+        weights += stretches[-1].end is None and stretches[-1].bias is not S.NegativeInfinity
+        if weights > MAX_CLASSES or stretches[-1].converges is None:
             return []
-    return found
+    return stretches
 
 
 _SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)
@@ -503,16 +504,16 @@ _JUMPS = (
 
 def _switches(bias: Expr) -> set[Expr]:
     """The expressions whose sign selects a branch of the formula."""
-    found = set()
+    places = set()
     for e in sympy.preorder_traversal(bias):
         check_time()
         if isinstance(e, _SWITCHES):
-            found.add(e.args[0])
+            places.add(e.args[0])
         elif isinstance(e, (sympy.Min, sympy.Max)):
-            found |= {a - b for i, a in enumerate(e.args) for b in e.args[:i]}
+            places |= {a - b for i, a in enumerate(e.args) for b in e.args[:i]}
         elif isinstance(e, Relational):
-            found.add(e.lhs - e.rhs)
-    return {g for g in found if g.has(n)}
+            places.add(e.lhs - e.rhs)
+    return {g for g in places if g.has(n)}
 
 
 def _edges(g: Expr) -> list[int]:

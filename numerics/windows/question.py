@@ -179,7 +179,13 @@ class WindowQuestion:
 
     @classmethod
     def read(
-        cls, error: Any, logit_bound: Any, value_bound: Any, sinks: Any, row: Any, temper: Any
+        cls,
+        error: object,
+        logit_bound: object,
+        value_bound: object,
+        sinks: object,
+        row: object,
+        temper: object,
     ) -> WindowQuestion:
         """The question as a user puts it; raises InputError for values out of range."""
         eta = inside(error, "error", "(0, oo)")
@@ -215,7 +221,7 @@ class WindowQuestion:
         return Window(None, *bounds, sinks=self.sinks, row=self.row)
 
 
-def read_bounds(logit_bound: Any, value_bound: Any) -> tuple[sympy.Rational, sympy.Rational]:
+def read_bounds(logit_bound: object, value_bound: object) -> tuple[sympy.Rational, sympy.Rational]:
     """The bounds of logits and values, exact; raises InputError where they are out of range."""
     logit = inside(logit_bound, "logit_bound", f"[0, {MAX_LOGIT}]")
     return logit, inside(value_bound, "value_bound", "(0, oo)")

@@ -17,7 +17,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,10 @@ from flint import arb, fmpq
 from sympy import Expr, Integer, Rational, S, Symbol
 
 from farfield.numerics.arrays import ROUNDOFF, floats
+from farfield.numerics.heads import BUDGET_S, within
 from farfield.numerics.search import decide
 from farfield.numerics.windows.question import read_bounds
+from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.convergence import Verdict, check_convergence
@@ -52,7 +54,7 @@ NEAR = tuple(fmpq(1, 1 << k) for k in (1, 4, 16, 64))
 class RowBias:
     """A bias that depends on the row: `p_i(n)` for a row of i keys."""
 
-    def row(self, keys: Any) -> Expr:
+    def row(self, keys: object) -> Expr:
         """The bias of a row, a formula in the distance `n`.
 
         Args:
@@ -67,7 +69,7 @@ class RowBias:
         """The factor of the content logits in a row."""
         return S.One
 
-    def bias(self, keys: Any) -> np.ndarray:
+    def bias(self, keys: object) -> np.ndarray:
         """The bias of a row at distances 0 .. i - 1, float64, shape (i,)."""
         count = natural(keys, "keys")
         if count > MAX_ROW:
@@ -80,6 +82,13 @@ class RowBias:
     @property
     def windowable(self) -> Windowable:
         """Whether one window matches full attention to any accuracy you ask for, in all rows."""
+        try:
+            with within(BUDGET_S):
+                return self._windowable()
+        except OutOfTime as why:
+            return _unknown(str(self), str(why))
+
+    def _windowable(self) -> Windowable:
         raise NotImplementedError
 
 
@@ -112,7 +121,7 @@ class NormalisedBias(RowBias):
         _in_one(self.f, "x", "f")
         _in_one(self.normaliser, "n", "normaliser")
 
-    def row(self, keys: Any) -> Expr:
+    def row(self, keys: object) -> Expr:
         length = Integer(max(natural(keys, "keys"), int(self.threshold)))
         psi = _in_one(self.normaliser, "n", "normaliser")
         whole = psi.subs(n, length)
@@ -120,8 +129,7 @@ class NormalisedBias(RowBias):
             raise InputError(f"normaliser {self.normaliser} must be positive at {length} tokens")
         return _in_one(self.f, "x", "f").xreplace({_X: psi / whole})
 
-    @cached_property
-    def windowable(self) -> Windowable:
+    def _windowable(self) -> Windowable:
         psi = _in_one(self.normaliser, "n", "normaliser")
         if limit_of_difference(psi, S.Zero) is not S.Infinity:
             return _unknown(str(self), "the normaliser is not proved to grow without bound")
@@ -157,8 +165,8 @@ class ScaledBias(RowBias):
     content: str = "1"
 
     def __post_init__(self) -> None:
-        found = encoding(self.formula)
-        if found.formula is None or found.free or found.num_heads > 1:
+        subject = encoding(self.formula)
+        if subject.formula is None or subject.free or subject.num_heads > 1:
             raise InputError(f"{self.formula!r}: accepted is a bias p(n) without free parameters")
         for name in ("scale", "content"):
             _in_one(getattr(self, name), "i", name)
@@ -173,14 +181,13 @@ class ScaledBias(RowBias):
             raise InputError(f"{name} {getattr(self, name)} is not 0 or more in a row of {keys}")
         return value
 
-    def row(self, keys: Any) -> Expr:
+    def row(self, keys: object) -> Expr:
         return self._at("scale", natural(keys, "keys")) * self._bias
 
     def content_scale(self, keys: int) -> Expr:
         return self._at("content", keys)
 
-    @cached_property
-    def windowable(self) -> Windowable:
+    def _windowable(self) -> Windowable:
         said = str(self)
         s, c = (_in_one(getattr(self, k), "i", k).xreplace({_I: n}) for k in ("scale", "content"))
         ends = {k: limit_of_difference(e, S.Zero) for k, e in (("scale", s), ("content", c))}
@@ -236,17 +243,19 @@ _X, _I = Symbol("x", nonnegative=True), Symbol("i", positive=True)
 _T = Symbol("t", positive=True)
 
 
-def _in_one(text: Any, name: str, what: str) -> Expr:
+def _in_one(text: object, name: str, what: str) -> Expr:
     """A formula in one symbol."""
     if not isinstance(text, str):
         raise InputError(f"{what} is text, a formula in {name}, not {type(text).__name__}")
     symbol = {"x": _X, "i": _I, "n": n}[name]
     own = name != "n" and re.search(rf"\b{name}\b", text)
-    found = read(text, {name: "nonnegative" if name == "x" else "positive"} if own else None, name)
-    strange = sorted(s.name for s in found.free_symbols - {symbol})
+    formula = read(
+        text, {name: "nonnegative" if name == "x" else "positive"} if own else None, name
+    )
+    strange = sorted(s.name for s in formula.free_symbols - {symbol})
     if strange:
         raise InputError(f"{what} {text[:40]!r} has {strange[0]}; accepted: a formula in {name}")
-    return found
+    return formula
 
 
 def _bounded_near_zero(f: Expr) -> bool:
@@ -264,11 +273,14 @@ def _bounded_near_zero(f: Expr) -> bool:
 
 def _converges(p: Expr, t: Expr | None) -> bool | None:
     """Whether the exp-series of t p converges; t None: for all large t."""
-    found = check_convergence((_T if t is None else t) * p)
-    if found.verdict in (Verdict.CONVERGES, Verdict.DIVERGES):
-        return found.verdict is Verdict.CONVERGES
-    if found.verdict is Verdict.CONDITIONAL and t is None:
-        return isinstance(found.condition, (sympy.Gt, sympy.Ge)) and found.condition.lhs == _T
+    convergence = check_convergence((_T if t is None else t) * p)
+    if convergence.verdict in (Verdict.CONVERGES, Verdict.DIVERGES):
+        return convergence.verdict is Verdict.CONVERGES
+    if convergence.verdict is Verdict.CONDITIONAL and t is None:
+        return (
+            isinstance(convergence.condition, (sympy.Gt, sympy.Ge))
+            and convergence.condition.lhs == _T
+        )
     return None
 
 
@@ -292,11 +304,11 @@ def _unknown(subject: str, why: str) -> Windowable:
 
 def row_window_error(
     bias: Sequence[float] | np.ndarray | RowBias,
-    width: Any,
-    logit_bound: Any,
-    value_bound: Any,
+    width: object,
+    logit_bound: object,
+    value_bound: object,
     *,
-    row: Any = None,
+    row: object = None,
     sink: float | None = None,
 ) -> float:
     """A bound of the worst error of one row, from its own biases, sharp to ten digits (ours).
@@ -364,16 +376,16 @@ def row_window_error(
 
 def _rounded(bias: RowBias, keys: int) -> np.ndarray:
     """The biases of a row, rounded from balls unless it is long."""
-    found = bias.bias(keys)
+    values = bias.bias(keys)
     if keys > MAX_BALLS:
-        return found
+        return values
     value = compile_ball(bias.row(keys))
-    for i in np.flatnonzero(np.isfinite(found)).tolist():
+    for i in np.flatnonzero(np.isfinite(values)).tolist():
         rounded = decide(partial(_narrow, value, i), BITS)
         if rounded is None:
             raise InputError(f"{bias}: the bias at distance {i} is not known to {NARROW} bits")
-        found[i] = rounded
-    return found
+        values[i] = rounded
+    return values
 
 
 def _narrow(value: Callable[[Any], Any], i: int) -> float | None:

@@ -26,7 +26,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import sympy
 from flint import arb, fmpq
@@ -35,7 +34,7 @@ from sympy import Expr
 from farfield.numerics.heads import (
     BUDGET_S,
     Diverging,
-    Found,
+    Fields,
     decisive,
     numeric,
     per_head,
@@ -69,17 +68,17 @@ RULE = Step("window", {})
 
 
 def certified_window(
-    f: Any,
-    error: Any,
-    logit_bound: Any,
-    value_bound: Any,
+    f: object,
+    error: object,
+    logit_bound: object,
+    value_bound: object,
     *,
-    sinks: Any = 0,
-    row: Any = None,
-    temper: Any = None,
-    gate: Any = None,
+    sinks: object = 0,
+    row: object = None,
+    temper: object = None,
+    gate: object = None,
     budget_s: float = BUDGET_S,
-    **values: Any,
+    **values: object,
 ) -> Window:
     """The least window whose output error is at most `error` for every input (ours).
 
@@ -113,8 +112,8 @@ def certified_window(
     row = row_of(row, subject, "row")
     asked = WindowQuestion.read(error, logit_bound, value_bound, sinks, row, temper)
     if not subject.biases and subject.bca is None:
-        found = _of_mechanism(subject.mechanism, asked, gate)
-        return replace(asked.blank(), subject=subject.name, **found)
+        window = _of_mechanism(subject.mechanism, asked, gate)
+        return replace(asked.blank(), subject=subject.name, **window)
     if gate is not None:
         raise InputError(f"{subject.name} has no gates: gate {gate} belongs to a gated decay")
     return per_head(
@@ -135,15 +134,15 @@ def certified_window(
 
 
 def window_error(
-    f: Any,
-    width: Any,
-    logit_bound: Any,
-    value_bound: Any,
+    f: object,
+    width: object,
+    logit_bound: object,
+    value_bound: object,
     *,
-    sinks: Any = 0,
-    sink_weight: Any = 0,
+    sinks: object = 0,
+    sink_weight: object = 0,
     budget_s: float = BUDGET_S,
-    **values: Any,
+    **values: object,
 ) -> WindowError:
     """The worst-case error of keeping the `width` nearest keys, and the first ones (ours).
 
@@ -177,19 +176,19 @@ def window_error(
         raise InputError(f"sinks {first} are more than the window of {w} keys")
     subject = resolve(f, values)
     asked, worst = WindowError(None, w, sinks=first), float(2 * value)
-    whole: Found = {"value": worst, "enclosure": (worst, worst), "label": Label.THEOREM}
+    whole: Fields = {"value": worst, "enclosure": (worst, worst), "label": Label.THEOREM}
     if not subject.biases and subject.bca is None:
-        rule, found = MECHANISMS[subject.mechanism], whole
+        rule, error = MECHANISMS[subject.mechanism], whole
         if rule.windowable is False:
-            found = whole | {"reason": Reason(Code.BOUNDED_LOGITS, rule.words)}
+            error = whole | {"reason": Reason(Code.BOUNDED_LOGITS, rule.words)}
         elif subject.mechanism == "stick_breaking":
             with precision(128):
                 leaves = 1 / (1 + (-arb(rational(logit))).exp())
                 ball = arb(rational(value)) * leaves**w
-            found = {"value": float(ball.mid()), "enclosure": outward(ball)}
+            error = {"value": float(ball.mid()), "enclosure": outward(ball)}
         else:
-            found = unknown(rule.reason or Reason(Code.MISSING_BOUND, rule.words))
-        return replace(asked, subject=subject.name, **found)
+            error = unknown(rule.reason or Reason(Code.MISSING_BOUND, rule.words))
+        return replace(asked, subject=subject.name, **error)
     return per_head(
         subject,
         asked,
@@ -205,7 +204,7 @@ def window_error(
 
 def _error_of(
     bias: Expr, w: int, logit: sympy.Rational, value: sympy.Rational, weight: sympy.Rational
-) -> Found:
+) -> Fields:
     """The error of keeping `w` keys, of one bias, with a lower bound of the sinks' weight."""
     s = summed(bias)
 
@@ -218,7 +217,7 @@ def _error_of(
     return numeric(to_arb(at_precision(formula, 128)), 0.0, most)
 
 
-def _of_bias(bias: Expr, asked: WindowQuestion) -> Found:
+def _of_bias(bias: Expr, asked: WindowQuestion) -> Fields:
     """The least window of one bias."""
     if asked.error >= 2 * asked.value_bound:
         said = "every window has an error of at most 2 value_bound"
@@ -236,13 +235,13 @@ def _of_bias(bias: Expr, asked: WindowQuestion) -> Found:
     return _enough(width, RULE, *steps, said=f"{width} keys are enough, and necessary")
 
 
-def _none(step: Step) -> Found:
+def _none(step: Step) -> Fields:
     """No window is enough."""
     proof = Proof("there is none", (step,))
     return {"width": math.inf, "proof": proof, "status": Status.INFINITE, "label": Label.THEOREM}
 
 
-def _enough(width: int, *steps: Step, said: str = "one key is enough") -> Found:
+def _enough(width: int, *steps: Step, said: str = "one key is enough") -> Fields:
     """A window that is enough, and why."""
     return {"width": width, "proof": Proof(said, steps)}
 
@@ -255,12 +254,12 @@ def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
         scale = 200 + max(0, -int(eps.log().mid().floor().unique_fmpz()) * 2)
         grid = (eps * arb(2) ** scale).mid().floor().unique_fmpz()
     near = sympy.Rational(int(grid), 2**scale)
-    found = theoretical_receptive_field(bias, near, length=asked.row, exact=True)
-    if not isinstance(found.answer, Exact):
+    field = theoretical_receptive_field(bias, near, length=asked.row, exact=True)
+    if not isinstance(field.answer, Exact):
         check_time()
-        why = found.reason or "the width is not an exact integer in reach"
+        why = field.reason or "the width is not an exact integer in reach"
         raise Unreachable(str(why))
-    w = max(1, found.answer.tokens)
+    w = max(1, field.answer.tokens)
     return least(lambda j: _within(s, j, asked), 0, guesses=(w - 1, w, w + 1), first=w)
 
 
@@ -275,16 +274,16 @@ def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
         allowed = asked.share() * (to_arb(s.total()) - tail)
         return True if tail <= allowed else False if tail > allowed else None
 
-    found = decide(within, doubled(128 + 2 * w.bit_length(), MAX_BITS))
-    if found is not None:
-        return found
+    proved = decide(within, doubled(128 + 2 * w.bit_length(), MAX_BITS))
+    if proved is not None:
+        return proved
     raise Unreachable(f"the error of a window of {w} agrees with {asked.error} to all digits tried")
 
 
 # -- other mechanisms -----------------------------------------------------------------------------
 
 
-def _of_mechanism(name: str, asked: WindowQuestion, gate: Any = None) -> Found:
+def _of_mechanism(name: str, asked: WindowQuestion, gate: object = None) -> Fields:
     """The window of a mechanism that is no additive bias.
 
     Args:
@@ -309,7 +308,7 @@ def _of_mechanism(name: str, asked: WindowQuestion, gate: Any = None) -> Found:
     return _bounded(asked, rule.theorem, rule.words if name == "row_dependent" else "")
 
 
-def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Found:
+def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Fields:
     """With logits in [-L, L] a row of N keys needs N/(1 + share) of them; as N grows all."""
     step = Step("bounded logits", {"theorem": theorem})
     if asked.error >= 2 * asked.value_bound:
@@ -327,7 +326,7 @@ def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Found:
     return _enough(width, step, said=said)
 
 
-def _gated(asked: WindowQuestion, gate: Any) -> Found:
+def _gated(asked: WindowQuestion, gate: object) -> Fields:
     """A gate at most gamma < 1 weighs like the bias n log gamma."""
     if gate is None:
         said = "give gate (--gate), the bound gamma of the gates"
@@ -338,7 +337,7 @@ def _gated(asked: WindowQuestion, gate: Any) -> Found:
     return _of_bias(n * sympy.log(gamma), asked)
 
 
-def _stick(asked: WindowQuestion) -> Found:
+def _stick(asked: WindowQuestion) -> Fields:
     """Each key takes at least a fixed share of the stick: the rest falls geometrically."""
     step = Step("stick breaking", {})
     if asked.error >= asked.value_bound:
@@ -364,7 +363,7 @@ def _half_mass(logit_bound: sympy.Rational) -> str:
 
 def _ceiling(value: Callable[[], arb]) -> int:
     """The least integer that is no less than a ball's number, at least 1."""
-    found = decide(lambda: value().ceil().unique_fmpz(), doubled(128, MAX_BITS))
-    if found is None:
+    ceiling = decide(lambda: value().ceil().unique_fmpz(), doubled(128, MAX_BITS))
+    if ceiling is None:
         raise Unreachable("the width agrees with an integer to all digits tried")
-    return max(1, int(found))
+    return max(1, int(ceiling))

@@ -1,6 +1,7 @@
 """The papers' figures and tables: complete, exact, the same bytes each time, nothing invented."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -18,14 +19,13 @@ from farfield.figures.papers.printed_rows import agreeing, compared, layout
 from farfield.figures.papers.remeasured import measured_table
 from farfield.figures.samples import command, first, settings
 from farfield.figures.style import FORMATS, rendered
-from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.harness.configuration import describe
-from farfield.validation.json_files import write_json
-from farfield.validation.lines import lines
+from farfield.theory.encodings.head_lists import notation
+from farfield.validation.harness.runs import run as train
+from farfield.validation.harness.settings import settle
 from farfield.validation.papers import tables
-from farfield.validation.results import SCHEMA, results
+from farfield.validation.results import LAST, SCHEMA, WHOLE, results
 
 QUICK = (
     "qin2024.fig1-right",
@@ -170,54 +170,39 @@ def test_without_results_nothing_is_drawn():
 
 
 def run(name, seed=0, ratio=1.0, length=16, modes=(None,), **options):
-    """A result as the store has it, small: `ratio` is that of every length beyond the training."""
+    """The rows of a small run: `ratio` is that of every length beyond the training."""
     subject = encoding(name, **options)
-
-    def row(protocol, n, perplexity, ratio, targets):
-        spread = {"ratio_low": ratio, "ratio_high": ratio, "targets": targets}
-        return {
-            "protocol": protocol,
-            "length": n,
-            "perplexity": perplexity,
-            "ratio": ratio,
-            **spread,
-        }
-
-    rows = [
-        row(protocol, n, (5 + seed / 100) * ratio ** (n > length), ratio ** (n > length), 100)
-        for protocol in ("non-overlapping", "last token")
-        for n in (length, 2 * length, 4 * length)
-    ]
-    rows.append(row("non-overlapping", 99 * length, 70.0, ratio, 30))
-    gradient = {"curve": [[1, 0.5], [2, 1.0]], "segments": 2, "length": 2, "share": 0.99}
-    shape = {"layers": 2, "width": 32, "heads": 8, "length": length, "steps": 30, "batch": 8}
-    return {
-        "schema": 1,
-        "key": f"{name} {options} {length} {seed}",
-        "encoding": {"name": name, "dialect": subject.dialect, **describe(subject)},
+    columns = {
+        "experiment": "runs",
+        "run": f"{name} {options} {length} {seed}",
+        "label": name,
+        "mechanism": subject.mechanism,
+        "formula": notation([str(b) for b in subject.biases]) if subject.biases else None,
         "seed": seed,
-        "preset": {"name": "tiny", "learning_rate": 0.002, **shape},
-        "text": {"source": "a text", "sha256": "0" * 64},
-        "training": {"cpu_seconds": 1.0, "losses": []},
-        "measurements": [
-            {
-                "settings": {"schema": 1},
-                "inference": {
-                    "bca": bca,
-                    "window": None,
-                    "label": f"bca {bca}" if bca else "causal",
-                },
-                "perplexity": rows,
-                "gradient": {**gradient, "tokens": 2},
-            }
-            for bca in modes
-        ],
+        "trained": length,
+        "text": "a text",
+        "text_sha256": "0" * 12,
+        **{"layers": 2, "width": 32, "heads": 8, "steps": 30, "batch": 8, "learning_rate": 0.002},
     }
+    asked = [(p, k * length, 5 + seed / 100, 100) for p in (WHOLE, LAST) for k in (1, 2, 4)]
+    asked.append((WHOLE, 99 * length, 70 / ratio, 30))
+    rows = []
+    for bca in modes:
+        for protocol, tokens, level, targets in asked:
+            high = ratio if tokens > length else 1.0
+            line = {"protocol": protocol, "length": tokens, "targets": targets}
+            spread = {"ratio": high, "low": high, "high": high}
+            rows.append({**line, "nats": math.log(level * high), **spread})
+        line = {"protocol": "gradient", "length": 2, "eps": 0.01, "targets": 2}
+        rows += [{**line, "erf": 2}, *({**line, "distance": d, "gradient": d / 2} for d in (1, 2))]
+        for row in rows:
+            row.setdefault("mask", "BCA" if bca else "")
+    return [{**columns, **row} for row in rows]
 
 
 def table(*runs):
     """The table of some runs."""
-    return DataFrame([line for one in runs for line in lines(one)], SCHEMA)
+    return DataFrame([line for one in runs for line in one], SCHEMA)
 
 
 def test_measured_figures_follow_the_results_and_say_what_lacks():
@@ -299,9 +284,9 @@ def test_commands_name_verbs_and_options_that_exist(capsys):
     assert len(options) > 3 and all(option in known for option in options)
 
 
-def test_windows_shorter_than_the_training_length_are_measured_and_drawn(tmp_path, capsys):
-    asked = ["train", "alibi", "--preset", "tiny", "--runs", str(tmp_path), "--tested"]
-    assert called(*asked, "4,16") == 0
+def test_windows_shorter_than_the_training_length_are_measured_and_drawn(tmp_path):
+    asked = {"encoding": "alibi", "measure": {"lengths": [4, 16]}}
+    train(settle("tiny", asked), tmp_path)
     drawing = draw(["qin2024.fig1-left"], runs=tmp_path).drawn["qin2024.fig1-left"]
     stored = results(str(tmp_path)).drop_nulls("ratio")
     rows = stored.select("protocol", "length", "nats").iter_rows()
@@ -313,9 +298,6 @@ def test_windows_shorter_than_the_training_length_are_measured_and_drawn(tmp_pat
         assert column(drawing, "perplexity", mode=mode) == pytest.approx(
             [measured[protocol, n] for n in (4, 16)]
         )
-    capsys.readouterr()
-    assert called(*asked, "4,x") == 2
-    assert "--tested 'x' is not a number" in capsys.readouterr().err
 
 
 SANDWICH = ("Sandwich", "", "sandwich")
@@ -404,29 +386,22 @@ def test_one_row_is_no_table():
         measured_table(table(run("sandwich")), AGAIN, rows=ROWS, **TABLE)
 
 
-def test_measured_resolution_is_that_of_the_scores_cut_at_the_length():
-    scores = [1 - n / 100 for n in range(64)]
+def test_measured_resolution_is_that_of_the_scores():
     given = run("alibi", length=64)
-    given["measurements"][0]["scores"] = {
-        "scores": scores + [0.0] * 192,
-        "segments": 2,
-        "length": 256,
-        "scale": "1/sqrt(head size)",
-    }
-    drawing = recompute(INDEX["sun2023.table3-measured"], table(given))
+    line = {**given[0], "protocol": "scores", "targets": 2, "resolution": 0.321}
+    drawing = recompute(INDEX["sun2023.table3-measured"], table([*given, line]))
     (value,) = column(drawing, "training length", model="Alibi")
-    assert float(value) == pytest.approx(attention_resolution(np.array(scores)).value, abs=5e-4)
+    assert float(value) == pytest.approx(0.321)
     assert column(drawing, "1024, printed", model="Alibi") == ["0.81"]
 
 
-def test_results_of_an_older_schema_are_refused(tmp_path):
+def test_what_is_no_run_is_refused(tmp_path):
     folder = tmp_path / "runs" / "0123"
     folder.mkdir(parents=True)
-    described = {"schema": 0, "encoding": {}, "preset": {}, "seed": 0}
-    write_json(folder / "training.json", {"configuration": described, "text": {}})
-    with pytest.raises(InputError, match=r"schema 0; this version reads 1"):
+    (folder / "run.json").write_text('{"encoding": 3}')
+    with pytest.raises(InputError, match=r"0123/run.json' is no run: encoding: encoding 3"):
         draw(["qin2024.fig3"], runs=tmp_path / "runs")
-    with pytest.raises(InputError, match="nowhere' cannot be read"):
+    with pytest.raises(InputError, match="nowhere' does not exist"):
         results(str(tmp_path / "nowhere"))
 
 

@@ -231,7 +231,7 @@ def test_the_verbs(capsys, tmp_path):
         "--plan",
         str(plan),
     )
-    assert code == 0 and "[[sweep]]" in plan.read_text()
+    assert code == 0 and "[[runs]]" in plan.read_text()
 
 
 def test_plots_show_the_price():

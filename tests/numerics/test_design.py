@@ -314,15 +314,15 @@ def test_heads_are_spaced_geometrically():
 
 
 def test_a_design_is_a_plan_that_trains(tmp_path):
-    from farfield.validation.harness.plan import read_plan
+    from farfield.validation.harness.mechanism import read
+    from farfield.validation.harness.settings import read_plan
 
     place = tmp_path / "plan.toml"
     found = design("alibi", trf=(16, 256), heads=6)
     place.write_text(found.plan())
-    (sweep,) = read_plan(place).sweeps
-    (architecture,) = sweep.architectures()
-    ((_, made),) = sweep.subjects(architecture)
-    assert architecture.heads == made.num_heads == 6 and made.biases == found.encoding.biases
+    (run,) = read_plan(place).expand()
+    made = read(run.encoding, run.heads)
+    assert run.heads == made.num_heads == 6 and made.biases == found.encoding.biases
 
 
 def test_a_design_is_of_one_family():

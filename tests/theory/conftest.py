@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from farfield.theory.coefficients.exact import Context, deciding
+from farfield.theory.coefficients.signs import Context
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,10 +19,9 @@ def load(name):
 
 
 @pytest.fixture
-def decision():
-    """A decision that the test belongs to: signs of numbers are asked in one."""
-    with deciding(Context()) as current:
-        yield current
+def context():
+    """What one decision carries along."""
+    return Context()
 
 
 @pytest.fixture(scope="session")

@@ -123,7 +123,7 @@ def test_undecided_is_exit_code_1(farfield):
 
 def test_the_catalogue(farfield):
     code, out, _ = farfield("atlas", "--list")
-    assert code == 0 and out.startswith("32 encodings: 16 with a bias")
+    assert code == 0 and out.startswith("35 encodings: 16 with a bias")
     code, out, _ = farfield("atlas", "--list", "t5", "--json")
     assert code == 0 and json.loads(out)["name"] == "t5"
     assert farfield("atlas", "--list", "alibi", "--heads", "12")[0] == 0

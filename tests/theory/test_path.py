@@ -1,8 +1,9 @@
-"""The way of a formula from text to printed answer: at most 25 modules, drawn in CONTRIBUTING.md.
+"""The way of a formula from text to printed answer: at most 28 modules, drawn in CONTRIBUTING.md.
 
 `python tests/theory/test_path.py` traces it and prints the drawing.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 FORMULA = "-r1*log(1+r2*n)"
 ROOM = "farfield.theory."
-MOST = 26
+MOST = 28
 
 
 def crossed(ask):
@@ -63,6 +64,24 @@ def test_the_drawing_in_contributing_is_the_path_that_a_formula_takes():
     shown = [line.removeprefix("    ").partition("  # ")[0] for line in found[1].splitlines()]
     assert [line.rstrip() for line in shown] == traced
     assert len(traced) == len({line.strip() for line in traced}) <= MOST
+
+
+def test_the_tree_in_contributing_is_the_trace():
+    ask = "from farfield import check_convergence; check_convergence('-log(1+n)')"
+    traced = subprocess.run(
+        [sys.executable, "-c", ask],
+        env=os.environ | {"FARFIELD_TRACE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    page = CONTRIBUTING.read_text(encoding="utf-8")
+    tree = re.search(r"<!-- tree -->\n\n(.*?)\n\n<!-- end tree -->", page, re.DOTALL)
+    assert tree is not None and traced.stdout == ""
+    assert [
+        line.removeprefix("    ") for line in tree[1].splitlines()
+    ] == traced.stderr.splitlines()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,4 @@
 import json
-import multiprocessing
-import os
-import random
-import signal
 
 import numpy as np
 import pytest
@@ -10,30 +6,8 @@ import torch
 
 from farfield.theory.answers.blocks import Sentence
 from farfield.theory.answers.notation import terminal
-from farfield.validation.harness.corpus import corpus
-from farfield.validation.harness.presets import Measurement, Preset
 
 torch.set_num_threads(1)  # the tests share the cores
-
-SMALL = Preset(
-    "small",
-    layers=2,
-    width=32,
-    heads=4,
-    length=12,
-    batch=4,
-    steps=12,
-    warmup=2,
-    measurement=Measurement(
-        lengths=(12, 40),
-        blocks=3,
-        last_tokens=6,
-        row_length=30,
-        row_segments=2,
-        rows=5,
-        gradient_segments=3,
-    ),
-)
 
 
 @pytest.fixture(scope="session")
@@ -50,66 +24,6 @@ def speaks():
         return terminal(first.text)
 
     return check
-
-
-class Forked:
-    """A process that does some work, forked from this one, where torch is loaded already."""
-
-    def __init__(self, work):
-        context = multiprocessing.get_context("fork")
-        self.heard, tells = context.Pipe(duplex=False)
-        self.process = context.Process(target=work, args=(tells.send,))
-        self.process.start()
-        tells.close()
-
-    def kill_at(self, event):
-        """Kill it without a word as soon as it tells this."""
-        while self.heard.recv() != event:  # EOFError: it ended before
-            pass
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.join()
-
-    def told(self):
-        """All that it tells until it ends well."""
-        events = []
-        try:
-            while True:
-                events.append(self.heard.recv())
-        except EOFError:
-            self.process.join()
-            assert self.process.exitcode == 0
-            return events
-
-
-@pytest.fixture
-def forked():
-    """Starts such processes; none outlives the test."""
-    started = []
-
-    def start(work):
-        started.append(Forked(work))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.process.kill()
-        one.process.join()
-
-
-@pytest.fixture(scope="session")
-def small():
-    return SMALL
-
-
-@pytest.fixture(scope="session")
-def text(tmp_path_factory):
-    """A corpus of made-up words, 60 kB."""
-    words = random.Random(0).choices(
-        [w * k for w in ("def ", "return", "\n    ", "(x)", "=") for k in (1, 2)], k=12_000
-    )
-    path = tmp_path_factory.mktemp("text") / "words.txt"
-    path.write_text("".join(words))
-    return corpus(path)
 
 
 def configurations():

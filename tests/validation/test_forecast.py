@@ -143,7 +143,7 @@ def test_runs_of_ones_own_are_the_evidence(tmp_path):
         ("-a*n", {"trained": 64, "tested": 128}, "free parameters: give values for a"),
         ("-n", {"trained": 64, "tested": 128, "layers": 0}, "layers"),
         *(("-n", {"trained": 64, "tested": 128, "layers": 10**k}, "1 to 10000") for k in (9, 30)),
-        ("-n", {"trained": 64, "tested": 128, "runs": "nowhere"}, "'nowhere' cannot be read"),
+        ("-n", {"trained": 64, "tested": 128, "runs": "nowhere"}, "'nowhere' does not exist"),
     ],
 )
 def test_bad_input(f, options, message):

@@ -1,15 +1,17 @@
 """The table of results: one reader, plain columns, nothing half read."""
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from polars import col
 
-from farfield.cli import main
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
+from farfield.validation.harness.runs import run
+from farfield.validation.harness.settings import settle
 from farfield.validation.prior import Prior, prior
 from farfield.validation.results import COMMITTED, LAST, NEEDED, SCHEMA, results
 
@@ -44,23 +46,57 @@ def test_ratios_are_those_of_the_perplexities_on_the_same_targets():
     assert np.allclose(far["ratio"].log(), far["nats"] - far["home"], atol=1e-4) and len(far) > 700
 
 
-def test_runs_of_a_store_are_the_same_table_by_folder_and_by_csv(tmp_path, capsys):
-    folder = tmp_path / "runs"
-    asked = ["train", "[-n/4; 0 x7]", "--preset", "tiny", "--runs", str(folder)]
-    for args in (asked, ["runs", "--runs", str(folder), "--csv"]):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stop:
-            main(args)
-        assert not stop.value.code
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A folder of runs: a bias of two kinds of heads, a learned one, a rotation, two layers."""
+    folder = tmp_path_factory.mktemp("runs")
+    measure = {"lengths": [16, 40], "row_length": 40, "blocks": 3, "last_tokens": 6}
+    layers = {"label": "both", "layers": ["0", {"mechanism": "rope", "window": 8}]}
+    for asked in ("[-n/4; 0 x7]", "kerple_log", "rope", "nope", layers):
+        more = {"windows": [24], "bca": [8]} if asked == "nope" else {}
+        run(settle("tiny", {"encoding": asked, "measure": {**measure, **more}}), folder)
+    return folder
+
+
+def test_runs_of_a_store_are_the_same_table_by_folder_and_by_csv(store, tmp_path):
+    table = results(str(store))
     file = tmp_path / "mine.csv"
-    file.write_text(capsys.readouterr().out, encoding="utf-8")
-    table = results(str(folder))
-    assert results(str(file)).equals(table) and table["run"].n_unique() == 1
-    assert {"last token", "attention", "gradient", "training"} <= {*table["protocol"]}
-    (damaged,) = folder.glob("*/training.json")
-    damaged.write_text(damaged.read_text().replace("tiny", "tinny"))
-    with pytest.raises(InputError, match=r"training.json has changed since it was written"):
-        results(str(folder))
+    file.write_text(table.write_csv(), encoding="utf-8")
+    assert results(str(file)).equals(table) and table["run"].n_unique() == 5
+    protocols = {LAST, "non-overlapping", "attention", "gradient", "training", "held out"}
+    assert {*table["protocol"]} == protocols and not any(
+        table[name].null_count() for name in NEEDED
+    )
+    copy = tmp_path / "copy"
+    shutil.copytree(store, copy)
+    damaged = next(copy.glob("*/measured-*.json"))
+    damaged.write_text(damaged.read_text().replace("16", "17", 1))
+    with pytest.raises(InputError, match=r"measured-.*.json has changed since it was written"):
+        results(str(copy))
+
+
+def test_runs_of_a_store_say_what_the_theory_says_of_them(store):
+    """In the words of the committed table, so that both can be filtered alike."""
+    table = results(str(store))
+    told = {row[0]: row for row in table.select("label", "formula", "mechanism", "verdict").rows()}
+    assert told["[-n/4; 0 x7]"][1:] == ("[-n/4; 0 x7]", "bias", "diverges")
+    assert told["kerple_log"][1:] == ("[-r1*log(n*r2 + 1)]", "bias", "conditional")
+    assert told["rope"][1:] == (None, "rotation", "out_of_scope")
+    assert told["nope"][1:] == ("[0]", "bias", "diverges")
+    assert told["both"][1:] == (None, "layers", None)
+    of = results().filter(experiment="first").unique("label")
+    for label in ("kerple_log", "rope", "nope"):
+        (row,) = of.filter(label=label).select("label", "formula", "mechanism", "verdict").rows()
+        assert row == told[label]
+    prior = table.drop_nulls("order").select("label", "mask", "protocol", "length").unique()
+    assert {*prior.rows()} == {
+        (label, mask, protocol, 40)
+        for label, mask in (("[-n/4; 0 x7]", ""), ("nope", ""), ("nope", "window 24"))
+        for protocol in (LAST, "non-overlapping")
+    }
+    (window,) = table.filter(mask="window 24", protocol=LAST, length=40)["beyond"]
+    (whole,) = table.filter(label="nope", mask="", protocol=LAST, length=40)["beyond"]
+    assert 0 < window < whole < 1
 
 
 @pytest.mark.parametrize(

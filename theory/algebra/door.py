@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 import mpmath
 import sympy
+from sympy import Basic
 from sympy.core.cache import clear_cache
 from sympy.core.parameters import global_parameters
 from sympy.simplify.fu import TR8
@@ -56,11 +57,11 @@ class _Watcher:
 
     def slot(self) -> _CallSlot:
         """The slot of the current thread."""
-        found = getattr(self.local, "slot", None)
-        if found is None:
-            found = self.local.slot = _CallSlot()
-            self.slots.add(found)
-        return found
+        current = getattr(self.local, "slot", None)
+        if current is None:
+            current = self.local.slot = _CallSlot()
+            self.slots.add(current)
+        return current
 
     def start(self) -> None:
         """Start the thread that checks the slots."""
@@ -104,7 +105,7 @@ def inside() -> bool:
     return _WATCHER.slot().inside
 
 
-def watched(spent: Callable[[], bool], call: Callable[[], Any]) -> Any:
+def watched(spent: Callable[[], bool], call: Callable[[], object]) -> Any:
     """The value of a call.
 
     Args:
@@ -145,7 +146,7 @@ FAILURES = (
 # -- the door -------------------------------------------------------------------------------------
 
 
-def supervised(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def supervised(call: Callable[..., object], *args: object, **options: object) -> Any:
     """What SymPy answers to a call.
 
     Raises:
@@ -169,7 +170,9 @@ def supervised(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
         raise OutOfTime from None
 
 
-def _answered(call: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _answered(
+    call: Callable[..., object], args: tuple[object, ...], options: dict[str, object]
+) -> Any:
     """What the call returns; what SymPy itself raises is undecided, what we raise passes."""
     try:
         return call(*args, **options)
@@ -197,7 +200,7 @@ def _put_back(evaluate: bool, distribute: bool, exp_is_pow: bool, bits: int) -> 
     clear_cache()
 
 
-def _through(call: Callable[..., Any]) -> Callable[..., Any]:
+def _through(call: Callable[..., object]) -> Callable[..., Any]:
     """A function of SymPy, every use of it supervised.
 
     >>> from farfield.theory.algebra import door
@@ -230,27 +233,27 @@ solve = _through(sympy.solve)
 together = _through(sympy.together)
 
 
-def rewritten(e: Any, function: Any) -> Any:
+def rewritten(e: Basic, function: Any) -> Any:
     """e in terms of another function."""
     return supervised(e.rewrite, function)
 
 
-def summed(e: Any) -> Any:
+def summed(e: Basic) -> Any:
     """A sum in closed form, where there is one; harmonic numbers by polygamma functions."""
     return supervised(lambda: e.doit().rewrite(sympy.polygamma))
 
 
-def replaced(e: Any, swap: dict[Any, Any]) -> Any:
+def replaced(e: Basic, swap: dict[object, object]) -> Any:
     """e with some parts replaced, and evaluated anew."""
     return supervised(e.xreplace, swap)
 
 
-def assumed(e: Any, fact: str) -> bool | None:
+def assumed(e: object, fact: str) -> bool | None:
     """Whether SymPy knows a fact of e: `positive`, `zero`, `integer`, ...; None if it does not."""
     return supervised(getattr, e, "is_" + fact)
 
 
-def known_sign(e: Any) -> int | None:
+def known_sign(e: object) -> int | None:
     """The sign of e that SymPy knows from the domains of its symbols; None if it does not.
 
     >>> a = sympy.Symbol("a", positive=True)
@@ -260,5 +263,5 @@ def known_sign(e: Any) -> int | None:
     return supervised(_sign, e)
 
 
-def _sign(e: Any) -> int | None:
+def _sign(e: Basic) -> int | None:
     return 1 if e.is_positive else -1 if e.is_negative else 0 if e.is_zero else None

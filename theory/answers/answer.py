@@ -93,7 +93,7 @@ class Reason:
         return self.sentence
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The JSON form of a value: dataclasses by field, enums and expressions as text.
 
     >>> from fractions import Fraction
@@ -143,7 +143,7 @@ class Result:
     def __str__(self) -> str:
         return self.text()
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         cls.__repr__ = Result.__repr__  # type: ignore[method-assign]  # dataclass writes its own
 
@@ -215,19 +215,19 @@ class Answer(Result):
             raise ValueError(f"{self!r} has no exact value: {self.reason or 'nothing is known'}")
         return value
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: object) -> bool:
         return self._below(other, strict=True)
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: object) -> bool:
         return self._below(other, strict=False)
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: object) -> bool:
         return not self._below(other, strict=False)
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: object) -> bool:
         return not self._below(other, strict=True)
 
-    def _below(self, other: Any, *, strict: bool) -> bool:
+    def _below(self, other: object, *, strict: bool) -> bool:
         """Whether all of ours lies below all of theirs; ValueError where the spans overlap."""
         if isinstance(other, Answer):
             if type(other) is not type(self):
@@ -253,7 +253,7 @@ A = TypeVar("A", bound=Answer)
 
 def deciding_head(
     heads: Sequence[A],
-    size: Callable[[A], Any],
+    size: Callable[[A], object],
     settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
 ) -> A:
     """The head that speaks for all: one that settles the question, else one that is not known,
@@ -274,7 +274,7 @@ def deciding_head(
 
 def folded(
     heads: Sequence[A],
-    size: Callable[[A], Any],
+    size: Callable[[A], object],
     settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
 ) -> A:
     """One answer for all heads: the only one, else the decisive one without its formula, with all

@@ -186,17 +186,17 @@ class Note:
 Block = Sentence | Formula | Facts | Steps | Table | Curve | Ladder | Note
 
 
-def sentence(template: str, label: str | None = None, **values: Any) -> Sentence:
+def sentence(template: str, label: str | None = None, **values: object) -> Sentence:
     """A sentence from a template of `words`."""
     return Sentence(words(template, **values), label)
 
 
-def note(template: str, **values: Any) -> Note:
+def note(template: str, **values: object) -> Note:
     """A note from a template of `words`."""
     return Note(words(template, **values))
 
 
-def facts(**named: Any) -> Facts:
+def facts(**named: object) -> Facts:
     """Named values; an underscore in a name is a space, None leaves the row out.
 
     >>> len(facts(total="1.64", reason=None).rows)
@@ -207,7 +207,7 @@ def facts(**named: Any) -> Facts:
 
 
 def table(
-    header: Sequence[Any], rows: Sequence[Sequence[Any]], title: str = "", **options: Any
+    header: Sequence[object], rows: Sequence[Sequence[object]], title: str = "", **options: Any
 ) -> Table:
     """A table from words and values; None is an empty cell, a name of a column is a template."""
     cells = tuple(tuple(as_text("" if c is None else c) for c in row) for row in rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from farfield.theory.answers.errors import InputError
 
@@ -30,7 +29,7 @@ def nearest(name: str, known: Iterable[str], least: float = 0.7) -> str | None:
     return by_plain[close[0]] if close else None
 
 
-def one_of(value: Any, what: str, accepted: Collection[str]) -> str:
+def one_of(value: object, what: str, accepted: Collection[str]) -> str:
     """A name that is accepted.
 
     Raises:

@@ -65,7 +65,7 @@ _TOKEN = re.compile(r"[A-Za-z]+|\d+(?:\.\d+)?|->|<=|>=|!=|==|\.\.\.|\S|\s+")
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
-def words(template: str, /, **values: Any) -> Text:
+def words(template: str, /, **values: object) -> Text:
     """A text from a template: backticks hold mathematics, braces the names of values.
 
     A value may be an expression, a text, or whatever `as_text` takes.
@@ -73,20 +73,20 @@ def words(template: str, /, **values: Any) -> Text:
     >>> terminal(words("{p} falls as `n -> oo`.", p=-sympy.log(1 + sympy.Symbol("n"))))
     '−log(n + 1) falls as n → ∞.'
     """
-    found: list[str | Math | StyledWord | Latex] = []
+    parts: list[str | Math | StyledWord | Latex] = []
     for k, part in enumerate(template.split("`")):
         if k % 2:
-            found.append(Math(tuple(_tokens(part, values))))
+            parts.append(Math(tuple(_tokens(part, values))))
             continue
         for j, piece in enumerate(_PLACE.split(part)):
             if j % 2:
-                found += as_text(values[piece])
+                parts += as_text(values[piece])
             elif piece:
-                found.append(piece)
-    return tuple(found)
+                parts.append(piece)
+    return tuple(parts)
 
 
-def as_text(value: Any) -> Text:
+def as_text(value: object) -> Text:
     """A value as a text: an expression as mathematics, a member of an enumeration as a term, a
     text as it is, all else as `str` says."""
     if isinstance(value, tuple):
@@ -100,7 +100,7 @@ def as_text(value: Any) -> Text:
     return (str(value),)
 
 
-def _tokens(notation: str, values: dict[str, Any]) -> Iterator[str | Basic]:
+def _tokens(notation: str, values: dict[str, object]) -> Iterator[str | Basic]:
     """The words and signs of a notation, each placeholder replaced."""
     for k, piece in enumerate(_PLACE.split(notation)):
         if k % 2 == 0:
@@ -198,9 +198,9 @@ def _on_a_line(source: str, unicode: bool) -> str:
     return " ".join(source.split())
 
 
-def _quotient(found: re.Match[str]) -> str:
+def _quotient(match: re.Match[str]) -> str:
     """A fraction of LaTeX on one line, in brackets where more than a word stands above or below."""
-    above, below = (x if re.fullmatch(r"\w+", x) else f"({x})" for x in found.groups())
+    above, below = (x if re.fullmatch(r"\w+", x) else f"({x})" for x in match.groups())
     return f"{above}/{below}"
 
 
@@ -220,7 +220,7 @@ _COMMANDS = {
 }
 
 
-def expression_line(e: Any, *, unicode: bool = True) -> str:
+def expression_line(e: object, *, unicode: bool = True) -> str:
     """An expression on one line.
 
     >>> expression_line(sympy.sympify("-n**2/4 + sqrt(n)"))
@@ -238,7 +238,7 @@ def _printed(e: Basic, unicode: bool) -> str:
     return printed
 
 
-def beginning(value: Any, most: int = 60) -> str:
+def beginning(value: object, most: int = 60) -> str:
     """A value's text, cut after so many characters.
 
     >>> beginning("0123456789", 7)
@@ -280,7 +280,7 @@ def _math_line(m: Math, unicode: bool) -> str:
 class _AnyLength:
     """Integers of any length: Python writes none of more than 4,300 digits."""
 
-    def _print_Integer(self, expr: Any) -> str:
+    def _print_Integer(self, expr: Basic) -> str:
         return str(fmpz(int(expr)))
 
     _print_int = _print_Integer
@@ -307,22 +307,22 @@ class _Line(_AnyLength, StrPrinter):
         super().__init__({"order": None})
         self.unicode = unicode
 
-    def doprint(self, expr: Any) -> str:
+    def doprint(self, expr: object) -> str:
         shown: str = super().doprint(expr)
         if self.unicode:
             shown = shown.replace("*", "·").replace("-", "−")
         return shown
 
-    def _print(self, expr: Any, **options: Any) -> str:
+    def _print(self, expr: Basic, **options: Any) -> str:
         shape = _SHAPES.get(type(expr).__name__)
         if shape is None:
             return str(super()._print(expr, **options))
         return shape[not self.unicode].format(*map(self._print, expr.args))
 
-    def _print_Rational(self, expr: Any) -> str:
+    def _print_Rational(self, expr: Basic) -> str:
         return f"{self._print(expr.p)}/{self._print(expr.q)}"
 
-    def _print_Pow(self, expr: Any, rational: bool = False) -> str:
+    def _print_Pow(self, expr: Basic, rational: bool = False) -> str:
         base, exponent = expr.args
         if exponent is S.Half:
             if not self.unicode:
@@ -338,24 +338,24 @@ class _Line(_AnyLength, StrPrinter):
         over = self.parenthesize(exponent, 61)
         return f"{under}^{over}"
 
-    def _print_Symbol(self, expr: Any) -> str:
+    def _print_Symbol(self, expr: Basic) -> str:
         name: str = expr.name
         if not self.unicode:
             return name
         stem, digits = re.fullmatch(r"(.*?)_?(\d*)", name).groups()  # type: ignore[union-attr]
         return _GREEK.get(stem, (stem,))[0] + digits.translate(_SUBSCRIPT)
 
-    def _print_Relational(self, expr: Any) -> str:
+    def _print_Relational(self, expr: Basic) -> str:
         op = "=" if expr.rel_op == "==" else _SIGNS[expr.rel_op][0] if self.unicode else expr.rel_op
         return f"{self._print(expr.lhs)} {op} {self._print(expr.rhs)}"
 
-    def _print_And(self, expr: Any) -> str:
+    def _print_And(self, expr: object) -> str:
         return self._joined(expr, "and")
 
-    def _print_Or(self, expr: Any) -> str:
+    def _print_Or(self, expr: object) -> str:
         return self._joined(expr, "or")
 
-    def _joined(self, expr: Any, word: str) -> str:
+    def _joined(self, expr: Basic, word: str) -> str:
         """And and Or by a word between, in an order of their own: SymPy's sets have none."""
         shown = []
         for arg in sorted(expr.args, key=sympy.default_sort_key):
@@ -363,7 +363,7 @@ class _Line(_AnyLength, StrPrinter):
             shown.append(f"({inner})" if isinstance(arg, (sympy.And, sympy.Or)) else inner)
         return f" {word} ".join(shown)
 
-    def _print_Piecewise(self, expr: Any) -> str:
+    def _print_Piecewise(self, expr: Basic) -> str:
         shown = [
             f"{self._print(value)} "
             + ("otherwise" if condition == sympy.true else f"for {self._print(condition)}")
@@ -371,20 +371,20 @@ class _Line(_AnyLength, StrPrinter):
         ]
         return "{" + "; ".join(shown) + "}"
 
-    def _print_Min(self, expr: Any) -> str:
+    def _print_Min(self, expr: Basic) -> str:
         parts = map(self._print, sorted(expr.args, key=sympy.default_sort_key))
         return f"{expr.func.__name__.lower()}({', '.join(parts)})"
 
     _print_Max = _print_Min
 
-    def _print_Mod(self, expr: Any) -> str:
+    def _print_Mod(self, expr: Basic) -> str:
         left, right = (self.parenthesize(a, 60) for a in expr.args)
         return f"({left} mod {right})"
 
-    def _print_factorial(self, expr: Any) -> str:
+    def _print_factorial(self, expr: Basic) -> str:
         return f"{self.parenthesize(expr.args[0], 100)}!"
 
-    def _print_Sum(self, expr: Any) -> str:
+    def _print_Sum(self, expr: Basic) -> str:
         index, low, high = (self._print(x) for x in expr.limits[0])
         sign = "Σ" if self.unicode else "sum"
         return f"{sign}_({index}={low}..{high}) {self._print(expr.function)}"
@@ -399,23 +399,23 @@ _UNICODE, _ASCII = _Line(True), _Line(False)
 class _Latex(_AnyLength, LatexPrinter):
     """SymPy's printer of LaTeX, with conditions in words."""
 
-    def _print_Rational(self, expr: Any) -> str:
+    def _print_Rational(self, expr: Basic) -> str:
         above, below = (self._print(abs(k)) for k in (expr.p, expr.q))
         return rf"{'- ' * (expr.p < 0)}\frac{{{above}}}{{{below}}}"
 
-    def _print_And(self, expr: Any) -> str:
+    def _print_And(self, expr: object) -> str:
         return self._words(expr, "and")
 
-    def _print_Or(self, expr: Any) -> str:
+    def _print_Or(self, expr: object) -> str:
         return self._words(expr, "or")
 
-    def _words(self, expr: Any, word: str) -> str:
+    def _words(self, expr: Basic, word: str) -> str:
         """And and Or by a word between, in an order of their own: SymPy's sets have none."""
         parts = sorted(expr.args, key=sympy.default_sort_key)
         return rf" \text{{ {word} }} ".join(self._print(a) for a in parts)
 
 
-def expression_latex(e: Any) -> str:
+def expression_latex(e: object) -> str:
     """An expression in LaTeX."""
     printed: str = _Latex({"fold_frac_powers": True}).doprint(sympy.sympify(e))
     return printed
@@ -506,7 +506,7 @@ def signed(mathml: str) -> str:
     return _SIGN.sub(r'\1<mo form="prefix">&#x02212;</mo>', mathml)
 
 
-def expression_mathml(e: Any) -> str:
+def expression_mathml(e: object) -> str:
     """An expression as a MathML element, its plain text beside it for those who cannot see it."""
     label, inner = escape(expression_line(e)), _mathml(expression_latex(e))
     return f'<math displaystyle="true" aria-label="{label}">{inner}'

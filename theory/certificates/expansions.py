@@ -25,11 +25,10 @@ from farfield.theory.certificates.prover_forms import Form, NoCertificate, form
 from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
-    context,
     expand,
     to_sympy,
 )
-from farfield.theory.coefficients.signs import sign
+from farfield.theory.coefficients.signs import Context
 from farfield.theory.functions.nodes import Root, n
 from farfield.theory.transseries.arithmetic import (
     UNIT,
@@ -72,10 +71,12 @@ class Expander:
     """Expands the parts of a formula on one cell of the parameters, each part once.
 
     Fields:
+        context: the decision on that cell.
         steps: the assertions so far.
         known: the expansions so far.
     """
 
+    context: Context
     steps: list[str] = field(default_factory=list)
     known: dict[Form, Transseries] = field(default_factory=dict)
 
@@ -112,9 +113,9 @@ class Expander:
         if f in self.known:
             return self.known[f]
         if f.constant:  # 0 is a term, too: the prover has it as one
-            g = Transseries([(UNIT, coefficient(kept_roots(f.expr)))])
-        elif _bounded(f):
-            g = Transseries([], UNIT)
+            g = Transseries(self.context, [(UNIT, coefficient(kept_roots(f.expr)))])
+        elif _bounded(f, self.context):
+            g = Transseries(self.context, [], UNIT)
         elif f.op in LINEAR and not _is_product(f):
             g = add(*self.parts(f))
         elif (rule := getattr(self, f"_{f.op}", None)) is not None:
@@ -138,7 +139,7 @@ class Expander:
         if len(led.terms) < len(g.terms) and not f.constant:
             self.known[f] = led
             self.expands(self.function(f), led)
-        return sign(led.terms[0][1]) if led.terms else 0
+        return self.context.sign(led.terms[0][1]) if led.terms else 0
 
     def lead(self, f: Form) -> int:
         """The same of a part that may not be 0."""
@@ -148,7 +149,7 @@ class Expander:
 
     def parts(self, f: Form, factor: Coefficient = fmpq(1)) -> Iterator[Transseries]:  # noqa: B008
         """The expansions of the parts of a sum, each with its factor."""
-        if f.constant or f.op not in LINEAR or _is_product(f) or _bounded(f):
+        if f.constant or f.op not in LINEAR or _is_product(f) or _bounded(f, self.context):
             yield self.expand(f) * factor
         elif f.op == "mult":
             own = coefficient(to_sympy(factor) * kept_roots(f.args[0].expr))
@@ -161,7 +162,7 @@ class Expander:
     # -- rules: one for each operation ------------------------------------------------------------
 
     def _index(self, f: Form) -> Transseries:
-        return monomial(iterated_log(0))
+        return monomial(iterated_log(0), self.context)
 
     def _mult(self, f: Form) -> Transseries:
         return self.expand(f.args[0]) * self.expand(f.args[1])
@@ -174,9 +175,9 @@ class Expander:
         """log(c m (1 + d)) = log c + log m + the series of log(1 + d)."""
         c, m, delta = self._factored(f.args[0], f)
         value, by = logarithm(c)
-        rest = [log_of_monomial(m), taylor(log1p_coefficient, delta)]
-        g = add(*rest, number(coefficient(value)))
-        if g.remainder is None or compare(UNIT, g.remainder) > 0:
+        rest = [log_of_monomial(m, self.context), taylor(log1p_coefficient, delta)]
+        g = add(*rest, number(coefficient(value), self.context))
+        if g.remainder is None or compare(UNIT, g.remainder, self.context) > 0:
             self.equal(sympy.log(c, evaluate=False), value, by)
         return g
 
@@ -184,11 +185,11 @@ class Expander:
         """By its series; what falls faster than every power of n is as small as the order of the
         decision asks."""
         s, g = self.lead(f.args[0]), self.known[f.args[0]]
-        if size(g.terms[0][0]) < 0:
+        if size(g.terms[0][0], self.context) < 0:
             return g.exp()
-        if s > 0 or compare(g.terms[0][0], iterated_log(1)) <= 0:
+        if s > 0 or compare(g.terms[0][0], iterated_log(1), self.context) <= 0:
             raise NoCertificate(f"the exponential {beginning(f.expr)}")
-        return Transseries([], Monomial([fmpq(-context().order)]))
+        return Transseries(self.context, [], Monomial([fmpq(-self.context.order)]))
 
     def _sin(self, f: Form) -> Transseries:
         """Of what tends to 0, by its series; a cosine's begins with 1."""
@@ -198,7 +199,7 @@ class Expander:
     _cos = _sin
 
     def _floor(self, f: Form) -> Transseries:
-        return add(self.expand(f.args[0]), Transseries([], UNIT))
+        return add(self.expand(f.args[0]), Transseries(self.context, [], UNIT))
 
     def _power(self, f: Form) -> Transseries:
         """(c m (1 + d))^r = c^r m^r (1 + d)^r for a constant r. That of a real power is positive
@@ -207,7 +208,7 @@ class Expander:
         if real and not real[0].constant:
             raise NoCertificate(f"the exponential {beginning(f.expr)}")
         if f.op in ("power", "power0") and self.sign_of(base) == 0:
-            return Transseries()
+            return Transseries(self.context)
         r = real[0].expr if real else (S.NegativeOne if f.op == "inv" else f.expr.exp)
         c, m, delta = self._factored(base, f if real else None)
         value, by = root(c, r) if real else (expand(c**r), "")
@@ -222,9 +223,9 @@ class Expander:
         """A part as c m (1 + d); c > 0 where it is asked."""
         if self.lead(f) < 0 and positive is not None:
             raise NoCertificate(f"{beginning(positive.expr)} is not real for large n")
-        found = factored(self.known[f])
-        assert found is not None
-        return to_sympy(found[0]), *found[1:]
+        parts = factored(self.known[f])
+        assert parts is not None
+        return to_sympy(parts[0]), *parts[1:]
 
     def _abs(self, f: Form) -> Transseries:
         """By the sign of the leading term."""
@@ -283,23 +284,23 @@ def _difference(a: Form, b: Form) -> Form:
 # -- bounded parts --------------------------------------------------------------------------------
 
 
-def _bounded(f: Form) -> bool:
+def _bounded(f: Form, context: Context) -> bool:
     """Whether a part is put together from waves, signs, residues and constants."""
     if f.op in ("cos", "sin", "sign", "mod"):
-        return not settles(f)
+        return not settles(f, context)
     if f.op == "rpower" and f.args[0].constant:  # z^(c n) with 0 < z <= 1 and c >= 0
         z, speed = f.args[0].expr, f.args[1].expr / n
         return bool(z.is_Rational and 0 < z <= 1 and speed.is_Rational and speed >= 0)
     if f.op == "div":
-        return _bounded(f.args[0]) and f.args[1].constant
+        return _bounded(f.args[0], context) and f.args[1].constant
     parts = f.op in ("plus", "minus", "opp", "mult", "power", "sum")
-    return f.constant or (parts and all(map(_bounded, f.args)))
+    return f.constant or (parts and all(_bounded(a, context) for a in f.args))
 
 
-def settles(f: Form) -> bool:
+def settles(f: Form, context: Context) -> bool:
     """Whether a part is a wave of what tends to 0."""
     if f.op not in ("cos", "sin"):
         return False
     with suppress(Undecided):
-        return size(transseries(f.args[0].expr).top()) < 0
+        return size(transseries(f.args[0].expr, context).top(), context) < 0
     return False

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy
-from sympy import Expr, S, Symbol
+from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.answers.errors import InputError
@@ -302,7 +302,7 @@ _BUILDERS: dict[Any, Callable[[Expr], Form]] = {
 }
 
 
-def condition_form(c: Any) -> Form:
+def condition_form(c: Basic) -> Form:
     """A condition in the prover's relations, > and >= by swapped sides, != as the negation."""
     if c in (S.true, S.false):
         return Form("true" if c == S.true else "false", (), c)

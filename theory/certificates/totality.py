@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import sympy
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from farfield.theory.algebra import door
@@ -79,7 +79,7 @@ def _unmasked(e: Expr) -> Expr:
     return sympy.Piecewise(*pieces, (last, e.args[-1][1]), evaluate=False)
 
 
-def has_values(e: Any) -> Any:
+def has_values(e: object) -> Any:
     """An expression, or a condition, that has a value wherever it may be asked for.
 
     Raises:
@@ -90,7 +90,7 @@ def has_values(e: Any) -> Any:
     return e
 
 
-def _needed(e: Any) -> Iterator[Any]:
+def _needed(e: Basic) -> Iterator[Any]:
     """Conditions that hold exactly where an expression has a value, but for those seen to hold."""
     if e == MASKED:
         yield S.false
@@ -137,7 +137,7 @@ def _of_power(base: Expr, exponent: Expr) -> Iterator[Any]:
         yield sympy.Or(positive, _relation(sympy.Ge, exponent))
 
 
-def _asked(e: Expr, known: str, relation: Any) -> Iterator[Any]:
+def _asked(e: Expr, known: str, relation: object) -> Iterator[Any]:
     """That an expression is positive, say, unless it is known to be."""
     if _known(e, known):
         return
@@ -153,5 +153,5 @@ def _known(e: Expr, what: str) -> bool:
     return bool(door.assumed(e, what))
 
 
-def _relation(relation: Any, e: Expr) -> Any:
+def _relation(relation: Basic, e: Expr) -> Any:
     return relation(e, 0, evaluate=False)

@@ -19,11 +19,11 @@ from farfield.theory.answers.notation import beginning
 from farfield.theory.certificates.constants import facts_of
 from farfield.theory.certificates.expansions import Expander, settles
 from farfield.theory.certificates.prover_forms import Form, NoCertificate, form
-from farfield.theory.coefficients.exact import Context, coefficient, deciding
-from farfield.theory.coefficients.signs import sign
+from farfield.theory.coefficients.exact import coefficient
+from farfield.theory.coefficients.signs import Context
 from farfield.theory.decision.cells import Constraint, known_signs, possible
 from farfield.theory.proofs import Decision
-from farfield.theory.transseries.arithmetic import Transseries, add, iterated_log
+from farfield.theory.transseries.arithmetic import add, iterated_log
 from farfield.theory.transseries.scale import bertrand_test_and_rest
 
 ORDERS = (1, 2, 4, 8, 16, 32)
@@ -65,25 +65,23 @@ def proof(p: GuardedBias, facts: Facts, decision: Decision) -> list[str]:
     rules = [step.rule for step in decision.steps]
     if strange := [rule for rule in rules if rule not in PROVED and rule not in BOUNDS]:
         raise NoCertificate(f"a verdict by the rule {strange[0]!r}")
-    with deciding(Context()):
-        signs = known_signs(facts)
+    signs = known_signs(facts)
     bounds = [BOUNDS[rule] for rule in rules if rule in BOUNDS]
     for above, terms in product((None, *bounds), ORDERS):
-        current, x = Context(signs=signs, order=terms), Expander()
-        with deciding(current):
-            try:
-                converges = _climb(p, x, above)
-            except OrderTooLow:
-                continue
-            except SignNeeded as needed:
-                (g,) = needed.args
-                ways = [(g, s) for s in (1, 0, -1) if possible([*facts, (g, s)])]
-                if len(ways) == 1:  # it follows from those that were asked
-                    return proof(p, [*facts, *ways], decision)
-                raise NoCertificate(f"the sign of {beginning(g)}") from None
+        x = Expander(Context(signs=signs, order=terms))
+        try:
+            converges = _climb(p, x, above)
+        except OrderTooLow:
+            continue
+        except SignNeeded as needed:
+            (g,) = needed.args
+            ways = [(g, s) for s in (1, 0, -1) if possible([*facts, (g, s)])]
+            if len(ways) == 1:  # it follows from those that were asked
+                return proof(p, [*facts, *ways], decision)
+            raise NoCertificate(f"the sign of {beginning(g)}") from None
         if converges is not decision.converges:
             raise NoCertificate("waves with bounds closer than -1 and 1")
-        asked = {c: s for c, (s, _) in current.trace.items()}
+        asked = {c: s.value for c, s in x.context.evidence.items()}
         return [*facts_of(asked, facts), *x.steps]
     raise NoCertificate(f"no expansion of up to {ORDERS[-1]} terms decides it")
 
@@ -111,31 +109,31 @@ def _climb(b: GuardedBias, x: Expander, above: bool | None) -> bool:
     decision, rest = bertrand_test_and_rest(-g)
     level = sum(step.rule == "tie" for step in decision.steps)
     critical = [(iterated_log(k), fmpq(-1)) for k in range(1, level + 1)]
-    left = Transseries([*critical, *(-rest).terms], g.remainder)
+    left = g.of([*critical, *(-rest).terms], g.remainder)
     x.expands(bias, left, "unfold p; expand")
     x.steps.append(f"rung {level}%nat.")
     return decision.converges
 
 
-def _has_waves(f: Form) -> bool:
+def _has_waves(f: Form, context: Context) -> bool:
     """Whether a wave that changes with the distance occurs."""
-    wave = f.op in ("cos", "sin") and not (f.constant or settles(f))
-    return wave or any(map(_has_waves, f.args))
+    wave = f.op in ("cos", "sin") and not (f.constant or settles(f, context))
+    return wave or any(_has_waves(a, context) for a in f.args)
 
 
 def _bound(f: Form, above: bool, x: Expander) -> Form:
     """A form without waves that lies above (or below) from some point on."""
-    if not _has_waves(f):
+    if not _has_waves(f, x.context):
         return f
     if f.op in ("cos", "sin"):
         return form(S.One if above else S.NegativeOne)
     ways = {"plus": (True, True), "minus": (True, False), "opp": (False,)}.get(f.op)
     if f.op == "mult":
-        waves = [_has_waves(a) for a in f.args]
+        waves = [_has_waves(a, x.context) for a in f.args]
         if all(waves):
             raise NoCertificate("a product of waves that is not negligible")
         factor = f.args[waves.index(False)]
-        s = sign(coefficient(factor.expr)) if factor.constant else x.lead(factor)
+        s = x.context.sign(coefficient(factor.expr)) if factor.constant else x.lead(factor)
         ways = (s > 0,) * 2
     if ways is None:
         raise NoCertificate(f"{str(f.expr)[:60]} has waves that are not negligible")

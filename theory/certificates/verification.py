@@ -198,8 +198,8 @@ def _axioms(printed: str) -> tuple[str, ...]:
     """
     if "Closed under the global context" in printed:
         return ()
-    found = set(re.findall(r"^([\w.']+)\s*:", printed.partition("Axioms:")[2], flags=re.MULTILINE))
-    if not found:
+    axioms = set(re.findall(r"^([\w.']+)\s*:", printed.partition("Axioms:")[2], flags=re.MULTILINE))
+    if not axioms:
         raise Rejected("it does not say which axioms the theorem rests on")
-    check_axioms(found)
-    return tuple(sorted(a.rpartition(".")[2] for a in found & CLASSICAL))
+    check_axioms(axioms)
+    return tuple(sorted(a.rpartition(".")[2] for a in axioms & CLASSICAL))

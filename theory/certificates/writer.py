@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.certificates.prover_forms import (
@@ -148,7 +148,7 @@ def _hypotheses(c: Certifiable) -> list[str]:
     return [fact for s in c.parameters for fact in _domain_facts(s, interval(c.domains[s.name]))]
 
 
-def _domain_facts(symbol: Any, own: sympy.Set) -> Iterator[str]:
+def _domain_facts(symbol: Basic, own: sympy.Set) -> Iterator[str]:
     low, high, name = own.inf, own.sup, coq_name(symbol.name)
     if low.is_finite:
         yield f"{form(low).show()} {'<=' if low in own else '<'} {name}"
@@ -156,7 +156,7 @@ def _domain_facts(symbol: Any, own: sympy.Set) -> Iterator[str]:
         yield f"{name} {'<=' if high in own else '<'} {form(high).show()}"
 
 
-def relation(c: Any) -> str:
+def relation(c: Basic) -> str:
     """A condition on parameters as a proposition.
 
     Raises:
@@ -184,21 +184,21 @@ def _proved(c: Certifiable) -> tuple[list[str], list[str]]:
     Raises:
         NoCertificate: the form is not covered.
     """
-    bias, assumed, found = _bias(c), _hypotheses(c), list(leaves(c.cells))
+    bias, assumed, cells = _bias(c), _hypotheses(c), list(leaves(c.cells))
     domains = [
         fact for s in c.parameters for fact in domain_constraints(s, interval(c.domains[s.name]))
     ]
     known = c.condition in (S.true, S.false)
-    if not found or (known and any(leaf.outcome.converges != c.condition for _, leaf in found)):
+    if not cells or (known and any(leaf.outcome.converges != c.condition for _, leaf in cells)):
         raise NoCertificate("a case of the parameters that is not seen to be impossible")
     if known:  # one proof for all cases is shorter
         try:
-            return [], proof(bias, domains, found[0][1].outcome)
+            return [], proof(bias, domains, cells[0][1].outcome)
         except (NoCertificate, Undecided):
-            if len(found) == 1:
+            if len(cells) == 1:
                 raise
     cases = []
-    for number, (path, leaf) in enumerate(found, 1):
+    for number, (path, leaf) in enumerate(cells, 1):
         own = [*assumed, *(f"0 {BY_SIGNS[-s,].prover} {form(g).show()}" for g, s in path)]
         verdict = SERIES if leaf.outcome.converges else f"~ {SERIES}"
         said = f"Theorem case_{number} : " + " -> ".join([*own, verdict]) + "."

@@ -8,112 +8,31 @@ unknown size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from functools import lru_cache, wraps
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
 import sympy
 from flint import fmpq
-from sympy import Expr, S, Symbol
+from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.nodes import n
 
-MAX_WORK = 60_000
+
+class Atom(sympy.Dummy):
+    """A quantity that stays in [low, high] for all large n (ends may be infinite), and what it
+    stands for where that has a formula."""
+
+    __slots__ = ("high", "low", "meaning")
 
 
-@dataclass
-class Context:
-    """What one decision carries along: where the parameters lie, and how much work was done.
+class Tail(sympy.Dummy):
+    """A named remainder: bounded, and otherwise unknown."""
 
-    `signs` holds the signs of parameter expressions on the branch at hand; `order` how many terms
-    an expansion keeps; `named` whether its remainders are named; `ranges` and `meaning` the
-    bounds of each bounded atom and what it stands for; `tails` the named remainders; `trace` the
-    decisions about constants that a proof must show.
-    """
-
-    signs: dict[Expr, int] = field(default_factory=dict)
-    order: int = 4
-    named: bool = False
-    ranges: dict[Symbol, tuple[Expr, Expr]] = field(default_factory=dict)
-    meaning: dict[Symbol, Expr] = field(default_factory=dict)
-    tails: dict[Any, Symbol] = field(default_factory=dict)
-    tail_symbols: set[Symbol] = field(default_factory=set)
-    memo: dict[Expr, Any] = field(default_factory=dict)
-    constants: dict[Expr, Any] = field(default_factory=dict)
-    trace: dict[Expr, tuple[int, str]] = field(default_factory=dict)
-    work: int = 0
-
-    def spend(self, amount: int) -> None:
-        """Count work; the limits keep a decision from swelling without end."""
-        self.work += amount
-        if self.work > MAX_WORK:
-            raise Undecided("the work budget was spent")
-        check_time()
-
-
-_CONTEXT: ContextVar[Context] = ContextVar("context")
-
-
-def context() -> Context:
-    """The decision at hand; LookupError outside of one, so that no thread has a hidden decision
-    that its questions fill and share."""
-    return _CONTEXT.get()
-
-
-@contextmanager
-def deciding(current: Context) -> Iterator[Context]:
-    """Decide within `current`, then return to the decision before."""
-    token = _CONTEXT.set(current)
-    try:
-        yield current
-    finally:
-        _CONTEXT.reset(token)
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def remembered(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A cache for a function that decides constants, and depends on its arguments alone.
-
-    Each call writes into the decision at hand what the first call decided, and costs as much work.
-    So a proof does not depend on what was asked before.
-    """
-
-    def decorate(f: Callable[P, R]) -> Callable[P, R]:
-        @lru_cache(maxsize)
-        def first(*arguments: Hashable) -> tuple[R, Context]:
-            with deciding(Context()) as own:
-                return f(*arguments), own  # type: ignore[call-arg, arg-type]
-
-        @wraps(f)
-        def again(*arguments: P.args, **_: P.kwargs) -> R:
-            found, own = first(*arguments)
-            context().trace.update(own.trace)
-            context().spend(own.work)
-            return found
-
-        again.cache_clear = first.cache_clear  # type: ignore[attr-defined]
-        return again
-
-    return decorate
-
-
-def named_tail(key: Any) -> Symbol:
-    """The name of the bounded remainder with this key; equal keys mean equal remainders."""
-    current = context()
-    if key not in current.tails:
-        symbol = sympy.Dummy("t", real=True)
-        current.tails[key] = symbol
-        current.tail_symbols.add(symbol)
-    return current.tails[key]
+    __slots__ = ()
 
 
 Coefficient = Any  # fmpq or a SymPy Expr
@@ -166,7 +85,7 @@ def _length(e: Expr) -> int:
 
 
 @lru_cache(maxsize=20_000)
-def symbols(e: Any) -> frozenset[Symbol]:
+def symbols(e: Basic) -> frozenset[Symbol]:
     """The free symbols of an expression, kept: SymPy walks through all of it each time."""
     return frozenset(e.free_symbols)
 
@@ -192,11 +111,10 @@ def _is_no_real_number(e: Expr) -> bool:
 
 
 def _checked_size(c: Coefficient) -> Coefficient:
-    """The coefficient, paid for by its size; Undecided beyond MAX_ATOMS."""
+    """The coefficient; Undecided where it has far more than MAX_ATOMS atoms."""
     if type(c) is not fmpq and len(c.args) > 8:
-        size = sum(1 for _ in sympy.preorder_traversal(c))
-        context().spend(size // 10)
-        if size > MAX_ATOMS * 4:
+        check_time()
+        if sum(1 for _ in sympy.preorder_traversal(c)) > MAX_ATOMS * 4:
             raise Undecided("a coefficient grew too large")
     return c
 
@@ -253,12 +171,9 @@ def is_zero_literally(c: Coefficient) -> bool:
 
 def oscillates(c: Coefficient) -> bool:
     """Whether the coefficient changes with the distance: it contains n or a bounded atom."""
-    if type(c) is fmpq:
-        return False
-    found = symbols(c)
-    return n in found or not context().ranges.keys().isdisjoint(found)
+    return type(c) is not fmpq and any(s is n or type(s) is Atom for s in symbols(c))
 
 
 def has_tail(c: Coefficient) -> bool:
     """Whether the coefficient contains a named remainder."""
-    return type(c) is not fmpq and bool(symbols(c) & context().tail_symbols)
+    return type(c) is not fmpq and any(type(s) is Tail for s in symbols(c))

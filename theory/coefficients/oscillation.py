@@ -19,28 +19,28 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S, Symbol
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import (
+    Atom,
     Coefficient,
     coefficient,
-    context,
     expand,
+    inverse,
     oscillates,
+    symbols,
     to_sympy,
 )
-from farfield.theory.coefficients.signs import BALLS, sign
+from farfield.theory.coefficients.signs import BALLS, Context
 from farfield.theory.functions.nodes import n
 
 Bounds = tuple[Expr, Expr]
 
 
-def bounded_atom(low: Expr, high: Expr, meaning: Expr | None = None) -> Symbol:
+def bounded_atom(low: Expr, high: Expr, meaning: Expr | None = None) -> Atom:
     """A symbol for a quantity that stays in [low, high] for all large n (ends may be infinite)."""
-    current = context()
-    atom = sympy.Dummy("u", real=True)
-    current.ranges[atom] = (sympy.sympify(low), sympy.sympify(high))
-    if meaning is not None:
-        current.meaning[atom] = meaning
+    atom = Atom("u", real=True)
+    atom.low, atom.high, atom.meaning = sympy.sympify(low), sympy.sympify(high), meaning
     return atom
 
 
@@ -119,20 +119,20 @@ def vanishes(c: Coefficient) -> bool:
     return bool(harmonics(to_sympy(c)) == 0)
 
 
-def below(a: Expr, b: Expr) -> bool:
+def below(a: Expr, b: Expr, context: Context) -> bool:
     """a < b for constants, infinite ones included."""
     if a == S.NegativeInfinity or b == S.Infinity:
         return bool(a != b)
     if a == S.Infinity or b == S.NegativeInfinity:
         return False
-    return sign(coefficient(a - b)) < 0
+    return context.sign(coefficient(a - b)) < 0
 
 
 def decompose(
     e: Expr, variable: Symbol = n
 ) -> tuple[Expr, dict[Expr, tuple[Expr, Expr]], list[tuple[Expr, Expr]]]:
     """A constant, sinusoids by argument as (sine, cosine) amplitudes, and (factor, rest) terms."""
-    atoms = tuple(context().ranges)
+    atoms = tuple(s for s in symbols(e) if type(s) is Atom)
     constant: Expr = S.Zero
     waves: dict[Expr, tuple[Expr, Expr]] = {}
     others: list[tuple[Expr, Expr]] = []
@@ -157,50 +157,50 @@ def amplitude(x: Expr, y: Expr) -> Expr:
     return sympy.sqrt(expand(x**2 + y**2))
 
 
-def bounds(c: Coefficient) -> Bounds:
+def bounds(c: Coefficient, context: Context) -> Bounds:
     """(low, high) with low <= c <= high for all large n; exact for one sinusoid."""
     e = to_sympy(c)
     if not oscillates(c):
         return e, e
     if not (e.is_Add or e.is_Pow) and not (e.is_Mul and any(f.is_Add or f.is_Pow for f in e.args)):
-        return _bounds_of_terms(e)
-    found = []
+        return _bounds_of_terms(e, context)
+    ranges = []
     for method in (_bounds_of_terms, _bounds_as_written):
         try:
-            found.append(method(e))
+            ranges.append(method(e, context))
         except Undecided as why:
             reason = why
-    if not found:
+    if not ranges:
         raise reason
-    low, high = found[0]
-    for a, b in found[1:]:
-        low, high = (a if below(low, a) else low), (b if below(b, high) else high)
+    low, high = ranges[0]
+    for a, b in ranges[1:]:
+        low, high = (a if below(low, a, context) else low), (b if below(b, high, context) else high)
     return low, high
 
 
-def _bounds_as_written(e: Expr) -> Bounds:
+def _bounds_as_written(e: Expr, context: Context) -> Bounds:
     """Interval arithmetic on the expression as it stands: `(sin n + 1/4)^2` is not negative, and a
     product has the ranges of its factors, each for itself."""
     if not oscillates(e):
         return e, e
-    if e in context().ranges:
-        return context().ranges[e]
+    if type(e) is Atom:
+        return e.low, e.high
     if e.is_Add:
-        parts = [_bounds_as_written(a) for a in e.args]
+        parts = [_bounds_as_written(a, context) for a in e.args]
         return sympy.Add(*(a for a, _ in parts)), sympy.Add(*(b for _, b in parts))
     if e.is_Mul:
         low = high = S.One
-        for a, b in map(_bounds_as_written, e.args):
-            low, high = _product(low, high, a, b)
+        for factor in e.args:
+            low, high = _product(low, high, *_bounds_as_written(factor, context), context)
         return low, high
     if isinstance(e, (sympy.sin, sympy.cos)) or (e.is_Pow and e.base is S.NegativeOne):
         return S.NegativeOne, S.One  # SymPy writes sin(pi n + x) as (-1)^n sin x
     if e.is_Pow:
-        return _power_bounds(*_bounds_as_written(e.base), e.exp)
+        return _power_bounds(*_bounds_as_written(e.base, context), e.exp, context)
     raise Undecided(f"the range of {e}")
 
 
-def _bounds_of_terms(e: Expr) -> Bounds:
+def _bounds_of_terms(e: Expr, context: Context) -> Bounds:
     """Waves of one frequency together by their amplitude, the other terms one by one."""
     low, waves, others = decompose(e)
     high = low
@@ -208,14 +208,14 @@ def _bounds_of_terms(e: Expr) -> Bounds:
         a = amplitude(x, y)
         low, high = low - a, high + a
     for factor, rest in others:
-        a, b = _bounds_as_written(rest)
-        if sign(coefficient(factor)) < 0:
+        a, b = _bounds_as_written(rest, context)
+        if context.sign(coefficient(factor)) < 0:
             a, b = b, a
         low, high = low + factor * a, high + factor * b
     return low, high
 
 
-def _product(low: Expr, high: Expr, a: Expr, b: Expr) -> Bounds:
+def _product(low: Expr, high: Expr, a: Expr, b: Expr, context: Context) -> Bounds:
     """The product of the intervals [low, high] and [a, b]."""
     if low == high == 1:
         return a, b
@@ -224,60 +224,61 @@ def _product(low: Expr, high: Expr, a: Expr, b: Expr) -> Bounds:
     corners = [x * y for x in (low, high) for y in (a, b)]
     low = high = corners[0]
     for x in corners[1:]:
-        low = x if below(x, low) else low
-        high = x if below(high, x) else high
+        low = x if below(x, low, context) else low
+        high = x if below(high, x, context) else high
     return low, high
 
 
-def _power_bounds(a: Expr, b: Expr, power: Expr) -> Bounds:
+def _power_bounds(a: Expr, b: Expr, power: Expr, context: Context) -> Bounds:
     """The range of a natural power on [a, b]; an even one is least at 0."""
     if not (power.is_Integer and power > 0):
         raise Undecided("a power of an oscillation")
     if power % 2:
         return a**power, b**power
     ends = (abs(a) ** power, abs(b) ** power)
-    smaller, larger = ends if below(ends[0], ends[1]) else (ends[1], ends[0])
-    crosses = not below(S.Zero, a) and not below(b, S.Zero)
+    smaller, larger = ends if below(ends[0], ends[1], context) else (ends[1], ends[0])
+    crosses = not below(S.Zero, a, context) and not below(b, S.Zero, context)
     return (S.Zero if crosses else smaller), larger
 
 
-def low_sign(c: Coefficient) -> int:
+def low_sign(c: Coefficient, context: Context) -> int:
     """1 if c stays above a positive constant, 0 if it stays >= 0, else -1."""
     if not oscillates(c):
-        return sign(c)
-    low = bounds(c)[0]
-    return 1 if below(S.Zero, low) else -1 if below(low, S.Zero) else 0
+        return context.sign(c)
+    low = bounds(c, context)[0]
+    return 1 if below(S.Zero, low, context) else -1 if below(low, S.Zero, context) else 0
 
 
-def eventual_sign(c: Coefficient) -> int:
+def eventual_sign(c: Coefficient, context: Context) -> int:
     """The sign that c has for all large n, bounded away from 0."""
     if not oscillates(c):
-        return sign(c)
-    low, high = bounds(c)
-    if below(S.Zero, low):
+        return context.sign(c)
+    low, high = bounds(c, context)
+    if below(S.Zero, low, context):
         return 1
-    if below(high, S.Zero):
+    if below(high, S.Zero, context):
         return -1
     raise Undecided("the sign of an oscillation that meets 0")
 
 
-def stays_negative(c: Coefficient) -> bool:
+def stays_negative(c: Coefficient, context: Context) -> bool:
     """Whether c is proved to stay below a negative constant."""
-    return sign(c) < 0 if not oscillates(c) else below(bounds(c)[1], S.Zero)
+    if not oscillates(c):
+        return context.sign(c) < 0
+    return below(bounds(c, context)[1], S.Zero, context)
 
 
 def unbounded(c: Coefficient) -> bool:
     """Whether c contains an atom with an infinite bound: it must never be dropped."""
-    ranges = context().ranges
-    return oscillates(c) and any(
-        x.is_infinite for s in c.free_symbols if s in ranges for x in ranges[s]
+    return type(c) is not fmpq and any(
+        type(s) is Atom and (s.low.is_infinite or s.high.is_infinite) for s in symbols(c)
     )
 
 
-def monotone(f: Callable[[Expr], Expr], c: Coefficient) -> Coefficient:
+def monotone(f: Callable[[Expr], Expr], c: Coefficient, context: Context) -> Coefficient:
     """An increasing function of a coefficient."""
     e = to_sympy(c)
-    ends = bounds(c)
+    ends = bounds(c, context)
     if any(not _moderate(x) for x in ends if x.is_finite and not x.free_symbols):
         raise Undecided("a constant is too large")
     if not oscillates(c):
@@ -291,21 +292,25 @@ def _moderate(x: Expr) -> bool:
     return ball is not None and bool(abs(ball) <= 10**5)
 
 
-def log_of(c: Coefficient) -> Coefficient:
-    """The logarithm of an oscillation that is positive, or >= 0 with isolated zeros."""
-    low, high = bounds(c)
+def log_of(c: Coefficient, context: Context) -> Coefficient:
+    """The logarithm of what is positive, or oscillates and is >= 0 with isolated zeros."""
+    if not oscillates(c):
+        return coefficient(door.supervised(sympy.log, to_sympy(c)))
+    low, high = bounds(c, context)
     floor = sympy.log(low) if low != 0 else S.NegativeInfinity
     return bounded_atom(floor, sympy.log(high), sympy.log(to_sympy(c)))
 
 
-def inverse_of(c: Coefficient) -> Coefficient:
-    """1/c, for an oscillation bounded away from 0."""
-    eventual_sign(c)
-    low, high = bounds(c)
+def inverse_of(c: Coefficient, context: Context) -> Coefficient:
+    """1/c, for what is bounded away from 0."""
+    if not oscillates(c):
+        return inverse(c)
+    eventual_sign(c, context)
+    low, high = bounds(c, context)
     return bounded_atom(1 / high, 1 / low, 1 / to_sympy(c))
 
 
-def power_of(c: Coefficient, r: Coefficient) -> Coefficient:
+def power_of(c: Coefficient, r: Coefficient, context: Context) -> Coefficient:
     """c**r, for c positive and bounded away from 0 where it oscillates (or r = -1)."""
     huge = type(r) is fmpq and abs(r) > 10**4
     if not oscillates(c):
@@ -315,12 +320,12 @@ def power_of(c: Coefficient, r: Coefficient) -> Coefficient:
             raise Undecided("a constant is too large")
         return coefficient(to_sympy(c) ** to_sympy(r))
     if r == -1:
-        return inverse_of(c)
-    if eventual_sign(c) < 0:
+        return inverse_of(c, context)
+    if eventual_sign(c, context) < 0:
         raise Undecided("a real power of a negative oscillation")
     if huge:
         raise Undecided("a constant is too large")
-    low, high = (b ** to_sympy(r) for b in bounds(c))
-    if sign(r) < 0:
+    low, high = (b ** to_sympy(r) for b in bounds(c, context))
+    if context.sign(r) < 0:
         low, high = high, low
     return bounded_atom(low, high, to_sympy(c) ** to_sympy(r))

@@ -1,6 +1,6 @@
 """The sign of a coefficient: the one place where the engine decides what a number is.
 
-`sign` answers -1, 0 or 1 for all of them, or raises:
+`sign` answers -1, 0 or 1 for all of them, with the reason, or raises:
 
 * `Undecided`  a constant that balls cannot separate from 0 and no identity proves to be 0;
 * `OrderTooLow`   the answer hides in the remainder of an expansion: expand further;
@@ -8,32 +8,38 @@
 
 A constant is non-zero when a ball excludes 0. It is zero only by proof (module `zeros`), and only
 if a small ball agrees.
+
+A `Context` is what one decision carries along. It is handed from function to function, and ends
+with the decision: no answer depends on what was asked before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import sympy
 from flint import arb, fmpq
 from sympy import Expr
 
 from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded, Undecided
 from farfield.theory.answers.notation import beginning, expression_line
 from farfield.theory.coefficients.exact import (
     MAX_ATOMS,
     Coefficient,
-    Context,
+    Tail,
     coefficient,
-    context,
-    deciding,
     expand,
     has_tail,
     linear,
     oscillates,
-    remembered,
     symbols,
     to_sympy,
 )
@@ -44,48 +50,107 @@ from farfield.theory.functions.balls import precision
 from farfield.theory.functions.record import record_of
 
 MAX_BITS = 4096
+EMPTY: Mapping[Expr, int] = MappingProxyType({})
+MAX_WORK = 60_000
 
 
-def sign(c: Coefficient) -> int:
-    """-1, 0 or 1; see the module's description for what it raises.
+class Sign(NamedTuple):
+    """The sign of a coefficient, how it is proved (of a constant), and what else that rests on."""
 
-    >>> with deciding(Context()):
-    ...     sign(sympy.pi - sympy.Rational(22, 7))
-    ...     sign(sympy.sqrt(2) + sympy.sqrt(3) - sympy.sqrt(5 + 2*sympy.sqrt(6)))
-    -1
-    0
+    value: int
+    why: str = ""
+    evidence: tuple[tuple[Expr, Sign], ...] = ()
+
+
+@dataclass
+class Context:
+    """What one decision carries along: where the parameters lie, and how much work was done.
+
+    Fields:
+        signs: the signs of parameter expressions on the branch at hand.
+        order: how many terms an expansion keeps.
+        named: whether its remainders are named.
+        tails: the named remainders.
+        memo: the expansions so far.
+        constants: the parts without n that are proved to be real, with their values.
+        evidence: the signs so far, of which a proof must show the zeros.
+        work: spent so far.
     """
-    if type(c) is fmpq:
-        return (c > 0) - (c < 0)
-    if c.is_Rational:
-        return int(sympy.sign(c))
+
+    signs: Mapping[Expr, int] = field(default_factory=dict)
+    order: int = 4
+    named: bool = False
+    tails: dict[Hashable, Tail] = field(default_factory=dict)
+    memo: dict[Expr, Any] = field(default_factory=dict)
+    constants: dict[Expr, Coefficient] = field(default_factory=dict)
+    evidence: dict[Expr, Sign] = field(default_factory=dict)
+    work: int = 0
+
+    def spend(self, amount: int) -> None:
+        """Count work; the limits keep a decision from swelling without end."""
+        self.work += amount
+        if self.work > MAX_WORK:
+            raise Undecided("the work budget was spent")
+        check_time()
+
+    def sign(self, c: Coefficient) -> int:
+        """The value of `sign`, its reasons kept as evidence.
+
+        >>> Context().sign(sympy.sqrt(2) + sympy.sqrt(3) - sympy.sqrt(5 + 2*sympy.sqrt(6)))
+        0
+        """
+        if type(c) is fmpq or c.is_Rational:
+            return bool(c > 0) - bool(c < 0)
+        answer = sign(c, self.signs)
+        self.evidence |= answer.evidence
+        self.evidence[c] = answer
+        return answer.value
+
+    def tail(self, key: Hashable) -> Tail:
+        """The bounded remainder with this key; equal keys mean equal remainders."""
+        if key not in self.tails:
+            self.tails[key] = Tail("t", real=True)
+        return self.tails[key]
+
+
+@traced(1, lambda s: f"{s.value} {s.why}".strip())
+def sign(c: Coefficient, signs: Mapping[Expr, int] = EMPTY) -> Sign:
+    """-1, 0 or 1 with the reason; see the module's description for what it raises.
+
+    Args:
+        c: a coefficient.
+        signs: those of expressions in parameters that are assumed, by their `sign_key`.
+
+    >>> sign(sympy.pi - sympy.Rational(22, 7))
+    Sign(value=-1, why='ball of 64 bits', evidence=())
+    """
+    if type(c) is fmpq or c.is_Rational:
+        return Sign(bool(c > 0) - bool(c < 0))
     if symbols(c):
-        answer, how = _sign_with_symbols(c), ""
-    else:
-        decided, how = _number_sign(c)
-        if decided is None:
-            raise Undecided(how)
-        answer = decided
-    context().trace[c] = (answer, how)
+        return _sign_with_symbols(c, signs)
+    answer = _number_sign(c)
+    if isinstance(answer, str):
+        raise Undecided(answer)
     return answer
 
 
-def _sign_with_symbols(c: Expr) -> int:
+def _sign_with_symbols(c: Expr, signs: Mapping[Expr, int]) -> Sign:
     """The product of the factors' signs; SignNeeded where a factor's sign is not assumed yet."""
     if has_tail(c):
         if expand(c) == 0:
-            return 0
+            return Sign(0)
         raise OrderTooLow
     if oscillates(c):
         raise Undecided("the sign of an oscillating coefficient")
     known = _assumed_sign(c)
     if known is not None:
-        return known
-    answer = 1
-    signs = context().signs
+        return Sign(known)
+    answer, evidence = 1, dict[Expr, Sign]()
     for factor in sign_factors(c):
         if not factor.free_symbols:
-            s = sign(coefficient(factor))
+            number = sign(coefficient(factor))
+            evidence |= {**dict(number.evidence), factor: number}
+            s = number.value
         else:
             key, flip = sign_key(factor)
             assumed = _assumed_sign(key)
@@ -93,9 +158,9 @@ def _sign_with_symbols(c: Expr) -> int:
                 raise SignNeeded(key)
             s = flip * (signs[key] if assumed is None else assumed)
         if s == 0:
-            return 0
+            return Sign(0, "", tuple(evidence.items()))
         answer *= s
-    return answer
+    return Sign(answer, "", tuple(evidence.items()))
 
 
 def _assumed_sign(c: Expr) -> int | None:
@@ -106,7 +171,7 @@ def _assumed_sign(c: Expr) -> int | None:
     return door.known_sign(c)
 
 
-@remembered(maxsize=4096)
+@lru_cache(maxsize=4096)
 def sign_key(factor: Expr) -> tuple[Expr, int]:
     """(key, s) with the sign of `factor` equal to s times that of `key`; a factor linear in its
     only parameter becomes `parameter - root`."""
@@ -114,7 +179,7 @@ def sign_key(factor: Expr) -> tuple[Expr, int]:
         (x,) = symbols(factor)
         if line := linear(expand(factor), x):
             slope, rest = line
-            return x + expand(rest / slope), sign(coefficient(slope))
+            return x + expand(rest / slope), sign(coefficient(slope)).value
     return (-factor, -1) if factor.could_extract_minus_sign() else (factor, 1)
 
 
@@ -158,11 +223,10 @@ def _linear_factors(f: Expr) -> list[Expr]:
     return [f]
 
 
-def proved_rational(c: Expr) -> Coefficient:
+def proved_rational(c: Expr, context: Context) -> Coefficient:
     """The rational number that a constant is proved to be, if it is one of small denominator.
 
-    >>> with deciding(Context()):
-    ...     proved_rational(sympy.sin(1)**2 + sympy.cos(1)**2 + sympy.Rational(1, 2))
+    >>> proved_rational(sympy.sin(1)**2 + sympy.cos(1)**2 + sympy.Rational(1, 2), Context())
     3/2
     """
     if c.is_Rational or not c.args:
@@ -171,22 +235,24 @@ def proved_rational(c: Expr) -> Coefficient:
     if guess is None:
         return c
     try:
-        return c if sign(coefficient(c - to_sympy(guess))) else guess
+        return c if context.sign(coefficient(c - to_sympy(guess))) else guess
     except Undecided:
         return c
 
 
-def with_proved_rationals(e: Expr) -> Expr:
+def with_proved_rationals(e: Expr, context: Context) -> Expr:
     """The expression with its numerical parts replaced by the rationals they are proved to be."""
     if not e.free_symbols:
-        value = to_sympy(proved_rational(e))
+        value = to_sympy(proved_rational(e, context))
         if value.is_Rational or not (e.is_Add or e.is_Mul):
             return value
-        return to_sympy(proved_rational(e.func(*(to_sympy(proved_rational(a)) for a in e.args))))
+        parts = (to_sympy(proved_rational(a, context)) for a in e.args)
+        return to_sympy(proved_rational(e.func(*parts), context))
     if not (e.is_Add or e.is_Mul):
         return e
     fixed, rest = sympy.sift(e.args, lambda a: not a.free_symbols, binary=True)
-    return e.func(with_proved_rationals(e.func(*fixed)), *map(with_proved_rationals, rest))
+    moving = (with_proved_rationals(a, context) for a in rest)
+    return e.func(with_proved_rationals(e.func(*fixed), context), *moving)
 
 
 @lru_cache(maxsize=20_000)
@@ -203,26 +269,28 @@ def _nearby_rational(c: Expr) -> fmpq | None:
     return fmpq(int(whole), 5040)
 
 
-@remembered(maxsize=20_000)
-def _number_sign(c: Expr) -> tuple[int | None, str]:
-    """The sign of a real constant with the reason, or (None, why not)."""
+@lru_cache(maxsize=20_000)
+def _number_sign(c: Expr) -> Sign | str:
+    """The sign of a real constant with the reason, or why it is not decided."""
+    jumps = dict[Expr, Sign]()
     for part in sympy.postorder_traversal(c):
-        _decide_jump(part)
+        jumps |= _jump(part)
+    evidence = tuple(jumps.items())
     for bits in (64, 256):
         s = _ball_sign(c, bits)
         if s:
-            return s, f"ball of {bits} bits"
+            return Sign(s, f"ball of {bits} bits", evidence)
     ball = BALLS.enclose(c, 256)
     if ball is None:
-        return None, f"whether the constant {beginning(expression_line(c))} is a real number"
+        return f"whether the constant {beginning(expression_line(c))} is a real number"
     how = proved_zero(c) if ball.rad() < arb(2) ** -64 else None
     if how:
-        return 0, how
+        return Sign(0, how, evidence)
     for bits in (1024, MAX_BITS):
         s = _ball_sign(c, bits)
         if s:
-            return s, f"ball of {bits} bits"
-    return None, f"whether the constant {beginning(expression_line(c))} is 0"
+            return Sign(s, f"ball of {bits} bits", evidence)
+    return f"whether the constant {beginning(expression_line(c))} is 0"
 
 
 def _ball_sign(c: Expr, bits: int) -> int | None:
@@ -231,25 +299,26 @@ def _ball_sign(c: Expr, bits: int) -> int | None:
     return None if ball is None else 1 if ball > 0 else -1 if ball < 0 else None
 
 
-def _decide_jump(e: Expr) -> None:
-    """Where a function with jumps stands at one, prove that: a proof shows what it rests on."""
+def _jump(e: Expr) -> dict[Expr, Sign]:
+    """Where a function with jumps stands at one, the proof of that: the value rests on it."""
     record = record_of(e.func)
     if record is None or not record.jumps:
-        return
+        return {}
     assert record.period is not None
     inside, modulus = record.period(*e.args)
-    turns = inside / modulus
-    near = _nearby_rational(turns)
+    near = _nearby_rational(inside / modulus)
     if near is not None and near.q == 1:
         with suppress(Undecided):
-            sign(coefficient(turns - to_sympy(near)))
+            distance = coefficient(inside / modulus - to_sympy(near))
+            answer = sign(distance)
+            return {**dict(answer.evidence), distance: answer}
+    return {}
 
 
 def is_zero(c: Expr) -> bool:
-    """Whether a constant is proved to be 0. A ball asks it once, and its value is kept, so the
-    decision at hand does not note the answer: `_decide_jump` does."""
-    with deciding(Context()), suppress(Undecided):
-        return sign(coefficient(c)) == 0
+    """Whether a constant is proved to be 0."""
+    with suppress(Undecided):
+        return sign(coefficient(c)).value == 0
     return False
 
 

@@ -21,22 +21,25 @@ from typing import Any
 
 import sympy
 from flint import fmpq
-from sympy import Expr, S, Symbol
+from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import SignNeeded, Undecided
 from farfield.theory.coefficients.exact import (
     ONE,
     ZERO,
-    Context,
     coefficient,
-    deciding,
     expand,
     linear,
-    remembered,
     symbols,
 )
-from farfield.theory.coefficients.signs import sign, sign_factors, sign_key, with_proved_rationals
+from farfield.theory.coefficients.signs import (
+    Context,
+    sign,
+    sign_factors,
+    sign_key,
+    with_proved_rationals,
+)
 from farfield.theory.formula.bounded_nodes import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import n
@@ -73,7 +76,7 @@ Tree = Leaf | Split
 def explore(
     e: Expr,
     domains: Mapping[str, sympy.Set],
-    run: Callable[[Expr, list[Constraint]], Any],
+    run: Callable[[Expr, list[Constraint]], object],
 ) -> Tree:
     """The decision tree of `run(expression, facts)` over the parameters; the expression where
     `g = 0` is the one with its parameter solved for, where it can be."""
@@ -126,7 +129,7 @@ def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
         if len(own) == 1:
             key, flip = sign_key(own[0])
             for f in factors:
-                flip *= 1 if symbols(f) else sign(coefficient(f))
+                flip *= 1 if symbols(f) else sign(coefficient(f)).value
             signs[key] = flip * s
     return signs
 
@@ -140,9 +143,9 @@ def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Cons
             moved = [(expand(f.xreplace(swap)), k) for f, k in facts]
             return _with_value(e, swap), moved
     for s in sorted(g.free_symbols, key=lambda s: s.name):
-        found = _solution(expand(g), s)
-        if found is not None and not found[0].free_symbols:
-            swap = {s: found[0]}
+        solution = _solution(expand(g), s)
+        if solution is not None and not solution[0].free_symbols:
+            swap = {s: solution[0]}
             return _with_value(e, swap), [(f.xreplace(swap), k) for f, k in facts]
     return e, [*facts, (g, 0)]
 
@@ -181,10 +184,10 @@ def _solution(g: Expr, s: Symbol) -> tuple[Expr, int] | None:
         rest = expand(g - slope * f)
         if slope == 0 or not slope.is_number or rest.has(s):
             continue
-        value, way = -rest / slope, sign(coefficient(slope))
+        value, way = -rest / slope, sign(coefficient(slope)).value
         if f == sympy.log(s):
             return sympy.exp(value), way
-        if value.free_symbols or sign(coefficient(expand(value))) <= 0:
+        if value.free_symbols or sign(coefficient(expand(value))).value <= 0:
             continue
         if f == sympy.exp(s):
             return sympy.log(value), way
@@ -285,7 +288,7 @@ def condition(
     return _simplest(_condition_of_tree(tree, truth), facts or [])
 
 
-def _simplest(c: Any, facts: list[Constraint]) -> Any:
+def _simplest(c: object, facts: list[Constraint]) -> Any:
     """A disjunction of conjunctions without parts that others (or the domains) imply."""
     if c is None or c in (S.true, S.false):
         return c
@@ -331,7 +334,7 @@ def _weakened(part: list[Any], others: list[list[Any]], facts: list[Constraint])
     return part
 
 
-def _contained(part: list[Any], others: list[list[Any]], facts: list[Constraint]) -> bool:
+def _contained(part: list[object], others: list[list[object]], facts: list[Constraint]) -> bool:
     """Whether a conjunction is proved to imply the disjunction of the others."""
     if not _possible_with(facts, part):
         return True
@@ -340,7 +343,7 @@ def _contained(part: list[Any], others: list[list[Any]], facts: list[Constraint]
     return all(_contained([*part, x], others[1:], facts) for r in others[0] for x in _negation(r))
 
 
-def _disjuncts(c: Any) -> list[list[Any]]:
+def _disjuncts(c: object) -> list[list[Any]]:
     """A condition as alternatives, each a list of relations."""
     if isinstance(c, sympy.Or):
         return [d for a in c.args for d in _disjuncts(a)]
@@ -350,13 +353,13 @@ def _disjuncts(c: Any) -> list[list[Any]]:
     return [[c]]
 
 
-def _possible_with(facts: list[Constraint], relations: list[Any]) -> bool:
+def _possible_with(facts: list[Constraint], relations: list[object]) -> bool:
     """Whether domains and relations can hold together (True if that is not known)."""
     return possible([*facts, *filter(None, map(_constraint, relations))])
 
 
 @lru_cache(maxsize=4096)
-def _constraint(r: Any) -> Constraint | None:
+def _constraint(r: Basic) -> Constraint | None:
     """A relation as a constraint; None for one that leaves two intervals."""
     signs = BY_KIND[r.func].signs
     if signs == (1, -1):
@@ -365,7 +368,7 @@ def _constraint(r: Any) -> Constraint | None:
     return expand(way * (r.lhs - r.rhs)), 2 if len(signs) > 1 else abs(signs[0])
 
 
-def _negation(r: Any) -> list[Any]:
+def _negation(r: Basic) -> list[Any]:
     """Relations one of which holds when r does not."""
     if isinstance(r, sympy.Eq):
         return [sympy.Gt(r.lhs, r.rhs), sympy.Lt(r.lhs, r.rhs)]
@@ -385,14 +388,14 @@ def _condition_of_tree(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
     if z is None:
         z = m if p is None or (m is not None and m != S.false) else p
     parts = {1: z if p is None else p, 0: z, -1: z if m is None else m}
-    found = []
+    conditions = []
     for c in dict.fromkeys(parts.values()):
         signs = tuple(s for s in parts if parts[s] == c)
         if len(signs) == 3:
             return c
         guard = relation(tree.on, BY_SIGNS[signs])
-        found.append(guard if c == S.true else c if c == S.false else sympy.And(guard, c))
-    return sympy.Or(*found)
+        conditions.append(guard if c == S.true else c if c == S.false else sympy.And(guard, c))
+    return sympy.Or(*conditions)
 
 
 def relation(g: Expr, op: OrderRelation) -> Any:
@@ -401,7 +404,7 @@ def relation(g: Expr, op: OrderRelation) -> Any:
     return (op if way > 0 else BY_SIGN[op.mirrored]).kind(left, right)
 
 
-@remembered(maxsize=4096)
+@lru_cache(maxsize=4096)
 def _solved(g: Expr) -> tuple[Expr, Expr, int]:
     """(s, value, way): g has the sign of s - value, mirrored if `way` is negative."""
     own = sorted(symbols(g), key=lambda s: s.name)
@@ -410,17 +413,17 @@ def _solved(g: Expr) -> tuple[Expr, Expr, int]:
         line = linear(expanded, s)
         if line and line[0].is_number:
             with suppress(Undecided):
-                if way := sign(coefficient(line[0])):
-                    return s, with_proved_rationals(expand(-line[1] / line[0])), way
+                if way := sign(coefficient(line[0])).value:
+                    return s, with_proved_rationals(expand(-line[1] / line[0]), Context()), way
     for s in own:
         with suppress(Undecided):
-            found = _solution(expanded, s)
-            if found is not None:
-                return s, with_proved_rationals(found[0]), found[1]
+            solution = _solution(expanded, s)
+            if solution is not None:
+                return s, with_proved_rationals(solution[0], Context()), solution[1]
     return expanded, S.Zero, 1
 
 
-def at(c: Any, values: Mapping[str, Expr]) -> Any:
+def at(c: Basic, values: Mapping[str, Expr]) -> Any:
     """The condition where some parameters have values; comparisons of numbers are decided."""
     if isinstance(c, (sympy.And, sympy.Or)):
         return c.func(*(at(a, values) for a in c.args))
@@ -430,5 +433,4 @@ def at(c: Any, values: Mapping[str, Expr]) -> Any:
     difference = (c.lhs - c.rhs).xreplace(swap)
     if difference.free_symbols:
         return c.func(c.lhs.xreplace(swap), c.rhs.xreplace(swap))
-    with deciding(Context()):
-        return c.func(sign(coefficient(difference)), 0)
+    return c.func(sign(coefficient(difference)).value, 0)

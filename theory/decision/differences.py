@@ -10,30 +10,23 @@ eps; `b` must have infinitely many positive terms. With x = lim (p_a - p_b):
 
 from __future__ import annotations
 
-import time
-
 from sympy import Expr, S
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.exceptions import (
-    NotReal,
-    OrderTooLow,
-    SignNeeded,
-    Undecided,
-    Unreachable,
-)
-from farfield.theory.coefficients.exact import Context, deciding, oscillates, to_sympy
-from farfield.theory.coefficients.signs import sign
+from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, SignNeeded, Undecided
+from farfield.theory.coefficients.exact import oscillates, to_sympy
+from farfield.theory.coefficients.signs import Context
 from farfield.theory.transseries.arithmetic import size
 from farfield.theory.transseries.expansion import eventual, transseries
 
 ORDERS = (4, 8, 16)
-BUDGET = 5.0
 
 
 def limit_of_difference(p: Expr, q: Expr) -> Expr | None:
     """lim (p - q) as n -> oo, in [-oo, oo]; None where there is none or it is not decided.
+
+    Raises:
+        OutOfTime: the time of the question is spent.
 
     >>> from farfield.theory.formula.grammar import read
     >>> limit_of_difference(read("-2*log(1+n)"), read("-2*log(3+n)"))
@@ -42,29 +35,29 @@ def limit_of_difference(p: Expr, q: Expr) -> Expr | None:
     -oo
     """
     for order in ORDERS:
-        with until(time.monotonic() + BUDGET), deciding(Context(order=order)):
-            try:
-                return _limit(eventual(p), eventual(q))
-            except OrderTooLow:
-                continue
-            except (Undecided, Unreachable, NotReal, SignNeeded):
-                return None
+        context = Context(order=order)
+        try:
+            return _limit(eventual(p, context), eventual(q, context), context)
+        except OrderTooLow:
+            continue
+        except (Undecided, NotReal, SignNeeded):
+            return None
     return None
 
 
-def _limit(p: Expr, q: Expr) -> Expr | None:
+def _limit(p: Expr, q: Expr, context: Context) -> Expr | None:
     """The limit of p - q, infinite with its sign, or None where it oscillates."""
     if p is S.NegativeInfinity or q is S.NegativeInfinity:
         return None if p == q else (p if p is S.NegativeInfinity else S.Infinity)
-    g = transseries(door.expand(p - q))
+    g = transseries(door.expand(p - q), context)
     lead = g.leading()
     if lead is None:
         return S.Zero
     m, c = lead
-    order = size(m)
+    order = size(m, context)
     if order < 0:
         return S.Zero
     if oscillates(c):
         return None
     value = to_sympy(c)
-    return value if order == 0 else S.Infinity * sign(c)
+    return value if order == 0 else S.Infinity * context.sign(c)

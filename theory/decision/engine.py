@@ -19,7 +19,7 @@ whose coefficient is proved not to be 0 decides everything.
 
 *Example.* `p = -log(n+1) - 2*log(log(n+2))`. Then rho = log n + 2 log log n + O(1/n). Rung 1:
 rho / log n -> 1, a tie. Rung 2: (rho - log n) / log log n -> 2 > 1, so the series converges, like
-sum 1/(n log(n)^2). With `FARFIELD_TRACE=1` the steps are printed as they are taken.
+sum 1/(n log(n)^2). With `FARFIELD_TRACE=1` the calls are printed as a tree.
 
 *Parameters.* For `-a*log(n+1)` the first rung asks for the sign of a - 1. That raises `SignNeeded`;
 the cells a > 1, a = 1, a < 1 are decided one by one and folded into the condition a > 1.
@@ -41,13 +41,15 @@ from sympy import Expr, S
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided, Unreachable
-from farfield.theory.coefficients.exact import Context, deciding, expand, oscillates, symbols
+from farfield.theory.coefficients.exact import expand, oscillates, symbols
+from farfield.theory.coefficients.signs import Context
 from farfield.theory.decision import cells
 from farfield.theory.formula.bounded_nodes import substituted
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
-from farfield.theory.proofs import Decision, Fall, Lazy, Step, trace
+from farfield.theory.proofs import Decision, Fall, Lazy, Step
 from farfield.theory.relations import BY_SIGNS
 from farfield.theory.transseries.expansion import direction, eventual, transseries
 from farfield.theory.transseries.scale import bertrand_test
@@ -123,6 +125,7 @@ MAX_CLASSES = 512
 """Those that are decided one by one where bounds of what is periodic do not decide."""
 
 
+@traced(1, lambda decision: decision.condition)
 def decide_series(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
     """The decision on `sum exp(p(n))` for parameters in these domains, within `budget.until`.
 
@@ -130,8 +133,7 @@ def decide_series(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
         NotReal: when the formula is real for none of them.
     """
     try:
-        with deciding(Context()):
-            return _decided(p, domains)
+        return _decided(p, domains)
     except Undecided as why:
         return _undecided(str(why), why.steps)
     except Unreachable as why:
@@ -142,27 +144,26 @@ def _decided(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
     """The leaves of the parameters' tree as one condition; one undecided leaf leaves all open."""
     tree = cells.explore(p, domains, _cell)
     leaves = [(path, leaf.outcome) for path, leaf in cells.leaves(tree)]
-    if not any(found.real for _, found in leaves):
+    if not any(decision.real for _, decision in leaves):
         raise NotReal(leaves[0][1].reason)
     steps: list[Step] = []
-    for path, found in leaves:
+    for path, decision in leaves:
         where = Lazy(partial(_conjunction, path))
         cell = (Step("cell", {"condition": where}),) if path else ()
-        if found.condition is None and found.real:
-            return _undecided(found.reason, cell + found.steps)
-        steps += [*cell, *found.steps]
+        if decision.condition is None and decision.real:
+            return _undecided(decision.reason, cell + decision.steps)
+        steps += [*cell, *decision.steps]
     parameters = sorted(symbols(p) - {n}, key=lambda s: s.name)
     facts = [c for s in parameters for c in cells.domain_constraints(s, domains[s.name])]
-    condition = cells.condition(tree, lambda found: found.converges, facts)
-    real = all(found.real for _, found in leaves)
+    condition = cells.condition(tree, lambda decision: decision.converges, facts)
+    real = all(decision.real for _, decision in leaves)
     fall = None if leaves[0][0] else leaves[0][1].fall
     return Decision(condition, tuple(steps), real=real, fall=fall, cells=tree)
 
 
 def _conjunction(path: tuple[cells.Constraint, ...]) -> Any:
     """The signs that lead to a cell as one condition."""
-    with deciding(Context()):  # a step may be printed long after its decision
-        return sympy.And(*(cells.relation(g, BY_SIGNS[s,]) for g, s in path))
+    return sympy.And(*(cells.relation(g, BY_SIGNS[s,]) for g, s in path))
 
 
 def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:
@@ -180,6 +181,7 @@ def _cell(e: Expr, facts: list[cells.Constraint]) -> Decision:
         return Decision(None, reason=str(why), real=False)
 
 
+@traced(1, lambda decision: decision.condition)
 def _decide_cell(p: Expr, signs: dict[Expr, int]) -> Decision:
     """Decide one cell: residue classes, then the expansion, to higher orders as needed."""
     if _undefined(p):
@@ -232,25 +234,24 @@ def _tried(why: Undecided, *before: Step) -> Undecided:
     return why
 
 
+@traced(1, lambda decision: decision.condition)
 def _decide_class(p: Expr, signs: dict[Expr, int]) -> Decision:
     """Expansions of rising order until one decides; what was tried is kept for the reader."""
     orders: list[Step] = []
     for order, named in ORDERS:
-        current = Context(signs=signs, order=order, named=named)
-        with deciding(current):
-            try:
-                outcome = _from_expansion(p)
-            except OrderTooLow:
-                kind = f"an expansion of order {order}" + named * " with named remainders"
-                why = "the answer hides in its remainder"
-                orders.append(Step("tried", {"what": kind, "why": why}))
-                continue
-            except Undecided as why:
-                raise _tried(why, *orders) from None
-        trace("decided at order {}: {}", order, outcome.steps[-1].rule)
+        context = Context(signs=signs, order=order, named=named)
+        try:
+            outcome = _from_expansion(p, context)
+        except OrderTooLow:
+            kind = f"an expansion of order {order}" + named * " with named remainders"
+            why = "the answer hides in its remainder"
+            orders.append(Step("tried", {"what": kind, "why": why}))
+            continue
+        except Undecided as why:
+            raise _tried(why, *orders) from None
         zeros = tuple(
             Step("zero", {"constant": c, "how": how})
-            for c, (s, how) in current.trace.items()
+            for c, (s, how, _) in context.evidence.items()
             if s == 0 and how
         )
         return outcome.after(*zeros)
@@ -259,9 +260,9 @@ def _decide_class(p: Expr, signs: dict[Expr, int]) -> Decision:
     raise undecided
 
 
-def _from_expansion(p: Expr) -> Decision:
+def _from_expansion(p: Expr, context: Context) -> Decision:
     """By the form that holds from some n on."""
-    tail = eventual(p)
+    tail = eventual(p, context)
     steps: tuple[Step, ...] = ()
     if tail is S.NegativeInfinity:
         return Decision(True, (Step("masked", {}),), fall=Fall())
@@ -269,7 +270,7 @@ def _from_expansion(p: Expr) -> Decision:
         return Decision(False, (Step("infinite", {}),))
     if tail != p:
         steps = (Step("eventual", {"p": tail}),)
-    rho = -transseries(tail)
+    rho = -transseries(tail, context)
     waves = any(oscillates(c) for _, c in rho.terms)
     return (decide_waves(rho) if waves else bertrand_test(rho)).after(*steps)
 
@@ -281,11 +282,11 @@ def bounded_above(p: Expr) -> bool:
     (True, False)
     """
     try:
-        with deciding(Context()):
-            tail = eventual(p)
-            if tail is S.NegativeInfinity or door.assumed(tail, "nonpositive"):
-                return True
-            return direction(transseries(tail)) in (0, -1)
+        context = Context()
+        tail = eventual(p, context)
+        if tail is S.NegativeInfinity or door.assumed(tail, "nonpositive"):
+            return True
+        return direction(transseries(tail, context)) in (0, -1)
     except (OrderTooLow, NotReal):
         return False
     except Undecided:

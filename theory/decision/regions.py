@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import sympy
-from sympy import Expr, Rational, S, Symbol
+from sympy import Basic, Expr, Rational, S, Symbol
 from sympy.core.relational import Relational
 
 from farfield.theory.algebra.door import expand, solve
@@ -41,7 +40,7 @@ def between(low: Rational, high: Rational, count: int) -> list[Rational]:
     return [low + (high - low) * Rational(k, count - 1) for k in range(count)]
 
 
-def holds(condition: Any, values: Mapping[str, Expr]) -> bool | None:
+def holds(condition: object, values: Mapping[str, Expr]) -> bool | None:
     """Whether a condition holds where all its parameters have values; None where that is not
     decided.
 
@@ -52,13 +51,13 @@ def holds(condition: Any, values: Mapping[str, Expr]) -> bool | None:
     if condition is None:
         return None
     try:
-        found = left(sympy.sympify(condition), values)
+        truth = left(sympy.sympify(condition), values)
     except Undecided:
         return None
-    return bool(found) if found in (S.true, S.false) else None
+    return bool(truth) if truth in (S.true, S.false) else None
 
 
-def _gaps(condition: Any) -> Iterator[Expr]:
+def _gaps(condition: Basic) -> Iterator[Expr]:
     """What the inequalities of a condition compare with 0, each once."""
     seen = set[Expr]()
     for atom in sorted(condition.atoms(Relational), key=str):
@@ -76,14 +75,14 @@ def _zeros(gap: Expr, a: Symbol) -> list[Expr]:
 
 
 @lru_cache(256)
-def _turns(condition: Any, name: str) -> tuple[Expr, ...]:
+def _turns(condition: object, name: str) -> tuple[Expr, ...]:
     """Where the inequalities of a condition turn, as values of one of its parameters."""
     pairs = [(gap, a) for gap in _gaps(condition) for a in gap.free_symbols if a.name == name]
     return tuple(root for gap, a in pairs for root in _zeros(gap, a))
 
 
 def stretches(
-    condition: Any, name: str, ends: Range, values: Mapping[str, Expr]
+    condition: object, name: str, ends: Range, values: Mapping[str, Expr]
 ) -> list[tuple[Rational, Rational, bool | None]]:
     """Where a condition holds along one parameter: pieces of a range, and whether it does there.
 
@@ -111,7 +110,7 @@ def _at(e: Expr, values: Mapping[str, Expr]) -> Expr:
     return e.xreplace({s: values[s.name] for s in e.free_symbols if s.name in values})
 
 
-def boundary(condition: Any, names: Sequence[str], ends: Sequence[Range]) -> Iterator[Curve]:
+def boundary(condition: object, names: Sequence[str], ends: Sequence[Range]) -> Iterator[Curve]:
     """Curves on which an inequality of a condition turns, where the condition does.
 
     Args:
@@ -136,7 +135,7 @@ def boundary(condition: Any, names: Sequence[str], ends: Sequence[Range]) -> Ite
 
 
 def _curves(
-    condition: Any, names: Sequence[str], ends: Sequence[Range], root: Expr, k: int
+    condition: object, names: Sequence[str], ends: Sequence[Range], root: Expr, k: int
 ) -> Iterator[Curve]:
     """The pieces of a curve, solved for the parameter with index k, that part the two sides."""
     (low, high), step = ends[k], (ends[k][1] - ends[k][0]) * BESIDE

@@ -8,7 +8,6 @@ the names.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import sympy
 from sympy import Expr, Rational, S
@@ -47,7 +46,7 @@ def _k_parameter(dialect: str, heads: int) -> tuple[Parameter, ...]:
     return (Parameter("k"),) if dialect == "code" else ()
 
 
-def _one(h: int, heads: int, **options: Any) -> dict[str, Expr]:
+def _one(h: int, heads: int, **options: object) -> dict[str, Expr]:
     """The code fixes a = 1 in every head."""
     return {"a": S.One}
 
@@ -366,6 +365,30 @@ _ROWS = (
                 "scaled_content",
                 Code.NOT_ADDITIVE,
                 "not additive: it scales the content logit by a factor that falls with distance",
+            ),
+            (
+                "harope",
+                "HARoPE",
+                "head-wise adaptive rotary encoding, 2025",
+                "rotation_rescaled",
+                Code.NOT_ADDITIVE,
+                _ROTATION + ", after a learned linear map a head",
+            ),
+            (
+                "path",
+                "PaTH",
+                "Yang et al. 2025 (accumulated Householder products)",
+                "contractions",
+                Code.CONTENT_DEPENDENT,
+                "content-dependent: maps of the tokens between query and key act on the key",
+            ),
+            (
+                "wavelet",
+                "Wavelet",
+                "Oka et al. 2025 (wavelet-based positional representation)",
+                "relative_vectors",
+                Code.CONTENT_DEPENDENT,
+                "content-dependent: the query is multiplied by a vector of the distance",
             ),
             ("dape", "DAPE", "Zheng et al. 2024", "mixed_heads", Code.CONTENT_DEPENDENT, _CONTENT),
             (

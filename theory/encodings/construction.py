@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 import sympy
-from sympy import Expr, Integer, Rational, S
+from sympy import Basic, Expr, Integer, Rational, S
 
 from farfield.theory.answers.answer import Code, InputError, Reason
 from farfield.theory.answers.names import nearest, one_of, plain
@@ -99,8 +99,8 @@ def encoding(
                 "a function, a module or an array of biases takes no dialect, tail, parameters or "
                 "assumptions beside it; accepted: heads and bca"
             )
-        found = name if hasattr(name, "ndim") or callable(name) else _numbers(name)
-        return replace(_from_object(found, heads), bca=bca)
+        subject = name if hasattr(name, "ndim") or callable(name) else _numbers(name)
+        return replace(_from_object(subject, heads), bca=bca)
     if tail is not None:
         raise InputError(
             f"tail {tail!r} says how a table of values goes on; accepted with a table alone, such "
@@ -121,17 +121,17 @@ def encoding(
     return built if bca is None else replace(built, bca=bca)
 
 
-def _canonical(said: Mapping[str, Any]) -> dict[str, Any]:
+def _canonical(said: Mapping[str, object]) -> dict[str, Any]:
     """Values by the names of the reader, which reads `r_1` as `r1`."""
-    found: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     for name, value in said.items():
-        if canonical(name) in found:
+        if canonical(name) in names:
             raise InputError(f"{canonical(name)!r} and {name!r} are one parameter; give it once")
-        found[canonical(name)] = value
-    return found
+        names[canonical(name)] = value
+    return names
 
 
-def _is_table(given: Any) -> bool:
+def _is_table(given: object) -> bool:
     """Whether numbers are a bias at each distance, not slopes and no matrix."""
     from farfield.theory.encodings.layouts import layout
 
@@ -147,37 +147,43 @@ def _numbers(given: Any) -> Any:
     return [_numbers(x) if _lists(x) else float(x) for x in given]
 
 
-def _from_object(f: Any, heads: int | None) -> Encoding:
+def _from_object(f: object, heads: int | None) -> Encoding:
     """What a function, a module or a matrix is, as an encoding."""
     from farfield.theory.encodings.inspection import inspect_bias
 
-    found = inspect_bias(f, heads=heads)
-    source = f"{found.subject}, called with {found.how}"
-    if found.mechanism != "bias":
-        if found.mechanism not in MECHANISMS:
-            raise InputError(f"{found.subject} {found.findings[0]}; accepted: a bias by distance")
-        code = {"row": Code.NOT_TOEPLITZ, "content": Code.CONTENT_DEPENDENT}[found.depends]
-        reason = Reason(code, found.findings[0])
+    inspection = inspect_bias(f, heads=heads)
+    source = f"{inspection.subject}, called with {inspection.how}"
+    if inspection.mechanism != "bias":
+        if inspection.mechanism not in MECHANISMS:
+            raise InputError(
+                f"{inspection.subject} {inspection.findings[0]}; accepted: a bias by distance"
+            )
+        code = {"row": Code.NOT_TOEPLITZ, "content": Code.CONTENT_DEPENDENT}[inspection.depends]
+        reason = Reason(code, inspection.findings[0])
         return Encoding(
-            found.subject, None, source=source, mechanism=found.mechanism, out_of_scope=reason
+            inspection.subject,
+            None,
+            source=source,
+            mechanism=inspection.mechanism,
+            out_of_scope=reason,
         )
-    lines = [expression_line(bias, unicode=False) for bias in found.formulas]
+    lines = [expression_line(bias, unicode=False) for bias in inspection.formulas]
     name = lines[0] if len(lines) == 1 else worded(lines)
-    if found.rows is not None:
-        name = f"{found.subject} on rows of {plural(found.rows, 'key')}"
-    formula = found.formulas[0] if len(found.formulas) == 1 else None
+    if inspection.rows is not None:
+        name = f"{inspection.subject} on rows of {plural(inspection.rows, 'key')}"
+    formula = inspection.formulas[0] if len(inspection.formulas) == 1 else None
     return Encoding(
         name,
         formula,
-        found.formulas,
+        inspection.formulas,
         source=source,
-        note=". ".join(said[0].upper() + said[1:] for said in found.findings),
-        origin=found.origin,
-        rows=found.rows,
+        note=". ".join(said[0].upper() + said[1:] for said in inspection.findings),
+        origin=inspection.origin,
+        rows=inspection.rows,
     )
 
 
-def _lists(given: Any) -> bool:
+def _lists(given: object) -> bool:
     return isinstance(given, (list, tuple))
 
 
@@ -221,7 +227,7 @@ def _from_entry(
     entry: Entry,
     heads: int | None,
     dialect: str | None,
-    given: dict[str, Any],
+    given: dict[str, object],
     domains: Mapping[str, str],
 ) -> Encoding:
     """A catalogue's formula with the given values put in head by head, else the paper's values."""
@@ -282,7 +288,7 @@ def _from_entry(
     )
 
 
-def _options_fit(entry: Entry, dialect: str | None, options: Mapping[str, Any]) -> None:
+def _options_fit(entry: Entry, dialect: str | None, options: Mapping[str, object]) -> None:
     """`delta` without `dialect="shift"` would be ignored silently: refuse it."""
     for key, value in options.items():
         reading = entry.needs.get(key)
@@ -294,7 +300,7 @@ def _options_fit(entry: Entry, dialect: str | None, options: Mapping[str, Any]) 
 def _from_formula(
     source: Any,
     heads: int | None,
-    given: dict[str, Any],
+    given: dict[str, object],
     domains: Mapping[str, str],
     said: Collection[str] = (),
 ) -> Encoding:
@@ -395,10 +401,10 @@ def _no_encodings(text: str, names: Collection[str]) -> None:
 
 
 def _from_heads(
-    each: Sequence[Any],
+    each: Sequence[object],
     heads: int | None,
     dialect: str | None,
-    given: Mapping[str, Any],
+    given: Mapping[str, object],
     domains: Mapping[str, str],
 ) -> Encoding:
     """One bias a head; equal parameters of several heads are one parameter."""
@@ -430,7 +436,7 @@ def _from_heads(
     return Encoding(worded(names), None, tuple(biases), free, source=LISTED)
 
 
-def _one_head(given: Any, said: Collection[str]) -> Encoding:
+def _one_head(given: object, said: Collection[str]) -> Encoding:
     """A formula of a list, or a name; `said` are the parameters that the list has values for."""
     if isinstance(given, str) and named(given) is None and as_list(given) is None:
         return _from_formula(given, None, {}, {}, said)
@@ -447,13 +453,13 @@ def _with_domains(
     return tuple(replace(p, domain=domains.get(p.name, p.domain)) for p in parameters)
 
 
-def _has_zero(value: Any, name: str) -> bool:
+def _has_zero(value: object, name: str) -> bool:
     """Whether a head's value is 0, where a parameter is otherwise read as positive."""
     each = value if isinstance(value, (list, tuple)) else [value]
     return any(_number(v, name) == 0 for v in each)
 
 
-def _number(value: Any, name: str) -> Expr:
+def _number(value: object, name: str) -> Expr:
     return (
         as_expression(value) if isinstance(value, Expr) and value.is_number else exact(value, name)
     )
@@ -477,25 +483,25 @@ def _from_table(values: Any, tail: str) -> Encoding:
     return Encoding(name, biases[0], biases, source=f"table of {size}")
 
 
-def _entry(value: Any) -> Expr:
+def _entry(value: object) -> Expr:
     """An entry of a table: a float as its binary value, all else as written."""
     if value == -math.inf:
         return S.NegativeInfinity
     if isinstance(value, float) and math.isfinite(value):
         return Rational(*value.as_integer_ratio())
     try:
-        found = exact(value, "entry")
+        number = exact(value, "entry")
     except InputError:
-        found = None
-    if found is None or abs(found) > sys.float_info.max:
+        number = None
+    if number is None or abs(number) > sys.float_info.max:
         raise InputError(
             f"a table of values holds {str(value)[:40]!r}; accepted are finite numbers and -inf"
         )
-    return found
+    return number
 
 
 def _count(
-    heads: int | None, parameters: Sequence[Parameter], given: Mapping[str, Any], default: int
+    heads: int | None, parameters: Sequence[Parameter], given: Mapping[str, object], default: int
 ) -> int:
     """The number of heads: as many as values are given, else as asked, else the usual."""
     lengths = {len(v) for v in given.values() if isinstance(v, (list, tuple))}
@@ -510,7 +516,7 @@ def _count(
 
 
 def _head_values(
-    name: str, parameters: Sequence[Parameter], given: Mapping[str, Any], h: int
+    name: str, parameters: Sequence[Parameter], given: Mapping[str, object], h: int
 ) -> dict[str, Expr]:
     """The values that are given for one head, each within its parameter's domain."""
     own: dict[str, Expr] = {}
@@ -537,12 +543,12 @@ def _substitute(formula: Expr, parameters: Sequence[Parameter], own: Values) -> 
     return bias.replace(_constant_sum, _written_out) if bias.has(sympy.Sum) else bias
 
 
-def _constant_sum(e: Any) -> bool:
+def _constant_sum(e: object) -> bool:
     return isinstance(e, sympy.Sum) and all(x.is_Integer for x in e.limits[0][1:])
 
 
 @lru_cache(maxsize=64)
-def _written_out(e: Any) -> Expr:
+def _written_out(e: Basic) -> Expr:
     """A sum term by term; the heads that share it write it out once."""
     index, low, high = e.limits[0]
     return sympy.Add(*(e.function.xreplace({index: Integer(k)}) for k in range(low, high + 1)))

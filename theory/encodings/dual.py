@@ -93,9 +93,9 @@ class Dual:
         return _applied(func, name.strip("_"), args, options or {})
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.value, name)
-        if not callable(found):
-            return found
+        attribute = getattr(self.value, name)
+        if not callable(attribute):
+            return attribute
 
         def method(*args: Any, **options: Any) -> Any:
             call = lambda value, *rest, **more: getattr(value, name)(*rest, **more)  # noqa: E731

@@ -136,7 +136,7 @@ class Encoding(Result):
         return dataclasses.replace(self, name=name, formula=bias, biases=(bias,), title="")
 
     @guarded
-    def bias(self, distances: Any, *, budget_s: float = TABLE_S) -> np.ndarray:
+    def bias(self, distances: object, *, budget_s: float = TABLE_S) -> np.ndarray:
         """The bias as float64, shape `(num_heads, len(distances))`, -inf where it masks; nan or inf
         where the formula has no value, also where float64 would find one (`1/log(n)` at n = 0).
 
@@ -170,18 +170,18 @@ class Encoding(Result):
         """
         import numpy as np
 
-        found = []
+        slopes = []
         for h in range(1, self.num_heads + 1):
             bias = self.head(h)
             slope = None if bias.has(Lookup, sympy.Piecewise) else -sympy.diff(bias, n)
             if slope is None or not slope.is_number:
                 said = shortened(str(bias), 60)
                 raise InputError(f"{self.name}, head {h} is no ALiBi bias -m*n: {said}")
-            found.append(float(slope))
-        return np.array(found)
+            slopes.append(float(slope))
+        return np.array(slopes)
 
     @guarded
-    def tensor(self, length: int, **options: Any) -> Any:
+    def tensor(self, length: int, **options: object) -> Any:
         """The bias at distances 0 .. length - 1 as a torch tensor, shape (heads, length).
 
         Raises InputError without torch, and where a parameter has no value in `values`.
@@ -189,12 +189,12 @@ class Encoding(Result):
         return view("tensor")(self, length, **options)
 
     @guarded
-    def score_mod(self, length: int, **options: Any) -> Any:
+    def score_mod(self, length: int, **options: object) -> Any:
         """The score function of FlexAttention for texts up to this length, which adds the bias."""
         return view("score_mod")(self, length, **options)
 
     @guarded
-    def block_mask(self, length: int, **options: Any) -> Any:
+    def block_mask(self, length: int, **options: object) -> Any:
         """The block mask of FlexAttention for a text of this length."""
         return view("block_mask")(self, length, **options)
 
@@ -210,7 +210,7 @@ class Encoding(Result):
     def blocks(self) -> Sequence[Block]:
         dialect = f" ({self.dialect})" if self.dialect else ""
         said = self.formula_text() if self.biases else f"no bias by distance ({self.out_of_scope})"
-        found: list[Block] = [
+        blocks: list[Block] = [
             sentence(
                 "{name}{dialect}: {said}.",
                 name=self.title or self.name,
@@ -219,9 +219,9 @@ class Encoding(Result):
             ),
         ]
         if self.formula is not None:
-            found.append(Formula(words("`p(n)`"), self.formula))
+            blocks.append(Formula(words("`p(n)`"), self.formula))
         free = listed([f"{p.name} ({p.domain}{', learned' * p.learned})" for p in self.free], 6)
-        found.append(
+        blocks.append(
             facts(
                 heads=self.num_heads if self.num_heads > 1 else None,
                 free_parameters=free or None,
@@ -229,7 +229,7 @@ class Encoding(Result):
                 source=self.source,
             )
         )
-        return [*found, *([note("{note}.", note=self.note)] if self.note else [])]
+        return [*blocks, *([note("{note}.", note=self.note)] if self.note else [])]
 
     def formula_text(self) -> str:
         """The formula as plain text; those of the heads where they differ, `-` where none is.
@@ -243,7 +243,7 @@ class Encoding(Result):
         return notation([expression_line(bias) for bias in self.biases])
 
     @guarded
-    def stretched(self, factor: Any) -> Encoding:
+    def stretched(self, factor: object) -> Encoding:
         """The encoding with the bias `p(n / factor)`: as far-sighted at `factor` times the length.
 
         Raises InputError for a factor that is not positive, and for a table of values.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import sympy
 from sympy import Expr, Integer, Rational, S, Symbol
@@ -33,7 +32,7 @@ def alibi_slope(h: int, heads: int, dialect: str = "press") -> Expr:
 
 
 def alibi_values(
-    h: int, heads: int, dialect: str, delta: Any = 0, slope_exponent: Any = 0
+    h: int, heads: int, dialect: str, delta: object = 0, slope_exponent: object = 0
 ) -> Values:
     """The slope of a head in each dialect."""
     if dialect == "equal":
@@ -48,7 +47,7 @@ def slope(h: int, heads: int, dialect: str) -> Values:
     return {"k": alibi_slope(h, heads)} if dialect == "code" else {}
 
 
-def sandwich(dialect: str, d_bar: Any, d_model: Any, heads: int) -> Expr:
+def sandwich(dialect: str, d_bar: object, d_model: object, heads: int) -> Expr:
     """A finite sum of cosines less its value at distance 0 [C, Eq. 6, Appendix E]."""
     size = (
         2 * (natural(d_model, "d_model") // heads)
@@ -67,7 +66,7 @@ def sandwich(dialect: str, d_bar: Any, d_model: Any, heads: int) -> Expr:
     return (waves - constant) / parameter("c")
 
 
-def scale_values(h: int, heads: int, **_: Any) -> Values:
+def scale_values(h: int, heads: int, **_: object) -> Values:
     """The divisor of a head, `8 h / H`."""
     return {"c": Rational(8 * h, heads)}
 
@@ -89,7 +88,7 @@ def t5_bucket_starts(buckets: int, max_distance: int) -> list[int]:
     return starts
 
 
-def t5(dialect: str, buckets: Any, max_distance: Any, d_head: Any, heads: int) -> Expr:
+def t5(dialect: str, buckets: object, max_distance: object, d_head: object, heads: int) -> Expr:
     """A learned value for each bucket of distances."""
     count, far = natural(buckets, "buckets", 2), natural(max_distance, "max_distance", 2)
     if count % 2 or count > 512 or far <= count // 2 or far > 10**6:
@@ -104,7 +103,7 @@ def t5(dialect: str, buckets: Any, max_distance: Any, d_head: Any, heads: int) -
     return Lookup(n, sympy.Tuple(*table), symbols[-1])
 
 
-def t5_parameters(buckets: Any, **_: Any) -> tuple[Parameter, ...]:
+def t5_parameters(buckets: object, **_: object) -> tuple[Parameter, ...]:
     """The values of the buckets, which begin at 0."""
     count = natural(buckets, "buckets", 2)
     return tuple(Parameter(f"b{k}", "real", True, (0.0, 0.0)) for k in range(min(count, 512)))
@@ -118,7 +117,7 @@ def t5_tables(count: int) -> Iterator[Mapping[str, int]]:
 
 
 def surrogate(
-    dialect: str, d: Any, gamma: Any, base: Any, theta: Any, decay: bool, heads: int
+    dialect: str, d: object, gamma: object, base: object, theta: object, decay: bool, heads: int
 ) -> Expr:
     """The score of RoPE or xPos for constant content [S, Eq. 10, 12; Algorithm 1]."""
     size = natural(d, "d", 2)

@@ -77,16 +77,16 @@ def repeated(items: Sequence[Any], text: str = "") -> list[Any]:
     >>> repeated(["-n/4", "0 x2"])
     ['-n/4', '0', '0']
     """
-    found: list[Any] = []
+    heads: list[Any] = []
     for item in items:
         counted = _COUNTED.fullmatch(item.strip()) if isinstance(item, str) else None
         count = 1 if counted is None else int(counted[2][:9])
-        if count < 1 or len(found) + count > MAX_LISTED:
+        if count < 1 or len(heads) + count > MAX_LISTED:
             raise InputError(
                 f"{_shown(text or item)} repeats {item[:40]!r}; accepted: 1 to {MAX_LISTED} heads"
             )
-        found += [item if counted is None else counted[1]] * count
-    return found
+        heads += [item if counted is None else counted[1]] * count
+    return heads
 
 
 def _require_one_meaning(part: str, text: str) -> None:
@@ -152,7 +152,7 @@ def is_table(given: Any) -> bool:
     )
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     if hasattr(value, "item"):
         return getattr(value, "ndim", None) == 0
     infinite = isinstance(value, sympy.Expr) and value.is_infinite

@@ -48,7 +48,7 @@ class _Shape:
     starts: tuple[tuple[float, ...], ...]
 
 
-def _log(b: Any) -> Expr:
+def _log(b: object) -> Expr:
     return sympy.log(1 + b * n)
 
 

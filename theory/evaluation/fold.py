@@ -17,7 +17,7 @@ from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, ClassVar
 
 from flint import ctx
-from sympy import Expr, Symbol
+from sympy import Basic, Expr, Symbol
 
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.functions.record import Function, record_of
@@ -38,7 +38,7 @@ class Arithmetic:
 
     rule: ClassVar[str]
 
-    def operation(self, e: Any) -> Operation:
+    def operation(self, e: Basic) -> Operation:
         """What a node does, and the parts it does it with."""
         if e.is_Add:
             return _of_many(operator.add, e.args), e.args
@@ -63,11 +63,11 @@ class Arithmetic:
             raise self.lacking(record.name, record.lacks.get(self.rule, "not for these arguments"))
         return lambda x: x, (reduced,)
 
-    def applied(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def applied(self, rule: Callable[..., object]) -> Callable[..., Any]:
         """A rule as a function of values alone."""
         return rule
 
-    def structure(self, e: Any) -> Operation:
+    def structure(self, e: object) -> Operation:
         """A node that is no function: a symbol, a number, a comparison, a table, a finite sum."""
         raise self.lacking(type(e).__name__, "no rule")
 
@@ -80,14 +80,16 @@ class Arithmetic:
         return value(e, self, {})
 
 
-def _of_many(operation: Callable[[Any, Any], Any], args: Sequence[Any]) -> Callable[..., Any]:
+def _of_many(
+    operation: Callable[[object, object], object], args: Sequence[object]
+) -> Callable[..., Any]:
     """A binary operation on all the arguments, from the left."""
     if len(args) == 2:
         return operation
     return lambda *values: functools.reduce(operation, values)
 
 
-def value(e: Any, arithmetic: Arithmetic, known: MutableMapping[Any, Any]) -> Any:
+def value(e: object, arithmetic: Arithmetic, known: MutableMapping[object, object]) -> Any:
     """The value of a formula; `known` are those of its symbols, and receives those of its parts."""
     if e not in known:
         operation, parts = arithmetic.operation(e)
@@ -102,7 +104,7 @@ class Program:
     Call it with one value for each symbol.
     """
 
-    def __init__(self, e: Any, arithmetic: Arithmetic, symbols: tuple[Symbol, ...]) -> None:
+    def __init__(self, e: object, arithmetic: Arithmetic, symbols: tuple[Symbol, ...]) -> None:
         self.arithmetic, self.symbols = arithmetic, frozenset(symbols)
         self.places: dict[Any, int] = {s: i for i, s in enumerate(symbols)}
         self.constants: list[tuple[int, Any]] = []
@@ -111,7 +113,7 @@ class Program:
         self.known: dict[int, list[Any]] = {}
         self.given, self.calls = len(symbols), 0
 
-    def _place(self, e: Any) -> int:
+    def _place(self, e: Basic) -> int:
         """The place of a node's value: equal nodes share one, parts come before the whole."""
         if e not in self.places:
             if not e.free_symbols & self.symbols:
@@ -137,7 +139,7 @@ class Program:
         self.known[ctx.prec] = memory
         return memory
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, *values: object) -> Any:
         """The value of the formula."""
         self.calls += 1
         if not self.calls % LOOK:

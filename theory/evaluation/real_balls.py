@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import sympy
 from flint import acb, arb, fmpq
-from sympy import Expr, S, Symbol
+from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
 from farfield.theory.functions.balls import (
@@ -85,7 +85,7 @@ class RealBalls(Arithmetic):
 
         return decided
 
-    def structure(self, e: Any) -> Operation:
+    def structure(self, e: Basic) -> Operation:
         if e.is_Rational or isinstance(e, Held):
             number = rational(e.value if isinstance(e, Held) else e)
             return lambda: number, ()
@@ -108,7 +108,7 @@ class RealBalls(Arithmetic):
     def lacking(self, name: str, why: str) -> Exception:
         return Undefined(f"{name} has no enclosure")
 
-    def _compiled(self, e: Any) -> Callable[[Environment], Any]:
+    def _compiled(self, e: object) -> Callable[[Environment], Any]:
         """The formula as a program over its symbols; what has no value there is Undefined."""
         symbols = _symbols(e)
         program = Program(e, self, symbols)
@@ -128,7 +128,7 @@ class RealBalls(Arithmetic):
         return run
 
     def enclose(
-        self, e: Expr, bits: int = 64, values: Mapping[Symbol, Any] | None = None
+        self, e: Expr, bits: int = 64, values: Mapping[Symbol, object] | None = None
     ) -> arb | None:
         """A ball that contains `e` at the given rational values, or None where it is undefined."""
         given = (values or {}).items()
@@ -140,7 +140,7 @@ class RealBalls(Arithmetic):
                 return None
 
 
-def _symbols(e: Any) -> tuple[Symbol, ...]:
+def _symbols(e: Basic) -> tuple[Symbol, ...]:
     """The symbols of a formula, in an order that does not depend on hashes."""
     return tuple(sorted(e.free_symbols, key=lambda s: (s.name, str(s.sort_key()))))
 
@@ -173,14 +173,14 @@ Compile = Callable[..., Program]
 def _joined(join: Callable[[Iterable[bool]], bool]) -> Callable[[Any, Compile], Any]:
     """`all` or `any` of the parts, as far as they have to be looked at."""
 
-    def rule(e: Any, compiled: Compile) -> Callable[..., bool]:
+    def rule(e: Basic, compiled: Compile) -> Callable[..., bool]:
         parts = [compiled(a) for a in e.args]
         return lambda *values: join(p(*values) for p in parts)
 
     return rule
 
 
-def _if_else(e: Any, compiled: Compile) -> Callable[..., bool]:
+def _if_else(e: Basic, compiled: Compile) -> Callable[..., bool]:
     """Only the chosen branch is evaluated: the other may be undefined there."""
     test, yes, no = (compiled(a) for a in e.args)
     return lambda *values: yes(*values) if test(*values) else no(*values)

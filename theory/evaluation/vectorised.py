@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 import sympy
 from flint import arb, fmpq
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 from sympy.core.relational import Relational
 
 from farfield.theory.algebra.budget import check_time
@@ -63,13 +63,13 @@ class Arrays(Arithmetic):
     def __init__(self, namespace: Any) -> None:
         self.xp = namespace
 
-    def operation(self, e: Any) -> Operation:
+    def operation(self, e: Basic) -> Operation:
         if isinstance(e, Expr) and e.is_number:
             return lambda: self.constant(e), ()
         form = self.reformed(e)
         return super().operation(e) if form is None else (lambda x: x, (form,))
 
-    def reformed(self, e: Any) -> Expr | None:
+    def reformed(self, e: Basic) -> Expr | None:
         """Another form of a node that does not leave the range of floats, where it may."""
         return within_range(e)
 
@@ -89,7 +89,7 @@ class Arrays(Arithmetic):
 
         return apply, e.args
 
-    def structure(self, e: Any) -> Operation:
+    def structure(self, e: Basic) -> Operation:
         if e in (S.true, S.false):
             return lambda: bool(e), ()
         if isinstance(e, LogSum):
@@ -201,10 +201,10 @@ class Floats(Arrays):
         """The same with bounds for each entry."""
         return Floats(self.balls, entrywise=True)
 
-    def constant(self, e: Any) -> Any:
+    def constant(self, e: Basic) -> Any:
         return tuple(map(self.constant, e)) if isinstance(e, sympy.Tuple) else self.constants(e)
 
-    def _constant(self, e: Any) -> Near:
+    def _constant(self, e: Basic) -> Near:
         if e in (S.true, S.false):
             return Near(bool(e))
         if e in (S.Infinity, S.NegativeInfinity):
@@ -254,7 +254,7 @@ class Floats(Arrays):
 
     # -- operations -------------------------------------------------------------------------------
 
-    def operation(self, e: Any) -> Operation:
+    def operation(self, e: Basic) -> Operation:
         if isinstance(e, sympy.Tuple):
             return lambda *values: values, e.args
         if self.reformed(e) is not None:
@@ -266,7 +266,7 @@ class Floats(Arrays):
             return functools.partial(self._whole, combined) if _dyadic(e) else combined, e.args
         return super().operation(e)
 
-    def reformed(self, e: Any) -> Expr | None:
+    def reformed(self, e: Basic) -> Expr | None:
         form = within_range(e)
         return None if form is None or (form.has(LogSum) and not self.entrywise) else form
 
@@ -360,10 +360,10 @@ class Floats(Arrays):
         bound = self.error(x)
         if self.entrywise:  # far outside of the range no error matters
             bound = np.where(np.abs(x.value) - bound > LOG_RANGE, 0.0, bound)
-        found = self._grown(np.exp(x.value), bound, TINY)
+        power = self._grown(np.exp(x.value), bound, TINY)
         if not self.entrywise and x.span[1] < LOG_RANGE - 40:
-            found.ends = math.exp(x.span[0]), math.exp(x.span[1])
-        return found
+            power.ends = math.exp(x.span[0]), math.exp(x.span[1])
+        return power
 
     def _grown(self, value: Any, bound: Any, least: float, unsound: Any = False) -> Near:
         """A value whose logarithm is off by a bound; what is off by much has none."""
@@ -436,13 +436,13 @@ class Floats(Arrays):
                     bound = bound + self.worst(np.where(np.isnan(change), np.inf, change))
         return self.near(total, 16 * EPS, bound, self.entrywise and np.isinf(total))
 
-    def _kept(self, rule: Callable[..., Any], *parts: Near) -> Near:
+    def _kept(self, rule: Callable[..., object], *parts: Near) -> Near:
         """The least or greatest, or a truth value: off, or open, by no more than its parts."""
         relative = functools.reduce(np.maximum, [x.relative for x in parts])
         value = rule(*(x.value for x in parts))
         return Near(value, relative, sum(x.absolute for x in parts))
 
-    def structure(self, e: Any) -> Operation:
+    def structure(self, e: Basic) -> Operation:
         if e == PLACES:
             return lambda at: _Places(at.value), (n,)
         if isinstance(e, sympy.Sum):
@@ -757,10 +757,10 @@ def _fill(
 ) -> None:
     """A block of a table: by bounds for the whole of it, for each entry, and by balls."""
     try:
-        found = floats.compiled(formulas)(where)
+        rows = floats.compiled(formulas)(where)
     except FloatingPointError:
-        found = (None,) * len(formulas)
-    for row, formula, whole in zip(table, formulas, found, strict=True):
+        rows = (None,) * len(formulas)
+    for row, formula, whole in zip(table, formulas, rows, strict=True):
         if whole is not None:
             row[:] = whole.value
             bound = whole.relative + whole.absolute

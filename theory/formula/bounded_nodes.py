@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import sympy
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.answers.number import MAX_BITS
 from farfield.theory.evaluation.real_balls import PLAIN
@@ -103,7 +103,7 @@ def power(base: Expr, exponent: Expr) -> Expr:
     return sympy.Pow(base, exponent)
 
 
-def substituted(e: Any, swap: Mapping[Expr, Expr]) -> Any:
+def substituted(e: Basic, swap: Mapping[Expr, Expr]) -> Any:
     """e with some parts replaced.
 
     >>> from farfield.theory.functions.nodes import n
@@ -117,7 +117,7 @@ def substituted(e: Any, swap: Mapping[Expr, Expr]) -> Any:
     return e if args == e.args else rebuilt(e.func, args)
 
 
-def rebuilt(func: Any, args: tuple[Any, ...]) -> Any:
+def rebuilt(func: Any, args: tuple[object, ...]) -> Any:
     """A node with new arguments, built as the reader would: unevaluated where SymPy might hang.
 
     Raises:
@@ -135,7 +135,7 @@ def rebuilt(func: Any, args: tuple[Any, ...]) -> Any:
         return func(*args, evaluate=func is sympy.Pow)
 
 
-def branches_taken(e: Expr, decide: Any, kinds: tuple[Any, ...]) -> Expr:
+def branches_taken(e: Expr, decide: object, kinds: tuple[Any, ...]) -> Expr:
     """e with the branch of each function of these kinds that `decide` chooses, innermost first.
 
     `decide` has methods `sign(e)`, `difference(x, y)` (the sign of x - y) and `floor(e)`, as far as

@@ -42,7 +42,7 @@ def chosen(p: Reading, column: int) -> Expr:
     return where(p, column, held, value, other)
 
 
-def where(p: Reading, column: int, held: Any, value: Expr, other: Expr) -> Expr:
+def where(p: Reading, column: int, held: object, value: Expr, other: Expr) -> Expr:
     """One value where a condition holds, another where it does not."""
     return pieced(p, column, [(value, held), (other, S.true)])
 

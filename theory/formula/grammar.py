@@ -26,7 +26,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import sympy
 from sympy import Expr, Integer, Rational, S
@@ -213,12 +213,12 @@ def _clipped(p: Reading, value: str, column: int, args: list[Expr], named: dict[
         p.fail(column, f"{value} takes a value, a least and a greatest one")
     for key, end in zip(("min", "max"), args[1:], strict=False):
         ends.setdefault(key, end)
-    found = args[0]
+    clipped = args[0]
     if ends.get("min", S.NegativeInfinity) != S.NegativeInfinity:
-        found = p.build(column, spellings()["Max"].build, found, ends["min"])
+        clipped = p.build(column, spellings()["Max"].build, clipped, ends["min"])
     if ends.get("max", S.Infinity) != S.Infinity:
-        found = p.build(column, spellings()["Min"].build, found, ends["max"])
-    return found
+        clipped = p.build(column, spellings()["Min"].build, clipped, ends["max"])
+    return clipped
 
 
 def _meant(word: str, known: Iterable[str]) -> str:
@@ -277,12 +277,12 @@ class Parser(Reading):
 
     def formula(self) -> Expr:
         value = self.choice()
-        kind, found, column = self.token
+        kind, text, column = self.token
         if kind != "end":
-            self.fail(column, f"unexpected {found!r}{self._hint(found)}")
+            self.fail(column, f"unexpected {text!r}{self._hint(text)}")
         return value
 
-    def build(self, column: int, make: Callable[..., Expr], *args: Any) -> Expr:
+    def build(self, column: int, make: Callable[..., Expr], *args: object) -> Expr:
         if not isinstance(make, Synonym):
             return super().build(column, make, *args)
         try:
@@ -290,10 +290,10 @@ class Parser(Reading):
         except Refused as wrong:
             self.fail(column, str(wrong))
 
-    def _hint(self, found: str) -> str:
-        if found == ",":
+    def _hint(self, reason: str) -> str:
+        if reason == ",":
             return "; a decimal number has a point, 0.5, and a list of heads brackets, [-n/4; 0]"
-        return "; write * for a product" if found == "(" or found.isalnum() else ""
+        return "; write * for a product" if reason == "(" or reason.isalnum() else ""
 
     def choice(self) -> Expr:
         return self.nested(self._choice)
@@ -437,8 +437,8 @@ class Parser(Reading):
             inner = self.within_bars(self.sum)
             self.expect("|")
             return self.build(column, spellings()["Abs"].build, inner)
-        found = "the formula ends here" if kind == "end" else f"{value!r} cannot stand here"
-        self.fail(column, f"{found}; expected a number, a name, a function or a bracket")
+        reason = "the formula ends here" if kind == "end" else f"{value!r} cannot stand here"
+        self.fail(column, f"{reason}; expected a number, a name, a function or a bracket")
 
     def number(self, value: str, column: int) -> Expr:
         mantissa, _, exponent = value.lower().partition("e")
@@ -458,8 +458,8 @@ class Parser(Reading):
             return n
         if value in self.bound or value in CONSTANTS:
             return self.bound[value] if value in self.bound else CONSTANTS[value]
-        if self.latex and (found := typeset.command(self, value, column)) is not None:
-            return found
+        if self.latex and (command := typeset.command(self, value, column)) is not None:
+            return command
         if value == "exp" and self.begins("^"):  # LaTeX has both e^{...} and \exp^{...}
             return to_the(self, column)
         if value in spellings():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import sympy
-from sympy import Expr, S, Symbol
+from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import MAX_BITS, exact
@@ -37,7 +37,7 @@ _BUILT = (
 _ALMOST_N = Symbol("n", integer=True, positive=True).assumptions0  # true of all distances but 0
 
 
-def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
+def as_expression(f: object, domains: Mapping[str, str] | None = None) -> Expr:
     """A SymPy expression in the project's own symbols.
 
     In a SymPy expression the symbol called n, or else the only symbol, becomes the distance; other
@@ -85,7 +85,7 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
     return expr
 
 
-def _as_read(e: Any) -> Any:
+def _as_read(e: Basic) -> Any:
     """Rebuild functions of several arguments with the constructors of the grammar, and sums by
     SymPy's convention."""
     args = tuple(map(_as_read, e.args))
@@ -99,7 +99,7 @@ def _as_read(e: Any) -> Any:
     return e if args == e.args else rebuilt(e.func, args)
 
 
-def _distance(expr: Expr, f: Any) -> Symbol | None:
+def _distance(expr: Expr, f: object) -> Symbol | None:
     """The symbol of the distance."""
     symbols = sorted(expr.free_symbols, key=lambda s: str(s.name))
     for one, other in itertools.pairwise(symbols):

@@ -9,7 +9,7 @@ from typing import Any
 
 import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
-from sympy import Expr
+from sympy import Basic, Expr
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, to_arb
@@ -28,7 +28,7 @@ besselk_scaled = own("besselk_scaled", "exp(z) K_v(z), z > 0")
 bessel_small = own("bessel_small", "I_0(z) - 1")
 
 
-def _of_order(node: Any) -> Callable[[Expr, Expr], Expr]:
+def _of_order(node: Basic) -> Callable[[Expr, Expr], Expr]:
     """A Bessel function whose order is a small rational; others are refused by name."""
 
     def build(order: Expr, at: Expr) -> Expr:

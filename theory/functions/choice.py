@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 from flint import fmpq
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import Ball, sign_of, to_arb
@@ -22,11 +22,11 @@ NOT_ANALYTIC = dict.fromkeys(
 
 def _abs(a: Expr) -> Expr:
     """As SymPy simplifies it, where it needs no real part for that."""
-    found = evaluated_if_small(sympy.Abs)(a)
-    return sympy.Abs(a, evaluate=False) if found.has(sympy.re, sympy.im) else found
+    value = evaluated_if_small(sympy.Abs)(a)
+    return sympy.Abs(a, evaluate=False) if value.has(sympy.re, sympy.im) else value
 
 
-def _extreme(node: Any) -> Callable[..., Expr]:
+def _extreme(node: Basic) -> Callable[..., Expr]:
     return lambda *args: node(*args, evaluate=all(a.is_Rational for a in args))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, precision, to_arb
@@ -56,7 +56,7 @@ def _harmonic(at: Expr, order: Expr = S.One) -> Expr:
     return sympy.zeta(order) - (-1) ** order * rest / sympy.factorial(order - 1)
 
 
-def _known(node: Any) -> Callable[..., Expr]:
+def _known(node: Basic) -> Callable[..., Expr]:
     """What SymPy knows of the function at small rationals."""
     build = evaluated_if_small(node)
     return lambda *args: (
@@ -250,7 +250,7 @@ def polygamma_of(t: Any, order: int, g: Any) -> Any:
     return t.taylor(coef, delta)
 
 
-def loggamma_of(t: Any, g: Any) -> Any:
+def loggamma_of(t: object, g: object) -> Any:
     """loggamma of a transseries that stays positive."""
     return polygamma_of(t, -1, g)
 
@@ -320,7 +320,7 @@ def _expand_zeta(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
     if rest:
         raise Undecided("the Hurwitz zeta function")
     if t.direction(g) == 1:
-        last = t.context().order + 2
+        last = t.context.order + 2
         logs = (t.coefficient(-sympy.log(k)) for k in range(2, last + 1))
         powers = [(g * c).exp() for c in logs]
         return t.add(*powers[:-1], t.error(powers[-1].top())) + 1

@@ -87,10 +87,10 @@ def _expand(t: Any, e: Expr, a: Expr) -> Any:
     if rest.literally_zero:
         return w
     small = rest * m ** fmpq(-1) * t.inverse(c)  # g = c m (1 + small)
-    t.context().spend(1 + len(w.terms) ** 2)
+    t.context.spend(1 + len(w.terms) ** 2)
     after = 1 / (w + 1)
     total, numerator, power_of_small = w, [0, 1], t.number(fmpq(1))
-    order = t.context().order
+    order = t.context.order
     for j in range(1, order + 1):  # x^j W^(j) = numerator(w)/(1 + w)^(2 j - 1) at x = c m
         power_of_small = power_of_small * small * fmpq(1, j)
         polynomial = t.number(fmpq(0))
@@ -101,7 +101,7 @@ def _expand(t: Any, e: Expr, a: Expr) -> Any:
         if not power_of_small.terms:
             return total
         numerator = _next_numerator(numerator, j)
-    return total + t.error(power_of_small.top() * small.top())
+    return total + t.error(power_of_small.top().times(small.top(), t.context))
 
 
 def _at_zero(k: int) -> fmpq:
@@ -120,21 +120,21 @@ def _next_numerator(p: list[int], j: int) -> list[int]:
 
 def _of_monomial(t: Any, m: Any, c: Any) -> Any:
     """W(c m); the logarithms are expanded without names, each round in powers of the last."""
-    current = t.context()
-    plain = replace(current, named=False, memo={})
-    with t.deciding(plain):
-        log_x = t.log_of_monomial(m) + sympy.log(t.to_sympy(c))
-        log_x = t.with_proved_lead(log_x)  # the gain of each round is that of a proved leading term
-        gain = log_x.top() ** fmpq(-1)
-        error = log_x.log().top()
-        w = log_x
-        for _ in range(plain.order + 1):
-            error = error * gain
-            w = log_x - w.log() + t.error(error)
-    current.work = plain.work
-    if current.named and w.remainder is not None:
+    outer = t.context
+    plain = replace(outer, named=False, memo={})
+    inner = type(t)(plain)
+    log_x = inner.log_of_monomial(m) + sympy.log(t.to_sympy(c))
+    log_x = t.with_proved_lead(log_x)  # the gain of each round is that of a proved leading term
+    gain = log_x.top() ** fmpq(-1)
+    error = log_x.log().top()
+    w = log_x
+    for _ in range(plain.order + 1):
+        error = error.times(gain, plain)
+        w = log_x - w.log() + inner.error(error)
+    outer.work = plain.work
+    if outer.named and w.remainder is not None:
         return t.with_named_remainder(w, ("W", m, c))
-    return w
+    return t.number(fmpq(0)) + w
 
 
 _built = evaluated_if_small(sympy.LambertW)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import sympy
-from sympy import Expr, Symbol
+from sympy import Basic, Expr, Symbol
 
 n = Symbol("n", integer=True, nonnegative=True)
 """The distance: query position minus key position."""
@@ -94,7 +94,7 @@ def held(a: Expr) -> Expr:
     return Held(a) if a.is_Rational and not is_small(a) else a
 
 
-def evaluated_if_small(node: Any, *, of_numbers: bool = True, hold: bool = False) -> Any:
+def evaluated_if_small(node: Basic, *, of_numbers: bool = True, hold: bool = False) -> Any:
     """A builder that lets SymPy evaluate small rationals (`of_numbers`) and arguments with symbols.
 
     SymPy may hang on others. With `hold` it does not see large rationals at all.
@@ -109,6 +109,6 @@ def evaluated_if_small(node: Any, *, of_numbers: bool = True, hold: bool = False
     return build
 
 
-def unevaluated(node: Any) -> Callable[..., Expr]:
+def unevaluated(node: Basic) -> Callable[..., Expr]:
     """A builder that leaves the node as it is."""
     return lambda *args: node(*args, evaluate=False)

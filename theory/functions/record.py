@@ -141,7 +141,7 @@ def registered(record: Function) -> Iterator[None]:
             del _SPELLINGS[spelling.name]
 
 
-def record_of(node: Any) -> Function | None:
+def record_of(node: object) -> Function | None:
     """The record of a class of nodes, None for other nodes."""
     return _RECORDS.get(node)
 

@@ -48,29 +48,24 @@ import math
 from collections.abc import Callable, Iterable
 from functools import cmp_to_key, lru_cache
 from itertools import zip_longest
-from typing import Any
 
 import sympy
 from flint import fmpq
 
-from farfield.theory.algebra import door
+from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     ONE,
     ZERO,
     Coefficient,
     coefficient,
-    context,
     expand,
     has_tail,
-    inverse,
     is_zero_literally,
     minus,
-    named_tail,
     oscillates,
     plus,
     times,
-    to_sympy,
     total,
 )
 from farfield.theory.coefficients.oscillation import (
@@ -84,7 +79,7 @@ from farfield.theory.coefficients.oscillation import (
     unbounded,
     vanishes,
 )
-from farfield.theory.coefficients.signs import sign
+from farfield.theory.coefficients.signs import Context
 
 Term = tuple["Monomial", Coefficient]
 
@@ -118,13 +113,14 @@ class Monomial:
             and self.exponent == other.exponent
         )
 
-    def __mul__(self, other: Monomial) -> Monomial:
+    def times(self, other: Monomial, context: Context) -> Monomial:
+        """The product."""
         a, b = self.chain, other.chain
         if len(a) < len(b):
             a, b = b, a
         chain = [*map(plus, a, b), *a[len(b) :]]
         if self.exponent and other.exponent:
-            return Monomial(chain, collected([*self.exponent, *other.exponent]))
+            return Monomial(chain, collected([*self.exponent, *other.exponent], context))
         return Monomial(chain, self.exponent or other.exponent)
 
     def __pow__(self, r: Coefficient) -> Monomial:
@@ -155,21 +151,21 @@ def iterated_log(k: int) -> Monomial:
     return Monomial((ZERO,) * k + (ONE,))
 
 
-def size(m: Monomial) -> int:
+def size(m: Monomial, context: Context) -> int:
     """1 if m -> oo, -1 if m -> 0, 0 if m is 1: the sign of the leading term of log m."""
     power, index = 0, 0
     for index, a in enumerate(m.chain):  # noqa: B007
-        power = sign(a)
+        power = context.sign(a)
         if power:
             break
     for inner, c in m.exponent:
-        s = sign(c)
-        if s:
-            return s if power == 0 or compare(inner, iterated_log(index + 1)) > 0 else power
+        if s := context.sign(c):
+            wins = power == 0 or compare(inner, iterated_log(index + 1), context) > 0
+            return s if wins else power
     return power
 
 
-def compare(a: Monomial, b: Monomial) -> int:
+def compare(a: Monomial, b: Monomial, context: Context) -> int:
     """1 if a/b -> oo, -1 if a/b -> 0, 0 if they are equal."""
     if a is b:
         return 0
@@ -179,22 +175,14 @@ def compare(a: Monomial, b: Monomial) -> int:
                 return 1 if x > y else -1
         return 0
     if a.exponent or b.exponent:
-        return size(a * b ** fmpq(-1))
+        return size(a.times(b ** fmpq(-1), context), context)
     for x, y in zip_longest(a.chain, b.chain, fillvalue=ZERO):
-        s = sign(plus(x, minus(y)))
-        if s:
+        if s := context.sign(plus(x, minus(y))):
             return s
     return 0
 
 
-def _descending(x: Term, y: Term) -> int:
-    return -compare(x[0], y[0])
-
-
-_DESCENDING: Any = cmp_to_key(_descending)
-
-
-def collected(terms: Iterable[Term]) -> list[Term]:
+def collected(terms: Iterable[Term], context: Context) -> list[Term]:
     """Like terms added up, in descending order."""
     like: dict[Monomial, list[Coefficient]] = {}
     for m, c in terms:
@@ -205,10 +193,14 @@ def collected(terms: Iterable[Term]) -> list[Term]:
         width = max((len(m.chain) for m, _ in items), default=0)
         items.sort(key=lambda t: t[0].chain + (ZERO,) * (width - len(t[0].chain)), reverse=True)
         return items
-    items.sort(key=_DESCENDING)
+
+    def descending(x: Term, y: Term) -> int:
+        return compare(y[0], x[0], context)
+
+    items.sort(key=cmp_to_key(descending))
     out = items[:1]
     for m, c in items[1:]:
-        if out and not (m.literal and out[-1][0].literal) and compare(out[-1][0], m) == 0:
+        if out and not (m.literal and out[-1][0].literal) and compare(out[-1][0], m, context) == 0:
             m, d = out.pop()  # equal, though written differently
             c = plus(d, c)
             if is_zero_literally(c):
@@ -217,44 +209,52 @@ def collected(terms: Iterable[Term]) -> list[Term]:
     return out
 
 
-def log_scale(m: Monomial) -> Monomial | None:
+def log_scale(m: Monomial, context: Context) -> Monomial | None:
     """The leading monomial of log m."""
-    i = next((i for i, a in enumerate(m.chain) if sign(a)), None)
+    i = next((i for i, a in enumerate(m.chain) if context.sign(a)), None)
     lead = None if i is None else iterated_log(i + 1)
     for inner, c in m.exponent:
-        if sign(c):
-            return inner if lead is None or compare(inner, lead) > 0 else lead
+        if context.sign(c):
+            return inner if lead is None or compare(inner, lead, context) > 0 else lead
     return lead
 
 
-def larger(a: Monomial | None, b: Monomial | None) -> Monomial | None:
+def larger(a: Monomial | None, b: Monomial | None, context: Context) -> Monomial | None:
     """The larger of two monomials; None is 0."""
     if a is None or b is None:
         return b if a is None else a
-    return a if compare(a, b) >= 0 else b
+    return a if compare(a, b, context) >= 0 else b
 
 
-def log_index(m: Monomial) -> int:
+def log_index(m: Monomial, context: Context) -> int:
     """j if m is L_j, j >= 1, else 0."""
     j = len(m.chain) - 1
-    return j if not m.exponent and j >= 1 and compare(m, iterated_log(j)) == 0 else 0
+    return j if not m.exponent and j >= 1 and compare(m, iterated_log(j), context) == 0 else 0
 
 
 # -- transseries ----------------------------------------------------------------------------------
 
 
 class Transseries:
-    """`sum c m for (m, c) in terms`, plus O(remainder) unless the remainder is None."""
+    """`sum c m for (m, c) in terms`, plus O(remainder) unless the remainder is None; within the
+    decision `context`, by which its operations ask for signs."""
 
-    __slots__ = ("remainder", "terms")
+    __slots__ = ("context", "remainder", "terms")
 
-    def __init__(self, terms: Iterable[Term] = (), remainder: Monomial | None = None) -> None:
+    def __init__(
+        self, context: Context, terms: Iterable[Term] = (), remainder: Monomial | None = None
+    ) -> None:
+        self.context = context
         self.terms: tuple[Term, ...] = tuple(terms)
         self.remainder = remainder
 
     def __repr__(self) -> str:
-        shown = " + ".join(f"{c}*{m}" for m, c in self.terms)
+        shown = " + ".join(f"({c})*{m}" if _is_sum(c) else f"{c}*{m}" for m, c in self.terms)
         return (shown or "0") + (f" + O({self.remainder})" if self.remainder else "")
+
+    def of(self, terms: Iterable[Term] = (), remainder: Monomial | None = None) -> Transseries:
+        """Another transseries within the same decision."""
+        return Transseries(self.context, terms, remainder)
 
     @property
     def exact(self) -> bool:
@@ -276,81 +276,98 @@ class Transseries:
     def literally_zero(self) -> bool:
         return not self.terms and self.exact
 
-    def __add__(self, other: Any) -> Transseries:
-        return add(self, _series(other))
+    def _series(self, x: object) -> Transseries:
+        """A transseries, or a constant as one."""
+        return x if isinstance(x, Transseries) else number(_constant(x), self.context)
 
-    def __sub__(self, other: Any) -> Transseries:
-        return add(self, -_series(other))
+    def __add__(self, other: object) -> Transseries:
+        return add(self, self._series(other))
 
-    def __rsub__(self, other: Any) -> Transseries:
+    def __sub__(self, other: object) -> Transseries:
+        return add(self, -self._series(other))
+
+    def __rsub__(self, other: object) -> Transseries:
         return -self + other
 
     def __neg__(self) -> Transseries:
-        return Transseries([(m, minus(c)) for m, c in self.terms], self.remainder)
+        return self.of([(m, minus(c)) for m, c in self.terms], self.remainder)
 
-    def __mul__(self, other: Any) -> Transseries:
+    def __mul__(self, other: object) -> Transseries:
         """The product with a transseries, a monomial or a constant; each remainder is multiplied by
         the size of the other factor."""
+        context = self.context
         if isinstance(other, Monomial):
-            rest = self.remainder * other if self.remainder else None
-            return Transseries([(m * other, c) for m, c in self.terms], rest)
+            rest = self.remainder.times(other, context) if self.remainder else None
+            return self.of([(m.times(other, context), c) for m, c in self.terms], rest)
         if not isinstance(other, Transseries):
             factor = _constant(other)
             if is_zero_literally(factor):
-                return Transseries()
-            return Transseries([(m, times(c, factor)) for m, c in self.terms], self.remainder)
-        context().spend(1 + len(self.terms) * len(other.terms))
+                return self.of()
+            return self.of([(m, times(c, factor)) for m, c in self.terms], self.remainder)
+        context.spend(1 + len(self.terms) * len(other.terms))
         if self.literally_zero or other.literally_zero:
-            return Transseries()
+            return self.of()
         remainder = None
         for x, y in ((self, other), (other, self)):
             if y.remainder is not None:
                 _require_bounded(x.terms)
-                remainder = larger(remainder, x.top() * y.remainder)
-        products = [(m * k, times(c, d)) for m, c in self.terms for k, d in other.terms]
-        return normalised(products, remainder)
+                remainder = larger(remainder, x.top().times(y.remainder, context), context)
+        products = [
+            (m.times(k, context), times(c, d)) for m, c in self.terms for k, d in other.terms
+        ]
+        return normalised(products, remainder, context)
 
     def __truediv__(self, other: Transseries) -> Transseries:
         return self * other ** fmpq(-1)
 
-    def __rtruediv__(self, other: Any) -> Transseries:
+    def __rtruediv__(self, other: object) -> Transseries:
         return self ** fmpq(-1) * other
 
+    @traced(2)
     def __pow__(self, r: Coefficient) -> Transseries:
         """A constant power; the transseries must be positive unless r is an integer."""
+        context = self.context
         if type(r) is fmpq and r.q == 1 and 0 <= r <= 12:
-            out = ONE_SERIES
+            out = number(ONE, context)
             for _ in range(int(r.p)):
                 out = out * self
             return out
         parts = factored(self)
         if parts is None:
-            if sign(r) > 0:
-                return Transseries()
+            if context.sign(r) > 0:
+                return self.of()
             raise NotReal("a division by 0")
         c, m, delta = parts
-        if not (type(r) is fmpq and r.q == 1) and low_sign(c) <= 0:
-            if stays_negative(c):
+        if not (type(r) is fmpq and r.q == 1) and low_sign(c, context) <= 0:
+            if stays_negative(c, context):
                 raise NotReal("a real power of a negative quantity")
             raise Undecided("a real power of what is not positive for all large n")
-        return taylor(binomials(r), delta, ("power", r)) * power_of(c, r) * m**r
+        return taylor(binomials(r), delta, ("power", r)) * power_of(c, r, context) * m**r
 
+    @traced(1)
     def log(self) -> Transseries:
         """The logarithm of a transseries that is positive in the end."""
+        context = self.context
         parts = factored(self)
         if parts is None:
             raise NotReal("the logarithm of 0")
         c, m, delta = parts
-        s = low_sign(c) if oscillates(c) else sign(c)
-        if s < 0 and stays_negative(c):
+        s = low_sign(c, context)
+        if s < 0 and stays_negative(c, context):
             raise NotReal("the logarithm of a negative quantity")
         if s < 0 or (s == 0 and not delta.literally_zero):
             raise Undecided("the logarithm of what is not positive for all large n")
-        own = log_of(c) if oscillates(c) else coefficient(door.supervised(sympy.log, to_sympy(c)))
-        return add(log_of_monomial(m), number(own), taylor(log1p_coefficient, delta, "log"))
+        constant = log_of(c, context)
+        return add(
+            log_of_monomial(m, context),
+            number(constant, context),
+            taylor(log1p_coefficient, delta, "log"),
+        )
 
+    @traced(1)
     def exp(self) -> Transseries:
         """The exponential."""
+        context = self.context
         infinite, constant, small = split(self)
         chain: dict[int, Coefficient] = {}
         exponent: list[Term] = []
@@ -359,26 +376,25 @@ class Transseries:
                 if vanishes(c):
                     continue
                 raise Undecided("the exponential of an unbounded oscillation")
-            if not has_tail(c) and sign(c) == 0:
+            if not has_tail(c) and context.sign(c) == 0:
                 continue
-            j = log_index(m)
+            j = log_index(m, context)
             if j:
                 chain[j - 1] = plus(chain.get(j - 1, ZERO), c)
             else:
                 exponent.append((m, c))
         powers = [chain.get(i, ZERO) for i in range(max(chain, default=-1) + 1)]
         series = taylor(_exp_series, small, "exp")
-        return series * monotone(sympy.exp, constant) * Monomial(powers, exponent)
+        return series * monotone(sympy.exp, constant, context) * Monomial(powers, exponent)
 
 
-def _constant(x: Any) -> Coefficient:
+def _is_sum(c: Coefficient) -> bool:
+    return type(c) is not fmpq and c.is_Add
+
+
+def _constant(x: object) -> Coefficient:
     """A number or an expression without n as a coefficient."""
     return x if isinstance(x, fmpq) else fmpq(x) if isinstance(x, int) else coefficient(x)
-
-
-def _series(x: Any) -> Transseries:
-    """A transseries, or a constant as one."""
-    return x if isinstance(x, Transseries) else number(_constant(x))
 
 
 def with_proved_lead(g: Transseries) -> Transseries:
@@ -388,62 +404,59 @@ def with_proved_lead(g: Transseries) -> Transseries:
         OrderTooLow: when only a remainder is left.
     """
     for k, (_, c) in enumerate(g.terms):
-        if not vanishes(c) if oscillates(c) else sign(c):
-            return g if k == 0 else Transseries(g.terms[k:], g.remainder)
+        if not vanishes(c) if oscillates(c) else g.context.sign(c):
+            return g if k == 0 else g.of(g.terms[k:], g.remainder)
     if g.exact:
-        return Transseries()
+        return g.of()
     raise OrderTooLow
 
 
-def normalised(terms: Iterable[Term], remainder: Monomial | None = None) -> Transseries:
+def normalised(terms: Iterable[Term], remainder: Monomial | None, context: Context) -> Transseries:
     """A transseries in normal form: like terms collected, what lies below the remainder or beyond
     the order of the decision given up to it."""
-    items = [(m, in_harmonics(c) if oscillates(c) else c) for m, c in collected(terms)]
-    current = context()
-    if current.named:
+    items = [(m, in_harmonics(c) if oscillates(c) else c) for m, c in collected(terms, context)]
+    if context.named:
         if remainder is not None:
-            kept = [t for t in items if compare(t[0], remainder) > 0]
+            kept = [t for t in items if compare(t[0], remainder, context) > 0]
             _require_bounded(items[len(kept) :])
             items = kept
         items = [(m, coefficient(expand(c)) if has_tail(c) else c) for m, c in items]
-        return _name_tails([t for t in items if not is_zero_literally(t[1])], remainder)
+        return _name_tails([t for t in items if not is_zero_literally(t[1])], remainder, context)
     keep = len(items)
     if remainder is not None:
-        while keep and compare(items[keep - 1][0], remainder) <= 0:
+        while keep and compare(items[keep - 1][0], remainder, context) <= 0:
             keep -= 1
-    keep = min(keep, current.order)
+    keep = min(keep, context.order)
     if keep < len(items):
         _require_bounded(items[keep:])
-        if remainder is None or compare(items[keep][0], remainder) > 0:
+        if remainder is None or compare(items[keep][0], remainder, context) > 0:
             remainder = items[keep][0]
-    return Transseries(items[:keep], remainder)
+    return Transseries(context, items[:keep], remainder)
 
 
 def _require_bounded(terms: Iterable[Term]) -> None:
     """Undecided where a term that goes into a remainder oscillates without bound."""
-    if any(oscillates(c) and unbounded(c) for _, c in terms):
+    if any(unbounded(c) for _, c in terms):
         raise Undecided("an unbounded oscillation in a remainder")
 
 
-def number(c: Coefficient) -> Transseries:
+def number(c: Coefficient, context: Context) -> Transseries:
     """A constant."""
-    return Transseries([] if is_zero_literally(c) else [(UNIT, c)])
+    return Transseries(context, [] if is_zero_literally(c) else [(UNIT, c)])
 
 
-def monomial(m: Monomial) -> Transseries:
+def monomial(m: Monomial, context: Context) -> Transseries:
     """One monomial with coefficient 1."""
-    return Transseries([(m, ONE)])
+    return Transseries(context, [(m, ONE)])
 
 
-ONE_SERIES = number(ONE)
-
-
-def add(*parts: Transseries) -> Transseries:
+def add(first: Transseries, *others: Transseries) -> Transseries:
     """The sum."""
-    remainder = None
-    for g in parts:
-        remainder = larger(remainder, g.remainder)
-    return normalised((t for g in parts for t in g.terms), remainder)
+    remainder = first.remainder
+    for g in others:
+        remainder = larger(remainder, g.remainder, first.context)
+    terms = (t for g in (first, *others) for t in g.terms)
+    return normalised(terms, remainder, first.context)
 
 
 # -- expansions -----------------------------------------------------------------------------------
@@ -452,78 +465,80 @@ Coefficients = Callable[[int], Coefficient]
 
 
 def taylor(
-    coef: Coefficients, delta: Transseries, name: Any = None, path: tuple[int, ...] = ()
+    coef: Coefficients, delta: Transseries, name: object = None, path: tuple[int, ...] = ()
 ) -> Transseries:
     """`sum coef(k) delta^k` for delta -> 0, coef(k) the Taylor coefficients of one analytic
     function; `name` identifies the function for named remainders, `path` its derivative."""
-    if delta.terms and size(delta.terms[0][0]) >= 0:
+    context = delta.context
+    if delta.terms and size(delta.terms[0][0], context) >= 0:
         delta = with_proved_lead(delta)
-        if delta.terms and size(delta.terms[0][0]) >= 0:
+        if delta.terms and size(delta.terms[0][0], context) >= 0:
             raise Undecided("the variable of an expansion does not tend to 0")
-    if delta.remainder is not None and size(delta.remainder) >= 0:
+    if delta.remainder is not None and size(delta.remainder, context) >= 0:
         raise OrderTooLow
     _require_bounded(delta.terms)
-    if not context().named or name is None or not delta.terms:
+    if not context.named or name is None or not delta.terms:
         return _plain_taylor(coef, delta)
-    speeds = [log_scale(m) for m, _ in delta.terms]
+    speeds = [log_scale(m, context) for m, _ in delta.terms]
     if delta.remainder is not None:
-        speeds.append(log_scale(delta.remainder))
+        speeds.append(log_scale(delta.remainder, context))
     best = speeds[0]
     for s in speeds[1:]:
-        best = larger(best, s)
+        best = larger(best, s, context)
     assert best is not None
-    quick = [s is not None and compare(s, best) == 0 for s in speeds]
+    quick = [s is not None and compare(s, best, context) == 0 for s in speeds]
     slow = [t for t, q in zip(delta.terms, quick, strict=False) if not q]
-    fast = Transseries([t for t, q in zip(delta.terms, quick, strict=False) if q], delta.remainder)
+    fast = delta.of([t for t, q in zip(delta.terms, quick, strict=False) if q], delta.remainder)
     if not slow:
         g = _plain_taylor(coef, delta)
         if g.exact or not delta.exact:
             return g
         assert g.remainder is not None
-        tail = named_tail((name, path, tuple(delta.terms)))
-        return _name_tails([*g.terms, (g.remainder, tail)], None)
-    total, power_of_fast = Transseries(), ONE_SERIES
-    for j in range(context().order + 1):
+        tail = context.tail((name, path, delta.terms))
+        return _name_tails([*g.terms, (g.remainder, tail)], None, context)
+    total, power_of_fast = delta.of(), number(ONE, context)
+    for j in range(context.order + 1):
         if j:
             power_of_fast = power_of_fast * fast
 
         def derivative(k: int, j: int = j) -> Coefficient:
             return times(coef(k + j), fmpq(math.comb(k + j, j)))
 
-        inner = taylor(derivative, Transseries(slow), name, (*path, j) if j else path)
+        inner = taylor(derivative, delta.of(slow), name, (*path, j) if j else path)
         total = total + inner * power_of_fast
         if not power_of_fast.terms:
             return total
-    return total + Transseries([], power_of_fast.top() * fast.top())
+    return total + delta.of([], power_of_fast.top().times(fast.top(), context))
 
 
 def _plain_taylor(coef: Coefficients, delta: Transseries) -> Transseries:
     """sum coef(k) delta^k, up to the order or to the remainder of a power of delta."""
+    context = delta.context
     if delta.literally_zero:
-        return number(coef(0))
+        return number(coef(0), context)
     terms: list[Term] = []
-    remainder, power_of_delta = None, ONE_SERIES
-    for k in range(context().order + 1):
+    remainder, power_of_delta = None, number(ONE, context)
+    for k in range(context.order + 1):
         if k:
             power_of_delta = power_of_delta * delta
-            remainder = larger(remainder, power_of_delta.remainder)
+            remainder = larger(remainder, power_of_delta.remainder, context)
             if not power_of_delta.terms:
                 break
         a = coef(k)
         if is_zero_literally(a):
             continue
         terms += [(m, times(a, c)) for m, c in power_of_delta.terms]
-        if remainder is not None and compare(power_of_delta.terms[0][0], remainder) <= 0:
+        if remainder is not None and compare(power_of_delta.terms[0][0], remainder, context) <= 0:
             break
     else:
-        remainder = larger(remainder, power_of_delta.top() * delta.top())
-    return normalised(terms, remainder)
+        remainder = larger(remainder, power_of_delta.top().times(delta.top(), context), context)
+    return normalised(terms, remainder, context)
 
 
-def _name_tails(terms: list[Term], remainder: Monomial | None) -> Transseries:
+def _name_tails(terms: list[Term], remainder: Monomial | None, context: Context) -> Transseries:
     """Named mode: per power of n keep `order` terms and name the rest exactly; at most `order`
     such groups, then O()."""
-    order = context().order
+    order = context.order
     groups: list[list[Term]] = []
     for t in terms:
         if groups and _speed_class(groups[-1][0][0]) == _speed_class(t[0]):
@@ -546,9 +561,9 @@ def _name_tails(terms: list[Term], remainder: Monomial | None) -> Transseries:
         rest = group[k:]
         if len(rest) > 1 and any(oscillates(c) for _, c in rest):
             raise Undecided("an oscillation in a named remainder")
-        out += rest if len(rest) < 2 else [(rest[0][0], named_tail(("sum", tuple(rest))))]
-    out += last if len(last) < 2 else [(last[0][0], named_tail(("sum", tuple(last))))]
-    return Transseries(out, remainder)
+        out += rest if len(rest) < 2 else [(rest[0][0], context.tail(("sum", tuple(rest))))]
+    out += last if len(last) < 2 else [(last[0][0], context.tail(("sum", tuple(last))))]
+    return Transseries(context, out, remainder)
 
 
 def _speed_class(m: Monomial) -> tuple[Coefficient, tuple[Term, ...]]:
@@ -561,23 +576,23 @@ def _speed_class(m: Monomial) -> tuple[Coefficient, tuple[Term, ...]]:
 
 def split(g: Transseries) -> tuple[list[Term], Coefficient, Transseries]:
     """The terms that tend to infinity, the constant, and what tends to 0."""
-    if g.remainder is not None and size(g.remainder) >= 0:
+    if g.remainder is not None and size(g.remainder, g.context) >= 0:
         raise OrderTooLow
     infinite, constant, small = [], ZERO, []
     for m, c in g.terms:
-        s = size(m)
+        s = size(m, g.context)
         if s > 0:
             infinite.append((m, c))
         elif s == 0:
             constant = plus(constant, c)
         else:
             small.append((m, c))
-    return infinite, constant, Transseries(small, g.remainder)
+    return infinite, constant, g.of(small, g.remainder)
 
 
 def drop_lead(g: Transseries) -> Transseries:
     """What is left when the first term is taken away."""
-    return Transseries(g.terms[1:], g.remainder)
+    return g.of(g.terms[1:], g.remainder)
 
 
 def factored(g: Transseries) -> tuple[Coefficient, Monomial, Transseries] | None:
@@ -589,13 +604,13 @@ def factored(g: Transseries) -> tuple[Coefficient, Monomial, Transseries] | None
     rest = drop_lead(g)
     if rest.literally_zero:
         return c, m, rest
-    return c, m, rest * m ** fmpq(-1) * (inverse_of(c) if oscillates(c) else inverse(c))
+    return c, m, rest * m ** fmpq(-1) * inverse_of(c, g.context)
 
 
-def log_of_monomial(m: Monomial) -> Transseries:
+def log_of_monomial(m: Monomial, context: Context) -> Transseries:
     """The logarithm of a monomial, exactly."""
     chain = [(iterated_log(i + 1), a) for i, a in enumerate(m.chain) if not is_zero_literally(a)]
-    return normalised([*m.exponent, *chain])
+    return normalised([*m.exponent, *chain], None, context)
 
 
 def log1p_coefficient(k: int) -> Coefficient:

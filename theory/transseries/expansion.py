@@ -13,23 +13,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import sympy
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.algebra import door
+from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
+    Atom,
     Coefficient,
     coefficient,
-    context,
-    deciding,
     expand,
     inverse,
     minus,
-    named_tail,
     oscillates,
     plus,
     to_sympy,
@@ -43,7 +41,7 @@ from farfield.theory.coefficients.oscillation import (
     monotone,
     unbounded,
 )
-from farfield.theory.coefficients.signs import sign, with_proved_rationals
+from farfield.theory.coefficients.signs import Context, with_proved_rationals
 from farfield.theory.evaluation.fold import Arithmetic, Operation, value
 from farfield.theory.formula.bounded_nodes import TooLarge, rebuilt, steep
 from farfield.theory.functions.nodes import Lookup, n
@@ -65,27 +63,33 @@ from farfield.theory.transseries.arithmetic import (
 )
 
 
-def transseries(e: Expr) -> Transseries:
+@traced(1)
+def transseries(e: Expr, context: Context) -> Transseries:
     """The transseries of an expression in n at infinity, to the order of the decision.
 
-    >>> from farfield.theory.coefficients.exact import Context, deciding
-    >>> with deciding(Context()):
-    ...     transseries(sympy.log(1 + n))
+    >>> transseries(sympy.log(1 + n), Context())
     1*L1 + 1*n^-1 + -1/2*n^-2 + 1/3*n^-3 + O(n^-4)
     """
-    return value(e, EXPANSION, context().memo)
+    return value(e, Expansion(context), context.memo)
 
 
 class Expansion(Arithmetic):
-    """Transseries, to the order of the decision at hand, whose memory holds those already known."""
+    """Transseries within one decision, whose memory holds those already known."""
 
     rule: ClassVar[str] = "expansion"
 
-    def operation(self, e: Any) -> Operation:
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.operations = Operations(context)
+
+    def _number(self, e: Expr) -> Transseries:
+        return number(constant(e, self.context), self.context)
+
+    def operation(self, e: Basic) -> Operation:
         if not e.has(n):
-            return lambda: number(constant(e)), ()
+            return lambda: self._number(e), ()
         if e == n:
-            return lambda: monomial(iterated_log(0)), ()
+            return lambda: monomial(iterated_log(0), self.context), ()
         if e.is_Add or e.is_Mul:
             fixed, moving = sympy.sift(e.args, lambda a: not a.has(n), binary=True)
             parts = [*moving, e.func(*fixed)] if fixed else moving
@@ -94,16 +98,16 @@ class Expansion(Arithmetic):
 
     def power(self, e: Expr) -> Operation:
         if not e.exp.has(n):
-            return lambda base: base ** constant(e.exp), (e.base,)
+            return lambda base: base ** constant(e.exp, self.context), (e.base,)
         if door.assumed(e.base, "negative") and door.assumed(e.exp, "integer"):
-            wave = number(bounded_atom(S.NegativeOne, S.One))
+            wave = number(bounded_atom(S.NegativeOne, S.One), self.context)
             return lambda size: wave * size, ((-e.base) ** e.exp,)
         return lambda exp, base: (exp * base.log()).exp(), (e.exp, e.base)
 
     def function(self, record: Function, e: Expr) -> Operation:
         rule = record.expansion
         if rule is not None:
-            return lambda: rule(OPERATIONS, e, *e.args), ()
+            return lambda: rule(self.operations, e, *e.args), ()
         if record.reduced is not None:
             return super().function(record, e)
         if len(e.args) > 1 or not isinstance(e, sympy.Function):
@@ -116,7 +120,7 @@ class Expansion(Arithmetic):
             raise self.lacking(record.name, record.lacks[self.rule])
         return at_finite(record.node, g, record.name)
 
-    def structure(self, e: Any) -> Operation:
+    def structure(self, e: Basic) -> Operation:
         if isinstance(e, sympy.Sum):
             return lambda closed: closed, (closed_sum(e),)
         raise self.lacking(e.func.__name__, "no rule")
@@ -151,34 +155,31 @@ def _product(*factors: Transseries) -> Transseries:
     return first
 
 
-EXPANSION = Expansion()
-
-
 # -- constants ------------------------------------------------------------------------------------
 
 
-def constant(e: Expr) -> Coefficient:
+def constant(e: Expr, context: Context) -> Coefficient:
     """An expression without n as a coefficient, after asking whether each part of it is real;
     what is proved to be a rational number becomes that number."""
     if e.is_Rational or e.is_Symbol:
         return coefficient(e)
-    values = context().constants
+    values = context.constants
     if e not in values:
         for part in sympy.postorder_traversal(e):
             if part.args and part not in values:
-                _ask_real(part)
+                _ask_real(part, context)
                 values[part] = coefficient(part)
-        values[e] = coefficient(with_proved_rationals(e))
+        values[e] = coefficient(with_proved_rationals(e, context))
     return values[e]
 
 
-def _ask_real(e: Expr) -> None:
+def _ask_real(e: Expr, context: Context) -> None:
     """Raise NotReal where one function of constants and parameters is not a real number."""
     if e.is_Pow:
         if e.exp.is_Integer and (e.exp > 0 or e.base.is_nonzero):
             return
-        s = sign(coefficient(e.base))
-        if s == 0 and sign(coefficient(e.exp)) <= 0:
+        s = context.sign(coefficient(e.base))
+        if s == 0 and context.sign(coefficient(e.exp)) <= 0:
             raise NotReal("a division by 0")
         if s < 0 and not e.exp.is_integer:
             raise NotReal("a real power of a negative quantity")
@@ -186,9 +187,9 @@ def _ask_real(e: Expr) -> None:
     record = record_of(e.func)
     if record is not None and record.domain is not None:
         quantity, least = record.domain(*e.args)
-        if sign(coefficient(quantity)) < least:
+        if context.sign(coefficient(quantity)) < least:
             raise NotReal(f"{record.name} outside its domain")
-    elif record is not None and record.positive and sign(coefficient(e.args[-1])) <= 0:
+    elif record is not None and record.positive and context.sign(coefficient(e.args[-1])) <= 0:
         raise Undecided(f"{record.name} of a constant that is not positive")
 
 
@@ -206,7 +207,7 @@ def direction(g: Transseries) -> int | None:
     try:
         infinite, _, _ = split(g)
     except OrderTooLow:
-        if not (g.terms and size(g.terms[0][0]) > 0):
+        if not (g.terms and size(g.terms[0][0], g.context) > 0):
             raise
         infinite = list(g.terms)
     if not infinite:
@@ -215,14 +216,14 @@ def direction(g: Transseries) -> int | None:
     if not g.terms:
         return 0
     m, c = g.terms[0]
-    if size(m) <= 0:
+    if size(m, g.context) <= 0:
         return direction(g)
     if any(unbounded(d) for _, d in g.terms[1:]):
         return None
     if not oscillates(c):
-        return sign(c)
+        return g.context.sign(c)
     try:
-        return eventual_sign(c)
+        return eventual_sign(c, g.context)
     except Undecided:
         return None
 
@@ -234,7 +235,7 @@ def eventual_sign_of(g: Transseries) -> int:
         return 0
     if any(unbounded(c) for _, c in g.terms[1:]):
         raise Undecided("the sign of a sum with an unbounded oscillation")
-    return eventual_sign(g.terms[0][1])
+    return eventual_sign(g.terms[0][1], g.context)
 
 
 def finite(g: Transseries) -> tuple[Coefficient, Transseries]:
@@ -245,7 +246,7 @@ def finite(g: Transseries) -> tuple[Coefficient, Transseries]:
     return limit, small
 
 
-def at_finite(f: Callable[[Expr], Expr], g: Transseries, name: Any) -> Transseries:
+def at_finite(f: Callable[[Expr], Expr], g: Transseries, name: object) -> Transseries:
     """f at a finite limit by its Taylor series; its derivatives by symbolic differentiation."""
     limit, delta = finite(g)
     if oscillates(limit):
@@ -279,13 +280,7 @@ def increasing_or_taylor(f: Any, g: Transseries) -> Transseries:
         return at_finite(f, g, f.__name__)
     if not delta.literally_zero:
         raise Undecided(f"{f.__name__} of an oscillation")
-    return number(monotone(f, limit))
-
-
-def stays_positive(e: Expr) -> bool:
-    """Whether e > 0 for all large n, but for zeros of one exact oscillating term."""
-    g = with_proved_lead(transseries(e))
-    return bool(g.terms) and _weak_sign(g) > 0
+    return number(monotone(f, limit, g.context), g.context)
 
 
 def _weak_sign(g: Transseries) -> int:
@@ -293,111 +288,127 @@ def _weak_sign(g: Transseries) -> int:
     a term that is not 0."""
     c = g.terms[0][1]
     if oscillates(c) and len(g.terms) == 1 and g.exact:
-        if low_sign(c) >= 0:
+        if low_sign(c, g.context) >= 0:
             return 1
-        if low_sign(minus(c)) >= 0:
+        if low_sign(minus(c), g.context) >= 0:
             return -1
-    return eventual_sign(c)
-
-
-def error(m: Monomial) -> Transseries:
-    """O(m)."""
-    return Transseries([], m)
-
-
-def term(m: Monomial, c: Coefficient) -> Transseries:
-    """c m."""
-    return Transseries([(m, c)])
+    return eventual_sign(c, g.context)
 
 
 def has_bounded_atom(e: Expr) -> bool:
     """Whether a bounded atom stands in an expression."""
-    return any(s in context().ranges for s in e.free_symbols)
+    return any(isinstance(s, Atom) for s in e.free_symbols)
 
 
-def with_named_remainder(g: Transseries, key: Any) -> Transseries:
-    """g with its remainder as a term of an unknown bounded coefficient of that name."""
-    assert g.remainder is not None
-    return Transseries([*g.terms, (g.remainder, named_tail(key))])
+class Operations:
+    """What the rules of records call beside operators, within one decision: `t.taylor(...)`."""
 
+    add = staticmethod(add)
+    at_finite = staticmethod(at_finite)
+    bounded_atom = staticmethod(bounded_atom)
+    coefficient = staticmethod(coefficient)
+    direction = staticmethod(direction)
+    drop_lead = staticmethod(drop_lead)
+    eventual_sign_of = staticmethod(eventual_sign_of)
+    expand = staticmethod(expand)
+    finite = staticmethod(finite)
+    function_value = staticmethod(function_value)
+    has_bounded_atom = staticmethod(has_bounded_atom)
+    increasing_or_taylor = staticmethod(increasing_or_taylor)
+    inverse = staticmethod(inverse)
+    minus = staticmethod(minus)
+    oscillates = staticmethod(oscillates)
+    plus = staticmethod(plus)
+    split = staticmethod(split)
+    taylor = staticmethod(taylor)
+    to_sympy = staticmethod(to_sympy)
+    with_proved_lead = staticmethod(with_proved_lead)
 
-OPERATIONS = SimpleNamespace()
-"""What the rules of records call beside operators: `t.taylor(...)`, `t.sign(...)`."""
-for _operation in (
-    add,
-    at_finite,
-    below,
-    bounded_atom,
-    bounds,
-    coefficient,
-    constant,
-    context,
-    deciding,
-    direction,
-    error,
-    eventual_sign_of,
-    expand,
-    finite,
-    function_value,
-    has_bounded_atom,
-    increasing_or_taylor,
-    inverse,
-    with_proved_lead,
-    log_of_monomial,
-    low_sign,
-    minus,
-    number,
-    oscillates,
-    plus,
-    sign,
-    size,
-    split,
-    stays_positive,
-    taylor,
-    term,
-    to_sympy,
-    transseries,
-    with_named_remainder,
-    drop_lead,
-):
-    setattr(OPERATIONS, _operation.__name__, _operation)
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.sign = context.sign
+
+    def below(self, a: Expr, b: Expr) -> bool:
+        """a < b for constants, infinite ones included."""
+        return below(a, b, self.context)
+
+    def bounds(self, c: Coefficient) -> tuple[Expr, Expr]:
+        """(low, high) with low <= c <= high for all large n."""
+        return bounds(c, self.context)
+
+    def error(self, m: Monomial) -> Transseries:
+        """O(m)."""
+        return Transseries(self.context, [], m)
+
+    def log_of_monomial(self, m: Monomial) -> Transseries:
+        """The logarithm of a monomial, exactly."""
+        return log_of_monomial(m, self.context)
+
+    def low_sign(self, c: Coefficient) -> int:
+        """1 if c stays above a positive constant, 0 if it stays >= 0, else -1."""
+        return low_sign(c, self.context)
+
+    def number(self, c: Coefficient) -> Transseries:
+        """A constant."""
+        return number(c, self.context)
+
+    def size(self, m: Monomial) -> int:
+        """1 if m -> oo, -1 if m -> 0, 0 if m is 1."""
+        return size(m, self.context)
+
+    def stays_positive(self, e: Expr) -> bool:
+        """Whether e > 0 for all large n, but for zeros of one exact oscillating term."""
+        g = with_proved_lead(self.transseries(e))
+        return bool(g.terms) and _weak_sign(g) > 0
+
+    def term(self, m: Monomial, c: Coefficient) -> Transseries:
+        """c m."""
+        return Transseries(self.context, [(m, c)])
+
+    def transseries(self, e: Expr) -> Transseries:
+        """The transseries of an expression."""
+        return transseries(e, self.context)
+
+    def with_named_remainder(self, g: Transseries, key: object) -> Transseries:
+        """g, which has a remainder, with that as a term of an unknown bounded coefficient."""
+        assert g.remainder is not None
+        return Transseries(self.context, [*g.terms, (g.remainder, self.context.tail(key))])
 
 
 # -- what an expression is for all large n --------------------------------------------------------
 
 
-def eventual(e: Expr) -> Expr:
+@traced(1)
+def eventual(e: Expr, context: Context) -> Expr:
     """The expression with comparisons decided for all large n; may be -oo or oo.
 
-    >>> from farfield.theory.coefficients.exact import Context, deciding
-    >>> with deciding(Context()):
-    ...     eventual(sympy.Piecewise((n, n < 100), (-n, True)))
+    >>> eventual(sympy.Piecewise((n, n < 100), (-n, True)), Context())
     -n
     """
     if not e.args or not e.has(*_DECIDED):
         return e
     if isinstance(e, sympy.Piecewise):
         for piece, condition in e.args:
-            if holds(condition):
+            if holds(condition, context):
                 if piece is S.NaN:
                     raise NotReal("a division by 0")
-                return eventual(piece)
+                return eventual(piece, context)
         raise Undecided("no piece applies for large n")
     if isinstance(e, Lookup):
         return e.args[2]
-    args = [eventual(a) for a in e.args]
+    args = [eventual(a, context) for a in e.args]
     if isinstance(e, (sympy.Min, sympy.Max, sympy.sign, sympy.Heaviside, sympy.Abs)):
         record = record_of(e.func)
         assert record is not None and record.branch is not None
         try:
-            return record.branch(_AtInfinity, *args)
+            return record.branch(_AtInfinity(context), *args)
         except Undecided:
             extreme = isinstance(e, (sympy.Min, sympy.Max))
             return door.supervised(e.func, *args, **({"evaluate": False} if extreme else {}))
     if isinstance(e, sympy.log) and args[0] == 0:
         return S.NegativeInfinity
     if (e.is_Add or e.is_Mul) and any(a in _INFINITE for a in args):
-        return _with_infinity(e.func, args)
+        return _with_infinity(e.func, args, context)
     try:
         return e if tuple(args) == e.args else rebuilt(e.func, tuple(args))
     except TooLarge:
@@ -407,30 +418,31 @@ def eventual(e: Expr) -> Expr:
 class _AtInfinity:
     """How branches are taken for all large n."""
 
-    @staticmethod
-    def sign(e: Expr) -> int:
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def sign(self, e: Expr) -> int:
         """The sign of e."""
         if e in _INFINITE:
             return 1 if e is S.Infinity else -1
-        return eventual_sign_of(transseries(e))
+        return eventual_sign_of(transseries(e, self.context))
 
-    @staticmethod
-    def difference(x: Expr, y: Expr) -> int:
+    def difference(self, x: Expr, y: Expr) -> int:
         """The sign of x - y, weakly where it only touches 0."""
         if x in _INFINITE:
             return 1 if x is S.Infinity else -1
         if y in _INFINITE:
             return -1 if y is S.Infinity else 1
-        g = with_proved_lead(transseries(x - y))
+        g = with_proved_lead(transseries(x - y, self.context))
         return _weak_sign(g) if g.terms else 0
 
 
-def _with_infinity(operation: Any, args: list[Expr]) -> Expr:
+def _with_infinity(operation: Any, args: list[Expr], context: Context) -> Expr:
     """A sum or product in which some arguments are -oo or oo, the others finite."""
     infinite, others = sympy.sift(args, lambda a: a in _INFINITE, binary=True)
     total = operation(*infinite)
     if operation is sympy.Mul and others:
-        total = total * _AtInfinity.sign(sympy.Mul(*others))
+        total = total * _AtInfinity(context).sign(sympy.Mul(*others))
     if total not in _INFINITE:
         raise NotReal("oo - oo or 0 oo")
     return total
@@ -448,22 +460,25 @@ _DECIDED = (
 )
 
 
-def holds(condition: Any) -> bool:
+def holds(condition: Basic, context: Context) -> bool:
     """Whether a condition is true for all large n (it must be true or false for all of them)."""
     if condition in (True, S.true):
         return True
     if condition in (False, S.false):
         return False
     if isinstance(condition, sympy.And):
-        return all(holds(c) for c in condition.args)
+        return all(holds(c, context) for c in condition.args)
     if isinstance(condition, sympy.Or):
-        return any(holds(c) for c in condition.args)
+        return any(holds(c, context) for c in condition.args)
     if isinstance(condition, sympy.Not):
-        return not holds(condition.args[0])
+        return not holds(condition.args[0], context)
     if isinstance(condition, sympy.ITE):
         test, yes, no = condition.args
-        return holds(yes if holds(test) else no)
+        return holds(yes if holds(test, context) else no, context)
     relation = BY_KIND.get(type(condition))
     if relation is None:
         raise Undecided(f"a condition of the kind {type(condition).__name__}")
-    return _AtInfinity.sign(eventual(condition.lhs - condition.rhs)) in relation.signs
+    return (
+        _AtInfinity(context).sign(eventual(condition.lhs - condition.rhs, context))
+        in relation.signs
+    )

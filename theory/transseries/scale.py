@@ -21,11 +21,11 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S
 
+from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
-from farfield.theory.coefficients.exact import context, has_tail, plus, to_sympy
-from farfield.theory.coefficients.signs import sign
+from farfield.theory.coefficients.exact import Tail, has_tail, plus, to_sympy
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Decision, Fall, Lazy, Step, trace
+from farfield.theory.proofs import Decision, Fall, Lazy, Step
 from farfield.theory.transseries.arithmetic import (
     Monomial,
     Transseries,
@@ -74,13 +74,11 @@ def as_step_values(name: str, g: Transseries) -> dict[str, Any]:
         return sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in terms))
 
     error = Lazy(lambda: S.Zero if remainder is None else monomial_expression(remainder))
-    tails = context().tail_symbols
-    if tails:
+    if g.context.tails:
         whole, rest = build(), error.expression
-        inside = sorted(
-            (whole.free_symbols | rest.free_symbols) & tails, key=lambda s: s.dummy_index
-        )
-        names = {s: sympy.Symbol(f"theta_{i}") for i, s in enumerate(inside, 1)}
+        inside = (s for s in whole.free_symbols | rest.free_symbols if isinstance(s, Tail))
+        ordered = sorted(inside, key=lambda s: s.dummy_index)
+        names = {s: sympy.Symbol(f"theta_{i}") for i, s in enumerate(ordered, 1)}
         if names:
             bounded = ", ".join(map(str, names.values()))
             whole, rest = whole.xreplace(names), rest.xreplace(names)
@@ -88,6 +86,7 @@ def as_step_values(name: str, g: Transseries) -> dict[str, Any]:
     return {name: Lazy(build), "error": error}
 
 
+@traced(1, lambda decision: decision.condition)
 def bertrand_test(rho: Transseries) -> Decision:
     """Decide sum exp(-rho) for a rho without oscillating coefficients."""
     return bertrand_test_and_rest(rho)[0]
@@ -103,7 +102,6 @@ def bertrand_test_and_rest(rho: Transseries) -> tuple[Decision, Transseries]:
         values = {"k": k, "k_before": k - 1, "scale": log_expression(k), "limit": limit}
         steps.append(Step("rung", values))
         limits.append(limit)
-        trace("rung {}: rho / {} -> {}", k, values["scale"], limit)
         if strict:
             name = "converges" if strict > 0 else "diverges"
             steps.append(Step(name, {"comparison": comparison(k), "k": k}))
@@ -113,18 +111,19 @@ def bertrand_test_and_rest(rho: Transseries) -> tuple[Decision, Transseries]:
     raise Undecided("the ladder did not end")
 
 
+@traced(2, lambda rung: rung[1])
 def _limit(rho: Transseries, scale: Monomial) -> tuple[Transseries, Expr, int]:
     """rho without leading terms that are proved to be 0, lim rho/scale, the sign of that limit
     minus 1."""
     for k, (m, c) in enumerate(rho.terms):
-        order = compare(m, scale)
-        rest = Transseries(rho.terms[k:], rho.remainder)
+        order = compare(m, scale, rho.context)
+        rest = rho.of(rho.terms[k:], rho.remainder)
         if order < 0:
             return rest, S.Zero, -1
-        if s := sign(c):
+        if s := rho.context.sign(c):
             if order > 0:
                 return rest, S.Infinity * s, s
-            return rest, to_sympy(c), sign(plus(c, fmpq(-1)))
-    if rho.remainder is None or compare(rho.remainder, scale) < 0:
-        return Transseries([], rho.remainder), S.Zero, -1
+            return rest, to_sympy(c), rho.context.sign(plus(c, fmpq(-1)))
+    if rho.remainder is None or compare(rho.remainder, scale, rho.context) < 0:
+        return rho.of([], rho.remainder), S.Zero, -1
     raise OrderTooLow

@@ -38,9 +38,9 @@ from sympy import Expr, Rational, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Undecided
-from farfield.theory.coefficients.exact import coefficient, remembered, to_sympy
+from farfield.theory.coefficients.exact import coefficient, to_sympy
 from farfield.theory.coefficients.oscillation import amplitude, decompose
-from farfield.theory.coefficients.signs import proved_rational, sign
+from farfield.theory.coefficients.signs import Context, proved_rational
 from farfield.theory.formula.bounded_nodes import branches_taken
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.values import compile_ball
@@ -77,7 +77,7 @@ def _evaluator(f: Expr) -> Evaluator:
     return value
 
 
-def _jump(kind: Any, y: arb) -> arb:
+def _jump(kind: object, y: arb) -> arb:
     """A function with jumps on a ball, the values on both sides of a jump included."""
     if kind is sympy.frac:
         low, high = (end.floor().unique_fmpz() for end in (y.lower(), y.upper()))
@@ -146,8 +146,7 @@ def enclosure(f: Expr, gap: float) -> tuple[fmpq, fmpq, tuple[tuple[float, float
 # -- exactly --------------------------------------------------------------------------------------
 
 
-@remembered(maxsize=256)
-def infimum(f: Expr) -> tuple[Expr, int, int]:
+def infimum(f: Expr, context: Context) -> tuple[Expr, int, int]:
     """inf f, the largest order of a minimum, and an exponent e, all proved.
 
     e is the largest with `f - inf f = O(|x - x*|^e)` on both sides of some x*, 0 if there is none.
@@ -155,28 +154,24 @@ def infimum(f: Expr) -> tuple[Expr, int, int]:
     Raises:
         Undecided: when no guess can be proved.
 
-    >>> from farfield.theory.coefficients.exact import Context, deciding
-    >>> with deciding(Context()):
-    ...     infimum(sympy.Abs(sympy.sin(ANGLE)) + 1)
-    ...     infimum(sympy.sin(ANGLE) + sympy.cos(2 * ANGLE))
-    (1, 1, 1)
+    >>> infimum(sympy.sin(ANGLE) + sympy.cos(2 * ANGLE), Context())
     (-2, 2, 2)
     """
-    found = _of_sinusoid(f)
-    if found is not None:
-        return found, 2, 2
+    lowest = _of_sinusoid(f)
+    if lowest is not None:
+        return lowest, 2, 2
     points = list(dict.fromkeys(_closed_form(x) for x in _refined(f)))
-    sides = [(p, _Side(f, p, way)) for p in points for way in (1, -1)]
+    sides = [(p, _Side(f, p, way, context)) for p in points for way in (1, -1)]
     low = sides[0][1].limit
     for _, side in sides[1:]:
-        low = side.limit if sign(coefficient(side.limit - low)) < 0 else low
+        low = side.limit if context.sign(coefficient(side.limit - low)) < 0 else low
     orders: dict[Expr, list[int]] = {p: [] for p in points}
     reach: dict[Expr, list[float]] = {p: [] for p in points}
     for p, side in sides:
-        if sign(coefficient(side.limit - low)):
+        if context.sign(coefficient(side.limit - low)):
             radius = _radius_above(side.branch - low)
         else:
-            e, s, radius = _leading(side.branch - low)
+            e, s, radius = _leading(side.branch - low, context)
             assert s > 0
             orders[p].append(e)
         reach[p].append(min(radius, side.radius))
@@ -272,10 +267,11 @@ def _sine_cosine(angle: Expr, offset: Expr) -> tuple[Expr, Expr]:
 class _Side:
     """f on one side of a point: on (0, radius] it is `branch`, analytic in ANGLE, the distance."""
 
-    def __init__(self, f: Expr, point: Expr, way: int) -> None:
+    def __init__(self, f: Expr, point: Expr, way: int, context: Context) -> None:
+        self.context = context
         self.radius = 0.5
         self.branch = branches_taken(_moved(f, point, way), self, _BRANCHES)
-        self.limit = to_sympy(proved_rational(_at_zero(self.branch)))
+        self.limit = to_sympy(proved_rational(_at_zero(self.branch), context))
 
     def difference(self, x: Expr, y: Expr) -> int:
         """The sign of x - y on (0, radius]."""
@@ -285,11 +281,10 @@ class _Side:
         """The sign of g on (0, radius]."""
         if door.expand_trig(door.expand(g)) == 0:
             return 0
-        s = sign(coefficient(_at_zero(g)))
-        if s:
+        if s := self.context.sign(coefficient(_at_zero(g))):
             radius = _radius_above(s * g)
         else:
-            _, s, radius = _leading(g)
+            _, s, radius = _leading(g, self.context)
         self.radius = min(self.radius, radius)
         return s
 
@@ -332,11 +327,10 @@ def _radius_above(g: Expr) -> float:
     raise Undecided("the sign of an oscillation near its minimum")
 
 
-def _leading(g: Expr) -> tuple[int, int, float]:
+def _leading(g: Expr, context: Context) -> tuple[int, int, float]:
     """(e, s, r) by the lemma: g has the sign s and the order e on (0, r]."""
     for e in range(MAX_ORDER + 1):
-        s = sign(coefficient(_at_zero(g)))
-        if s:
+        if s := context.sign(coefficient(_at_zero(g))):
             return e, s, _radius_above(s * g)
         g = door.diff(g, ANGLE)
     raise Undecided("a minimum of high order")

@@ -160,7 +160,7 @@ def parts(e: Expr) -> tuple[Expr, tuple[Part, ...]]:
         groups.setdefault(lines.pop(), []).append(term)
     if dependent([dict(line) for line in groups]):
         raise Undecided("the phases depend on each other")
-    found = []
+    each = []
     for line, terms in groups.items():
         key, scale = line[0]
         whole = sympy.Add(*terms)
@@ -170,8 +170,8 @@ def parts(e: Expr) -> tuple[Expr, tuple[Part, ...]]:
         }
         unit = _common_unit(ratio for ratio, _ in own.values())
         phase = _phase({k: v * unit for k, v in line})
-        found.append(Part(_in_angle(whole, own, unit), phase))
-    return constant, tuple(found)
+        each.append(Part(_in_angle(whole, own, unit), phase))
+    return constant, tuple(each)
 
 
 def slow_part(e: Expr) -> Part:

@@ -12,16 +12,16 @@ from sympy import Expr
 
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
+    Atom,
     Coefficient,
     coefficient,
-    context,
     expand,
     oscillates,
     plus,
     to_sympy,
 )
 from farfield.theory.coefficients.oscillation import amplitude, decompose
-from farfield.theory.coefficients.signs import sign
+from farfield.theory.coefficients.signs import Context
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
 from farfield.theory.transseries.arithmetic import (
@@ -47,14 +47,13 @@ from farfield.theory.waves.phases import (
 def written_out(c: Coefficient) -> Expr | None:
     """The coefficient without bounded atoms, in n and parameters."""
     e = to_sympy(c)
-    current = context()
     for _ in range(20):
-        atoms = [s for s in e.free_symbols if s in current.ranges]
+        atoms = [s for s in e.free_symbols if isinstance(s, Atom)]
         if not atoms:
             break
-        if any(s not in current.meaning for s in atoms):
+        if any(s.meaning is None for s in atoms):
             return None
-        e = e.xreplace({s: current.meaning[s] for s in atoms})
+        e = e.xreplace({s: s.meaning for s in atoms})
     return e
 
 
@@ -118,15 +117,15 @@ class Swing:
             total += fmpq((high * 10**6).ceil() if side else (low * 10**6).floor()) / 10**6
         return plus(coefficient(self.centre), total)
 
-    def infimum(self) -> tuple[Coefficient, fmpq, int]:
+    def infimum(self, context: Context) -> tuple[Coefficient, fmpq, int]:
         """The infimum, the exponent kappa of the average, and the order near which it returns."""
         if not self.functions:
-            if any(sign(coefficient(a)) <= 0 for a in self.amplitudes):
+            if any(context.sign(coefficient(a)) <= 0 for a in self.amplitudes):
                 raise Undecided("an amplitude is 0")
             return self._lowest(), fmpq(len(self.amplitudes), 2), 2
-        found = [infimum(f) for f in self.functions]
-        low = coefficient(self.centre + sympy.Add(*(x for x, _, _ in found)))
-        return low, fmpq(0) + sum(fmpq(1, e) for _, e, _ in found), found[0][2]
+        infima = [infimum(f, context) for f in self.functions]
+        low = coefficient(self.centre + sympy.Add(*(x for x, _, _ in infima)))
+        return low, fmpq(0) + sum(fmpq(1, e) for _, e, _ in infima), infima[0][2]
 
     def stated(self) -> dict[str, Any]:
         """The phases as a value of a step."""
@@ -145,9 +144,9 @@ def swing_of(rho: Transseries) -> Swing:
     if meaning is None:
         raise Undecided("an oscillation is known by its bounds only")
     if all(_vector(angle) for _, angle in oscillating_parts(meaning)):
-        centre, found = parts(meaning)
-        phases = tuple(part.phase for part in found)
-        return Swing(index, m, phases, True, centre, (), tuple(p.function for p in found))
+        centre, functions = parts(meaning)
+        phases = tuple(part.phase for part in functions)
+        return Swing(index, m, phases, True, centre, (), tuple(p.function for p in functions))
     part = slow_part(meaning)
     return Swing(index, m, (part.phase,), False, sympy.S.Zero, (), (part.function,))
 
@@ -172,52 +171,59 @@ def _turns(g: Expr) -> bool:
     return bool(expand(g - w * n) == 0 and w.is_algebraic and w.is_nonzero)
 
 
-def _steady_lead(g: Expr) -> tuple[Monomial | None, Transseries]:
+def _steady_lead(g: Expr, context: Context) -> tuple[Monomial | None, Transseries]:
     """The leading monomial of a phase that tends to infinity and does not oscillate itself."""
-    expansion = transseries(g)
+    expansion = transseries(g, context)
     if any(oscillates(c) for _, c in expansion.terms) or direction(expansion) not in (1, -1):
         raise Undecided("the phase oscillates itself")
     lead = expansion.leading()
     return (None if lead is None else lead[0]), expansion
 
 
-def slow_lead(g: Expr) -> Monomial:
+def slow_lead(g: Expr, context: Context) -> Monomial:
     """The leading monomial of a slow phase: log n <= g = o(n), monotone to infinity."""
-    lead, expansion = _steady_lead(g)
-    if expansion.remainder is not None and size(expansion.remainder) >= 0:
+    lead, expansion = _steady_lead(g, context)
+    if expansion.remainder is not None and size(expansion.remainder, context) >= 0:
         raise OrderTooLow
-    if lead is None or compare(lead, iterated_log(0)) >= 0 or compare(lead, iterated_log(1)) < 0:
+    if (
+        lead is None
+        or compare(lead, iterated_log(0), context) >= 0
+        or compare(lead, iterated_log(1), context) < 0
+    ):
         raise Undecided("the phase is not slow")
     return lead
 
 
-def very_slow_lead(g: Expr) -> Monomial:
+def very_slow_lead(g: Expr, context: Context) -> Monomial:
     """The leading monomial of a very slow phase: o(log n), monotone to infinity."""
-    lead, _ = _steady_lead(g)
-    if lead is None or compare(lead, iterated_log(1)) >= 0:
+    lead, _ = _steady_lead(g, context)
+    if lead is None or compare(lead, iterated_log(1), context) >= 0:
         raise Undecided("the phase is not very slow")
     return lead
 
 
-def subpolynomial(m: Monomial) -> bool:
+def subpolynomial(m: Monomial, context: Context) -> bool:
     """log m = o(log n)."""
-    return compare_log(m) < 0
+    return compare_log(m, context) < 0
 
 
-def compare_log(m: Monomial) -> int:
+def compare_log(m: Monomial, context: Context) -> int:
     """How log m compares with log n, for m -> oo."""
-    lead = log_of_monomial(m).leading()
-    return -1 if lead is None else compare(lead[0], iterated_log(1))
+    lead = log_of_monomial(m, context).leading()
+    return -1 if lead is None else compare(lead[0], iterated_log(1), context)
 
 
 def suits_average(g: Expr, rho: Transseries) -> bool:
     """The conditions of the rule on a slow phase."""
+    context = rho.context
     try:
-        lead = slow_lead(g)
+        lead = slow_lead(g, context)
     except (Undecided, OrderTooLow):
         return False
     power = lead.chain[0] if lead.chain else fmpq(0)
-    rest = lead * Monomial((power,)) ** fmpq(-1)
-    flat = rest == UNIT or compare_log(rest if size(rest) > 0 else rest ** fmpq(-1)) < 0
-    logarithmic = compare(rho.top(), iterated_log(1)) <= 0
-    return bool(flat and sign(plus(power, fmpq(-1))) < 0 and (sign(power) > 0 or logarithmic))
+    rest = lead.times(Monomial((power,)) ** fmpq(-1), context)
+    large = rest if size(rest, context) > 0 else rest ** fmpq(-1)
+    flat = rest == UNIT or compare_log(large, context) < 0
+    logarithmic = compare(rho.top(), iterated_log(1), context) <= 0
+    below_linear = context.sign(plus(power, fmpq(-1))) < 0
+    return bool(flat and below_linear and (context.sign(power) > 0 or logarithmic))

@@ -61,13 +61,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
 
 import sympy
 from flint import fmpq
 from sympy import Expr
 
 from farfield.theory.algebra import door
+from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
@@ -79,10 +79,10 @@ from farfield.theory.coefficients.exact import (
     to_sympy,
 )
 from farfield.theory.coefficients.oscillation import bounds, harmonics
-from farfield.theory.coefficients.signs import sign
+from farfield.theory.coefficients.signs import Context
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Decision, Fall, Step, trace
+from farfield.theory.proofs import Decision, Fall, Step
 from farfield.theory.transseries.arithmetic import (
     UNIT,
     Monomial,
@@ -119,15 +119,19 @@ def prepared(rho: Transseries) -> Transseries:
         if oscillates(c):
             plain = coefficient(harmonics(to_sympy(c)))
             c = c if oscillates(plain) else plain
-        if oscillates(c) and size(m) <= 0 and _is_bounded(c):
+        if oscillates(c) and size(m, rho.context) <= 0 and _is_bounded(c, rho.context):
             dropped = True
         elif not is_zero_literally(c):
             terms.append((m, c))
     if dropped:
-        return normalised(terms, larger(rho.remainder, UNIT))
-    return Transseries(terms, rho.remainder)
+        return normalised(terms, larger(rho.remainder, UNIT, rho.context), rho.context)
+    return rho.of(terms, rho.remainder)
 
 
+_rule = traced(1, lambda decision: decision.condition)
+
+
+@_rule
 def decide(rho: Transseries) -> Decision:
     """Decide sum exp(-rho) for a rho with oscillating coefficients: by the first rule that does."""
     rho = prepared(rho)
@@ -140,7 +144,6 @@ def decide(rho: Transseries) -> Decision:
             return rule(rho)
         except Undecided as why:
             tried[name] = str(why)
-            trace("waves, {}: {}", name, why)
         except OrderTooLow:
             more = True
     if more:
@@ -159,13 +162,13 @@ def _expansion(rho: Transseries) -> tuple[Step, ...]:
         if e is None or not all(type(s) is sympy.Symbol for s in e.free_symbols):
             return ()
         terms.append((m, coefficient(e)))
-    return (Step("expansion", as_step_values("rho", Transseries(terms, rho.remainder))),)
+    return (Step("expansion", as_step_values("rho", rho.of(terms, rho.remainder))),)
 
 
-def _is_bounded(c: Coefficient) -> bool:
+def _is_bounded(c: Coefficient, context: Context) -> bool:
     """Whether the engine knows finite bounds of a coefficient."""
     try:
-        return all(end.is_finite for end in bounds(c))
+        return all(end.is_finite for end in bounds(c, context))
     except Undecided:
         return False
 
@@ -177,26 +180,26 @@ def bounded(
     bound, or by its own value in place j."""
     own = own or {}
     terms = [
-        (m, own[j] if j in own else _bound(c, side) if oscillates(c) else c)
+        (m, own[j] if j in own else _bound(c, side, rho.context) if oscillates(c) else c)
         for j, (m, c) in enumerate(rho.terms)
     ]
-    return normalised(terms, rho.remainder)
+    return normalised(terms, rho.remainder, rho.context)
 
 
-def _bound(c: Coefficient, side: int) -> Coefficient:
+def _bound(c: Coefficient, side: int, context: Context) -> Coefficient:
     """The lower (0) or upper (1) bound of a coefficient; Undecided where there is none."""
-    end = bounds(c)[side]
+    end = bounds(c, context)[side]
     if end.is_infinite:
         raise Undecided("an oscillating coefficient is unbounded")
     return coefficient(end)
 
 
-def concluded(bound: Transseries, wanted: bool, rule: str, **values: Any) -> Decision:
+def concluded(bound: Transseries, wanted: bool, rule: str, **values: object) -> Decision:
     """By a bound of rho, if its series converges, or diverges, as wanted."""
-    found = bertrand_test(bound)
-    if found.converges is not wanted:
+    decision = bertrand_test(bound)
+    if decision.converges is not wanted:
         raise Undecided(_OTHERWISE[wanted])
-    return found.of_bound(Step(rule, as_step_values("bound", -bound) | values))
+    return decision.of_bound(Step(rule, as_step_values("bound", -bound) | values))
 
 
 _OTHERWISE = {
@@ -205,6 +208,7 @@ _OTHERWISE = {
 }
 
 
+@_rule
 def _bounds(rho: Transseries) -> Decision:
     """Each wave at its upper bound converges, or at its lower bound diverges: either decides."""
 
@@ -225,6 +229,7 @@ def first(attempts: Iterable[Callable[[], Decision]]) -> Decision:
     raise reason
 
 
+@_rule
 def _recurrence(rho: Transseries) -> Decision:
     """An almost periodic oscillation comes back near its lowest sampled value for ever."""
     meanings = {
@@ -251,11 +256,14 @@ def _recurrence(rho: Transseries) -> Decision:
     return first(partial(attempt, gap) for gap in MARGINS)
 
 
+@_rule
 def _bounded_returns(rho: Transseries) -> Decision:
     """Terms m c, m bounded, c unbounded but almost periodic: c is near its value at n = 1 on a
     set with bounded gaps, hence bounded there, whatever its parameters are."""
-    lower = [(m, c) for m, c in rho.terms if oscillates(c) and size(m) <= 0]
-    rest = Transseries([t for t in rho.terms if t not in lower], larger(rho.remainder, UNIT))
+    lower = [(m, c) for m, c in rho.terms if oscillates(c) and size(m, rho.context) <= 0]
+    rest = rho.of(
+        [t for t in rho.terms if t not in lower], larger(rho.remainder, UNIT, rho.context)
+    )
     if not lower or any(oscillates(c) for _, c in rest.terms):
         raise Undecided("more than bounded multiples of oscillations")
     for _, c in lower:
@@ -293,6 +301,7 @@ def gaps(swing: Swing) -> tuple[fmpq, ...]:
     return GAPS if swing.functions else MARGINS
 
 
+@_rule
 def _range(rho: Transseries) -> Decision:
     """Converges if it does with a lower bound of the coefficient that balls find."""
     swing = swing_of(rho)
@@ -303,6 +312,7 @@ def _range(rho: Transseries) -> Decision:
     return first(partial(attempt, gap) for gap in GAPS)
 
 
+@_rule
 def _infimum(rho: Transseries) -> Decision:
     """Sum only the n at which the coefficient is within `gap` of its infimum; if that sum
     diverges, the series does."""
@@ -320,26 +330,29 @@ def _infimum(rho: Transseries) -> Decision:
 def on_intervals(upper: Transseries, swing: Swing) -> Decision:
     """Diverges if this bound near the infimum of a very slow wave is log n + O(1) at most:
     intervals [x, 2x] then add a positive constant each."""
-    if not _bounded_above(upper + monomial(iterated_log(1)) * fmpq(-1)):
+    if not _bounded_above(upper + monomial(iterated_log(1), upper.context) * fmpq(-1)):
         raise Undecided(_OTHERWISE[False])
     values = as_step_values("bound", -upper) | swing.stated()
     return Decision(False, (Step("very slow phase", values),))
 
 
+@_rule
 def _very_slow_phase(rho: Transseries) -> Decision:
     """So slow that the intervals near the infimum have a series of their own that diverges."""
     swing = swing_of(rho)
     if swing.polynomial:
         raise Undecided("the phase is not very slow")
-    top = very_slow_lead(swing.phases[0])
+    context = rho.context
+    top = very_slow_lead(swing.phases[0], context)
 
     def attempt(value: Coefficient) -> Decision:
         return on_intervals(bounded(rho, 1, {swing.index: value}), swing)
 
     def at_infimum() -> Decision:
-        low, kappa, _ = swing.infimum()
-        moved = swing.scale**kappa * top * iterated_log(1) ** fmpq(-1)
-        if size(moved) > 0 or not subpolynomial(swing.scale):
+        low, kappa, _ = swing.infimum(context)
+        moved = (swing.scale**kappa).times(top, context)
+        moved = moved.times(iterated_log(1) ** fmpq(-1), context)
+        if size(moved, context) > 0 or not subpolynomial(swing.scale, context):
             raise Undecided("the phase moves too far on an interval")
         return attempt(low)
 
@@ -347,51 +360,54 @@ def _very_slow_phase(rho: Transseries) -> Decision:
     return first([*near, at_infimum])
 
 
+@_rule
 def _average(rho: Transseries) -> Decision:
     """By the rule *Average*."""
     swing = swing_of(rho)
-    m = swing.scale
-    if size(m) <= 0:
+    m, context = swing.scale, rho.context
+    if size(m, context) <= 0:
         raise Undecided("the oscillation has no growing factor")
-    if not all(subpolynomial(x) for x, _ in rho.terms if size(x) > 0):
+    if not all(subpolynomial(x, context) for x, _ in rho.terms if size(x, context) > 0):
         raise Undecided("p grows like a power of n")
-    if rho.remainder is not None and size(rho.remainder) > 0:
+    if rho.remainder is not None and size(rho.remainder, context) > 0:
         raise OrderTooLow
     if not swing.polynomial and not suits_average(swing.phases[0], rho):
         raise Undecided("the phase is not known to be equidistributed")
-    low, kappa, _ = swing.infimum()
+    low, kappa, _ = swing.infimum(context)
     values = {"scale": monomial_expression(m), "order": to_sympy(kappa), "infimum": to_sympy(low)}
     values |= swing.stated()
     several = sum(oscillates(c) for _, c in rho.terms) > 1
     for side, wanted in ((0, True), (1, False)):
         own = bounded(rho, side, {swing.index: low})
-        mean = own + log_of_monomial(m) * kappa
-        found = bertrand_test(mean)
-        if found.converges is wanted or not several:
-            return found.of_bound(Step("average", as_step_values("bound", mean) | values))
+        mean = own + log_of_monomial(m, context) * kappa
+        decision = bertrand_test(mean)
+        if decision.converges is wanted or not several:
+            return decision.of_bound(Step("average", as_step_values("bound", mean) | values))
     raise Undecided("further oscillations leave the average open")
 
 
 def _bounded_above(h: Transseries) -> bool:
     """Whether a transseries has a finite upper limit, by its growing terms."""
-    if h.remainder is not None and size(h.remainder) > 0:
+    if h.remainder is not None and size(h.remainder, h.context) > 0:
         raise OrderTooLow
-    lead = Transseries([t for t in h.terms if size(t[0]) > 0]).leading()
-    return lead is None or sign(lead[1]) < 0
+    lead = h.of([t for t in h.terms if size(t[0], h.context) > 0]).leading()
+    return lead is None or h.context.sign(lead[1]) < 0
 
 
+@_rule
 def _returns(rho: Transseries) -> Decision:
     """By the rule *Returns*."""
     swing = swing_of(rho)
     phase = swing.phases[0]
     if len(swing.phases) > 1 or not swing.polynomial or door.degree(phase, n) != 1:
         raise Undecided("Khinchin's theorem speaks of one linear phase")
-    low, _, order = swing.infimum()
-    if sign(low):
+    context = rho.context
+    low, _, order = swing.infimum(context)
+    if context.sign(low):
         raise Undecided("the infimum of the oscillation is not 0")
-    if compare(swing.scale, Monomial((fmpq(order),))) > 0:
+    if compare(swing.scale, Monomial((fmpq(order),)), context) > 0:
         raise Undecided("the oscillation does not return to 0 often enough")
-    h = Transseries([t for j, t in enumerate(rho.terms) if j != swing.index], rho.remainder)
+    h = rho.of([t for j, t in enumerate(rho.terms) if j != swing.index], rho.remainder)
     if any(oscillates(c) for _, c in h.terms) or not _bounded_above(h):
         raise Undecided("what else p consists of is not bounded below")
     values = {"scale": monomial_expression(swing.scale), "order": order} | swing.stated()

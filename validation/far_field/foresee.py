@@ -26,11 +26,11 @@ from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sent
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
 from farfield.theory.encodings import Encoding
-from farfield.validation.compact.data import Data, Text, read_text, samples
-from farfield.validation.compact.runs import ASKED, asked_of, job_of, load
 from farfield.validation.far_field.network import Network, TrainedNetwork
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling, Sees, everything, far_losses
+from farfield.validation.harness.data import samples
+from farfield.validation.harness.runs import asked_of
 from farfield.validation.progress import Progress, silent
 
 LEAST = 16  # tokens of a row
@@ -403,53 +403,48 @@ def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -
     Raises:
         InputError: as `foresee`.
     """
-    path = Path(model).expanduser()
-    if (path / ASKED).is_file():
-        return _of_run(path, text, length, settings)
     from farfield.validation.far_field.library import LibraryNetwork
     from farfield.validation.models.folder import describe
-    from farfield.validation.models.opened import Opened, open_model
+    from farfield.validation.models.opened import OpenedRun, open_model
     from farfield.validation.models.text import text_of
 
-    outline = describe(path)
+    outline = describe(model)
     size = min(outline.trained or 1024, 1024) if length is None else natural(length, "length")
     opened = open_model(outline, tokens=settings.rows * size)
-    assert isinstance(opened, Opened)
-    network = LibraryNetwork(opened)
+    if isinstance(opened, OpenedRun):
+        network: Network = TrainedNetwork(opened.network)
+        text = asked_of(outline.path).text if text is None else text
+    else:
+        network = LibraryNetwork(opened)
     read = text_of(outline, text)
-    data = Text(read.source, read.train, read.held_out, outline.vocabulary)
-    encodings = tuple(layer.encoding for layer in outline.layers)
-    files = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in path.glob("*.safetensors")]
-    about = (read.bos, settings, encodings, str(sorted(files)))
-    return _subject(outline.name, network, data, size, *about)
-
-
-def _of_run(path: Path, text: Any, length: Any, settings: Settings) -> Subject:
-    """A finished run of ours."""
-    job = job_of(asked_of(path))
-    model, data = load(path, job)[0], job.data if text is None else read_text(text)
-    size = model.length if length is None else natural(length, "length")
-    encodings = tuple(b if isinstance(b, Encoding) else None for b in job.layers.biases)
-    about = (None, settings, encodings, job.key)
-    return _subject(job.run.name, TrainedNetwork(model), data, size, *about)
-
-
-def _subject(name: str, network: Network, data: Data, length: int, *about: Any) -> Subject:
-    """The rows of each group."""
-    settings: Settings = about[1]
-    refuse(
-        not isinstance(data, Text),
-        "a model of a task is asked by recall; accepted are models of a text",
+    files = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in weights_of(outline.path)]
+    return Subject(
+        name=outline.name,
+        network=network,
+        groups=_groups(read.held_out, read.source, size, settings),
+        text=read.held_out,
+        source=read.source,
+        bos=read.bos,
+        settings=settings,
+        encodings=tuple(layer.encoding for layer in outline.layers),
+        stamp=str(files),
     )
-    assert isinstance(data, Text)
+
+
+def weights_of(path: Path) -> list[Path]:
+    """The files of a model's weights."""
+    return sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
+
+
+def _groups(text: np.ndarray, source: str, length: int, settings: Settings) -> Tensor:
+    """Rows of each group, (groups, rows, length + 1)."""
     refuse(length < LEAST, f"rows of {length} tokens; accepted are rows of {LEAST} or more")
     most = settings.rows * length
     refuse(
-        len(data.held_out) <= most,
-        f"{data.source}: its held-out part has {len(data.held_out)} tokens, {settings.rows} rows "
+        len(text) <= most,
+        f"{source}: its held-out part has {len(text)} tokens, {settings.rows} rows "
         f"of {length} take {most + 1}; accepted: a longer text, or a shorter length",
     )
-    long = torch.from_numpy(samples(data.held_out, settings.groups, most))
-    refuse(len(long) < 2, f"{data.source} has one group of rows; accepted: a longer text")
-    rows = long.unfold(1, length + 1, length)
-    return Subject(name, network, rows, data.held_out, data.source, *about)
+    long = torch.from_numpy(samples(text, settings.groups, most))
+    refuse(len(long) < 2, f"{source} has one group of rows; accepted: a longer text")
+    return long.unfold(1, length + 1, length)

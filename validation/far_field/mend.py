@@ -23,7 +23,6 @@ from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.number import natural
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.compact.data import samples
 from farfield.validation.far_field import recall
 from farfield.validation.far_field.foresee import (
     USUAL,
@@ -36,6 +35,7 @@ from farfield.validation.far_field.foresee import (
 )
 from farfield.validation.far_field.network import losses
 from farfield.validation.far_field.repairs import Repair, Repaired, candidates
+from farfield.validation.harness.data import samples
 from farfield.validation.json_files import CorruptFile, read_json, write_json
 from farfield.validation.progress import Progress, silent
 
@@ -60,7 +60,7 @@ class Mended:
     log_ratio: float
     short: float
     keys: int
-    recall: tuple[recall.Recall, ...]
+    recall: tuple[recall.NeedleRecall, ...]
     measured: tuple[float, float] | None = None
 
 
@@ -235,7 +235,7 @@ def _forecast(subject: Subject, repair: Repair, to: int, book: Book) -> Mended:
             return [recall.foreseen(changed, subject.groups, to, distance, one).probability]
 
         found = book.of(f"{repair.name}, needle {distance}", probability)
-        near.append(recall.Recall(distance, float(found[0])))
+        near.append(recall.NeedleRecall(distance, float(found[0])))
     keys = kept_keys(repair, to)
     return Mended(repair.name, float(far.mean()), float(short.mean()), keys, tuple(near))
 

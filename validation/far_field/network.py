@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.theory.answers.errors import refuse
-from farfield.validation.compact.model import (
+from farfield.validation.harness.model import (
     DistanceBias,
     Transformer,
     logit_factor,

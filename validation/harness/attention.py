@@ -1,20 +1,22 @@
-"""Causal softmax attention with a bias that depends on the distance alone.
+"""Causal softmax attention with a bias of the logits: a specification, a CPU path, a GPU path.
 
-Every path has one interface, `path(query, key, value, bias, visible)`, and computes
+All three compute, for queries at positions `i` and keys at positions `j`,
 
-    o_i = sum_j softmax_j(q_i . k_j / sqrt(d) + p(i - j)) v_j     over the keys j that i sees.
+    o_i = sum_j softmax_j(q_i . k_j / sqrt(d) + p_ij) v_j        over the keys j that i sees.
 
-Queries, keys and values have the shape (batch, heads, length, head size), and so has the result, in
-the type of the values. The bias is `p(n)` for n = 0 .. length - 1, shape (heads or 1, length); it
-may hold -inf but not at n = 0; None is no bias. `visible` says which keys a query sees.
+Queries, keys and values have the shape (batch, heads, length, size). Fewer queries than keys are
+the last ones. The bias `p` is one of four things:
 
-`materialised` is the specification: float64, the whole matrix, written to be read. `toeplitz` is
-the path of a CPU. Row `i` of the bias is `p` shifted by `i`, so a strided view of one vector is the
-mask of a whole chunk of queries. Memory stays linear in the length. Heads whose bias falls
-below what float32 can hold are computed in a band. `flexible` is the path of a GPU, one kernel with
-the bias as its score function and block masks made by arithmetic. `fused` picks the
-fastest path for the device. A `LogitTransform` describes soft-capping and attention sinks, and
-`transformed_attention` computes them on every device. This file needs torch alone.
+    None            no bias
+    Tensor          a table `p(i - j)`, shape (heads or 1, length); -inf masks, but not at 0
+    module          `bias(q, k, i, j)`, a bias that may depend on the content
+    ScoreMod        a score function of FlexAttention, on a GPU alone
+
+`materialised` is the specification, in float64 with every matrix in memory. `attention` works on
+any device in chunks of queries, with torch's fused kernel. The mask of a chunk is a view of the
+table, or it is made again in the backward pass, so memory is linear in the length. `flex` is one
+compiled kernel on a GPU. `Extra` keys take part in the softmax of every query; a learned sink is
+one of them.
 """
 
 from __future__ import annotations
@@ -22,266 +24,291 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
 from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from .mechanism import CAUSAL, Visibility
+from farfield.validation.harness.settings import CAUSAL, Mask
 
-_CHUNK, _SHORT_CHUNK = 512, 256  # queries at a time, in texts beyond 1024 tokens and to there
-_BACKWARD_CHUNK = 32  # of a learned bias, whose weights are made anew and should stay in the cache
-_NOTHING = {torch.float64: -745.2}  # log of the largest weight that rounds to 0; else float32's
-_NOTHING_FLOAT32 = -104.0
+CHUNK = 256  # queries at a time
+CONTENT_CHUNK = 64  # of a bias that depends on the content, whose weights are in memory
+BACKWARD_CHUNK = 32  # whose weights are made again, and should stay in the cache
+ROUNDS_TO_ZERO = {torch.float64: -745.2}  # log of the largest weight that does; else float32's
+ROUNDS_TO_ZERO_FLOAT32 = -104.0
 
-Path = Callable[..., Tensor]
-"""Called as `path(query, key, value, bias, visible)`; with `weighting=` besides, where that is not
-plain."""
+ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
-@dataclass(frozen=True, eq=False)
-class LogitTransform:
-    """The changes to a layer's logits before softmax, or in its denominator.
+class Extra(NamedTuple):
+    """Keys beside those of the row.
 
     Args:
-        cap: of a soft cap, `cap tanh(q.k/sqrt(d)/cap)` before the bias; None without.
-        sink: logits of a learned constant in the denominator, a key of value 0, shape (heads,);
-            None without.
+        k, v: shape (batch or 1, heads or 1, m, size), in the frame of the row's keys.
+        logits: added to `q . k / sqrt(d)`: a bias at the key's distance, the logarithm of how many
+            keys one stands for, or a learned sink; shape (heads or 1, queries or 1, m).
     """
 
-    cap: float | None = None
-    sink: Tensor | None = None
+    k: Tensor
+    v: Tensor
+    logits: Tensor
 
-    @property
-    def plain(self) -> bool:
-        """Whether there is nothing but softmax."""
-        return self.cap is None and self.sink is None
+    def of(self, q: Tensor, k: Tensor) -> Extra:
+        """With the shapes of queries and keys in full."""
+        more, values = (x.to(k.dtype).expand(*k.shape[:2], *x.shape[-2:]) for x in (self.k, self.v))
+        return Extra(more, values, self.logits.to(k.dtype).expand(k.shape[1], q.shape[-2], -1))
 
-    def content(self, logits: Tensor) -> Tensor:
-        """Content logits as they enter the softmax."""
-        return logits if self.cap is None else self.cap * (logits / self.cap).tanh()
-
-    def softmax(self, scores: Tensor) -> Tensor:
-        """Weights along the last axis, shape (batch, heads, rows, keys)."""
-        if self.sink is None:
-            return scores.softmax(-1)
-        constant = self.sink.to(scores)[:, None, None].expand(*scores.shape[:-1], 1)
-        return torch.cat([scores, constant], -1).softmax(-1)[..., :-1]
+    def beside(self, other: Extra) -> Extra:
+        """Both, their shapes in full."""
+        k, v = (torch.cat(pair, -2) for pair in zip(self[:2], other[:2], strict=True))
+        return Extra(k, v, torch.cat([self.logits, other.logits], -1))
 
 
-PLAIN = LogitTransform()
+def sink(logits: Tensor, k: Tensor, v: Tensor) -> Extra:
+    """The extra key of a learned sink, shape (heads,): a term of the denominator, of value 0."""
+    key, value = (x.new_zeros(1, 1, 1, x.shape[-1]) for x in (k, v))
+    return Extra(key, value, logits[:, None, None])
+
+
+Bias = Tensor | nn.Module | ScoreMod | None
 
 
 def materialised(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None = None,
-    visible: Visibility = CAUSAL,
-    weighting: LogitTransform = PLAIN,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | nn.Module | None = None,
+    mask: Mask = CAUSAL,
+    extra: Extra | None = None,
 ) -> Tensor:
-    """Attention in float64 with every matrix in memory: the specification of the other paths.
+    """Attention in float64 with the whole matrix in memory: the specification.
 
     >>> x = torch.ones(1, 1, 3, 2)
     >>> materialised(x, x, x.cumsum(2))[0, 0, :, 0]
     tensor([1.0000, 1.5000, 2.0000])
     """
-    at = torch.arange(query.shape[-2], device=query.device)
-    wide = (query.double(), key.double(), value.double())
-    return _matrix(*wide, bias, visible, weighting, at, at).to(value.dtype)
+    j = torch.arange(k.shape[-2], device=k.device)
+    i = j[len(j) - q.shape[-2] :]
+    q, k, wide = q.double(), k.double(), v.double()
+    logits = q @ k.mT / math.sqrt(q.shape[-1])
+    if isinstance(bias, Tensor):
+        logits = logits + bias.double()[:, (i[:, None] - j).clamp(min=0)]
+    elif bias is not None:
+        logits = logits + content_bias(bias, q, k, i, j)
+    logits = logits.masked_fill(~mask.sees(i[:, None], j), -math.inf)
+    if extra is not None:
+        more = q @ extra.k.double().mT / math.sqrt(q.shape[-1]) + extra.logits.double()
+        logits = torch.cat([more, logits], -1)
+        values = extra.v.double().expand(*wide.shape[:2], -1, -1)
+        wide = torch.cat([values, wide], -2)
+    return (logits.softmax(-1) @ wide).to(v.dtype)
 
 
-def _matrix(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    visible: Visibility,
-    weighting: LogitTransform,
-    at: Tensor,
-    keys: Tensor,
+def content_bias(bias: nn.Module, q: Tensor, k: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    """The bias of a module, for queries at `i` and keys at `j`: (batch, heads, len(i), len(j))."""
+    logits: Tensor = bias(q, k, i, j)
+    return logits.to(q).expand(*q.shape[:2], len(i), len(j))
+
+
+# -- chunks of queries ----------------------------------------------------------------------------
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | nn.Module | None = None,
+    mask: Mask = CAUSAL,
+    extra: Extra | None = None,
 ) -> Tensor:
-    """Attention of queries at some positions to keys at some positions, in the type of both."""
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
-    scores = weighting.content(scores)
-    if bias is not None:
-        scores = scores + bias[:, (at[:, None] - keys).clamp(min=0)].to(scores.dtype)
-    seen = visible.sees(at[:, None], keys)
-    return weighting.softmax(scores.masked_fill(~seen, -math.inf)) @ value
+    """Attention in chunks of queries; differentiable, memory linear in the length.
 
-
-def toeplitz(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None = None,
-    visible: Visibility = CAUSAL,
-    chunk: int | None = None,
-) -> Tensor:
-    """Attention in chunks of queries whose masks are views of one vector; no matrix is stored.
-
-    With `v = [p(L-1), ..., p(0), -inf, ..., -inf]` and the queries of a chunk `[start, stop)` in
-    reverse order, entry (row a, key j) of the mask is `v[L - stop + a + j]`: both strides are 1.
-
-    A head sees only its `bands`: keys beyond have weights that round to 0 in the type of the
-    computation. With blockwise causal attention a chunk is a block. The bias is float32 at least.
-    The result is differentiable once in all tensors.
-
-    >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
+    >>> q = torch.randn(1, 2, 9, 4, dtype=torch.float64)
     >>> p = -torch.arange(9.0, dtype=torch.float64).expand(2, 9)
-    >>> torch.allclose(toeplitz(x, x, x, p, chunk=4), materialised(x, x, x, p))
+    >>> torch.allclose(attention(q, q, q, p), materialised(q, q, q, p))
     True
     """
-    if bias is None and visible == CAUSAL:
-        return scaled_dot_product_attention(query, key, value, is_causal=True)
-    length = query.shape[-2]
-    table = query.new_zeros(1, length, dtype=_exact(query)) if bias is None else bias
-    if visible.window is not None:
-        beyond = torch.arange(length, device=table.device) >= visible.window
-        table = table.masked_fill(beyond, -math.inf)
-    with torch.autocast(query.device.type, enabled=False):
-        if table.requires_grad and torch.is_grad_enabled():
-            result: Tensor = _LearnedToeplitz.apply(query, key, value, table, visible, chunk)
-            return result
-        return _by_bands(query, key, value, table, visible, chunk)
+    if bias is None and mask == CAUSAL and extra is None and q.shape == k.shape:
+        return scaled_dot_product_attention(q, k, v, is_causal=True)
+    exact = _exact(q)
+    with torch.autocast(q.device.type, enabled=False):
+        q, k, wide = q.to(exact), k.to(exact), v.to(exact)
+        extra = None if extra is None else extra.of(q, k)
+        if isinstance(bias, nn.Module):
+            return _by_content(q, k, wide, bias, mask, extra).to(v.dtype)
+        table = q.new_zeros(1, k.shape[-2]) if bias is None else bias.to(exact)
+        if mask.sinks:
+            first = _first_keys(q, k, wide, table, mask)
+            extra = first if extra is None else first.beside(extra)
+        if extra is None and not (table.requires_grad and torch.is_grad_enabled()):
+            return _by_table(q, k, wide, table, mask).to(v.dtype)
+        more = (None, None, None) if extra is None else extra
+        result: Tensor = _Remade.apply(q, k, wide, table, mask, *more)
+        return result.to(v.dtype)
 
 
-def bands(query: Tensor, key: Tensor, table: Tensor) -> list[int]:
-    """How many of the nearest keys can have a weight that is not 0, for each row of a bias.
+def _exact(like: Tensor) -> torch.dtype:
+    return torch.float64 if like.dtype == torch.float64 else torch.float32
 
-    A row's logits differ by at most `lam = 2 max |q| max |k| / sqrt(d)`, for the queries and keys
-    at hand. Where `p(n) - p(0) + lam` is below the logarithm of what rounds to 0, every weight at
-    distance `n`, relative to the weight at distance 0, rounds to 0 too.
 
-    >>> x = torch.ones(1, 1, 1000, 4)
-    >>> bands(x, x, -torch.arange(1000.0)[None])
-    [109]
+def _first_keys(q: Tensor, k: Tensor, v: Tensor, table: Tensor, mask: Mask) -> Extra:
+    """The first keys, for the queries whose window has left them behind."""
+    j = torch.arange(k.shape[-2], device=k.device)
+    i, first = j[len(j) - q.shape[-2] :, None], j[: mask.sinks]
+    seen = mask.sees(i, first) & ~Mask(mask.window, mask.bca).sees(i, first)
+    logits = table[:, (i - first).clamp(min=0)].masked_fill(~seen, -math.inf)
+    return Extra(k[:, :, : mask.sinks], v[:, :, : mask.sinks], logits).of(q, k)
+
+
+def _bands(q: Tensor, k: Tensor, table: Tensor) -> list[tuple[slice, int]]:
+    """Neighbouring heads, and how many of the nearest keys can have a weight that is not 0.
+
+    Content logits of a head differ by at most `lam = 2 max |q| max |k| / sqrt(d)`. Where
+    `p(n) - p(0) + lam` is below the logarithm of what rounds to 0, so does the weight at distance
+    `n` relative to that at distance 0.
     """
-    norms = [x.detach().to(table.dtype).norm(dim=-1).amax((0, 2)) for x in (query, key)]
-    spread = 2 * norms[0] * norms[1] / math.sqrt(query.shape[-1])
-    spread = spread if len(table) > 1 else spread.amax(0, keepdim=True)
-    least = table[:, :1] + _NOTHING.get(query.dtype, _NOTHING_FLOAT32) - spread[:, None]
-    counted = ~(table < least)  # a norm that is no number bounds nothing
-    last = torch.arange(1, table.shape[1] + 1, device=table.device) * counted
-    return [max(1, int(width)) for width in last.amax(-1)]
+    length, every = k.shape[-2], slice(0, q.shape[1])
+    if length <= CHUNK or q.device.type != "cpu":
+        return [(every, length)]
+    norms = [x.detach().norm(dim=-1).amax((0, 2)) for x in (q, k)]
+    lam = 2 * norms[0] * norms[1] / math.sqrt(q.shape[-1])
+    lam = lam if len(table) > 1 else lam.amax(0, keepdim=True)
+    least = table[:, :1] + ROUNDS_TO_ZERO.get(q.dtype, ROUNDS_TO_ZERO_FLOAT32) - lam[:, None]
+    counted = ~(table.detach() < least)  # a norm that is no number bounds nothing
+    widths = (torch.arange(1, length + 1) * counted).amax(-1).clamp(min=1).tolist()
+    if len(widths) == 1:
+        return [(every, widths[0])]
+    groups, start = [], 0
+    for _, alike in itertools.groupby(widths, lambda width: min(length, width).bit_length()):
+        heads = slice(start, start := start + len(each := list(alike)))
+        groups.append((heads, max(each)))
+    return groups
 
 
-def _by_bands(
-    query: Tensor, key: Tensor, value: Tensor, table: Tensor, visible: Visibility, chunk: int | None
+def _by_table(
+    q: Tensor, k: Tensor, v: Tensor, table: Tensor, mask: Mask, extra: Extra | None = None
 ) -> Tensor:
-    """Neighbouring heads of similar bands together, each group in chunks."""
-    length = query.shape[-2]
-    widths = bands(query, key, table) if length > (chunk or _SHORT_CHUNK) else [length]
-    rounded = [min(length, 1 << (width - 1).bit_length()) for width in widths]
-    if len(set(rounded)) == 1:
-        return _by_chunks(query, key, value, table, visible, max(widths), chunk)
-    parts, start = [], 0
-    for _, group in itertools.groupby(rounded):  # neighbours, so that a group is a view
-        heads = slice(start, start := start + len(list(group)))
-        q, k, v, rows = query[:, heads], key[:, heads], value[:, heads], table[heads]
-        parts.append(_by_chunks(q, k, v, rows, visible, max(widths[heads]), chunk))
-    return torch.cat(parts, 1)
+    """Heads of like bands together, a chunk of queries at a time, each in reverse order."""
+    length, offset, parts = k.shape[-2], k.shape[-2] - q.shape[-2], []
+    for heads, width in _bands(q, k, table):
+        vector = _vector(table[heads] if len(table) > 1 else table, mask)
+        chunks = []
+        for start, stop, first in _chunks(mask, offset, length, CHUNK, width):
+            own = slice(start - offset, stop - offset)
+            queries, keys, values = (
+                q[:, heads, own],
+                k[:, heads, first:stop],
+                v[:, heads, first:stop],
+            )
+            bias = _view(vector, length - stop + first, stop - start, stop - first)
+            if extra is not None:
+                keys, values = (
+                    torch.cat([x[:, heads], y], -2) for x, y in ((extra.k, keys), (extra.v, values))
+                )
+                logits = extra.logits[heads, own].flip(-2)
+                bias = torch.cat([logits, bias.expand(len(logits), -1, -1)], -1)
+            part = scaled_dot_product_attention(queries.flip(-2), keys, values, bias[None])
+            chunks.append(part.flip(-2))
+        parts.append(torch.cat(chunks, -2))
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
-def _by_chunks(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    table: Tensor,
-    visible: Visibility,
-    width: int,
-    chunk: int | None,
-) -> Tensor:
-    length, vector = query.shape[-2], _vector(table)
-    parts = []
-    if chunk is None:  # a chunk of c queries takes c + width keys a query
-        chunk = _SHORT_CHUNK if length <= 1024 else _CHUNK
-        chunk = min(chunk, max(128, width // 2))
-    step = visible.bca or chunk
-    for start in range(0, length, step):
-        stop = min(start + step, length)
-        first = max(visible.first(start), start - width + 1)
-        mask = _mask(vector, length, first, start, stop)[None]
-        q, k, v = query[:, :, start:stop].flip(-2), key[:, :, first:stop], value[:, :, first:stop]
-        if query.device.type == "cuda":  # its kernels take masks in one type and in whole rows
-            q, k, v, mask = q.to(mask.dtype), k.to(mask.dtype), v.to(mask.dtype), mask.contiguous()
-        output = scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        parts.append(output.flip(-2).to(value.dtype))
-    return torch.cat(parts, -2)
+def _chunks(
+    mask: Mask, offset: int, length: int, chunk: int, width: int
+) -> Iterator[tuple[int, int, int]]:
+    """Queries from and to, and the first key that they see within so many keys."""
+    chunk = mask.bca or min(chunk, max(128, width // 2))  # c queries take c + width keys each
+    for start in range(offset // chunk * chunk, length, chunk):
+        begin, stop = max(start, offset), min(start + chunk, length)
+        if begin < stop:
+            yield begin, stop, max(mask.first(begin), begin - width + 1, 0)
 
 
-def _vector(table: Tensor) -> Tensor:
+def _vector(table: Tensor, mask: Mask) -> Tensor:
+    """`[p(L-1), ..., p(0), -inf, ..., -inf]`, `p` within the window."""
+    if mask.window is not None and mask.window < table.shape[-1]:
+        beyond = torch.arange(table.shape[-1], device=table.device) >= mask.window
+        table = table.masked_fill(beyond, -math.inf)
     return torch.cat([table.flip(-1), torch.full_like(table, -math.inf)], -1)
 
 
-def _mask(vector: Tensor, length: int, first: int, start: int, stop: int) -> Tensor:
-    """The view, shape (rows of the table, stop - start, stop - first), for queries in reverse."""
-    return vector.as_strided(
-        (len(vector), stop - start, stop - first), (2 * length, 1, 1), length - stop + first
-    )
+def _view(vector: Tensor, begin: int, rows: int, columns: int) -> Tensor:
+    """The mask of queries in reverse order, entry `vector[begin + row + column]`, as a view.
+
+    With queries `[start, stop)` and keys from `first`, `begin` is `L - stop + first`.
+    """
+    rows_of = vector[:, begin : begin + rows + columns - 1].unfold(-1, columns, 1)
+    return rows_of.contiguous() if vector.is_cuda else rows_of  # its kernels take whole rows
 
 
-def _exact(tensor: Tensor) -> torch.dtype:
-    return torch.float64 if tensor.dtype == torch.float64 else torch.float32
+def _joined(extra: Extra, k: Tensor, v: Tensor, bias: Tensor) -> Extra:
+    """Extra keys, and the row's after them."""
+    return extra.beside(Extra(k, v, bias.expand(len(extra.logits), -1, -1)))
 
 
-class _LearnedToeplitz(torch.autograd.Function):
-    """The same with a gradient of the bias: sums of the scores' gradient along diagonals.
+class _Remade(torch.autograd.Function):
+    """The same with a gradient of the bias and of extra keys.
 
-    The backward pass computes the weights of a chunk of queries again, so memory stays linear.
+    The backward pass makes the weights of a chunk again, so memory is linear in the length. The
+    gradient of the table sums that of the logits along diagonals.
     """
 
     @staticmethod
     def forward(
-        ctx: Any,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
+        ctx: FunctionCtx,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
         table: Tensor,
-        visible: Visibility,
-        chunk: int | None,
+        mask: Mask,
+        *more: Tensor | None,
     ) -> Tensor:
-        output = _by_bands(query, key, value, table, visible, chunk)
-        ctx.save_for_backward(query, key, value, table, output)
-        ctx.visible, ctx.chunk = visible, chunk or _BACKWARD_CHUNK
+        extra = None if more[0] is None else Extra(*more)
+        output = _by_table(q, k, v, table, mask, extra)
+        ctx.save_for_backward(q, k, v, table, output, *more)
+        ctx.mask = mask
         return output
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        like = ctx.saved_tensors[0]
-        query, key, value, table, output, gradient = (
-            x.to(_exact(like)).contiguous() for x in (*ctx.saved_tensors, gradient)
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, table, output, *more = ctx.saved_tensors
+        q, k, v, output, gradient = (x.contiguous() for x in (q, k, v, output, gradient))
+        with_extra, m = more[0] is not None, more[0].shape[-2] if more[0] is not None else 0
+        length, offset, scale = k.shape[-2], k.shape[-2] - q.shape[-2], q.shape[-1] ** -0.5
+        vector = _vector(table, ctx.mask)
+        by_q, by_k, by_v, by_vector, *by_more = (
+            torch.zeros_like(x) for x in (q, k, v, vector, *(more if with_extra else ()))
         )
-        length, scale = query.shape[-2], 1 / math.sqrt(query.shape[-1])
-        by_query, by_key, by_value = (torch.zeros_like(x) for x in (query, key, value))
-        vector = _vector(table)
-        by_vector = torch.zeros_like(vector)
-        inner = (gradient * output).sum(-1, keepdim=True)
-        step = ctx.visible.bca or ctx.chunk
-        for start in range(0, length, step):
-            stop = min(start + step, length)
-            first = ctx.visible.first(start)
-            q, g, d = (x[:, :, start:stop].flip(-2) for x in (query, gradient, inner))
-            k, v = key[:, :, first:stop], value[:, :, first:stop]
-            scores = (q * scale) @ k.transpose(-2, -1)
-            scores += _mask(vector, length, first, start, stop)
-            weights = scores.softmax(-1)
-            by_scores = (g @ v.transpose(-2, -1)).sub_(d).mul_(weights)
-            by_query[:, :, start:stop] = (by_scores @ k).flip(-2) * scale
-            by_key[:, :, first:stop] += by_scores.transpose(-2, -1) @ (q * scale)
-            by_value[:, :, first:stop] += weights.transpose(-2, -1) @ g
-            summed, begin = by_scores.sum(0), length - stop + first
-            along = diagonals(summed.sum(0, keepdim=True) if len(table) == 1 else summed)
-            by_vector[:, begin : begin + along.shape[1]] += along
-        grads = (x.to(like.dtype) for x in (by_query, by_key, by_value))
-        return (*grads, by_vector[:, :length].flip(-1), None, None)
+        inner, scaled = (gradient * output).sum(-1, keepdim=True), q * scale
+        for start, stop, first in _chunks(ctx.mask, offset, length, BACKWARD_CHUNK, length):
+            own, begin = slice(start - offset, stop - offset), length - stop + first
+            rows, g, d = (x[:, :, own].flip(-2) for x in (scaled, gradient, inner))
+            keys, values = k[:, :, first:stop], v[:, :, first:stop]
+            bias = _view(vector, begin, stop - start, stop - first)
+            if with_extra:
+                some = Extra(more[0], more[1], more[2][:, own].flip(-2))
+                keys, values, bias = _joined(some, keys, values, bias)
+            weights = (rows @ keys.mT).add_(bias).softmax(-1)
+            by_logits = (g @ values.mT).sub_(d).mul_(weights)
+            by_q[:, :, own] = (by_logits @ keys).flip(-2) * scale
+            by_keys, by_values = by_logits.mT @ rows, weights.mT @ g
+            by_k[:, :, first:stop] += by_keys[:, :, m:]
+            by_v[:, :, first:stop] += by_values[:, :, m:]
+            summed = by_logits.sum(0)
+            if with_extra:
+                by_more[0] += by_keys[:, :, :m]
+                by_more[1] += by_values[:, :, :m]
+                by_more[2][:, own] = summed[..., :m].flip(-2)
+            summed = summed[..., m:].sum(0, keepdim=True) if len(table) == 1 else summed[..., m:]
+            by_vector[:, begin : begin + stop - start + stop - first - 1] += diagonals(summed)
+        by_table = by_vector[:, :length].flip(-1)
+        return by_q, by_k, by_v, by_table, None, *(by_more or (None, None, None))
 
 
 def diagonals(matrix: Tensor) -> Tensor:
@@ -297,122 +324,93 @@ def diagonals(matrix: Tensor) -> Tensor:
     return padded.flatten(1)[:, : rows * width].view(heads, rows, width).sum(1)
 
 
-# -- the last queries alone -----------------------------------------------------------------------
-
-
-def last_queries_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None = None,
-    visible: Visibility = CAUSAL,
-    weighting: LogitTransform = PLAIN,
+def _by_content(
+    q: Tensor, k: Tensor, v: Tensor, bias: nn.Module, mask: Mask, extra: Extra | None
 ) -> Tensor:
-    """Attention of the last queries of a text to all of its keys, their scores in one matrix.
+    """A chunk of queries at a time, each with all keys before it: a bias may read them all."""
+    j = torch.arange(k.shape[-2], device=k.device)
+    offset, parts = len(j) - q.shape[-2], []
 
-    >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
-    >>> torch.allclose(last_queries_attention(x[:, :, 7:], x, x), materialised(x, x, x)[:, :, 7:])
-    True
-    """
-    keys = torch.arange(key.shape[-2], device=key.device)
-    at, exact = keys[-query.shape[-2] :], _exact(key)
-    with torch.autocast(query.device.type, enabled=False):
-        q, k, v = (x.to(exact) for x in (query, key, value))
-        if not weighting.plain:
-            return _matrix(q, k, v, bias, visible, weighting, at, keys).to(value.dtype)
-        table = key.new_zeros(1, len(keys), dtype=exact) if bias is None else bias
-        mask = table[:, (at[:, None] - keys).clamp(min=0)].to(exact)
-        mask = mask.masked_fill(~visible.sees(at[:, None], keys), -math.inf)
-        return scaled_dot_product_attention(q, k, v, attn_mask=mask[None]).to(value.dtype)
+    def chunk(q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor, *more: Tensor) -> Tensor:
+        logits = content_bias(bias, q, k, i, j)
+        logits = logits.masked_fill(~mask.sees(i[:, None], j), -math.inf)
+        if more:
+            wide = more[2].expand(*q.shape[:2], -1, -1)
+            k, v, logits = Extra(more[0], more[1], wide).beside(Extra(k, v, logits))
+        return scaled_dot_product_attention(q, k, v, logits)
 
-
-# -- soft caps, learned sinks, first keys ---------------------------------------------------------
-
-
-def transformed_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None = None,
-    visible: Visibility = CAUSAL,
-    weighting: LogitTransform = PLAIN,
-    chunk: int = 128,
-) -> Tensor:
-    """Attention with a weighting or with first keys that are kept, a chunk of queries at a time.
-
-    Memory is linear in the length: the weights of a chunk are made again in the backward pass.
-
-    >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
-    >>> bent = LogitTransform(cap=0.5, sink=torch.ones(2))
-    >>> torch.allclose(transformed_attention(x, x, x, weighting=bent, chunk=4),
-    ...                materialised(x, x, x, weighting=bent))
-    True
-    """
-    outputs = []
-    for start in range(0, query.shape[-2], chunk):
-        at = torch.arange(start, min(start + chunk, query.shape[-2]), device=query.device)
-        first, stop = visible.first(start), start + len(at)
-        early = range(min(visible.sinks, first))
-        keys = torch.tensor([*early, *range(first, stop)], device=query.device)
-        q, k, v = query[:, :, start:stop], key[:, :, keys], value[:, :, keys]
-        part = (q, k, v, bias, visible, weighting, at, keys)
-        again = torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value))
-        outputs.append(checkpoint(_matrix, *part, use_reentrant=False) if again else _matrix(*part))
-    return torch.cat(outputs, -2)
+    for start in range(offset, len(j), CONTENT_CHUNK):
+        stop = min(start + CONTENT_CHUNK, len(j))
+        own = slice(start - offset, stop - offset)
+        more = () if extra is None else (extra.k, extra.v, extra.logits[:, own])
+        part = q[:, :, own], k[:, :, :stop], v[:, :, :stop], j[start:stop], j[:stop], *more
+        if torch.is_grad_enabled():  # the matrices are made again in the backward pass
+            remade = checkpoint(chunk, *part, use_reentrant=False, preserve_rng_state=False)
+            parts.append(remade)
+        else:
+            parts.append(chunk(*part))
+    return torch.cat(parts, -2)
 
 
 # -- one kernel on a GPU --------------------------------------------------------------------------
 
-ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+def table_score(table: Tensor) -> ScoreMod:
+    """The score function that adds `p(i - j)` from a table, shape (heads or 1, length).
+
+    A key after the query has the score of distance 0: the block mask carries causality.
+    """
+
+    def add(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return score + table[head if len(table) > 1 else head * 0, (i - j).clamp(min=0)]
+
+    return add
 
 
 @functools.lru_cache(64)
-def blocks(
-    visible: Visibility,
+def block_mask(
+    mask: Mask,
     length: int,
-    *,
     reach: tuple[int, ...] = (),
-    widths: tuple[int, ...] = (),
-    sinks: int = 0,
     device: torch.device | str = "cpu",
     block: int = 128,
+    widths: tuple[int, ...] = (),
+    sinks: int = 0,
 ) -> BlockMask:
-    """FlexAttention's block mask of the visible keys, from the ends of the blocks alone.
+    """FlexAttention's block mask, from the ends of the blocks alone.
 
     Args:
-        visible: which keys a query sees.
+        mask: which keys a query sees.
         length: of the row, in tokens.
-        reach: keys that a head sees at most, its own included: one number, or one a head; none for
-            all.
-        widths: the same, but for the first keys.
-        sinks: how many first keys.
+        reach: keys that a head sees at most, one number or one a head; none for all.
         device: of the mask.
         block: side of a block.
+        widths: the same but for the first `sinks` keys.
+        sinks: how many first keys are seen beyond the widths.
 
-    >>> blocks(Visibility(window=100), 512).to_dense()[0, 0]
-    tensor([[1, 0, 0, 0],
-            [1, 1, 0, 0],
-            [0, 1, 1, 0],
-            [0, 0, 1, 1]], dtype=torch.int32)
+    >>> block_mask(Mask(window=100), 300).to_dense()[0, 0].tolist()
+    [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
     """
     heads = max(len(reach), len(widths), 1)
-    far, near = (torch.tensor(w or [length]).expand(heads) for w in (reach, widths))
+    far, near = (torch.tensor(x or [length]).expand(heads) for x in (reach, widths))
     near = torch.minimum(far, near)
-    at = torch.arange(-(-length // block))
-    starts, ends = at * block, ((at + 1) * block).clamp(max=length) - 1
+    starts = torch.arange(0, length, block)
+    ends = (starts + block).clamp(max=length) - 1
 
     def earliest(queries: Tensor) -> Tensor:
-        seen = torch.tensor([visible.first(query) for query in queries.tolist()])
+        seen = torch.tensor([mask.first(query) for query in queries.tolist()])
         return torch.maximum(seen, queries + 1 - near[:, None])[..., None]
 
-    key, query = at, at[:, None]
-    early = (starts < max(sinks, visible.sinks)) & (ends > query * block - far[:, None, None])
-    needed = (key <= query) & (early | (ends >= earliest(starts)))
-    whole = (key < query) & (starts >= earliest(ends))
+    kept = (starts < max(sinks, mask.sinks)) & (ends > starts[:, None] - far[:, None, None])
+    needed = (starts <= starts[:, None]) & (kept | (ends >= earliest(starts)))
+    whole = (starts < starts[:, None]) & (starts >= earliest(ends))
+    if mask.bca is not None:
+        needed &= ends // mask.bca >= starts[:, None] // mask.bca - 1
     far, near = far.to(device), near.to(device)
 
     def sees(batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        seen: Tensor = visible.sees(i, j)
+        seen = mask.sees(i, j)
+        assert isinstance(seen, Tensor)
         if not reach and not widths:
             return seen
         row = head if heads > 1 else head * 0
@@ -431,126 +429,35 @@ def blocks(
     )
 
 
-def table_score(table: Tensor) -> ScoreMod:
-    """The score function that adds `p(query - key)` from a table, shape (heads or 1, length).
-
-    A query before the key keeps the score of distance 0: the block mask carries causality.
-    """
-
-    def add(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        return score + table[head if len(table) > 1 else head * 0, (i - j).clamp(min=0)]
-
-    return add
-
-
-def flexible(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | ScoreMod | None = None,
-    visible: Visibility | BlockMask = CAUSAL,
-    weighting: LogitTransform = PLAIN,
+def flex(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | ScoreMod | None,
+    mask: BlockMask,
+    extra: Extra | None = None,
 ) -> Tensor:
-    """Attention by torch's FlexAttention: the bias is its score function, visibility its mask.
+    """Attention by torch's FlexAttention, to be compiled; extra keys join by their log-sum-exp.
 
-    A table is looked up in its own type whatever the type of the queries, and gets a gradient. The
-    bias may also be a score function, and the visible keys a block mask. Without a compiler it is
-    slow.
+    A table is looked up in its own type. With it the kernel keeps two stages: three take 245,760
+    bytes of shared memory at head size 64 in bfloat16, more than an H100 has, and torch would then
+    spill in silence.
     """
-
-    added = table_score(bias) if isinstance(bias, Tensor) else bias
-
-    def score(score: Tensor, *at: Tensor) -> Tensor:
-        score = weighting.content(score)
-        return score if added is None else added(score, *at)
-
-    alone = not torch.compiler.is_compiling()
-    if isinstance(visible, Visibility):
-        visible = blocks(visible, query.shape[-2], device=query.device)
-    kernel = _compiled() if alone and query.device.type == "cuda" else flex_attention
-    changed = bias is not None or weighting.cap is not None
-    output = kernel(
-        query,
-        key,
-        value,
-        score_mod=score if changed else None,
-        block_mask=visible,
-        return_aux=None if weighting.sink is None else AuxRequest(lse=True),
+    score = table_score(bias) if isinstance(bias, Tensor) else bias
+    output = flex_attention(
+        q,
+        k,
+        v,
+        score_mod=score,
+        block_mask=mask,
+        return_aux=None if extra is None else AuxRequest(lse=True),
+        kernel_options={"num_stages": 2} if isinstance(bias, Tensor) else None,
     )
-    if weighting.sink is not None:
-        output, beside = output
-        output = output * (beside.lse - weighting.sink[:, None]).sigmoid()[..., None]
-    return output.to(value.dtype)
-
-
-@functools.cache
-def _compiled() -> Callable[..., Any]:
-    """The kernel, compiled for each shape; after torch's usual 8 it would run uncompiled."""
-    patched: Any = torch._dynamo.config.patch(recompile_limit=256)
-    return patched(torch.compile(flex_attention, dynamic=False))
-
-
-@functools.cache
-def flex_works(device: torch.device, size: int, dtype: torch.dtype) -> bool:
-    """Whether the kernel compiles and runs, forward and backward; tried once, on a small text."""
-    x = torch.ones(1, 1, 128, size, device=device, dtype=dtype, requires_grad=True)
-    try:
-        with torch.enable_grad():
-            bias = torch.zeros(1, 128, device=device, requires_grad=True)
-            flexible(x, x, x, bias).sum().backward()
-    except Exception as error:  # whatever a compiler says: there is another path
-        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        warnings.warn(
-            f"FlexAttention does not work here ({why[:100]}); the slower path is taken",
-            stacklevel=2,
-        )
-        return False
-    return True
-
-
-def fused(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | ScoreMod | None = None,
-    visible: Visibility | BlockMask = CAUSAL,
-    weighting: LogitTransform = PLAIN,
-) -> Tensor:
-    """Attention by the fastest path of the device.
-
-    `flexible` takes a block mask, and every bias on a GPU where it works. `transformed_attention`
-    takes transformed logits and first keys that are kept, and `toeplitz` all else. A score
-    function needs a block mask.
-
-    >>> x = torch.ones(1, 1, 3, 2)
-    >>> fused(x, x, x.cumsum(2))[0, 0, :, 0]
-    tensor([1.0000, 1.5000, 2.0000])
-    """
-    if not isinstance(visible, Visibility):
-        return flexible(query, key, value, bias, visible, weighting)
-    assert not callable(bias) or isinstance(bias, Tensor)
-    if not weighting.plain or visible.sinks or type(visible) is not Visibility:
-        return transformed_attention(query, key, value, bias, visible, weighting)
-    plain = bias is None and visible == CAUSAL
-    on_gpu = query.device.type == "cuda" and query.dtype != torch.float64
-    if on_gpu and not plain and flex_works(query.device, query.shape[-1], query.dtype):
-        return flexible(query, key, value, bias, visible)
-    return toeplitz(query, key, value, bias, visible)
-
-
-def with_hook(look: Callable[[Tensor, Tensor, Tensor, Visibility, LogitTransform], object]) -> Path:
-    """The path `fused`; in each layer `look` is called first, with query, key, value, visibility
-    and weighting."""
-
-    def path(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: Tensor | None,
-        visible: Visibility,
-        weighting: LogitTransform = PLAIN,
-    ) -> Tensor:
-        look(query, key, value, visible, weighting)
-        return fused(query, key, value, bias, visible, weighting)
-
-    return path
+    if extra is None:
+        return output
+    output, beside = output
+    wide = q.to(_exact(q))
+    more, values, added = (x.to(wide.dtype) for x in extra)
+    logits = wide @ more.mT / math.sqrt(q.shape[-1]) + added
+    share = (beside.lse - logits.logsumexp(-1)).sigmoid()[..., None]
+    return (output * share + (logits.softmax(-1) @ values) * (1 - share)).to(v.dtype)

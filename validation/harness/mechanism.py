@@ -1,201 +1,244 @@
-"""How a layer treats positions, its bias apart: rotation, scale, window, and the keys that it sees.
+"""What the encoding of a run means: how each layer treats positions, and its bias.
 
-The model's file needs this one: it is Python alone.
+An encoding is one of the catalogue, a formula or a list of them, a class of a user's file, or a
+hybrid. Nothing here needs torch.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+import hashlib
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import sympy
+from pydantic import JsonValue
+
+from farfield.theory.answers.errors import InputError, refuse
+from farfield.theory.encodings import CATALOGUE, LISTED, Encoding
+from farfield.theory.encodings import encoding as read_encoding
+from farfield.theory.encodings.head_lists import notation
+from farfield.validation.harness.settings import (
+    Hybrid,
+    LayerEntry,
+    LayerSettings,
+    RopeSettings,
+    Run,
+    ScaleSettings,
+    Spec,
+)
+
+ROTATIONS = ("rotation", "rotation_decay")
+ABSOLUTE: dict[str, Literal["none", "sinusoidal", "learned"]] = {
+    "sinusoidal": "sinusoidal",
+    "learned_absolute": "learned",
+}
 
 
-@dataclass(frozen=True)
-class Visibility:
-    """Which of the earlier keys a query sees at inference.
+class Own(NamedTuple):
+    """A class of a user's file, and the SHA-256 of the file."""
+
+    path: str
+    name: str
+    sha256: str
+
+
+Source = Encoding | Own
+
+
+def read(spec: Spec, heads: int) -> Source:
+    """An encoding, with so many heads where it has one formula a head; or a class of a file.
+
+    Raises:
+        InputError: no such encoding or file; a parameter without a value that is not learned.
+
+    >>> read("alibi", 4).num_heads, read("-n/4", 4).num_heads
+    (4, 1)
+    """
+    if isinstance(spec, str) and ".py:" in spec:
+        path, _, name = spec.rpartition(":")
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise InputError(f"{path!r} cannot be read: {error.strerror}") from None
+        return Own(path, name, hashlib.sha256(content).hexdigest())
+    options: dict[str, Any] = dict(spec) if isinstance(spec, dict) else {"name": spec}
+    return fitted(heads, **options)
+
+
+def fitted(heads: int, /, **options: Any) -> Encoding:
+    """An encoding that models with so many heads have, as `read` refuses others."""
+    built = read_encoding(**options)
+    if "heads" not in options and built.source != LISTED and built.num_heads not in (1, heads):
+        built = read_encoding(heads=heads, **options)
+    for parameter in built.free:
+        refuse(
+            not parameter.learned and parameter.init[0] != parameter.init[1],
+            f"{built.name}: {parameter.name} is not learned and has no value; accepted: "
+            f"{parameter.name}=..., in the domain {parameter.domain}",
+        )
+    refuse(
+        built.mechanism == "bias" and built.num_heads not in (1, heads),
+        f"{built.name} has {built.num_heads} heads, the model has {heads}; accepted are 1 or "
+        f"{heads}",
+    )
+    return built
+
+
+def written(encoding: Encoding, length: int) -> Spec:
+    """An encoding as a run writes it: by its formulas, or by its name where parameters are free.
 
     Args:
-        bca: `half` of blockwise causal attention [S, 3.3] in tokens, or None. Positions count
-            from 0; key `j` is visible to query `i` when `floor(j/half) >= floor(i/half) - 1`.
-        window: width of a sliding window in tokens, the query's own included, or None.
-        sinks: how many of the first keys every query sees besides, at most as many as the window.
-        reach: keys that a query sees at most, first keys included, as a layer has it; None for
-            all before it.
+        encoding: that is read back from what is returned.
+        length: of the training rows, for the options of an entry that depend on it.
 
-    >>> Visibility(bca=2).sees(5, 1), Visibility(bca=2).sees(5, 2), Visibility(window=3).sees(5, 2)
-    (False, True, False)
-    >>> view = Visibility(window=3, sinks=1)
-    >>> view.sees(9, 0), view.sees(9, 6), view.within(5).sees(9, 0)
-    (True, False, False)
+    Raises:
+        InputError: it has options or values that neither says.
+
+    >>> from farfield.theory.encodings import encoding
+    >>> written(encoding("alibi", heads=2), 64), written(encoding("kerple_log"), 64)
+    ('[-n/16; -n/256]', {'name': 'kerple_log'})
     """
-
-    bca: int | None = None
-    window: int | None = None
-    sinks: int = field(default=0, repr=False)
-    reach: int | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        for name, value in (("bca", self.bca), ("window", self.window)):
-            if value is not None and (not isinstance(value, int) or value < 1):
-                raise refused(f"{name} {value!r}: accepted is a whole number of tokens from 1")
-        if not 0 <= self.sinks <= (self.window or 0):
-            raise refused(
-                f"sinks {self.sinks} with a window of {self.window} keys; accepted are at most as "
-                "many as the window"
-            )
-
-    def sees(self, query: Any, key: Any) -> Any:
-        """Whether the query at a position sees the key at another; arrays broadcast."""
-        seen = key <= query
-        if self.bca is not None:
-            seen = seen & (key // self.bca >= query // self.bca - 1)
-        if self.window is not None:
-            seen = seen & (query - key < self.window)
-        if self.sinks:
-            seen = seen | ((key <= query) & (key < self.sinks))
-        return seen if self.reach is None else seen & (query - key < self.reach)
-
-    def within(self, window: int | None) -> Visibility:
-        """The same, as a layer with a sliding window of its own sees it; None for no window.
-
-        >>> Visibility(window=8).within(4), Visibility(bca=2).within(None)
-        (Visibility(bca=None, window=4), Visibility(bca=2, window=None))
-        """
-        if window is None:
-            return self
-        if self.window is not None and window > self.window:
-            return replace(self, reach=window) if self.sinks else self
-        return Visibility(self.bca, window)
-
-    def first(self, query: int) -> int:
-        """The first position that the query at this position sees, the first keys apart."""
-        from_block = 0 if self.bca is None else (query // self.bca - 1) * self.bca
-        from_window = 0 if self.window is None else query - self.window + 1
-        return max(0, from_block, from_window)
-
-    def described(self) -> dict[str, int | None]:
-        """In JSON form: block and window, and the others where there are any."""
-        said = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: v for name, v in said.items() if v or name in ("bca", "window")}
-
-    def __str__(self) -> str:
-        parts = [f"{name} {value}" for name, value in self.described().items() if value]
-        return ", ".join(parts) or "causal"
+    each = [str(bias) for bias in encoding.biases]
+    ways: list[Spec] = [notation(each) if len(each) > 1 else "".join(each)]
+    if encoding.free or not encoding.biases:
+        name = {"name": encoding.name, "dialect": encoding.dialect}
+        plain: dict[str, JsonValue] = {k: v for k, v in name.items() if v is not None}
+        entry = CATALOGUE.get(encoding.name)
+        ways = [plain, {**plain, **(entry.trained(length) if entry else {})}]
+    for way in ways:
+        back = read(way, encoding.num_heads)
+        if isinstance(back, Encoding) and _described(back) == _described(encoding):
+            return way
+    raise InputError(
+        f"{encoding.name} has options that no setting of a run says; accepted: a plan, whose "
+        "encoding is a table with a name and options"
+    )
 
 
-CAUSAL = Visibility()
+def with_encoding(run: Run, name: str, encoding: Encoding) -> Run:
+    """The same run with an encoding, called by this name; a rotation is measured with blockwise
+    causal attention as well [S, 3.3]."""
+    blocks = encoding.bca or (run.length // 2 if encoding.mechanism in ROTATIONS else 0)
+    measure = run.measure.but(bca=(blocks,)) if blocks else run.measure
+    return run.but(encoding=written(encoding, run.length), label=name, measure=measure)
 
 
-@dataclass(frozen=True)
-class Turn:
-    """A rotation of queries and keys.
-
-    Args:
-        share: of the head size that turns, above 0 to 1; the first dimensions do.
-        base: pair `i` of `r/2` turns by `base^(-2i/r)` a token, `r` the dimensions that turn.
-        scaling: positions are divided by it, from 1.
-        decay: xPos's scaling of queries and keys as well [S, Algorithm 1].
-    """
-
-    share: float = 1.0
-    base: float = 10000.0
-    scaling: float = 1.0
-    decay: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share <= 1 or not 1 < self.base < math.inf or not self.scaling >= 1:
-            raise ValueError(
-                f"share {self.share:g}, base {self.base:g}, scaling {self.scaling:g}: accepted are "
-                "a share above 0 to 1, a base above 1, a scaling from 1"
-            )
+def trainable(encoding: Encoding) -> bool:
+    """Whether a model is trained with it where all are; a surrogate of another encoding is not."""
+    entry = CATALOGUE.get(encoding.name)
+    values = all(p.learned or p.init[0] == p.init[1] for p in encoding.free)
+    known = ("bias", *ROTATIONS, *ABSOLUTE)
+    return encoding.mechanism in known and values and not (entry and entry.stands_for)
 
 
-@dataclass(frozen=True)
-class Scale:
-    """A factor of the content logits that grows with the keys `N` of a row up to the query.
+class Understood(NamedTuple):
+    """What the encoding of a run says of each layer: its settings and its bias; and what vectors
+    are added to the embedding."""
 
-    Args:
-        form: `log` for `log N / log L`, `1 + a log` for `1 + a log(1 + floor(N / L))`.
-        a: of the second form, above 0.
-        length: `L` in tokens, from 2; None for the training length.
-        when: `both`, `training` or `inference`; the factor is 1 otherwise. At inference alone,
-            rows to `L` keep the logits that they were trained with: the factor is at least 1.
-        heads: those that are scaled, counted from 1; none given takes all.
-    """
+    layers: tuple[LayerSettings, ...]
+    biases: tuple[Source | None, ...]
+    absolute: Literal["none", "sinusoidal", "learned"] = "none"
 
-    form: str = "log"
-    a: float = 0.1
-    length: int | None = None
-    when: str = "both"
-    heads: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name, accepted in (
-            ("form", ("log", "1 + a log")),
-            ("when", ("both", "training", "inference")),
+    @property
+    def mechanism(self) -> str:
+        """In a word: `bias`, `rotation`, `layers` of a hybrid, and others."""
+        if any(
+            each != (self.layers[0], self.biases[0])
+            for each in zip(self.layers, self.biases, strict=True)
         ):
-            if getattr(self, name) not in accepted:
-                given = getattr(self, name)
-                raise ValueError(f"{name} {given!r}: accepted: {', '.join(accepted)}")
-        if not 0 < self.a < math.inf or (self.length is not None and self.length < 2):
-            raise ValueError(
-                f"a {self.a:g}, length {self.length}: accepted are an a above 0, a length from 2"
-            )
+            return "layers"
+        rope, bias = self.layers[0].rope, self.biases[0]
+        if rope is not None:
+            return "rotation_decay" if rope.decay else "rotation"
+        if self.absolute != "none":
+            return next(name for name, kind in ABSOLUTE.items() if kind == self.absolute)
+        return "module" if isinstance(bias, Own) else "bias"
 
-    def at(
-        self,
-        keys: Any,
-        trained: int = 0,
-        training: bool = False,
-        log: Callable[[Any], Any] = math.log,
-        least: Callable[[float, Any], Any] = max,
-    ) -> Any:
-        """The factor for a query that sees so many keys.
+    @property
+    def formula(self) -> str | None:
+        """The bias of all layers as `encoding` reads it; None where there is none, or several."""
+        bias = self.biases[0]
+        if self.mechanism != "bias" or isinstance(bias, Own):
+            return None
+        return "[0]" if bias is None else notation([str(b) for b in bias.biases])
 
-        Args:
-            keys: a number, or what `log` and `least` take.
-            trained: the training length, where the scale has no length of its own.
-            training: whether the model is in training, else at inference.
-            log: of the keys.
-            least: called with a bound and a factor, the larger of both.
-
-        >>> Scale().at(4096, 64), Scale(when="training").at(4096, 64)
-        (2.0, 1.0)
-        """
-        length = self.length or trained
-        if self.when not in ("both", "training" if training else "inference"):
-            return 1.0
-        if self.form != "log":
-            return 1 + self.a * log(1 + keys // length)
-        found = log(keys) / math.log(length)
-        return least(1.0, found) if self.when == "inference" else found
+    @property
+    def facts(self) -> list[JsonValue]:
+        """What decides the weights, in JSON form: formulas in place of names."""
+        biases = [None if b is None else _described(b) for b in self.biases]
+        settings = [layer.model_dump(mode="json") for layer in self.layers]
+        return [self.absolute, *({"bias": b, **s} for b, s in zip(biases, settings, strict=True))]
 
 
-@dataclass(frozen=True)
-class LayerMechanism:
-    """How one layer attends.
+def understood(run: Run) -> Understood:
+    """The layers of a run.
 
-    Args:
-        biased: whether the layer has a bias; without one, queries and keys alone decide.
-        turn: the rotation of queries and keys, None for none.
-        window: keys that a query sees in training and at inference, its own included; None for
-            all.
-        sinks: whether each head learns a logit in the denominator, a key of value 0.
-        scale: of the content logits, None for none.
+    Raises:
+        InputError: an encoding that no layer can have; the line names the layer of a hybrid.
     """
+    if isinstance(run.encoding, Hybrid):
+        layers = [_layer(entry, at, run) for at, entry in enumerate(run.encoding.layers, 1)]
+        return Understood(tuple(x for x, _ in layers), tuple(bias for _, bias in layers))
+    source = read(run.encoding, run.heads)
+    same = LayerSettings()
+    if isinstance(source, Own) or source.mechanism == "bias":
+        bias = source if isinstance(source, Own) or any(b != 0 for b in source.biases) else None
+        return Understood((same,) * run.layers, (bias,) * run.layers)
+    if source.mechanism in ROTATIONS:
+        same = LayerSettings(rope=RopeSettings(decay=source.mechanism == "rotation_decay"))
+    elif source.mechanism not in ABSOLUTE:
+        known = [e.name for e in CATALOGUE.values() if e.mechanism in (*ROTATIONS, *ABSOLUTE)]
+        raise InputError(
+            f"{source.name} cannot be trained here (mechanism {source.mechanism}); accepted: "
+            f"additive biases, a module of your own, {', '.join(known)}"
+        )
+    nothing = (None,) * run.layers
+    return Understood((same,) * run.layers, nothing, ABSOLUTE.get(source.mechanism, "none"))
 
-    biased: bool = False
-    turn: Turn | None = None
-    window: int | None = None
-    sinks: bool = False
-    scale: Scale | None = None
 
-
-def refused(message: str) -> ValueError:
-    """An InputError; a ValueError where the files of the model are used without farfield."""
+def _layer(entry: LayerEntry, at: int, run: Run) -> tuple[LayerSettings, Source | None]:
     try:
-        from farfield.theory.answers.errors import InputError
-    except ImportError:
-        return ValueError(message)
-    return InputError(message)
+        turn = {k: v for k in ("share", "base", "scaling") if (v := getattr(entry, k)) is not None}
+        main = read(entry.mechanism, run.heads)
+        mechanism = "bias" if isinstance(main, Own) else main.mechanism
+        rotates = mechanism in ROTATIONS
+        refuse(
+            mechanism != "bias" and not rotates,
+            f"{entry.mechanism} acts on no single layer; accepted are biases, rope and xpos",
+        )
+        refuse(
+            not rotates and (turn or entry.bias is not None),
+            f"{[*turn, 'bias'][0]} belongs to a rotation; accepted with mechanism = 'rope'",
+        )
+        rope = RopeSettings(**turn, decay=mechanism == "rotation_decay") if rotates else None
+        bias = main if rope is None else entry.bias and read(entry.bias, run.heads)
+        if isinstance(bias, Encoding):
+            refuse(bias.mechanism != "bias", f"bias {bias.name}: accepted are additive biases")
+            bias = bias if any(b != 0 for b in bias.biases) else None
+        scale = ScaleSettings(form=entry.scale) if isinstance(entry.scale, str) else entry.scale
+        size = run.width // run.heads
+        refuse(
+            rope is not None and round(rope.share * size / 2) < 1,
+            f"share {entry.share} of a head of {size}; accepted is a share of 2 dimensions or more",
+        )
+        refuse(
+            scale is not None and any(h > run.heads for h in scale.heads),
+            f"scale of heads {scale and scale.heads}; accepted are heads from 1 to {run.heads}",
+        )
+        settings = LayerSettings(rope=rope, window=entry.window, sinks=entry.sinks, scale=scale)
+        return settings, bias or None
+    except ValueError as error:
+        raise InputError(f"layer {at}: {error}") from None
+
+
+def _described(source: Source) -> JsonValue:
+    if isinstance(source, Own):
+        return {"class": source.name, "sha256": source.sha256}
+    exact = "\n".join(sympy.srepr(b) for b in source.biases)
+    return {
+        "heads": [str(b) for b in source.biases],
+        "sha256": hashlib.sha256(exact.encode()).hexdigest(),
+        "learned": [
+            [p.name, p.domain, p.learned, *map(str, (*p.init, *p.clamp))] for p in source.free
+        ],
+    }

@@ -1,286 +1,333 @@
-"""A decoder-only transformer over bytes or tokens, with any positional mechanism in each layer.
+"""A decoder-only transformer whose layers may each treat positions in a way of their own.
 
-Pre-norm, GELU, tied embedding unless the shape says otherwise:
+Pre-norm, GELU, tied embedding unless the settings say otherwise:
 
-    x = embedding(tokens) [+ absolute vector]
-    x = x + attention(norm(x)); x = x + mlp(norm(x))        in each layer
-    logits = norm(x) @ embedding.T
+    x = embedding(tokens) [+ absolute vectors]
+    x = x + attn(ln(x)); x = x + mlp(ln(x))                 in each layer
+    logits = ln(x) @ embedding.T
 
-A position enters in one of five ways. Attention has a bias of its scores, a rotation of queries and
-keys, a window, or a factor of its logits that grows with the row. Or the embedding gets a vector.
+A layer has a bias of its logits, a rotation of queries and keys (`rope`), a window, learned sinks,
+a factor of its logits that grows with the row; or none of these. To add a mechanism: a bias is a
+module of `bias.py` or of your own, a change of queries and keys goes into `Layer.qkv`, a change of
+the softmax into `Layer.attend`.
 
-`model(tokens, bias, mask)` takes the bias and the mask of each layer as data. `model.given` makes
-them, and the tables of rotations, outside of what is compiled:
+`model(tokens)` runs anywhere. On a GPU, `prepare` makes the tables, score functions and block masks
+of a length outside of what is compiled, and the model takes them as data:
 
-    bias, mask = model.given(length)                           # once a length and visibility
-    scores = torch.compile(model, fullgraph=True)(tokens, bias, mask)
-
-On a CPU a bias is a table and a mask is a `Visibility`. On a GPU a bias is a table or a score
-function, and a mask the block mask of FlexAttention. This file needs torch alone.
+    prepared = model.prepare(length, flex=True)
+    logits = torch.compile(model, fullgraph=True)(tokens, prepared=prepared)
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention.flex_attention import BlockMask
 
-from .attention import PLAIN, LogitTransform, Path, blocks, fused, last_queries_attention
-from .mechanism import CAUSAL, LayerMechanism, Scale, Turn, Visibility, refused
+from farfield.validation.harness.attention import (
+    Bias,
+    Extra,
+    ScoreMod,
+    attention,
+    block_mask,
+    flex,
+    sink,
+)
+from farfield.validation.harness.settings import (
+    CAUSAL,
+    LayerSettings,
+    Mask,
+    ModelSettings,
+    RopeSettings,
+    ScaleSettings,
+)
 
 
-class Rotation(nn.Module):
-    """Rotation of queries and keys by angles that grow with the position; with decay, xPos.
+class Prepared(NamedTuple):
+    """What a layer adds to its logits in rows of one length, the keys that its queries see, and
+    what multiplies its logits, a function of the queries' positions."""
 
-    Pair `i` of `r/2` turns by `theta_i = base^(-2i/r)` a token, `r` the dimensions that turn. With
-    decay, queries are scaled by `zeta_i^(m/512)` and keys by its inverse,
-    `zeta_i = (2i/r + 0.4) / 1.4` [S, Algorithm 1]. Positions are centred, which keeps the scales in
-    range and changes no score.
+    bias: Bias
+    mask: Mask | BlockMask
+    factor: Callable[[Tensor], Tensor] | None = None
+
+
+Attend = Callable[["Layer", Tensor, Tensor, Tensor, Prepared], Tensor]
+"""What may replace `Layer.attend`: called with the layer, its queries, keys and values (batch,
+heads, length, size) in place, and what is prepared; its result has the shape of the queries."""
+
+
+class DistanceBias(nn.Module):
+    """A bias that depends on the distance alone."""
+
+    def table(self, length: int) -> Tensor:
+        """`p(n)` for n = 0 .. length - 1, shape (heads or 1, length); -inf masks, but not at 0."""
+        raise NotImplementedError
+
+    def score_mod(self, device: torch.device) -> ScoreMod | None:
+        """The same as a score function on a GPU; None where it has only a table."""
+        return None
+
+    def project(self) -> None:
+        """Move the learned parameters back into their domains."""
+
+
+def rotated(x: Tensor, positions: Tensor, rope: RopeSettings, sign: int = 1) -> Tensor:
+    """Vectors, shape (..., length, size), turned by angles that grow with their positions.
+
+    Pair `i` of `r/2` turns by `base^(-2i/r) / scaling` a token, `r` the dimensions that turn. With
+    decay (xPos), queries are multiplied by `zeta_i^(m/512)` and keys by its inverse,
+    `zeta_i = (2i/r + 0.4) / 1.4` [S, Algorithm 1]; the sign is 1 for queries, -1 for keys. Scores
+    depend on differences of positions alone, whole numbers or not.
+
+    >>> x = rotated(torch.ones(1, 2), torch.tensor([math.pi]), RopeSettings())
+    >>> x.round(decimals=5)
+    tensor([[-1., -1.]])
     """
-
-    def __init__(self, size: int, turn: Turn) -> None:
-        super().__init__()
-        self.turned = 2 * round(turn.share * size / 2)
-        pair = torch.arange(self.turned // 2, dtype=torch.float64)
-        self.theta = turn.base ** (-2 * pair / self.turned) / turn.scaling
-        self.log_zeta = ((2 * pair / self.turned + 0.4) / 1.4).log() if turn.decay else None
-        self.turns: Tensor
-        self.register_buffer("turns", torch.empty(2, 0, 0), persistent=False)
-
-    def reach(self, length: int, device: torch.device) -> None:
-        """Make the tables, in float64, of positions enough for rows of this length."""
-        half = self.turns.shape[1] // 2
-        if 2 * half >= length and self.turns.device == device:
-            return
-        half = max(half, 512, 1 << (length // 2).bit_length())
-        position = torch.arange(-half, half, dtype=torch.float64)[:, None]
-        angle = position * self.theta
-        turns = (angle.cos(), angle.sin())
-        if self.log_zeta is not None:
-            scale = (position / 512 * self.log_zeta).exp()
-            turns = tuple(t * s for s in (scale, 1 / scale) for t in turns)
-        self.turns = torch.stack(turns).to(device)
-
-    def forward(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries and keys, shape (batch, heads, length, size), at their positions.
-
-        Fewer queries than keys are the last ones, as with a cache of keys.
-        """
-        length, new = key.shape[-2], query.shape[-2]
-        first = self.turns.shape[1] // 2 - length // 2
-        turns = self.turns[:, first : first + length].to(key.dtype)
-        return self._at(query, *turns[:2, length - new :]), self._at(key, *turns[-2:])
-
-    def _at(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        a, b = x[..., : self.turned].chunk(2, -1)
-        turned = [a * cos - b * sin, b * cos + a * sin]
-        return torch.cat([*turned, x[..., self.turned :]], -1)
+    turned = 2 * round(rope.share * x.shape[-1] / 2)
+    pair = torch.arange(turned // 2, dtype=torch.float64, device=x.device)
+    at = positions.double()[:, None]
+    angle = at * (rope.base ** (-2 * pair / turned) / rope.scaling)
+    cos, sin = angle.cos(), angle.sin()
+    if rope.decay:
+        zeta = (2 * pair / turned + 0.4) / 1.4
+        scale = (sign * at / 512 * zeta.log()).exp()
+        cos, sin = cos * scale, sin * scale
+    cos, sin = cos.to(x.dtype), sin.to(x.dtype)
+    a, b = x[..., :turned].chunk(2, -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin, x[..., turned:]], -1)
 
 
-def sinusoid(length: int, width: int, rms: float, first: int = 0) -> Tensor:
+def positions_of(length: int, device: torch.device) -> Tensor:
+    """Positions for a rotation; centred, which keeps the scales of xPos in range."""
+    return torch.arange(length, device=device) - length // 2
+
+
+def logit_factor(scale: ScaleSettings, keys: Tensor, trained: int, training: bool) -> Tensor:
+    """The factor of the logits of queries that see so many keys, float32, shape of `keys`.
+
+    >>> logit_factor(ScaleSettings(), torch.tensor([64, 4096]), trained=64, training=False)
+    tensor([1., 2.])
+    """
+    length = scale.length or trained
+    if scale.when not in ("both", "training" if training else "inference"):
+        return torch.ones(keys.shape, device=keys.device)
+    if scale.form == "1 + a log":
+        return 1 + scale.a * (1 + keys // length).float().log()
+    factor = keys.float().log() / math.log(length)
+    return factor.clamp(min=1) if scale.when == "inference" else factor
+
+
+def sinusoid(positions: Tensor, width: int, rms: float) -> Tensor:
     """Absolute sinusoidal vectors of a given root mean square, float64, shape (length, width).
 
-    They are those of the positions from `first`.
-
-    >>> sinusoid(3, 4, 0.5)[0]
+    >>> sinusoid(torch.arange(3), 4, 0.5)[0]
     tensor([0.0000, 0.0000, 0.7071, 0.7071], dtype=torch.float64)
     """
-    pair = torch.arange(width // 2, dtype=torch.float64)
-    position = torch.arange(first, first + length, dtype=torch.float64)[:, None]
-    angle = position * 10000.0 ** (-2 * pair / width)
+    pair = torch.arange(width // 2, dtype=torch.float64, device=positions.device)
+    angle = positions.double()[:, None] * 10000.0 ** (-2 * pair / width)
     return torch.cat([angle.sin(), angle.cos()], -1) * rms * math.sqrt(2)
 
 
 class Layer(nn.Module):
     """Multi-head attention, then an MLP four times as wide, each on a normalised residual."""
 
-    def __init__(
-        self,
-        width: int,
-        heads: int,
-        mechanism: LayerMechanism,
-        dropout: float = 0.0,
-        length: int = 0,
-    ) -> None:
+    def __init__(self, model: ModelSettings, settings: LayerSettings) -> None:
         super().__init__()
-        self.heads, self.mechanism, self.dropout = heads, mechanism, dropout
-        self.length = length
-        self.attention_norm, self.mlp_norm = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.mixed = nn.Linear(width, 3 * width, bias=False)
-        self.attention_out = nn.Linear(width, width, bias=False)
-        self.wide = nn.Linear(width, 4 * width, bias=False)
+        width, self.heads, self.dropout = model.width, model.heads, model.dropout
+        self.settings, self.trained = settings, model.length
+        self.ln_attn, self.ln_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv_proj = nn.Linear(width, 3 * width, bias=False)
+        self.attn_out = nn.Linear(width, width, bias=False)
+        self.mlp_in = nn.Linear(width, 4 * width, bias=False)
         self.mlp_out = nn.Linear(4 * width, width, bias=False)
-        turn, size = mechanism.turn, width // heads
-        self.rotation = None if turn is None else Rotation(size, turn)
-        self.sink = nn.Parameter(torch.zeros(heads)) if mechanism.sinks else None
+        self.sinks = nn.Parameter(torch.zeros(self.heads)) if settings.sinks else None
 
-    def forward(self, x: Tensor, bias: Any, mask: Any, path: Path = fused, last: int = 0) -> Tensor:
+    def qkv(self, x: Tensor, last: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values (batch, heads, length, size) of a residual, rotated and scaled.
+
+        With `last`, the queries of so many last tokens alone.
+        """
+        split = self.qkv_proj(self.ln_attn(x)).split(x.shape[-1], -1)
+        q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in split)
+        q, length = q[:, :, -last:], x.shape[1]
+        if self.settings.rope is not None:
+            at = positions_of(length, x.device)
+            q = rotated(q, at[-last:], self.settings.rope)
+            k = rotated(k, at, self.settings.rope, -1)
+        scale = self.settings.scale
+        if scale is not None:
+            keys = torch.arange(1, length + 1, device=x.device)[-last:]
+            factor = logit_factor(scale, keys, self.trained, self.training)[:, None]
+            chosen = [not scale.heads or h + 1 in scale.heads for h in range(self.heads)]
+            on = torch.tensor(chosen, device=x.device)[:, None, None]
+            q = q * torch.where(on, factor, 1.0).to(q.dtype)
+        return q, k, v
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, prepared: Prepared, extra: Extra | None = None
+    ) -> Tensor:
+        """Attention to the keys of the row, to learned sinks, and to `extra` keys if any."""
+        if self.sinks is not None:
+            own = sink(self.sinks, k, v)
+            extra = own if extra is None else own.of(q, k).beside(extra.of(q, k))
+        bias, mask = prepared.bias, prepared.mask
+        if not isinstance(mask, BlockMask):
+            assert isinstance(bias, Tensor | nn.Module | None)
+            return attention(q, k, v, bias, mask, extra)
+        assert not isinstance(bias, nn.Module)
+        return flex(q, k, v, bias, mask, extra)
+
+    def mlp(self, x: Tensor) -> Tensor:
+        """The MLP of normalised vectors."""
+        return self.mlp_out(functional.gelu(self.mlp_in(x)))
+
+    def forward(
+        self, x: Tensor, prepared: Prepared, attend: Attend | None = None, last: int = 0
+    ) -> Tensor:
         """The next residual, shape (batch, length, width); of the `last` tokens alone if any."""
-        mixed = self.mixed(self.attention_norm(x)).split(x.shape[-1], -1)
-        query, key, value = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in mixed)
-        if last:
-            x, query = x[:, -last:], query[:, :, -last:]
-        if self.rotation is not None:
-            query, key = self.rotation(query, key)
-        if self.mechanism.scale is not None:
-            query = self._scaled(query, key.shape[-2], self.mechanism.scale)
-        weighting = PLAIN if self.sink is None else LogitTransform(sink=self.sink)
-        more = {} if weighting.plain else {"weighting": weighting}
-        attend = last_queries_attention if query.shape[-2] < key.shape[-2] else path
-        attended = attend(query, key, value, bias, mask, **more).transpose(1, 2).flatten(2)
-        x = x + self._thinned(self.attention_out(attended))
-        return x + self._thinned(self.mlp_out(functional.gelu(self.wide(self.mlp_norm(x)))))
+        q, k, v = self.qkv(x, last)
+        if prepared.factor is not None:
+            i = torch.arange(k.shape[2], device=x.device)[-q.shape[2] :]
+            q = q * prepared.factor(i)[..., None].to(q.dtype)
+        mixed = (attend or Layer.attend)(self, q, k, v, prepared)
+        x = x[:, -last:] + self._drop(self.attn_out(mixed.transpose(1, 2).flatten(2)))
+        return x + self._drop(self.mlp(self.ln_mlp(x)))
 
-    def _scaled(self, query: Tensor, length: int, scale: Scale) -> Tensor:
-        keys = torch.arange(length - query.shape[-2], length, device=query.device) + 1
-        by_row = scale.at(
-            keys,
-            self.length,
-            self.training,
-            log=lambda n: n.float().log(),
-            least=lambda bound, found: found.clamp(min=bound),
-        )
-        if isinstance(by_row, float):
-            return query
-        factors = by_row[:, None].expand(self.heads, -1, 1)
-        if scale.heads:
-            chosen = torch.tensor([h + 1 in scale.heads for h in range(self.heads)])
-            factors = torch.where(chosen.to(query.device)[:, None, None], factors, 1.0)
-        return query * factors.to(query.dtype)
-
-    def _thinned(self, branch: Tensor) -> Tensor:
+    def _drop(self, branch: Tensor) -> Tensor:
         return functional.dropout(branch, self.dropout, self.training) if self.dropout else branch
 
 
 class Transformer(nn.Module):
-    """A language model with a positional mechanism in each layer.
+    """A language model.
 
     Args:
-        shape: layers, width, heads, dropout, `spread` of the initial weights; its `length` is all
-            that a learned absolute encoding knows. With an `embedding_spread`, the initial
-            embedding has that deviation, and the output has a matrix of its own.
-        mechanisms: one a layer.
-        vocabulary: number of different tokens.
-        bias: makes the module whose `bias(length)` is the table of the bias, shape (1, heads or
-            layers * heads; length). It may have `function(layer)`, a score function that
-            FlexAttention takes in place of the table, or None.
-        absolute: `sinusoidal` or `learned_absolute` vectors; None for none.
+        settings: sizes, initial weights, absolute positions, and how each layer treats positions.
+        biases: the bias of each layer, None for none; a module that is listed more than once is
+            shared. A `DistanceBias`, or any module called as `bias(q, k, i, j)` with queries at
+            positions `i` and keys at `j`, whose result broadcasts to (batch, heads, len(i),
+            len(j)). A method `factor(i)`, shape (heads or 1, len(i)), multiplies the logits.
 
-    >>> from farfield.validation.harness.presets import preset
-    >>> model = Transformer(preset("tiny"), [LayerMechanism(window=4), LayerMechanism(turn=Turn())])
+    >>> model = Transformer(ModelSettings(width=32, layers=[LayerSettings(window=4)] * 2))
     >>> model(torch.zeros(1, 5, dtype=torch.long)).shape
     torch.Size([1, 5, 256])
     """
 
     def __init__(
-        self,
-        shape: Any,
-        mechanisms: Sequence[LayerMechanism],
-        vocabulary: int = 256,
-        bias: Callable[[], nn.Module] | None = None,
-        absolute: str | None = None,
+        self, settings: ModelSettings, biases: Sequence[nn.Module | None] | None = None
     ) -> None:
         super().__init__()
-        self.length, self.dropout, self.spread = shape.length, shape.dropout, shape.spread
-        self.sinusoidal = absolute == "sinusoidal"
-        self.embedding = nn.Embedding(vocabulary, shape.width)
-        self.layers = nn.ModuleList(
-            Layer(shape.width, shape.heads, mechanism, shape.dropout, shape.length)
-            for mechanism in mechanisms
-        )
-        self.norm = nn.LayerNorm(shape.width)
-        self.bias = None if bias is None else bias()
-        own = shape.embedding_spread is not None
-        self.output = nn.Linear(shape.width, vocabulary, bias=False) if own else None
-        learned = absolute == "learned_absolute"
-        self.absolute = nn.Embedding(shape.length, shape.width) if learned else None
+        self.settings = settings
+        width, spread = settings.width, settings.spread
+        self.embedding = nn.Embedding(settings.vocabulary, width)
+        self.layers = nn.ModuleList(Layer(settings, layer) for layer in settings.layers)
+        self.ln = nn.LayerNorm(width)
+        own, learned = settings.embedding_spread is not None, settings.absolute == "learned"
+        self.output = nn.Linear(width, settings.vocabulary, bias=False) if own else None
+        self.absolute = nn.Embedding(settings.length, width) if learned else None
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=self.spread)
-        if own:
-            nn.init.normal_(self.embedding.weight, std=shape.embedding_spread)
+                nn.init.normal_(module.weight, std=spread)
+        if settings.embedding_spread is not None:
+            nn.init.normal_(self.embedding.weight, std=settings.embedding_spread)
         for layer in self.layers:
-            for last in (layer.attention_out, layer.mlp_out):
-                nn.init.normal_(last.weight, std=self.spread / math.sqrt(2 * shape.layers))
+            for last in (layer.attn_out, layer.mlp_out):
+                nn.init.normal_(last.weight, std=spread / math.sqrt(2 * len(self.layers)))
+        self.add_biases(biases or [None] * len(self.layers))
 
-    def given(
-        self, length: int, visible: Visibility = CAUSAL, *, flex: bool = False
-    ) -> tuple[list[Any], list[Any]]:
-        """The bias and the mask of each layer for rows of one length.
+    def add_biases(self, biases: Sequence[nn.Module | None]) -> None:
+        """The bias of each layer in place of those before, as the class says."""
+        self.biases = nn.ModuleList(dict.fromkeys(b for b in biases if b is not None))
+        self.bias_of = [None if b is None else list(self.biases).index(b) for b in biases]
 
-        With `flex`, as FlexAttention takes them: a table or a score function, and a block mask.
-        What it gives holds until a learned bias without score functions changes.
+    @property
+    def length(self) -> int:
+        """Tokens of the rows that it was trained on."""
+        return self.settings.length
+
+    @property
+    def vocabulary(self) -> int:
+        """How many different tokens it scores."""
+        return self.settings.vocabulary
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.embedding.weight.device
+
+    def tables(self, length: int) -> list[Tensor | None]:
+        """The bias of each layer at distances 0 .. length - 1, None for none or for one that
+        depends on more; shape (heads or 1, length)."""
+        known = [b.table(length) if isinstance(b, DistanceBias) else None for b in self.biases]
+        return [None if at is None else known[at] for at in self.bias_of]
+
+    def prepare(self, length: int, mask: Mask = CAUSAL, *, flex: bool = False) -> list[Prepared]:
+        """What the layers take for rows of one length, valid until a learned bias changes.
+
+        With `flex`, as FlexAttention takes it: a score function or a table, and a block mask. A
+        layer that adds nothing to causal attention keeps torch's fused one.
         """
-        function = getattr(self.bias, "function", None) if flex else None
-        functions = [None if function is None else function(at) for at in range(len(self.layers))]
-        table, widths = None, list[int]()
-        if self.bias is not None and None in functions:
-            table = self.bias(length)
-            if flex and not table.requires_grad:  # a table of the processor: no device is asked
-                seen = torch.arange(1, length + 1) * (table > -math.inf)
-                widths = seen.amax(-1).tolist()
-            exact = self.embedding.weight.dtype == torch.float64
-            table = table.to(self.device, torch.float64 if exact else torch.float32)
-        biases, masks = [], []
-        for at, layer in enumerate(self.layers):
-            if layer.rotation is not None:
-                layer.rotation.reach(length, self.device)
-            biased, own = layer.mechanism.biased, functions[at]
-            if table is not None and own is None:
-                own = layer_bias(table, at, layer.heads)
-            biases.append(own if biased else None)
-            mask = visible.within(layer.mechanism.window)
-            near = layer_bias(widths, at, layer.heads) if biased else []
-            near = near if min(near, default=length) < length else []
-            known = blocks(mask, length, reach=tuple(near), device=self.device) if flex else mask
-            masks.append(known)
-        return biases, masks
+        exact = self.embedding.weight.dtype
+        exact = exact if exact == torch.float64 else torch.float32
+        prepared = []
+        for layer, table, at in zip(self.layers, self.tables(length), self.bias_of, strict=True):
+            seen = mask.within(layer.settings.window)
+            own = None if at is None else self.biases[at]
+            bias: Bias = None if table is None else table.to(self.device, exact)
+            if own is not None and table is None and type(own).forward is not nn.Module.forward:
+                bias = own
+            blocks: Mask | BlockMask = seen
+            plain = own is None and seen == CAUSAL and not layer.settings.sinks
+            if flex and not plain and not isinstance(bias, nn.Module):
+                reach = () if table is None or table.requires_grad else _reach(table)
+                blocks = block_mask(seen, length, reach, self.device)
+                bias = own.score_mod(self.device) or bias if isinstance(own, DistanceBias) else bias
+            prepared.append(Prepared(bias, blocks, getattr(own, "factor", None)))
+        return prepared
 
-    def embed(self, tokens: Tensor, first: int = 0) -> Tensor:
-        """The input embedding of tokens, int64, shape (batch, length), in (batch, length, width).
-
-        They are at the positions from `first`, which only absolute encodings ask for.
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Input embeddings (batch, length, width) of tokens, int64, shape (batch, length).
 
         Raises:
-            InputError: a position beyond those that a learned absolute encoding knows.
+            ValueError: more positions than learned absolute vectors.
         """
-        x = self.embedding(tokens)
-        length = tokens.shape[1]
-        if self.sinusoidal:
-            return x + sinusoid(length, x.shape[-1], self.spread, first).to(x)
-        if self.absolute is not None:
-            if first + length > self.length:
-                raise refused(
-                    f"a learned absolute encoding knows {self.length} positions; {first + length} "
-                    f"tokens were given, accepted are at most {self.length}"
-                )
-            return x + self.absolute.weight[first : first + length]
-        return x
+        x, length = self.embedding(tokens), tokens.shape[1]
+        if self.settings.absolute == "sinusoidal":
+            at = torch.arange(length, device=x.device)
+            return x + sinusoid(at, x.shape[-1], self.settings.spread).to(x)
+        if self.absolute is None:
+            return x
+        if length > self.settings.length:
+            raise ValueError(
+                f"{length} tokens were given; learned absolute positions know "
+                f"{self.settings.length}, accepted are at most as many"
+            )
+        return x + self.absolute.weight[:length]
 
     def hidden(
-        self, embedded: Tensor, visible: Visibility = CAUSAL, path: Path = fused, last: int = 0
+        self,
+        x: Tensor,
+        mask: Mask = CAUSAL,
+        *,
+        prepared: Sequence[Prepared] | None = None,
+        attend: Attend | None = None,
+        last: int = 0,
     ) -> Tensor:
         """The normalised last residual, shape (batch, length, width), from input embeddings.
 
-        With `last`, of so many last tokens alone: the last layer then computes no other, and does
-        not ask the path.
+        With `last`, of so many last tokens alone: the last layer then computes no others.
         """
-        bias, mask = self.given(embedded.shape[1], visible)
-        return self._through(embedded, bias, mask, path, last)
-
-    def _through(
-        self, x: Tensor, bias: Sequence[Any], mask: Sequence[Any], path: Path, last: int = 0
-    ) -> Tensor:
-        if self.dropout:
-            x = functional.dropout(x, self.dropout, self.training)
-        top = len(self.layers) - 1
-        for k, layer in enumerate(self.layers):
-            x = layer(x, bias[k], mask[k], path, last if k == top else 0)
-        return self.norm(x)
+        prepared = prepared or self.prepare(x.shape[1], mask)
+        if self.settings.dropout:
+            x = functional.dropout(x, self.settings.dropout, self.training)
+        for layer, given in zip(self.layers[:-1], prepared[:-1], strict=True):
+            x = layer(x, given, attend)
+        return self.ln(self.layers[-1](x, prepared[-1], attend, last))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores of the next token, shape (..., vocabulary), from the last residual."""
@@ -290,58 +337,32 @@ class Transformer(nn.Module):
     def forward(
         self,
         tokens: Tensor,
-        bias: Any = None,
-        mask: Any = CAUSAL,
-        path: Path = fused,
-        asked: Tensor | None = None,
+        mask: Mask = CAUSAL,
+        *,
+        prepared: Sequence[Prepared] | None = None,
+        attend: Attend | None = None,
     ) -> Tensor:
-        """Scores of the token after each token.
+        """Scores of the token after each token (batch, length, vocabulary).
 
         Args:
             tokens: int64, shape (batch, length).
-            bias: from `given`, or None.
-            mask: from `given` too; without a bias, the keys that every layer sees.
-            path: the attention path.
-            asked: where scores are wanted, bool, shape (batch, length); None for everywhere.
-
-        Returns:
-            Shape (batch, length, vocabulary); (asked places, vocabulary) where they are chosen.
+            mask: which keys a query sees.
+            prepared: from `prepare`, in place of the mask.
+            attend: in place of `Layer.attend`, to look at a layer or to change it.
         """
-        if bias is None:
-            bias, mask = self.given(tokens.shape[1], mask)
-        hidden = self._through(self.embed(tokens), bias, mask, path)
-        return self.logits(hidden if asked is None else hidden[asked])
+        hidden = self.hidden(self.embed(tokens), mask, prepared=prepared, attend=attend)
+        return self.logits(hidden)
 
+    @torch.no_grad()
     def project(self) -> None:
-        """Move the learned parameters of the bias back into their domains."""
-        getattr(self.bias, "project", lambda: None)()
-
-    @property
-    def vocabulary(self) -> int:
-        """How many different tokens it scores."""
-        return len(self.embedding.weight)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.embedding.weight.device
-
-    def bias_table(self, length: int) -> Tensor | None:
-        """The bias at distances 0 .. length - 1 in float64, a row a head; see `layer_bias`."""
-        return None if self.bias is None else self.bias(length).detach().double().cpu()
-
-    def learned_values(self) -> dict[str, list[float]]:
-        """The learned parameters of the bias, one value a head; empty where there are none."""
-        values = getattr(self.bias, "values", {})
-        return {name: values[name].tolist() for name in values}
+        """Move the learned parameters of biases back into their domains; after each step."""
+        for bias in self.biases:
+            if isinstance(bias, DistanceBias):
+                bias.project()
 
 
-def layer_bias(table: Any, layer: int, heads: int) -> Any:
-    """The rows of a table of biases that a layer has: all, or its own where each has its own.
-
-    Layers count from 0. The table has 1, `heads` or `layers * heads` rows, a column a distance.
-
-    >>> layer_bias(torch.arange(4.0)[:, None], 1, 2).tolist()
-    [[2.0], [3.0]]
-    """
-    return table if len(table) <= heads else table[layer * heads : (layer + 1) * heads]
+def _reach(table: Tensor) -> tuple[int, ...]:
+    """How many keys each row of a table leaves; none where that is all."""
+    counted = torch.arange(1, table.shape[1] + 1) * (table.cpu() > -math.inf)
+    reach = tuple(counted.amax(-1).tolist())
+    return () if min(reach) == table.shape[1] else reach

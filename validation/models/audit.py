@@ -51,7 +51,7 @@ from farfield.validation.models.cache import (
     size_text,
 )
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import LayerOutline, ModelOutline
+from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline
 from farfield.validation.models.transformers_config import architectures
 
 if TYPE_CHECKING:
@@ -98,13 +98,15 @@ class Kind:
         own = self.layer
         if not own.attends:
             return "-"
+        said = own.positions or "not known"
         if own.encoding is not None:
-            return own.encoding.name
-        if own.rotation is None:
-            return own.positions or "not known"
-        turned = own.rotation
-        kind = "" if turned.kind == "default" else f", {turned.kind}"
-        return f"rotation of {turned.size} of {own.head_size}, base {turned.base:g}{kind}"
+            said = own.encoding.name
+        elif (turned := own.rotation) is not None:
+            kind = "" if turned.kind == "default" else f", {turned.kind}"
+            said = f"rotation of {turned.size} of {own.head_size}, base {turned.base:g}{kind}"
+        said += " + sink" * own.sink
+        said += "" if own.cap is None else f", logits capped at {own.cap:g}"
+        return said + ", logits grow" * bool(own.temper)
 
 
 @dataclass(frozen=True, repr=False)
@@ -273,7 +275,7 @@ class Audit(Answer):
                 which(kind.layers, total),
                 len(kind.layers),
                 kind.sees,
-                kind.positions + " + sink" * kind.layer.sink,
+                kind.positions,
                 _heads(kind.layer),
                 "shared" if kind.layer.shares else size_text(kind.token),
                 size_text(kind.row),
@@ -523,6 +525,8 @@ def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[
 
 def _measurable(given: ModelOutline) -> bool:
     """Whether `farfield window --model` takes the folder."""
+    if given.kind == RUN:
+        return True
     whole = (given.path / "config.json").is_file() and any(given.path.glob("model*.safetensors"))
     causal = given.kind in architectures().get("causal", {})
     return whole and causal and not given.values.get("quantization_config")

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
-from farfield.theory.answers.number import plural, runs
-from farfield.validation.models.audit import keys_text
+from farfield.theory.answers.number import plural
+from farfield.validation.models.audit import keys_text, which
 from farfield.validation.models.cache import Serving, row_cache, size_text
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import LayerOutline, ModelOutline
@@ -111,16 +111,19 @@ def _by(model: ModelOutline, of: Any) -> str:
         found.setdefault(of(layer) or "a state", []).append(k)
     if len(found) == 1:
         return next(iter(found))
-    return "; ".join(f"{runs(layers)}: {what}" for what, layers in found.items())
+    total = len(model.layers)
+    return "; ".join(f"{which(layers, total)}: {what}" for what, layers in found.items())
 
 
 def _positions(layer: LayerOutline) -> str:
+    said, r = layer.positions or "not known", layer.rotation
     if layer.encoding is not None:
-        return f"{layer.encoding.name}: {str(layer.encoding.head(1))[:60]}"
-    if layer.rotation is None:
-        return layer.positions or "not known"
-    r = layer.rotation
-    return f"{r.size} turn, base {r.base:g}, {r.kind} {r.note}, logits times {r.scale:.4g}"
+        said = f"{layer.encoding.name}: {str(layer.encoding.head(1))[:60]}"
+    elif r is not None:
+        said = f"{r.size} turn, base {r.base:g}, {r.kind}" + f" {r.note}" * bool(r.note)
+        said += f", logits times {r.scale:.4g}" * (r.scale != 1)
+    said += "" if layer.cap is None else f", logits capped at {layer.cap:g}"
+    return said + f", logits times {layer.temper}" * bool(layer.temper)
 
 
 def _bytes(model: ModelOutline) -> str:

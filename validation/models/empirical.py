@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,9 +17,10 @@ from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import inside, listed, natural, share
-from farfield.validation.harness.corpus import samples_of
+from farfield.validation.harness.data import samples
+from farfield.validation.harness.measure import field, resampled, suffix, tail_sums
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.layers import LayerOutline, ModelOutline
 from farfield.validation.models.norms import HeadBounds
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
 from farfield.validation.models.perplexities import hidden
@@ -29,7 +31,6 @@ from farfield.validation.table_cells import sampled
 KINDS = ("gradient", "attention")
 _SEGMENTS = {"gradient": 32, "attention": 8}
 _LENGTH = {"gradient": 1024, "attention": 512}
-_RESAMPLES = 1000
 _LEAST, _SLACK = 1e-30, 1e-3  # weights that float32 holds exactly enough, and their rounding
 _REACHES = 0.9  # of what a segment could show at most: beyond, the segment is what ends the field
 _DEFINITION = {
@@ -154,7 +155,7 @@ def empirical_receptive_field(
     Args:
         model: a folder of the library transformers (safetensors; never remote code) or of a
             finished run, what `describe` says of one, or an opened model.
-        text: a file or folder, a `Corpus`, an array of tokens; None takes the source code of the
+        text: a file or folder, a `Text`, an array of tokens; None takes the source code of the
             standard library. Of a corpus the held-out part is read.
         kind: `gradient` [C, 5.1; the scalar is our choice] or `attention` [Q, after Eq. 21].
         q: share of the gradient, between 0 and 1.
@@ -181,26 +182,33 @@ def empirical_receptive_field(
     opened = _opened(model, size)
     given = opened.model
     tokens, source, first, put = _tokens(given, text, bos)
-    samples = led(samples_of(tokens, count, size).astype(np.int64), put)
+    segments_read = led(samples(tokens, count, size), put)
     part, trained = float(threshold), given.trained
 
     def done(segments: int) -> None:
-        progress("segments", segments, len(samples))
+        progress("segments", segments, len(segments_read))
 
     heads: tuple[tuple[float, ...], ...] = ()
-    trf = None
-    interval: tuple[float, float] | None
+    trf: float | None = None
+    found: float
     if kind == "gradient":
-        curves = np.stack([_gradient(opened, row, view, done, k) for k, row in enumerate(samples)])
-        found, interval = _suffix(curves, 1 - part)
-        most = part * size
+        parts = []
+        for k, row in enumerate(segments_read, 1):
+            parts.append(_gradient(opened, row, view))
+            done(k)
+        curves, most = np.stack(parts), part * size
+        found, *ends = suffix(curves, 1 - part)
+        interval = (ends[0], ends[1]) if len(curves) > 1 else None
     else:
         if not view.plain:
             raise InputError("windows with kind 'attention': accepted with kind 'gradient'")
-        fields, curves, trf = _attention(opened, samples, part, rows, done)
-        found, heads = float(fields.mean()), tuple(map(tuple, fields.mean((0, 3)).tolist()))
-        interval = _interval(fields.mean((1, 2, 3)))
-        most = (1 - part) * 0.75 * size
+        by_layer, curves = attention_fields(opened, segments_read, part, rows, done)
+        fields, most = torch.stack([*by_layer.values()]), (1 - part) * 0.75 * size
+        found, heads = float(fields.mean()), tuple(map(tuple, fields.mean((1, 3)).tolist()))
+        interval = _interval(fields.mean((0, 2, 3)).numpy())
+        biased = [layer for layer in given.layers if layer.encoding is not None]
+        alone = [bias_field(layer, second_half(size, rows), part).mean() for layer in biased]
+        trf = float(torch.stack(alone).mean()) if alone else None
     if not np.isfinite(curves).all():
         raise InputError(
             f"{given.name}: its {kind} on this text is not finite, or 0 everywhere; accepted: a "
@@ -216,13 +224,13 @@ def empirical_receptive_field(
         part,
         found,
         found >= _REACHES * most,
-        interval if len(samples) > 1 else None,
+        interval,
         tuple((p, float(within[:, min(p, size) - 1].mean())) for p in points),
         trained,
         None if mass is None else float(mass.mean()),
         None if mass is None else _interval(mass),
         size,
-        len(samples),
+        len(segments_read),
         source,
         first,
         "" if view.plain else str(view),
@@ -257,64 +265,66 @@ def _tokens(given: ModelOutline, text: Any, bos: str) -> tuple[np.ndarray, str, 
     return text, f"{len(text)} tokens", "no first token", None
 
 
-def _gradient(
-    opened: Opened | OpenedRun, row: np.ndarray, view: View, done: Any, at: int
-) -> np.ndarray:
+def _gradient(opened: Opened | OpenedRun, row: np.ndarray, view: View) -> np.ndarray:
     """Shares of the gradient of one segment, nearest token first."""
     tokens = torch.from_numpy(row[None]).to(opened.device)
     embedded = opened.embed(tokens[:, :-1]).detach().requires_grad_()
     chosen = opened.scores(embedded, view, last=1)[:, -1].log_softmax(-1)[0, tokens[0, -1]]
     (gradient,) = torch.autograd.grad(chosen, embedded)
     norms = gradient[0].double().norm(dim=-1).flip(-1).cpu().numpy()
-    done(at + 1)
     return np.asarray(norms / norms.sum())
 
 
-def _attention(
-    opened: Opened | OpenedRun, samples: np.ndarray, eps: float, rows: int, done: Any
-) -> tuple[np.ndarray, np.ndarray, float | None]:
-    """Fields by segment, layer, head and row; mean attention by distance of each segment; and the
-    mean field of the biases alone on these rows."""
-    length = samples.shape[1] - 1
-    at = torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
-    back = (at[:, None] - torch.arange(length)).clamp(min=0)
-    seen = at[:, None] >= torch.arange(length)
-    fields, curves = [], []
-    for k, row in enumerate(samples, 1):
-        tokens = torch.from_numpy(row[:-1]).to(opened.device)
-        near = [
-            (own[:, at].double().cpu().gather(-1, back.expand(len(own), -1, -1)) * seen)
-            for _, own in opened.weights(tokens)
-        ]
-        fields.append(torch.stack([_nearest(own, eps) for own in near]))
-        curves.append(torch.stack([own.mean((0, 1)) for own in near]).mean(0))
-        done(k)
-    biases = [layer for layer in opened.model.layers if layer.encoding is not None]
-    alone = []
-    for layer in biases:
-        assert layer.encoding is not None
-        table = torch.from_numpy(np.asarray(layer.encoding.bias(np.arange(length))))
-        prior = table[:, None].expand(-1, len(at), -1).masked_fill(~seen, -torch.inf).softmax(-1)
-        alone.append(_nearest(prior, eps).double().mean())
-    trf = float(torch.stack(alone).mean()) if alone else None
-    return torch.stack(fields).numpy(), torch.stack(curves).numpy(), trf
+def second_half(length: int, rows: int) -> Tensor:
+    """So many rows of a segment at most, evenly spaced in its second half."""
+    return torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
+
+
+def nearest_first(
+    opened: Opened | OpenedRun, row: np.ndarray, at: Tensor
+) -> Iterator[tuple[int, Tensor]]:
+    """The attention of each layer, from 0, in rows `at` of a segment whose last token is a target:
+    float64, shape (heads, rows, keys), the nearest key first."""
+    tokens = torch.from_numpy(row[:-1]).to(opened.device)
+    back = at[:, None] - torch.arange(len(tokens))
+    for layer, own in opened.weights(tokens):
+        near = own[:, at].double().cpu().gather(-1, back.clamp(min=0).expand(len(own), -1, -1))
+        yield layer, near * (back >= 0)
+
+
+def holding(weights: Tensor, eps: float) -> Tensor:
+    """How many nearest keys hold all but `eps` of the attention, float64, shape (heads, rows)."""
+    return field(tail_sums(weights), math.log(eps)).double()
+
+
+def bias_field(layer: LayerOutline, at: Tensor, eps: float) -> Tensor:
+    """The same of the bias of a layer alone."""
+    assert layer.encoding is not None
+    near = torch.arange(int(at.max()) + 1)
+    table = torch.from_numpy(np.asarray(layer.encoding.bias(near.numpy())))
+    prior = table[:, None].masked_fill(near > at[:, None], -torch.inf)
+    return holding(prior.softmax(-1), eps)
 
 
 def attention_fields(
-    opened: Opened | OpenedRun, samples: np.ndarray, eps: float
-) -> dict[int, float]:
-    """How many nearest keys hold all but `eps` of a row's attention, by layer from 0: means over
-    the heads and the second half of each row."""
-    found: dict[int, list[float]] = {}
-    for row in samples:
-        tokens = torch.from_numpy(row[:-1]).to(opened.device)
-        at = torch.arange(len(tokens) // 2, len(tokens))
-        back = (at[:, None] - torch.arange(len(tokens))).clamp(min=0)
-        seen = at[:, None] >= torch.arange(len(tokens))
-        for layer, own in opened.weights(tokens):
-            near = own[:, at].double().cpu().gather(-1, back.expand(len(own), -1, -1)) * seen
-            found.setdefault(layer, []).append(float(_nearest(near, eps).double().mean()))
-    return {layer: sum(own) / len(own) for layer, own in found.items()}
+    opened: Opened | OpenedRun,
+    samples: np.ndarray,
+    eps: float,
+    rows: int,
+    done: Callable[[int], None] = lambda segments: None,
+) -> tuple[dict[int, Tensor], np.ndarray]:
+    """How many nearest keys hold all but `eps` of a row's attention, by layer from 0, shape
+    (segments, heads, rows); and the mean attention by distance of each segment."""
+    at = second_half(samples.shape[1] - 1, rows)
+    fields, curves = dict[int, list[Tensor]](), []
+    for k, row in enumerate(samples, 1):
+        means = []
+        for layer, own in nearest_first(opened, row, at):
+            fields.setdefault(layer, []).append(holding(own, eps))
+            means.append(own.mean((0, 1)))
+        curves.append(torch.stack(means).mean(0))
+        done(k)
+    return {k: torch.stack(own) for k, own in fields.items()}, torch.stack(curves).numpy()
 
 
 def broken(given: ModelOutline, limits: Sequence[tuple[HeadBounds, ...]], text: Any) -> str | None:
@@ -330,19 +340,15 @@ def broken(given: ModelOutline, limits: Sequence[tuple[HeadBounds, ...]], text: 
     """
     length = min(given.trained or 256, 256)
     opened, read = open_model(given, tokens=length), text_of(given, text)
-    worst = (1.0, "")
-    at = torch.arange(length)
-    back, seen = (at[:, None] - at).clamp(min=0), at[:, None] >= at
-    for row in led(samples_of(read.held_out, 4, length).astype(np.int64), read.bos):
-        for layer, own in opened.weights(torch.from_numpy(row[:-1]).to(opened.device)):
+    worst, at = (1.0, ""), torch.arange(length)
+    for row in led(samples(read.held_out, 4, length), read.bos):
+        for layer, own in nearest_first(opened, row, at):
             encoding = given.layers[layer].encoding
             if encoding is None:
                 continue
-            table = torch.from_numpy(np.asarray(encoding.bias(at.numpy())))
-            content = own.double().cpu().log() - table[:, back]
-            counted = seen & (own.cpu() > _LEAST)
-            high = content.masked_fill(~counted, -torch.inf).amax(-1)
-            low = content.masked_fill(~counted, torch.inf).amin(-1)
+            content = own.log() - torch.from_numpy(np.asarray(encoding.bias(at.numpy())))[:, None]
+            high = content.masked_fill(own <= _LEAST, -torch.inf).amax(-1)
+            low = content.masked_fill(own <= _LEAST, torch.inf).amin(-1)
             for head, found in enumerate(((high - low).amax(-1) / 2).tolist()):
                 bound = limits[layer][head].logit
                 if found / (bound * (1 + _SLACK) + _SLACK) > worst[0]:
@@ -351,39 +357,13 @@ def broken(given: ModelOutline, limits: Sequence[tuple[HeadBounds, ...]], text: 
     return worst[1] or None
 
 
-def _nearest(weights: Tensor, eps: float) -> Tensor:
-    """`min { j : sum_{t >= j} w_t < eps sum w }`: how many nearest keys hold all but `eps`.
-
-    >>> _nearest(torch.tensor([0.5, 0.25, 0.25, 0.0], dtype=torch.float64), 0.3)
-    tensor(2)
-    """
-    tails = weights.flip(-1).cumsum(-1).flip(-1)
-    return ((tails >= eps * tails[..., :1]) & (tails > 0)).sum(-1)
-
-
-def _resampled(values: np.ndarray) -> np.ndarray:
-    """Means over segments drawn with replacement, from one seed."""
-    generator = np.random.default_rng(0)
-    picks = generator.integers(len(values), size=(_RESAMPLES, len(values)))
-    counts = np.stack([np.bincount(pick, minlength=len(values)) for pick in picks])
-    return np.asarray(counts @ values / len(values))
-
-
-def _suffix(curves: np.ndarray, eps: float) -> tuple[float, tuple[float, float]]:
-    """Tokens of the shortest suffix with more than `1 - eps` of the mean curve, and the ends of
-    their 95 % bootstrap interval over the segments."""
-    mean = _nearest(torch.from_numpy(curves.mean(0)), eps)
-    drawn = _nearest(torch.from_numpy(_resampled(curves)), eps).numpy()
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return int(mean), (float(low), float(high))
-
-
 def _between(interval: tuple[float, float] | None, kind: str) -> str:
     return "" if interval is None else f" ({interval[0]:{kind}} to {interval[1]:{kind}})"
 
 
 def _interval(values: np.ndarray) -> tuple[float, float] | None:
+    """The ends of a 95 % bootstrap interval of the mean over segments; None for a single one."""
     if len(values) < 2:
         return None
-    low, high = np.quantile(_resampled(values), (0.025, 0.975))
+    low, high = np.quantile(resampled(values), (0.025, 0.975))
     return float(low), float(high)

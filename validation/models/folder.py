@@ -24,7 +24,7 @@ def describe(folder: str | os.PathLike[str] | ModelOutline) -> ModelOutline:
     if isinstance(folder, ModelOutline):
         return folder
     path, given = Path(folder).expanduser(), f"model {str(folder)!r}"
-    if (path / "training.json").is_file():
+    if (path / "run.json").is_file():
         from farfield.validation.models.finished_run import describe_run
 
         return describe_run(path)

@@ -78,9 +78,13 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
                 positions=positions,
                 rotation=rotation,
                 state=0 if key > 0 else None,
+                cap=of("attn_logit_softcapping"),
             )
         )
-    notes = (*found.notes, f"ALiBi with exponents up to {bias:g}") if bias else found.notes
+    grown = of("attention.temperature_scale")
+    notes = found.notes
+    notes += (f"ALiBi with exponents up to {bias:g}",) if bias else ()
+    notes += (f"logits grow with the row, temperature scale {grown:g}",) if grown else ()
     trained = of("context_length")
     vocabulary = of("vocab_size", 0)
     return replace(

@@ -156,7 +156,10 @@ def bias_text(bias: sympy.Expr) -> str:
             f"table of {len(bias.args[1].args)} values, from {min(finite):.4g} to {max(finite):.4g}"
         )
     text = str(bias)
-    return text if len(text) <= 40 else f"{shortened(str(bias.evalf(6)), 60)} (6 digits)"
+    if len(text) <= 40:
+        return text
+    rounded = {x: x.evalf(6) for x in bias.atoms(sympy.Rational) if not x.is_Integer}
+    return f"≈ {shortened(str(bias.xreplace(rounded).evalf(6)), 60)}"
 
 
 def head_window(bias: Expr, bound: HeadBounds, error: sympy.Rational) -> Window:

@@ -50,6 +50,9 @@ class LayerOutline:
         rotation: how it turns queries and keys; None where it does not.
         encoding: the additive bias by distance; None where there is none.
         sink: whether each denominator has a learned constant too.
+        cap: a content logit x enters as `cap tanh(x / cap)`; None where it enters as it is.
+        temper: the factor of the logits of the query in place i of a row, from 1, as a formula;
+            empty where there is none.
     """
 
     attends: bool = True
@@ -67,6 +70,8 @@ class LayerOutline:
     rotation: Rotary | None = None
     encoding: Encoding | None = None
     sink: bool = False
+    cap: float | None = None
+    temper: str = ""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.models.layers import LayerOutline, ModelOutline
+from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline
 from farfield.validation.models.weights import reader
 
 Read = Callable[[str], np.ndarray | None]
@@ -53,7 +53,7 @@ PROJECTIONS: dict[str, dict[str, Any]] = {
         "each": "decoder.block.{layer}.layer.0.SelfAttention.{which}",
         "centred": False,
     },
-    "farfield": {"norm": ["layers.{layer}.attention_norm"], "joined": "layers.{layer}.mixed"},
+    RUN: {"norm": ["layers.{layer}.ln_attn"], "joined": "layers.{layer}.qkv_proj"},
 }
 """Where queries and keys come from: a norm, and projections of `each`, or all `joined`."""
 
@@ -204,10 +204,12 @@ def weight_bounds(model: ModelOutline) -> list[tuple[HeadBounds, ...]]:
             there are no weights.
     """
     kind = "t5" if model.kind in ("mt5", "umt5") else model.kind
-    if not model.biased or kind not in PROJECTIONS:
+    grow = any(o.temper or (o.rotation and o.rotation.kind == "xpos") for o in model.layers)
+    if not model.biased or kind not in PROJECTIONS or grow:
         raise InputError(
-            f"model {model.name!r} ({model.kind}) has no additive bias, so no window follows from "
-            "its weights; accepted: bounds 'given', or farfield window --model on a text"
+            f"model {model.name!r} ({model.kind}) has no additive bias, or logits that grow, so "
+            "no window follows from its weights; accepted: bounds 'given', or farfield window "
+            "--model on a text"
         )
     read, own = reader(model), model.values.get("attn_config") or {}
     said = own if isinstance(own, dict) else {}

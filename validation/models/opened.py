@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import math
 import os
 import sys
@@ -18,20 +17,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from farfield.theory.answers.answer import InputError
+from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.runs import load
+from farfield.validation.harness.settings import Mask
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.transformers_config import architectures, library_config, quiet
 from farfield.validation.models.weights import require_weights
 from farfield.validation.optional import first_line, library
-
-if TYPE_CHECKING:
-    from farfield.validation.harness.model import Transformer
 
 _FLOATS = 60  # a token takes this many times the width while the gradient of a layer is made
 _CHUNK = 128  # query rows whose scores are held at a time
@@ -49,8 +48,8 @@ class View:
         in_cache: whether positions are counted in the cache, as StreamingLLM does: beyond the
             window, a first key stands next to it.
 
-    >>> seen = View(3, sinks=1).sees(0, torch.arange(6)[:, None], torch.arange(6))
-    >>> seen.int().tolist()[5], View().plain
+    >>> seen = View(3, sinks=1).mask(0).sees(5, torch.arange(6))
+    >>> seen.int().tolist(), View().plain
     ([1, 0, 0, 1, 1, 1], True)
     """
 
@@ -69,12 +68,10 @@ class View:
         """The nearest keys of a layer, from 0."""
         return self.widths[layer] if isinstance(self.widths, tuple) else self.widths
 
-    def sees(self, layer: int, query: Any, key: Any) -> Any:
-        """Whether the query at a position sees the key at another, in a layer; arrays broadcast."""
-        seen, width = key <= query, self.width(layer)
-        if width is not None:
-            seen = seen & ((query - key < width) | (key < self.sinks))
-        return seen if self.bca is None else seen & (key // self.bca >= query // self.bca - 1)
+    def mask(self, layer: int) -> Mask:
+        """The keys that a query of a layer sees."""
+        width = self.width(layer)
+        return Mask(width, self.bca, self.sinks if width else 0)
 
     def __str__(self) -> str:
         widths = self.widths if isinstance(self.widths, tuple) else (self.widths,)
@@ -123,12 +120,7 @@ class Opened:
             InputError: rows longer than the model's table of positions; a view that its layers
                 cannot take.
         """
-        length, longest = embedded.shape[1], self.model.longest
-        if longest is not None and length > longest:
-            raise InputError(
-                f"model {self.model.name!r} has positions for {longest} tokens, {length} are asked "
-                "for; accepted: rows up to that length"
-            )
+        _require_positions(self.model, embedded.shape[1])
         self._require(view)
         self.view = view  # a backward pass may have left another one
         named = inspect.signature(self.network.forward).parameters
@@ -210,7 +202,7 @@ class Opened:
         module.farfield = (self, layer)
         mask, hidden = said.get("attention_mask"), next(iter(said.values()))
         at = torch.arange(hidden.shape[1], device=hidden.device)
-        seen = self.view.sees(layer, at[:, None], at)[None, None]
+        seen = torch.as_tensor(self.view.mask(layer).sees(at[:, None], at))[None, None]
         if mask is None:
             said["attention_mask"] = seen
         elif mask.dim() != 4:
@@ -238,6 +230,14 @@ class Opened:
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.network.parameters()).device
+
+
+def _require_positions(model: ModelOutline, length: int) -> None:
+    if model.longest is not None and length > model.longest:
+        raise InputError(
+            f"model {model.name!r} has positions for {model.longest} tokens, {length} are asked "
+            "for; accepted: rows up to that length"
+        )
 
 
 def _no_hook(model: ModelOutline) -> InputError:
@@ -392,9 +392,7 @@ def open_model(model: ModelOutline, *, tokens: int = 1024) -> Opened | OpenedRun
             too small for it.
     """
     if model.kind == RUN:
-        from farfield.validation.models.finished_run import load_run
-
-        return OpenedRun(model, load_run(model))
+        return OpenedRun(model, load(model.path)[0])
     if model.unknown or model.kind not in architectures()["causal"]:
         why = model.unknown or "it is no causal language model"
         raise InputError(
@@ -471,57 +469,42 @@ def available() -> int | None:
 
 
 class OpenedRun:
-    """A run of ours, with the interface of `Opened`; the only place that calls its harness."""
+    """A run of ours, with the interface of `Opened`; the only place that calls its model."""
 
     def __init__(self, model: ModelOutline, network: Transformer) -> None:
-        self.model, self.network = model, network
-        self.network.requires_grad_(False)
+        self.model, self.network = model, network.requires_grad_(False)
 
     def embed(self, tokens: Tensor) -> Tensor:
         """As `Opened.embed`."""
+        _require_positions(self.model, tokens.shape[1])
         return self.network.embed(tokens)
 
     def scores(self, embedded: Tensor, view: View = ALL, last: int = 0) -> Tensor:
         """As `Opened.scores`."""
-        from farfield.validation.harness.attention import fused
-        from farfield.validation.harness.mechanism import Visibility
-
         if view.in_cache and view.sinks:
             raise InputError(
                 f"run {self.model.name!r} keeps positions of the text; accepted: positions 'text'"
             )
-        if view.plain:
-            return self.network.logits(self.network.hidden(embedded, last=last)[:, -last:])
-        layers = itertools.count()
+        prepared = [
+            given._replace(mask=view.mask(k).within(layer.width))
+            for k, (given, layer) in enumerate(
+                zip(self.network.prepare(embedded.shape[1]), self.model.layers, strict=True)
+            )
+        ]
+        return self.network.logits(self.network.hidden(embedded, prepared=prepared, last=last))
 
-        def path(query: Tensor, key: Tensor, value: Tensor, bias: Any, own: Any, **k: Any) -> Any:
-            width = view.width(next(layers))
-            sinks = 0 if width is None else min(view.sinks, width)
-            seen = Visibility(view.bca, width, sinks)
-            return fused(query, key, value, bias, seen.within(own.window), **k)
-
-        return self.network.logits(self.network.hidden(embedded, path=path)[:, -last:])
-
+    @torch.no_grad()
     def weights(self, tokens: Tensor) -> Iterator[tuple[int, Tensor]]:
         """As `Opened.weights`."""
-        from farfield.validation.harness.attention import PLAIN, fused
-
         found: list[Tensor] = []
-        at = torch.arange(tokens.shape[-1], device=self.device)
 
-        def path(
-            query: Tensor, key: Tensor, value: Tensor, bias: Any, own: Any, *_: Any, **k: Any
-        ) -> Any:
-            weighting = k.get("weighting", PLAIN)
-            logits = weighting.content(query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5)
-            if bias is not None:
-                logits = logits + bias[:, (at[:, None] - at).clamp(min=0)]
-            hidden = ~own.sees(at[:, None], at)
-            found.append(weighting.softmax(logits.masked_fill(hidden, -math.inf))[0])
-            return fused(query, key, value, bias, own, **k)
+        def look(layer: Any, q: Tensor, k: Tensor, v: Tensor, given: Any) -> Tensor:
+            each = torch.eye(k.shape[2], dtype=v.dtype, device=v.device)
+            found.append(layer.attend(q, k, each.expand(*k.shape[:2], -1, -1), given)[0])
+            attended: Tensor = layer.attend(q, k, v, given)
+            return attended
 
-        with torch.no_grad():
-            self.network.hidden(self.embed(tokens[None]), path=path)
+        self.network.hidden(self.embed(tokens[None]), attend=look)
         yield from enumerate(found)
 
     @property

@@ -20,10 +20,11 @@ from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import natural, plural
+from farfield.validation.harness.measure import NORMAL, mean_of
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
-from farfield.validation.models.text import NORMAL, Text, led, mean_of, nats_of, rows_of, text_of
+from farfield.validation.models.text import TokenText, led, nats_of, rows_of, text_of
 from farfield.validation.progress import Progress, silent
 
 OURS = ("last-token", "non-overlapping")
@@ -137,7 +138,7 @@ def model_perplexity(
     Args:
         model: a folder that `describe` knows, or what it says of one.
         lengths: of the context, in tokens.
-        text: a file, a folder or a `Corpus`; None takes the source code of the standard library.
+        text: a file, a folder or a `Text`; None takes the source code of the standard library.
             Its held-out part is read.
         protocol: one of `PROTOCOLS`.
         samples: targets, or rows of the longest length.
@@ -216,7 +217,7 @@ def _at(
 
 def _same_targets(
     opened: Opened | OpenedRun,
-    read: Text,
+    read: TokenText,
     sizes: Sequence[int],
     count: int,
     protocol: str,
@@ -292,7 +293,7 @@ WINDOWS = {"hf-stride": hf_stride, "llama.cpp": llama_cpp, "lm-eval": lm_eval}
 
 def _of_others(
     opened: Opened | OpenedRun,
-    read: Text,
+    read: TokenText,
     sizes: Sequence[int],
     count: int,
     protocol: str,

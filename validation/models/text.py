@@ -8,7 +8,7 @@ are the same with and without it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,8 @@ from torch.nn.functional import cross_entropy
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import one_of
-from farfield.validation.harness.corpus import Corpus, corpus, samples_of
+from farfield.validation.harness.data import BYTES, Text, read_text, samples
+from farfield.validation.harness.measure import NORMAL, mean_of
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View
 from farfield.validation.optional import first_line, library
@@ -31,7 +32,7 @@ _NUMBERS = 1 << 25  # scores of the vocabulary held at a time, unless one row ha
 
 
 @dataclass(frozen=True)
-class Text:
+class TokenText:
     """A text in the tokens of a model.
 
     Args:
@@ -51,16 +52,16 @@ class Text:
         return "no first token" if self.bos is None else f"the first token {self.bos} in each row"
 
 
-def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> Text:
-    """A text, a `Corpus` or what `corpus` reads, in the tokens of a model; of each part at most
-    2 MiB are taken.
+def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
+    """A `Text`, or what `read_text` reads, in the tokens of a model; of each part at most 2 MiB are
+    taken.
 
     A folder with tokenizer.json is read by the library tokenizers; one without must have a
     vocabulary of 256, and takes bytes.
 
     Args:
         model: what its folder says.
-        text: a file, a folder, a `Corpus`; None takes the source code of the standard library.
+        text: a file, a folder, a `Text`; None takes the source code of the standard library.
         bos: one of `FIRST`.
 
     Raises:
@@ -68,12 +69,14 @@ def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> Text:
             is wanted and none is named.
     """
     one_of(bos, "bos", FIRST)
-    given = text if isinstance(text, Corpus) else corpus(text)
+    given = text if isinstance(text, Text) else read_text(text)
     named = model.values.get("bos_token_id") if model.kind != RUN else None
     place = model.path / "tokenizer.json"
-    worded = model.kind != RUN and place.is_file() and given.unit == "byte"
-    if given.vocabulary == model.vocabulary and not worded:
-        read = Text(given.train, given.held_out, None, given.source)
+    in_bytes = given.vocabulary == BYTES and not str(text).endswith(".npy")
+    worded = model.kind != RUN and place.is_file() and in_bytes
+    fits = model.vocabulary == BYTES if in_bytes else given.vocabulary <= model.vocabulary
+    if fits and not worded:
+        read = TokenText(given.train, given.held_out, None, given.source)
         return replace(read, bos=_wanted(model, bos, None, named))
     if not worded:
         raise InputError(
@@ -104,7 +107,7 @@ def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> Text:
     own, plain = (coder.encode("a", add_special_tokens=special).ids for special in (True, False))
     put = own[0] if own[:1] != plain[:1] else None
     source = f"{given.source}, in tokens of {model.name}"
-    return Text(parts[0], parts[1], _wanted(model, bos, put, named), source)
+    return TokenText(parts[0], parts[1], _wanted(model, bos, put, named), source)
 
 
 def _wanted(model: ModelOutline, bos: str, put: int | None, named: Any) -> int | None:
@@ -121,7 +124,7 @@ def _wanted(model: ModelOutline, bos: str, put: int | None, named: Any) -> int |
     return put
 
 
-def rows_of(text: Text, tokens: np.ndarray, count: int, length: int) -> np.ndarray:
+def rows_of(text: TokenText, tokens: np.ndarray, count: int, length: int) -> np.ndarray:
     """Evenly spaced rows with their targets, int64, shape (rows, length + 1).
 
     Raises:
@@ -132,7 +135,7 @@ def rows_of(text: Text, tokens: np.ndarray, count: int, length: int) -> np.ndarr
             f"the text has {len(tokens)} tokens, {2 * (length + 1)} are needed for two rows of "
             f"{length}; accepted: a longer text, or shorter rows"
         )
-    return led(samples_of(tokens, count, length).astype(np.int64), text.bos)
+    return led(samples(tokens, count, length), text.bos)
 
 
 def led(rows: np.ndarray, bos: int | None) -> np.ndarray:
@@ -175,16 +178,6 @@ def nats_of(
     return np.concatenate(results)
 
 
-def mean_of(values: np.ndarray) -> tuple[float, float]:
-    """The mean of independent numbers and its standard error; infinite of a single one."""
-    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.inf
-    return float(values.mean()), float(error)
-
-
-NORMAL = 1.959964
-"""Standard errors of a two-sided interval of 95 %."""
-
-
 def ratio_of(of: np.ndarray, to: np.ndarray) -> tuple[float, float, float]:
     """The ratio of two perplexities on the same targets, with its 95 % interval, paired by rows.
 
@@ -196,8 +189,3 @@ def ratio_of(of: np.ndarray, to: np.ndarray) -> tuple[float, float, float]:
     ends = (mean, mean - NORMAL * error, mean + NORMAL * error)
     low, middle, high = (math.exp(min(x, 700.0)) for x in (ends[1], ends[0], ends[2]))
     return middle, low, high
-
-
-def rows_in(text: np.ndarray, starts: Sequence[int], length: int) -> np.ndarray:
-    """Rows of a text with their targets from some starts on, shape (starts, length + 1)."""
-    return np.stack([text[start : start + length + 1] for start in starts]).astype(np.int64)

@@ -422,7 +422,23 @@ def _layer(
         positions=positions,
         rotation=rotation,
         sink=kind in quirks()["sinks"],
+        cap=_number(one, "attn_logit_softcapping"),
+        temper=_temper(one, kind, of, turns),
     )
+
+
+def _temper(one: Any, kind: str, of: str, turns: bool) -> str:
+    """The factor of the logits of a query in place i, from 1."""
+    if _number(one, "attn_temperature_tuning") and not turns:
+        return f"1 + {one.attn_scale:g} log(1 + floor(i/{one.floor_scale:g}))"
+    floor = _number(one, "log_scaling_n_floor")
+    if floor is not None and of not in WINDOWED:
+        return f"1 + {one.log_scaling_alpha:g} log(max(1, i/{floor:g}))"
+    beta = (_number(one, "rope_parameters") or {}).get("llama_4_scaling_beta")
+    if beta and kind in quirks()["tempered"]:
+        length = one.rope_parameters["original_max_position_embeddings"]
+        return f"1 + {beta:g} log(1 + floor((i - 1)/{length:g}))"
+    return ""
 
 
 def _stands(kind: str) -> str:
@@ -554,6 +570,10 @@ def _notes(found: ModelOutline, text: Any, values: Mapping[str, Any]) -> Iterato
         yield f"{still} layers without positions"
     if any(layer.sink for layer in found.layers):
         yield "the denominator of each head has a learned constant too, a sink without value"
+    for cap in {layer.cap: None for layer in found.layers if layer.cap is not None}:
+        yield f"a content logit x enters the softmax as {cap:g} tanh(x/{cap:g})"
+    for factor in {layer.temper: None for layer in found.layers if layer.temper}:
+        yield f"logits grow as {factor}, i the place of the query in its row, from 1"
     if found.longest:
         yield f"rows end with the table of {found.longest} positions"
     if shared := sum(layer.shares for layer in found.layers):

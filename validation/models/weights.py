@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.transformers_config import read_json
 from farfield.validation.optional import first_line, library
 
@@ -49,7 +49,8 @@ def require_weights(model: ModelOutline) -> dict[str, Path]:
             raise _wrong(model, f"has no table weight_map in {INDEX}", "names of files")
         named = {key: path / Path(value).name for key, value in table.items()}
     else:
-        named = dict.fromkeys(_header(model, path / SINGLE), path / SINGLE)
+        single = path / ("weights.safetensors" if model.kind == RUN else SINGLE)
+        named = dict.fromkeys(_header(model, single), single)
     for file in sorted({*named.values()}):
         present = _header(model, file)
         if lost := next((k for k, f in named.items() if f == file and k not in present), None):

@@ -33,11 +33,11 @@ from farfield.theory.answers.number import inside, natural, plural, share
 from farfield.validation.json_files import CorruptFile, read_json, write_json
 from farfield.validation.models.audit import keys_text
 from farfield.validation.models.cache import Serving, row_cache, size_text
-from farfield.validation.models.empirical import attention_fields
+from farfield.validation.models.empirical import attention_fields, bias_field
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
-from farfield.validation.models.text import Text, nats_of, ratio_of, rows_of, text_of
+from farfield.validation.models.text import TokenText, nats_of, ratio_of, rows_of, text_of
 from farfield.validation.models.transformers_config import library_config
 from farfield.validation.progress import Progress, silent
 
@@ -281,7 +281,7 @@ def smallest_window(
 
     Args:
         model: a folder of the library transformers or of a finished run, or what `describe` says.
-        text: a file, a folder or a `Corpus`; None takes the source code of the standard library.
+        text: a file, a folder or a `Text`; None takes the source code of the standard library.
             The first half of its held-out part is fitted on, the second half checks.
         loss: the share by which perplexity may rise, exact.
         length: tokens a row; None takes the training length, at most 1024.
@@ -315,7 +315,7 @@ def smallest_window(
     return _found(search, read, most, positions == "cache")
 
 
-def _name(given: ModelOutline, read: Text, parts: Sequence[np.ndarray]) -> str:
+def _name(given: ModelOutline, read: TokenText, parts: Sequence[np.ndarray]) -> str:
     """A file name that changes with the model, the text and the rows."""
     stamp = hashlib.sha256(json.dumps(given.values, sort_keys=True, default=str).encode())
     for file in sorted(given.path.glob("*.safetensors")):
@@ -326,7 +326,7 @@ def _name(given: ModelOutline, read: Text, parts: Sequence[np.ndarray]) -> str:
     return f"{given.name}-{stamp.hexdigest()[:16]}.json"
 
 
-def _found(search: Search, read: Text, most: sympy.Rational, in_cache: bool) -> SmallestWindow:
+def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool) -> SmallestWindow:
     given, length, budget = search.opened.model, search.length, float(most)
     search.stage = "one window for all layers"
     every = range(1, length)
@@ -346,7 +346,7 @@ def _found(search: Search, read: Text, most: sympy.Rational, in_cache: bool) -> 
         ),
         None,
     )
-    field, name = _field(search, read)
+    field, name = _field(search)
     flat = [math.exp(float(search.nats(ALL, part).mean())) for part in (0, 1)]
     planned = any(w is not None for w in plan)
     return SmallestWindow(
@@ -408,23 +408,19 @@ def _plan(search: Search, budget: float) -> tuple[list[int], list[int | None]]:
     return need, plan
 
 
-def _field(search: Search, read: Text) -> tuple[tuple[float, ...], str]:
+def _field(search: Search) -> tuple[tuple[float, ...], str]:
     """How far each layer looks: its bias, by the widest head, or its attention on the text."""
     given, length = search.opened.model, search.length
     if given.biased:
-        table = torch.arange(length)
-        found = []
-        for layer in given.layers:
-            if layer.encoding is None:
-                found.append(float(length))
-                continue
-            bias = torch.from_numpy(np.asarray(layer.encoding.bias(table.numpy())))
-            weights = bias.softmax(-1).flip(-1).cumsum(-1).flip(-1)
-            found.append(float((weights >= 0.01).sum(-1).max()))
+        last = torch.tensor([length - 1])
+        found = (
+            length if layer.encoding is None else float(bias_field(layer, last, 0.01).max())
+            for layer in given.layers
+        )
         return tuple(found), "TRF(1/100) of the widest head"
-    rows = search.parts[0][:2]
-    by_layer = attention_fields(search.opened, rows, 0.01)
-    return tuple(by_layer.get(k, 0.0) for k in range(len(given.layers))), "attention field (1/100)"
+    by_layer, _ = attention_fields(search.opened, search.parts[0][:2], 0.01, length)
+    means = {k: float(field.mean()) for k, field in by_layer.items()}
+    return tuple(means.get(k, 0.0) for k in range(len(given.layers))), "attention field (1/100)"
 
 
 def _setting(given: ModelOutline, plan: Sequence[int | None]) -> str:

@@ -12,7 +12,7 @@ import sympy
 
 from farfield.numerics.identities import vanishes
 from farfield.theory.encodings import alibi_slope, encoding
-from farfield.validation.harness.mechanism import Visibility
+from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,
@@ -215,7 +215,7 @@ def rise_less() -> Finding:
 )
 def reach_of_layers() -> Finding:
     cases = ((2, 3), (5, 4), (8, 12))
-    tokens = {(w, r): reached(seen_by(Visibility(window=w), w * r + 3), r) for w, r in cases}
+    tokens = {(w, r): reached(seen_by(Mask(window=w), w * r + 3), r) for w, r in cases}
     return Finding(
         all(count == w * r for (w, r), count in tokens.items()),
         {"tokens reached by (w, R)": tokens},

@@ -12,7 +12,7 @@ import numpy as np
 from farfield.numerics.checking.checker import check_proof
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.harness.mechanism import Visibility
+from farfield.validation.harness.settings import Mask
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -23,7 +23,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return weights
 
 
-def seen_by(visible: Visibility, length: int) -> np.ndarray:
+def seen_by(visible: Mask, length: int) -> np.ndarray:
     """Which keys each query of a row sees, shape (length, length)."""
     place = np.arange(length)
     seen: np.ndarray = np.asarray(visible.sees(place[:, None], place[None, :]))

@@ -16,7 +16,7 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.closed_forms import rotation_with_decay
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.harness.mechanism import Visibility
+from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,
@@ -975,7 +975,7 @@ def time_of_inference() -> Finding:
     exhibits="fig3",
 )
 def keys_of_rows() -> Finding:
-    seen = seen_by(Visibility(bca=16), 12 * 16).sum(1)[16:]
+    seen = seen_by(Mask(bca=16), 12 * 16).sum(1)[16:]
     counts = [int(seen.min()), int(seen.max())]
     return Finding(
         counts == [17, 32],

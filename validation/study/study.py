@@ -23,16 +23,13 @@ from farfield.theory.answers.number import listed, plural
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.head_lists import is_table
-from farfield.validation.harness.configuration import Configuration, variants
-from farfield.validation.harness.corpus import corpus as read_text
-from farfield.validation.harness.plan import parse_plan
-from farfield.validation.harness.presets import Preset
-from farfield.validation.harness.presets import preset as named_preset
-from farfield.validation.harness.store import Store
+from farfield.validation.harness.mechanism import read, with_encoding
+from farfield.validation.harness.settings import Hybrid, Plan, Run, settle
 from farfield.validation.json_files import writable_folder, write
 from farfield.validation.labels import label_of
 from farfield.validation.optional import require_torch
 from farfield.validation.progress import Progress, about, silent
+from farfield.validation.results import LAST
 from farfield.validation.study.place import Place, place
 from farfield.validation.study.prediction import Prediction, predict
 
@@ -41,22 +38,26 @@ BASELINES = tuple(entry.name for entry in CATALOGUE.values() if entry.baseline)
 
 @dataclass(frozen=True)
 class Studied:
-    """One encoding of a study: its prediction, and its run where it was trained."""
+    """One encoding of a study: its prediction; and where it was trained what was measured, lines in
+    the columns of the table of results."""
 
     prediction: Prediction
-    run: Mapping[str, Any] | None = None
+    lines: tuple[Mapping[str, Any], ...] = ()
 
-    def measurement(self, bca: bool = False) -> Mapping[str, Any] | None:
-        """The measurements with causal attention, or with blockwise causal attention."""
-        for m in (self.run or {}).get("measurements", ()):
-            if (m["inference"]["bca"] is not None) is bca:
-                return dict(m)
-        return None
+    def measured(self, protocol: str, bca: bool = False) -> list[Mapping[str, Any]]:
+        """The lines of a protocol, with causal or with blockwise causal attention."""
+        mask = "BCA" if bca else ""
+        return [x for x in self.lines if (x["protocol"], x["mask"]) == (protocol, mask)]
+
+    def lost(self, bca: bool = False) -> tuple[int, float, float, float]:
+        """Length, ratio, and its interval, of the last token's perplexity at the longest length."""
+        far = max(self.measured(LAST, bca), key=lambda line: int(line["length"]))
+        return far["length"], far["ratio"], far["low"], far["high"]
 
     def blocks(self) -> Iterator[Block]:
         """What the trained model lost, in a sentence; nothing where none was trained."""
-        if (m := self.measurement()) is not None:
-            length, ratio, low, high = last_token_ratio(m)
+        if self.lines:
+            length, ratio, low, high = self.lost()
             yield sentence(
                 "{name}, trained: perplexity at {length} tokens is {ratio} times that at the "
                 "training length ({low} to {high}).",
@@ -69,29 +70,20 @@ class Studied:
             )
 
 
-def last_token_ratio(measurement: Mapping[str, Any]) -> tuple[int, float, float, float]:
-    """(length, ratio, low, high) of the last-token perplexity at the longest length."""
-    rows = [p for p in measurement["perplexity"] if p["protocol"] == "last token"]
-    row = max(rows, key=lambda p: p["length"])
-    return row["length"], row["ratio"], row["ratio_low"], row["ratio_high"]
-
-
 @dataclass(frozen=True, repr=False)
 class Study(Result):
     """Predictions and measurements of several encodings; see `study`.
 
     Fields:
         entries: one an encoding.
-        preset: architecture and schedule of the models; its length is the training length.
-        corpus: the text they were trained on, None without training.
+        settings: of the models, as a run has them, but for the encoding.
         title: of the page.
         asked: names of the entries the question was about; the others are baselines.
         place: these among the catalogue.
     """
 
     entries: tuple[Studied, ...]
-    preset: Preset
-    corpus: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any]
     title: str = "Study"
     asked: tuple[str, ...] = ()
     place: Place | None = None
@@ -99,12 +91,13 @@ class Study(Result):
     @property
     def lengths(self) -> tuple[int, ...]:
         """Training length and tested lengths, in tokens."""
-        return (self.preset.length, 4 * self.preset.length, 16 * self.preset.length)
+        length = self.settings["length"]
+        return (length, 4 * length, 16 * length)
 
     @property
     def trained(self) -> tuple[Studied, ...]:
-        """The entries with a run."""
-        return tuple(e for e in self.entries if e.run is not None)
+        """The entries whose model was trained."""
+        return tuple(e for e in self.entries if e.lines)
 
     def about(self, *, asked: bool) -> tuple[Studied, ...]:
         """The entries that the question was about, or the others."""
@@ -130,10 +123,10 @@ class Study(Result):
             said += words(
                 " A model of {layers}, {width} wide, was trained with each of {trained} of them on "
                 "rows of {length} tokens and measured on up to {longest}.",
-                layers=plural(self.preset.layers, "layer"),
-                width=self.preset.width,
+                layers=plural(self.settings["layers"], "layer"),
+                width=self.settings["width"],
                 trained=len(self.trained),
-                length=self.preset.length,
+                length=self.settings["length"],
                 longest=self.lengths[-1],
             )
         return Sentence(said)
@@ -151,24 +144,7 @@ class Study(Result):
         ]
         placed = self.place.blocks() if self.place else ()
         measured = [block for e in self.entries for block in e.blocks()]
-        first, last = (self.bounds(), []) if self._broken() else ([], self.bounds())
-        return [*first, *(asked or [self.lead()]), *others, *placed, *measured, *last]
-
-    def bounds(self) -> list[Block]:
-        """Whether the bounds of the attention ERF hold on the trained models; nothing without."""
-        found = [m["bounds"] for e in self.entries if (m := e.measurement()) is not None]
-        violations = sum(b["violations"] for b in found)
-        if not found:
-            return []
-        return [
-            sentence(
-                "The bounds of the attention ERF by the TRF (two-sided, and Jensen's), which hold "
-                "for every model, were checked {checks} times on sampled rows: {said}.",
-                Label.MEASURED,
-                checks=f"{sum(b['checks'] for b in found):,}",
-                said=f"{violations} are VIOLATED" if violations else "none is violated",
-            )
-        ]
+        return [*(asked or [self.lead()]), *others, *placed, *measured]
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write `study.json` into a folder, which is made if need be.
@@ -180,13 +156,9 @@ class Study(Result):
 
     @property
     def status(self) -> Status:
-        """Unknown where a verdict is not known, or a measured row breaks a bound; else exact."""
+        """Unknown where a verdict is not known; else exact."""
         open_ = any(e.prediction.convergence.status is Status.UNKNOWN for e in self.entries)
-        return Status.UNKNOWN if open_ or self._broken() else Status.EXACT
-
-    def _broken(self) -> bool:
-        measured = filter(None, (e.measurement() for e in self.entries))
-        return any(m["bounds"]["violations"] for m in measured)
+        return Status.UNKNOWN if open_ else Status.EXACT
 
 
 def save(result: Result, folder: str | os.PathLike[str]) -> Path:
@@ -219,7 +191,7 @@ def require_same(
             for e in found["entries"]
             if e["prediction"]["name"] in found["asked"]
         ]
-        trained = any(e["run"] is not None for e in found["entries"])
+        trained = any(e["lines"] for e in found["entries"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{str(place)!r} is no study of this version; {other}") from None
     if [e["biases"] for e in asked] != [plain(s.biases) for s in subjects]:
@@ -232,8 +204,11 @@ def require_same(
 def demo_encodings() -> tuple[tuple[str, Encoding], ...]:
     """The encodings of the demonstration (`demo.toml`), by name."""
     text = files("farfield.validation.study").joinpath("demo.toml").read_text(encoding="utf-8")
-    (sweep,) = parse_plan(tomllib.loads(text)).sweeps
-    return tuple((subject.label, encoding(**subject.options)) for subject in sweep.encodings)
+    runs = Plan.of(tomllib.loads(text)).expand()
+    alike = (
+        (r.name, read(r.encoding, r.heads)) for r in runs if not isinstance(r.encoding, Hybrid)
+    )
+    return tuple((name, found) for name, found in alike if isinstance(found, Encoding))
 
 
 def catalogue(length: int = 64) -> tuple[tuple[str, Encoding], ...]:
@@ -342,7 +317,7 @@ def survey(
 
     Args:
         subjects: pairs of a name and an encoding.
-        train: names of those to train; RoPE is measured with blockwise causal attention too.
+        train: names of those to train; rotations are measured with blockwise causal attention too.
         preset_name: architecture and schedule (`demo`, `tiny`, ...).
         text: a file or folder to train on; the standard library's sources if None.
         store: folder of the runs; a finished run is never repeated.
@@ -354,34 +329,35 @@ def survey(
         InputError: an encoding that cannot be trained, a text that is too short, a folder that
             cannot be written to, torch missing.
     """
-    chosen = named_preset(preset_name)
+    said: dict[str, Any] = {
+        "encoding": "nope",
+        "seed": seed,
+        **({} if text is None else {"text": str(text)}),
+    }
+    usual = settle(preset_name, said)
     unknown = sorted(set(train) - {name for name, _ in subjects})
     if unknown:
         raise InputError(f"{unknown[0]!r} is not among the encodings of the study")
-    lengths = (4 * chosen.length, 16 * chosen.length)
-    corpus, configurations = None, {}
+    lengths = (4 * usual.length, 16 * usual.length)
+    runs, entries = dict[str, Run](), []
     if train:  # everything that can be wrong is found before the first step
-        corpus = read_text(text)
-        for name, subject in subjects:
-            if name in train:
-                configurations[name] = Configuration(
-                    subject, corpus, chosen, seed, inference=variants(subject, chosen.length)
-                )
         require_torch()
+        from farfield.validation.harness.runs import job_of, run  # needs torch
+
+        runs = {
+            name: with_encoding(usual, name, subject) for name, subject in subjects if name in train
+        }
+        for asked in runs.values():
+            job_of(asked)
         writable_folder(store)
-    entries = []
     for name, subject in subjects:
         progress = about(name, notice)
         progress("theory", 0, 1)
         prediction = predict(
-            subject, name, trained=chosen.length, tested=lengths, layers=chosen.layers
+            subject, name, trained=usual.length, tested=lengths, layers=usual.layers
         )
-        run = None
-        if name in configurations:
-            from farfield.validation.harness.experiment import train_and_measure  # needs torch
-
-            run = train_and_measure(configurations[name], Store(store), progress)
-        entries.append(Studied(prediction, run))
+        lines = run(runs[name], store, progress=progress) if name in runs else []
+        entries.append(Studied(prediction, tuple(lines)))
         progress("done", 1, 1)
-    described = corpus.describe() if corpus else None
-    return Study(tuple(entries), chosen, described, title)
+    named = {"encoding", "label", "family", "task"}
+    return Study(tuple(entries), usual.model_dump(mode="json", exclude=named), title)

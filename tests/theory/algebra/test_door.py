@@ -16,7 +16,6 @@ from farfield.theory.algebra.budget import budget, check_time, unless, until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.functions import elementary, lambert
 from farfield.theory.functions.balls import precision
-from farfield.theory.waves import extrema
 
 ROOT = Path(__file__).resolve().parents[3]
 X = sympy.Symbol("x")
@@ -155,7 +154,6 @@ def test_a_bug_of_ours_is_a_traceback(monkeypatch, place, error):
     def seeded(*args, **options):
         raise error("a seeded bug")
 
-    extrema.infimum.cache_clear()
     monkeypatch.setattr(f"farfield.{place}", seeded)
     with pytest.raises(error, match="a seeded bug"):
         check_convergence(BUGS[place])

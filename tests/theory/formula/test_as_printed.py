@@ -131,6 +131,9 @@ NAMES = {
     "HoPE": "hope",
     "hope": "hope",
     "LongRoPE": "longrope",
+    "HARoPE": "harope",
+    "PaTH": "path",
+    "wavelet": "wavelet",
 }
 
 

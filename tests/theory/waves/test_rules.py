@@ -10,7 +10,8 @@ from flint import fmpq
 
 from farfield import check_convergence
 from farfield.theory.algebra.exceptions import Undecided
-from farfield.theory.coefficients.exact import Context, deciding, oscillates
+from farfield.theory.coefficients.exact import oscillates
+from farfield.theory.coefficients.signs import Context
 from farfield.theory.formula.grammar import read
 from farfield.theory.transseries.arithmetic import iterated_log
 from farfield.theory.transseries.expansion import transseries
@@ -63,20 +64,18 @@ def test_verdicts_do_not_depend_on_where_one_begins_to_count(text, converges, sh
     "text",
     ["-(3+sin(n))*log(n+1)", "-n*(1+cos(n))", "-log(n)*(2+sin(n))", "-sqrt(n)*(2+cos(n)*sin(2*n))"],
 )
-def test_bounds_take_the_oscillations_away(text):
-    with deciding(Context()):
-        rho = transseries(-read(text))
-        assert any(oscillates(c) for _, c in prepared(rho).terms)
-        assert not any(oscillates(c) for _, c in bounded(prepared(rho), 1).terms)
+def test_bounds_take_the_oscillations_away(text, context):
+    rho = transseries(-read(text), context)
+    assert any(oscillates(c) for _, c in prepared(rho).terms)
+    assert not any(oscillates(c) for _, c in bounded(prepared(rho), 1).terms)
 
 
-def test_bounded_oscillations_do_not_matter():
-    with deciding(Context()):
-        rho = prepared(transseries(read("n+sin(n)+cos(n)**2")))
-        assert not any(oscillates(c) for _, c in rho.terms)
-        assert rho.remainder is not None
-        same = prepared(transseries(read("n*(sin(n)**2+cos(n)**2)")))
-        assert [c for _, c in same.terms] == [1]
+def test_bounded_oscillations_do_not_matter(context):
+    rho = prepared(transseries(read("n+sin(n)+cos(n)**2"), context))
+    assert not any(oscillates(c) for _, c in rho.terms)
+    assert rho.remainder is not None
+    same = prepared(transseries(read("n*(sin(n)**2+cos(n)**2)"), context))
+    assert [c for _, c in same.terms] == [1]
 
 
 def test_phases_by_their_speed():
@@ -87,8 +86,8 @@ def test_phases_by_their_speed():
         ("n", False),
         ("log(n)**2", False),
     ):
-        with deciding(Context()), nullcontext() if very_slow else pytest.raises(Undecided):
-            very_slow_lead(read(text))
+        with nullcontext() if very_slow else pytest.raises(Undecided):
+            very_slow_lead(read(text), Context())
     for text, slow in (
         ("log(n)", True),
         ("log(n)**2", True),
@@ -97,39 +96,32 @@ def test_phases_by_their_speed():
         ("n**2", False),
         ("log(log(n))", False),
     ):
-        with deciding(Context()):
-            if slow:
-                slow_lead(read(text))
-            else:
-                with pytest.raises(Undecided):
-                    slow_lead(read(text))
+        with nullcontext() if slow else pytest.raises(Undecided):
+            slow_lead(read(text), Context())
 
 
-def test_growth_against_powers():
+def test_growth_against_powers(context):
     """Below every power of n, or like one."""
-    with deciding(Context()):
-        log = iterated_log(1)
-        slower = (iterated_log(2), log, log ** fmpq(2))
-        assert [compare_log(m) for m in (*slower, iterated_log(0))] == [-1, -1, -1, 0]
+    log = iterated_log(1)
+    slower = (iterated_log(2), log, log ** fmpq(2))
+    assert [compare_log(m, context) for m in (*slower, iterated_log(0))] == [-1, -1, -1, 0]
 
 
-def test_intervals_where_the_terms_stay_large():
-    with deciding(Context()):
-        swing = swing_of(transseries(read("log(n)*(2+sin(log(log(n))))")))
-        assert not on_intervals(transseries(read("log(n)+3")), swing).converges
-        assert not on_intervals(transseries(read("log(n)-log(log(n))")), swing).converges
-        with pytest.raises(Undecided):
-            on_intervals(transseries(read("log(n)+log(log(n))")), swing)
+def test_intervals_where_the_terms_stay_large(context):
+    swing = swing_of(transseries(read("log(n)*(2+sin(log(log(n))))"), context))
+    for text in ("log(n)+3", "log(n)-log(log(n))"):
+        assert not on_intervals(transseries(read(text), context), swing).converges
+    with pytest.raises(Undecided):
+        on_intervals(transseries(read("log(n)+log(log(n))"), context), swing)
 
 
 def test_every_rule_refuses_what_it_is_not_for():
     """n^2 |sin n|: whether it tends to infinity is open, and no rule says so."""
-    with deciding(Context(order=4)):
-        rho = prepared(transseries(read("n**2*Abs(sin(n))")))
-        for name, rule in RULES.items():
-            try:
-                outcome = rule(rho)
-            except Undecided:
-                continue
-            pytest.fail(f"{name} says {outcome}")
+    rho = prepared(transseries(read("n**2*Abs(sin(n))"), Context(order=4)))
+    for name, rule in RULES.items():
+        try:
+            outcome = rule(rho)
+        except Undecided:
+            continue
+        pytest.fail(f"{name} says {outcome}")
     assert check_convergence("-n**2*Abs(sin(n))").verdict == "undecided"

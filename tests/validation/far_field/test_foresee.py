@@ -9,14 +9,14 @@ import torch
 
 import farfield
 from farfield.theory.answers.errors import InputError
-from farfield.validation.compact.runs import job_of, run
-from farfield.validation.compact.settings import settle
 from farfield.validation.far_field import recall
 from farfield.validation.far_field.foresee import Settings, ratio_of, reach_of, subject_of
 from farfield.validation.far_field.mend import Book
 from farfield.validation.far_field.network import losses
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling, Stages
+from farfield.validation.harness.runs import job_of, run
+from farfield.validation.harness.settings import settle
 
 FEW = Settings(groups=2, rows=6, last=4)
 

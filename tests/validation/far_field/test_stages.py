@@ -6,12 +6,11 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from farfield.validation.compact.attention import CAUSAL, Mask
-from farfield.validation.compact.bias import model_of
-from farfield.validation.compact.settings import LogitScale, Run
 from farfield.validation.far_field.network import TrainedNetwork, losses
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Cell, Sampling, Stages, far_losses
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.settings import CAUSAL, Mask, Run, ScaleSettings
 
 ENCODINGS = ("0", "rope", "alibi", "kerple_log", "xpos", "sinusoidal")
 ROW, LAST = 16, 4
@@ -58,7 +57,7 @@ def test_the_second_row_of_a_text_at_twice_the_length_is_exact(encoding, growth,
 CHANGED = {
     Repair(window=5): ("-n/8", "-n/8", Mask(5), None),
     Repair(window=8, sinks=3): ("rope", "rope", Mask(8, sinks=3), None),
-    Repair(scale=True): ("-n/8", "-n/8", CAUSAL, LogitScale(when="inference")),
+    Repair(scale=True): ("-n/8", "-n/8", CAUSAL, ScaleSettings(when="inference")),
     Repair(graft=(2, 6)): ("0", "Piecewise((0, n < 6), (-2*log(n/6), True))", CAUSAL, None),
     Repair(graft=(1, 4), window=20): (
         "-n/8",

@@ -1,170 +1,235 @@
-import dataclasses
-import sys
-from pathlib import Path
+"""The model: each mechanism is what its formula says, and the hooks see what the layers compute."""
+
+import math
 
 import pytest
 import torch
+from torch import nn
+from torch._dynamo.testing import CompileCounter
 
-from farfield.theory.answers.answer import InputError
-from farfield.theory.encodings import encoding
-from farfield.validation.harness.attention import materialised, toeplitz
-from farfield.validation.harness.mechanism import Visibility
-from farfield.validation.harness.model import layer_bias
-from farfield.validation.harness.positional import initialised
-from farfield.validation.harness.presets import preset
+from farfield.theory.encodings import CATALOGUE, encoding
+from farfield.validation.harness.attention import Extra, attention, materialised
+from farfield.validation.harness.bias import FixedBias, model_of
+from farfield.validation.harness.mechanism import ABSOLUTE, read
+from farfield.validation.harness.model import Layer, Transformer, rotated
+from farfield.validation.harness.settings import (
+    CAUSAL,
+    LayerSettings,
+    Mask,
+    ModelSettings,
+    RopeSettings,
+    Run,
+)
 
-NAMES = ("nope", "alibi", "window", "kerple_log", "t5", "rope", "xpos", "sinusoidal", "learned")
-
-
-def build(name, small, **changes):
-    given = {"window": {"w": 4}, "alibi": {"heads": 4}}.get(name, {})
-    return initialised(encoding(name, **given), dataclasses.replace(small, **changes), seed=1)
-
-
-def tokens(length, batch=2):
-    return torch.randint(0, 256, (batch, length), generator=torch.Generator().manual_seed(length))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_later_token_changes_no_earlier_score(name, small):
-    model, x = build(name, small).double(), tokens(12)
-    for path in (toeplitz, materialised):
-        before = model(x, path=path)
-        after = model(torch.cat([x[:, :7], x[:, 7:] + 1 & 255], 1), path=path)
-        torch.testing.assert_close(before[:, :7], after[:, :7], rtol=1e-12, atol=1e-12)
-        assert not torch.allclose(before[:, 7:], after[:, 7:])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_paths_agree_in_scores_and_in_the_gradient_of_every_weight(name, small):
-    model, x = build(name, small).double(), tokens(12)
-    found = []
-    for path in (toeplitz, materialised):
-        model.zero_grad()
-        scores = model(x, path=path)
-        scores.square().sum().backward()
-        found.append([scores, *(p.grad for p in model.parameters())])
-    for fast, exact in zip(*found, strict=True):
-        torch.testing.assert_close(fast, exact, rtol=1e-8, atol=1e-10)
+torch.set_num_threads(1)
+SMALL = {"layers": 2, "width": 32, "heads": 4, "length": 12}
+HYBRID = {
+    "label": "all at once",
+    "layers": [
+        {"mechanism": "rope", "window": 6, "sinks": True, "base": 500.0, "share": 0.5},
+        {"mechanism": "kerple_log", "scale": {"form": "1 + a log", "heads": [2]}, "sinks": True},
+        {"mechanism": "xpos", "bias": "-n/4", "scale": "log"},
+        "0",
+    ],
+}
+TOKENS = torch.randint(256, (2, 40), generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize("view", [Visibility(), Visibility(bca=5), Visibility(window=3)], ids=str)
-@pytest.mark.parametrize("name", NAMES)
-def test_the_last_tokens_alone_are_the_last_of_all(name, view, small):
-    """The residual and its gradient at the embedding, in float64 but for the order of sums."""
-    model, x = build(name, small).double(), tokens(12)
-    for last in (1, 5, 12):
-        found = []
-        for chosen in (last, 0):
-            embedded = model.embed(x).detach().requires_grad_()
-            residual = model.hidden(embedded, view, last=chosen)[:, -last:]
-            found.append([residual, *torch.autograd.grad(residual.sin().sum(), embedded)])
-        assert found[0][0].shape == (2, last, small.width)
-        for alone, whole in zip(*found, strict=True):
-            torch.testing.assert_close(alone, whole, rtol=1e-10, atol=1e-12)
+def trainable():
+    for name in CATALOGUE:
+        found = encoding(name)
+        learned = all(p.learned or p.init[0] == p.init[1] for p in found.free)
+        if found.mechanism in ("bias", "rotation", "rotation_decay", *ABSOLUTE) and learned:
+            yield name
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n != "learned"])
-def test_relative_models_do_not_see_where_a_window_stands(name, small):
-    """With a window of w in R layers, R(w-1)+1 tokens decide, wherever they stand."""
-    model, x = build(name, small).double(), tokens(30)
-    view = Visibility(window=4)
-    reach = small.layers * 3 + 1
-    whole, part = model(x, mask=view)[:, -1], model(x[:, -reach:], mask=view)[:, -1]
-    assert torch.allclose(whole, part, atol=1e-12) == (name != "sinusoidal")
-    shorter = model(x[:, -reach + 1 :], mask=view)[:, -1]
-    assert not torch.allclose(whole, shorter, atol=1e-12)
+def model(name, **settings):
+    return model_of(Run(encoding=name, **{**SMALL, **settings})).double().eval()
 
 
-def test_blockwise_attention_within_two_blocks_is_causal_attention(small):
-    model, x = build("rope", small).double(), tokens(12)
-    torch.testing.assert_close(model(x, mask=Visibility(bca=6)), model(x))
-    assert not torch.allclose(model(x, mask=Visibility(bca=4)), model(x))
+def exact(layer, q, k, v, given):
+    """Attention by the specification, sinks as their formula says: a term of the denominator."""
+    bias = given.bias
+    out = materialised(q, k, v, bias, given.mask)
+    if layer.sinks is None:
+        return out
+    j = torch.arange(k.shape[-2])
+    logits = q @ k.mT / math.sqrt(q.shape[-1])
+    if bias is not None:
+        logits = logits + bias[:, (j[-q.shape[2] :, None] - j).clamp(min=0)]
+    logits = logits.masked_fill(~given.mask.sees(j[-q.shape[2] :, None], j), -math.inf)
+    weight = logits.logsumexp(-1) - layer.sinks[:, None]
+    return out * weight.sigmoid()[..., None]
 
 
-def test_absolute_encodings_beyond_the_training_length(small):
-    assert build("sinusoidal", small)(tokens(50)).isfinite().all()
-    with pytest.raises(InputError, match="knows 12 positions; 13 tokens"):
-        build("learned", small)(tokens(13))
+@pytest.mark.parametrize("name", [*trainable(), "[-n/4; 0 x3]"])
+def test_every_encoding_of_the_catalogue_trains_as_the_specification_says(name):
+    made = model(name)
+    length = 12 if made.absolute is not None else 40
+    for mask in (CAUSAL, Mask(window=5), Mask(bca=6)):
+        fast = made(TOKENS[:, :length], mask)
+        slow = made(TOKENS[:, :length], mask, attend=exact)
+        torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-9)
+        learned = [p for p in made.parameters() if p.requires_grad]
+        ours, theirs = (
+            torch.autograd.grad(x.square().mean(), learned, allow_unused=True) for x in (fast, slow)
+        )
+        for one, other in zip(ours, theirs, strict=True):
+            assert (one is None) == (other is None)
+            if one is not None:
+                torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)
 
 
-def test_initial_weights_depend_on_the_seed_alone(small):
-    first = build("kerple_log", small)
-    torch.rand(5)
-    state = torch.get_rng_state()
-    second = build("kerple_log", small)
-    assert torch.equal(state, torch.get_rng_state())
-    for a, b in zip(first.parameters(), second.parameters(), strict=True):
-        assert torch.equal(a, b)
-    other = initialised(encoding("kerple_log"), small, seed=2)
-    assert not torch.equal(other.embedding.weight, first.embedding.weight)
+def test_a_hybrid_has_every_mechanism_in_one_model():
+    made = model(HYBRID, layers=4)
+    with torch.no_grad():
+        for layer in made.layers[:2]:
+            layer.sinks.normal_()
+    torch.testing.assert_close(made(TOKENS), made(TOKENS, attend=exact), rtol=1e-9, atol=1e-9)
+    made.train()
+    logits = made(TOKENS)
+    logits.square().mean().backward()
+    assert all(p.grad is not None for p in made.parameters())
 
 
-def test_size_of_the_demonstration():
-    demo = preset("demo")
-    model = initialised(encoding("alibi"), demo, 0)
-    assert sum(p.numel() for p in model.parameters()) >= 800_000
-    assert demo.steps * demo.batch * demo.length >= 800_000
+def test_the_last_tokens_alone_are_the_last_of_all():
+    for name in ("alibi", "rope", HYBRID):
+        made = model(name, layers=4)
+        x = made.embed(TOKENS)
+        torch.testing.assert_close(made.hidden(x, last=3), made.hidden(x)[:, -3:])
 
 
-def test_learned_values_are_reported_by_head(small):
-    model = build("kerple_log", small)
-    assert {k: len(v) for k, v in model.learned_values().items()} == {"r1": 4, "r2": 4}
-    assert build("alibi", small).learned_values() == build("rope", small).learned_values() == {}
+def test_no_bias_is_no_bias():
+    made = model("nope")
+    assert made.tables(5) == [None, None] and not made.biases
 
 
-def test_each_layer_may_have_heads_of_its_own(small):
-    """A formula for each head of each layer: layers alike are one bias, unlike ones are not."""
-    first, second = ["-n/4", "-n", "0", "0"], ["0", "0", "-n/2", "0"]
+def test_layers_that_are_alike_share_a_learned_bias_and_a_hybrid_does_not():
+    assert len(model("kerple_log").biases) == 1
+    both = {"label": "two", "layers": ["kerple_log", "kerple_log"]}
+    assert len(model(both).biases) == 2
 
-    def scores(formulas):
+
+def test_scores_of_a_rotation_depend_on_the_distance_alone():
+    torch.manual_seed(0)
+    q, k = torch.randn(2, 1, 8, dtype=torch.float64).expand(-1, 3, -1)
+    at = torch.tensor([0.0, 3.5, 1000.0], dtype=torch.float64)
+    for rope in (RopeSettings(), RopeSettings(share=0.5, base=50.0, scaling=2.0, decay=True)):
+        scores = [
+            (rotated(q, at + 7, rope)[i] * rotated(k, at, rope, -1)[i]).sum().item()
+            for i in range(3)
+        ]
+        assert scores == pytest.approx([scores[0]] * 3)
+        turned = rotated(k, at, rope)
+        shifted = rotated(turned, torch.full((3,), 4.0), rope)
+        torch.testing.assert_close(shifted, rotated(k, at + 4, rope))
+
+
+def test_extra_keys_of_a_layer_are_keys_of_a_longer_row():
+    """The keys that a window has left behind, given back as extra keys at their distances."""
+    made = model("alibi", layers=1)
+    layer, x, window = made.layers[0], made.embed(TOKENS), 10
+    (whole,), (near,) = made.prepare(40), made.prepare(40, Mask(window=window))
+    q, k, v = layer.qkv(made.layers[0].ln_attn(x))
+    i, j = torch.arange(40)[:, None], torch.arange(40)
+    logits = made.tables(40)[0][:, (i - j).clamp(min=0)].masked_fill(i - j < window, -math.inf)
+    far = layer.attend(q, k, v, near, Extra(k, v, logits))
+    torch.testing.assert_close(far, layer.attend(q, k, v, whole))
+
+
+def test_a_key_that_stands_for_several_is_their_sum():
+    made = model("nope", layers=1)
+    layer, x = made.layers[0], made.embed(TOKENS)
+    q, k, v = layer.qkv(x)
+    (given,) = made.prepare(40)
+    several = Extra(
+        k[:, :, :1].expand(-1, -1, 3, -1), v[:, :, :1].expand(-1, -1, 3, -1), torch.zeros(1, 1, 3)
+    )
+    one = Extra(k[:, :, :1], v[:, :, :1], torch.full((1, 1, 1), math.log(3)))
+    torch.testing.assert_close(
+        layer.attend(q, k, v, given, one), layer.attend(q, k, v, given, several)
+    )
+
+
+def test_attend_sees_and_may_change_every_layer():
+    seen = []
+
+    def look(layer, q, k, v, given):
+        seen.append((q.shape, k.shape))
+        return Layer.attend(layer, q, k, v, given)
+
+    made = model("alibi")
+    torch.testing.assert_close(made(TOKENS, attend=look), made(TOKENS))
+    assert seen == [((2, 4, 40, 8), (2, 4, 40, 8))] * 2
+    silent = made(TOKENS, attend=lambda layer, q, *_: torch.zeros_like(q))
+    assert not torch.allclose(silent, made(TOKENS))
+
+
+class Doubled(nn.Module):
+    """Logits times the logarithm of the row."""
+
+    def factor(self, i):
+        return (i + 2).log()[None]
+
+
+def test_a_module_may_give_a_factor_of_the_logits_alone():
+    settings = ModelSettings(layers=[LayerSettings()], width=32, heads=4)
+    made = Transformer(settings, [Doubled()]).double()
+
+    def scaled(layer, q, k, v, given):
+        assert given.bias is None
+        plain = layer.qkv(made.embed(TOKENS))[0]
+        torch.testing.assert_close(q, plain * torch.arange(2.0, 42.0).double().log()[:, None])
+        return attention(q, k, v)
+
+    made(TOKENS, attend=scaled)
+
+
+def test_learned_absolute_positions_end():
+    with pytest.raises(ValueError, match="know 12, accepted are at most as many"):
+        model("learned")(TOKENS)
+
+
+def test_a_score_function_is_the_table():
+    i, j = torch.meshgrid(torch.arange(50), torch.arange(50), indexing="ij")
+    for name in ("alibi", "-2*log(1+n)", "-n^(1/2)/3", "[-n/4; -n/8; -n/3; -n/5]"):
+        bias = FixedBias(read(name, 4))
+        add, table = bias.score_mod(torch.device("cpu")), bias.table(50)
+        assert add is not None
+        for head in range(len(table)):
+            scores = add(torch.zeros(50, 50), torch.tensor(0), torch.tensor(head), i, j)
+            wanted = table[head, (i - j).clamp(min=0)].float()
+            torch.testing.assert_close(scores, wanted, rtol=1e-6, atol=1e-6)
+    for name in ("t5", "-floor(n/3)", "[-n/4; -log(1+n); 0; 0]", "[0, -1, -2]"):
+        source = read(name, 4)
+        assert source.free or FixedBias(source).score_mod(torch.device("cpu")) is None
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_what_a_gpu_compiles_computes_the_model():
+    for name in ("alibi", "kerple_log", "rope", HYBRID):
+        made = model(name, layers=4).float()
+        prepared = made.prepare(40, flex=True)
         with torch.no_grad():
-            return initialised(encoding(formulas), small, 0)(tokens(20))
-
-    assert torch.equal(scores(first * 2), scores(first))
-    mixed = scores(first + second)
-    assert not any(torch.allclose(mixed, scores(b)) for b in (first, second, second + first))
-    model = initialised(encoding(first + second), small, 0)
-    rows = [layer_bias(model.bias_table(9), k, small.heads) for k in range(2)]
-    for row, formulas in zip(rows, (first, second), strict=True):
-        assert torch.equal(row, torch.from_numpy(encoding(formulas).bias(range(9))))
+            torch.testing.assert_close(
+                made(TOKENS, prepared=prepared), made(TOKENS), rtol=1e-4, atol=1e-5
+            )
 
 
-ALONE = """
-from types import SimpleNamespace
-import torch
-from harness.attention import blocks, materialised
-from harness.mechanism import LayerMechanism as Mechanism, Scale, Turn
-from harness.model import Transformer
-
-class Slope(torch.nn.Module):
-    def forward(self, length):
-        return -torch.arange(length).double()[None] / 4
-
-shape = SimpleNamespace(layers=3, width=16, heads=2, length=20, dropout=0.0, spread=0.02,
-                        embedding_spread=None)
-each = [Mechanism(biased=True), Mechanism(turn=Turn(share=0.5), window=5, sinks=True),
-        Mechanism(scale=Scale(length=20))]
-model, tokens = Transformer(shape, each, 50, Slope), torch.arange(40).view(2, 20)
-scores = model(tokens)
-torch.testing.assert_close(scores, model(tokens, path=materialised))
-scores.square().sum().backward()
-assert all(p.grad is not None for p in model.parameters())
-assert [m.shape[-1] for m in model.given(20, flex=True)[1]] == [20] * 3
-"""
-
-
-def test_the_model_needs_torch_alone(monkeypatch):
-    """Without farfield, as on a machine that has torch and no network; SymPy is torch's own."""
-    room = Path(__file__).parents[3] / "validation"
-    for name in ("attention", "mechanism", "model"):
-        assert "sympy" not in (room / "harness" / f"{name}.py").read_text(encoding="utf-8")
-    for name in list(sys.modules):
-        if name.partition(".")[0] in ("farfield", "flint", "pydantic"):
-            monkeypatch.setitem(sys.modules, name, None)  # cannot be imported
-    monkeypatch.syspath_prepend(str(room))
-    exec(ALONE, {"__name__": "alone"})
-    found = [name for name in sys.modules if name.partition(".")[0] == "harness"]
-    assert "harness.model" in found
-    for name in found:
-        del sys.modules[name]
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize(
+    "name",
+    ["kerple_log", *(pytest.param(n, marks=pytest.mark.slow) for n in ("alibi", "t5", HYBRID))],
+)
+def test_a_mechanism_is_one_graph_a_length_however_often_it_is_called(name):
+    made = model(name, layers=4 if name is HYBRID else 1).float()
+    torch._dynamo.reset()
+    graphs = CompileCounter()
+    compiled = torch.compile(made, fullgraph=True, backend=graphs, dynamic=False)
+    with torch.no_grad():
+        for length in (16, 40):
+            for _ in range(2):  # a learned bias is prepared anew at each step
+                x = TOKENS[:, :length]
+                logits = compiled(x, prepared=made.prepare(length, flex=True))
+                torch.testing.assert_close(logits, made(x), rtol=1e-4, atol=1e-5)
+    assert graphs.frame_count == 2

@@ -1,56 +1,120 @@
+"""The verbs that train: every setting is an option, progress is told, bad input is one line."""
+
 import json
 
 import pytest
 
 from farfield.cli import main
 
+FADING = """
+from torch import nn
+class Fading(nn.Module):
+    def __init__(self, heads, size):
+        super().__init__()
+    def forward(self, q, k, i, j):
+        return -(i[:, None] - j).abs() / 4.0
+"""
+
 
 def run(capsys, *args):
     with pytest.raises(SystemExit) as stop:
-        main(list(args))
+        main([str(arg) for arg in args])
     captured = capsys.readouterr()
-    return stop.value.code, captured.out, captured.err
+    return stop.value.code or 0, captured.out, captured.err
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory):
+def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("text") / "words.txt"
     path.write_text("one word after another, " * 4000)
-    return str(path)
+    return path
 
 
-def test_train_and_list(capsys, source, tmp_path, monkeypatch):
+def test_a_training_tells_how_far_it_is_and_what_was_measured(capsys, text, tmp_path, monkeypatch):
     monkeypatch.setattr("farfield.progress_bar.QUIET_S", 0)
-    folder = str(tmp_path / "runs")
-    shared = ("--preset", "tiny", "--runs", folder, "--text", source)
-    code, out, _ = run(capsys, "train", "-2*log(1+n)", *shared, "--json")
-    first = json.loads(out)["run"]["key"]
-    assert code == 0
-    code, out, err = run(
-        capsys, "train", "rope", *shared, "--seed", "1", "--device", "cpu", "--progress"
-    )
-    assert code == 0 and "rope: train (loss" in err
-    assert "inference: bca 8" in out and "[measured" in out
-    code, out, _ = run(capsys, "train", "rope", *shared, "--seed", "1")
-    assert code == 0 and "0 violated" in out
-    code, out, _ = run(capsys, "runs", "--runs", folder, "--json")
-    keys = [r["key"] for r in json.loads(out)["runs"]]
-    assert code == 0 and first in keys and len(keys) == 2
-    assert run(capsys, "runs", "--runs", folder)[1].startswith("2 runs: 2 finished.")
+    shared = ("--preset", "tiny", "--runs", tmp_path / "runs", "--text", text)
+    code, out, err = run(capsys, "train", "rope", "-n/4", *shared, "--progress")
+    assert code == 0 and "rope: train (loss " in err
+    for said in ("held out ", " tokens/s", " s left)"):
+        assert said in err
+    assert "trained in 30 steps to a loss of" in out and "BCA" in out
+    again = json.loads(run(capsys, "train", "rope", "-n/4", *shared, "--json")[1])
+    assert [one["lines"][0]["label"] for one in again] == ["rope", "-n/4"]
+    code, out, _ = run(capsys, "runs", "--runs", tmp_path / "runs", "--json")
+    listed = json.loads(out)["runs"]
+    assert {one["key"] for one in listed} == {one["lines"][0]["run"] for one in again}
+    assert all(one["state"] == "finished" and one["steps"] == 30 for one in listed)
+
+
+def test_each_setting_is_an_option(capsys, text, tmp_path):
+    own = tmp_path / "mine.py"
+    own.write_text(FADING)
+    preset = tmp_path / "mine.toml"
+    preset.write_text("batch = 4\nmeasure = { blocks = 2, last_tokens = 3, row_length = 40 }\n")
+    sizes = {"layers": 1, "width": 16, "heads": 2, "length": 12, "steps": 7, "lr": 0.01}
+    options = [part for name, value in sizes.items() for part in (f"--{name}", value)]
+    more = ("--precision", "bfloat16", "--tested", "12,24", "--window", 5, "--seed", 3)
+    place = ("--runs", tmp_path / "runs", "--text", text, "--log", tmp_path / "log.jsonl")
+    bias = ("--bias", f"{own}:Fading", "--preset", preset)
+    code, out, err = run(capsys, "train", *bias, *options, *more, *place, "--json")
+    assert code == 0, err
+    line = json.loads(out)["lines"][0]
+    told = {"layers": 1, "width": 16, "heads": 2, "trained": 12, "steps": 7, "learning_rate": 0.01}
+    assert {name: line[name] for name in told} == told
+    assert (line["batch"], line["seed"], line["mechanism"]) == (4, 3, "module")
+    masks = {(one["mask"], one["length"]) for one in json.loads(out)["lines"] if "low" in one}
+    assert masks == {("", 12), ("", 24), ("window 5", 12), ("window 5", 24)}
+    assert json.loads((tmp_path / "log.jsonl").read_text())["step"] == 7
+    asked = json.loads(next((tmp_path / "runs").glob("*/run.json")).read_text())
+    assert asked["precision"] == "bfloat16"
+
+
+def test_a_plan_is_run_and_what_failed_is_told(capsys, text, tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text("[[runs]]\npreset = 'tiny'\nencoding = ['alibi', 'nope']\nlr = [1e-3, 1e30]\n")
+    shared = ("sweep", plan, "--text", text, "--runs", tmp_path / "runs")
+    code, out, err = run(capsys, *shared)
+    assert code == 1 and out.startswith("4 runs: 2 failed, 2 finished.")
+    assert "alibi, seed 0: the loss is" in out
+    assert "1 of 4, alibi, seed 0: finished" in err and "2 of 4, alibi, seed 0: failed" in err
+    plan.write_text("[[runs]]\npreset = 'tiny'\nencoding = ['alibi', 'nope']\nlr = 1e-3\n")
+    code, out, _ = run(capsys, *shared, "--json")
+    assert code == 0 and {one["state"] for one in json.loads(out)["runs"]} == {"finished"}
+
+
+WRONG = {
+    "device 'tpu' is not known": ("--device", "tpu"),
+    "accepted is a width that is an even multiple": ("--width", 100),
+    "lr -1.0; accepted is greater than 0": ("--lr", -1),
+    "'/nowhere' does not exist": ("--text", "/nowhere"),
+    "--tested 'x' is not a number": ("--tested", "4,x"),
+    "too short": ("--tested", "1000000000"),
+    "'none.py' cannot be read": ("--bias", "none.py:Own"),
+    "log '/nowhere/log.csv' cannot be written": ("--log", "/nowhere/log.csv", "--steps", 1),
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_what_cannot_be_trained_is_one_line(capsys, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(capsys, "train", "alibi", "--preset", "tiny", *WRONG[said])
+    assert code == 2 and said in err and len(err.splitlines()) == 1
+    assert not list(tmp_path.rglob("weights*"))
 
 
 @pytest.mark.parametrize(
-    ("args", "message"),
+    "line, said",
     [
-        (("train", "alibi", "--preset", "none"), "preset 'none' is not known"),
-        (("train", "alibi", "--device", "tpu", "--preset", "tiny"), "device 'tpu' is not known"),
-        (("train", "fox", "--preset", "tiny"), "fox cannot be trained here"),
-        (("train", "alibi", "--text", "/nowhere"), "'/nowhere' does not exist"),
-        (("runs", "--runs", "nowhere"), "cannot be read"),
+        ("encoding = 'fox'", "runs[1]: fox cannot be trained here"),
+        ("encoding = '1/n'", "runs[1]: the bias 1/n is no real number at distance 0; a"),
+        ("encoding = 'nope'\nlength = 4000000", "runs[1]: file words.txt is too short"),
+        ("encoding = 'nope'\nlrr = 3", "runs[1]: 'lrr' is no setting; did you mean lr?"),
     ],
 )
-def test_one_clear_line(capsys, args, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    code, _, err = run(capsys, *args)
-    assert code == 2 and message in err and len(err.splitlines()) == 1
-    assert not list(tmp_path.rglob("*.json"))
+def test_a_plan_that_cannot_be_run_leaves_the_store_as_it_was(capsys, line, said, text, tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(f"[[runs]]\nencoding = 'alibi'\npreset = 'tiny'\n[[runs]]\n{line}\n")
+    code, _, err = run(capsys, "sweep", plan, "--text", text, "--runs", tmp_path / "runs")
+    assert code == 2 and said in err and len(err.splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
+    assert run(capsys, "runs", "--runs", tmp_path / "runs")[0] == 2

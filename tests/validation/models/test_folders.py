@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import gguf
+import numpy as np
 import pytest
 
 from farfield.theory.answers.answer import InputError, Label, Status
@@ -191,6 +193,22 @@ def test_which_layers_do_what(published):
     assert layers("minicpm3")[0].rotation.size == 32 and len(layers("olmo")) == 32
 
 
+def test_caps_and_factors_of_logits_are_said(published, tmp_path):
+    tempered = str(audit(published("llama4"))).replace("\n", " ")
+    assert "Logits grow as 1 + 0.1 log(1 + floor(i/8192)), i the place" in tempered
+    capped = audit(folder(tmp_path / "gemma2", {"model_type": "gemma2"}))
+    assert "x enters the softmax as 50 tanh(x/50)" in str(capped)
+    assert all(kind.positions.endswith(", logits capped at 50") for kind in capped.kinds)
+    plain = folder(tmp_path / "plain", {"model_type": "gemma2", "attn_logit_softcapping": None})
+    assert "tanh" not in str(audit(plain))
+    differ = {row[0]: row for row in difference(tmp_path / "gemma2", plain).rows}
+    assert "capped at 50" in differ["positions"][1]
+    header = {"general.architecture": "grok", "grok.block_count": 2, "grok.embedding_length": 64}
+    header |= {"grok.attention.head_count": 4, "grok.attn_logit_softcapping": 30.0}
+    (kind,) = audit(described_gguf(tmp_path / "x.gguf", header)).kinds
+    assert kind.positions.endswith("logits capped at 30")
+
+
 def test_the_first_sentence_is_about_what_may_be_set(published):
     whole = audit(published("mistral"))
     assert "set sliding_window = 4096" in str(whole).replace("\n", " ")
@@ -351,3 +369,29 @@ def test_the_header_of_a_gguf_file_gives_the_same_cache(published, tmp_path):
     assert (kind.layer.rotation.base, kind.sees) == (10_000, "all")
     del values["gemma3.attention.sliding_window_pattern"]
     assert audit(described_gguf(tmp_path / "x.gguf", values)).status is Status.UNKNOWN
+
+
+def test_a_gguf_file_is_read_by_its_header(tmp_path):
+    path = tmp_path / "grok.gguf"
+    writer = gguf.GGUFWriter(path, "grok")
+    writer.add_block_count(3)
+    writer.add_context_length(8192)
+    writer.add_embedding_length(64)
+    writer.add_head_count(8)
+    writer.add_head_count_kv([2, 2, 4])
+    writer.add_rope_freq_base(5e5)
+    writer.add_attn_logit_softcapping(30.0)
+    writer.add_token_list(["a", "b"])
+    writer.add_tensor("token_embd.weight", np.zeros((2, 64), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    found = audit(path)
+    assert found.caches[0].least == (2 + 2 + 4) * 2 * 8 * 2 * 8192 and found.trained == 8192
+    cell = "rotation of 8 of 8, base 500000, logits capped at 30"
+    assert {kind.positions for kind in found.kinds} == {cell}
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match="is no whole GGUF file") as error:
+        describe(path)
+    assert "\n" not in str(error.value)

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 
 from farfield.theory.answers.answer import Code, InputError, Label, Status
-from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.data import Text
 from farfield.validation.models import audit as audits
 from farfield.validation.models.audit import audit
 from farfield.validation.models.empirical import empirical_receptive_field
@@ -33,7 +33,7 @@ def row():
 
 @pytest.fixture(scope="module")
 def tokens(numbers):
-    return Corpus("numbers", numbers[:2000], numbers[2000:], 1, "half", 256)
+    return Text("numbers", numbers[:2000], numbers[2000:])
 
 
 def scores(opened, row, view=ALL, last=0):
@@ -258,7 +258,7 @@ def test_a_text_is_read_whole_whatever_the_tokenizer_was_saved_with(worded):
 
 def test_texts_that_do_not_fit_are_refused(worded, outside_models, tokens, tmp_path):
     place, file = worded
-    small = Corpus("few", tokens.train[:20], tokens.held_out[:20], 1, "half", 256)
+    small = Text("few", tokens.train[:20], tokens.held_out[:20])
     with pytest.raises(InputError, match="the text has 20 tokens, 66 are needed"):
         model_perplexity(outside_models.folder("llama"), [32], text=small)
     with pytest.raises(InputError, match="names no first token"):

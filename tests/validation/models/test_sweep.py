@@ -4,11 +4,13 @@ The whole list takes minutes; a sample of it always runs.
 """
 
 import json
+import math
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from transformers import CONFIG_MAPPING
 
 from farfield.theory.answers.answer import InputError
@@ -16,7 +18,7 @@ from farfield.validation.models.opened import Opened
 from farfield.validation.models.transformers_config import described
 
 sys.path.insert(0, str(Path(__file__).parent))
-from observed import LENGTH, MORE, OWN, SMALL, TYPES, WINDOWED, observed, tiny
+from observed import LENGTH, MORE, OWN, SMALL, TYPES, WINDOWED, built, observed, tiny
 
 SAMPLE = [
     "afmoe",
@@ -151,6 +153,53 @@ def test_every_type_of_the_library_agrees_or_has_no_number(tmp_path):
     assert {k: v for k, v in found.items() if isinstance(v, list)} == {}
     counts = [list(found.values()).count(v) for v in ("agrees", "no number", "not run")]
     assert counts[0] >= 210 and sum(counts) == len(found) == len(TYPES) - 1, counts
+
+
+CAPPED = {
+    "gemma2": {"attn_logit_softcapping": 3.0},
+    "vaultgemma": {"attn_logit_softcapping": 3.0},
+    "gemma3_text": {},
+    "llama4_text": {"attn_scale": 0.2, "floor_scale": 8},
+    "ministral3": {"rope_parameters": {"original_max_position_embeddings": 8}},
+    "mistral4": {
+        "rope_parameters": {"original_max_position_embeddings": 8, "partial_rotary_factor": 1.0},
+        "qk_rope_head_dim": 8,
+    },
+    "inkling_text": {"log_scaling_n_floor": 8},
+}
+
+
+@pytest.mark.parametrize("kind", CAPPED)
+def test_caps_and_factors_of_logits_are_those_that_the_attention_is_given(kind, tmp_path):
+    """In a row of one token, queries differ in their rotation and their factor alone."""
+    config = CONFIG_MAPPING[kind](**SMALL | OWN.get(kind, {}))
+    for key, value in CAPPED[kind].items():
+        table = isinstance(value, dict)
+        setattr(config, key, {**getattr(config, key), **value} if table else value)
+    model, _ = described(tmp_path / kind, json.loads(json.dumps(config.to_dict(), default=str)))
+    seen = {}
+
+    def watch(module, query, key, value, mask, **more):
+        seen[module.layer_idx] = query[0].norm(dim=-1), more.get("softcap")
+        groups = query.shape[1] // key.shape[1]
+        return value.repeat_interleave(groups, 1).transpose(1, 2), None
+
+    transformers.AttentionInterface.register("watch", watch)
+    network = built(config, "cpu")
+    network.set_attn_implementation("watch")
+    with torch.no_grad():
+        network(torch.full((1, LENGTH), 5), use_cache=False)
+    names = {"floor": math.floor, "log": math.log, "max": max}
+    assert len(seen) == len(model.layers)
+    for k, layer in enumerate(model.layers):
+        norms, cap = seen[k]
+        formula = (layer.temper or "1").replace(" log", "*log")
+        factors = [eval(formula, names | {"i": i}) for i in range(1, LENGTH + 1)]
+        asked = torch.tensor(factors, dtype=norms.dtype)
+        torch.testing.assert_close(norms / norms[:, :1], asked.expand_as(norms))
+        assert cap == layer.cap
+    changed = any(layer.temper or layer.cap for layer in model.layers)
+    assert changed == (kind != "gemma3_text")
 
 
 @pytest.mark.parametrize("kind", WINDOWED)

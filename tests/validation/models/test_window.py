@@ -1,17 +1,16 @@
 """The smallest window of a model on a text, beside a search through all of them."""
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
+import torch
 
 from farfield.theory.answers.answer import InputError, Label, Status
-from farfield.theory.encodings import encoding
-from farfield.validation.harness.configuration import Configuration, hybrid, read_layers
-from farfield.validation.harness.corpus import Corpus
-from farfield.validation.harness.experiment import train_and_measure
-from farfield.validation.harness.store import Store
+from farfield.validation.harness.data import Text
+from farfield.validation.harness.runs import run
+from farfield.validation.harness.settings import Mask, settle
+from farfield.validation.models.audit import audit
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import ALL, View, open_model
 from farfield.validation.models.text import nats_of, ratio_of, rows_of, text_of
@@ -23,9 +22,7 @@ def tokens():
     """Tokens of which each depends on one some places before."""
     rng = np.random.default_rng(0)
     drawn = rng.integers(0, 256, 6000)
-    return Corpus(
-        "drawn", drawn[:3000].astype(np.uint8), drawn[3000:].astype(np.uint8), 1, "half", 256
-    )
+    return Text("drawn", *np.split(drawn.astype(np.uint8), 2))
 
 
 ASKED = {"loss": "1/5", "length": 24, "segments": 6}
@@ -111,7 +108,7 @@ def test_what_cannot_be_searched_is_refused_and_nothing_is_written(
         transformers.MambaConfig(vocab_size=256, hidden_size=32, num_hidden_layers=2, state_size=4)
     ).save_pretrained(tmp_path / "mamba")
     out = tmp_path / "out"
-    few = Corpus("few", tokens.train[:30], tokens.held_out[:30], 1, "half", 256)
+    few = Text("few", tokens.train[:30], tokens.held_out[:30])
     for place, text, more, message in (
         (tmp_path / "mamba", tokens, {}, "cannot be narrowed"),
         (outside_models.folder("llama"), few, {}, "the text has 15 tokens, 50 are needed"),
@@ -125,28 +122,63 @@ def test_what_cannot_be_searched_is_refused_and_nothing_is_written(
         assert "\n" not in str(error.value) and not list(out.glob("*"))
 
 
-def trained(entries, text, shape, tmp_path, seed=0):
-    """The folder of a run whose layers are listed."""
-    layers = read_layers(entries, shape.heads)
-    shape = dataclasses.replace(shape, layers=len(layers))
-    run = train_and_measure(
-        Configuration(hybrid("a"), text, shape, layers=layers, seed=seed), Store(tmp_path)
-    )
-    return tmp_path / run["key"]
+def trained(encoding, folder, **settings):
+    """The folder of a run, which is measured as little as can be."""
+    measure = {"lengths": [16], "row_length": 16, "last_tokens": 2, "blocks": 2}
+    asked = settle("tiny", {"encoding": encoding, "measure": measure, **settings})
+    return folder / str(run(asked, folder)[0]["run"])
 
 
-def test_local_layers_of_a_run_need_no_more_than_their_windows(text, small, tmp_path):
+def test_local_layers_of_a_run_need_no_more_than_their_windows(tokens, tmp_path):
     """And a run is searched as a model of the library is."""
-    near = {"mechanism": "rope", "window": 5}
-    place = trained([near, "0"], text, dataclasses.replace(small, steps=30), tmp_path)
-    found = smallest_window(place, text, loss="1/100", length=24, segments=8, folder=tmp_path / "w")
+    layers = [{"mechanism": "rope", "window": 5}, "0"]
+    place = trained({"label": "a", "layers": layers}, tmp_path)
+    asked = {"length": 24, "folder": tmp_path / "w"}
+    found = smallest_window(place, segments=8, loss="1/100", **asked)
     assert found.need[0] <= 5 and (found.plan[0] or 5) <= 5
-    assert found.by_layer.high <= 1.01
-    alibi = Configuration(
-        encoding("alibi", heads=small.heads), text, dataclasses.replace(small, steps=30)
+    assert found.by_layer.high <= 1.01 and "farfield window --model" in str(audit(place))
+    biased = smallest_window(trained("alibi", tmp_path), segments=4, **asked)
+    assert biased.field_name.startswith("TRF") and len(biased.field) == 2
+    place = trained("alibi", tmp_path)
+    proved, kept = (audit(place, bounds="weights", error="1/10", text=t) for t in (None, tokens))
+    assert proved.label is kept.label is Label.CERTIFIED and kept.heads == proved.heads
+    assert max(h.logit_bound for h in proved.heads) < 1
+
+
+def test_what_a_run_says_of_its_layers_is_what_its_model_does(tmp_path):
+    layers = [
+        {"mechanism": "rope", "share": 0.5, "window": 5, "sinks": True, "scale": "log"},
+        "kerple_log",
+    ]
+    opened = open_model(describe(trained({"label": "a", "layers": layers}, tmp_path)))
+    turned, biased = opened.model.layers
+    assert (turned.width, turned.sink, turned.positions) == (5, True, "rotation")
+    assert turned.temper == "log(i)/log(16)" and not biased.temper
+    assert biased.positions == "bias" and not biased.encoding.free
+    assert biased.encoding.num_heads == len(set(biased.encoding.biases)) == biased.heads
+    row = torch.arange(20)
+    (_, first), (_, second) = opened.weights(row)
+    at = torch.arange(20)
+    assert (first.sum(-1) < 1).all() and not first[:, at[:, None] - at >= 5].any()
+    torch.testing.assert_close(second.sum(-1), torch.ones(second.shape[:2]))
+    table = torch.from_numpy(biased.encoding.bias(np.arange(20)))
+    torch.testing.assert_close(opened.network.tables(20)[1].double(), table)
+    with torch.no_grad():
+        x = opened.embed(row[None])
+        torch.testing.assert_close(opened.scores(x), opened.network(row[None]))
+        torch.testing.assert_close(opened.scores(x, View(20)), opened.network(row[None]))
+        narrow = opened.network(row[None], Mask(window=3, sinks=4))
+        torch.testing.assert_close(opened.scores(x, View(3, sinks=4), 2), narrow[:, -2:])
+        mixed = opened.scores(x, View((None, 1)))
+        assert not torch.allclose(mixed, opened.scores(x))
+    own = tmp_path / "mine.py"
+    own.write_text(
+        "import torch\n\nclass Own(torch.nn.Module):\n"
+        "    def __init__(self, heads, size):\n        super().__init__()\n"
+        "    def forward(self, q, k, i, j):\n        return 0.0 * (i[:, None] - j)\n"
     )
-    run = train_and_measure(alibi, Store(tmp_path))
-    biased = smallest_window(
-        tmp_path / run["key"], text, length=24, segments=4, folder=tmp_path / "w"
-    )
-    assert biased.field_name.startswith("TRF") and len(biased.field) == small.layers
+    unknown = describe(trained(f"{own}:Own", tmp_path)).layers[0]
+    assert (unknown.positions, unknown.encoding) == ("", None)
+    known = open_model(describe(trained("learned", tmp_path)))
+    with pytest.raises(InputError, match="has positions for 16 tokens, 17 are asked"):
+        known.embed(torch.zeros(1, 17, dtype=torch.long))

@@ -16,13 +16,13 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.theory.answers.answer import InputError, Label, Status
-from farfield.theory.answers.blocks import Steps, Table, written
+from farfield.theory.answers.blocks import Steps, Table
 from farfield.theory.answers.notation import terminal
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.atlas import Atlas, atlas
-from farfield.validation.harness.store import Trained
 from farfield.validation.json_files import writable_folder
+from farfield.validation.results import LAST
 from farfield.validation.study.place import place, references
 from farfield.validation.study.prediction import predict
 from farfield.validation.study.study import (
@@ -30,7 +30,6 @@ from farfield.validation.study.study import (
     Studied,
     catalogue,
     demo_encodings,
-    last_token_ratio,
     study,
     survey,
 )
@@ -82,49 +81,34 @@ def test_the_catalogue_is_whole():
 def test_measurements_stand_beside_predictions(tiny):
     s, _, _ = tiny
     entry = {e.prediction.name: e for e in s.entries}
-    assert entry["kerple_log"].run is None and entry["type1"].measurement() is not None
-    assert entry["rope"].measurement(bca=True)["inference"]["bca"] == 8
-    assert entry["type1"].measurement(bca=True) is None
+    assert not entry["kerple_log"].lines and entry["type1"].measured(LAST)
+    assert entry["rope"].measured(LAST, bca=True) and not entry["type1"].measured(LAST, bca=True)
+    near = [x for x in entry["type1"].measured("gradient") if x.get("distance") == 16]
+    assert 0 < near[0]["gradient"] <= 1
     data = json.loads(s.to_json())
     assert len(data["entries"]) >= 4 and data["schema"] == 2
 
 
 def test_a_finished_run_is_not_repeated(tiny, monkeypatch):
     s, chosen, store = tiny
-    import farfield.validation.harness.experiment as experiment
+    import farfield.validation.harness.runs as runs
 
     def refuse(*_args, **_kwargs):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(experiment, "train", refuse)
+    monkeypatch.setattr(runs, "train", refuse)
     again = survey(chosen, train=["type1"], preset_name="tiny", store=store)
-    assert again.entries[0].run["training"] == s.entries[0].run["training"]
+    assert again.entries[0].lines == s.entries[0].lines
 
 
 def test_what_a_trained_model_lost_is_said(tiny):
     s, _, _ = tiny
     (entry,) = (e for e in s.entries if e.prediction.name == "type1")
-    length, ratio, low, high = last_token_ratio(entry.measurement())
+    length, ratio, low, high = entry.lost()
     (said,) = entry.blocks()
     assert length == max(s.lengths) and low <= ratio <= high
     assert said in s.blocks() and f"{ratio:.3f} times" in terminal(said.text)
     assert not [*Studied(entry.prediction).blocks()]
-
-
-def test_violated_bounds_are_counted(tiny):
-    s, _, _ = tiny
-    entries = []
-    for e in s.entries:
-        run = json.loads(json.dumps(e.run)) if e.run else None
-        for m in run["measurements"] if run else ():
-            m["bounds"]["violations"] = 1
-        entries.append(Studied(e.prediction, run))
-    broken = dataclasses.replace(s, entries=tuple(entries))
-    assert s.status is Status.EXACT and broken.status is Status.UNKNOWN
-    assert "none is violated" in written(s.blocks()[-1:])
-    assert "4 are VIOLATED" in written(broken.blocks()[:1])
-    run = Trained(next(e.run for e in entries if e.run))
-    assert run.status is Status.UNKNOWN and "break bounds" in written(run.blocks()[:1])
 
 
 def test_bad_studies_are_refused(tmp_path):
@@ -163,7 +147,7 @@ def test_an_idea_is_studied_without_torch_or_its_own_name(speaks):
     one = study("-2*log(1+n)")
     (entry,) = one.entries
     p = entry.prediction
-    assert one.asked == ("-2*log(1+n)",) and not one.entries[0].run
+    assert one.asked == ("-2*log(1+n)",) and not one.entries[0].lines
     assert p.horizons[0].tokens == 5792 and p.resolution.limit == pytest.approx(
         0.29287188, abs=1e-8
     )
@@ -207,7 +191,7 @@ def test_the_certified_window_says_what_it_holds_for():
 def test_the_layered_field_is_that_of_the_models_that_are_trained(tiny):
     s, _, _ = tiny
     layered = s.entries[0].prediction.layered
-    assert layered.layers == s.preset.layers and layered.length == max(s.lengths)
+    assert layered.layers == s.settings["layers"] and layered.length == max(s.lengths)
     assert predict(encoding("type1"), tested=(1024,)).layered.tokens == 91
     assert layered.label is Label.APPROXIMATE
 
@@ -235,7 +219,7 @@ def test_a_study_trains_its_baselines_on_the_same_seed(tiny):
     _, _, store = tiny
     s = study("type1", train=True, preset="tiny", baselines=["nope"], store=store)
     assert [e.prediction.name for e in s.entries] == ["type1", "nope"] and s.asked == ("type1",)
-    assert {e.run["seed"] for e in s.entries} == {0}
+    assert {line["seed"] for e in s.entries for line in e.lines} == {0}
 
 
 @pytest.mark.parametrize("f", [[], "alibbi", "n +", ["-n", "-log("]])

@@ -1,0 +1,186 @@
+"""Verbs of training: one run, a plan of many, and the runs there are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.types import NonNegativeInt
+
+from farfield.options import CountOrNone, Formula, Output, Subject
+from farfield.output import OK, UNKNOWN, print_out, write_answers
+from farfield.progress_bar import progress
+from farfield.theory.answers.errors import refuse
+from farfield.theory.answers.names import one_of
+
+
+def train(
+    *formulas: Formula,
+    subject: Subject = Subject(),
+    bias: str | None = None,
+    preset: str = "demo",
+    text: str | None = None,
+    seed: NonNegativeInt = 0,
+    length: CountOrNone = None,
+    layers: CountOrNone = None,
+    width: CountOrNone = None,
+    batch: CountOrNone = None,
+    steps: CountOrNone = None,
+    lr: float | None = None,
+    precision: Literal["float32", "bfloat16"] | None = None,
+    tested: str | None = None,
+    window: CountOrNone = None,
+    runs: str = "runs",
+    device: str = "auto",
+    log: str | None = None,
+    output: Output = Output(),
+) -> int:
+    """Train a model with each encoding and measure it; a killed training continues.
+
+    Args:
+        formulas: a formula in n, a name of the catalogue, or heads as "[-n/4; 0 x7]"; several are
+            trained one after the other.
+        bias: a torch module of your own, FILE.py:Class.
+        preset: architecture and schedule, by name or as a TOML file.
+        text: a file or folder to train on; NAME.npy holds tokens.
+        seed: of the initial weights and of the order of the text.
+        length: training length in tokens, as 64 or 4k (4096); the preset's if not given.
+        layers: of the model.
+        width: of the model; an even multiple of its --heads.
+        batch: rows a step.
+        steps: of training.
+        lr: peak of the learning rate.
+        precision: of products; float32 or bfloat16.
+        tested: context lengths to measure in tokens, as 64,256,1024.
+        window: measure with a sliding window of so many tokens as well.
+        runs: folder where runs are kept.
+        device: auto, cpu or cuda.
+        log: file for a line a report, NAME.jsonl or NAME.csv; else a folder for TensorBoard.
+    """
+    from farfield.theory.answers.number import natural
+    from farfield.validation.harness.mechanism import with_encoding
+    from farfield.validation.harness.settings import settle
+    from farfield.validation.optional import require_torch
+    from farfield.validation.study.study import named_encodings
+
+    sizes = {"length": length, "layers": layers, "width": width, "heads": subject.heads}
+    schedule = {"batch": batch, "steps": steps, "lr": lr, "precision": precision, "text": text}
+    said: dict[str, Any] = {k: v for k, v in (sizes | schedule).items() if v is not None}
+    measure: dict[str, Any] = {}
+    if tested is not None:
+        measure["lengths"] = [natural(part, "--tested") for part in tested.split(",")]
+    if window is not None:
+        measure["windows"] = [window]
+    usual = settle(preset, {**said, "encoding": "nope", "seed": seed, "measure": measure})
+    asked = [] if bias is None else [usual.but(encoding=bias)]
+    if formulas or bias is None:
+        named = named_encodings(subject.read_each(formulas, usual.heads))
+        asked = [*(with_encoding(usual, name, found) for name, found in named), *asked]
+    refuse(log is not None and len(asked) > 1, "--log belongs to one training; several are asked")
+    require_torch()
+    from farfield.validation.harness.runs import job_of, run
+    from farfield.validation.inventory import TrainedRun
+
+    trained = []
+    for one in asked:
+        job_of(one)  # all that can be wrong is said before the first step
+    for one in asked:
+        with progress(one.name[:40], output) as step:
+            lines = run(one, runs, device=device, log=log, progress=step)
+        trained += [TrainedRun(tuple(lines))] if lines else []  # of several processes one tells
+    return write_answers(trained, output) if trained else OK
+
+
+def sweep(
+    plan: str,
+    /,
+    *,
+    runs: str = "runs",
+    text: str | None = None,
+    engine: str = "local",
+    workers: CountOrNone = None,
+    device: str = "auto",
+    address: str | None = None,
+    cpus_per_job: float | None = None,
+    gpus_per_job: float | None = None,
+    output: Output = Output(),
+) -> int:
+    """Make every run of a plan that is not finished; killed and begun again, it continues.
+
+    Args:
+        plan: a TOML file.
+        runs: folder where runs are kept.
+        text: a file or folder to train on.
+        engine: local or ray.
+        workers: with --engine local, runs at a time; 1 if not given.
+        device: with --engine local, auto, cpu or cuda.
+        address: with --engine ray, of a cluster, or auto.
+        cpus_per_job: with --engine ray, 1 if not given.
+        gpus_per_job: with --engine ray, 0 if not given.
+    """
+    from farfield.validation.harness.settings import read_plan
+    from farfield.validation.optional import require_torch
+
+    one_of(engine, "--engine", ("local", "ray"))
+    refuse(
+        engine == "local" and (address, cpus_per_job, gpus_per_job) != (None, None, None),
+        "--address, --cpus-per-job and --gpus-per-job belong to --engine ray",
+    )
+    refuse(
+        engine == "ray" and (device != "auto" or workers is not None),
+        "--device and --workers belong to --engine local; Ray has as many runs at a time as "
+        "--cpus-per-job and --gpus-per-job allow",
+    )
+    read = read_plan(plan)
+    require_torch()
+    from farfield.validation.harness import runs as engines
+    from farfield.validation.inventory import RunList, summary
+    from farfield.validation.json_files import writable_folder
+
+    every = read.expand(engines.job_of, **({} if text is None else {"text": text}))
+    engines.chosen_device(device)
+    folder = str(writable_folder(runs))
+    with progress(read.title, output) as step:
+        done = (
+            engines.local(every, folder, device=device, workers=workers or 1, progress=step)
+            if engine == "local"
+            else engines.on_ray(
+                every, folder, address=address, cpus=cpus_per_job or 1, gpus=gpus_per_job or 0
+            )
+        )
+        swept = engines.sweep(done, len(every), step)
+    finished = [summary(lines) for lines in swept.finished]
+    failed = [{"state": "failed", "label": name, "note": why} for name, why in swept.failed]
+    return max(write_answers(RunList((*finished, *failed)), output), UNKNOWN * bool(failed))
+
+
+def runs(
+    *,
+    folder: Annotated[str, Parameter(name="--runs")] = "runs",
+    csv: bool = False,
+    output: Output = Output(),
+) -> int:
+    """List the runs of a folder.
+
+    Args:
+        folder: where runs are kept.
+        csv: print everything measured as CSV, in the columns of farfield's own table of results.
+    """
+    if csv:
+        from farfield.validation.results import results
+
+        print_out(results(folder).write_csv().rstrip())
+        return OK
+    from pathlib import Path
+
+    from farfield.validation.harness.runs import listed, rows_of
+    from farfield.validation.inventory import RunList, summary
+
+    found = []
+    for one in listed(folder):
+        told = {"label": one.run.name, "preset": one.run.preset, "trained": one.run.length}
+        told |= {"seed": one.run.seed, "steps": one.step}
+        if one.state == "finished":
+            told = summary(rows_of(Path(folder) / one.key))
+        found.append({"key": one.key, "state": one.state, **told})
+    return write_answers(RunList(tuple(found)), output)

@@ -1,0 +1,198 @@
+"""Settings of rotary models: what is applied is what the library reads back from what is pasted."""
+
+import json
+import math
+import shlex
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+from farfield.theory.answers.errors import InputError
+from farfield.validation.far_field.rotary import (
+    UNCHANGED,
+    Setting,
+    applied,
+    candidates,
+    pastes,
+    rotations,
+    turned,
+)
+
+TRAINED, TO, BASE = 64, 128, 10000.0
+SIZES = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+SIZES |= {"intermediate_size": 32, "num_key_value_heads": 1, "vocab_size": 128}
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    rope = {"rope_type": "default", "rope_theta": BASE}
+    config = LlamaConfig(**SIZES, max_position_embeddings=TRAINED, rope_parameters=rope)
+    return LlamaForCausalLM(config).eval()
+
+
+SETTINGS = candidates(
+    LlamaConfig(**SIZES, rope_parameters={"rope_type": "default", "rope_theta": BASE}), TRAINED, TO
+)
+TURNING = [s for s in SETTINGS if s.rope]
+
+
+def frequencies(network, length=TO):
+    """Inverse frequencies on a row of so many tokens, and the factor of cosines and sines."""
+    ((_, _, module),) = rotations(network)
+    module(torch.zeros(1), torch.arange(length)[None])
+    return module.inv_freq.double(), module.attention_scaling
+
+
+def model_read(folder, config, changed):
+    """The model that the library builds from a folder with the changed entries."""
+    (folder / "config.json").write_text(json.dumps(config.to_dict() | changed))
+    return LlamaForCausalLM(AutoConfig.from_pretrained(folder))
+
+
+def published(setting, factor, d=32):
+    """The inverse frequencies as the papers print them, in float64."""
+    theta = BASE ** (-torch.arange(0, d, 2).double() / d)
+    kind, turns = setting.rope["rope_type"], TRAINED * theta / (2 * math.pi)
+    if kind == "linear":
+        return theta / factor
+    if kind in ("default", "dynamic"):  # the base that turns the slowest pair factor times slower
+        more = factor if kind == "default" else factor * TO / TRAINED - (factor - 1)
+        return (BASE * more ** (d / (d - 2))) ** (-torch.arange(0, d, 2).double() / d)
+    if kind == "llama3":  # between 1 and 4 turns on the trained rows
+        mix = ((turns - 1) / 3).clamp(0, 1)
+        return theta * mix + theta / factor * (1 - mix)
+    return yarn(theta, factor, d, 32, 1)
+
+
+def yarn(theta, factor, d, fast, slow):
+    def pair(turns):
+        return d * math.log(TRAINED / (turns * 2 * math.pi)) / (2 * math.log(BASE))
+
+    low, high = max(math.floor(pair(fast)), 0), min(math.ceil(pair(slow)), d - 1)
+    ramp = ((torch.arange(d // 2).double() - low) / max(high - low, 0.001)).clamp(0, 1)
+    return theta / factor * ramp + theta * (1 - ramp)
+
+
+@pytest.mark.parametrize("setting", TURNING, ids=lambda s: s.name)
+def test_frequencies_are_those_that_the_papers_print(model, setting):
+    factor = float(setting.name.split()[-1])
+    with applied(model, setting):
+        got, amplitude = frequencies(model)
+    assert torch.allclose(got, published(setting, factor), rtol=1e-6, atol=0)
+    logs = 1 + 0.1 * math.log(factor) if "YaRN" in setting.name else 1
+    assert amplitude == pytest.approx(logs, rel=1e-12)
+
+
+@pytest.mark.parametrize("setting", TURNING, ids=lambda s: s.name)
+def test_what_is_pasted_reads_back_as_what_was_applied(model, setting, tmp_path):
+    with applied(model, setting):
+        expected = frequencies(model)
+    transformers, vllm, _ = pastes(setting, model.config, TO)
+    texts = [transformers.text]
+    if vllm.text is not None:
+        flag, overrides, flag_longest, longest = shlex.split(vllm.text)
+        assert (flag, flag_longest, longest) == ("--hf-overrides", "--max-model-len", str(TO))
+        texts.append(overrides)
+    for text in texts:
+        changed = json.loads(text)
+        got = frequencies(model_read(tmp_path, model.config, changed))
+        assert torch.allclose(got[0], expected[0], rtol=1e-6, atol=0) and got[1] == expected[1]
+        factor = setting.rope.get("factor", 1)  # vLLM multiplies what the entry allows by it
+        allowed = changed.get("max_position_embeddings", TRAINED) * factor
+        assert allowed >= TO
+
+
+@pytest.mark.parametrize("setting", TURNING, ids=lambda s: s.name)
+def test_flags_of_llama_cpp_give_its_formula_the_same_frequencies(model, setting):
+    text = pastes(setting, model.config, TO)[2].text
+    if setting.rope["rope_type"] in ("dynamic", "llama3"):
+        assert text is None
+        return
+    words = shlex.split(text)
+    flags = dict(zip(words[::2], words[1::2], strict=True))
+    assert flags["--ctx-size"] == str(TO)
+    d, scale = turned(model.config), 1 / float(flags.get("--rope-scale", 1))
+    base = float(flags.get("--rope-freq-base", BASE))
+    theta = base ** (-torch.arange(0, d, 2).double() / d)
+    amplitude = 1.0
+    if flags.get("--rope-scaling") == "yarn":
+        assert flags["--yarn-orig-ctx"] == str(TRAINED)
+        theta = yarn(theta, 1 / scale, d, 32.0, 1.0)
+        amplitude = 1 + 0.1 * math.log(1 / scale)
+    else:
+        theta = theta * scale
+    with applied(model, setting):
+        got = frequencies(model)
+    assert torch.allclose(got[0], theta, rtol=1e-6, atol=0)
+    assert got[1] == pytest.approx(amplitude, rel=1e-6)
+
+
+def test_a_text_is_cut_by_what_is_pasted(model, tmp_path):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    (cut,) = (s for s in SETTINGS if s.cut)
+    words = Tokenizer(models.WordLevel({str(n): n for n in range(200)}, unk_token="0"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=words).save_pretrained(tmp_path)
+    file = tmp_path / "tokenizer_config.json"
+    pasted = json.loads(pastes(cut, model.config, TO)[0].text)
+    file.write_text(json.dumps(json.loads(file.read_text()) | pasted))
+    text = " ".join(map(str, range(100)))
+    tokens = AutoTokenizer.from_pretrained(tmp_path)(text, truncation=True)["input_ids"]
+    assert tokens == list(range(100 - TRAINED, 100))
+
+
+@pytest.mark.parametrize("setting", TURNING, ids=lambda s: s.name)
+def test_a_setting_changes_the_model_and_is_gone_afterwards(model, setting):
+    row = torch.arange(1, 41)[None].repeat(1, 3)
+    before = model(row).logits
+    folder = json.dumps(model.config.to_dict(), default=str)
+    with applied(model, setting):
+        assert not torch.equal(model(row).logits, before)
+    assert torch.equal(model(row).logits, before)
+    assert json.dumps(model.config.to_dict(), default=str) == folder
+
+
+def test_layers_with_a_window_keep_their_rotations():
+    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+
+    kinds = ["sliding_attention", "full_attention"]
+    config = Gemma3TextConfig(**SIZES, head_dim=16, layer_types=kinds, sliding_window=8)
+    network = Gemma3ForCausalLM(config)
+    ((_, _, module),) = rotations(network)
+    before = module.sliding_attention_inv_freq.clone(), module.full_attention_inv_freq.clone()
+    (yarn_2, *_) = (s for s in candidates(config, TRAINED, TO) if s.name.startswith("YaRN"))
+    with applied(network, yarn_2):
+        ((_, _, module),) = rotations(network)
+        assert torch.equal(module.sliding_attention_inv_freq, before[0])
+        assert not torch.equal(module.full_attention_inv_freq, before[1])
+
+
+def test_a_model_scaled_already_is_scaled_further_in_its_own_way():
+    rope = {"rope_type": "llama3", "rope_theta": BASE, "factor": 8.0, "low_freq_factor": 1.0}
+    rope |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 16}
+    config = LlamaConfig(**SIZES, max_position_embeddings=TRAINED, rope_parameters=rope)
+    further = [s.rope for s in candidates(config, TRAINED, TO) if "factor" in s.rope]
+    assert {r["rope_type"] for r in further} == {"llama3"}
+    assert {r["original_max_position_embeddings"] for r in further} == {16}
+    assert {16.0, 32.0} <= {r["factor"] for r in further}
+
+
+def test_what_cannot_be_set_is_refused_in_a_line(model):
+    with pytest.raises(InputError, match="nothing is to be mended at 64"):
+        candidates(model.config, TRAINED, TRAINED)
+    from transformers import BloomConfig
+
+    with pytest.raises(InputError, match="'bloom' has no rope_parameters"):
+        candidates(BloomConfig(), TRAINED, TO)
+
+
+def test_keys_that_a_setting_keeps():
+    kept = {s.name: s.keys(TO) for s in SETTINGS}
+    assert kept["as it is"] == kept["YaRN 2"] == TO
+    assert kept["text cut to 64"] == TRAINED
+    assert kept["window 32, first keys in the cache"] == 36
+    assert Setting("narrow", window=200).keys(TO) == TO and UNCHANGED.keys(9) == 9

@@ -1,0 +1,205 @@
+"""Measures are what their definitions say, computed by hand on small models."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from farfield.numerics.resolution import attention_resolution
+from farfield.theory.answers.errors import InputError
+from farfield.validation.harness import measure
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.data import InductionRows
+from farfield.validation.harness.measure import (
+    attention_field,
+    expected_scores,
+    gradient_field,
+    gradient_shares,
+    perplexities,
+    recall,
+    token_losses,
+)
+from farfield.validation.harness.settings import CAUSAL, Induction, Mask, Run
+
+torch.set_num_threads(1)
+TEXT = np.random.default_rng(0).integers(32, 127, 700).astype(np.uint8)
+MASKS = [CAUSAL, Mask(window=7), Mask(bca=9)]
+HYBRID = {
+    "label": "unlike layers",
+    "layers": [{"mechanism": "rope", "window": 9, "sinks": True}, "[-n/4; 0; -n; -n/9]"],
+}
+
+
+def model(name="[-n/4; 0; -n; -log(1+n)]", spread=0.3):
+    """A small model whose attention is far from even."""
+    asked = Run(encoding=name, layers=2, width=32, heads=4, length=12, spread=spread)
+    return model_of(asked).double().eval()
+
+
+def nats(model, row, mask=CAUSAL):
+    """Of each target of a row, one forward pass."""
+    logits = model(torch.from_numpy(row[None, :-1]), mask).double().log_softmax(-1)[0]
+    return -logits[torch.arange(len(row) - 1), torch.from_numpy(row[1:])].detach().numpy()
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_each_protocol_scores_the_same_targets_from_as_many_tokens_as_it_says(mask):
+    made, lengths = model(), (12, 40)
+    rows = measure.samples(TEXT, 5, 40)
+    for last, pick in {
+        0: lambda row, n: [nats(made, row[s : s + n + 1], mask) for s in range(0, 40, n)],
+        1: lambda row, n: [nats(made, row[40 - n :], mask)[-1:]],
+        4: lambda row, n: [nats(made, row[40 - n :], mask)[-4:]],
+    }.items():
+        got = perplexities(made, TEXT, lengths, count=5, last=last, mask=mask)
+        by_hand = [np.array([np.concatenate(pick(row, n)) for row in rows]) for n in lengths]
+        gain = by_hand[1].mean(1) - by_hand[0].mean(1)
+        error = 1.959964 * gain.std(ddof=1) / math.sqrt(5)
+        assert [p.nats for p in got] == pytest.approx([x.mean() for x in by_hand])
+        assert got[1][-3:] == pytest.approx([math.exp(gain.mean() + d) for d in (0, -error, error)])
+        assert [p.targets for p in got] == [by_hand[0].size] * 2 and got[0].ratio == 1
+        assert got[1].perplexity == pytest.approx(math.exp(by_hand[1].mean()))
+
+
+def test_memory_is_bounded_and_the_bound_changes_nothing(monkeypatch):
+    made = model()
+    rows = measure.samples(TEXT, 4, 40)
+    whole, field = token_losses(made, rows), attention_field(made, TEXT, length=40, rows=5)
+    monkeypatch.setattr(measure, "TOKENS", 50)
+    monkeypatch.setattr(measure, "SCORES", 600)
+    np.testing.assert_allclose(token_losses(made, rows), whole, rtol=1e-9)
+    assert attention_field(made, TEXT, length=40, rows=5) == field
+
+
+def attention_by_hand(made, row, mask):
+    """The whole matrix of each layer, content logits, and bias of a row, in float64."""
+    layers = []
+
+    def look(layer, q, k, v, given):
+        i, j = torch.arange(len(row))[:, None], torch.arange(len(row))
+        content = (q @ k.mT / math.sqrt(q.shape[-1]))[0]
+        table = torch.zeros(1, len(row)) if given.bias is None else given.bias
+        seen = given.mask.sees(i, j)
+        bias = table[:, (i - j).clamp(min=0)].masked_fill(~seen, -math.inf).expand_as(content)
+        layers.append((content, bias))
+        return layer.attend(q, k, v, given)
+
+    with torch.no_grad():
+        made(torch.from_numpy(row[None]), mask, attend=look)
+    return layers
+
+
+def tokens_of(weights, eps):
+    """The definition, key by key from the nearest."""
+    for count in range(len(weights) + 1):
+        if weights[::-1][count:].sum() < eps * weights.sum():
+            return count
+    raise AssertionError
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("name", ["[-n/4; 0; -n; -log(1+n)]", HYBRID])
+def test_the_attention_field_is_its_definition_beside_that_of_the_bias(name, mask):
+    made = model(name)
+    row = measure.samples(TEXT, 1, 30)[0, :-1]
+    at = torch.linspace(15, 29, 6).long().tolist()
+    fields = attention_field(
+        made, TEXT, thresholds=(0.3, 0.05), length=30, segments=1, rows=6, mask=mask
+    )
+    layers = attention_by_hand(made, row, mask)
+    for found in fields:
+        erf, trf = [], []
+        for content, bias in layers:
+            each = [(content + bias).softmax(-1).numpy(), bias.softmax(-1).numpy()]
+            for into, weights in zip((erf, trf), each, strict=True):
+                by_head = [[tokens_of(w[i, : i + 1], found.eps) for i in at] for w in weights]
+                into.append(np.mean(by_head, 1))
+        np.testing.assert_allclose(found.heads, erf)
+        assert found.erf == pytest.approx(np.mean(erf)) and found.trf == pytest.approx(np.mean(trf))
+        assert (found.violations, found.checks) == (0, 3 * 2 * 4 * 6)
+
+
+def test_a_bound_that_does_not_hold_is_counted(monkeypatch):
+    made = model(spread=1.0)
+    monkeypatch.setattr(measure, "SLACK", -50.0)
+    assert attention_field(made, TEXT, length=40, segments=1)[0].violations > 0
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_the_gradient_field_is_the_gradient_at_each_embedding(mask):
+    made = model()
+    rows = measure.samples(TEXT, 3, 20)
+    curves = gradient_shares(made, rows, mask)
+    for row, curve in zip(rows, curves, strict=True):
+        x = made.embed(torch.from_numpy(row[None, :-1])).detach().requires_grad_()
+        made.logits(made.hidden(x, mask)[0, -1]).log_softmax(-1)[row[-1]].backward()
+        norms = x.grad[0].norm(dim=-1).numpy()
+        np.testing.assert_allclose(curve, norms[::-1] / norms.sum(), rtol=1e-9)
+    found = gradient_field(made, TEXT, share=0.8, length=20, segments=3, mask=mask)
+    mean = curves.mean(0)
+    assert mean[: found.tokens].sum() > 0.8 >= mean[: found.tokens - 1].sum()
+    assert found.low <= found.tokens <= found.high
+    assert dict(found.curve)[4] == pytest.approx(mean[:4].sum())
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("name", ["[-n/4; 0; -n; -log(1+n)]", HYBRID])
+def test_the_expected_score_is_the_mean_over_pairs(name, mask, monkeypatch):
+    monkeypatch.setattr(measure, "QUERIES", 8)
+    made = model(name)
+    found = expected_scores(made, TEXT, length=30, segments=2, mask=mask).scores
+    sums = []
+    for row in measure.samples(TEXT, 2, 30)[:, :-1]:
+        for content, bias in attention_by_hand(made, row, mask):
+            each = (content + bias).mean(0)
+            diagonals = [each.diagonal(-n) for n in range(30)]
+            sums.append([d[d > -math.inf].mean().item() for d in diagonals])
+    np.testing.assert_allclose(found, np.mean(sums, 0))
+
+
+def test_resolution_is_known_where_scores_are():
+    scores = measure.ExpectedScores(-np.arange(20.0))
+    assert scores.resolution(10) == attention_resolution(scores.scores[:10]).value
+    assert scores.resolution(21) is None
+    holes = measure.ExpectedScores(np.where(np.arange(20) > 5, np.nan, 0.0))
+    assert holes.resolution(20) is None and holes.resolution(20, Mask(window=6)) is not None
+
+
+def test_recall_is_told_by_a_model_that_looks_the_answer_up():
+    made = model("nope")
+    rows = InductionRows(Induction(vocabulary=256))
+    found = recall(made, rows, (30, 50), distances=(1, 7, 40, 90), count=20)
+    assert [(x.length, x.distance) for x in found] == [(30, 1), (30, 7), (50, 1), (50, 7), (50, 40)]
+
+    def oracle(h):
+        return torch.nn.functional.one_hot(torch.from_numpy(answers), 256).double()
+
+    for line in found[:2]:
+        probe = rows.probe(0, 20, line.length, line.distance)
+        answers = probe[:, -1]
+        by_hand = []
+        for row in probe:
+            at = [
+                (c + b).softmax(-1)[:, -1, line.length - 1 - line.distance]
+                for c, b in attention_by_hand(made, row[:-1], CAUSAL)
+            ]
+            by_hand.append(torch.cat(at))
+        heads = torch.stack(by_hand).mean(0)
+        assert any(line.attention == pytest.approx(h.item()) for h in heads)
+    made.logits = oracle
+    assert (
+        recall(made, rows, (50,), distances=(40,), count=20)[0].accuracy
+        == (rows.probe(0, 20, 50, 40)[:, -1] == answers).mean()
+    )
+
+
+def test_a_text_or_a_stride_that_does_not_fit_is_refused():
+    for call in (
+        lambda: perplexities(model(), TEXT, (12, 800)),
+        lambda: perplexities(model(), TEXT, (12, 40), last=13),
+        lambda: attention_field(model(), TEXT, length=700),
+        lambda: expected_scores(model(), TEXT, length=1),
+    ):
+        with pytest.raises(InputError, match="accepted"):
+            call()

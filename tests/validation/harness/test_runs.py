@@ -1,0 +1,215 @@
+"""Runs: finished parts are skipped, a kill loses nothing, a damaged file is named and stays."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from farfield.theory.answers.errors import InputError
+from farfield.validation.harness import measure
+from farfield.validation.harness import runs as module
+from farfield.validation.harness.runs import job_of, listed, load, local, run, sweep
+from farfield.validation.harness.settings import Plan, settle
+
+MEASURE = {"lengths": [16, 40], "row_length": 40, "blocks": 3, "last_tokens": 6, "scores": 32}
+
+
+@pytest.fixture(scope="session")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "words.txt"
+    path.write_text("".join(f"line {k}, the cat sat on the mat\n" for k in range(400)))
+    return str(path)
+
+
+@pytest.fixture
+def asked(text):
+    return settle("tiny", {"encoding": "alibi", "text": text, "measure": MEASURE})
+
+
+def test_a_run_is_flat_rows_and_is_made_once(asked, tmp_path, monkeypatch):
+    rows = run(asked, tmp_path)
+    told = {(r["protocol"], r["mask"]) for r in rows}
+    protocols = ["training", "held out", "non-overlapping", "last token", "attention", "gradient"]
+    assert told == {(name, "") for name in [*protocols, "scores"]}
+    assert all(r["label"] == "alibi" and r["preset"] == "tiny" and r["trained"] == 16 for r in rows)
+    assert len({r["run"] for r in rows}) == 1 and rows[0]["formula"].startswith("[-n/2; ")
+    last = [r for r in rows if r["protocol"] == "last token"]
+    assert [r["length"] for r in last] == [16, 40] and last[0]["ratio"] == 1
+    monkeypatch.setattr(module, "train", None)
+    monkeypatch.setattr(module, "measured", None)
+    assert run(asked, tmp_path) == rows
+    named = run(asked.but(label="mine"), tmp_path)
+    assert {r["label"] for r in named} == {"mine"} and named[0]["run"] == rows[0]["run"]
+
+
+def test_another_measurement_trains_nothing_anew(asked, tmp_path, monkeypatch):
+    run(asked, tmp_path)
+    monkeypatch.setattr(module, "train", None)
+    more = asked.but(measure={**MEASURE, "windows": [8], "bca": [8], "strides": [4]})
+    rows = run(more, tmp_path)
+    assert {r["mask"] for r in rows} == {"", "window 8", "BCA"}
+    assert "sliding window, stride 4" in {r["protocol"] for r in rows}
+    assert len(list(tmp_path.glob("*/weights*"))) == 1
+
+
+@pytest.mark.parametrize("encoding", ["learned", "rope", {"label": "h", "layers": ["0", "-n"]}])
+def test_every_kind_of_encoding_runs(encoding, asked, tmp_path):
+    rows = run(
+        settle("tiny", {**asked.model_dump(), "encoding": encoding, "measure": {}}), tmp_path
+    )
+    if encoding == "learned":
+        assert {r["length"] for r in rows} == {16}
+    model, history = load(next(tmp_path.glob("[0-9a-f]*")))
+    assert not model.training and history[-1].step == 30
+
+
+def test_a_task_is_asked_at_each_distance(tmp_path):
+    asked = {"encoding": "nope", "task": {"vocabulary": 64}, "measure": {"distances": [3, 20]}}
+    rows = run(
+        settle("tiny", {**asked, "measure": {"lengths": [32], "distances": [3, 20]}}), tmp_path
+    )
+    recall = [(r["length"], r["distance"]) for r in rows if r["protocol"] == "recall"]
+    assert recall == [(16, 3), (32, 3), (32, 20)]
+
+
+def test_what_cannot_run_is_refused_before_anything_is_made(asked, tmp_path):
+    wrong = {
+        "at distance 0; a model takes finite": {"encoding": "1/n"},
+        "too short": {"measure": {"lengths": [2000]}},
+        "knows the 16 positions": {"encoding": "learned", "measure": {"lengths": [32]}},
+        "does not exist": {"text": "none.txt"},
+        "shorter than the vocabulary": {"task": {"vocabulary": 16}},
+    }
+    for said, changes in wrong.items():
+        with pytest.raises(InputError, match=said):
+            run(asked.but(**changes), tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "measured-*.json", "run.json"])
+def test_a_damaged_file_is_refused_by_name_and_stays(name, asked, tmp_path):
+    rows = run(asked, tmp_path)
+    (path,) = tmp_path.glob(f"*/{name}")
+    whole = path.read_bytes()
+    for damaged in (whole[:-7], b"", whole.replace(b"3", b"4")):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=path.name):
+            load(path.parent) if name == "run.json" else run(asked, tmp_path)
+        assert path.read_bytes() == damaged
+    path.write_bytes(whole)
+    assert run(asked, tmp_path) == rows
+    path.unlink()
+    again = run(asked, tmp_path)
+    assert [{**r, "seconds": 0} for r in again] == [{**r, "seconds": 0} for r in rows]
+
+
+def test_a_full_disk_stops_the_run_with_the_path_and_keeps_what_was_finished(
+    asked, tmp_path, monkeypatch
+):
+    run(asked.but(seed=1), tmp_path)
+    before = {p: p.read_bytes() for p in tmp_path.glob("*/*")}
+
+    def full(file):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=r"run.json' cannot be written: No space left"):
+        run(asked, tmp_path)
+    assert {p: p.read_bytes() for p in before} == before
+
+
+def test_a_measurement_that_breaks_a_bound_is_not_kept(asked, tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "SLACK", -50.0)
+    with pytest.raises(InputError, match="comparisons break bounds that hold for every model"):
+        run(asked, tmp_path)
+    assert not list(tmp_path.glob("*/measured*")) and list(tmp_path.glob("*/weights*"))
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_sweep_goes_on_past_a_run_that_fails(workers, asked, text, tmp_path):
+    names = ["alibi", "1/n", "nope"]
+    table = {"encoding": names, "preset": "tiny", "text": text, "measure": MEASURE}
+    runs = Plan(runs=[table]).expand()
+    done = local(runs, str(tmp_path), device="cpu", workers=workers, progress=lambda *told: None)
+    swept = sweep(done, 3)
+    assert [name for name, _ in swept.failed] == ["1/n, seed 0"]
+    alone = run(runs[0], tmp_path / "alone", device="cpu")
+    (found,) = (rows for rows in swept.finished if rows[0]["label"] == "alibi")
+    assert [{**r, "seconds": 0} for r in found] == [{**r, "seconds": 0} for r in alone]
+    assert [(x.run.name, x.state, x.step) for x in listed(tmp_path)] == [
+        ("alibi", "finished", 30),
+        ("nope", "finished", 30),
+    ]
+
+
+SWEEP = """
+import sys
+from farfield.validation.harness.runs import local, on_ray, sweep
+from farfield.validation.harness.settings import read_plan
+runs = read_plan(sys.argv[1]).expand()
+if sys.argv[3] == "ray":
+    done = on_ray(runs, sys.argv[2], address=None, cpus=1, gpus=0)
+else:
+    workers = int(sys.argv[3])
+    done = local(runs, sys.argv[2], device="cpu", workers=workers, progress=lambda *told: None)
+sweep(done, len(runs))
+"""
+
+
+ENGINES = ["1", *(pytest.param(name, marks=pytest.mark.slow) for name in ("2", "ray"))]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_sweep_that_is_killed_goes_on_to_the_same_rows(engine, text, tmp_path):
+    plan, folder = tmp_path / "plan.toml", tmp_path / "runs"
+    plan.write_text(
+        f"[[runs]]\nencoding = ['alibi', 'kerple_log']\npreset = 'tiny'\n"
+        f"text = '{text}'\nsteps = 60\nmeasure = {{ lengths = [16, 40], row_length = 40 }}\n"
+    )
+    command = [sys.executable, "-c", SWEEP, str(plan), str(folder), engine]
+    for marker in ("*/run.json", "*/weights.safetensors", "*/measured-*"):
+        with subprocess.Popen(command, start_new_session=True) as process:
+            until = time.monotonic() + 120
+            while not list(folder.glob(marker)) and process.poll() is None:
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            os.killpg(process.pid, signal.SIGKILL)
+    subprocess.run(command, check=True, timeout=250)
+    runs = module.listed(folder)
+    assert [x.state for x in runs] == ["finished"] * 2
+    for at, one in enumerate(runs):
+        rows = [{**r, "seconds": 0} for r in run(one.run, tmp_path / "alone", device="cpu")]
+        assert [{**r, "seconds": 0} for r in run(one.run, folder, device="cpu")] == rows, at
+
+
+def test_a_file_of_ones_own_is_in_the_key_and_a_change_is_noticed(asked, tmp_path):
+    path = tmp_path / "mine.py"
+    source = (
+        "from torch import nn, zeros\nclass Own(nn.Module):\n"
+        "    def __init__(self, heads, size):\n        super().__init__()\n"
+        "    def forward(self, q, k, i, j):\n        return -(i[:, None] - j).abs() / 4.0\n"
+    )
+    path.write_text(source)
+    own = asked.but(encoding=f"{path}:Own")
+    rows = run(own, tmp_path / "runs")
+    assert rows[0]["mechanism"] == "module" and rows[0]["formula"] is None
+    path.write_text(source.replace("4.0", "5.0"))
+    assert job_of(own).key != rows[0]["run"]
+    with pytest.raises(InputError, match="made with another file or formula"):
+        load(tmp_path / "runs" / rows[0]["run"])
+
+
+def test_listing_tells_how_far_an_unfinished_run_is(asked, tmp_path):
+    def kill(stage, done, total, note=""):
+        if done == 11:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(asked, tmp_path, every=0, progress=kill)
+    assert [(x.state, x.step) for x in listed(tmp_path)] == [("unfinished", 11)]
+    with pytest.raises(InputError, match="does not exist"):
+        listed(tmp_path / "none")

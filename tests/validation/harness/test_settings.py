@@ -1,0 +1,139 @@
+"""Settings, presets and plans: each wrong one is a line with its place; keys forget names alone."""
+
+import pytest
+
+from farfield.theory.answers.errors import InputError
+from farfield.validation.harness.mechanism import understood
+from farfield.validation.harness.settings import PRESETS, Plan, Run, preset, read_plan, settle
+
+LAYER = {"mechanism": "rope", "window": 16}
+HYBRID = {"label": "mixed", "layers": [LAYER, "0", "-n/4", "[-n/4; 0 x7]"]}
+WRONG = {
+    "lrr = 1": "runs[0]: 'lrr' is no setting; did you mean lr? accepted: encoding, ",
+    "lr = -1": "runs[0]: lr -1; accepted is greater than 0",
+    "lr = inf": "runs[0]: lr inf; accepted is a finite number",
+    "steps = 0": "runs[0]: steps 0; accepted is greater than or equal to 1",
+    "steps = []": "runs[0]: steps is an empty list; accepted is one setting or several",
+    "width = 100": "runs[0]: width 100 with 8 heads; accepted is a width that is an even multiple",
+    "accumulate = 3": "runs[0]: batch 32 in 3 parts; accepted are parts of equal size",
+    "measure = { lenghts = [2] }": "runs[0]: measure: 'lenghts' is no setting; did you mean length",
+    "measure = { lengths = [0] }": "runs[0]: measure: lengths.0 0; accepted is greater than or",
+    "encoding = 3": "runs[0]: encoding: encoding 3; accepted: a name, a formula, heads such as",
+    "preset = 'dem'": "runs[0]: preset 'dem' is not known; did you mean demo? accepted: a TOML",
+    "encoding = { label = 'x', layers = ['0'] }": "x: 1 layers are listed, the model has 4",
+    "encoding = { label = 'x', layers = [{ mechanism = 'rope', windw = 3 }] }": "layers.0: 'windw'",
+    "encoding = { label = 'x', layers = ['0', '0', '0', { mechanism = 'rope', window = 65 }] }": (
+        "layer 4: window 65 in rows of 64 tokens; accepted are windows from 1 to 64"
+    ),
+}
+
+
+@pytest.mark.parametrize("line, said", WRONG.items())
+def test_a_wrong_setting_is_a_line_with_its_place(line, said, tmp_path):
+    path = tmp_path / "plan.toml"
+    given = "" if line.startswith("encoding") else "encoding = 'alibi'\n"
+    path.write_text(f"[[runs]]\n{given}{line}\n")
+    with pytest.raises(InputError) as refused:
+        read_plan(path).expand()
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"[[runs]", b"\xff", b"", b"sweep = 1", b"runs = 3"])
+def test_what_is_no_plan_is_refused_by_its_name(content, tmp_path):
+    (tmp_path / "plan.toml").write_bytes(content)
+    for path in (tmp_path / "plan.toml", tmp_path / "none.toml"):
+        with pytest.raises(InputError, match=r"plan '.*toml'"):
+            read_plan(path)
+
+
+def test_a_plan_is_every_combination_of_its_lists_each_once():
+    table = {"encoding": ["alibi", HYBRID], "seed": [0, 1], "lr": [1e-3, 2e-3], "preset": "small"}
+    runs = Plan(runs=[table, {**table, "seed": 1}]).expand()
+    assert len(runs) == 8 and {r.steps for r in runs} == {PRESETS["small"]["steps"]}
+    assert [(r.name, r.seed, r.lr) for r in runs[:3]] == [
+        ("alibi", 0, 1e-3),
+        ("alibi", 0, 2e-3),
+        ("alibi", 1, 1e-3),
+    ]
+    pairs = Plan(runs=[{"encoding": "alibi", "betas": [[0.9, 0.95], [0.8, 0.9]]}]).expand()
+    assert [r.betas for r in pairs] == [(0.9, 0.95), (0.8, 0.9)]
+
+
+def test_every_setting_but_a_name_is_in_the_key():
+    plain = Run(encoding="alibi")
+    other = {
+        "encoding": "t5",
+        "seed": 1,
+        "layers": 2,
+        "width": 64,
+        "heads": 4,
+        "length": 32,
+        "batch": 8,
+        "steps": 3,
+        "lr": 1e-3,
+        "warmup": 1,
+        "schedule": "linear",
+        "weight_decay": 0.0,
+        "clip": 2.0,
+        "betas": (0.9, 0.99),
+        "epsilon": 1e-6,
+        "precision": "bfloat16",
+        "accumulate": 2,
+        "dropout": 0.1,
+        "spread": 0.1,
+        "embedding_spread": 0.5,
+        "task": {"vocabulary": 64},
+    }
+    names = {"label", "family", "preset", "text", "measure"}
+    assert names | other.keys() == Run.model_fields.keys()
+    keys = {plain.but(**{name: value}).key() for name, value in other.items()}
+    assert len(keys | {plain.key()}) == len(other) + 1
+    same = plain.but(label="a", family="b", preset="c", text="d", measure={"blocks": 1})
+    assert same.key() == plain.key() and plain.key(data="x") != plain.key()
+    assert Run.model_validate_json(same.model_dump_json()) == same
+
+
+def test_a_preset_may_be_a_file_and_is_overridden(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("steps = 7\nmeasure = { blocks = 3, lengths = [9] }")
+    run = settle(str(path), {"encoding": "alibi", "measure": {"blocks": 4}})
+    assert run.steps == 7 and run.measure.blocks == 4 and run.measure.lengths == (9,)
+    for name in PRESETS:
+        assert Run(encoding="alibi", **preset(name)).layers >= 2
+
+
+def test_an_encodings_table_may_carry_its_names():
+    run = settle("demo", {"encoding": {"name": "kerple_log", "r1": 2, "r2": 1, "label": "fixed"}})
+    assert run.name == "fixed" and not understood(run).biases[0].free
+    mixed = settle("demo", {"encoding": {**HYBRID, "family": "mixtures"}})
+    assert (mixed.name, mixed.family) == ("mixed", "mixtures")
+
+
+@pytest.mark.parametrize(
+    "encoding, said",
+    [
+        ("dape", "mechanism"),
+        ("[-n/4; 0]", "has 2 heads, the model has 8; accepted are 1 or 8"),
+        ("none.py:Own", "'none.py' cannot be read"),
+        ({"label": "x", "layers": ["0", "0", "0", "sinusoidal"]}, "layer 4: sinusoidal acts on no"),
+        ({"label": "x", "layers": [{"mechanism": "-n", "base": 5.0}] * 4}, "base belongs to a rot"),
+        ({"label": "x", "layers": [{"mechanism": "rope", "share": 0.01}] * 4}, "share 0.01 of a"),
+        (
+            {"label": "x", "layers": [{"mechanism": "0", "scale": {"heads": [9]}}] * 4},
+            "accepted are heads from 1 to 8",
+        ),
+    ],
+)
+def test_an_encoding_that_no_layer_can_have_is_refused(encoding, said):
+    with pytest.raises(InputError, match=r"accepted|cannot") as refused:
+        understood(Run(encoding=encoding))
+    assert said in str(refused.value)
+
+
+def test_the_facts_of_an_encoding_are_its_formulas():
+    def facts(encoding, **more):
+        return understood(Run(encoding=encoding, **more)).facts
+
+    assert facts("-2*log(1+n)") == facts("-log(1 + n)*2") != facts("-3*log(1+n)")
+    assert facts("alibi") == facts("ALiBi") != facts("alibi", heads=4)
+    assert facts("rope") != facts("xpos") != facts("nope")

@@ -1,0 +1,241 @@
+"""Training: what is resumed is the same, what diverges is refused, what is told is true."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from farfield.theory.answers.errors import InputError
+from farfield.validation.harness.attention import materialised
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.data import InductionRows, Text
+from farfield.validation.harness.settings import CAUSAL, Induction, Mask, Run
+from farfield.validation.harness.train import (
+    Process,
+    adamw,
+    batch,
+    learning_rate,
+    read_tensors,
+    train,
+    write_tensors,
+)
+
+torch.set_num_threads(1)
+GALLERY = Path(__file__).parents[3] / "docs" / "gallery"
+TEXT = Text("words", *(np.frombuffer(b"the cat sat on the mat. " * n, np.uint8) for n in (90, 30)))
+SMALL = {"layers": 2, "width": 32, "heads": 4, "length": 12, "batch": 4, "steps": 45, "warmup": 2}
+
+
+class Killed(BaseException):
+    pass
+
+
+def run(encoding="kerple_log", **settings):
+    return Run(encoding=encoding, **{**SMALL, **settings})
+
+
+def trained(asked, data=TEXT, **how):
+    model = model_of(asked, data.vocabulary)
+    return model, train(model, data, asked, **how)
+
+
+def same(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("at", [1, 20, 33])
+def test_a_killed_training_goes_on_to_the_same_weights_bit_for_bit(at, tmp_path):
+    asked, kept = run(dropout=0.1), tmp_path / "checkpoint"
+
+    def kill(stage, done, total, note=""):
+        if done == at:
+            raise Killed
+
+    whole, story = trained(asked)
+    with pytest.raises(Killed):
+        trained(asked, checkpoint=kept, every=0, progress=kill)
+    resumed, again = trained(asked, checkpoint=kept, every=0)
+    assert same(whole, resumed) and again.resumed == [at]
+    assert [r[:4] for r in again.history] == [r[:4] for r in story.history]
+    assert not same(whole, model_of(asked))
+
+
+def test_a_step_in_parts_is_the_step_as_a_whole():
+    asked = run(steps=5)
+    parts, _ = trained(asked.but(accumulate=2))
+    whole, _ = trained(asked)
+    for one, other in zip(parts.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_it_learns_and_tells_the_loss_the_held_out_loss_and_the_speed(tmp_path):
+    lines = tmp_path / "log.jsonl", tmp_path / "log.csv"
+    notes = []
+    for path in lines:
+        _, story = trained(
+            run(steps=60, lr=1e-2), log=str(path), progress=lambda *told: notes.append(told[3])
+        )
+    losses = [r.loss for r in story.history]
+    assert losses[-1] < losses[0] - 1 and story.history[-1].held_out == pytest.approx(
+        losses[-1], abs=0.7
+    )
+    assert [r.step for r in story.history] == [20, 40, 60]
+    told = [json.loads(line) for line in lines[0].read_text().splitlines()]
+    assert [t["step"] for t in told] == [20, 40, 60] and set(told[0]) == set(
+        story.history[0]._fields
+    )
+    with open(lines[1], newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(r["loss"]) for r in rows] == losses
+    assert all(word in notes[-1] for word in ("loss ", "held out ", " tokens/s", " s left"))
+
+
+def test_the_task_is_learned_from_its_answers_alone():
+    data = InductionRows(Induction(vocabulary=64))
+    asked = run("nope", steps=1, batch=8)
+    model, story = trained(asked, data)
+    fresh = model_of(asked, 64)
+    x, y = (torch.from_numpy(part) for part in data.batch(0, 0, 8, 12))
+    logits = fresh(x)[y != -100].log_softmax(-1)
+    wanted = -logits.gather(-1, y[y != -100][:, None]).mean()
+    assert story.history[0].loss == pytest.approx(wanted.item(), rel=1e-5) and not model.training
+
+
+def test_each_schedule_is_its_formula():
+    rates = {
+        name: [
+            learning_rate(s, run(schedule=name, steps=100, warmup=10, lr=1.0)) for s in range(100)
+        ]
+        for name in ("cosine", "linear", "inverse sqrt")
+    }
+    for rate in rates.values():
+        assert rate[:10] == pytest.approx([(s + 1) / 10 for s in range(10)])
+        assert sorted(rate[9:], reverse=True) == rate[9:] and len(set(rate[9:])) == 91
+    assert rates["cosine"][-1] == pytest.approx(0.05) and rates["linear"][-1] == pytest.approx(0)
+    assert rates["inverse sqrt"][-1] == pytest.approx(10**-0.5)
+    assert learning_rate(3, run(steps=10, warmup=50, lr=1.0)) < 1  # at most a fifth warms up
+
+
+def test_matrices_alone_decay():
+    model = model_of(run())
+    decays, free = adamw(model, run()).param_groups
+    assert decays["weight_decay"] == 0.1 and free["weight_decay"] == 0
+    assert len(free["params"]) == len([p for p in model.parameters() if p.ndim < 2]) > 4
+
+
+def test_a_training_that_diverges_stops_at_its_step_and_keeps_the_state_before(tmp_path):
+    asked, kept = run(steps=30), tmp_path / "checkpoint"
+    model = model_of(asked)
+    steps = []
+
+    def poison(stage, done, total, note=""):
+        steps.append(done)
+        if done == 7:
+            nn.init.constant_(model.ln.weight, float("nan"))
+
+    with pytest.raises(InputError, match=r"loss is nan at step 8 of 30 \(lr .*\); accepted: a sma"):
+        train(model, TEXT, asked, checkpoint=kept, every=0, progress=poison)
+    tensors, record = read_tensors(kept)
+    assert json.loads(record)["done"] == 7 and all(t.isfinite().all() for t in tensors.values())
+
+
+def test_a_file_that_is_not_what_was_written_is_refused_and_stays(tmp_path):
+    path = tmp_path / "weights"
+    write_tensors(
+        path, {"a": torch.arange(5.0), "b": torch.ones(2, dtype=torch.bfloat16)}, {"n": 1}
+    )
+    tensors, record = read_tensors(path)
+    assert tensors["a"].tolist() == [0, 1, 2, 3, 4] and json.loads(record) == {"n": 1}
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole[:-1] + b"\1", b"", whole.replace(b"n", b"m", 1), whole[40:]):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match="weights' is not what was written; accepted"):
+            read_tensors(path)
+        assert path.read_bytes() == damaged
+    other = tmp_path / "other"
+    trained(run(), checkpoint=other, every=0)
+    with pytest.raises(InputError, match="is of another model"):
+        trained(run(width=64), checkpoint=other)
+
+
+def test_low_precision_trains_and_a_batch_that_does_not_divide_is_refused():
+    _, story = trained(run("alibi", precision="bfloat16", steps=20))
+    _, exact = trained(run("alibi", steps=20))
+    assert story.history[-1].loss == pytest.approx(exact.history[-1].loss, rel=0.02)
+
+
+OWN = ["fire.py:Fire", "forget_gate.py:ForgetGate", "scalable_softmax.py:ScalableSoftmax"]
+
+
+@pytest.mark.parametrize("name", [*OWN, "contextual_positions.py:Cope"])
+def test_a_module_of_ones_own_trains_and_is_the_specification(name):
+    asked = run(f"{GALLERY / name}", steps=6, length=100, lr=1e-2)
+    model, _ = trained(asked)
+    fresh = model_of(asked)
+    for at, bias in enumerate(model.biases):
+        moved = [
+            not torch.equal(a, b)
+            for a, b in zip(bias.parameters(), fresh.biases[at].parameters(), strict=True)
+        ]
+        assert any(moved), name
+    model = model.double().eval()
+
+    def slow(layer, q, k, v, given):
+        return materialised(q, k, v, given.bias, given.mask)
+
+    tokens = torch.from_numpy(TEXT.batch(0, 0, 2, 100)[0])
+    for mask in (CAUSAL, Mask(window=20, sinks=2)):
+        torch.testing.assert_close(model(tokens, mask), model(tokens, mask, attend=slow))
+    later = tokens.clone()
+    later[:, 60:] = 65
+    torch.testing.assert_close(model(tokens)[:, :60], model(later)[:, :60])
+
+
+def test_a_module_that_cannot_be_made_is_refused(tmp_path):
+    path = tmp_path / "mine.py"
+    for source in ("1/0", "class Own: pass", "def Own(heads, size): return 3"):
+        path.write_text(source)
+        with pytest.raises(InputError, match=r"mine.py:Own (cannot be made|is no torch module)"):
+            model_of(run(f"{path}:Own"))
+
+
+def test_rows_of_two_processes_are_those_of_one():
+    asked, model = run(accumulate=2), model_of(run())
+    (whole, asked_of_one), *halves = (
+        batch(TEXT, asked, 3, Process(model, rank, size), model.device)
+        for rank, size in ((0, 1), (0, 2), (1, 2))
+    )
+    rows = [row for parts, _ in halves for x, _ in parts for row in x.tolist()]
+    assert sorted(rows) == sorted(row for x, _ in whole for row in x.tolist())
+    assert {targets for _, targets in halves} == {asked_of_one}
+    with pytest.raises(InputError, match="batch 4 in 1 parts of 3 processes; accepted is a mult"):
+        batch(TEXT, run(), 0, Process(model, 0, 3), model.device)
+
+
+@pytest.mark.slow
+def test_two_processes_train_as_one(tmp_path):
+    script = tmp_path / "both.py"
+    script.write_text(
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import torch\n"
+        "from test_train import TEXT, run, trained\n"
+        "model, story = trained(run(steps=8))\n"
+        "import os\n"
+        "if os.environ['RANK'] == '0':\n"
+        "    torch.save([*model.state_dict().values(), story.history[-1].loss], sys.argv[2])\n"
+    )
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    place = [str(script), str(Path(__file__).parent), str(tmp_path / "out.pt")]
+    subprocess.run([sys.executable, *command, *place], check=True, env={**os.environ}, timeout=300)
+    *weights, loss = torch.load(tmp_path / "out.pt", weights_only=True)
+    alone, story = trained(run(steps=8))
+    assert loss == pytest.approx(story.history[-1].loss, rel=1e-5)
+    for one, other in zip(weights, alone.state_dict().values(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)

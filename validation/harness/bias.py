@@ -1,0 +1,434 @@
+"""The biases of a model: fixed, learned, or a module of your own; and the views of kernels.
+
+A bias with fixed parameters is the float64 table of its formula, rounded once. A bias with learned
+parameters is the same formula evaluated on tensors, so that gradients reach the parameters. Layers
+that are alike share one bias, as in KERPLE.
+
+A module of your own, `FILE.py:Class`, is made as `Class(heads, size)`, `size` that of a head, one a
+layer. It is called as `module(q, k, i, j)` and returns what is added to the logits; or it has a
+method `factor(i)` that multiplies them (`farfield.validation.harness.model.Transformer`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import sympy
+import torch
+from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention.flex_attention import BlockMask
+
+from farfield.theory.answers.errors import InputError, refuse
+from farfield.theory.encodings import Encoding, Parameter
+from farfield.theory.functions.nodes import n
+from farfield.validation.harness import attention
+from farfield.validation.harness.attention import ScoreMod, table_score
+from farfield.validation.harness.formula import evaluate, learned_rows
+from farfield.validation.harness.mechanism import Own, Understood, understood
+from farfield.validation.harness.model import DistanceBias, Transformer
+from farfield.validation.harness.settings import Mask, ModelSettings, Run
+
+EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
+MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
+SMOOTH = (sympy.Add, sympy.Mul, sympy.Pow, sympy.log, sympy.exp)
+
+
+# -- modules --------------------------------------------------------------------------------------
+
+
+class FixedBias(DistanceBias):
+    """The bias of an encoding whose parameters have values: its float64 table.
+
+    >>> FixedBias(encoding("-n/4")).table(3)
+    tensor([[ 0.0000, -0.2500, -0.5000]], dtype=torch.float64)
+    """
+
+    def __init__(self, encoding: Encoding) -> None:
+        super().__init__()
+        self.encoding = encoding
+        self.longest = np.empty((encoding.num_heads, 0))
+        self.functions: dict[torch.device, ScoreMod | None] = {}
+
+    def table(self, length: int) -> Tensor:
+        """`p(n)` in float64, shape (heads or 1, length).
+
+        Raises:
+            InputError: a value that no attention can take, with its head and distance.
+        """
+        if self.longest.shape[1] < length:
+            table = self.encoding.bias(np.arange(length))
+            bad = np.isnan(table) | (table == np.inf)
+            bad[:, 0] |= ~np.isfinite(table[:, 0])
+            if bad.any():
+                unreal = np.isnan(table)
+                head, at = np.argwhere(unreal if unreal.any() else bad)[0]
+                what = "no real number" if unreal.any() else table[head, at]
+                raise InputError(
+                    f"the bias {self.encoding.head(head + 1)} is {what} at distance {at}; a model "
+                    "takes finite values, and -oo from distance 1"
+                )
+            self.longest = table
+        return torch.from_numpy(self.longest[:, :length])
+
+    def score_mod(self, device: torch.device) -> ScoreMod | None:
+        """The formula as a score function, where heads differ in numbers alone and it is smooth.
+
+        It looks nothing up: a table costs a kernel more shared memory than a formula. It is the
+        same function at each call, so that a compiled model is compiled once.
+        """
+        if device not in self.functions:
+            self.functions[device] = self._by_formula(device)
+        return self.functions[device]
+
+    def _by_formula(self, device: torch.device) -> ScoreMod | None:
+        numbers: dict[sympy.Symbol, list[float]] = {}
+        formula = _common(self.encoding.biases, numbers)
+        if formula is None or not all(
+            isinstance(part, SMOOTH) or not part.args for part in sympy.preorder_traversal(formula)
+        ):
+            return None
+
+        def plainly(distance: Tensor, *values: Tensor) -> Tensor:
+            result = evaluate(formula, {**dict(zip(numbers, values, strict=True)), n: distance})
+            return torch.as_tensor(result, dtype=distance.dtype)
+
+        far = torch.cat([torch.arange(1024), 2 ** torch.arange(10, 21)])
+        single, double = (
+            plainly(
+                far[None].to(kind),
+                *(torch.tensor(v, dtype=kind)[:, None] for v in numbers.values()),
+            )
+            for kind in (torch.float32, torch.float64)
+        )
+        if not torch.allclose(single.double(), double, 1e-4, 1e-4):
+            return None  # float32 does not hold it
+        traced = make_fx(plainly)(*(torch.tensor(1.0) for _ in range(1 + len(numbers))))
+        values = [torch.tensor(each, device=device) for each in numbers.values()]
+
+        def add(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            distance = (i - j).clamp(min=0).float()
+            return score + traced(distance, *(v[head] for v in values))
+
+        return add
+
+
+def _common(formulas: Sequence[Any], numbers: dict[sympy.Symbol, list[float]]) -> Any:
+    """One formula for all heads, a new symbol where they have different numbers; None for none."""
+    first = formulas[0]
+    if all(formula == first for formula in formulas):
+        return first
+    if all(formula.is_number for formula in formulas):
+        symbol = sympy.Dummy(f"head{len(numbers)}", real=True)
+        numbers[symbol] = [float(formula) for formula in formulas]
+        return symbol
+    if len({(formula.func, len(formula.args)) for formula in formulas}) > 1:
+        return None
+    parts = [_common(each, numbers) for each in zip(*(f.args for f in formulas), strict=True)]
+    return None if None in parts or not parts else first.func(*parts)
+
+
+class LearnedBias(DistanceBias):
+    """The bias of an encoding with learned parameters: its formula on tensors.
+
+    Each free parameter is a tensor of shape (heads,), drawn uniformly from the interval of its
+    reference initialisation; `project` keeps it within its clamps and its domain.
+    """
+
+    def __init__(self, encoding: Encoding, heads: int) -> None:
+        super().__init__()
+        every = range(1, heads + 1)
+        self.formulas = [encoding.head(h if encoding.num_heads > 1 else 1) for h in every]
+        self.bounds = {p.name: _bounds(p) for p in encoding.free}
+        self.symbols = {p.name: p.symbol for p in encoding.free}
+        self.values = nn.ParameterDict()
+        for parameter in encoding.free:
+            drawn = torch.empty(heads).uniform_(*parameter.init)
+            if self.bounds[parameter.name][1] <= 0:
+                drawn = -drawn
+            self.values[parameter.name] = nn.Parameter(drawn, requires_grad=parameter.learned)
+        self.encoding, self.checked = encoding, 0
+        self.project()
+
+    def table(self, length: int) -> Tensor:
+        """`p(n)` in the type of the parameters, shape (heads, length).
+
+        Raises:
+            InputError: tensors do not hold the formula at the values it begins with, or its
+                gradient.
+        """
+        values = {self.symbols[name]: value for name, value in self.values.items()}
+        if length > self.checked:
+            self._check({s: v.detach().requires_grad_() for s, v in values.items()}, length)
+            self.checked = length
+        return learned_rows(self.formulas, values, length)
+
+    @property
+    def fixed(self) -> Encoding:
+        """The encoding with the values that the parameters have now, exactly, one a head."""
+        values = {self.symbols[name]: value.tolist() for name, value in self.values.items()}
+        biases = tuple(
+            formula.xreplace({s: sympy.Rational(each[h]) for s, each in values.items()})
+            for h, formula in enumerate(self.formulas)
+        )
+        return dataclasses.replace(self.encoding, biases=biases, source="values learned in a run")
+
+    @torch.enable_grad()
+    def _check(self, values: dict[sympy.Symbol, Tensor], length: int) -> None:
+        """Compare the rows with the table, and look for gradients that are not finite."""
+        rows = learned_rows(self.formulas, values, length)
+        right = FixedBias(self.fixed).table(length)
+        shown = rows.detach().to(right)
+        off = ~((shown - right).abs() <= EXACT * right.abs().clamp(min=1)) & (shown != right)
+
+        def lost(at: Any) -> bool:
+            slopes = torch.autograd.grad(
+                torch.where(rows.isfinite(), rows, 0)[:, at].sum(),
+                list(values.values()),
+                retain_graph=True,
+                allow_unused=True,
+            )
+            return not all(g is None or bool(g.isfinite().all()) for g in slopes)
+
+        if off.any():
+            head, at = off.nonzero()[0].tolist()
+            what = f"at distance {at} is {right[head, at]:.7g}, by tensors {shown[head, at]:.7g}"
+        elif lost(slice(None)):
+            head, at = 0, next(at for at in range(length) if lost(slice(at, at + 1)))
+            what = f"has a gradient at distance {at} that is not finite"
+        else:
+            return
+        raise InputError(
+            f"the bias {self.formulas[head]} {what}; accepted are its parameters as numbers, or a "
+            "form in which no part overflows or cancels"
+        )
+
+    @torch.no_grad()
+    def project(self) -> None:
+        for name, bound in self.bounds.items():
+            if self.values[name].requires_grad:
+                self.values[name].clamp_(*bound)
+
+
+def _bounds(parameter: Parameter) -> tuple[float, float]:
+    """The narrower of clamp and domain, kept off the open ends of the domain."""
+    domain, ends = parameter.interval, (-math.inf, math.inf)
+    low, high = (
+        end if c is None else float(c) for c, end in zip(parameter.clamp, ends, strict=True)
+    )
+    closed = [MARGIN * (end not in domain) for end in (domain.inf, domain.sup)]
+    return max(low, float(domain.inf) + closed[0]), min(high, float(domain.sup) - closed[1])
+
+
+def own_module(own: Own, heads: int, size: int) -> nn.Module:
+    """The module of a user's class, for a layer with so many heads of this size.
+
+    Raises:
+        InputError: the file does not run, or has no such module.
+    """
+    where = f"{own.path}:{own.name}"
+    spec = importlib.util.spec_from_file_location(f"own_{own.sha256[:8]}", own.path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        made = getattr(module, own.name)(heads, size)
+    except Exception as error:  # of the user's code, whatever it is
+        raise InputError(
+            f"{where} cannot be made ({type(error).__name__}: {error}); accepted is a torch module "
+            "that is made as Class(heads, size)"
+        ) from None
+    refuse(
+        not isinstance(made, nn.Module),
+        f"{where} is no torch module; accepted is a subclass of nn.Module",
+    )
+    return made
+
+
+def modules(layers: Understood, heads: int, size: int) -> list[nn.Module | None]:
+    """The bias of each layer; layers with the same encoding share one, each has an `Own`."""
+    shared: dict[int, nn.Module] = {}
+    made: list[nn.Module | None] = []
+    for source in layers.biases:
+        if source is None:
+            made.append(None)
+        elif isinstance(source, Own):
+            made.append(own_module(source, heads, size))
+        else:
+            if id(source) not in shared:
+                learned = LearnedBias(source, heads) if source.free else FixedBias(source)
+                shared[id(source)] = learned
+            made.append(shared[id(source)])
+    return made
+
+
+def model_of(run: Run, vocabulary: int = 256) -> Transformer:
+    """The model of a run with its initial weights, which the seed alone decides.
+
+    >>> model_of(Run(encoding="kerple_log", layers=2, width=32)).tables(2)[0].shape
+    torch.Size([8, 2])
+    """
+    layers = understood(run)
+    settings = ModelSettings(
+        layers=layers.layers,
+        width=run.width,
+        heads=run.heads,
+        vocabulary=vocabulary,
+        length=run.length,
+        absolute=layers.absolute,
+        dropout=run.dropout,
+        spread=run.spread,
+        embedding_spread=run.embedding_spread,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.seed)
+        model = Transformer(settings)  # drawn first: models of one seed differ in their bias alone
+        model.add_biases(modules(layers, run.heads, run.width // run.heads))
+        return model
+
+
+# -- the views that kernels of others take --------------------------------------------------------
+
+
+def bias_tensor(
+    encoding: Encoding,
+    length: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+    values: Mapping[str, Tensor] | None = None,
+) -> Tensor:
+    """`p(n)` for n = 0 .. length - 1, shape (heads, length), -inf where the encoding masks.
+
+    Args:
+        encoding: an additive one.
+        length: of the table, in tokens.
+        dtype: of the result; float32 at least, since bfloat16 rounds distances above 256.
+        device: of the result.
+        values: a tensor of shape (heads,) for each parameter without a value; gradients reach it.
+
+    Raises:
+        InputError: there is no additive bias; a parameter has no value; a bad length or shape.
+
+    >>> bias_tensor(encoding("-r*n"), 3, values={"r": torch.tensor([1.0, 0.5])})
+    tensor([[-0.0000, -1.0000, -2.0000],
+            [-0.0000, -0.5000, -1.0000]])
+    """
+    refuse(
+        not isinstance(length, int) or length < 1,
+        f"length {length!r}: accepted is a whole number of tokens from 1",
+    )
+    refuse(
+        dtype not in (torch.float32, torch.float64),
+        f"dtype {dtype}: accepted are float32 and float64",
+    )
+    encoding.head(1)  # refuses what has no bias
+    values, names = dict(values or {}), {p.name for p in encoding.free}
+    refuse(
+        names != set(values),
+        f"{encoding.name} needs values of {', '.join(sorted(names)) or 'none'}; given: "
+        f"{', '.join(values)}",
+    )
+    if not names:
+        return FixedBias(encoding).table(length).to(device, dtype)
+    shapes = {
+        tuple(v.shape) if isinstance(v, Tensor) else type(v).__name__ for v in values.values()
+    }
+    shape = next(iter(shapes))
+    heads = shape[0] if len(shapes) == 1 and isinstance(shape, tuple) and len(shape) == 1 else 0
+    fitting = "" if encoding.num_heads == 1 else f" of {encoding.num_heads} heads"
+    refuse(
+        heads < 1 or encoding.num_heads not in (1, heads),
+        f"{encoding.name}: values of shapes {', '.join(map(str, shapes))}; accepted are tensors of "
+        f"one shape (heads,){fitting}",
+    )
+    exact = {p.symbol: values[p.name].to(device, dtype) for p in encoding.free}
+    formulas = [encoding.head(1 + h % encoding.num_heads) for h in range(heads)]
+    return learned_rows(formulas, exact, length)
+
+
+def score_mod(
+    encoding: Encoding,
+    length: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+    values: Mapping[str, Tensor] | None = None,
+) -> ScoreMod:
+    """The score function of FlexAttention that adds `p(query - key)`; causal where it is finite.
+
+    The arguments are those of `bias_tensor`. A query before the key keeps its score: the block
+    mask carries causality. If `values` require a gradient, build this function anew at every step:
+    it holds the autograd graph of its table.
+
+    >>> add = score_mod(encoding("alibi"), 8)
+    >>> zero, head = torch.tensor(0.0), torch.tensor(0)
+    >>> add(zero, head, head, torch.tensor(5), torch.tensor(3))
+    tensor(-1.)
+    """
+    return table_score(bias_tensor(encoding, length, dtype=dtype, device=device, values=values))
+
+
+def block_mask(
+    encoding: Encoding,
+    length: int,
+    *,
+    widths: float | Sequence[float] | None = None,
+    sinks: int = 0,
+    heads: int | None = None,
+    block: int = 128,
+    device: torch.device | str = "cpu",
+) -> BlockMask:
+    """FlexAttention's block mask: causal, within the support of the bias, within given windows.
+
+    Args:
+        encoding: an additive one, with its `bca` if it has one.
+        length: of the text, in tokens.
+        widths: keys to keep, the query's own included: one number, or one a head, as the widths
+            of a `certified_window` and of its heads; infinite where all are kept.
+        sinks: the first keys, which every query sees as well, within the support; at most as many
+            as the least width.
+        heads: of the model, where the encoding has fewer and widths are given for each.
+        block: side of the blocks that a kernel may skip.
+        device: of the mask.
+
+    Raises:
+        InputError: no additive bias, a bad length or width.
+
+    >>> block_mask(encoding("alibi"), 256, widths=100).to_dense()[0, 0]
+    tensor([[1, 0],
+            [1, 1]], dtype=torch.int32)
+    """
+    each = [widths] if isinstance(widths, int | float) else list(() if widths is None else widths)
+    each = [length if width == math.inf else width for width in each]
+    for width in each:
+        refuse(
+            not isinstance(width, int | np.integer) or width < 1,
+            f"width {width!r}: accepted is a whole number of tokens from 1",
+        )
+    refuse(
+        not isinstance(sinks, int) or not 0 <= sinks <= min(each, default=0),
+        f"sinks {sinks!r} with widths {each[:4]}: accepted are at most as many as the least of "
+        "them",
+    )
+    rows = max(len(each), encoding.num_heads, heads or 1)
+    for count, what in ((len(each), "widths"), (encoding.num_heads, "heads of the encoding")):
+        refuse(
+            count not in (0, 1, rows), f"{count} {what}, {rows} heads: accepted are 1 and {rows}"
+        )
+    seen = torch.ones(1, length) if encoding.free else bias_tensor(encoding, length) > -math.inf
+    reach = tuple((torch.arange(1, length + 1) * seen).amax(-1).int().tolist())
+    return attention.block_mask(
+        Mask(bca=encoding.bca),
+        length,
+        () if min(reach) == length else reach,
+        device,
+        block,
+        tuple(map(int, each)),
+        sinks,
+    )

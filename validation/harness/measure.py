@@ -1,0 +1,501 @@
+"""What a model does: perplexity by length, receptive fields, expected scores, recall by distance.
+
+*Perplexity* has three protocols, each on the same targets at every length. *Non-overlapping*: a
+text is cut into segments of the length, and every token of a segment is predicted [S]. *Last
+token*: every target is predicted from exactly as many tokens as the length says [C, 3.4].
+*Sliding window*: a window of the length moves by a stride, and the tokens new in it are scored.
+
+The *attention* receptive field asks, row by row, how many of the nearest keys hold all but `eps` of
+the attention; beside it stands the theoretical field of the bias alone on the same row, with bounds
+that hold for every model. The *gradient* one asks how much of the text the last prediction depends
+on, through all layers. The *expected score* `s[n]` is the mean score of pairs at distance `n`.
+
+Memory is linear in the length: one row at a time if need be, scores of the vocabulary for a part of
+its positions, sampled queries a few heads at a time.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from farfield.numerics.resolution import attention_resolution
+from farfield.theory.answers.errors import refuse
+from farfield.validation.harness.attention import content_bias, diagonals
+from farfield.validation.harness.data import InductionRows, samples
+from farfield.validation.harness.model import Attend, Layer, Prepared
+from farfield.validation.harness.settings import CAUSAL, Mask
+
+TOKENS = 8_192  # a forward pass, unless one row has more
+SCORES = 1 << 22  # numbers of scores held at a time
+NATS = 300  # beyond every model that has learned anything
+NORMAL = 1.959964  # two-sided 95 %
+SLACK = 1e-9  # of a logarithm, so that exact ties are no violation
+QUERIES = 256  # whose scores are held at a time
+RESAMPLES = 1000
+
+
+class LanguageModel(Protocol):
+    """What is measured: a `Transformer`, or another model that lets its layers be looked at."""
+
+    length: int
+    vocabulary: int
+
+    @property
+    def device(self) -> torch.device: ...
+    def parameters(self) -> object: ...
+    def embed(self, tokens: Tensor) -> Tensor: ...
+    def hidden(
+        self, x: Tensor, mask: Mask = CAUSAL, *, attend: Attend | None = None, last: int = 0
+    ) -> Tensor: ...
+    def logits(self, hidden: Tensor) -> Tensor: ...
+
+
+# -- perplexity -----------------------------------------------------------------------------------
+
+
+class Perplexity(NamedTuple):
+    """Mean loss at a length, and the ratio of its perplexity to that at the `base` length.
+
+    `error` is the standard error of `nats` over rows; the ratio has a 95 % interval, paired over
+    the rows, whose targets are the same at all lengths.
+    """
+
+    protocol: str
+    length: int
+    nats: float
+    error: float
+    targets: int
+    base: int
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean loss."""
+        return math.exp(self.nats)
+
+
+@torch.no_grad()
+def token_losses(
+    model: LanguageModel, rows: np.ndarray, mask: Mask = CAUSAL, last: int = 0
+) -> np.ndarray:
+    """Nats of each target of rows (rows, length + 1), or of the `last` ones; float64."""
+    results = []
+    for part in torch.from_numpy(rows).split(max(1, TOKENS // rows.shape[1])):
+        part = part.to(model.device)
+        hidden = model.hidden(model.embed(part[:, :-1]), mask, last=last)
+        targets = part[:, 1:][:, -hidden.shape[1] :]
+        at = max(1, SCORES // (len(part) * model.vocabulary))
+        losses = [
+            cross_entropy(model.logits(h).double().transpose(1, 2), t, reduction="none").cpu()
+            for h, t in zip(hidden.split(at, 1), targets.split(at, 1), strict=True)
+        ]
+        results.append(torch.cat(losses, 1))
+    return torch.cat(results).numpy()
+
+
+def perplexities(
+    model: LanguageModel,
+    text: np.ndarray,
+    lengths: Sequence[int],
+    *,
+    count: int = 64,
+    last: int = 0,
+    mask: Mask = CAUSAL,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Perplexity]:
+    """Perplexity of the same targets at each length, those of `count` rows of the longest one.
+
+    Args:
+        model: what is measured.
+        text: of bytes or tokens, one-dimensional, longer than the longest length.
+        lengths: of the context, in tokens. A row whose length is no multiple of a shorter one ends
+            with a shorter segment.
+        count: of rows, evenly spaced.
+        last: 0 scores all targets of a row without overlap; 1 the last one; a stride those that
+            are new in a window.
+        mask: which keys a query sees.
+        progress: called with the number of lengths done, and of all.
+
+    Raises:
+        InputError: the text is too short; the stride is longer than the shortest length.
+    """
+    refuse(
+        not 0 <= last <= min(lengths),
+        f"stride {last} with windows of {min(lengths)} tokens; accepted is a stride from 1 to the "
+        "shortest length",
+    )
+    longest, losses = max(lengths), []
+    rows = samples(text, count, longest)
+    for done, length in enumerate(lengths, 1):
+        starts = [longest - length] if last else range(0, longest, length)
+        parts = [token_losses(model, rows[:, s : s + length + 1], mask, last) for s in starts]
+        losses.append(np.concatenate(parts, 1))
+        refuse(
+            not losses[-1].max(initial=0.0) < NATS,
+            f"the loss of the model on this text is not finite, or beyond {NATS} nats a token; "
+            "accepted: a model whose weights and activations are finite",
+        )
+        progress(done, len(lengths))
+    names = {0: "non-overlapping", 1: "last token"}
+    name = names.get(last, f"sliding window, stride {last}")
+    base = model.length if model.length in lengths else min(lengths)
+    at_base, results = losses[lengths.index(base)].mean(1), []
+    for length, scored in zip(lengths, losses, strict=True):
+        nats, error = mean_of(scored.mean(1))
+        log_ratio, spread = mean_of(scored.mean(1) - at_base)
+        ratio, low, high = (math.exp(log_ratio + s * NORMAL * spread) for s in (0, -1, 1))
+        line = Perplexity(name, length, nats, error, scored.size, base, ratio, low, high)
+        results.append(line)
+    return results
+
+
+def mean_of(values: np.ndarray) -> tuple[float, float]:
+    """Mean of independent values and its standard error, infinite for a single one."""
+    spread = values.std(ddof=1) if len(values) > 1 else math.inf
+    return float(values.mean()), float(spread / math.sqrt(len(values)))
+
+
+# -- the attention receptive field ----------------------------------------------------------------
+
+
+class AttentionField(NamedTuple):
+    """Tokens that hold all but `eps` of the attention, measured, beside the theory of the rows.
+
+    Args:
+        eps: the threshold.
+        erf: mean over segments and rows, then heads, then layers.
+        trf: of the bias alone on the same rows, averaged in the same way.
+        heads: the measured one of each layer and head.
+        checks, violations: comparisons with the bounds, three a row, and how many failed. With
+            `lam` the range of the content logits of a row, `TRF(eps e^lam) <= ERF(eps) <=
+            TRF(eps e^-lam)`; by Jensen's inequality `ERF(eps) <= TRF(eps e^-g)`, `g` the largest
+            logit less the mean weighted by `exp(bias)`.
+        spread: standard deviation of the rows over everything.
+    """
+
+    eps: float
+    erf: float
+    trf: float
+    heads: list[list[float]]
+    checks: int
+    violations: int
+    spread: float
+
+
+def tail_sums(weights: Tensor) -> Tensor:
+    """`T_j = sum_{t >= j} w_t` along the last axis, nearest first."""
+    return weights.flip(-1).cumsum(-1).flip(-1)
+
+
+def field(tails: Tensor, log_eps: Tensor | float) -> Tensor:
+    """`min { j >= 0 : T_j < eps T_0 }`, how many of the nearest hold all but `eps`.
+
+    Args:
+        tails: float64 tail sums, shape (..., length); `T_length = 0`.
+        log_eps: logarithm of `eps`; `eps > 1` gives 0.
+
+    >>> field(tail_sums(torch.tensor([0.5, 0.25, 0.25, 0.0], dtype=torch.float64)), math.log(0.3))
+    tensor(2)
+    """
+    log_eps = torch.as_tensor(log_eps, dtype=torch.float64)[..., None]
+    threshold = log_eps.clamp(max=700).exp() * tails[..., :1]
+    return ((tails >= threshold) & (tails > 0)).sum(-1)
+
+
+class _Rows(NamedTuple):
+    """Of sampled rows, shape (eps, heads, rows): measured, of the bias alone, failed bounds."""
+
+    erf: Tensor
+    trf: Tensor
+    failed: Tensor
+
+
+@torch.no_grad()
+def attention_field(
+    model: LanguageModel,
+    text: np.ndarray,
+    *,
+    thresholds: Sequence[float] = (0.1, 0.05, 0.01),
+    length: int = 512,
+    segments: int = 2,
+    rows: int = 32,
+    mask: Mask = CAUSAL,
+) -> list[AttentionField]:
+    """Attention ERF of every layer and head: `min { j : C_ij > (1 - eps) C_ii }` [Q, after Eq. 21].
+
+    `C_ij` is the sum of `exp(logit + bias)` over the `j` nearest keys of row `i`, in float64. A
+    learned sink is no key. A bias that depends on the content counts as content.
+
+    Args:
+        model: what is measured.
+        text: of bytes or tokens.
+        thresholds: the `eps`, each between 0 and 1.
+        length: tokens a segment.
+        segments: evenly spaced in the text.
+        rows: query rows a head and segment, evenly spaced in the second half.
+        mask: which keys a query sees.
+    """
+    at = torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
+    log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None]
+    segment: list[list[_Rows]] = []
+
+    def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, given: Prepared) -> Tensor:
+        step = max(1, SCORES // (len(at) * length))
+        heads = [range(h, min(h + step, q.shape[1])) for h in range(0, q.shape[1], step)]
+        parts = [_row_fields(q[0], k[0], given, at, list(some), log_eps) for some in heads]
+        segment[-1].append(_Rows(*(torch.cat(x, 1) for x in zip(*parts, strict=True))))
+        return layer.attend(q, k, v, given)
+
+    for sample in torch.from_numpy(samples(text, segments, length)[:, :-1]):
+        segment.append([])
+        model.hidden(model.embed(sample[None].to(model.device)), mask, attend=look)
+    erf, trf, failed = (
+        torch.stack([torch.stack([getattr(x, name) for x in each]) for each in segment]).double()
+        for name in _Rows._fields
+    )  # (segment, layer, eps, head, row)
+    return [
+        AttentionField(
+            eps=eps,
+            erf=erf[:, :, at].mean().item(),
+            trf=trf[:, :, at].mean().item(),
+            heads=erf[:, :, at].mean((0, 3)).tolist(),
+            checks=3 * erf[:, :, at].numel(),
+            violations=int(failed[:, :, at].sum()),
+            spread=erf[:, :, at].std().item(),
+        )
+        for at, eps in enumerate(thresholds)
+    ]
+
+
+def _row_fields(
+    q: Tensor, k: Tensor, given: Prepared, at: Tensor, heads: list[int], log_eps: Tensor
+) -> _Rows:
+    """Of some heads of a layer, in float64 on the processor, nearest key first."""
+    assert isinstance(given.mask, Mask)
+    length, i = k.shape[-2], at.to(k.device)
+    j = torch.arange(length, device=k.device)
+    scores = q[heads][:, i].double() @ k[heads].double().mT / math.sqrt(q.shape[-1])
+    if isinstance(given.bias, nn.Module):
+        scores = scores + content_bias(given.bias, q[None, :, i], k[None], i, j).double()[0, heads]
+    keys = at[:, None] - torch.arange(length)
+    logits = scores.cpu().gather(-1, keys.clamp(min=0).expand(len(heads), -1, -1))
+    table = torch.zeros(1, length)
+    if isinstance(given.bias, Tensor):
+        table = given.bias[heads if len(given.bias) > 1 else [0]].cpu()
+    seen = (keys >= 0) & given.mask.sees(at[:, None], keys)
+    prior = table.double()[:, None].masked_fill(~seen, -math.inf)
+    weights, alone = (
+        tail_sums((x - x.amax(-1, keepdim=True)).exp()) for x in (logits + prior, prior)
+    )
+    counted = prior > -math.inf
+    highest = logits.masked_fill(~counted, -math.inf).amax(-1)
+    lam = highest - logits.masked_fill(~counted, math.inf).amin(-1)
+    gap = highest - (prior.softmax(-1) * logits).sum(-1)
+    erf, trf = field(weights, log_eps), field(alone, log_eps)
+    low, high, jensen = (
+        field(alone, log_eps + d) for d in (lam + SLACK, -lam - SLACK, -gap - SLACK)
+    )
+    failed = (low > erf).int() + (erf > high).int() + (erf > jensen).int()
+    return _Rows(erf, trf.expand_as(erf), failed)
+
+
+# -- the gradient receptive field -----------------------------------------------------------------
+
+
+class GradientField(NamedTuple):
+    """Tokens of the shortest suffix with more than `share` of the input gradient, with a 95 %
+    bootstrap interval over segments; and the share of the last 1, 2, 4, ... tokens, the training
+    length among them."""
+
+    share: float
+    tokens: int
+    low: float
+    high: float
+    curve: list[tuple[int, float]]
+    length: int
+
+
+def gradient_field(
+    model: LanguageModel,
+    text: np.ndarray,
+    *,
+    share: float = 0.99,
+    length: int = 1024,
+    segments: int = 32,
+    mask: Mask = CAUSAL,
+) -> GradientField:
+    """Gradient ERF of the last prediction [C, 5.1], `s_m = ||g_m|| / sum ||g||`.
+
+    `g_m` is the gradient, at input embedding `m`, of the log-probability of the observed next
+    token; [C] does not name the scalar, this is our choice. Curves of segments are averaged.
+    """
+    curves = gradient_shares(model, samples(text, segments, length), mask)
+    tokens, low, high = suffix(curves, 1 - share)
+    powers = sorted({min(model.length, length), *(1 << k for k in range(length.bit_length()))})
+    curve = [(p, float(curves[:, :p].sum(1).mean())) for p in powers]
+    return GradientField(share, tokens, low, high, curve, length)
+
+
+def suffix(curves: np.ndarray, eps: float) -> tuple[int, float, float]:
+    """Tokens of the shortest suffix with more than `1 - eps` of the mean of curves, nearest token
+    first, and the ends of their 95 % bootstrap interval over the curves."""
+    mean, drawn = (torch.from_numpy(np.asarray(x)) for x in (curves.mean(0), resampled(curves)))
+    low, high = np.quantile(field(tail_sums(drawn), math.log(eps)).numpy(), (0.025, 0.975))
+    return int(field(tail_sums(mean), math.log(eps))), float(low), float(high)
+
+
+def resampled(values: np.ndarray) -> np.ndarray:
+    """Means over entries of the first axis drawn with replacement, from one seed."""
+    picks = np.random.default_rng(0).integers(len(values), size=(RESAMPLES, len(values)))
+    counts = np.stack([np.bincount(pick, minlength=len(values)) for pick in picks])
+    means: np.ndarray = counts @ values / len(values)
+    return means
+
+
+def gradient_shares(model: LanguageModel, rows: np.ndarray, mask: Mask = CAUSAL) -> np.ndarray:
+    """`s_m` of each segment, nearest token first; float64, shape (segments, length).
+
+    The rows are int64, shape (segments, length + 1), their last column the observed next tokens.
+    """
+
+    def shares(part: Tensor) -> Tensor:  # nothing of a pass is kept for the next
+        x = model.embed(part[:, :-1]).detach().requires_grad_()
+        logits = model.logits(model.hidden(x, mask, last=1)[:, -1])
+        chosen = logits.log_softmax(-1).gather(-1, part[:, -1:])
+        (gradient,) = torch.autograd.grad(chosen.sum(), x)
+        norms = gradient.double().norm(dim=-1).flip(-1).cpu()
+        return norms / norms.sum(-1, keepdim=True)
+
+    parts = torch.from_numpy(rows).to(model.device).split(max(1, TOKENS // (rows.shape[1] - 1)))
+    return torch.cat([shares(part) for part in parts]).numpy()
+
+
+# -- expected scores, recall ----------------------------------------------------------------------
+
+
+class ExpectedScores(NamedTuple):
+    """`s[n]` for n = 0 .. length - 1, mean over segments, heads and layers; nan where no key is
+    seen; and the attention resolution of the first `length` of them, None where one is missing."""
+
+    scores: np.ndarray
+
+    def resolution(self, length: int, mask: Mask = CAUSAL) -> float | None:
+        """`R(s)` of rows of so many tokens [S, Eq. 12]."""
+        known = self.scores[:length]
+        known = known[np.isfinite(known)]
+        full = len(known) == length
+        if len(self.scores) < length or len(known) < 2 or not (full or mask.bca or mask.window):
+            return None
+        half = mask.bca
+        padded = np.concatenate([known, np.zeros(length - len(known))])
+        blocks = None if full else f"window {len(known)}"
+        blocks = f"bca {half}" if half and length > 2 * half else blocks
+        return attention_resolution(padded, mask=blocks).value
+
+
+@torch.no_grad()
+def expected_scores(
+    model: LanguageModel,
+    text: np.ndarray,
+    *,
+    length: int = 1024,
+    segments: int = 4,
+    mask: Mask = CAUSAL,
+) -> ExpectedScores:
+    """Mean score at each distance over all pairs whose key is seen [S, Eq. 13]: the content logit
+    divided by the root of the head size, plus the bias."""
+    refuse(length < 2, f"a segment of {length} tokens; accepted are at least 2")
+    layers: list[Tensor] = []
+
+    def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, given: Prepared) -> Tensor:
+        assert isinstance(given.mask, Mask)
+        total, counted = torch.zeros(2, length, dtype=torch.float64, device=q.device)
+        for start in range(0, length, QUERIES):
+            stop = min(start + QUERIES, length)
+            i, j = torch.arange(stop - 1, start - 1, -1, device=q.device), slice(0, stop)
+            keys = torch.arange(stop, device=q.device)
+            seen = torch.as_tensor(given.mask.sees(i[:, None], keys))
+            logits = q[:, :, i].double() @ k[:, :, j].double().mT / math.sqrt(q.shape[-1])
+            if isinstance(given.bias, nn.Module):
+                logits = logits + content_bias(given.bias, q[:, :, i], k[:, :, j], i, keys).double()
+            for into, matrix in ((total, logits.mean((0, 1)) * seen), (counted, seen.double())):
+                into[:stop] += diagonals(matrix[None])[0, :stop].flip(-1)
+        scores = total / counted
+        if isinstance(given.bias, Tensor):
+            scores = scores + given.bias.double().mean(0)
+        layers.append(scores.cpu())
+        return layer.attend(q, k, v, given)
+
+    for sample in torch.from_numpy(samples(text, segments, length)[:, :-1]):
+        model.hidden(model.embed(sample[None].to(model.device)), mask, attend=look)
+    return ExpectedScores(torch.stack(layers).mean(0).numpy())
+
+
+class Recall(NamedTuple):
+    """Of the rows that were asked at a distance in rows of a length: the share of right answers,
+    and the mean attention on the key of the answer, of the head that has most of it."""
+
+    length: int
+    distance: int
+    accuracy: float
+    attention: float
+
+
+@torch.no_grad()
+def recall(
+    model: LanguageModel,
+    rows: InductionRows,
+    lengths: Sequence[int],
+    *,
+    distances: Sequence[int] = (),
+    count: int = 96,
+    mask: Mask = CAUSAL,
+) -> list[Recall]:
+    """Ask a model that was trained on the task, at every length and distance.
+
+    Args:
+        model: what is asked.
+        rows: of the task.
+        lengths: of the rows, in tokens; the first decides the head whose attention is told.
+        distances: from the query to the key of the answer; none given takes 8, evenly spaced in
+            their logarithm.
+        count: rows at each length and distance.
+        mask: which keys a query sees.
+    """
+    asked: list[tuple[int, int, float, Tensor]] = []
+    for length in lengths:
+        spaced = {round(x) for x in np.geomspace(3, length - 2, 8)} if length > 5 else {1}
+        for distance in [d for d in sorted(distances or spaced) if 1 <= d <= length - 2]:
+            tokens = torch.from_numpy(rows.probe(0, count, length, distance)).to(model.device)
+            right, heads = [], []
+            for part in tokens.split(max(1, 2 * TOKENS // length)):
+                layers: list[Tensor] = []
+                look = functools.partial(_on_key, layers, length - 1 - distance)
+                hidden = model.hidden(model.embed(part[:, :-1]), mask, attend=look)
+                right.append(model.logits(hidden[:, -1]).argmax(-1) == part[:, -1])
+                heads.append(torch.stack(layers, 1).flatten(1))
+            accuracy = torch.cat(right).double().mean().item()
+            asked.append((length, distance, accuracy, torch.cat(heads).mean(0)))
+    first = torch.stack([heads for length, _, _, heads in asked if length == lengths[0]])
+    chosen = int(first.mean(0).argmax())
+    return [Recall(n, far, right, heads[chosen].item()) for n, far, right, heads in asked]
+
+
+def _on_key(
+    layers: list[Tensor], key: int, layer: Layer, q: Tensor, k: Tensor, v: Tensor, given: Prepared
+) -> Tensor:
+    """Attend, and note the last query's attention on a key, shape (batch, heads)."""
+    marked = torch.zeros(*k.shape[:3], 1, device=k.device, dtype=v.dtype)
+    marked[:, :, key] = 1
+    layers.append(layer.attend(q[:, :, -1:], k, marked.expand_as(v), given)[..., 0, 0].double())
+    return layer.attend(q, k, v, given)

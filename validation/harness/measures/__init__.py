@@ -1,1 +1,0 @@
-"""Measurements of a model, and statistics of repeated ones."""

@@ -1,0 +1,515 @@
+"""Runs: trained once, measured once, told as flat rows; and many of them by an engine.
+
+    RUNS/KEY/run.json               what is asked, as it is written
+    RUNS/KEY/checkpoint.safetensors while it trains
+    RUNS/KEY/weights.safetensors    of a finished training, with its history
+    RUNS/KEY/measured-KEY.json      the rows of one measurement
+
+A finished part is skipped, a killed one goes on from its checkpoint. Every file is written whole or
+not at all. A damaged one is refused by its name, and nothing is deleted. Rows have the columns of
+the results table.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import platform
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from filelock import FileLock
+
+from farfield.theory.answers.errors import InputError, refuse
+from farfield.theory.answers.names import one_of
+from farfield.theory.files import write
+from farfield.validation.harness.bias import model_of, modules
+from farfield.validation.harness.data import Data, InductionRows, Text, data_of
+from farfield.validation.harness.measure import (
+    attention_field,
+    expected_scores,
+    gradient_field,
+    perplexities,
+    recall,
+)
+from farfield.validation.harness.mechanism import Understood, understood
+from farfield.validation.harness.model import DistanceBias, Transformer
+from farfield.validation.harness.settings import CAUSAL, Mask, Measure, Run, digest
+from farfield.validation.harness.train import Report, read_tensors, train, write_tensors
+from farfield.validation.json_files import (
+    CorruptFile,
+    read_json,
+    recorded,
+    unrecorded,
+    writable_folder,
+    write_json,
+)
+from farfield.validation.optional import first_line, library
+from farfield.validation.progress import Progress, silent
+
+Row = dict[str, str | int | float | None]
+
+WEIGHTS, CHECKPOINT, ASKED = "weights.safetensors", "checkpoint.safetensors", "run.json"
+SCORE_SEGMENTS = 4  # whose expected scores are averaged
+
+
+class Job(NamedTuple):
+    """A run with what its settings name: the layers of its encoding, its text or task, its key."""
+
+    run: Run
+    layers: Understood
+    data: Data
+    key: str
+
+    @property
+    def measure(self) -> Measure:
+        """The measurements, with the lengths filled in and in order."""
+        fixed, known = self.layers.absolute == "learned", self.run.length
+        lengths = self.run.measure.lengths or (
+            (known,) if fixed else (known, 4 * known, 16 * known)
+        )
+        return self.run.measure.but(lengths=tuple(sorted({*lengths, known})))
+
+    @property
+    def masks(self) -> list[Mask]:
+        """How the trained model is measured."""
+        asked = self.run.measure
+        windows, blocks = [Mask(window=w) for w in asked.windows], [Mask(bca=b) for b in asked.bca]
+        return [CAUSAL, *windows, *blocks]
+
+    @property
+    def columns(self) -> Row:
+        """What all rows of the run say."""
+        run, data = self.run, self.data
+        same = ("preset", "layers", "heads", "width", "batch", "steps", "seed")
+        return {
+            "experiment": "runs",
+            "run": self.key,
+            "label": run.name,
+            "family": run.family or run.name,
+            "mechanism": self.layers.mechanism,
+            "formula": self.layers.formula,
+            "trained": run.length,
+            "learning_rate": run.lr,
+            "text": data.source,
+            "text_sha256": data.sha256[:12],
+            **{name: getattr(run, name) for name in same},
+        }
+
+
+def job_of(run: Run) -> Job:
+    """What a run asks for, read and checked: a wrong name is refused before anything is made.
+
+    Raises:
+        InputError: an encoding that cannot be trained, a text that is missing or too short, a bias
+            that is not finite where attention looks.
+    """
+    layers, data = understood(run), data_of(run.text, run.task)
+    key = run.key(encoding=layers.facts, data=data.sha256, vocabulary=data.vocabulary)
+    job = Job(run, layers, data, key)
+    measure = job.measure
+    longest = measure.lengths[-1]
+    refuse(
+        layers.absolute == "learned" and longest > run.length,
+        f"{run.name} knows the {run.length} positions that it was trained on; length {longest} was "
+        f"asked, accepted are lengths to {run.length}",
+    )
+    if isinstance(data, Text):
+        spare = max(measure.strides, default=0)
+        rows = (measure.row_length, measure.scores, measure.gradient_length or 0)
+        longest = longest if layers.absolute == "learned" else max(longest + spare, *rows)
+    data.require(run.length, longest)
+    for bias in set(modules(layers, run.heads, run.width // run.heads)):
+        if isinstance(bias, DistanceBias):
+            bias.table(longest)
+    return job
+
+
+def chosen_device(name: str = "auto") -> torch.device:
+    """The device of this name.
+
+    Raises:
+        InputError: the name is not known, or there is no GPU.
+
+    >>> chosen_device("cpu")
+    device(type='cpu')
+    """
+    one_of(name, "device", ("auto", "cpu", "cuda"))
+    visible = torch.cuda.is_available()
+    refuse(
+        name == "cuda" and not visible,
+        "device 'cuda': torch sees no GPU here; accepted: cpu, or auto",
+    )
+    if name == "cpu" or not visible:
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def run(
+    asked: Run,
+    folder: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    every: float = 30.0,
+    log: str | None = None,
+    progress: Progress = silent,
+) -> list[Row]:
+    """Train a model and measure it, or what of that is not done yet.
+
+    Args:
+        asked: the run.
+        folder: where runs are kept.
+        device: `auto` (a GPU if there is one), `cpu` or `cuda`; it is in no key.
+        every: seconds between checkpoints.
+        log: as `train` takes it.
+        progress: called as `progress(stage, done, total, note)`.
+
+    Returns:
+        Rows with the columns of the results table: of the training one a report, of each
+        measurement one a protocol, length and threshold.
+
+    Raises:
+        InputError: what is asked cannot be trained or read, a loss that is not finite, a damaged
+            file, a full disk. What was finished stays.
+    """
+    job, place = job_of(asked), chosen_device(device)
+    own = writable_folder(Path(folder) / job.key)
+    # No other process works on a run meanwhile; those of one training share it.
+    with nullcontext() if "RANK" in os.environ else FileLock(own / ".lock"):
+        if not (own / ASKED).exists():
+            write(own / ASKED, asked.model_dump_json(indent=1).encode())
+        model, history = _trained(job, own, place, every, log, progress)
+        if int(os.environ.get("RANK", "0")) > 0:
+            return []
+        paths = {own / f"measured-{_measurement(job, mask)}.json": mask for mask in job.masks}
+        for path, mask in paths.items():
+            if not path.exists():
+                lines = [
+                    {**line, "mask": _name(mask)} for line in measured(job, model, mask, progress)
+                ]
+                write_json(path, {"mask": _name(mask), "rows": recorded(lines)})
+    return _rows(job.columns, history, [*paths])
+
+
+def _trained(
+    job: Job, own: Path, device: torch.device, every: float, log: str | None, progress: Progress
+) -> tuple[Transformer, list[Report]]:
+    """The trained model in evaluation mode, and its reports."""
+    if (own / WEIGHTS).exists():
+        return load(own, device)
+    model = model_of(job.run, job.data.vocabulary).to(device)
+    kept = own / CHECKPOINT
+    trained = train(
+        model, job.data, job.run, checkpoint=kept, every=every, log=log, progress=progress
+    )
+    if int(os.environ.get("RANK", "0")) == 0:
+        record = {
+            "columns": job.columns,
+            "facts": {"data": job.data.sha256, "vocabulary": job.data.vocabulary},
+            "history": [list(report) for report in trained.history],
+            "resumed": trained.resumed,
+            "environment": environment(device),
+            "parameters": sum(p.numel() for p in model.parameters()),
+        }
+        write_tensors(own / WEIGHTS, model.state_dict(), record)
+        kept.unlink(missing_ok=True)
+    return model, trained.history
+
+
+def load(own: Path, device: torch.device | None = None) -> tuple[Transformer, list[Report]]:
+    """The trained model of a finished run's folder, in evaluation mode, and its reports.
+
+    Raises:
+        InputError: it is not finished, or a file is damaged; a module of the user's own that has
+            changed since.
+    """
+    refuse(not (own / WEIGHTS).exists(), f"run {own.name} is not finished; accepted: train it")
+    asked, (tensors, text) = asked_of(own), read_tensors(own / WEIGHTS)
+    record = json.loads(text)
+    refuse(
+        asked.key(encoding=understood(asked).facts, **record["facts"]) != own.name,
+        f"run {own.name} was made with another file or formula than {ASKED} names now; accepted: "
+        "what it was made with",
+    )
+    model = model_of(asked, record["facts"]["vocabulary"])
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise InputError(f"{str(own / WEIGHTS)!r}: {first_line(error)}") from None
+    history = [Report(*report) for report in record["history"]]
+    return model.to(device or torch.device("cpu")).eval(), history
+
+
+def rows_of(own: Path) -> list[Row]:
+    """All rows of a finished run's folder: of its training, and of every measurement.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    record = json.loads(read_tensors(own / WEIGHTS)[1])
+    columns, history = record["columns"], [Report(*report) for report in record["history"]]
+    return _rows(columns, history, sorted(own.glob("measured-*.json")))
+
+
+def _rows(columns: Row, history: Sequence[Report], measurements: Sequence[Path]) -> list[Row]:
+    lines = [*_training_rows(history, columns["trained"])]
+    for path in measurements:
+        lines += unrecorded(_read(path)["rows"])
+    return [{**columns, "seconds": history[-1].seconds, **line} for line in lines]
+
+
+def asked_of(own: Path) -> Run:
+    """What a run's folder was asked for."""
+    try:
+        return Run.of(json.loads((own / ASKED).read_bytes()))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(own / ASKED)!r} is no run: {first_line(error)}") from None
+
+
+def environment(device: torch.device) -> dict[str, str | int | None]:
+    """Versions and the class of machine: what a number may depend on, and no name of a host."""
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
+        "gpu": gpu,
+    }
+
+
+def _measurement(job: Job, mask: Mask) -> str:
+    """The key of a measurement."""
+    asked = job.measure.model_dump(mode="json", exclude={"windows", "bca"})
+    return digest({**asked, "mask": [mask.window, mask.bca]})
+
+
+def _name(mask: Mask) -> str:
+    return f"window {mask.window}" if mask.window else "BCA" if mask.bca else ""
+
+
+def _read(path: Path) -> dict[str, list[Row]]:
+    try:
+        return read_json(path)
+    except CorruptFile as error:
+        raise InputError(
+            f"{error}; accepted: the file as it was, or none, and it is measured again"
+        ) from None
+
+
+def _training_rows(history: Sequence[Report], length: str | int | float | None) -> Iterator[Row]:
+    for report in history:
+        line: Row = {"protocol": "training", "length": length, "step": report.step, "mask": ""}
+        yield {**line, "nats": report.loss}
+        if report.held_out is not None:
+            yield {**line, "protocol": "held out", "nats": report.held_out}
+
+
+def measured(
+    job: Job, model: Transformer, mask: Mask = CAUSAL, progress: Progress = silent
+) -> Iterator[Row]:
+    """The rows of a measurement, by what the run asks for.
+
+    Raises:
+        InputError: a text that is too short.
+    """
+    measure, trained = job.measure, job.run.length
+    lengths = measure.lengths
+    if isinstance(job.data, InductionRows):
+        ordered = (trained, *(n for n in lengths if n != trained))
+        found = recall(
+            model, job.data, ordered, distances=measure.distances, count=measure.probes, mask=mask
+        )
+        yield from ({"protocol": "recall", **line._asdict()} for line in found)
+        return
+    text, fixed = job.data.held_out, job.layers.absolute == "learned"
+    counts = {0: measure.blocks, 1: measure.last_tokens}
+    counts |= dict.fromkeys(measure.strides, measure.blocks)
+    told = ("protocol", "length", "targets", "nats", "ratio", "low", "high")
+    stage = _stage(progress, mask)
+    for last, count in counts.items():
+        if count:
+            for score in perplexities(
+                model, text, lengths, count=count, last=last, mask=mask, progress=stage
+            ):
+                yield {name: getattr(score, name) for name in told}
+    n = min(measure.row_length, trained) if fixed else measure.row_length
+    fields = attention_field(
+        model,
+        text,
+        thresholds=measure.thresholds,
+        length=n,
+        segments=measure.row_segments,
+        rows=measure.rows,
+        mask=mask,
+    )
+    for field in fields:
+        refuse(
+            field.violations,
+            f"{field.violations} of {field.checks} comparisons break bounds that hold for every "
+            "model; accepted: a model whose weights and activations are finite",
+        )
+        line: Row = {"protocol": "attention", "length": n, "targets": measure.row_segments}
+        yield {**line, "eps": field.eps, "erf": field.erf, "trf": field.trf}
+    n = measure.gradient_length or (trained if fixed else lengths[-1])
+    gradient = gradient_field(
+        model, text, share=measure.share, length=n, segments=measure.gradient_segments, mask=mask
+    )
+    line = {"protocol": "gradient", "length": n, "targets": measure.gradient_segments}
+    yield {**line, "eps": round(1 - measure.share, 9), "erf": gradient.tokens}
+    for far, part in gradient.curve:
+        yield {**line, "distance": far, "gradient": part}
+    if measure.scores:
+        n = min(measure.scores, trained) if fixed else measure.scores
+        scores = expected_scores(model, text, length=n, segments=SCORE_SEGMENTS, mask=mask)
+        for n in (trained, 2 * trained):
+            if (resolution := scores.resolution(n, mask)) is not None:
+                line = {"protocol": "scores", "length": n, "targets": SCORE_SEGMENTS}
+                yield {**line, "resolution": resolution}
+
+
+def _stage(progress: Progress, mask: Mask) -> Callable[[int, int], None]:
+    return lambda done, total: progress("perplexity", done, total, _name(mask))
+
+
+# -- many runs ------------------------------------------------------------------------------------
+
+
+class Swept(NamedTuple):
+    """What a sweep did: the rows of each finished run; the names of others, and why they are
+    not."""
+
+    finished: list[list[Row]]
+    failed: list[tuple[str, str]]
+
+
+Each = Callable[[str, "list[Row] | None", "str | None"], None]
+
+
+def attempt(asked: Run, folder: str, device: str, progress: Progress = silent) -> list[Row] | str:
+    """The rows of a run, or in one line why there are none."""
+    try:
+        return run(asked, folder, device=device, progress=progress)
+    except InputError as error:
+        return str(error)
+
+
+def local(
+    runs: Sequence[Run], folder: str, *, device: str, workers: int, progress: Progress
+) -> Iterator[tuple[Run, list[Row] | str]]:
+    """Runs by processes of this machine; one worker is this process."""
+    if workers == 1:
+        for asked in runs:
+            yield asked, attempt(asked, folder, device, progress)
+        return
+    start = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, start, initializer=_one_thread) as pool:
+        futures: dict[Future[list[Row] | str], Run] = {
+            pool.submit(attempt, asked, folder, device): asked for asked in runs
+        }
+        for future in as_completed(futures):
+            try:
+                yield futures[future], future.result()
+            except BrokenProcessPool:
+                yield futures[future], "a process was killed; begun again, the sweep goes on"
+
+
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def on_ray(
+    runs: Sequence[Run], folder: str, *, address: str | None, cpus: float, gpus: float
+) -> Iterator[tuple[Run, list[Row] | str]]:
+    """Runs by a Ray cluster, whose machines share the folder."""
+    ray = library("ray", "--engine ray", "cluster")
+    ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+    try:
+        remote = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=3)(attempt)
+        device = "cuda" if gpus else "cpu"
+        place = str(Path(folder).resolve())
+        waiting = {remote.remote(asked, place, device): asked for asked in runs}
+        while waiting:
+            (ready,), _ = ray.wait(list(waiting), num_returns=1)
+            asked = waiting.pop(ready)
+            try:
+                yield asked, ray.get(ready)
+            except ray.exceptions.RayError as error:
+                yield asked, f"lost by Ray: {first_line(error)}"
+    finally:
+        ray.shutdown()
+
+
+def sweep(
+    done: Iterator[tuple[Run, list[Row] | str]], total: int, progress: Progress = silent
+) -> Swept:
+    """Collect what an engine yields; a run that fails leaves the others alone."""
+    swept = Swept([], [])
+    for at, (asked, result) in enumerate(done, 1):
+        name = f"{asked.name}, seed {asked.seed}"
+        if isinstance(result, str):
+            swept.failed.append((name, result))
+        else:
+            swept.finished.append(result)
+        progress("sweep", at, total, name)
+        told = f"failed, {result}" if isinstance(result, str) else "finished"
+        progress("sweep", 0, 0, f"{at} of {total}, {name}: {told}")
+    return swept
+
+
+def finished_run(folder: str | os.PathLike[str], key: str) -> Path:
+    """The folder of the one finished run whose key begins with these digits.
+
+    Raises:
+        InputError: there is none, or several.
+    """
+    refuse(
+        not re.fullmatch("[0-9a-f]{0,16}", key),
+        f"run {key[:60]!r} is no key; accepted: its first digits, 0 to 9 and a to f; a model's own "
+        "folder is given with --model",
+    )
+    kept = [path.parent for path in Path(folder).glob(f"{key}*/{WEIGHTS}")]
+    refuse(
+        len(kept) != 1,
+        f"run {key!r} names {'several' if kept else 'no'} finished runs in {str(folder)!r}; "
+        "accepted: the digits of a key",
+    )
+    return kept[0]
+
+
+class RunState(NamedTuple):
+    """A run of a folder: its key, what was asked, `finished` or `unfinished`, and the step it is
+    at."""
+
+    key: str
+    run: Run
+    state: str
+    step: int
+
+
+def listed(folder: str | os.PathLike[str]) -> list[RunState]:
+    """The runs of a folder, by name and seed.
+
+    Raises:
+        InputError: there is no such folder; a file that is no run.
+    """
+    refuse(not Path(folder).is_dir(), f"runs folder {str(folder)!r} does not exist")
+    found = []
+    for path in sorted(Path(folder).glob(f"*/{ASKED}")):
+        asked, own = asked_of(path.parent), path.parent
+        if (own / WEIGHTS).exists():
+            found.append(RunState(own.name, asked, "finished", asked.steps))
+        else:
+            kept = own / CHECKPOINT
+            done = json.loads(read_tensors(kept)[1])["done"] if kept.exists() else 0
+            found.append(RunState(own.name, asked, "unfinished", done))
+    return sorted(found, key=lambda one: (one.run.name, one.run.seed))

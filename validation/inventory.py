@@ -1,0 +1,116 @@
+"""Runs for a reader: what one measured, and a list of many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from farfield.theory.answers.answer import Label, Result
+from farfield.theory.answers.blocks import Block, facts, note, sentence, table
+from farfield.theory.answers.number import listed, plural
+from farfield.validation.results import LAST, WHOLE
+
+Line = Mapping[str, Any]
+"""What was measured of a run at a length, in the columns of the table of results."""
+
+TABLES = {
+    "perplexity": ((WHOLE, LAST), ("protocol", "mask", "length", "nats", "ratio", "low", "high")),
+    "the nearest keys that hold all but eps of the attention": (
+        ("attention",),
+        ("mask", "length", "eps", "erf", "trf"),
+    ),
+    "the nearest tokens that hold all but eps of the gradient": (
+        ("gradient",),
+        ("mask", "length", "eps", "erf"),
+    ),
+    "recall": (("recall",), ("mask", "length", "distance", "accuracy", "attention")),
+}
+"""Of each table its protocols and its columns."""
+
+
+@dataclass(frozen=True, repr=False)
+class TrainedRun(Result):
+    """A trained model and what was measured of it.
+
+    Fields:
+        lines: in the columns of the table of results.
+    """
+
+    lines: tuple[Line, ...]
+
+    def _blocks(self) -> Iterator[Block]:
+        told = summary(self.lines)
+        yield sentence(
+            "{name}, seed {seed}, preset {preset}: trained in {steps} steps to a loss of {loss} "
+            "nats a token.",
+            Label.MEASURED,
+            name=told["label"],
+            **{k: _cell(v) for k, v in told.items() if k != "label"},
+        )
+        line = self.lines[0]
+        text = f"{line['text']}, SHA-256 {line['text_sha256']}"
+        yield facts(run=told["key"], text=text, seconds=f"{line['seconds']:.0f}")
+        for caption, (protocols, columns) in TABLES.items():
+            found = [x for x in self.lines if x["protocol"] in protocols]
+            if rows := [x for x in found if all(name in x for name in columns)]:
+                yield _listing(rows, columns, caption)
+
+
+@dataclass(frozen=True, repr=False)
+class RunList(Result):
+    """Runs: those of a folder, or those of a plan in its order.
+
+    Fields:
+        runs: of each its `key`, `state` (`finished`, `unfinished`, `failed`), `label`, `preset`,
+            `trained` (tokens of a training row), `seed`, `steps` done, and of a finished one the
+            last `loss` and the `ratio` of the last token's perplexity at the longest `length`;
+            `note` says why it failed.
+    """
+
+    runs: tuple[Line, ...]
+
+    def _blocks(self) -> Iterator[Block]:
+        states = [run["state"] for run in self.runs]
+        counts = [f"{states.count(state)} {state}" for state in sorted({*states})]
+        said = plural(len(states), "run")
+        yield sentence(
+            "{said}: {counts}.", Label.MEASURED, said=said, counts=listed(counts or ["none"])
+        )
+        columns = dict.fromkeys(name for run in self.runs for name in run if name != "note")
+        if self.runs:
+            yield _listing(self.runs, list(columns))
+        for run in self.runs:
+            if "note" in run:
+                yield note("{label}: {note}.", label=run["label"], note=run["note"])
+
+
+def summary(lines: Sequence[Line]) -> dict[str, Any]:
+    """A finished run as a line of an inventory."""
+    first, trained = lines[0], [x for x in lines if x["protocol"] == "training"]
+    names = ("label", "preset", "trained", "seed", "steps")
+    told = {"key": first["run"], "state": "finished", **{name: first[name] for name in names}}
+    told["loss"] = trained[-1]["nats"]
+    last = [x for x in lines if x["protocol"] == LAST and x["mask"] == ""]
+    if last:
+        far = max(last, key=lambda x: int(x["length"]))
+        told |= {"length": far["length"], "ratio": far["ratio"]}
+    return told
+
+
+def _listing(rows: Sequence[Line], columns: Sequence[str], caption: str = "") -> Block:
+    told = [name for name in columns if any(row.get(name) not in (None, "") for row in rows)]
+    cells = [[_cell(row.get(name)) for name in told] for row in rows]
+    numeric = [
+        at
+        for at, column in enumerate(zip(*cells, strict=True))
+        if all(x == "" or x[0].isdigit() or x[0] == "-" for x in column)
+    ]
+    return table(told, cells, caption, numeric=numeric)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}" if math.isfinite(value) else str(value)
+    return "" if value is None else str(value)
