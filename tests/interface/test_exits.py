@@ -115,6 +115,8 @@ QUESTIONS = {
     "atlas -n": "validation.atlas.entry",
     "claims qin2024.eq13": "validation.papers.ledger.claim",
     "design -m*n --trf 64": "numerics.design.solve.design",
+    "foresee FOLDER --to 4k": "validation.far_field.foresee.foresee",
+    "mend FOLDER --to 4k --out OUT": "validation.far_field.mend.mend",
     "forecast -n --trained 64 --tested 1024": "validation.forecast.forecast",
 }
 PAGES = (
