@@ -19,6 +19,7 @@ FIXED = ("window 64", "window 32", "log scale", "window 64, 4 first keys")
 
 
 def lines(name):
+    """The lines of a file."""
     return [json.loads(line) for line in (HERE / name).read_text().splitlines()]
 
 
@@ -225,7 +226,7 @@ def markdown():
             f"{c['half']:.3f}{known} | {c['check']:.3f} | {c['measured']:.3f} ± {c['spread']:.3f} "
             f"| {c['said'] - c['measured']:+.3f} ± {c['paired']:.3f} |"
         )
-    yield "\n| model | steps | text | none | chosen by forecast | it | best | regret | worst layer |"
+    yield "\n| model | steps | text | none | chosen | it | best | regret | worst layer |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for m in repairs():
         text = "English" if m["text"].startswith("documentation") else "code"
