@@ -103,7 +103,8 @@ class LibraryNetwork:
         before, self.attend = self.network.config._attn_implementation, attend
         closed = [m for m in self.attentions.values() if hasattr(m, "_reshape")]  # no hook there
         try:
-            self.network.set_attn_implementation(HOOK)
+            if not closed:
+                self.network.set_attn_implementation(HOOK)
             for module in closed:
                 module.forward = functools.partial(_unhooked, module)
             scores: Tensor = self.network(tokens, use_cache=False, **more).logits
@@ -111,7 +112,8 @@ class LibraryNetwork:
             self.attend = None
             for module in closed:
                 del module.forward
-            self.network.set_attn_implementation(before)
+            if not closed:
+                self.network.set_attn_implementation(before)
         return scores[:, -last:]
 
     def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
