@@ -28,10 +28,11 @@ formal: install  ## theorems and certificates by the prover; 70 random ones, alt
 formal-random: install formal  ## 500 random certificates by the prover, 100 altered ones refused
 	$(VENV)/bin/python benchmarks/certificates.py
 
-demo: install  ## theory of the catalogue beside eight trained models, as a page
-	$(VENV)/bin/farfield atlas --train --preset demo --out out/demo
+demo: install  ## theory beside eight trained models, as a page
+	$(VENV)/bin/farfield study alibi type1 type2 example1 window nope rope sinusoidal --set w=16 \
+		--train --preset demo --out out/demo
 
-figures: install  ## every figure and table of the three papers, with its data
+figures: install  ## every figure and table of the papers, its data, what agrees; begun again, it continues
 	$(VENV)/bin/farfield figures --out out/figures
 
 gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it continues

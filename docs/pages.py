@@ -7,9 +7,14 @@ examples. `|x|`, `x_` and a lone `*` mean themselves, where reStructuredText wou
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from docutils import nodes
@@ -221,23 +226,89 @@ def checked_page(app: Any) -> None:
 
 def exhibits_pages(app: Any) -> None:
     """Write the figures and tables, a page each, and the index to look over."""
+    from farfield.figures.exhibit_pages import exhibit_sheet
     from farfield.figures.gallery import draw
-    from farfield.figures.pages.exhibits import sheets
+    from farfield.figures.index import INDEX
+    from farfield.figures.style import svg
 
-    _sheets(Path(app.srcdir) / "exhibits", sheets(draw()))
+    found = draw()
+    shown = {k: svg(d.figure, k) if d.figure else "" for k, d in found.drawn.items()}
+    pages = {k: exhibit_sheet(INDEX[k], d, shown[k], found.said[k]) for k, d in found.drawn.items()}
+    _sheets(Path(app.srcdir) / "exhibits", {"index": found.index(shown), **pages})
+
+
+CHOSEN = {"falcon": {"alibi": True}}
+"""Settings with which the atlas shows a family, where its usual ones show less."""
 
 
 def atlas_pages(app: Any) -> None:
     """Write the atlas, a page an encoding and a family of models, so that the search finds them."""
-    from farfield.figures.pages.atlas import TERMS, sheets
-    from farfield.validation.atlas import atlas
+    from farfield.figures.answer_pages import audit_sheet, entry_sheet
+    from farfield.validation.atlas import entry
+    from farfield.validation.study.study import catalogue
 
-    _sheets(Path(app.srcdir) / "atlas", sheets(atlas()), TERMS)
+    entries = {e.name: entry(e) for _, e in catalogue()}
+    families = dict(_families())
+    pages = {name: entry_sheet(e) for name, e in entries.items()}
+    pages |= {f"model-{name}": audit_sheet(a) for name, a in families.items()}
+    _sheets(Path(app.srcdir) / "atlas", {"index": _atlas_index(entries, families), **pages})
 
 
-def _sheets(place: Path, found: dict[str, Any], terms: Any = None) -> None:
+def _families() -> Iterator[tuple[str, Any]]:
+    """Each family of causal models with the audit of its configuration, where that has numbers."""
+    from farfield.theory.answers.answer import InputError
+    from farfield.validation.models.audit import audit
+    from farfield.validation.models.transformers_config import architectures
+
+    with TemporaryDirectory() as place:
+        for name in sorted(architectures()["causal"]):
+            folder = Path(place) / name
+            folder.mkdir()
+            config = {"model_type": name, **CHOSEN.get(name, {})}
+            (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+            with suppress(InputError):
+                if (found := audit(folder)).kinds:
+                    yield name, replace(found, model=name)
+
+
+def _atlas_index(entries: dict[str, Any], families: dict[str, Any]) -> Any:
+    """The index: verdict, numbers and claims of every encoding, and the families of models."""
+    from farfield.figures.document import Section, Sheet
+    from farfield.theory.answers.blocks import note, table
+    from farfield.theory.answers.notation import StyledWord, shortened, words
+    from farfield.validation.table_cells import field_text, share_text
+
+    rows = []
+    for name, e in sorted(entries.items()):
+        p = e.prediction
+        link = StyledWord(p.encoding.title or name, f"to {name}.html")
+        field = p.receptive_fields[1] if p.receptive_fields else None
+        cells = field_text(field) if field else "infinite" * bool(p.row_fields)
+        leak = "" if p.longest_leak is None else share_text(p.longest_leak)
+        bias = shortened(p.encoding.formula_text(), 40) if p.encoding.biases else ""
+        rows.append((link, bias, p.convergence.verdict, cells, leak, len(e.claims) or ""))
+    header = ("encoding", "bias", "verdict", "TRF(1/100)", "leak, 64 to 1024", "claims")
+    models = [
+        (StyledWord(name, f"to model-{name}.html"), a.encoding, a.head_count or "", a.trained)
+        for name, a in families.items()
+    ]
+    told = note(
+        "TRF(1/100): the nearest tokens that hold 99 % of the weight. Leak: the share of a row of "
+        "1,024 beyond 64 tokens. Of several heads the worst. {command} writes such a page of any "
+        "encoding.",
+        command=StyledWord("farfield atlas NAME --page", "code"),
+    )
+    families_table = table(("family", "encoding", "heads", "trained on"), models, numeric=(2, 3))
+    sections = [
+        Section((), [table(header, rows, numeric=(3, 4, 5)), told]),
+        Section(words("Families of models"), [families_table]),
+    ]
+    return Sheet(words("Atlas of positional encodings"), sections)
+
+
+def _sheets(place: Path, found: dict[str, Any]) -> None:
     """Write pages that farfield makes, an index and what it lists."""
-    from farfield.figures.document import occurring, piece
+    from farfield.figures.document import piece
     from farfield.theory.answers.notation import terminal
 
     place.mkdir(exist_ok=True)
@@ -246,11 +317,9 @@ def _sheets(place: Path, found: dict[str, Any], terms: Any = None) -> None:
         if name == "index":
             others = "\n".join(other for other in found if other != name)
             parts.append(f"```{{toctree}}\n:hidden:\n{others}\n```")
-        for title, items in (((), sheet.lead), *((s.title, s.items) for s in sheet.sections)):
-            parts += [f"## {terminal(title)}"] if title else []
-            parts.append(_html(piece(items)))
-        everything = [*sheet.lead, *(item for s in sheet.sections for item in s.items)]
-        parts.append(_html(piece([], occurring(everything, terms or {}))))
+        for section in sheet.sections:
+            parts += [f"## {terminal(section.title)}"] * bool(section.title)
+            parts.append(_html(piece(section.items)))
         _written(place / f"{name}.md", parts)
 
 
@@ -279,7 +348,7 @@ def findings_pictures(app: Any, name: str, source: list[str]) -> None:
 
     def drawn(marker: re.Match[str]) -> str:
         (exhibit,) = named(marker[1])
-        items = recompute(exhibit).items(exhibit.title, marker[1].replace(".", "-"), "measured")
+        items = recompute(exhibit).items(exhibit.title, kind="measured")
         return _html(piece(items))
 
     if name == "findings":

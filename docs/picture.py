@@ -18,8 +18,8 @@ from textwrap import wrap
 
 import farfield
 from farfield.figures.essay import write_essay
-from farfield.figures.pages.pictures import kept_share
 from farfield.figures.papers.farfield import HOLDS, SLOPES, mixed
+from farfield.figures.priors import kept_share
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.writers.html import stylesheet

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib import rcParams
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
@@ -32,6 +33,8 @@ CLEAR = 1.5
 
 
 Values = Sequence[float] | np.ndarray
+Area = tuple[float, float, float, float, str]
+"""Left, right, bottom and top of a rectangle, and its colour."""
 RULE: Any = {"color": "#888888", "linewidth": 0.8, "zorder": 0}
 """The look of what is drawn across a panel for comparison."""
 
@@ -58,6 +61,12 @@ class Named:
     told: bool = True
 
 
+def through(name: str, points: Any, colour: str = INK, **look: Any) -> Named:
+    """A line through points, shape (points, 2); further options as its look."""
+    x, y = np.asarray(points, float).reshape(-1, 2).T
+    return Named(name, x, y, colour, look)
+
+
 @dataclass(frozen=True)
 class Panel:
     """Lines in one frame.
@@ -68,6 +77,7 @@ class Panel:
         x, y: plain ticks of a logarithmic axis; empty for round numbers, None for the usual ones.
         upright, level: values that are drawn through the frame for comparison.
         columns: points whose names stand one above the other, by the place in the frame's width.
+        areas: filled behind all lines, in place of a grid.
     """
 
     lines: Sequence[Named]
@@ -77,6 +87,7 @@ class Panel:
     upright: Sequence[float] = ()
     level: Sequence[float] = ()
     columns: Mapping[float, Sequence[Named]] = field(default_factory=dict)
+    areas: Sequence[Area] = ()
 
 
 def charted(height: float, *panels: Panel, width: float = COLUMN) -> Figure:
@@ -101,6 +112,15 @@ def charted(height: float, *panels: Panel, width: float = COLUMN) -> Figure:
             for at in panel.level:
                 axes.axhline(at, **RULE)
             axes.set(**panel.axes)
+            for ink in dict.fromkeys(colour for *_, colour in panel.areas):
+                own = [
+                    ((a, c), (b, c), (b, d), (a, d)) for a, b, c, d, k in panel.areas if k == ink
+                ]
+                axes.grid(False)
+                axes.add_collection(
+                    PolyCollection(own, facecolor=ink, alpha=0.14, linewidth=0, zorder=0),
+                    autolim=False,
+                )
             for axis, ticks in ((axes.xaxis, panel.x), (axes.yaxis, panel.y)):
                 if ticks is not None:
                     plain_ticks(axis, ticks or round_numbers(*axis.get_view_interval()))
@@ -148,6 +168,7 @@ def name_lines(figure: Any, *panels: tuple[Any, Sequence[Named]]) -> None:
     for axes, places in along.items():
         for (*_, line), place in places.items():
             _write(axes, *place, line)
+    figure.set_layout_engine("none")  # all has its place
 
 
 def name_points(axes: Any, points: Sequence[Named], at: float) -> None:

@@ -9,21 +9,17 @@ value under the pointer and tables are sorted.
 from __future__ import annotations
 
 import base64
-import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
-from farfield.theory.answers.blocks import Block, Facts
-from farfield.theory.answers.notation import StyledWord, Text, html, terminal, words
+from farfield.theory.answers.blocks import Block, Curve, Ladder, Table
+from farfield.theory.answers.notation import Text, html, terminal
 from farfield.theory.answers.writers import html as writer
-from farfield.validation.json_files import writable_folder, write
 
 
 @dataclass(frozen=True)
@@ -69,46 +65,19 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Tiles:
-    """Items of equal weight, as many beside each other as the page has room for; `small` ones are
-    looked over and have their text below them alone."""
+class Thumbs:
+    """Pictures to look over, as many beside each other as the page has room for, their own text
+    left out."""
 
     items: Sequence[Item]
-    small: bool = False
 
 
-@dataclass(frozen=True)
-class Number:
-    """One number of a page's head.
-
-    Args:
-        name: of the quantity.
-        value: the number.
-        said: of what it is.
-        label: its weight.
-        command: what computes it again.
-    """
-
-    name: Text
-    value: Text
-    said: Text = ()
-    label: str | None = None
-    command: str = ""
-
-
-@dataclass(frozen=True)
-class KeyNumbers:
-    """The numbers that a page begins with."""
-
-    numbers: Sequence[Number]
-
-
-Item = Block | Picture | Heading | Fold | Columns | Tiles | KeyNumbers
+Item = Block | Picture | Heading | Fold | Columns | Thumbs
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a page, which its table of contents names."""
+    """A section of a page; one without a title continues the heading of the page."""
 
     title: Text
     items: Sequence[Item]
@@ -116,25 +85,29 @@ class Section:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A page among others: its heading, the part above its sections, its sections."""
+    """A page: its heading and its sections."""
 
     title: Text
-    lead: Sequence[Item]
-    sections: Sequence[Section] = ()
+    sections: Sequence[Section]
 
 
-Terms = Mapping[str, tuple[str, Text]]
-"""What a page explains on the spot: name and explanation by the key of a term."""
+COLUMNS = 5
+"""Columns from which on a table takes the width of the page."""
 
 
-def about(key: str, word: str) -> StyledWord:
-    """A word that the page explains where it stands.
+def laid_out(blocks: Sequence[Block], pictures: Sequence[Item] = ()) -> list[Item]:
+    """Blocks in their order, drawings beside the words, all below from the first wide table on.
 
-    Args:
-        key: of the explanation among the page's `Terms`.
-        word: as it is read.
+    >>> from farfield.theory.answers.blocks import note
+    >>> laid_out([note("a")])
+    [Note(text=('a',))]
     """
-    return StyledWord(word, f"about {key}")
+    drawn: list[Item] = [b for b in blocks if isinstance(b, (Curve, Ladder))]
+    drawn += pictures
+    told = [b for b in blocks if not isinstance(b, (Curve, Ladder))]
+    wide = (k for k, b in enumerate(told) if isinstance(b, Table) and len(b.header) >= COLUMNS)
+    first = next(wide, len(told))
+    return [Columns(told[:first], drawn), *told[first:]] if drawn else list(told)
 
 
 @cache
@@ -168,58 +141,17 @@ def typeset(page: str) -> str:
     return page.replace("<style>", f"<style>\n{math_font()}", 1) if "<math" in page else page
 
 
-def piece(items: Sequence[Item], terms: Terms | None = None) -> str:
-    r"""Items as a part of a page, with the terms that they explain.
+def piece(items: Sequence[Item]) -> str:
+    r"""Items as a part of a page.
 
     >>> from farfield.theory.answers.blocks import note
     >>> piece([note("a < b")])
     '<p class="note">a &lt; b</p>\n'
     """
-    template = environment().get_template("piece.html")
-    return template.render(items=items, terms=terms or {})
+    return environment().get_template("piece.html").render(items=items)
 
 
-def occurring(items: Sequence[Item], terms: Terms) -> Terms:
-    """The terms that items explain, in their order."""
-    used = set(re.findall(r'popovertarget="term-([^"]+)"', piece(items)))
-    return {key: said for key, said in terms.items() if key in used}
-
-
-def page(
-    title: Text,
-    lead: Sequence[Item],
-    sections: Sequence[Section],
-    terms: Terms | None = None,
-    sources: Sequence[Item] = (),
-) -> str:
-    """A page with a table of contents; a title breaks at its spaces alone.
-
-    Args:
-        title: of the page.
-        lead: the part above the contents.
-        sections: its parts; those of `terms` that occur in them are defined in one more.
-        terms: explanations by their keys.
-        sources: what follows the definitions.
-    """
-    if terms:
-        terms = occurring([*lead, *(item for s in sections for item in s.items)], terms)
-    if terms:
-        defined = Facts(tuple((words(name), said) for name, said in terms.values()))
-        sections = [*sections, Section(words("What the words mean"), [defined, *sources])]
+def page(sheet: Sheet) -> str:
+    """A page with a table of contents; its title breaks at its spaces alone."""
     template = environment().get_template("page.html")
-    return typeset(
-        template.render(
-            title=terminal(title), heading=title, lead=lead, sections=sections, terms=terms or {}
-        )
-    )
-
-
-def write_page(content: str, folder: str | os.PathLike[str]) -> Path:
-    """Write a page as `index.html` into a folder, which is made if need be; returns its path.
-
-    Raises:
-        InputError: the folder cannot be written to.
-    """
-    place = writable_folder(folder) / "index.html"
-    write(place, content.encode())
-    return place
+    return typeset(template.render(title=sheet.title, sections=sheet.sections))

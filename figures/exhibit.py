@@ -18,7 +18,7 @@ import sympy
 from matplotlib.figure import Figure
 
 from farfield.figures.document import Fold, Item, Picture, piece
-from farfield.figures.style import for_page, svg
+from farfield.figures.style import svg
 from farfield.theory.answers.answer import InputError, Result, plain
 from farfield.theory.answers.blocks import Block, Note, Sentence, Table, table
 from farfield.theory.answers.notation import StyledWord, Text, code, words
@@ -116,29 +116,24 @@ class Drawing(Result):
             "rows": plain(self.data.rows),
         }
 
-    def items(self, title: str = "", name: str = "drawing", kind: str | None = None) -> list[Item]:
+    def items(self, title: str = "", drawn: str = "", kind: str | None = None) -> list[Item]:
         """The drawing with its caption, for a page.
 
         Args:
             title: what it shows, in a few words.
-            name: salts the identifiers of the figure.
+            drawn: the figure as inline SVG, where it was rendered before.
             kind: of the exhibit, which the caption ends with.
         """
         caption = code(self.caption)
         made: list[Item] = [Fold(words("How it was made"), [Note(code(self.made))])]
         if self.figure is None:
-            said = Sentence(caption, kind) if kind else Note(caption)
-            return [said, self.table.table(), *made * bool(self.made)]
-        narrow = svg(self.figure, f"{name}-narrow")
+            return [Sentence(caption, kind), self.table.table(), *made * bool(self.made)]
         alt = f"{title or 'A figure'}. {seen(self.figure)}".strip()
-        picture = Picture(for_page(self.figure, name), caption, alt, kind, narrow)
+        picture = Picture(drawn or svg(self.figure, title or "drawing"), caption, alt, kind)
         return [picture, *made * bool(self.made)]
 
     def _repr_html_(self) -> str:
-        if self.figure is None:
-            return piece(self.items())
-        drawn = svg(self.figure, "drawing")
-        return piece([Picture(drawn, code(self.caption), seen(self.figure) or "A figure")])
+        return piece(self.items()[: None if self.figure is None else 1])
 
 
 def seen(figure: Figure) -> str:

@@ -1,24 +1,34 @@
-"""The gallery: the exhibits that are asked for, drawn; those without results, missing."""
+"""The gallery: exhibits drawn and written one by one, those without results, and what the papers
+say of them, decided."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import import_module
-from typing import Any
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from polars import DataFrame
-
+from farfield.figures.document import Sheet, page
 from farfield.figures.exhibit import Drawing, NoResults
+from farfield.figures.exhibit_pages import exhibit_sheet, index_sheet
 from farfield.figures.index import INDEX, PAPERS, Exhibit
+from farfield.figures.style import FORMATS, inline, rendered
 from farfield.theory.answers.answer import InputError, Result
-from farfield.theory.answers.blocks import Block, sentence, table
-from farfield.theory.answers.names import nearest
+from farfield.theory.answers.blocks import Block, Sentence, sentence, table
+from farfield.theory.answers.names import nearest, one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import plural
-from farfield.validation.results import results
+from farfield.validation.json_files import writable_folder, write
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+    from farfield.validation.papers.claim import Claim
 
 MODULES = {
     "farfield": "papers.farfield",
@@ -30,14 +40,17 @@ MODULES = {
     "remeasured": "papers.remeasured",
 }
 """Where the functions that draw are; a module is loaded when one of its exhibits is asked for."""
+AGREES, DIFFERS = ("confirmed",), ("corrected", "refuted")
+OPEN = ("not_testable", "not_robust")
+"""Verdicts on the papers' sentences."""
 
 
-def recompute(e: Exhibit, table: DataFrame | None = None) -> Drawing:
+def recompute(e: Exhibit, known: DataFrame | None = None) -> Drawing:
     """Draw an exhibit.
 
     Args:
         e: one of the index.
-        table: the results that a measured one is drawn from; None for the committed ones.
+        known: the results that a measured one is drawn from; None for the committed ones.
 
     Raises:
         NoResults: a measured one that has none among them.
@@ -46,7 +59,9 @@ def recompute(e: Exhibit, table: DataFrame | None = None) -> Drawing:
     function = getattr(import_module(f"farfield.figures.{MODULES[place]}"), name)
     given: tuple[Any, ...] = (e.id, *e.encodings) if e.draw else ()
     if e.draw and e.kind == "measured":
-        given = (results() if table is None else table, *given)
+        from farfield.validation.results import results
+
+        given = (results() if known is None else known, *given)
     drawn: Drawing = function(*given, **e.options)
     return drawn
 
@@ -79,30 +94,69 @@ def _spellings(e: Exhibit) -> tuple[str, ...]:
 
 @dataclass(frozen=True, repr=False)
 class Gallery(Result):
-    """The exhibits drawn and those missing.
+    """The exhibits that were drawn, those that were finished before, and those missing.
 
     Fields:
-        drawn: the drawing of each exhibit that has one, by id.
+        drawn: the drawing of each exhibit that was drawn now, by id.
+        kept: the ids of those whose files are newer than all that they come from.
         missing: why an exhibit has none, and the command that changes it, by id.
+        said: the sentences of the papers on each of them, decided, by id.
         files: what was written.
     """
 
     drawn: dict[str, Drawing]
     missing: dict[str, str]
+    kept: tuple[str, ...] = ()
+    said: Mapping[str, Sequence[Claim]] = field(default_factory=dict)
     files: tuple[str, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
-        drawn = [(k, INDEX[k].kind, INDEX[k].title) for k in self.drawn]
+        done = [*self.drawn, *self.kept]
+        rows = [(k, INDEX[k].kind, INDEX[k].title, *self._counts(k)) for k in done]
+        against = {
+            c.id: (k, c.id, c.verdict, c.statement)
+            for k in reversed(done)
+            for c in self.said.get(k, ())
+            if c.verdict in DIFFERS
+        }
         missing = [(k, code(why)) for k, why in self.missing.items()]
+        tables = (
+            (("id", "kind", "shows", "agrees", "does not", "open"), rows, (3, 4, 5)),
+            (("exhibit", "claim", "verdict", "the paper says"), [*against.values()][::-1], ()),
+            (("missing", "why"), missing, ()),
+        )
         return (
             sentence(
-                "{drawn} of {all} recomputed, {missing} missing.",
-                drawn=len(drawn),
-                all=plural(len(drawn) + len(missing), "exhibit"),
+                "{drawn} of {all} drawn, {kept} kept from before, {missing} missing.",
+                drawn=len(self.drawn),
+                all=plural(len(done) + len(missing), "exhibit"),
+                kept=len(self.kept),
                 missing=len(missing),
             ),
-            *([table(("id", "kind", "shows"), drawn)] if drawn else []),
-            *([table(("missing", "why"), missing)] if missing else []),
+            *([self._agreement()] if self.said else []),
+            *(table(header, cells, numeric=numeric) for header, cells, numeric in tables if cells),
+        )
+
+    def index(self, shown: Mapping[str, str]) -> Sheet:
+        """The page of all, with figures as inline SVG, empty for a table."""
+        told = [b for b in self.blocks() if isinstance(b, Sentence)]
+        return index_sheet(told, shown, self.missing, self.said)
+
+    def _counts(self, name: str) -> list[Any]:
+        verdicts = [c.verdict for c in self.said.get(name, ())]
+        return [sum(v in kind for v in verdicts) or "" for kind in (AGREES, DIFFERS, OPEN)]
+
+    def _agreement(self) -> Block:
+        """How many of the papers' sentences agree with what is drawn."""
+        every = {c.id: c.verdict for own in self.said.values() for c in own}.values()
+        agree, differ, open_ = (sum(v in kind for v in every) for kind in (AGREES, DIFFERS, OPEN))
+        return sentence(
+            "Of {all} on them {agree} agree with the paper, {differ} do not, {open} cannot be "
+            "decided.",
+            all=plural(len(every), "sentence"),
+            agree=agree,
+            differ=differ,
+            open=open_,
         )
 
     def fields(self) -> dict[str, Any]:
@@ -111,14 +165,18 @@ class Gallery(Result):
                 k: {"kind": INDEX[k].kind, "title": INDEX[k].title, "caption": d.caption}
                 for k, d in self.drawn.items()
             },
+            "kept": list(self.kept),
             "missing": dict(self.missing),
+            "said": {k: {c.id: str(c.verdict) for c in own} for k, own in self.said.items()},
             "files": list(self.files),
         }
 
 
 def draw(
     names: Iterable[str] = (),
+    folder: str | os.PathLike[str] | None = None,
     *,
+    kind: str = "svg",
     runs: str | os.PathLike[str] | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Gallery:
@@ -126,22 +184,96 @@ def draw(
 
     Args:
         names: ids of exhibits, of papers, or numbers such as `fig6`; all of them if none is given.
+        folder: where each figure is written as soon as it is drawn, with its data as CSV, and with
+            pages where there are several; files of a run before that are newer than all they come
+            from are kept. Nothing is written if None.
+        kind: `svg`, `png` or `pdf`.
         runs: a folder of runs, or a CSV file of results, to draw the measured ones from; the
             committed results if None.
         notice: called with each id before it is drawn.
 
     Raises:
-        InputError: a name that is not known; results that cannot be read.
+        InputError: a name that is not known; results that cannot be read; an unknown format; a
+            folder that cannot be written to.
     """
+    one_of(kind, "format", FORMATS)
     wanted = {e.id: e for name in names for e in named(name)}
     chosen = list(wanted.values()) or list(INDEX.values())
-    table = results(None if runs is None else os.fspath(runs))
-    drawn, missing = {}, {}
+    several = len(chosen) > 1
+    place, known = None if folder is None else writable_folder(folder), None
+    if runs is not None:
+        from farfield.validation.results import results
+
+        known = results(os.fspath(runs))
+    since = max(map(_newest, [str(files("farfield")), *([] if runs is None else [runs])]))
+    drawn, missing = dict[str, Drawing](), dict[str, str]()
+    said: dict[str, Sequence[Claim]] = {}
+    shown, written = dict[str, str](), list[Path]()
     for e in chosen:
         if notice is not None:
             notice(e.id)
+        said |= {e.id: claims_on(e.id)} if several else {}
+        if place is not None and _is_finished(place, e, kind, several, since):
+            shown[e.id] = _thumb(place, e)
+            continue
         try:
-            drawn[e.id] = recompute(e, table)
+            drawn[e.id] = recompute(e, known)
         except NoResults as why:
             missing[e.id] = str(why)
-    return Gallery(drawn, missing)
+            continue
+        if place is not None:
+            written += _written(place, e, drawn[e.id], kind, said.get(e.id))
+            shown[e.id] = _thumb(place, e)
+    kept = tuple(k for k in shown if k not in drawn)
+    found = Gallery(drawn, missing, kept, said)
+    if place is not None and several:
+        written.append(place / "index.html")
+        write(written[-1], page(found.index(shown)).encode())
+    return replace(found, files=tuple(map(str, written)))
+
+
+def _newest(folder: str | os.PathLike[str]) -> float:
+    """When the newest file of a folder, or a file, was changed."""
+    every = [Path(folder), *Path(folder).rglob("*")]
+    return max(p.stat().st_mtime for p in every if p.is_file() and p.suffix != ".pyc")
+
+
+def _is_finished(place: Path, e: Exhibit, kind: str, several: bool, since: float) -> bool:
+    """Whether all files of an exhibit are newer than what they come from; the last is written
+    last."""
+    last = place / f"{e.id}.{'html' if several else 'csv'}"
+    whole = "table" in e.id or (place / f"{e.id}.{kind}").exists()
+    return whole and last.exists() and last.stat().st_mtime > since
+
+
+def _thumb(place: Path, e: Exhibit) -> str:
+    """The figure for the index, where there is one as SVG."""
+    file = place / f"{e.id}.svg"
+    return inline(file.read_text(encoding="utf-8")) if file.exists() else ""
+
+
+def _written(
+    place: Path, e: Exhibit, drawing: Drawing, kind: str, said: Sequence[Claim] | None
+) -> Iterator[Path]:
+    """The files of an exhibit: figure, data and, where claims are handed in, its page."""
+    content = {}
+    if drawing.figure is not None:
+        content[kind] = rendered(drawing.figure, kind, e.id, drawing.caption)
+    content["csv"] = drawing.data.csv().encode()
+    if said is not None:
+        vector = inline(content["svg"].decode()) if "svg" in content else ""
+        content["html"] = page(exhibit_sheet(e, drawing, vector, said)).encode()
+    for ending, data in content.items():
+        write(place / f"{e.id}.{ending}", data)
+        yield place / f"{e.id}.{ending}"
+
+
+@cache
+def claims_on(identifier: str) -> tuple[Claim, ...]:
+    """The sentences of a paper on an exhibit, decided."""
+    paper, _, exhibit = identifier.removesuffix("-measured").partition(".")
+    if paper == "farfield":
+        return ()
+    from farfield.validation.papers.ledger import checks  # an exhibit of ours has none
+
+    return tuple(c.run() for c in checks(paper) if exhibit in c.exhibits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -12,24 +12,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import ListedColormap, LogNorm
+from contourpy import contour_generator
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
-from scipy.interpolate import CloughTocher2DInterpolator, RegularGridInterpolator
 from sympy import Expr, Rational, Symbol
 
+from farfield.figures.charts import Area, Panel, charted, through
 from farfield.figures.exhibit import Data
 from farfield.figures.plotting import saved
-from farfield.figures.style import COLOURS, INK, NO, YES, house, new_figure, svg
+from farfield.figures.style import COLOURS, NO, YES, svg
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.number import exact, inside, natural, share
-from farfield.theory.answers.writers.svg import power
+from farfield.theory.answers.writers.svg import tick
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.decision.regions import (
     DECADES,
@@ -49,12 +46,6 @@ COLUMNS = 120
 BUDGET_S = 2.0
 """Seconds for the receptive field at one point."""
 LEAST_LEAK = 1e-8
-TINY = 1e-300
-"""Stands for 0 where it is drawn below the frame."""
-PALE = ListedColormap(1 - 0.7 * (1 - colormaps["Blues"](np.linspace(0, 1, 256))))
-FINE = 161
-"""Points in each direction between which the contours of a plane are drawn."""
-PAPER = {"facecolor": "white", "alpha": 1, "zorder": -1}
 FAR = Rational(10) ** 100
 """The largest end of a range; beyond it the axes of a figure leave the floats."""
 ROUNDS = 4
@@ -63,8 +54,8 @@ HIGHEST = 18.0
 """The axis of receptive fields ends at ten to this power."""
 TALLEST = 7.0
 """Contours are drawn up to ten to this power."""
-Area = tuple[float, float, float, float, bool | None]
-"""Left, right, bottom and top of a rectangle, and whether the series converges there."""
+WIDTH = 5.6
+"""Of a figure, in inches."""
 
 
 class MapPoint(NamedTuple):
@@ -179,7 +170,7 @@ def parameter_map(
     """A formula over a range of one or two parameters.
 
     The boundary of convergence comes from the exact condition, never from the points. Receptive
-    fields and leaks are certified at the points alone, contours between them are drawn by eye.
+    fields and leaks are certified at the points alone. Contours are those of the grid of points.
 
     Args:
         formula: a formula in `n` or a name of the catalogue.
@@ -221,9 +212,10 @@ def parameter_map(
         places = _refined(places, ask)
     ends = tuple((xs[0], xs[-1]) for xs in grid)
     names = tuple(a.name for a in axes)
-    draw = _draw_line if len(grid) == 1 else _draw_plane
-    figure = draw(names, ends, verdict.condition, places, goal, span)
-    _, curves = sides(verdict.condition, names, ends)
+    areas, curves = sides(verdict.condition, names, ends)
+    lines = _over_one if len(grid) == 1 else _over_two
+    panels = list(lines(places, curves, f"TRF({share(goal)}) in tokens", f"leak beyond {span}"))
+    figure = charted(3.6 * len(grid) + 1, *_framed(panels, names, ends, areas), width=WIDTH)
     return ParameterMap(
         found.name, names, _condition(verdict), goal, span, tuple(places), curves, figure
     )
@@ -320,61 +312,12 @@ def _condition(verdict: Convergence) -> str:
 # -- drawing --------------------------------------------------------------------------------------
 
 
-def shaded(axes: Any, condition: Any, names: Sequence[str], ends: Sequence[Range]) -> None:
-    """Fill where a series converges and where it diverges, with the boundary between them.
-
-    Args:
-        axes: where.
-        condition: under which it converges; None where that is not known.
-        names: of one parameter or two.
-        ends: the least value and the greatest of each.
-    """
-    for axis, end in zip((axes.xaxis, axes.yaxis), ends, strict=False):
-        if end[0] > 0 and end[1] / end[0] > DECADES:
-            (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)("log")
-        axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-        axis.set_minor_formatter(NullFormatter())
-    axes.grid(False)
-    found, curves = sides(condition, tuple(names), tuple(ends))
-    for held, ink in ((True, YES), (False, NO)):
-        own = [((a, c), (b, c), (b, d), (a, d)) for a, b, c, d, verdict in found if verdict is held]
-        at = axes.transData if len(names) > 1 else axes.get_xaxis_transform()
-        look = {"facecolor": ink, "alpha": 0.14, "linewidth": 0, "zorder": 0, "transform": at}
-        axes.add_collection(PolyCollection(own, **look))
-        if len(names) > 1 and not held:  # no shade of the leak below
-            axes.add_collection(PolyCollection(own, **look | PAPER))
-    for left, right, _, _, side in found if len(names) == 1 else ():
-        said = "converges" if side else "diverges"
-        axes.text(
-            _middle(left, right, axes),
-            1.02,
-            said,
-            transform=axes.get_xaxis_transform(),
-            ha="center",
-        )
-    for curve in curves:
-        if len(names) > 1:
-            axes.plot(*zip(*curve, strict=True), color=INK, linewidth=2)
-            continue
-        at = axes.axvline(curve[0][0], color=INK).get_xdata()[0]
-        look = {"ha": "center", "weight": "bold", "transform": axes.get_xaxis_transform()}
-        axes.text(at, 1.02, f"{at:.3g}", **look)
-    axes.set(xlabel=names[0], xlim=[float(v) for v in ends[0]])
-    if len(names) > 1:
-        axes.set(ylabel=names[1], ylim=[float(v) for v in ends[1]])
-
-
-def _middle(left: float, right: float, axes: Any) -> float:
-    """The middle of a stretch as it is drawn."""
-    return math.sqrt(left * right) if axes.get_xscale() == "log" else (left + right) / 2
-
-
 @lru_cache(64)
 def sides(
     condition: Any, names: tuple[str, ...], ends: tuple[Range, ...]
-) -> tuple[tuple[Area, ...], tuple[Curve, ...]]:
-    """Rectangles by verdict, and the boundary between them: of one parameter its stretches, of two
-    those of thin stripes."""
+) -> tuple[tuple[tuple[float, float, float, float, bool], ...], tuple[Curve, ...]]:
+    """Rectangles with the verdict on them, and the boundary between: of one parameter its
+    stretches, from 0 to 1, of two those of thin stripes."""
     found: list[tuple[Any, ...]]
     if len(names) == 1:
         pieces = stretches(condition, names[0], ends[0], {})
@@ -385,151 +328,91 @@ def sides(
             for a, b in pairwise(between(*ends[0], COLUMNS + 1))
             for low, high, held in stretches(condition, names[1], ends[1], {names[0]: (a + b) / 2})
         ]
-    areas = ((float(a), float(b), float(c), float(d), held) for a, b, c, d, held in found)
-    return tuple(area for area in areas if area[-1] is not None), tuple(
-        boundary(condition, names, ends)
-    )
+    areas = ((*map(float, place), held) for *place, held in found if held is not None)
+    return tuple(areas), tuple(boundary(condition, names, ends))
 
 
-def _draw_line(
+def _framed(
+    panels: Sequence[Panel],
     names: Sequence[str],
     ends: Sequence[Range],
-    condition: Any,
-    places: Sequence[MapPoint],
-    eps: Rational,
-    trained: int,
-) -> Figure:
-    """Receptive field and leak over one parameter, one above the other."""
-    with house():
-        figure, (above, below) = new_figure(4.8, 5.6, rows=2)
-        for axes in (above, below):
-            shaded(axes, condition, names, ends)
-            axes.set_ylim(0.7, 1)  # where no point is known; else it grows with them
-            axes.set_autoscaley_on(True)
-            axes.set_yscale("log")
-            for held in ("converges", "diverges"):
-                own = [p for p in places if p.verdict == held]
-                known = [(float(p.x), _height(p) if axes is above else p.leak) for p in own]
-                drawn = [(x, y or TINY) for x, y in known if y is not None and y < math.inf]
-                axes.plot(*np.array(drawn).reshape(-1, 2).T, "o-", color=COLOURS[0], markersize=3)
-        vague = [p for p in places if math.isnan(p.level) and p.high and p.high < 1e300]
-        for p in vague:
-            above.vlines(
-                float(p.x), max(0.7, p.low or 0), p.high, color=COLOURS[0], linewidth=3, alpha=0.4
-            )
-        above.set_ylim(0.7, min(above.get_ylim()[1], 10**HIGHEST))
-        below.set_ylim(max(below.get_ylim()[0], LEAST_LEAK), 2)
-        for left, right, _, _, side in sides(condition, tuple(names), tuple(ends))[0]:
-            if not side:
-                at = (_middle(left, right, above), 0.5)
-                look = {"transform": above.get_xaxis_transform(), "ha": "center", "va": "center"}
-                above.text(*at, "no receptive field", rotation=90, **look)
-        above.set(xlabel="", xticklabels=[], ylabel=f"TRF({share(eps)}) in tokens")
-        below.set(ylabel=f"leak beyond {trained}")
-        return figure
+    areas: Sequence[tuple[float, float, float, float, bool]],
+) -> Iterator[Panel]:
+    """The panels with the axes of the parameters and the colours of the verdicts."""
+    for panel in panels:
+        low, high = panel.axes.get("ylim", (0, 1))
+        place = {} if len(names) > 1 else {0.0: low, 1.0: high}
+        filled: list[Area] = [
+            (a, b, place.get(c, c), place.get(d, d), YES if held else NO)
+            for a, b, c, d, held in areas
+        ]
+        axes, ticks = dict[str, Any](), dict[str, Any]()
+        for k, name, end in zip("xy", names, ends, strict=False):
+            scale = "log" if end[0] > 0 and end[1] / end[0] > DECADES else "linear"
+            axes |= {f"{k}scale": scale, f"{k}lim": tuple(map(float, end)), f"{k}label": name}
+            ticks |= {k: ()} if scale == "log" else {}
+        axes = {**panel.axes, **axes}
+        yield Panel(panel.lines, axes, upright=panel.upright, areas=filled, **ticks)
 
 
-def _draw_plane(
-    names: Sequence[str],
-    ends: Sequence[Range],
-    condition: Any,
-    places: Sequence[MapPoint],
-    eps: Rational,
-    trained: int,
-) -> Figure:
-    """Contours of the receptive field over the leak as shade, with the boundary of convergence."""
+def _over_one(
+    places: Sequence[MapPoint], curves: Sequence[Curve], field: str, lost: str
+) -> Iterator[Panel]:
+    """Receptive field and leak over one parameter."""
+    levels = [min(p.level, 300.0) for p in places]
+    fields = [10**v if v < 300 else math.nan for v in levels]
+    leaks = [math.nan if p.leak is None else p.leak for p in places]
+    vague = [p for p in places if math.isnan(p.level) and p.high and p.high < 1e300]
+    bars = [
+        through("", [(p.x, p.low), (p.x, p.high)], COLOURS[0], linewidth=3, alpha=0.4)
+        for p in vague
+    ]
+    for values, name, (least, most), more, title in (
+        (fields, field, (0.7, 10**HIGHEST), bars, "green: converges, orange: diverges"),
+        (leaks, lost, (LEAST_LEAK, 1.5), [], ""),
+    ):
+        known = [v for v in values if least <= v <= most] or [least, most]
+        lines = list(more)
+        for held in ("converges", "diverges"):
+            own = [(p.x, v) for p, v in zip(places, values, strict=True) if p.verdict == held]
+            lines.append(through("", own, COLOURS[0], marker="o", markersize=3))
+        limits = max(least, min(known) / 2), min(most, 2 * max(known))
+        axes = {"yscale": "log", "ylabel": name, "ylim": limits, "title": title}
+        yield Panel(lines, axes, upright=[x for ((x, _),) in curves])
+
+
+def _over_two(
+    places: Sequence[MapPoint], curves: Sequence[Curve], field: str, lost: str
+) -> Iterator[Panel]:
+    """Contours of the receptive field and of the leak over two parameters."""
     xs, ys = (sorted({float(p[k] or 0) for p in places}) for k in (0, 1))
-    shape = (len(ys), len(xs))
-    fields = np.array([_bent(p.level) for p in places]).reshape(shape)
-    leaks = np.array([_finite(p.leak) for p in places]).reshape(shape)
-    with house():
-        figure, axes = new_figure(4.6, 6.2)
-        shade = axes.pcolormesh(
-            xs,
-            ys,
-            leaks.clip(LEAST_LEAK, 1),
-            cmap=PALE,
-            norm=LogNorm(LEAST_LEAK, 1),
-            shading="gouraud",
-            rasterized=True,
-            zorder=-2,
-        )
-        figure.colorbar(shade, ax=axes, pad=0.02, label=f"leak beyond {trained} tokens")
-        levels = _levels([p.level for p in places if math.isfinite(p.level)])
-        if levels:
-            at = [_bent(level) for level in levels]
-            lines = axes.contour(*_smooth(xs, ys, fields), levels=at, colors=INK, linewidths=1.1)
-        vague = [(float(p.x), float(p.y or 0)) for p in places if math.isnan(p.level)]
-        circles = {"markerfacecolor": "white", "color": INK, "markersize": 4, "clip_on": False}
-        axes.plot(*np.array(vague).reshape(-1, 2).T, "o", **circles)
-        shaded(axes, condition, names, ends)
-        if levels:
-            texts = [f"{10**v:.0f}" if v % 1 or v < 3 else power(10**v) for v in levels]
-            said_at = dict(zip(at, texts, strict=True))
-            axes.clabel(lines, fmt=said_at, fontsize=8, manual=_free_places(axes, lines))
-        said = [f"contours: TRF({share(eps)}) in tokens"] * bool(levels)
-        said += ["circles: TRF within wide bounds only, or unknown"] * bool(vague)
-        legend = "green: converges, orange: diverges\n" + ", ".join(said)
-        axes.set_title(legend, loc="left", fontsize=9)
-        return figure
+    edges = [through("", curve, linewidth=2.4) for curve in curves]
+    unknown = [(p.x, p.y) for p in places if math.isnan(p.level)]
+    title = f"{field}; green: converges"
+    title += "; circles: not known, or within wide bounds" * bool(unknown)
+    circle: dict[str, Any] = {"marker": "o", "markerfacecolor": "white", "markersize": 4}
+    open_ = [through("", unknown, linestyle="none", **circle)]
+    leaks = [math.log10(max(p.leak, LEAST_LEAK / 10)) if p.leak else math.nan for p in places]
+    for values, low, high, said, more in (
+        ([min(p.level, HIGHEST) for p in places], 0.0, TALLEST, title, open_),
+        (leaks, math.log10(LEAST_LEAK), 0.0, lost, []),
+    ):
+        finite = [v for v in values if math.isfinite(v)]
+        ends = max(min(finite, default=0), low), min(max(finite, default=0), high)
+        grid = np.ma.masked_invalid(np.reshape(values, (len(ys), len(xs))))
+        contours = contour_generator(xs, ys, grid)
+        lines = []
+        for level in _levels(*ends):
+            path = max(map(np.array, contours.lines(level)), key=len)
+            rightwards = path if path[-1, 0] >= path[0, 0] else path[::-1]  # the name stands there
+            lines.append(through(tick(10**level), rightwards, COLOURS[0], linewidth=1.1))
+        yield Panel([*edges, *lines, *more], {"title": said})
 
 
-def _free_places(axes: Any, lines: Any) -> list[tuple[float, float]]:
-    """A place on each contour for its label, far from other lines and the frame, where there is
-    one."""
-    inside = axes.transData + axes.transAxes.inverted()
-    paths = [inside.transform(path.vertices) for path in lines.get_paths()]
-    drawn = [inside.transform(line.get_xydata()) for line in axes.get_lines()]
-    found = []
-    for own in (path for path in paths if len(path)):
-        others = [other for other in [*paths, *drawn] if other is not own and len(other)]
-        room = np.minimum(own, 1 - own).min(axis=1) / 3  # a label is longer than it is high
-        for other in others:
-            room = np.minimum(room, np.linalg.norm(own[:, None] - other[None], axis=2).min(axis=1))
-        if room.max() > 0.018:
-            found.append(tuple(inside.inverted().transform(own[room.argmax()])))
-    return found
-
-
-def _smooth(
-    xs: Sequence[float], ys: Sequence[float], values: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A grid with known and unknown values on a finer one, smooth where the cells are known."""
-    grid = np.arange(len(xs)), np.arange(len(ys))
-    fine = np.linspace(0, len(xs) - 1, FINE), np.linspace(0, len(ys) - 1, FINE)
-    places = np.stack(np.meshgrid(*fine, indexing="ij"), axis=-1)
-    nodes = np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1)
-    cells = RegularGridInterpolator(grid, values.T)(places)
-    known = np.isfinite(values.T)
-    if known.sum() > 3 and np.isfinite(cells).any():
-        curved = CloughTocher2DInterpolator(nodes[known], values.T[known])(places)
-        cells = np.where(np.isfinite(cells), curved, np.nan)
-    x, y = (np.interp(f, g, v) for f, g, v in zip(fine, grid, (xs, ys), strict=True))
-    return x, y, cells.T
-
-
-def _height(p: MapPoint) -> float | None:
-    """The receptive field where it is drawn as a point."""
-    return None if math.isnan(p.level) or p.level > 300 else 10**p.level
-
-
-def _finite(value: float | None) -> float:
-    return math.nan if value is None or not math.isfinite(value) else float(value)
-
-
-def _bent(level: float) -> float:
-    """A level on a scale where those beyond the tallest contour bend the others little; NaN where
-    there is no receptive field."""
-    return 1 - TALLEST / (TALLEST + level) if math.isfinite(level) else math.nan
-
-
-def _levels(known: Sequence[float]) -> list[float]:
-    """Round levels within common logarithms: decades, finer steps where there are few."""
-    if not known:
-        return []
-    low, high = max(min(known), 0.0), min(max(known), TALLEST)
-    decades = [float(k) for k in range(1, int(TALLEST) + 1) if low < k < high]
+def _levels(low: float, high: float) -> list[float]:
+    """At most four round levels within common logarithms: decades, finer where there are few."""
+    decades = [float(k) for k in range(math.floor(low), math.ceil(high) + 1) if low < k < high]
     if len(decades) > 2:
-        return decades
-    finer = (k + math.log10(m) for k in range(int(TALLEST)) for m in (1, 2, 5))
-    return [v for v in finer if low < v < high]
+        return decades[:: math.ceil(len(decades) / 4)]
+    finer = (k + math.log10(m) for k in range(math.floor(low), math.ceil(high)) for m in (1, 2, 5))
+    return [v for v in finer if low < v < high][:4]

@@ -155,18 +155,17 @@ def spoken(label: str) -> str:
 
 def svg(figure: Figure, name: str) -> str:
     """The figure as inline SVG; `name` salts its identifiers."""
-    buffer = io.StringIO()
-    salted: Any = {**STYLE, "svg.hashsalt": name}
-    with mpl.rc_context(salted):
-        powers(figure)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
+    return inline(rendered(figure, "svg", name).decode())
+
+
+def inline(drawn: str) -> str:
+    """An SVG file of a figure as a part of a page, in the colours of the page."""
     for what, instead in _SMALLER:
-        text = what.sub(instead, text)
+        drawn = what.sub(instead, drawn)
     themed = {"yes": YES, "no": NO, "soft": SOFT} | {f"c{k}": c for k, c in enumerate(COLOURS)}
     for own, colour in themed.items():
-        text = text.replace(colour, f"var(--{own}, {colour})")
-    return text.replace(INK, "currentColor").strip()
+        drawn = drawn.replace(colour, f"var(--{own}, {colour})")
+    return drawn.replace(INK, "currentColor").strip()
 
 
 _NUMBER = re.compile(r"-?\d+\.\d+")
@@ -188,27 +187,13 @@ _SMALLER: Any = tuple(
         (" font-family: [^;]*;", ""),  # that of the page
         (r' (?:d|x|y)="[^"]*"', lambda part: _NUMBER.sub(_tenth, part[0])),
         (r"(?<=\d|\") ?([MLz]) ", r"\1"),
-        ('<path d="[^"]*" style="fill: none"/>', ""),
+        ('<path d="[^"]*" style="fill: (none|#ffffff)"/>', ""),
         (r"(?<=>) (?=<)", ""),
         *(("<g>((?:(?!</?g[ >]).)*)</g>", r"\1"),)
         * 8,  # groups of nothing in common, inner ones first
     )
 )
 """What a page can do without."""
-
-
-WIDER = 1.7
-"""How much wider than a column of a paper a page draws a figure, its type being the same."""
-
-
-def for_page(figure: Figure, name: str) -> str:
-    """The figure as inline SVG at the width of a page."""
-    width, height = figure.get_size_inches()
-    figure.set_size_inches(width * WIDER, height * WIDER * 0.9)
-    try:
-        return svg(figure, name)
-    finally:
-        figure.set_size_inches(width, height)
 
 
 FORMATS = ("svg", "png", "pdf")

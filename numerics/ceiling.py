@@ -131,8 +131,8 @@ def attention_ceiling(
     elif subject.biases:
         bias = resolve(subject, {})
     elif MECHANISMS[subject.mechanism].theorem != "bounded-logits":
-        said = "its position enters neither as a bias nor through logits that are bounded"
-        reason = Reason(Code.NOT_COVERED, said)
+        obstacle = "its position enters neither as a bias nor through logits that are bounded"
+        reason = Reason(Code.NOT_COVERED, obstacle)
     if reason is not None:
         return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
     price = price_of_distance(bias, row - 1 if distance is None else distance, length=row)

@@ -123,8 +123,8 @@ class Comparison(Answer):
         parts = []
         for name, fields in zip((first, second), self.receptive_fields, strict=True):
             parts.append(f"{name} needs {_listed([*map(_count, dict.fromkeys(fields))])}")
-        said = "To hold all but {shares} of the mass, {a} tokens; {b}."
-        return words(said, shares=_listed([*map(share, EPS)]), a=parts[0], b=parts[1])
+        template = "To hold all but {shares} of the mass, {a} tokens; {b}."
+        return words(template, shares=_listed([*map(share, EPS)]), a=parts[0], b=parts[1])
 
     def _order(self, first: str, second: str) -> Text:
         """Which tail is lighter, and up to which eps that decides."""
@@ -204,8 +204,8 @@ class Ranking(Answer):
         names = _few([shortened(row[0], 40) for row in with_tail])
         reach = _few([f"{shortened(name, 40)}: {_count(at[1])}" for name, _, _, at in with_tail])
         if not with_tail:
-            said = "None of these series converges, so none has a tail to compare."
-            return (sentence(said, self.label), self._table())
+            text = "None of these series converges, so none has a tail to compare."
+            return (sentence(text, self.label), self._table())
         return (
             sentence(
                 "The nearest tokens that hold all but {eps} of the mass: {reach}{rest}.",
@@ -381,10 +381,14 @@ def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Field
     if reasons != (None, None):
         lighter = "a" if reasons[0] is None else "b" if reasons[1] is None else None
         which = [shortened(x, 60) for x, r in zip(names, reasons, strict=True) if r]
-        said = f"the exp-series of {' and of '.join(which)} diverges"
-        known = {"claim": said, "label": Label.THEOREM, "reason": Reason(Code.DIVERGES, said)}
+        divergence = f"the exp-series of {' and of '.join(which)} diverges"
+        fields = {
+            "claim": divergence,
+            "label": Label.THEOREM,
+            "reason": Reason(Code.DIVERGES, divergence),
+        }
         at_once = {"lighter": lighter, "crossover": 1.0, "enclosure": (1.0, 1.0)}
-        return known | at_once if lighter else known
+        return fields | at_once if lighter else fields
     left, right = series(p, diverges), series(q, diverges)
     lighter, gap = _by_support(left, right), sympy.expand(p - q)
     gap = gap if not gap.has(n) else proportion(left, right)
@@ -441,18 +445,18 @@ def _tell(
     for block, side in zip(blocks, sides, strict=True):
         with precision(64):
             quotient = block.quotient(*both)
-        known = {"residue": block.residue, "quotient": decimal(float(quotient.mid()))}
+        values = {"residue": block.residue, "quotient": decimal(float(quotient.mid()))}
         if side is not None:
-            steps.append(Step("block", known | {"relation": signs[side]}))
+            steps.append(Step("block", values | {"relation": signs[side]}))
 
 
 def _disagreement(sides: Sequence[str | None]) -> str:
     """Which residues of j have a lighter, which b, and which are not decided."""
     if len(sides) == 1:
         return "the terms agree in the limit, to all digits tried: ratio 1"
-    said = {"a": "smaller for a", "b": "smaller for b", None: "the same to all digits tried"}
-    places = {side: [i for i, s in enumerate(sides) if s == side] for side in said}
-    parts = ", ".join(f"{said[k]} at j = {listed(at)}" for k, at in places.items() if at)
+    phrases = {"a": "smaller for a", "b": "smaller for b", None: "the same to all digits tried"}
+    places = {side: [i for i, s in enumerate(sides) if s == side] for side in phrases}
+    parts = ", ".join(f"{phrases[k]} at j = {listed(at)}" for k, at in places.items() if at)
     return f"modulo {len(sides)}, the normalised tail from j on is in the end {parts}"
 
 

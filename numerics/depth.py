@@ -97,10 +97,10 @@ class LayeredReceptiveField(BiasAnswer):
         return super().span()
 
     def _cases(self) -> Cases:
-        said = "through {layers}, {share} of the influence on a token comes from the nearest "
+        template = "through {layers}, {share} of the influence on a token comes from the nearest "
         near = "{tokens}." if self.tokens is not None else "{bracket}."
         unknown = "an unknown number of tokens."
-        return ((True, said + (unknown if self.span() is None else near)),)
+        return ((True, template + (unknown if self.span() is None else near)),)
 
     def _values(self) -> dict[str, Any]:
         return {
@@ -140,8 +140,8 @@ def _window_of(bias: Expr) -> int | None:
     if not isinstance(bias, sympy.Piecewise) or bias.args[-1][0] != sympy.S.NegativeInfinity:
         return None
     condition = bias.args[0][1]
-    known = len(bias.args) == 2 and isinstance(condition, sympy.StrictLessThan | sympy.LessThan)
-    if not known or condition.lhs != n or not condition.rhs.is_Integer:
+    plain = len(bias.args) == 2 and isinstance(condition, sympy.StrictLessThan | sympy.LessThan)
+    if not plain or condition.lhs != n or not condition.rhs.is_Integer:
         return None
     return int(condition.rhs) + isinstance(condition, sympy.LessThan)
 
@@ -166,8 +166,8 @@ def _layer(given: object, mixing: sympy.Rational) -> _Layer:
         near = n < natural(table["window"], "window")
         rest = (sympy.S.NegativeInfinity, True)
         biases = tuple(sympy.Piecewise((b, near), rest) for b in biases)
-    own = inside(table.get("mixing", mixing), "mixing", "(0, 1]")
-    return _Layer(biases, own, natural(table.get("sinks", 0), "sinks", 0))
+    mixed = inside(table.get("mixing", mixing), "mixing", "(0, 1]")
+    return _Layer(biases, mixed, natural(table.get("sinks", 0), "sinks", 0))
 
 
 def layered_receptive_field(

@@ -64,14 +64,16 @@ class Frontier(Answer):
 
     def blocks(self) -> Sequence[Block]:
         best = [shortened(row.name, 40) for row in self.rows if row.best]
-        said = (
+        template = (
             "of {count}, {best} {reach} farthest for the exposure, with an advantage of {g} nats "
         )
-        said += "in a row of {n} after training on {m}."
+        template += "in a row of {n} after training on {m}."
         if not best:
-            said = "with an advantage of {g} nats no candidate reaches beyond {m} in a row of {n}."
+            template = (
+                "with an advantage of {g} nats no candidate reaches beyond {m} in a row of {n}."
+            )
         first = words(
-            said,
+            template,
             count=plural(len(self.rows), "candidate"),
             reach="reaches" if len(best) == 1 else "reach",
             g=decimal(float(self.advantage)),
@@ -141,14 +143,14 @@ def reach_frontier(
         name = given if isinstance(given, str) else subject.name
         leaks = leak(subject, m, row, budget_s=budget_s)
         far = reach(subject, gain, share=share, length=row, budget_s=budget_s)
-        known = [h.value for h in leaks.heads or (leaks,) if h.value is not None]
-        if len(known) < max(1, len(leaks.heads)) or far.tokens is None:
+        shares = [h.value for h in leaks.heads or (leaks,) if h.value is not None]
+        if len(shares) < max(1, len(leaks.heads)) or far.tokens is None:
             reason = leaks.reason or far.reason or Reason(Code.UNDECIDED, "a number is not known")
             points.append(Candidate(name, None, None, None))
             continue
-        exposed = sum(1 / (1 + (1 / v - 1) * math.exp(-gain)) for v in known if v) / len(known)
+        exposed = sum(1 / (1 + (1 / v - 1) * math.exp(-gain)) for v in shares if v) / len(shares)
         beyond = far.farthest is not None and far.farthest >= m
-        points.append(Candidate(name, sum(known) / len(known), exposed, far.farthest, beyond))
+        points.append(Candidate(name, sum(shares) / len(shares), exposed, far.farthest, beyond))
     rows = tuple(
         Candidate(c.name, c.leak, c.exposure, c.farthest, c.best and not _beaten(c, points))
         for c in sorted(points, key=lambda c: math.inf if c.exposure is None else c.exposure)

@@ -104,8 +104,8 @@ def obstacle(s: Series) -> Reason | None:
             "the exp-series diverges: no finite number of keys holds a share of its mass",
         )
     if verdict is Verdict.CONVERGES:
-        said = f"the exp-series converges, but has no certified sum yet: {s.gap}"
-        return Reason(Code.NO_ENCLOSURE, said)
+        reason = f"the exp-series converges, but has no certified sum yet: {s.gap}"
+        return Reason(Code.NO_ENCLOSURE, reason)
     check_time()  # a verdict that had no time says nothing
     return Reason(Code.UNDECIDED, f"the exp-series is {verdict.replace('_', ' ')}")
 
@@ -207,8 +207,8 @@ def per_head(
         blank = replace(blank, subject=subject.name)
         return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
     with within(budget_s):
-        known = {b: answered(b) for b in dict.fromkeys(subject.biases)}
-        heads = tuple(known[b] for b in subject.biases)
+        answers = {b: answered(b) for b in dict.fromkeys(subject.biases)}
+        heads = tuple(answers[b] for b in subject.biases)
         whole = replace(heads[0] if len(heads) == 1 else fold(heads), subject=subject.name)
         without = whole.status in (Status.INFINITE, Status.UNKNOWN) or whole.because(Code.DIVERGES)
         if in_row is None or not without:

@@ -139,13 +139,13 @@ def _last(bias: Expr, limit: fmpq, closed: bool) -> Fields:
     for s in last:
         if s.kernel is None and s.falls_from() is None:
             raise Unreachable(f"not proved monotone for all large n: {s.gap}")
-        said = "the bias increases" if s.kernel is not None and s.kernel.direction > 0 else ""
+        why = "the bias increases" if s.kernel is not None and s.kernel.direction > 0 else ""
         at = s.distances(s.start, s.start + 1)[0]
         if not s.bias.has(n) and not _vanishes(row, at, limit, closed):
-            said = "the bias is constant at all large distances"
-        if said:
+            why = "the bias is constant at all large distances"
+        if why:
             reason = Reason(
-                Code.NEVER, said + f" {at % s.period} modulo {s.period}" * (s.period > 1)
+                Code.NEVER, why + f" {at % s.period} modulo {s.period}" * (s.period > 1)
             )
             return {"tokens": math.inf, "status": Status.INFINITE, "reason": reason}
 

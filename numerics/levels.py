@@ -102,8 +102,8 @@ class Above:
         """Whether all of a <= n < b is above, or none; None where one ball does not tell."""
         self.balls += 1
         if self.balls > self.most_balls:
-            said = f"the bias crosses the threshold too often for {self.most_balls} balls"
-            raise Unreachable(said)
+            reason = f"the bias crosses the threshold too often for {self.most_balls} balls"
+            raise Unreachable(reason)
         if self.balls % 1024 == 0:
             check_time()
         bits = 64 << ((b.bit_length() - (b - a).bit_length()) // 24).bit_length()
@@ -134,8 +134,8 @@ class Above:
                 except (Undefined, ZeroDivisionError):
                     pass
             if j.bit_length() >= self.most_bits:
-                known = falls is not None and self._decided(height, j, j + 1)
-                raise Vast(j - falls if known and falls is not None else None)
+                proved = falls is not None and self._decided(height, j, j + 1)
+                raise Vast(j - falls if proved and falls is not None else None)
             j = min(j * j, 1 << self.most_bits)
 
 

@@ -137,12 +137,12 @@ def period_blocks(a: Series, b: Series) -> Iterator[PeriodBlock]:
     Raises:
         NoLimit: two formulas have no limit of their difference, or none that is decided.
     """
-    period, known = math.lcm(a.period, b.period), cache(limit_of_difference)
+    period, limit_of = math.lcm(a.period, b.period), cache(limit_of_difference)
     each = [[s.eventual(period, r) for r in range(2 * period)] for s in (b, a)]
     pivot = next(f for f in each[0] if f is not S.NegativeInfinity)
 
     def limit(f: Expr, pivot: Expr) -> Expr:
-        value = S.Zero if f == pivot else known(f, pivot)
+        value = S.Zero if f == pivot else limit_of(f, pivot)
         if value is None:
             at = f" on the blocks from {i} modulo {period}" if period > 1 else ""
             raise NoLimit(f"p_a - p_b has no limit, or none that is decided{at}")

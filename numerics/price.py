@@ -204,9 +204,9 @@ class Reach(HeadAnswer):
 
     def _facts(self) -> dict[str, Any]:
         parts = [str(a) if a == b else f"{a} to {b}" for a, b in self.intervals]
-        own = ", the query's own among them" if parts and self.intervals[0][0] == 0 else ""
+        among = ", the query's own among them" if parts and self.intervals[0][0] == 0 else ""
         return {
-            "tokens": None if self.answer is None else self.answer.text() + own,
+            "tokens": None if self.answer is None else self.answer.text() + among,
             "distances": listed(parts) if len(parts) > 1 else None,
         } | super()._facts()
 
@@ -271,7 +271,7 @@ def price_of_distance(
         raise InputError(
             f"distance {at} is outside a row of {plural(row, 'key')}: accepted are 0 to {row - 1}"
         )
-    said = "the exp-series diverges: the other keys come to outweigh any one of them"
+    reason = "the exp-series diverges: the other keys come to outweigh any one of them"
     return per_head(
         subject,
         DistancePrice(None, at, row),
@@ -280,7 +280,7 @@ def price_of_distance(
             lambda head: -math.inf if head.value is None else -head.value,
             lambda head: head.value == -math.inf,
         ),
-        divergent=infinite(math.inf, Code.DIVERGES, said),
+        divergent=infinite(math.inf, Code.DIVERGES, reason),
         in_row=(lambda size: price_of_distance(subject, at, length=max(size, 2 * at)))
         if row is None
         else None,
@@ -332,7 +332,7 @@ def reach(
     subject = resolve(f, values)
     row = row_of(length, subject)
     asked = Reach(None, gain, part, row)
-    said = "the exp-series diverges: every price grows beyond all bounds with the row"
+    reason = "the exp-series diverges: every price grows beyond all bounds with the row"
     answer = per_head(
         subject,
         asked,
@@ -342,7 +342,7 @@ def reach(
             "tokens": 0,
             "answer": Exact(0),
             "label": Label.THEOREM,
-            "reason": Reason(Code.DIVERGES, said),
+            "reason": Reason(Code.DIVERGES, reason),
         },
         in_row=(lambda size: reach(subject, gain, share=part, length=size))
         if row is None
@@ -358,14 +358,14 @@ def reach(
 # -- the price of one distance --------------------------------------------------------------------
 
 
-def infinite(value: float, code: Code, said: str) -> Fields:
+def infinite(value: float, code: Code, reason: str) -> Fields:
     """A price that is infinite, or minus infinite, and why."""
     return {
         "value": value,
         "enclosure": (value, value),
         "status": Status.INFINITE,
         "label": Label.THEOREM,
-        "reason": Reason(code, said),
+        "reason": Reason(code, reason),
     }
 
 

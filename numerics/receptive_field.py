@@ -252,9 +252,9 @@ class ReceptiveFields(Result):
         yield first.first(eps=listed(shares) if alike else shares[0])
         finite = [f.finite for f in self.each if f.finite is not None]
         if finite:
-            said = "In a row of {n}, {tokens} tokens hold all but {shares} of the mass."
+            template = "In a row of {n}, {tokens} tokens hold all but {shares} of the mass."
             yield sentence(
-                said,
+                template,
                 finite[0].label,
                 n=plural(FINITE_ROW, "key"),
                 tokens=listed([f.head_text() for f in finite]),
@@ -413,9 +413,9 @@ def _eps(value: object) -> sympy.Rational:
 
 def _raised(whole: ReceptiveField) -> ReceptiveField:
     """A bracket rises to what another head is known to have; floats of one head mark them all."""
-    known = [h.answer.tokens for h in whole.heads if isinstance(h.answer, Exact)]
+    counts = [h.answer.tokens for h in whole.heads if isinstance(h.answer, Exact)]
     if isinstance(whole.answer, Bracket):
-        low = max([whole.answer.low, *known])
+        low = max([whole.answer.low, *counts])
         whole = replace(whole, answer=Bracket(low, whole.answer.high))
     if whole.label is not None and any(h.label is Label.APPROXIMATE for h in whole.heads):
         whole = replace(whole, label=Label.APPROXIMATE)

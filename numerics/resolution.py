@@ -129,8 +129,8 @@ class Resolution(HeadAnswer):
         low, high = self.bounds or (None, None)
         bounds = None if high is None else words("`R <= sum P_i^2` = {high}", high=decimal(high))
         if low is not None:
-            said = "{low} `<= R <=` {high}, of a non-increasing row"
-            bounds = words(said, low=decimal(low), high=decimal(high))
+            template = "{low} `<= R <=` {high}, of a non-increasing row"
+            bounds = words(template, low=decimal(low), high=decimal(high))
         form, rows = self.closed_form, self.rows
         return {
             "scale": expression_line(self.scale),
@@ -285,8 +285,8 @@ def _mean(heads: tuple[Resolution, ...]) -> Resolution:
 
 def _mean_of(values: Sequence[float | None]) -> float | None:
     """The mean where every value is known."""
-    known = [v for v in values if v is not None]
-    return math.fsum(known) / len(values) if len(known) == len(values) else None
+    finite = [v for v in values if v is not None]
+    return math.fsum(finite) / len(values) if len(finite) == len(values) else None
 
 
 # -- biases ---------------------------------------------------------------------------------------
@@ -334,11 +334,11 @@ def _limit(bias: Expr) -> Fields:
         s = summed(bias)
         return _certified(to_arb(at_precision(lambda: _limit_ball(bias, s), BITS)))
     except Diverging:
-        said = "the exp-series diverges and p is "
+        reason = "the exp-series diverges and p is "
         if not skipped_terms(bias) and bounded_above(bias):
-            why = Reason(Code.DIVERGES, said + "bounded above")
+            why = Reason(Code.DIVERGES, reason + "bounded above")
             return {"value": 0.0, "enclosure": (0.0, 0.0), "label": Label.THEOREM, "reason": why}
-        return unknown(Reason(Code.NO_LIMIT, said + "not known to be bounded above"))
+        return unknown(Reason(Code.NO_LIMIT, reason + "not known to be bounded above"))
     except Unreachable as why:
         return unknown(reason_of(why))
 
@@ -358,12 +358,12 @@ def _neighbours(s: Series, squares: Series) -> arb:
     """sum x_i x_{i+1}: the first terms one by one; of the rest, it is at most `sqrt(Q_M Q_{M+1})`
     (Cauchy-Schwarz), and at least 0, or `Q_{M+1}` where the terms fall from M on."""
     x = [to_arb(s.term(i)) for i in range(FIRST_TERMS + 1)]
-    known = sum((a * b for a, b in itertools.pairwise(x)), arb(0))
+    inner = sum((a * b for a, b in itertools.pairwise(x)), arb(0))
     here, after = to_arb(squares.tail(FIRST_TERMS)), to_arb(squares.tail(FIRST_TERMS + 1))
     since = s.last[0].falls_from() if s.kernel is not None and s.kernel.direction < 0 else None
     falls = since is not None and since <= FIRST_TERMS
     low, high = (after if falls else arb(0)), (here * after).sqrt()
-    return known + low.union(high)
+    return inner + low.union(high)
 
 
 def _finite(bias: Expr, terms: int, cut: bool) -> Fields:
@@ -385,8 +385,8 @@ def _finite(bias: Expr, terms: int, cut: bool) -> Fields:
     except (Unreachable, ValueError):
         check_time()
         if terms > MAX_FLOATS:
-            said = f"{terms} terms would have to be summed one by one"
-            return unknown(Reason(Code.NO_ENCLOSURE, said))
+            reason = f"{terms} terms would have to be summed one by one"
+            return unknown(Reason(Code.NO_ENCLOSURE, reason))
     scores = table(bias, terms + 1)
     if cut:
         scores[terms] = -np.inf
@@ -568,8 +568,8 @@ def _of_scores(given: object, length: object, scale: Expr, mask: RowMask) -> Res
         value, wide = _row(s[:terms], -np.inf if cut else float(s[terms]), off)
     asked = Resolution(None, tokens, scale, str(mask), last)
     if not math.isfinite(value) or not math.isfinite(wide):
-        said = "it is too large for a float64, or rounding leaves nothing of it"
-        return replace(asked, **unknown(Reason(Code.TOO_LARGE, said)))
+        reason = "it is too large for a float64, or rounding leaves nothing of it"
+        return replace(asked, **unknown(Reason(Code.TOO_LARGE, reason)))
     return replace(
         asked,
         value=value,

@@ -62,8 +62,8 @@ class RetrievalCurve(BiasAnswer):
         return [self.first(), Formula(words("`p(n)`"), self.formula), curve]
 
     def _cases(self) -> Cases:
-        said = "in a row of {length}, the key at distance {far} is forecast to draw {share} of "
-        return ((True, said + "the attention."),)
+        template = "in a row of {length}, the key at distance {far} is forecast to draw {share} of "
+        return ((True, template + "the attention."),)
 
     def _values(self) -> dict[str, Any]:
         far, share = max(zip(self.distances, self.attention or self.distances, strict=True))

@@ -139,17 +139,19 @@ def _of_price(asked: LogitScale, price: DistancePrice, share: sympy.Rational) ->
         scales = [_scale(end, lead, spread) for end in ends]
         if None in scales:
             most = float(lead**2 / (2 * spread**2))
-            said = f"the distance costs {float(ends[1]):.4g} nats, and such a lead pays {most:.4g}"
-            return _never(asked, said + " on average at most")
+            reason = (
+                f"the distance costs {float(ends[1]):.4g} nats, and such a lead pays {most:.4g}"
+            )
+            return _never(asked, reason + " on average at most")
         low, high = scales
         scale, enclosure = low.union(high), (outward(low)[0], outward(high)[1])
-    known = sharp(scale) and enclosure[1] < math.inf
+    certain = sharp(scale) and enclosure[1] < math.inf
     return {
-        "value": float(scale.mid()) if known else None,
+        "value": float(scale.mid()) if certain else None,
         "enclosure": (max(0.0, enclosure[0]), enclosure[1]),
-        "status": Status.EXACT if known else Status.ENCLOSED,
+        "status": Status.EXACT if certain else Status.ENCLOSED,
         "label": Label.APPROXIMATE if spread > 0 else price.label,
-        "reason": None if known else price.reason,
+        "reason": None if certain else price.reason,
     }
 
 

@@ -36,5 +36,4 @@ def test_a_module_is_found_by_its_name():
                 rooms[file.stem].append(room)
     twice = {name: tuple(where) for name, where in rooms.items() if len(where) > 1}
     papers = {"qin2024", "sun2023", "chi2023"}  # their figures, their claims
-    pages = {"atlas", "audit", "study"}  # what is computed, its page
-    assert twice == dict.fromkeys(papers | pages, ("validation", "figures"))
+    assert twice == dict.fromkeys(papers, ("validation", "figures"))

@@ -1,4 +1,4 @@
-r"""Attention resolution: closed forms of its limit, and what a rotation with decay computes.
+r"""Attention resolution: closed forms of its limit, and of long rows.
 
     R(s) = sum_{i=0}^{N} x_i (x_i - x_{i+1}) / (sum_{i=0}^{N} x_i)^2,  x_i = e^{s_i}    [S, Eq. 4]
 
@@ -13,11 +13,10 @@ elementary or zeta values. The shape of the bias decides, never its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import sympy
-from sympy import Expr, Integer, Matrix, Rational, S, Symbol
+from sympy import Expr, Integer, Rational, S, Symbol
 
 from farfield.theory.functions.nodes import n
 
@@ -155,27 +154,3 @@ def finite_closed_form(bias: Expr) -> Expr | None:
     if isinstance(form, Box):
         return sympy.Piecewise((1 / form.width**2, form.width - 1 <= ROWS), (S.Zero, S.true))
     return None
-
-
-# -- rotation with decay --------------------------------------------------------------------------
-
-Place = Callable[[Expr], Matrix]
-"""The matrix that multiplies a pair of coordinates of a query or key at a position."""
-
-
-def rotation(angle: Expr) -> Matrix:
-    """The rotation of the plane by an angle."""
-    c, s = sympy.cos(angle), sympy.sin(angle)
-    return Matrix([[c, -s], [s, c]])
-
-
-def rotation_with_decay() -> tuple[Place, Place]:
-    """`f_q` and `f_k` of xPos on one pair of coordinates [S, Eq. 12, base taken into zeta].
-
-    `zeta = 1` is RoPE.
-    """
-    theta, zeta = Symbol("theta", real=True), Symbol("zeta", positive=True)
-    return (
-        lambda place: zeta**place * rotation(theta * place),
-        lambda place: zeta ** (-place) * rotation(theta * place),
-    )

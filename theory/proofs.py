@@ -220,8 +220,8 @@ def _rung(values: Mapping[str, object]) -> Rung | None:
         return None
     ratio = "rho_{k}" if values["k_before"] else "-p(n)"
     template = f"`{ratio}/{{scale}} -> {{limit}}`"
-    said = words(template, k=values["k_before"], scale=now(values["scale"]), limit=limit)
-    return Rung(said, float(limit))
+    text = words(template, k=values["k_before"], scale=now(values["scale"]), limit=limit)
+    return Rung(text, float(limit))
 
 
 @dataclass(frozen=True)

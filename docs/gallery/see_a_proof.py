@@ -26,7 +26,7 @@ family = farfield.check_convergence("-r*log(1+n)")
 print(family.condition, family.at(r="9/8"), family.at(r=1))
 
 # %%
-# What the explorer shows of it, without a browser: the map of the parameter and the bias.
+# What the explorer shows of it, without a browser: the blocks of its answers at r = 3/2.
 
 from farfield.figures.explorer import state  # noqa: E402
 
@@ -43,4 +43,4 @@ class Shown:
 
 question = state.decide(state.read("-r*log(1+n)"))
 at = state.values_of({"r": 1.5})
-Shown(*state.first(question, at), *state.chart(question, at), state.picture([question], at))
+Shown(*state.answers_to(question, at))

@@ -102,7 +102,7 @@ def _(asked, mo, state, threading, values):
     def answer():
         asking = mo.current_thread()
         for shown in asked.answers(values, lambda: asking.should_exit):
-            mo.output.replace(mo.Html(state.html(shown, state.THEORY)))
+            mo.output.replace(mo.Html(state.html(shown)))
             answered.set()
 
     mo.Thread(target=answer).start()

@@ -17,44 +17,25 @@ from functools import lru_cache
 from typing import Any
 
 import sympy
-from matplotlib.figure import Figure
 from sympy import Rational
 
-from farfield.figures.document import (
-    Columns,
-    Fold,
-    Heading,
-    Item,
-    KeyNumbers,
-    Number,
-    Picture,
-    Terms,
-    page,
-    piece,
-)
-from farfield.figures.pages.commands import command
-from farfield.figures.pages.pictures import against_critical, bounded_share, name_of
-from farfield.figures.pages.study import key_numbers, verdict_text
-from farfield.figures.pages.terms import THEORY
-from farfield.figures.parameter_map import shaded
-from farfield.figures.style import INK, house, new_figure, svg
+from farfield.figures.document import Heading, Item, Section, Sheet, laid_out, page, piece
+from farfield.figures.priors import against_critical, name_of
 from farfield.numerics.leak import leak
 from farfield.numerics.price import reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.algebra.budget import check_time, unless, until
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.answers.answer import InputError, Status
-from farfield.theory.answers.blocks import Formula, Ladder, Sentence, Steps, Table, note, table
-from farfield.theory.answers.notation import StyledWord, as_text, terminal, words
-from farfield.theory.answers.number import listed
+from farfield.theory.answers.answer import Answer, InputError, Status
+from farfield.theory.answers.blocks import Block, Curve, Line, Sentence, Weight, note
+from farfield.theory.answers.notation import StyledWord, terminal, words
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
-from farfield.theory.decision.regions import Range
+from farfield.theory.decision.regions import boundary
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.parameters import interval
 from farfield.validation.forecast import forecast
 from farfield.validation.study.prediction import ADVANTAGE
-from farfield.validation.table_cells import field_text
 
 EPS, TRAINED, TESTED, ERROR = "1/100", 64, 1024, "1/100"
 FIRST, WHOLE = 0.3, 5.0
@@ -139,11 +120,10 @@ class Question:
         own: dict[str, Any] = {s.name: str(values.get(s.name, s.value)) for s in self.sliders}
         return encoding(self.text, **own) if own else self.subject
 
-    def holds(self, values: Mapping[str, Fraction]) -> bool | None:
-        """Whether the series converges there, by the condition that was proved."""
-        own = {s.name: values.get(s.name, s.value) for s in self.sliders}
-        found = self.decided.at(**own) if own else self.decided.converges
-        return found if isinstance(found, bool) else None
+    def verdict(self, values: Mapping[str, Fraction]) -> str:
+        """The verdict at values of the parameters, by the condition that was proved."""
+        held = self.decided.at(**{s.name: values.get(s.name, s.value) for s in self.sliders})
+        return {"True": "converges", "False": "diverges"}.get(str(held), "undecided")
 
 
 @lru_cache(256)
@@ -232,149 +212,78 @@ class Explorer:
             yield [note("A first answer; more time is being spent on it."), *shown]
 
     def answer(self, values: Mapping[str, Fraction], budget_s: float) -> list[Item]:
-        """All that is shown, as far as a time allows."""
+        """All that is shown, as far as a time allows: the picture of all formulas, and of each the
+        blocks of its answers."""
         every = list(self.decided(budget_s))
+        found: list[Item] = [
+            note(f"{q.refused[0].upper()}{q.refused[1:]}.") for q in every if q.refused
+        ]
         questions = [q for q in every if not q.refused]
-        why = (q.refused for q in every if q.refused)
-        found: list[Item] = [note(f"{told[0].upper()}{told[1:]}.") for told in why]
-        found += head(questions, values, budget_s)
-        for q in questions if len(questions) > 1 else ():
-            found.append(Heading(words("{name}", name=_name(q))))
-            beside = [numbers(q, values, budget_s), *chart(q, values)]
-            found.append(Columns(first(q, values), beside))
+        drawn = [(_name(q), e) for q in questions if (e := q.at(values)).biases and not e.free]
+        picture = [against_critical(drawn)] if drawn else []
+        for q in questions:
+            if len(questions) > 1:
+                found.append(Heading(words("{name}", name=_name(q))))
+            found += laid_out(answers_to(q, values, budget_s), [*picture, *plane(q, values)])
+            picture = []
         return found
 
 
 # -- what is shown --------------------------------------------------------------------------------
 
 
-def head(
-    questions: Sequence[Question], values: Mapping[str, Fraction], budget_s: float = WHOLE
-) -> list[Item]:
-    """The text first seen, next to the picture: all of one formula, of several their comparison."""
-    drawn = picture(questions, values)
-    if len(questions) != 1:
-        return [Columns([*comparison(questions, values)], [drawn])] if questions else [drawn]
-    (q,) = questions
-    told = [*first(q, values), numbers(q, values, budget_s)]
-    return [Columns(told, [drawn, *chart(q, values)])]
-
-
-def first(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
-    """The answer in words: verdict, formula, verdict at these values, proof."""
-    name = "The bias" if question.subject.biases else terminal(name_of(question.subject))
-    found = replace(question.decided, subject=name)
-    said, *others = found.blocks()
-    shown: list[Item] = [said, *(b for b in others if isinstance(b, Formula))]
-    here: list[Item] = []
-    holds = question.holds(values)
-    if question.sliders:
-        where = ", ".join(f"{s.name} = {values.get(s.name, s.value)}" for s in question.sliders)
-        what = {True: "converges", False: "diverges", None: "undecided"}[holds]
-        here.append(
-            Sentence(
-                words("At {where}: {verdict}.", where=where, verdict=StyledWord(what, "verdict")),
-                found.label if holds is not None else None,
-            )
+def answers_to(
+    question: Question, values: Mapping[str, Fraction], budget_s: float = WHOLE
+) -> list[Block]:
+    """The blocks of every answer at these values: verdict, receptive field, leak, window, reach,
+    forecast; each an enclosure where the time is over."""
+    here = Sentence(
+        words(
+            "At {where}: {verdict}.",
+            where=", ".join(f"{s.name} = {values.get(s.name, s.value)}" for s in question.sliders),
+            verdict=StyledWord(question.verdict(values), "verdict"),
         )
-    why = [b for b in others if isinstance(b, (Steps, Ladder, Table))]
-    return [*here, *shown, *([Fold(words("Why"), why)] if why else [])]
+    )
+    subject, name = question.at(values), _name(question)
+    answers: list[Answer] = [question.decided]
+    if subject.biases and not subject.free:
+        with until(time.monotonic() + budget_s):
+            answers += [
+                theoretical_receptive_field(subject, EPS, budget_s=budget_s),
+                theoretical_receptive_field(subject, EPS, length=TESTED),
+                leak(subject, TRAINED, TESTED),
+                certified_window(subject, ERROR, 1, 1),
+                reach(subject, ADVANTAGE, length=TESTED),
+            ]
+        answers.append(forecast(subject, trained=TRAINED, tested=TESTED))
+    told = [b for a in answers for b in replace(a, subject=name).blocks()]
+    return [*[here] * bool(question.sliders), *dict.fromkeys(told)]  # a formula once
 
 
-def chart(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
-    """The map of the first two parameters on which the verdict depends, the others as they
-    stand."""
+def plane(question: Question, values: Mapping[str, Fraction]) -> list[Block]:
+    """The boundary of convergence over the first two parameters on which the verdict depends, the
+    others as they stand, and where the sliders stand."""
     c = question.decided
-    if c.verdict is not Verdict.CONDITIONAL:
-        return []
-    condition = sympy.sympify(c.condition)
+    condition = sympy.sympify(c.condition) if c.verdict is Verdict.CONDITIONAL else sympy.true
     own = {s.name: s for s in condition.free_symbols}
     moved = [s for s in question.sliders if s.name in own]
+    if len(moved) < 2:
+        return []
     here = {s.name: values.get(s.name, s.value) for s in moved}
     condition = condition.xreplace({own[s.name]: Rational(here[s.name]) for s in moved[2:]})
-    names = [s.name for s in moved[:2]]
-    ends = [(Rational(s.steps[0]), Rational(s.steps[-1])) for s in moved[:2]]
-    figure, dot = _ground(condition, tuple(names), tuple(ends))
-    dot.set_data([float(here[names[0]])], [float(here[names[1]]) if len(names) > 1 else 0.5])
-    said = words(
-        "Green: the series converges, exactly if {condition}. The dot: here.", condition=c.condition
-    )
-    alt = f"Where {' and '.join(names)} make the series converge"
-    return [Picture(svg(figure, f"map of {question.text}"), said, alt, c.label)]
-
-
-@lru_cache(8)
-def _ground(condition: Any, names: tuple[str, ...], ends: tuple[Range, ...]) -> tuple[Figure, Any]:
-    """The map, laid out once, and the dot on it that a slider moves."""
-    with house():
-        figure, axes = new_figure(3.2 if len(names) > 1 else 1.2, 4.4)
-        shaded(axes, condition, names, ends)
-        if len(names) == 1:
-            axes.set(yticks=[], ylim=(0, 1))
-        (dot,) = axes.plot([], [], "o", color=INK, markersize=9, clip_on=False)
-        figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    return figure, dot
-
-
-def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float = WHOLE) -> Item:
-    """TRF, leak, window and reach at these values, each an enclosure where the time is over."""
-    subject = question.at(values)
-    if why := _no_numbers(subject):
-        return note("No numbers: {why}.", why=why)
-    with until(time.monotonic() + budget_s):
-        whole = theoretical_receptive_field(subject, EPS, budget_s=budget_s)
-        row = theoretical_receptive_field(subject, EPS, length=TESTED)
-        beyond = leak(subject, TRAINED, TESTED)
-        window = certified_window(subject, ERROR, 1, 1)
-        far = reach(subject, ADVANTAGE, length=TESTED)
-    nearest = forecast(subject, trained=TRAINED, tested=TESTED)
-    said = words("perplexity of the nearest trained models at {n} bytes", n=TESTED)
-    last = Number(
-        words("forecast"),
-        as_text("not known" if nearest.ratio is None else f"× {nearest.ratio:.2f}"),
-        said if nearest.reason is None else as_text(str(nearest.reason)),
-        nearest.label,
-        command("forecast", subject, f"--trained {TRAINED} --tested {TESTED}"),
-    )
-    return KeyNumbers([*key_numbers(subject, whole, row, beyond, window, far), last])
-
-
-def _no_numbers(e: Encoding) -> str:
-    """Why an encoding has no numbers; nothing where it has."""
-    if not e.biases:
-        return "no additive bias"
-    return "parameters without a value" if e.free else ""
-
-
-def picture(questions: Sequence[Question], values: Mapping[str, Fraction]) -> Item:
-    """The biases at these values over each other, against the critical one."""
-    drawn = [(_name(q), e) for q in questions if not _no_numbers(e := q.at(values))]
-    if drawn:
-        return against_critical(drawn)
-    if any(q.decided.windowable.theorem == "bounded-logits" for q in questions):
-        return bounded_share()
-    return note("Nothing to draw: no bias has all its values.")
-
-
-def comparison(questions: Sequence[Question], values: Mapping[str, Fraction]) -> Iterator[Item]:
-    """The verdicts and receptive fields of several formulas beside each other, and which of them
-    have no number and no line."""
-    rows, absent = [], []
-    for q in questions:
-        e, holds = q.at(values), q.holds(values)
-        if why := _no_numbers(e):
-            absent.append(f"{_name(q)} ({why})")
-        tokens = "" if why else field_text(theoretical_receptive_field(e, EPS, budget_s=FIRST))
-        verdict = (
-            verdict_text(q.decided)
-            if not q.sliders or holds is None
-            else StyledWord("converges" if holds else "diverges", "verdict")
+    (x, y), ends = moved[:2], [(Rational(s.steps[0]), Rational(s.steps[-1])) for s in moved[:2]]
+    curves = [map(tuple, zip(*c, strict=True)) for c in boundary(condition, [x.name, y.name], ends)]
+    return [
+        Curve(
+            "The boundary of convergence, exact. The dashed lines meet where the sliders stand.",
+            x.name,
+            y.name,
+            tuple(Line("boundary", xs, ys, 0, weight=Weight.STRONG) for xs, ys in curves),
+            posts=((f"{x.name} = {here[x.name]}", float(here[x.name])),),
+            marks=((f"{y.name} = {here[y.name]}", float(here[y.name])),),
+            frame=(float(ends[1][0]), float(ends[1][1])),
         )
-        rows.append((_name(q), verdict, tokens))
-    yield table(("formula", "verdict", f"TRF({EPS})"), rows, numeric=(2,))
-    if absent:
-        yield note("Neither number nor line: {absent}.", absent=listed(absent))
+    ]
 
 
 def commands(question: Question, values: Mapping[str, Fraction]) -> dict[str, str]:
@@ -395,14 +304,14 @@ def _name(question: Question) -> str:
     return terminal(name_of(question.subject))
 
 
-def html(items: Sequence[Item], terms: Terms | None = None) -> str:
-    """Items as a part of the explorer, with the terms that they explain."""
-    return f'<div class="farfield explored">{piece(items, terms)}</div>'
+def html(items: Sequence[Item]) -> str:
+    """Items as a part of the explorer."""
+    return f'<div class="farfield explored">{piece(items)}</div>'
 
 
 def export(explorer: Explorer, values: Mapping[str, Fraction]) -> str:
     """The state of the explorer as a page that stands alone."""
-    return page(words("Explored"), explorer.answer(values, WHOLE), [], THEORY)
+    return page(Sheet(words("Explored"), [Section((), explorer.answer(values, WHOLE))]))
 
 
 def values_of(moved: Mapping[str, Any]) -> dict[str, Fraction]:

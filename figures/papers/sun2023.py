@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,14 @@ from farfield.figures.papers.printed_tables import (
     yes_or_no,
 )
 from farfield.figures.style import INK, SOFT, house, new_figure
-from farfield.numerics.resolution import attention_resolution
-from farfield.theory.encodings import Encoding, encoding
+from farfield.numerics.resolution import resolution_curve
+from farfield.theory.encodings import encoding
 from farfield.validation.harness.settings import Mask
+from farfield.validation.papers.sun2023 import PAPER, enclosed, in_blocks
 from farfield.validation.papers.tables import PrintedNumber, table
+
+SCALE_OF_S = Fraction(1, 8)
+"""Of the surrogates beside Table 3: 1/sqrt(64)."""
 
 
 def fig2() -> Drawing:
@@ -136,12 +141,14 @@ def table1() -> Drawing:
 
 def table3() -> Drawing:
     """Attention resolution as printed, beside the position part's own."""
-    scale = "1/8"
-    subjects = {
-        "Alibi": (encoding("alibi", heads=16), None, "1"),
-        "Roformer": (encoding("rope_surrogate"), None, scale),
-        "LeX bca=1": (encoding("xpos_surrogate"), ("bca", 512), scale),
-        "LeX bca=0": (encoding("xpos_surrogate"), None, scale),
+    biases = encoding("alibi", heads=16).bias(np.arange(2048))
+    subjects: dict[str, Callable[[int], Any]] = {
+        "Alibi": lambda n: [resolution_curve(bias[:n])[-1] for bias in biases],
+        "Roformer": lambda n: enclosed(n, None, SCALE_OF_S),
+        "LeX bca=1": lambda n: (  # within the training length nothing is masked
+            in_blocks(512, PAPER, SCALE_OF_S) if n > 1024 else enclosed(n, PAPER, SCALE_OF_S)
+        ),
+        "LeX bca=0": lambda n: enclosed(n, PAPER, SCALE_OF_S),
     }
     rows = []
     for (_, name, variant, _), row in by_row(table("sun2023_table3")).items():
@@ -149,9 +156,8 @@ def table3() -> Drawing:
         ours: list[str | None] = [None, None]
         used, same = "", ""
         if label in subjects:
-            subject, mask, used = subjects[label]
-            # within the training length nothing is masked
-            values = [_resolution(subject, n, used, mask if n > 1024 else None) for n in row]
+            used = "1" if label == "Alibi" else str(SCALE_OF_S)
+            values = [float(np.mean(subjects[label](n))) for n in row]
             ours = [f"{v:.3g}" for v in values]
             print_ = [float(c.printed) for c in row.values()]
             same = yes_or_no(direction(*print_) == direction(*values))
@@ -179,9 +185,3 @@ def table3() -> Drawing:
         "at 2048 tokens. The value and even the order of R depend on the scale given to g, so only "
         "the direction from 1024 to 2048 compares.",
     )
-
-
-@cache
-def _resolution(subject: Encoding, length: int, scale: str, mask: Any) -> float:
-    value = attention_resolution(subject, length, scale=scale, mask=mask).value
-    return float("nan") if value is None else value

@@ -46,7 +46,7 @@ def study(
         out: folder of the page; named after the formula and its options if not given.
         over: write over the study of another question that is there.
     """
-    from farfield.figures.pages.study import write_study
+    from farfield.figures.answer_pages import write_study
     from farfield.validation.json_files import writable_folder
     from farfield.validation.study.study import BASELINES, require_same
     from farfield.validation.study.study import study as examine
@@ -100,53 +100,32 @@ def atlas(
     *names: Formula,
     subject: Subject = Subject(),
     listing: Annotated[bool, Parameter(name="--list")] = False,
-    train: bool = False,
-    every: Annotated[bool, Parameter(name="--all")] = False,
-    preset: str = "demo",
-    text: str | None = None,
-    seed: NonNegativeInt = 0,
-    runs: str | None = None,
-    claims: Annotated[bool, Parameter(negative="--no-claims")] = True,
+    page: bool = False,
     out: str = "out/atlas",
     output: Output = Output(),
 ) -> int:
-    """The catalogue: a list, one encoding in full, or a page each with a searchable index.
+    """All that is known of an encoding; without a name, the catalogue.
 
     Args:
-        names: of encodings, in any case, or formulas in n: their dialects, options and parameters.
-        listing: list the encodings and write no page.
-        train: train and measure small models too (needs torch).
-        every: train every trainable encoding, not those of the demo.
-        preset: architecture and schedule.
-        text: a file or folder to train on.
-        seed: of the models.
-        runs: folder where runs are kept; OUT/runs if not given.
-        claims: what the three papers claim of each.
+        names: of encodings, in any case, or formulas in n.
+        listing: dialects, options and parameters alone.
+        page: write a page of each, too.
         out: folder of the pages.
     """
     refuse(not names and subject.given(), "options describe one encoding; name it")
-    if names or listing:
+    refuse(page and (listing or not names), "a page is that of an encoding; name one")
+    if listing or not names:
         return _catalogue(names, subject, output)
-    from farfield.figures.pages.atlas import write_atlas
-    from farfield.validation.atlas import atlas as examine
+    from farfield.figures.answer_pages import write_entry
+    from farfield.validation.atlas import entry
     from farfield.validation.json_files import writable_folder
 
-    refuse(not train and (every or text or runs), "--all, --text and --runs belong to --train")
-    folder = writable_folder(out)
-    with progress("atlas", output) as step:
-        result = examine(
-            train=train,
-            every=every,
-            ledger=claims,
-            preset=preset,
-            text=text,
-            seed=seed,
-            store=runs or folder / "runs",
-            notice=step,
-        )
-        step("pages", 0, 1)
-        page = write_atlas(result, folder)
-    return write_answers(result, output, f"page: {page}")
+    subjects = subject.read_each(names)
+    folders = [writable_folder(f"{out}/{folder_name((name,), subject)}") for name in names * page]
+    with subject.within_budget(), progress("atlas", output):
+        found = [entry(one) for one in subjects]
+        places = [write_entry(*pair) for pair in zip(found, folders, strict=False)]
+    return write_answers(found, output, *(f"page: {place}" for place in places))
 
 
 def _catalogue(names: Sequence[str], subject: Subject, output: Output) -> int:
@@ -189,23 +168,19 @@ def figures(
         lay_out([(e.id, e.kind, e.title) for e in INDEX.values()])
         return 0
     from farfield.figures.gallery import draw
-    from farfield.figures.pages.exhibits import save
-    from farfield.theory.answers.number import plural
-    from farfield.validation.json_files import writable_folder
 
-    writable_folder(out)
     with progress("figures", output) as step:
         done = itertools.count(1)
-        drawn = draw(names, runs=runs, notice=lambda id: step(id, next(done), len(INDEX)))
-        gallery = save(drawn, out, kind, page=len(drawn.drawn) > 1)
+        gallery = draw(
+            names, out, kind=kind, runs=runs, notice=lambda id: step(id, next(done), len(INDEX))
+        )
     refuse(
-        names and not gallery.drawn,
+        names and not (gallery.drawn or gallery.kept),
         "; ".join(f"{name}: {why}" for name, why in gallery.missing.items()),
     )
-    captions = [d.caption for d in gallery.drawn.values()] if len(gallery.drawn) == 1 else []
-    return write_answers(
-        gallery, output, *captions, f"{plural(len(gallery.files), 'file')} in {out}"
-    )
+    alone = [d.caption for d in gallery.drawn.values()] if len(gallery.drawn) == 1 else []
+    count = len(gallery.files)
+    return write_answers(gallery, output, *alone, f"{count} file{'s' * (count != 1)} in {out}")
 
 
 def claims(

@@ -78,8 +78,8 @@ class Family:
         if not self._takes(values):
             return f"encoding({_written([str(self.at(v)) for v in values])})"
         options = self._options([str(v) for v in values])
-        said = "".join(f", {name}={_written(value)}" for name, value in options.items())
-        return f'encoding("{self.given}"{said})'
+        written = "".join(f", {name}={_written(value)}" for name, value in options.items())
+        return f'encoding("{self.given}"{written})'
 
     def _options(self, values: list[object]) -> dict[str, Any]:
         chosen = values if len(values) > 1 else values[0]
@@ -127,25 +127,25 @@ def read_family(
     formula = subject.formula.replace(sympy.Sum, lambda *args: sympy.Sum(*args).doit())
     if isinstance(given, Encoding) and subject.free:
         formula = subject.biases[0]
-    known = {p.name: p for p in subject.parameters if p.symbol in formula.free_symbols}
-    if strange := sorted({*domains, *([chosen] if chosen else [])} - {*known}):
-        has = ", ".join(known) or "none"
+    parameters = {p.name: p for p in subject.parameters if p.symbol in formula.free_symbols}
+    if strange := sorted({*domains, *([chosen] if chosen else [])} - {*parameters}):
+        has = ", ".join(parameters) or "none"
         raise InputError(f"{label} has no parameter {strange[0]!r}; parameters: {has}")
-    free = [name for name in known if name not in fixed]
+    free = [name for name in parameters if name not in fixed]
     if len(free) != 1 or chosen not in (None, free[0]):
         raise InputError(_count_is_wrong(subject, free, chosen, fixed))
-    swap = {known[k].symbol: exact(v, k) for k, v in fixed.items() if k in known}
-    own = known[free[0]]
-    domain = domains.get(own.name, own.domain)
-    symbol = parameter(own.name, domain)
+    swap = {parameters[k].symbol: exact(v, k) for k, v in fixed.items() if k in parameters}
+    sought = parameters[free[0]]
+    domain = domains.get(sought.name, sought.domain)
+    symbol = parameter(sought.name, domain)
     return Family(
         given if not isinstance(given, Encoding) else formula.xreplace(swap),
-        formula.xreplace(swap | {own.symbol: symbol}),
+        formula.xreplace(swap | {sought.symbol: symbol}),
         symbol,
         domain,
         options,
         formula,
-        own.domain if named else "positive",
+        sought.domain if named else "positive",
     )
 
 

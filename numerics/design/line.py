@@ -97,7 +97,9 @@ class ParameterLine:
     def closed(self) -> list[bool]:
         """Whether each end is one of the domain and belongs to it."""
         ends = (self.part.start, self.part.end)
-        return [own and end in self.part for own, end in zip(self.own, ends, strict=True)]
+        return [
+            at_domain and end in self.part for at_domain, end in zip(self.own, ends, strict=True)
+        ]
 
     @cached_property
     def reach(self) -> tuple[float, float]:
@@ -257,8 +259,8 @@ class ParameterLine:
         except (*UNKNOWN, ValueError):
             return f"its {quantity.words()} is not known near the ends"
         shown = [_count(x) if quantity.integer else decimal(x, 4) for x in (low, high)]
-        said = f"{shown[0]} throughout" if low == high else f"from {shown[0]} to {shown[1]}"
-        return f"its {quantity.words()} is {said}"
+        text = f"{shown[0]} throughout" if low == high else f"from {shown[0]} to {shown[1]}"
+        return f"its {quantity.words()} is {text}"
 
 
 Fields = tuple[tuple[Pair | None, Pair | None], tuple[bool, bool], Rational | None, str]
@@ -276,8 +278,8 @@ def scanned(line: ParameterLine, bounds: Sequence[Target]) -> Fields:
     scan = _Scan(line, bounds, {})
     u, a = scan.good(), line.family.parameter
     if u is None:
-        said = f"no {a} that meets it was found among the {len(scan.seen)} tried"
-        raise Unreachable(", ".join(filter(None, (said, scan.undecided()))))
+        reason = f"no {a} that meets it was found among the {len(scan.seen)} tried"
+        raise Unreachable(", ".join(filter(None, (reason, scan.undecided()))))
     good, low, high = line.at(u), scan.end(u, -1), scan.end(u, 1)
     if low is not None and high is not None:
         short = simplest(low[1], high[1], True, True)
@@ -325,20 +327,20 @@ class _Scan:
     def good(self) -> float | None:
         """A coordinate that meets all bounds: a place, one where two bounds are equally near
         between two places, or one near the least violation."""
-        left, known = set(PLACES), dict[float, list[float]]()
+        left, gauges = set(PLACES), dict[float, list[float]]()
         while left:
-            best = min(known, key=lambda u: (max(known[u]), abs(u)), default=0.0)
+            best = min(gauges, key=lambda u: (max(gauges[u]), abs(u)), default=0.0)
             u = min(left, key=lambda x: (abs(x - best), abs(x)))
             left.remove(u)
             if self.at(u):
                 return u
-            known[u] = self.violations(u)
-            for v in _beside(u, known):
-                i, j = (known[x].index(max(known[x])) for x in (u, v))
+            gauges[u] = self.violations(u)
+            for v in _beside(u, gauges):
+                i, j = (gauges[x].index(max(gauges[x])) for x in (u, v))
                 place = self.balanced(self.bounds[i], self.bounds[j], u, v) if i != j else None
                 if place is not None and self.at(place):
                     return place
-        around = _beside(min(sorted(known), key=lambda u: max(known[u])), known)
+        around = _beside(min(sorted(gauges), key=lambda u: max(gauges[u])), gauges)
         u = minimize_scalar(
             lambda u: max(self.violations(float(u))),
             bounds=(min(around), max(around)),

@@ -100,10 +100,10 @@ def design(
         raise InputError(f"a design needs a target; accepted: {', '.join(TARGETS)}")
     deadline = time.monotonic() + seconds(budget_s)
     goal = _goal(asked, targets, heads, optimise, notice or (lambda *_: None))
-    own = {**targets, **(values or {})}
+    fixed = {**targets, **(values or {})}
     if isinstance(family, (list, tuple)):
         raise InputError(f"a design is of one family; {len(family)} were given")
-    read = read_family(family, parameter, dialect=dialect, values=own, assumptions=assumptions)
+    read = read_family(family, parameter, dialect=dialect, values=fixed, assumptions=assumptions)
     with until(deadline):
         return _of(goal, read)
 
@@ -291,13 +291,14 @@ class _Search:
             alone = ", ".join(map(str, where.args))
             raise InputError(f"{a} can be {alone} alone; accepted: an interval to seek it in")
         if verdict is Verdict.DIVERGES or not lines:
-            said = f"the series of {family.name} diverges for every {a}"
+            reason = f"the series of {family.name} diverges for every {a}"
             other = check_convergence(family.whole) if family.fixed else None
             if other is not None and other.verdict is Verdict.CONDITIONAL:
-                said += " with these values; it converges if "
-                said += expression_line(other.condition)
+                reason += " with these values; it converges if "
+                reason += expression_line(other.condition)
             raise InputError(
-                f"{said}: no tokens hold a share of an infinite sum; a row has a field, with length"
+                f"{reason}: no tokens hold a share of an infinite sum; a row has a field, with "
+                "length"
             )
         return cls(family, goal, lines, condition, verdict is Verdict.UNDECIDED)
 
@@ -361,14 +362,14 @@ class _Search:
         (line,), p, a = self.lines, self.family.formula, self.family.parameter
         bounds = [bound for t in targets for bound in t.bounds()]
         sides = [[b for b in bounds if line.upwards(b) is up] for up in (True, False)]
-        ends = [line.edge(own, up) for own, up in zip(sides, (True, False), strict=True)]
+        ends = [line.edge(side, up) for side, up in zip(sides, (True, False), strict=True)]
         met = [*zip(sides, ends, strict=True)]
         closed = [
             line.contains(o, e) if e else c for (o, e), c in zip(met, line.closed, strict=True)
         ]
         if (low := ends[0]) and (high := ends[1]) and low[1] > high[1]:
             proved = bool(low[0] >= high[0] or line.step or any(t.skipped(p) for t in targets))
-            least, most = (line.binding(own, edge)[0] for own, edge in met if edge)
+            least, most = (line.binding(side, edge)[0] for side, edge in met if edge)
             if str(least) == str(most):
                 return self._nearest(least.quantity, (low[0], high[0]), proved=proved)
             if not proved:
@@ -378,7 +379,7 @@ class _Search:
                 f"{'>=' if closed[0] else '>'} {float(low[0]):.6g}, and {most}, which needs {a} "
                 f"{'<=' if closed[1] else '<'} {float(high[0]):.6g}"
             )
-        open_ = any(edge is None and any(not b.trivial for b in own) for own, edge in met)
+        open_ = any(edge is None and any(not b.trivial for b in side) for side, edge in met)
         beyond = f"beyond the {a} that were tried, up to 2^64, nothing is proved"
         for k in (0, 1):
             if ends[k] is None and (end := line.convergent(k)) is not None:
@@ -397,13 +398,13 @@ class _Search:
     def _nearest(self, asked: Quantity, ends: Pair, *, proved: bool) -> dict[str, Any]:
         """No parameter reaches a number: what is reached on both sides of where it would be."""
         near = sorted(int(asked.number(self.family.at(a)) or 0) for a in ends)
-        said = f"{asked.words()} jumps from {near[0]} to {near[1]}"
+        reason = f"{asked.words()} jumps from {near[0]} to {near[1]}"
         return {
             "nearest": (near[0], near[1]),
             "monotone": True,
             "status": Status.EXACT if proved else Status.UNKNOWN,
             "label": Label.CERTIFIED if proved else None,
-            "reason": Reason(Code.NEVER if proved else Code.TIE, said),
+            "reason": Reason(Code.NEVER if proved else Code.TIE, reason),
         }
 
 

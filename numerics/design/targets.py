@@ -232,10 +232,10 @@ def _windowed(asked: Quantity, s: Series, limit: Rational) -> Ball:
 def _layered(asked: Quantity, bias: Expr, limit: Rational) -> float:
     if limit > MAX_LAGS:
         raise Unreachable(f"beyond the {MAX_LAGS} distances of the model in float64")
-    own = asked.options
+    options = asked.options
     kernel = step_weights(bias, int(limit), total_of(asked.summed(bias)))
-    inside = convolved(kernel, int(own["layers"]), float(exact(own["mixing"])))[-1]
-    return float(exact(own["q"])) - float(inside)
+    inside = convolved(kernel, int(options["layers"]), float(exact(options["mixing"])))[-1]
+    return float(exact(options["q"])) - float(inside)
 
 
 def _dearest(asked: Quantity) -> float:
@@ -259,13 +259,13 @@ def _reached(asked: Quantity, bias: Expr, limit: Rational) -> float:
 def _rounded(asked: Quantity, bias: Expr, limit: Rational) -> Ball:
     if bias.subs(n, int(limit)) is S.NegativeInfinity:
         return arb.neg_inf()
-    p, own = compile_ball(bias), asked.options
-    goal, _ = threshold(_dtype(own), bool(own["flush_to_zero"]))
+    p, options = compile_ball(bias), asked.options
+    goal, _ = threshold(_dtype(options), bool(options["flush_to_zero"]))
     return to_arb(p({n: fmpq(int(limit))})) - to_arb(p({n: fmpq(0)})) - arb(goal).log()
 
 
-def _dtype(own: Mapping[str, object]) -> str:
-    return dtype_horizon(-n, own["dtype"]).dtype
+def _dtype(options: Mapping[str, object]) -> str:
+    return dtype_horizon(-n, options["dtype"]).dtype
 
 
 def _resolved_in_order(asked: Quantity, p: Expr, a: Symbol) -> bool:
@@ -383,15 +383,15 @@ def quantity(name: str, given: Mapping[str, object]) -> Quantity:
     """
     one_of(name, "quantity", TARGETS)
     usual = TARGETS[name].options
-    own = {
+    options = {
         k: natural(given[k], k, 0 if k == "sinks" else 1) if k in COUNTS else given[k]
         for k in usual
         if given.get(k) is not None
     }
-    missing = [k for k, default in usual.items() if default is MUST and k not in own]
+    missing = [k for k, default in usual.items() if default is MUST and k not in options]
     if missing:
         raise InputError(f"a target on {name} needs {missing[0]}, as {missing[0]}=4")
-    chosen = replace(TARGETS[name], options={**usual, **own})
+    chosen = replace(TARGETS[name], options={**usual, **options})
     chosen.answer(-n)  # an option out of range is refused now, with its own message
     return chosen
 

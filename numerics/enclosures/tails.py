@@ -544,5 +544,5 @@ def tail_enclosure(
     e: Expr, s: Symbol, variable: TailEnclosure, others: dict[Expr, TailEnclosure] | None = None
 ) -> TailEnclosure:
     """`e` on the half-line, with its variable s, and other symbols, given."""
-    known: dict[Any, Any] = {s: variable, **(others or {})}
-    return value(e, Tails(variable.where, known), known)
+    values: dict[Any, Any] = {s: variable, **(others or {})}
+    return value(e, Tails(variable.where, values), values)

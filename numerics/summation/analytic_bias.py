@@ -76,15 +76,15 @@ class Bias:
         except Unproved:
             pass
         where = half_line(log_x)
-        known = TailEnclosure(where, {level(2): fmpq(1), UNIT: acb(a.log())})
+        variable = TailEnclosure(where, {level(2): fmpq(1), UNIT: acb(a.log())})
         for log in self.logs():
             try:
                 minus = tail_enclosure(-log, self.s, TailEnclosure(where, {level(1): fmpq(1)}))
                 if not minus.real():
                     return False
-                if (known + minus).negative():
+                if (variable + minus).negative():
                     return True
-                known = log_of(known)
+                variable = log_of(variable)
             except (Unproved, Unrecognised):
                 return False
         return False

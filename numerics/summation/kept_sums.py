@@ -40,9 +40,9 @@ def _kept(method: Callable[..., object], apart: Callable[[], object]) -> Callabl
 
     @functools.wraps(method)
     def asked(self: object, *given: object) -> Any:
-        known, key = memory(self), (method.__name__, apart(), *given)
-        if key not in known:
-            known[key] = method(self, *given)
-        return known[key]
+        results, key = memory(self), (method.__name__, apart(), *given)
+        if key not in results:
+            results[key] = method(self, *given)
+        return results[key]
 
     return asked

@@ -155,15 +155,15 @@ class Direct(ComposedKernel):
 
     def _base(self, bits: int) -> tuple[int, list[arb]]:
         """N and the sums from each i <= N."""
-        known = memory(self).setdefault("base", {})
-        if bits not in known:
+        kept = memory(self).setdefault("base", {})
+        if bits not in kept:
             with precision(bits + 32):
                 at, value = self._end(bits)
                 sums = suffix_sums(value, terms(self.terms_of), at, self.start)
-            if len(known) > MAX_BASES:
-                known.clear()
-            known[bits] = at, sums
-        return known[bits]
+            if len(kept) > MAX_BASES:
+                kept.clear()
+            kept[bits] = at, sums
+        return kept[bits]
 
     def tail(self, j: int) -> arb:
         at, sums = self._base(ctx.prec)

@@ -134,8 +134,8 @@ class Stretch:
 
     def _suffix_sums(self) -> list[Any]:
         """All suffix sums at once, exact while there are few terms."""
-        known: dict[int, list[Any]] = memory(self)
-        if ctx.prec not in known:
+        kept: dict[int, list[Any]] = memory(self)
+        if ctx.prec not in kept:
             assert self.end is not None
             size = sum(1 for _ in sympy.preorder_traversal(self.bias))
             if (self.end - self.start) * (1 if self.bias.has(Lookup) else size) > MAX_WORK:
@@ -157,10 +157,10 @@ class Stretch:
                     raise
                 total = total + (value if exact else to_arb(value))
                 sums.append(total)
-            if len(known) > 2:
-                known.clear()
-            known[ctx.prec] = sums[::-1]
-        return known[ctx.prec]
+            if len(kept) > 2:
+                kept.clear()
+            kept[ctx.prec] = sums[::-1]
+        return kept[ctx.prec]
 
 
 @dataclass(frozen=True)
@@ -349,12 +349,12 @@ def _shared_term(bias: Expr) -> Ball:
     """`term` for a formula without logarithms: heads that differ by a constant factor evaluate what
     they share once."""
     factor, shared = bias.as_content_primitive()
-    known, value, c = _values(shared, ctx.prec), compile_ball(shared), rational(factor)
+    values, value, c = _values(shared, ctx.prec), compile_ball(shared), rational(factor)
 
     def weight(i: int) -> arb:
-        if i not in known:
-            known[i] = to_arb(value({n: fmpq(i)}))
-        return (known[i] * c).exp()
+        if i not in values:
+            values[i] = to_arb(value({n: fmpq(i)}))
+        return (values[i] * c).exp()
 
     return weight
 

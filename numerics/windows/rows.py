@@ -188,17 +188,19 @@ class ScaledBias(RowBias):
         return self._at("content", keys)
 
     def _windowable(self) -> Windowable:
-        said = str(self)
+        subject = str(self)
         s, c = (_in_one(getattr(self, k), "i", k).xreplace({_I: n}) for k in ("scale", "content"))
         ends = {k: limit_of_difference(e, S.Zero) for k, e in (("scale", s), ("content", c))}
         for name, end in ends.items():
             if end is None or not end.is_extended_nonnegative:
-                return _unknown(said, f"the {name} is not proved to have a limit, 0 or more")
+                return _unknown(subject, f"the {name} is not proved to have a limit, 0 or more")
         value, why = self._decided(s, c, ends["scale"], ends["content"])
         if value is None:
-            return _unknown(said, why)
+            return _unknown(subject, why)
         hypotheses = (f"{CONTENT}, before it is scaled", why, VALUES)
-        return Windowable(value, None, "scaled-bias", hypotheses, label=Label.THEOREM, subject=said)
+        return Windowable(
+            value, None, "scaled-bias", hypotheses, label=Label.THEOREM, subject=subject
+        )
 
     def _decided(self, s: Expr, c: Expr, scale: Expr, content: Expr) -> tuple[bool | None, str]:
         """Whether it is windowable, and the case of `scaled-bias`, or what is missing."""
@@ -248,9 +250,9 @@ def _in_one(text: object, name: str, what: str) -> Expr:
     if not isinstance(text, str):
         raise InputError(f"{what} is text, a formula in {name}, not {type(text).__name__}")
     symbol = {"x": _X, "i": _I, "n": n}[name]
-    own = name != "n" and re.search(rf"\b{name}\b", text)
+    named = name != "n" and re.search(rf"\b{name}\b", text)
     formula = read(
-        text, {name: "nonnegative" if name == "x" else "positive"} if own else None, name
+        text, {name: "nonnegative" if name == "x" else "positive"} if named else None, name
     )
     strange = sorted(s.name for s in formula.free_symbols - {symbol})
     if strange:

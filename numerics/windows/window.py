@@ -220,8 +220,8 @@ def _error_of(
 def _of_bias(bias: Expr, asked: WindowQuestion) -> Fields:
     """The least window of one bias."""
     if asked.error >= 2 * asked.value_bound:
-        said = "every window has an error of at most 2 value_bound"
-        return _enough(1, RULE) | {"reason": Reason(Code.TRIVIAL_BUDGET, said)}
+        reason = "every window has an error of at most 2 value_bound"
+        return _enough(1, RULE) | {"reason": Reason(Code.TRIVIAL_BUDGET, reason)}
     try:
         width = _least(summed(bias, asked.row), bias, asked)
     except Diverging:
@@ -232,7 +232,7 @@ def _of_bias(bias: Expr, asked: WindowQuestion) -> Fields:
     steps = [Step("enough", {"width": width, "budget": asked.error})]
     if width > 1:
         steps.append(Step("least", {"width": width - 1, "budget": asked.error}))
-    return _enough(width, RULE, *steps, said=f"{width} keys are enough, and necessary")
+    return _enough(width, RULE, *steps, reason=f"{width} keys are enough, and necessary")
 
 
 def _none(step: Step) -> Fields:
@@ -241,9 +241,9 @@ def _none(step: Step) -> Fields:
     return {"width": math.inf, "proof": proof, "status": Status.INFINITE, "label": Label.THEOREM}
 
 
-def _enough(width: int, *steps: Step, said: str = "one key is enough") -> Fields:
+def _enough(width: int, *steps: Step, reason: str = "one key is enough") -> Fields:
     """A window that is enough, and why."""
-    return {"width": width, "proof": Proof(said, steps)}
+    return {"width": width, "proof": Proof(reason, steps)}
 
 
 def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
@@ -303,8 +303,10 @@ def _of_mechanism(name: str, asked: WindowQuestion, gate: object = None) -> Fiel
     if name == "row_scaled" and asked.temper is None:
         asked = replace(asked, temper=sympy.Integer(1))
     if name == "row_dependent" and asked.row is not None and asked.error < 2 * asked.value_bound:
-        said = "its function of the distance is learned; row_window_error of a NormalisedBias tells"
-        return unknown(Reason(Code.MISSING_BOUND, said))
+        reason = (
+            "its function of the distance is learned; row_window_error of a NormalisedBias tells"
+        )
+        return unknown(Reason(Code.MISSING_BOUND, reason))
     return _bounded(asked, rule.theorem, rule.words if name == "row_dependent" else "")
 
 
@@ -322,15 +324,15 @@ def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Fields:
         width = _ceiling(lambda: arb(row) / (1 + asked.share()))
     else:  # which may be an integer itself
         width = max(1, int((row / (1 + share)).ceil()))
-    said = f"{width} keys are enough in a row of {row}, and necessary"
-    return _enough(width, step, said=said)
+    enough = f"{width} keys are enough in a row of {row}, and necessary"
+    return _enough(width, step, reason=enough)
 
 
 def _gated(asked: WindowQuestion, gate: object) -> Fields:
     """A gate at most gamma < 1 weighs like the bias n log gamma."""
     if gate is None:
-        said = "give gate (--gate), the bound gamma of the gates"
-        return unknown(Reason(Code.MISSING_BOUND, said))
+        reason = "give gate (--gate), the bound gamma of the gates"
+        return unknown(Reason(Code.MISSING_BOUND, reason))
     gamma = inside(gate, "gate", "(0, 1]")
     if gamma == 1:
         return _bounded(asked, "gated-decay")
@@ -348,7 +350,7 @@ def _stick(asked: WindowQuestion) -> Fields:
         width = _ceiling(lambda: ratio.log() / (-arb(beta)).exp().log1p())
     else:  # half of the stick is left by each key
         width = (int(sympy.ceiling(asked.value_bound / asked.error)) - 1).bit_length()
-    return _enough(width, step, said=f"{width} keys are enough, and necessary in long rows")
+    return _enough(width, step, reason=f"{width} keys are enough, and necessary in long rows")
 
 
 def _half_mass(logit_bound: sympy.Rational) -> str:

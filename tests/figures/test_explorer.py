@@ -1,17 +1,17 @@
 """The explorer without a browser: what sliders ask, and what is kept."""
 
 import itertools
-import re
 import socket
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from sympy import Rational
 
 from farfield.cli import main
 from farfield.figures.explorer import state
 from farfield.figures.explorer.state import Explorer, decide, read, slider
-from farfield.figures.parameter_map import sides
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError
 from farfield.theory.formula.parameters import interval
 
@@ -60,7 +60,7 @@ def test_a_slider_asks_for_no_new_decision(monkeypatch):
     for value in QUARTERS:
         session.read("-r*n")
         *_, shown = session.answers({"r": value})
-        assert next(session.decided()).holds({"r": value}) is True and state.html(shown)
+        assert next(session.decided()).verdict({"r": value}) == "converges" and state.html(shown)
     assert len(decided) == 1
 
 
@@ -68,7 +68,7 @@ def test_the_verdict_at_a_value_is_that_of_the_formula_with_it():
     question = decide(read("-r*log(1+n)"))
     for value in QUARTERS:
         fixed = state.check_convergence(f"-({value})*log(1+n)")
-        assert question.holds({"r": value}) is fixed.converges
+        assert question.verdict({"r": value}) == fixed.verdict
 
 
 def test_what_cannot_be_read_keeps_the_last_answer():
@@ -86,30 +86,34 @@ def test_formulas_are_compared_and_the_state_is_a_page():
     session = Explorer().read("-r*log(1+n); -a*n^b; alibi; rope")
     values = state.values_of({"r": 1.5, "b": 0.5})
     written = state.export(session, values)
-    assert "exactly if" in written and "No numbers: no additive bias." in written
+    assert "exactly if" in written and "rotates queries and keys" in written
     assert "At r = 3/2" in written and written.count("<h3>") == 4
     assert state.commands(session.questions[0], values)["trf"] == (
         "farfield trf '-r*log(1+n)' --set r=3/2 --eps 1/100"
     )
 
 
-def test_the_map_has_the_exact_boundary():
-    plane = decide(read("-a*log(1+n) - b*log(log(n+3))"))
-    (drawn,) = state.chart(plane, {"a": Fraction(1), "b": Fraction(2)})
-    assert "--yes" in drawn.svg and "--no" in drawn.svg
-    question = decide(read("-r*log(1+n)"))
-    (line,) = state.chart(question, {"r": Fraction(2)})
-    assert re.search(r">\s*1\s*</text>", line.svg), "the boundary has its value"
-    steps = question.sliders[0].steps
-    ends = ((Rational(steps[0]), Rational(steps[-1])),)
-    areas, curves = sides(question.decided.condition, ("r",), ends)
-    assert areas == ((1 / 256, 1, 0, 1, False), (1, 256, 0, 1, True))
-    assert curves == (((1, 0),),)
+def test_the_plane_has_the_exact_boundary_and_the_place_of_the_sliders():
+    question = decide(read("-a*log(1+n) - b*log(log(n+3))"))
+    (drawn,) = state.plane(question, {"a": Fraction(1), "b": Fraction(2)})
+    assert drawn.posts == (("a = 1", 1.0),) and drawn.marks == (("b = 2", 2.0),)
+    assert {x for line in drawn.lines for x in line.x} == {1.0}
+    assert not state.plane(decide(read("-r*log(1+n)")), {"r": Fraction(2)})
+
+
+def test_the_explorer_shows_the_blocks_of_the_answers():
+    question, values = decide(read("-r*log(1+n)")), {"r": Fraction(2)}
+    told = state.answers_to(question, values)
+    field = theoretical_receptive_field("-2*log(1+n)", state.EPS)
+    window = certified_window("-2*log(1+n)", state.ERROR, 1, 1)
+    for answer in (question.decided, field, window):
+        own = replace(answer, subject="−r·log(n + 1)").blocks()
+        assert set(own) <= set(told), type(answer)
 
 
 def test_too_little_time_is_an_enclosure_or_unknown_never_a_guess():
-    question = read("-log(1+n)*(1 + 1/log(log(n+20)))")
-    shown = state.html([state.numbers(question, {}, 0.05)])
+    question = decide(read("-log(1+n)*(1 + 1/log(log(n+20)))"), 0.05)
+    shown = state.html(state.answers_to(question, {}, 0.05))
     assert "window" in shown
 
 

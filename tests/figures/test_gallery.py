@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from farfield.cli import main
 from farfield.figures.curves import perplexity
 from farfield.figures.document import page
 from farfield.figures.exhibit import Data, NoResults
-from farfield.figures.gallery import Gallery, draw, recompute
+from farfield.figures.exhibit_pages import exhibit_sheet
+from farfield.figures.gallery import draw, recompute
 from farfield.figures.index import INDEX, KINDS
-from farfield.figures.pages.exhibits import save, sheets
 from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.papers.printed_rows import agreeing, compared, layout
 from farfield.figures.papers.remeasured import measured_table
@@ -143,21 +144,47 @@ def test_the_same_bytes_each_time(name, tmp_path):
 
 
 def test_one_figure_with_its_data(tmp_path):
-    gallery = save(draw(["qin2024.fig2"]), tmp_path / "new", "svg", page=False)
+    gallery = draw(["qin2024.fig2"], tmp_path / "new")
     files = {p.name: p.read_text() for p in (tmp_path / "new").iterdir()}
     assert set(files) == {"qin2024.fig2.svg", "qin2024.fig2.csv"} and len(gallery.files) == 2
     assert files["qin2024.fig2.csv"].splitlines()[0].startswith("n,window of 32")
     assert ">distance n (tokens)<" in files["qin2024.fig2.svg"], "text stays text"
 
 
-def test_a_page_of_drawings():
-    found = sheets(draw(["qin2024.fig2", "sun2023.table4", "chi2023.fig12"]))
-    pages = {name: page(s.title, s.lead, s.sections) for name, s in found.items()}
+NAMES = ["qin2024.fig2", "sun2023.table4", "chi2023.fig12"]
+
+
+def test_a_page_of_drawings(tmp_path):
+    said = str(draw(NAMES, tmp_path))
+    pages = {p.stem: p.read_text(encoding="utf-8") for p in tmp_path.glob("*.html")}
     assert set(pages) == {"index", "qin2024.fig2", "sun2023.table4"}
-    index, figure, table = (pages[name] for name in pages)
+    index, figure, table = (pages[name] for name in sorted(pages))
     assert index.count("<svg") == 1 and "Not measured yet" in index
     assert all(f'href="{name}.html"' in index for name in pages if name != "index")
-    assert figure.count("<svg") == 2 and "26.59" in table
+    assert figure.count("<svg") == 1 and "26.59" in table
+    assert "2 of 3 exhibits drawn, 0 kept from before, 1 missing" in said
+    assert "farfield train" in said and "qin2024.no-effect" in said, "what differs, what to run"
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
+    names = ["chi2023.fig1", *NAMES]
+
+    def stop(name):
+        if name == "sun2023.table4":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        draw(names, tmp_path, notice=stop)
+    first = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    assert {"chi2023.fig1.html", "qin2024.fig2.svg"} <= set(first)
+    assert not list(tmp_path.glob(".partial*")) and "index.html" not in first
+    again = draw(names, tmp_path)
+    assert again.kept == ("chi2023.fig1", "qin2024.fig2") and [*again.drawn] == ["sun2023.table4"]
+    assert {name: (tmp_path / name).read_bytes() for name in first} == first
+    assert (tmp_path / "index.html").read_text(encoding="utf-8").count("<svg") == 2
+    for old in tmp_path.iterdir():
+        os.utime(old, (0, 0))  # older than the package
+    assert not draw(names, tmp_path).kept
 
 
 def test_without_results_nothing_is_drawn():
@@ -362,8 +389,7 @@ def test_a_measured_table_shows_the_print_beside_it_and_what_lacks():
     assert [(r[2], r[-2][0]) for r in ranked] == [(512, "●")]  # Rotary rises, above Sandwich
     assert "farfield train t5" in drawing.made and "T5" in drawing._repr_html_()
     assert column(drawing, "measured", encoding="T5", dataset="ArXiv", tested=32) == [None]
-    _, sheet = sheets(Gallery({"chi2023.table3-measured": drawing}, {})).values()
-    written = page(sheet.title, sheet.lead, sheet.sections)
+    written = page(exhibit_sheet(INDEX[AGAIN], drawing, "", ()))
     assert "7.00" in written and "<code>farfield train t5" in written
 
 
@@ -412,12 +438,12 @@ def test_unknown_figures(name, near):
 
 
 def test_nothing_is_half_written(tmp_path):
+    """A folder or a format that will not do is refused before any work."""
     (tmp_path / "file").write_text("x")
-    gallery = draw(["qin2024.fig2"])
     with pytest.raises(InputError, match="output folder"):
-        save(gallery, tmp_path / "file" / "inside")
+        draw(["qin2024.fig2"], tmp_path / "file" / "inside", notice=pytest.fail)
     with pytest.raises(InputError, match="format 'gif'"):
-        save(gallery, tmp_path / "new", "gif")
+        draw(["qin2024.fig2"], tmp_path / "new", kind="gif", notice=pytest.fail)
     assert not (tmp_path / "new").exists()
 
 

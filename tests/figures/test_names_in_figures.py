@@ -95,6 +95,8 @@ def test_names_of_a_plot_are_clear(what):
 def test_a_frontier_and_a_map_are_clear():
     assert not faults(farfield.plot("-n/8", "-2*log(1+n)", "-n/64", what="frontier").figure)
     assert not faults(parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=4).figure)
+    plane = {"a": "1/10:3", "b": "1/10:1"}
+    assert not faults(parameter_map("-a*n^b", plane, points=8).figure)
 
 
 def test_lines_that_end_together_are_named_where_they_part():

@@ -3,28 +3,21 @@
 import dataclasses
 import importlib.util
 import itertools
-import json
 import math
 import re
-import shlex
 from functools import cache
 from html import escape, unescape
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 import sympy
 from fontTools.ttLib import TTFont
 
-from farfield.cli import main
-from farfield.figures.document import Section, page, piece
-from farfield.figures.pages.atlas import TERMS, ledger, sheets
-from farfield.figures.pages.commands import spoken
-from farfield.figures.pages.pictures import settings_share
-from farfield.figures.pages.study import study_page, write_study
+from farfield.figures.answer_pages import entry_sheet, study_sheet, write_study
+from farfield.figures.document import Section, Sheet, page, piece
 from farfield.figures.style import INK, house, new_figure, svg
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
@@ -37,9 +30,8 @@ from farfield.theory.answers.writers.svg import NARROW, Axis, climbed, drawn
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import CATALOGUE, encoding, encodings
 from farfield.theory.functions.nodes import n
-from farfield.validation.atlas import Atlas, family_pages
-from farfield.validation.papers.ledger import claim
-from farfield.validation.study.study import catalogue, demo_encodings, study, survey
+from farfield.validation.atlas import entry
+from farfield.validation.study.study import study, survey
 
 VOID = {"meta", "link", "br", "hr", "img"}
 
@@ -65,9 +57,14 @@ class Balanced(HTMLParser):
         assert self.open and self.open.pop() == tag, tag
 
 
+def page_of(s):
+    """The page of a study."""
+    return page(study_sheet(s))
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    chosen = [p for p in demo_encodings() if p[0] in ("type1", "nope", "alibi", "rope")]
+    chosen = [(name, encoding(name)) for name in ("type1", "nope", "alibi", "rope")]
     store = tmp_path_factory.mktemp("runs")
     chosen.append(("kerple_log", encoding("kerple_log")))
     found = survey(chosen, train=[n for n, _ in chosen[:4]], preset_name="tiny", store=store)
@@ -75,17 +72,17 @@ def trained(tmp_path_factory):
 
 
 def test_the_page_is_sound(trained):
-    shown = study_page(trained)
+    shown = page_of(trained)
     parser = Balanced()
     parser.feed(shown)
     assert not parser.open and not parser.outside
     assert len(parser.ids) == len(set(parser.ids)), "identifiers collide"
-    assert shown.count("<script") == 1 and shown.count('class="curve wide"') > 5
+    assert shown.count("<script") == 1 and shown.count('class="curve wide"') == 2
     for reference in re.findall(r"url\(#([^)]+)\)", shown) + re.findall(r'href="#([^"]+)"', shown):
         assert reference in parser.ids, reference
-    for name in ("Type 1", "NoPE", "ALiBi", "RoPE", "KERPLE-log"):
+    for name in ("Type 1", "NoPE", "ALiBi", "RoPE", "KERPLE-log", "gradient ERF"):
         assert name in shown
-    assert shown == study_page(trained)
+    assert shown == page_of(trained)
 
 
 def test_the_page_is_written_beside_its_data(trained, tmp_path):
@@ -102,39 +99,17 @@ def test_an_unwritable_folder_is_one_line(trained, tmp_path):
 
 
 def test_a_study_without_runs_shows_no_measurement():
-    shown = study_page(study("type1"))
-    assert "Measurements" not in shown and ">61<" in shown
+    shown = page_of(study("type1"))
+    assert "What trained models lost" not in shown and ">61<" in shown
 
 
 def test_what_has_no_number_is_said_where_it_is_told():
-    shown = study_page(study(["type1", "rope", "learned"]))
+    shown = page_of(study(["type1", "rope", "learned"]))
     told = "Receptive field and leak are defined for additive biases only."
     assert shown.count(told) == 2
-    assert shown.index("How far RoPE sees</h2>") < shown.index(told)
-    assert shown.index("How far Learned sees</h2>") < shown.rindex(told)
+    assert shown.index("RoPE</h2>") < shown.index(told) < shown.index("Learned</h2>")
+    assert shown.index("Learned</h2>") < shown.rindex(told)
     assert "<td>–</td>" not in shown
-
-
-def test_the_commands_of_a_page_compute_its_numbers(capsys):
-    s = studied()
-    commands = re.findall(r"<code>(farfield [^<]+)</code>", study_page(s))
-    assert len(commands) > 30
-    fields = [unescape(c) for c in dict.fromkeys(commands) if c.startswith("farfield trf")]
-    known = {str(f.tokens) for e in s.entries for f in e.prediction.receptive_fields}
-    for command in fields:
-        if any(option in command for option in ("--length", "--layers", "--trained", "--dtype")):
-            continue
-        with pytest.raises(SystemExit) as stopped:
-            main([*shlex.split(command)[1:], "--json"])
-        assert stopped.value.code == 0
-        answers = json.loads(capsys.readouterr().out)
-        several = answers if isinstance(answers, list) else [answers]
-        assert {str(answer["tokens"]) for answer in several} <= known
-
-
-def test_an_encoding_without_a_short_command_has_none():
-    assert spoken(encoding(values=[0, -1, -3])) == ""
-    assert spoken(encoding("alibi", heads=4)) == "alibi --heads 4"
 
 
 @cache
@@ -144,13 +119,13 @@ def studied():
 
 def test_the_page_of_an_idea_holds_all_that_is_known():
     s = studied()
-    shown = study_page(s)
+    shown = page_of(s)
     parser = Balanced()
     parser.feed(shown)
     assert not parser.open and not parser.outside and len(parser.ids) == len(set(parser.ids))
     assert len(shown) < 1_000_000 and 'class="ladder wide"' in shown
     for said in (
-        "Place among the catalogue",
+        "Place among the known encodings",
         "attention resolution",
         "dtype horizon",
         "leak",
@@ -159,73 +134,41 @@ def test_the_page_of_an_idea_holds_all_that_is_known():
         "KERPLE-power",
         "fp16",
         "share of the nearest 64",
-        "error of the output",
+        "certified window",
     ):
         assert said in shown, said
-    assert shown == study_page(s)
+    assert shown == page_of(s)
 
 
-@pytest.fixture(scope="module")
-def atlas():
-    """The pages of an atlas of three encodings and all families, by name."""
-    ids = ("qin2024.eq7-eq8", "qin2024.thm0.5", "qin2024.satisfies.alibi")
-    subjects = [(name, encoding(name)) for name in ("type1", "rope", "alibi")]
-    whole = Atlas(survey(subjects), tuple(map(claim, ids)), family_pages())
-    return {
-        name: page(sheet.title, sheet.lead, sheet.sections, TERMS)
-        for name, sheet in sheets(whole).items()
-    }
-
-
-def test_the_pages_of_the_atlas_are_sound_and_their_links_lead_to_each_other(atlas):
-    reached = set()
-    for name, shown in atlas.items():
-        parser = Balanced()
-        parser.feed(shown)
-        assert not parser.open and not parser.outside and len(parser.ids) == len(set(parser.ids))
-        links = set(re.findall(r'href="([^"#]+)\.html"', shown))
-        if name in ("index", "type1", "rope", "alibi"):  # the catalogue has more than these
-            assert links <= {*atlas, *encodings()}
-        reached |= links
-    assert reached >= set(atlas)
-
-
-def test_an_encoding_has_all_that_is_known_of_it_on_one_page(atlas):
+def test_an_entry_of_the_atlas_has_all_that_is_known_of_it():
+    e = entry(encoding("alibi"))
+    shown = page(entry_sheet(e))
+    parser = Balanced()
+    parser.feed(shown)
+    assert not parser.open and not parser.outside and len(parser.ids) == len(set(parser.ids))
     for said in (
         "catalogue.alibi",  # the theorem that the prover has checked
         "satisfies.alibi",  # a claim of a paper
         "1179",  # receptive field
         "1868",  # certified window
-        "price of 64",
-        "model-falcon.html",
-        "bfloat16",  # what a library does
-        "trained case",  # the evidence of the forecast
+        "geometric",  # a dialect
+        "trained cases",  # the evidence of the forecast
     ):
-        assert said in atlas["alibi"], said
-    assert "BoundedLogits.bounded_mass_escapes" in atlas["rope"]
-    assert "no fixed window is ever enough" in atlas["rope"] and "<svg" in atlas["rope"]
-    assert "satisfies.alibi" not in atlas["type1"] and "satisfies.alibi" not in atlas["rope"]
-    assert "thm0.5" in atlas["index"] and "thm0.5" not in atlas["alibi"]
+        assert said in shown and said in str(e), said
+    rope = page(entry_sheet(entry(encoding("rope"))))
+    assert "BoundedLogits.bounded_mass_escapes" in rope and "no fixed window" in rope
+    assert "satisfies.alibi" not in rope
 
 
-def test_the_page_of_a_mixture_draws_all_its_heads():
-    shown = study_page(study("[-n/4; 0 x7]"))
+def test_a_page_says_what_its_answer_says():
+    """No word of its own but headings and captions: each block stands on it, in order."""
+    (e,) = study("[-n/4; 0 x7]").about(asked=True)
+    blocks = [b for b in e.prediction.blocks() if not isinstance(b, Curve | Ladder)]
+    shown, at = page_of(study("[-n/4; 0 x7]")), 0
+    for part in (piece([b]).strip() for b in blocks):
+        assert shown.find(part, at) >= at, part[:80]
+        at = shown.index(part, at)
     assert 'data-name="head 1"' in shown and 'data-name="heads 2 to 8"' in shown
-    assert "7 of 8 heads have no window, so the layer has none" in shown
-    assert ">19 to 1014<" in shown and "to 0.938<" in shown  # of a row, by head
-
-
-def test_a_page_defines_the_words_that_it_explains_alone(atlas):
-    assert "What the words mean" in atlas["alibi"] and "dtype horizon" in atlas["alibi"]
-    assert "What the words mean" not in atlas["rope"], "it has no number to explain"
-
-
-def test_a_ledger_folds_what_was_not_refuted():
-    found = list(ledger((claim("qin2024.eq7-eq8"), claim("qin2024.thm0.3"))))
-    shown = page(words("x"), found, [])
-    for name in ("eq7-eq8", "thm0.3"):
-        assert f"<code>{name}</code>" in shown
-    assert shown.count('<details class="fold"><summary><span class="verdict corrected"') == 1
 
 
 @cache
@@ -275,8 +218,8 @@ def test_formulas_are_well_formed_mathml(e):
 
 
 def test_text_of_users_is_escaped():
-    section = Section(words("a & b"), [sentence("{x}", x="<i>")])
-    shown = page(words("<b>"), [note("x < y")], [section, section])
+    section = Section(words("a & b"), [sentence("{x}", x="<i>"), note("x < y")])
+    shown = page(Sheet(words("<b>"), [section, section]))
     assert "<title>&lt;b&gt;</title>" in shown and "a &amp; b" in shown
     assert "x &lt; y" in shown and "&lt;i&gt;" in shown and "<i>" not in shown
 
@@ -409,14 +352,3 @@ def test_the_font_has_every_character_of_a_formula():
     texts = re.findall("<m[ion][^>]*>([^<]*)<", shown)
     assert len(texts) > 100
     assert not {c for text in texts for c in unescape(text)} - known
-
-
-def test_values_of_a_parameter_keep_the_options_of_an_encoding():
-    """Tables of few buckets, powers of ten: the entries as models of a short row have them."""
-    drawn = 0
-    for name, e in catalogue(16):
-        if e.biases and e.free:
-            found = settings_share(SimpleNamespace(encoding=e, convergence=check_convergence(e)))
-            assert found is None or len(found.lines) > 1, name
-            drawn += found is not None
-    assert drawn > 2

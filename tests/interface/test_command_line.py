@@ -85,8 +85,9 @@ BAD = [
     ("check", "--certificate", "/nonexistent", "--verify"),
     ("leak", "alibi", "--dtype", "fp12"),
     ("atlas", "--heads", "3"),
-    ("atlas", "--preset", "huge"),
-    ("report", "--text", "somewhere"),
+    ("atlas", "--page"),
+    ("atlas", "alibbi"),
+    ("study", "-n", "--text", "somewhere"),
     ("nonsense",),
 ]
 
@@ -106,20 +107,14 @@ def test_exit_codes_follow_the_verdict(capsys):
     assert code == 1 and "undecided" in out and "budget" in out
 
 
-@pytest.mark.slow  # a study of an idea with trained models is in test_study
-def test_an_atlas_of_the_theory_and_of_tiny_models(capsys, tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_bytes(b"the quick brown fox jumps over the lazy dog\n" * 2000)
-    out = tmp_path / "out"
-    args = ("atlas", "--train", "--no-claims", "--preset", "tiny", "--text", str(text))
-    args += ("--out", str(out))
-    code, said, err = run(capsys, *args)
+def test_an_entry_of_the_atlas_is_printed_and_written(capsys, tmp_path):
+    code, out, err = run(capsys, "atlas", "type1", "--page", "--out", str(tmp_path))
     assert code == 0, err
-    assert said.strip().endswith(f"page: {out / 'index.html'}")
-    assert "type1, trained: perplexity at 256 tokens is" in said
-    assert len(list(out.glob("runs/*/weights.safetensors"))) == 8
-    found = json.loads(run(capsys, "runs", "--runs", str(out / "runs"), "--json")[1])
-    assert {row["state"] for row in found["runs"]} == {"finished"}  # which no sweep repeats
+    assert out.strip().endswith(f"page: {tmp_path / 'type1' / 'index.html'}")
+    assert "qin2024.satisfies.type1" in out
+    found = json.loads((tmp_path / "type1" / "entry.json").read_text(encoding="utf-8"))
+    printed = json.loads(run(capsys, "atlas", "type1", "--json")[1])
+    assert found["prediction"] == printed["prediction"] and found["kind"] == printed["kind"]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +124,7 @@ def test_a_text_that_cannot_be_trained_on(capsys, tmp_path, content, wrong):
     text = tmp_path / "text.txt"
     text.write_bytes(content)
     code, _, err = run(
-        capsys, "report", "--train", "--text", str(text), "--out", str(tmp_path / "out")
+        capsys, "study", "-n", "--train", "--text", str(text), "--out", str(tmp_path / "out")
     )
     assert code == 2 and wrong in err and err.count("\n") == 1
 
@@ -299,7 +294,7 @@ def test_a_budget_without_room_for_any_answer_is_one_line(capsys, tmp_path):
         ),
         (("map", "-a*log(1+n)", "--a", "0:1e300"), "1e100"),
         (("map", "-a*log(1+n)", "--a", "1e-200:1"), "1e-100"),
-        (("erf", "/nonexistent"), "--model"),
+        (("erf", "/nonexistent"), "does not exist"),
     ],
 )
 def test_numbers_and_places_beyond_all_use_are_refused_in_a_line(capsys, call, said):

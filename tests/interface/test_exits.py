@@ -112,7 +112,7 @@ QUESTIONS = {
     "audit FOLDER": MODELS + "audit.audit",
     "diff FOLDER FOLDER": MODELS + "difference.difference",
     "study -n --out OUT": "validation.study.study.study",
-    "atlas --out OUT": "validation.atlas.atlas",
+    "atlas -n": "validation.atlas.entry",
     "claims qin2024.eq13": "validation.papers.ledger.claim",
     "design -m*n --trf 64": "numerics.design.solve.design",
     "foresee FOLDER --to 4k": "validation.far_field.foresee.foresee",
@@ -120,9 +120,9 @@ QUESTIONS = {
     "forecast -n --trained 64 --tested 1024": "validation.forecast.forecast",
 }
 PAGES = (
-    "figures.pages.audit.write_audit",
-    "figures.pages.study.write_study",
-    "figures.pages.atlas.write_atlas",
+    "figures.answer_pages.write_audit",
+    "figures.answer_pages.write_study",
+    "figures.answer_pages.write_entry",
 )
 NO_QUESTION = {"explore", "lint", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
 """What lists, draws or makes something: its answers have no status."""

@@ -1,11 +1,11 @@
-"""Closed forms of the attention resolution, and [S, Eq. 6] for rotations with decay."""
+"""Closed forms of the attention resolution."""
 
 import mpmath
 import pytest
 import sympy
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy import Integer, Rational, Symbol, exp, log, oo, pi
+from sympy import Integer, Rational, exp, log, oo, pi
 
 from farfield.theory.closed_forms import (
     ROWS,
@@ -14,8 +14,6 @@ from farfield.theory.closed_forms import (
     finite_closed_form,
     limit_closed_form,
     neighbour_sum,
-    rotation,
-    rotation_with_decay,
     shape,
 )
 from farfield.theory.decision.engine import bounded_above
@@ -116,24 +114,3 @@ def test_the_shape_decides():
 def test_bounded_above(text, bounded):
     bias = read(text) if "n" in text else Integer(0)
     assert bounded_above(bias) is bounded
-
-
-def relative_defect(query, key):
-    """`f_q(n + r)^T f_k(n) - f_q(r)^T f_k(0)`, simplified: zero exactly if [S, Eq. 6] holds."""
-    r, place = Symbol("r", real=True), Symbol("n", real=True)
-    defect = query(place + r).T * key(place) - query(r).T * key(sympy.S.Zero)
-    return defect.applyfunc(
-        lambda e: sympy.simplify(sympy.powsimp(sympy.expand_power_exp(sympy.expand_trig(e))))
-    )
-
-
-def test_rotation_with_decay_is_relative():
-    assert relative_defect(*rotation_with_decay()) == sympy.zeros(2)
-
-
-def test_what_is_not_relative():
-    theta, zeta = Symbol("theta", real=True), Symbol("zeta", positive=True)
-    grows = lambda place: zeta**place * rotation(theta * place)  # noqa: E731
-    assert relative_defect(grows, grows) != sympy.zeros(2)
-    still = lambda place: sympy.eye(2) * (1 + place)  # noqa: E731
-    assert relative_defect(still, still) != sympy.zeros(2)

@@ -190,8 +190,8 @@ class Answer(Result):
     subject: str = dataclasses.field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        known = self.status not in (Status.UNKNOWN, Status.OUT_OF_SCOPE)
-        if known != (self.label is not None):
+        answered = self.status not in (Status.UNKNOWN, Status.OUT_OF_SCOPE)
+        if answered != (self.label is not None):
             raise TypeError(f"label {self.label} of an answer with status {self.status}")
 
     def span(self) -> tuple[Any, Any] | None:

@@ -369,5 +369,5 @@ def _listed(rows: Sequence[Sequence[str]], headed: bool, width: int) -> Iterator
         yield from _wrapped("  " + first, "    ", width=width)
         for name, cell in zip(names[1:], others, strict=True):
             if cell:
-                said = f"    {name}: {cell}" if name else f"    {cell}"
-                yield from _wrapped(said, "      ", width=width)
+                text = f"    {name}: {cell}" if name else f"    {cell}"
+                yield from _wrapped(text, "      ", width=width)

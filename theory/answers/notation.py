@@ -43,7 +43,7 @@ class StyledWord:
     Args:
         word: as it is read.
         kind: the role: `verdict`, `label`, `status`, `code`, `strong`; `command`,
-            which computes its neighbour; `about KEY`, explained on a page under that key;
+            which computes its neighbour;
             `to ADDRESS`, a link.
     """
 
@@ -546,9 +546,6 @@ def _styled(term: StyledWord) -> str:
     word = escape(term.word)
     if term.kind in ("code", "strong"):
         return f"<{term.kind}>{word}</{term.kind}>"
-    if term.kind.startswith("about "):
-        about = term.kind.removeprefix("about ")
-        return f'<button type="button" class="term" popovertarget="term-{about}">{word}</button>'
     if term.kind.startswith("to "):
         return f'<a href="{escape(term.kind.removeprefix("to "))}">{word}</a>'
     if term.kind == "command":

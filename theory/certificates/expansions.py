@@ -152,8 +152,8 @@ class Expander:
         if f.constant or f.op not in LINEAR or _is_product(f) or _bounded(f, self.context):
             yield self.expand(f) * factor
         elif f.op == "mult":
-            own = coefficient(to_sympy(factor) * kept_roots(f.args[0].expr))
-            yield from self.parts(f.args[1], own)
+            product = coefficient(to_sympy(factor) * kept_roots(f.args[0].expr))
+            yield from self.parts(f.args[1], product)
         else:
             for a in f.args[:-1]:
                 yield from self.parts(a, factor)

@@ -134,8 +134,8 @@ def _log_of_primes(a: Expr) -> Expr:
                 total += k * exponent * sympy.log(p)
         elif base is S.Exp1 and exponent.is_real:
             total += exponent
-        elif (known := _known_logarithm(base)) is not None:
-            total += exponent * known
+        elif (logarithm := _known_logarithm(base)) is not None:
+            total += exponent * logarithm
         elif base.is_positive and exponent.is_real and base != a:
             total += exponent * sympy.log(base)
         elif base.is_positive and exponent.is_real:

@@ -81,8 +81,8 @@ def explore(
     """The decision tree of `run(expression, facts)` over the parameters; the expression where
     `g = 0` is the one with its parameter solved for, where it can be."""
     reals = {n.name: interval("nonnegative"), **domains}
-    own = sorted(symbols(e), key=lambda s: s.name)
-    facts = [c for s in own for c in domain_constraints(s, reals[s.name])]
+    parameters = sorted(symbols(e), key=lambda s: s.name)
+    facts = [c for s in parameters for c in domain_constraints(s, reals[s.name])]
     budget = [MAX_CELLS]
 
     def grow(e: Expr, facts: list[Constraint]) -> Tree | None:
@@ -109,10 +109,10 @@ def explore(
 
 
 @lru_cache(maxsize=256)
-def domain_constraints(s: Symbol, own: sympy.Set) -> tuple[Constraint, ...]:
+def domain_constraints(s: Symbol, domain: sympy.Set) -> tuple[Constraint, ...]:
     """The domain of a parameter as constraints; closed ends stay open to `= 0` by a sign of 2."""
-    opened = (own.left_open, own.right_open) if own.is_Interval else (False, False)
-    ends = zip((own.inf, own.sup), (s - own.inf, own.sup - s), opened, strict=True)
+    opened = (domain.left_open, domain.right_open) if domain.is_Interval else (False, False)
+    ends = zip((domain.inf, domain.sup), (s - domain.inf, domain.sup - s), opened, strict=True)
     return tuple((fact, 1 if is_open else 2) for end, fact, is_open in ends if end.is_finite)
 
 
@@ -125,9 +125,9 @@ def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
         key, flip = sign_key(g)
         signs[key] = flip * s
         factors = sign_factors(g)
-        own = [f for f in factors if symbols(f)]
-        if len(own) == 1:
-            key, flip = sign_key(own[0])
+        moving = [f for f in factors if symbols(f)]
+        if len(moving) == 1:
+            key, flip = sign_key(moving[0])
             for f in factors:
                 flip *= 1 if symbols(f) else sign(coefficient(f)).value
             signs[key] = flip * s
@@ -407,15 +407,15 @@ def relation(g: Expr, op: OrderRelation) -> Any:
 @lru_cache(maxsize=4096)
 def _solved(g: Expr) -> tuple[Expr, Expr, int]:
     """(s, value, way): g has the sign of s - value, mirrored if `way` is negative."""
-    own = sorted(symbols(g), key=lambda s: s.name)
+    parameters = sorted(symbols(g), key=lambda s: s.name)
     expanded = expand(g)
-    for s in own:
+    for s in parameters:
         line = linear(expanded, s)
         if line and line[0].is_number:
             with suppress(Undecided):
                 if way := sign(coefficient(line[0])).value:
                     return s, with_proved_rationals(expand(-line[1] / line[0]), Context()), way
-    for s in own:
+    for s in parameters:
         with suppress(Undecided):
             solution = _solution(expanded, s)
             if solution is not None:

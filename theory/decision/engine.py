@@ -205,10 +205,10 @@ def _decide_cell(p: Expr, signs: dict[Expr, int]) -> Decision:
     steps = [Step("classes", {"period": period})]
     failure: Undecided | None = None
     for residue in range(period):
-        own = residue_class(p, period, residue)
-        head = Step("class", {"period": period, "residue": residue, "p": own})
+        part = residue_class(p, period, residue)
+        head = Step("class", {"period": period, "residue": residue, "p": part})
         try:
-            outcome = _decide_class(own, signs)
+            outcome = _decide_class(part, signs)
         except Undecided as why:
             failure = failure or _tried(why, steps[0], head)
             continue
@@ -229,8 +229,8 @@ def _undefined(p: Expr) -> bool:
 
 def _tried(why: Undecided, *before: Step) -> Undecided:
     """The exception with steps put before its own; these begin with what it says itself."""
-    own = why.steps or (Step("tried", {"what": "an expansion", "why": str(why)}),)
-    why.steps = (*before, *own)
+    steps = why.steps or (Step("tried", {"what": "an expansion", "why": str(why)}),)
+    why.steps = (*before, *steps)
     return why
 
 

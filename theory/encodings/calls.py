@@ -125,14 +125,14 @@ def _takes_a_row(f: object, name: str) -> bool:
 
 def _called(f: Any, how: str, *args: Any) -> Any:
     """What a call gives; Unfit with what it raised."""
-    end, own = time.monotonic() + CALL_S, list(map(_own, args))
+    end, arguments = time.monotonic() + CALL_S, list(map(_own, args))
     try:
-        return watched(lambda: time.monotonic() > end, lambda: f(*own))
+        return watched(lambda: time.monotonic() > end, lambda: f(*arguments))
     except Interrupted:
         raise InputError(f"a call with {how} did not end within {CALL_S:g} s") from None
     except Exception as error:  # whatever a user's function raises on a value it did not expect
-        said = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
-        raise Unfit(f"called with {how}: {said}") from None
+        reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
+        raise Unfit(f"called with {how}: {reason}") from None
 
 
 def _own(given: object) -> Any:
@@ -331,11 +331,11 @@ def _one_head(f: Any, order: str, how: str, q: Any, k: Any, h: int) -> Sample:
 
 def _head_count(f: Any) -> int | None:
     """The number of heads that an object says: an attribute, or a number that it closes over."""
-    said = [getattr(f, name, None) for name in _HEADS]
+    counts = [getattr(f, name, None) for name in _HEADS]
     with contextlib.suppress(TypeError):
         outer = inspect.getclosurevars(f)
-        said += [{**outer.globals, **outer.nonlocals}.get(name) for name in _HEADS]
-    return next((x for x in said if isinstance(x, int) and 0 < x <= 1024 and x is not True), None)
+        counts += [{**outer.globals, **outer.nonlocals}.get(name) for name in _HEADS]
+    return next((x for x in counts if isinstance(x, int) and 0 < x <= 1024 and x is not True), None)
 
 
 # -- modules of a whole row -----------------------------------------------------------------------

@@ -121,10 +121,10 @@ def encoding(
     return built if bca is None else replace(built, bca=bca)
 
 
-def _canonical(said: Mapping[str, object]) -> dict[str, Any]:
+def _canonical(values: Mapping[str, object]) -> dict[str, Any]:
     """Values by the names of the reader, which reads `r_1` as `r1`."""
     names: dict[str, Any] = {}
-    for name, value in said.items():
+    for name, value in values.items():
         if canonical(name) in names:
             raise InputError(f"{canonical(name)!r} and {name!r} are one parameter; give it once")
         names[canonical(name)] = value
@@ -268,14 +268,14 @@ def _from_entry(
     biases = []
     default = entry.values
     for h in range(1, count + 1):
-        own = dict(default(h, count, **chosen, **options)) if default else {}
-        for name in domains.keys() & own.keys() - given.keys():
+        defaults = dict(default(h, count, **chosen, **options)) if default else {}
+        for name in domains.keys() & defaults.keys() - given.keys():
             raise InputError(
                 f"{entry.name} has values for {name}, so that an assumption about it says nothing; "
                 f"accepted: --set {name}=... beside it, or the formula"
             )
-        own |= _head_values(entry.name, parameters, given, h)
-        biases.append(_substitute(formula, parameters, own))
+        defaults |= _head_values(entry.name, parameters, given, h)
+        biases.append(_substitute(formula, parameters, defaults))
     return Encoding(
         entry.name,
         formula,
@@ -302,7 +302,7 @@ def _from_formula(
     heads: int | None,
     given: dict[str, object],
     domains: Mapping[str, str],
-    said: Collection[str] = (),
+    assumed: Collection[str] = (),
 ) -> Encoding:
     """A formula with its free symbols as parameters; a word that is none is refused with a hint."""
     if source is None:
@@ -331,13 +331,13 @@ def _from_formula(
     try:
         formula = expression(source, domains)
     except InputError:
-        _no_encodings(text, {*re.findall(r"[A-Za-z]\w*", text)} - {*given, *said, *domains})
+        _no_encodings(text, {*re.findall(r"[A-Za-z]\w*", text)} - {*given, *assumed, *domains})
         raise
     names = {s.name for s in formula.free_symbols} - {n.name, *domains}
     if pairs and not formula.free_symbols:
         _no_settings(text, pairs)
     if text:
-        _no_encodings(text, names - {*given, *said})
+        _no_encodings(text, names - {*given, *assumed})
     if wider := {k: "nonnegative" for k, v in given.items() if k in names and _has_zero(v, k)}:
         domains = {**domains, **wider}  # as the formula is read: a/a is 1 where a is positive
         formula = expression(source, domains)
@@ -358,14 +358,14 @@ def _from_formula(
 
 def _no_number(text: str) -> None:
     """Refuse `window 4096`, `window(4096)`, `alibi 12 heads` with what to type."""
-    said = re.fullmatch(r"([A-Za-z][\w -]*?)[\s(]+(\d+)\)?\s*(heads?)?", text)
-    entry = named(said[1]) if said else None
-    if said is None or entry is None:
+    match = re.fullmatch(r"([A-Za-z][\w -]*?)[\s(]+(\d+)\)?\s*(heads?)?", text)
+    entry = named(match[1]) if match else None
+    if match is None or entry is None:
         return
-    heads = said[3] or not entry.parameters or callable(entry.parameters)
+    heads = match[3] or not entry.parameters or callable(entry.parameters)
     option = "--heads" if heads else f"--set {entry.parameters[0].name}"  # type: ignore[index]
     sign = " " if heads else "="
-    raise InputError(f"{text[:40]!r}: write {entry.name} {option}{sign}{said[2]}")
+    raise InputError(f"{text[:40]!r}: write {entry.name} {option}{sign}{match[2]}")
 
 
 def _no_settings(text: str, pairs: Mapping[str, str]) -> NoReturn:
@@ -373,11 +373,11 @@ def _no_settings(text: str, pairs: Mapping[str, str]) -> NoReturn:
     name = next(iter(pairs))
     inside = (CATALOGUE.get(word) for word in name.lower().split("_"))
     entry = named(name) or next(filter(None, inside), None)
-    own = () if entry is None or callable(entry.parameters) else entry.parameters
-    said, before = pairs, "after a formula: "
-    if entry is not None and len(pairs) == len(own) == 1:
-        said, before = {own[0].name: pairs[name]}, f"{entry.name} "
-    options = " ".join(f"--set {k}={v}" for k, v in said.items())
+    settings = () if entry is None or callable(entry.parameters) else entry.parameters
+    given, before = pairs, "after a formula: "
+    if entry is not None and len(pairs) == len(settings) == 1:
+        given, before = {settings[0].name: pairs[name]}, f"{entry.name} "
+    options = " ".join(f"--set {k}={v}" for k, v in given.items())
     if "n" in pairs:
         before, options = "", f"--length {pairs['n']} for the keys of a row; n is the distance"
     raise InputError(
@@ -427,8 +427,8 @@ def _from_heads(
     swap = {parameters[p.name].symbol: p.symbol for p in free}
     biases = []
     for h, part in enumerate(parts, 1):
-        own = _head_values("the list of formulas", free, given, h)
-        biases.append(_substitute(part.biases[0].xreplace(swap), free, own))
+        values = _head_values("the list of formulas", free, given, h)
+        biases.append(_substitute(part.biases[0].xreplace(swap), free, values))
     names = [
         expression_line(bias, unicode=False) if given or bias == 0 else part.name
         for bias, part in zip(biases, parts, strict=True)
@@ -436,10 +436,10 @@ def _from_heads(
     return Encoding(worded(names), None, tuple(biases), free, source=LISTED)
 
 
-def _one_head(given: object, said: Collection[str]) -> Encoding:
+def _one_head(given: object, name: Collection[str]) -> Encoding:
     """A formula of a list, or a name; `said` are the parameters that the list has values for."""
     if isinstance(given, str) and named(given) is None and as_list(given) is None:
-        return _from_formula(given, None, {}, {}, said)
+        return _from_formula(given, None, {}, {}, name)
     return encoding(given)
 
 
@@ -519,27 +519,27 @@ def _head_values(
     name: str, parameters: Sequence[Parameter], given: Mapping[str, object], h: int
 ) -> dict[str, Expr]:
     """The values that are given for one head, each within its parameter's domain."""
-    own: dict[str, Expr] = {}
-    known = {p.name: p for p in parameters}
+    values: dict[str, Expr] = {}
+    by_name = {p.name: p for p in parameters}
     for key, value in given.items():
-        if key not in known:
-            close = nearest(key, known)
+        if key not in by_name:
+            close = nearest(key, by_name)
             hint = f"; did you mean {close!r}?" if close else ""
-            has = ", ".join(known) or "none"
+            has = ", ".join(by_name) or "none"
             raise InputError(f"{name} has no parameter or option {key!r}{hint} (parameters: {has})")
         if isinstance(value, (list, tuple)):
             value = value[h - 1]
         number = _number(value, key)
-        if number not in known[key].interval and not (known[key].zero and number == 0):
-            raise InputError(f"{key} = {number} is outside its domain ({known[key].domain})")
-        own[key] = number
-    return own
+        if number not in by_name[key].interval and not (by_name[key].zero and number == 0):
+            raise InputError(f"{key} = {number} is outside its domain ({by_name[key].domain})")
+        values[key] = number
+    return values
 
 
-def _substitute(formula: Expr, parameters: Sequence[Parameter], own: Values) -> Expr:
+def _substitute(formula: Expr, parameters: Sequence[Parameter], chosen: Values) -> Expr:
     """A head's bias; sums whose bounds are now numbers are written out."""
     symbols = {p.name: p.symbol for p in parameters}
-    bias = formula.xreplace({symbols[k]: v for k, v in own.items()})
+    bias = formula.xreplace({symbols[k]: v for k, v in chosen.items()})
     return bias.replace(_constant_sum, _written_out) if bias.has(sympy.Sum) else bias
 
 

@@ -111,8 +111,8 @@ class Dual:
     def __setitem__(self, key: Any, value: Any) -> None:
         self.value[_plain(key)] = _plain(value)
         held, other = (_text(x, SUM) for x in (key, value))
-        known = isinstance(key, Dual) and None not in (held, other, self.text)
-        self.text, self.binds = f"where({held}, {other}, {self.text})" if known else None, ATOM
+        traced = isinstance(key, Dual) and None not in (held, other, self.text)
+        self.text, self.binds = f"where({held}, {other}, {self.text})" if traced else None, ATOM
 
     def __hash__(self) -> int:
         return id(self)

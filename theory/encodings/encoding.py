@@ -175,8 +175,8 @@ class Encoding(Result):
             bias = self.head(h)
             slope = None if bias.has(Lookup, sympy.Piecewise) else -sympy.diff(bias, n)
             if slope is None or not slope.is_number:
-                said = shortened(str(bias), 60)
-                raise InputError(f"{self.name}, head {h} is no ALiBi bias -m*n: {said}")
+                text = shortened(str(bias), 60)
+                raise InputError(f"{self.name}, head {h} is no ALiBi bias -m*n: {text}")
             slopes.append(float(slope))
         return np.array(slopes)
 
@@ -209,13 +209,15 @@ class Encoding(Result):
 
     def blocks(self) -> Sequence[Block]:
         dialect = f" ({self.dialect})" if self.dialect else ""
-        said = self.formula_text() if self.biases else f"no bias by distance ({self.out_of_scope})"
+        formula = (
+            self.formula_text() if self.biases else f"no bias by distance ({self.out_of_scope})"
+        )
         blocks: list[Block] = [
             sentence(
                 "{name}{dialect}: {said}.",
                 name=self.title or self.name,
                 dialect=dialect,
-                said=shortened(said, 120),
+                said=shortened(formula, 120),
             ),
         ]
         if self.formula is not None:

@@ -156,8 +156,8 @@ def _is_number(value: object) -> bool:
     if hasattr(value, "item"):
         return getattr(value, "ndim", None) == 0
     infinite = isinstance(value, sympy.Expr) and value.is_infinite
-    known = isinstance(value, (numbers.Real, sympy.Number)) and not isinstance(value, bool)
-    return known or bool(infinite)
+    numeric = isinstance(value, (numbers.Real, sympy.Number)) and not isinstance(value, bool)
+    return numeric or bool(infinite)
 
 
 def notation(names: Sequence[str]) -> str:
@@ -178,12 +178,12 @@ def worded(names: Sequence[str]) -> str:
     each = _runs(names)
     if len(each) > 3:
         return notation(names)
-    said = [
+    parts = [
         f"{_WORDS[k] if k < len(_WORDS) else k} {'without bias' if name == '0' else name}"
         for name, k in each
     ]
-    count, _, rest = said[0].partition(" ")
-    return ", ".join([f"{count} {'head' if each[0][1] == 1 else 'heads'} {rest}", *said[1:]])
+    count, _, rest = parts[0].partition(" ")
+    return ", ".join([f"{count} {'head' if each[0][1] == 1 else 'heads'} {rest}", *parts[1:]])
 
 
 def _runs(names: Sequence[str]) -> list[tuple[str, int]]:

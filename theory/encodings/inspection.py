@@ -82,10 +82,10 @@ class BiasInspection(Answer):
     def _blocks(self) -> Iterator[Block]:
         first, *others = self.findings
         yield sentence("{subject}: {said}.", self.label, subject=self.subject, said=first)
-        for said in others:
-            yield note("{said}.", said=said[0].upper() + said[1:])
-        known = self.formulas and self.origin != "tabulated"
-        shown = notation([str(f) for f in self.formulas]) if known else ""
+        for finding in others:
+            yield note("{said}.", said=finding[0].upper() + finding[1:])
+        recognised = self.formulas and self.origin != "tabulated"
+        shown = notation([str(f) for f in self.formulas]) if recognised else ""
         yield facts(
             called_with=self.how,
             heads=self.heads,
@@ -267,11 +267,11 @@ def _formulas(sample: Sample, view: _Diagonals) -> _Known:
                 return traced, "traced", fit.family if fit else "", float(gap.max())
         except InputError:
             pass  # the grammar does not have it; the values are there
-    known: dict[bytes, Any] = {}
+    formulas: dict[bytes, Any] = {}
     for row, scale in zip(view.values, view.scale, strict=True):
-        if row.tobytes() not in known:
-            known[row.tobytes()] = fitted(view.at, row, sample.kind, float(scale))
-        fits.append(known[row.tobytes()])
+        if row.tobytes() not in formulas:
+            formulas[row.tobytes()] = fitted(view.at, row, sample.kind, float(scale))
+        fits.append(formulas[row.tobytes()])
     if all(fits):
         families = listed(list(dict.fromkeys(fit.family for fit in fits)), 3)
         most = max(fit.difference for fit in fits)
@@ -286,8 +286,8 @@ def _direction(table: np.ndarray) -> str:
     steps = np.diff(table, axis=1)
     slack = 1e-9 * np.nanmax(np.abs(table))
     ways = bool((steps > slack).any()), bool((steps < -slack).any())
-    known = {(True, False): "rises", (False, True): "falls", (False, False): "constant"}
-    return known.get(ways, "varies")
+    direction = {(True, False): "rises", (False, True): "falls", (False, False): "constant"}
+    return direction.get(ways, "varies")
 
 
 def _merged(table: np.ndarray, seen: np.ndarray) -> Iterator[tuple[str, int]]:
@@ -308,19 +308,19 @@ def _findings(inspection: BiasInspection, sample: Sample, view: _Diagonals) -> I
     """What was found in sentences, that which matters most first."""
     rule, by_distance = MECHANISMS.get(inspection.mechanism), inspection.depends == "distance"
     numbers = inspection.table[~visible(inspection.table) & np.isfinite(inspection.table)]
-    said = rule.words if rule is not None else "no theorem covers it"
+    theorem = rule.words if rule is not None else "no theorem covers it"
     masks = inspection.direction == "constant" and inspection.masked_from is not None
     how = "masks keys by distance" if masks else _DIRECTIONS[inspection.direction]
     other = "a formula that was traced" if inspection.origin == "traced" else "no known family"
     yield from (
         text
         for holds, text in (
-            (inspection.mechanism == "gated_decay", f"adds up gates of the content: {said}"),
+            (inspection.mechanism == "gated_decay", f"adds up gates of the content: {theorem}"),
             (
                 inspection.mechanism == "scaled_content",
-                f"gives {sample.content} and no bias: {said}",
+                f"gives {sample.content} and no bias: {theorem}",
             ),
-            (inspection.mechanism == "content", f"depends on {sample.content}: {said}"),
+            (inspection.mechanism == "content", f"depends on {sample.content}: {theorem}"),
             (
                 inspection.mechanism == "row_dependent",
                 "row-normalised: no fixed window is ever enough, since one and the same distance "

@@ -81,8 +81,8 @@ def library(folder: Path = HERE) -> dict[str, list[tuple[str, str]]]:
     }
     verdicts = []
     for file in sorted(folder.glob("catalogue/*.v")):
-        said = file.read_text(encoding="utf-8").partition("(** ")[2].partition("\n\n")[0]
-        verdicts.append((file.stem, textwrap.shorten(said, 200, placeholder=" ...")))
+        comment = file.read_text(encoding="utf-8").partition("(** ")[2].partition("\n\n")[0]
+        verdicts.append((file.stem, textwrap.shorten(comment, 200, placeholder=" ...")))
     return {name: names for name, names in (by_file | {"catalogue": verdicts}).items() if names}
 
 

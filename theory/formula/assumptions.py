@@ -39,9 +39,9 @@ def parted(text: str) -> tuple[str, dict[str, str]]:
     for k, (value, at) in enumerate(tokens):
         depth += (value in "([{") - (value in ")]}") if len(value) == 1 else 0
         if depth == 0 and k and (value == "," or value in ("where", "with")):
-            said = _domains([value for value, _ in tokens[k + (value == ",") :]])
-            if said is not None:
-                return re.sub(r"(?:\s|\\q?quad|\\[,;!])+$", "", text[:at]), said
+            domains = _domains([value for value, _ in tokens[k + (value == ",") :]])
+            if domains is not None:
+                return re.sub(r"(?:\s|\\q?quad|\\[,;!])+$", "", text[:at]), domains
     return text, {}
 
 

@@ -70,13 +70,13 @@ def method(p: Reading, value: Expr) -> Expr:
     if kind != "name" or not p.begins("("):
         p.fail(column, f"expected a method such as .log(), found {name!r}")
     if name in _CASTS:
-        said = ""
+        hint = ""
         while (word := p.next()[1]) != ")":
-            said += word
+            hint += word
             if p.token[0] == "end":
                 p.fail(column, f"the bracket of .{name}( is not closed")
-        if said != "(" and not re.search("float|double|half|device|cpu|cuda", said):
-            p.fail(column, f".{name}{said}) may round its argument; write floor(...) where it does")
+        if hint != "(" and not re.search("float|double|half|device|cpu|cuda", hint):
+            p.fail(column, f".{name}{hint}) may round its argument; write floor(...) where it does")
         return value
     if name in ("min", "max"):
         p.fail(column, OF_ROWS.format(name=name))
@@ -146,13 +146,13 @@ def _argument(p: Reading, value: str, column: int) -> Expr:
     follows = p.token[1]
     open_ended = ("^", "**", "!", "(", "/", "//", "%", *(() if p.latex else ("*",)))
     if follows in open_ended or names_argument(p):
-        said = p.tokens[p.position - 1][1]
+        word = p.tokens[p.position - 1][1]
         next_one = p.ahead(2)[1:]
         after = next_one[0] if next_one and next_one[0].isalnum() else "..."
         rest = f" {follows}" if follows.isalnum() else f"{follows}{after}"
         p.fail(
             column,
-            f"{value} {said}{rest} may mean {value}({said}{rest}) or {value}({said}){rest}; write "
+            f"{value} {word}{rest} may mean {value}({word}{rest}) or {value}({word}){rest}; write "
             "it with brackets",
         )
     ambiguities.require_end(p, value, column, p.tokens[p.position - 1][1])

@@ -49,9 +49,9 @@ def domain_of(symbol: Symbol) -> str:
     >>> domain_of(Symbol("a", integer=True)), domain_of(Symbol("a"))
     ('real', 'positive')
     """
-    said = symbol.assumptions0
-    domain = next((d for d in DOMAINS if said.get(d) or said.get(f"extended_{d}")), None)
-    if domain is None and (said.get("complex") or said.get("positive") is False):
+    facts = symbol.assumptions0
+    domain = next((d for d in DOMAINS if facts.get(d) or facts.get(f"extended_{d}")), None)
+    if domain is None and (facts.get("complex") or facts.get("positive") is False):
         raise InputError(
             f"SymPy may take {symbol.name} for complex, or says only what it is not; accepted: "
             "a symbol without assumptions, or one that is real, positive, negative or the like"

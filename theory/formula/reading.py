@@ -297,8 +297,8 @@ def positions_of(text: str) -> tuple[str, str] | None:
     >>> positions_of("b_{m,n} = -s(m-n)"), positions_of("-s(m-n)")
     (('m', 'n'), None)
     """
-    said = {*re.findall(r"[A-Za-z_]+", _said_of(text))}
-    return next(((q, k) for q, k in POSITIONS if said in ({q, k}, {q + k})), None)
+    words = {*re.findall(r"[A-Za-z_]+", _said_of(text))}
+    return next(((q, k) for q, k in POSITIONS if words in ({q, k}, {q + k})), None)
 
 
 def settings(text: str) -> dict[str, str]:
@@ -372,8 +372,8 @@ def _command(kind: str, command: str, words: Collection[str]) -> tuple[str, str]
     if name in _TEX_SILENT or name in _TEX_SIGNS:
         return "", _TEX_SIGNS.get(name, "")
     name = _TEX_NAMES.get(name, name)
-    known = name in words or name in GREEK or name in _TEX_NAMES.values()
-    return ("name", indexed(name, index)) if known else ("bad", command)
+    named = name in words or name in GREEK or name in _TEX_NAMES.values()
+    return ("name", indexed(name, index)) if named else ("bad", command)
 
 
 # -- symbols --------------------------------------------------------------------------------------

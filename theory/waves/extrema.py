@@ -176,8 +176,8 @@ def infimum(f: Expr, context: Context) -> tuple[Expr, int, int]:
             orders[p].append(e)
         reach[p].append(min(radius, side.radius))
     _check_rest(f - low, [(float(p) - b, float(p) + a) for p, (a, b) in reach.items()])
-    largest = max(max(own, default=0) for own in orders.values())
-    return low, largest, max(min(own) if len(own) == 2 else 0 for own in orders.values())
+    largest = max(max(pair, default=0) for pair in orders.values())
+    return low, largest, max(min(pair) if len(pair) == 2 else 0 for pair in orders.values())
 
 
 def _of_sinusoid(f: Expr) -> Expr | None:

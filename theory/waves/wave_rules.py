@@ -174,13 +174,13 @@ def _is_bounded(c: Coefficient, context: Context) -> bool:
 
 
 def bounded(
-    rho: Transseries, side: int, own: Mapping[int, Coefficient] | None = None
+    rho: Transseries, side: int, replaced: Mapping[int, Coefficient] | None = None
 ) -> Transseries:
     """The transseries with each oscillating coefficient replaced by its lower (0) or upper (1)
     bound, or by its own value in place j."""
-    own = own or {}
+    replaced = replaced or {}
     terms = [
-        (m, own[j] if j in own else _bound(c, side, rho.context) if oscillates(c) else c)
+        (m, replaced[j] if j in replaced else _bound(c, side, rho.context) if oscillates(c) else c)
         for j, (m, c) in enumerate(rho.terms)
     ]
     return normalised(terms, rho.remainder, rho.context)
@@ -378,8 +378,8 @@ def _average(rho: Transseries) -> Decision:
     values |= swing.stated()
     several = sum(oscillates(c) for _, c in rho.terms) > 1
     for side, wanted in ((0, True), (1, False)):
-        own = bounded(rho, side, {swing.index: low})
-        mean = own + log_of_monomial(m, context) * kappa
+        lower = bounded(rho, side, {swing.index: low})
+        mean = lower + log_of_monomial(m, context) * kappa
         decision = bertrand_test(mean)
         if decision.converges is wanted or not several:
             return decision.of_bound(Step("average", as_step_values("bound", mean) | values))

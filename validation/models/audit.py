@@ -319,8 +319,8 @@ class Audit(Answer):
         yield self.by_head().first(4 + len(self.eps))
         yield note(
             "One line a head. Receptive fields in tokens, exact integers, certified; infinite "
-            "where the series diverges. The page has fields of rows, leaks beyond {trained} and "
-            "horizons of floating-point types.",
+            "where the series diverges. JSON has fields of rows, leaks beyond {trained} and "
+            "horizons of floating-point types too.",
             trained=plural(self.trained, "token"),
         )
 

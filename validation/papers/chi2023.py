@@ -323,32 +323,6 @@ def large_shifts() -> Finding:
 
 
 @claim(
-    "diversity.experiment",
-    "4.1 Slope Shift",
-    quote=(
-        "This implies that diversity itself might not be the deciding factor, but that the "
-        "actual slope value is more important"
-    ),
-    says=(
-        "In trained models, slopes as diverse as ALiBi's lose their perplexity when "
-        "shifted by 8, and the equal slopes 2^-2 keep it."
-    ),
-    refuted_by="the other outcome of either",
-    kind=EXPERIMENT,
-    label="measured",
-    data="the reference runs",
-    about="alibi",
-)
-def diverse_slopes(tolerance: float) -> Finding:
-    shifted, equal = tested = named("alibi shift 8", "alibi equal 2")
-    return Finding(
-        equal.increase < tolerance <= shifted.increase,
-        {"largest increase": {m.name: m.increase for m in tested}},
-        models=tested,
-    )
-
-
-@claim(
     "same-h",
     "4.2 Slope Equalization",
     place="Tables 1 and 4",
@@ -1546,30 +1520,6 @@ def similar_gradients(tolerance: float) -> Finding:
         why = "T5 is not learned at this scale: it lies above Sandwich, in print below it"
         raise Missing(why, evidence)
     return Finding(max(largest.values()) < tolerance, evidence, models=tested)
-
-
-@claim(
-    "covers",
-    "7 Conclusion",
-    quote=(
-        "length extrapolation of ALiBi and windowed attention is possible when the "
-        "training sequence length covers the empirical receptive field"
-    ),
-    says=(
-        "Every trained window or ALiBi model whose gradient ERF is within the training "
-        "length keeps its perplexity."
-    ),
-    refuted_by="one that loses it",
-    kind=EXPERIMENT,
-    label="measured",
-    data="the reference runs",
-    about="window alibi",
-)
-def covered_models(tolerance: float) -> Finding:
-    tested = unmasked(
-        lambda m: m.label.startswith(("alibi", "window")) and m.gradient_field <= m.trained
-    )
-    return rise_of(tested, lambda r: r < tolerance)
 
 
 @claim(

@@ -11,7 +11,7 @@ import numpy as np
 
 from farfield.numerics.checking.checker import check_proof
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
-from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.encodings import Encoding
 from farfield.validation.harness.settings import Mask
 
 
@@ -91,8 +91,3 @@ def of_layer(bias: str | Encoding | None, **options: Any) -> str:
         return ""
     heads, order = by_head(bias, **options), ("diverges", "undecided", "conditional", "converges")
     return next((v for v in order if v in heads), "undecided")
-
-
-def falling(name: str) -> bool:
-    """Whether every head of an encoding weights each key more than the one before it."""
-    return bool((np.diff(encoding(name).bias(np.arange(1024))) < 0).all())

@@ -36,7 +36,7 @@ from farfield.validation.papers.claim import (
     rise_in_print,
     rise_of,
 )
-from farfield.validation.papers.plain_attention import by_head, decided, falling, of_layer
+from farfield.validation.papers.plain_attention import by_head, decided, of_layer
 from farfield.validation.papers.tables import bias_of, curves, table
 from farfield.validation.papers.trained_models import Missing, Model, models, named, unmasked
 from farfield.validation.papers.words import (
@@ -634,31 +634,6 @@ def rest_of_a_row() -> Finding:
 
 
 @claim(
-    "concentration",
-    "The Conditions",
-    place="after Lemma 0.2",
-    quote=(
-        "concentrating more weights on neighboring tokens does not guarantee the "
-        "transformer has the length extrapolation property"
-    ),
-    says="Some model whose weights fall with the distance loses its perplexity.",
-    refuted_by="no such model",
-    kind=EXPERIMENT,
-    label="measured",
-    data="the reference runs of Examples 1 and 2",
-)
-def concentrated_and_lost(tolerance: float) -> Finding:
-    examples = ("example1", "example2")
-    tested = unmasked(lambda m: m.label in examples and falling(m.label))
-    rise = {m.name: m.increase for m in tested}
-    return Finding(
-        max(rise.values()) >= tolerance,
-        {"largest increase": rise, "weights": "fall in each of them"},
-        models=tested,
-    )
-
-
-@claim(
     "eq17.equality",
     "The Conditions",
     place="Eq. 17 against Eq. 2 and 7",
@@ -678,24 +653,6 @@ def scaled_logits() -> Finding:
         {"logit of Eq. 7, of Eq. 17": [eq7, eq17], "d = 4, q . k = 1": "exp(1/2) against exp(1)"},
         instead=vanishes(eq7 - eq2),
     )
-
-
-@claim(
-    "eq17.bound",
-    "The Conditions",
-    place="Eq. 17",
-    quote="Since we assume ‖q_i‖ ≤ l, ‖k_i‖ ≤ l, then",
-    says="With norms at most l, a_ij <= exp(l^2).",
-    refuted_by="a head size and a norm at which q . k/sqrt(d) exceeds l^2",
-    kind=PROOF,
-    label="theorem",
-    data="q = k of norm l = 1/4 .. 8, d = 1, 4, 64, 1024",
-    corrected="a_ij <= exp(l^2/sqrt(d)), attained at q = k",
-)
-def logit_bound() -> Finding:
-    cases = [(k / 4, d) for k in range(1, 33) for d in (1, 4, 64, 1024)]
-    slack = min(l**2 - l**2 / math.sqrt(d) for l, d in cases)
-    return Finding(slack >= 0, {"least of l^2 - l^2/sqrt(d)": slack}, n=len(cases))
 
 
 @claim(
@@ -1196,22 +1153,6 @@ def five_encodings(tolerance: float) -> Finding:
 )
 def sinusoidal_positions() -> Finding:
     return rise_of(named("sinusoidal"), lambda r: r >= EXPLODES)
-
-
-@claim(
-    "examples.close",
-    "Validating The Necessity",
-    quote="we pick two RPEs that are very close to satisfying Theorem 0.4",
-    says="With any larger exponent, n^-(1+d) or 1/(n log^(1+d) n), the series converge.",
-    refuted_by="a d > 0 with which one diverges",
-    kind=PROOF,
-    label="theorem",
-    data="both formulas with d > 0",
-)
-def larger_exponents() -> Finding:
-    biases = ("-(1+d)*log(1+n)", "-log(n+3) - (1+d)*log(log(n+3))")
-    verdicts = {bias: of_layer(bias) for bias in biases}
-    return Finding({*verdicts.values()} == {"converges"}, {"verdict by bias": verdicts}, n=2)
 
 
 @claim(

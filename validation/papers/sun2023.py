@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import sympy
+from flint import arb, fmpq
 
 from farfield.numerics.identities import vanishes
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.resolution import attention_resolution
-from farfield.theory.closed_forms import rotation_with_decay
 from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.functions.balls import outward, precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball
 from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.claim import (
     EXPERIMENT,
@@ -52,13 +54,16 @@ from farfield.validation.papers.words import (
 )
 from farfield.validation.results import LAST, WHOLE
 
-THEIRS = "12 layers, 768 wide, 12 heads, trained on 512 tokens ([C])"
 LENGTHS, TABLE5 = ("sun2023_table2", "sun2023_table6"), "sun2023_table5"
 OTHERS, BCA = ("Transformer", "Alibi", "Roformer"), "attention=BCA"
 D = 64
 """Head size of the LeX Transformer: 1024 wide, 16 heads (Table 7)."""
 PAPER = Fraction(2, 5)
 """The gamma of the paper."""
+BITS = 64
+"""Of the balls of surrogates."""
+ROW = {PAPER: 2048, None: 2048}
+"""Keys of the longest row that is asked of a surrogate, by gamma; of others 512."""
 FP16_MAX = 65504.0
 """The largest number of fp16; its inverse does not vanish there."""
 
@@ -99,14 +104,36 @@ def surrogate(gamma: Any, **options: Any) -> Encoding:
     return encoding("xpos_surrogate", d=D, gamma=gamma, **options)
 
 
-@lru_cache(maxsize=128)
-def enclosed(
-    length: int, gamma: Fraction | None, scale: Fraction, mask: str | None = None
-) -> tuple[float, float]:
+@lru_cache(maxsize=8)
+def scores(gamma: Fraction | None) -> np.ndarray:
+    """The surrogate at the distances of the longest row that a claim asks of it, in balls."""
+    bias = compile_ball(surrogate(gamma).head(1))
+    with precision(BITS):
+        balls = [to_arb(bias({n: fmpq(i)})) for i in range(ROW.get(gamma, 512))]
+    return np.array(balls, dtype=object)
+
+
+def weights(length: int, gamma: Fraction | None, scale: Fraction) -> np.ndarray:
+    """The weights of a row of the surrogate at a scale, in balls."""
+    s = scores(gamma)[:length]
+    with precision(BITS):
+        rate = arb(scale.numerator) / scale.denominator
+        return np.array([(rate * (x - s[0])).exp() for x in s], dtype=object)
+
+
+def enclosed(length: int, gamma: Fraction | None, scale: Fraction) -> tuple[float, float]:
     """Bounds of R [Eq. 4] of a row of the surrogate at a scale, without decay if gamma is None."""
-    bounds = attention_resolution(surrogate(gamma), length, scale=scale, mask=mask).enclosure
-    assert bounds is not None, "these rows are summed in balls"
-    return bounds
+    with precision(BITS):
+        return outward(resolution(weights(length, gamma, scale)))
+
+
+def in_blocks(half: int, gamma: Fraction, scale: Fraction) -> tuple[float, float]:
+    """Bounds of the mean of R over the rows of a block with BCA: what a query sees ends there."""
+    x = weights(2 * half, gamma, scale)
+    with precision(BITS):
+        gained, total = (x[:-1] * (x[:-1] - x[1:])).cumsum(), x.cumsum()
+        rows = (gained[half - 1 :] + x[half:] ** 2) / total[half:] ** 2
+        return outward(rows.sum() / half)
 
 
 def difference(one: str, other: str, *names: str) -> dict[str, tuple[int, float]]:
@@ -299,28 +326,6 @@ def alibi_in_print() -> Finding:
     gaps = difference("Alibi", "Roformer", *LENGTHS)
     above = {name: d for name, (n, d) in gaps.items() if n <= 1024}
     return Finding(min(above.values()) > 0, {"Alibi minus RoPE": above}, n=len(above))
-
-
-@claim(
-    "alibi.sacrifices.experiment",
-    "1 Introduction",
-    place="also 5.2.2",
-    quote="mitigates the extrapolation problem but sacrifices the general performance",
-    says="At the training length ALiBi's perplexity is above RoPE's in every seed.",
-    refuted_by="a seed in which it is not",
-    kind=EXPERIMENT,
-    label="measured",
-    data="the reference runs",
-    about="alibi rope",
-)
-def alibi_in_training() -> Finding:
-    tested = named("alibi", "rope")
-    alibi, rope = (m.by(WHOLE, "length", "nats")[m.trained] for m in tested)
-    return Finding(
-        all(alibi[seed] > rope[seed] for seed in rope),
-        {"nats of ALiBi by seed": alibi, "of RoPE": rope},
-        models=tested,
-    )
 
 
 @claim(
@@ -633,26 +638,6 @@ def xpos_above_rope(scale_of_s: str) -> Finding:
         instead=xpos[0] <= rope[1],
         n=1,
     )
-
-
-@claim(
-    "eq6.xpos",
-    "3.2 Improve Resolution by Position Encoding",
-    place="Eq. 6 to 8",
-    quote="Formally, the encoding must satisfy",
-    says="Rotation with decay satisfies Eq. 6: the score depends on the offset.",
-    refuted_by="a score that depends on both positions",
-    kind=IDENTITY,
-    label="theorem",
-    data="one pair of coordinates, by algebra",
-    about="xpos",
-)
-def offset_alone() -> Finding:
-    m, r = sympy.symbols("n r", real=True)
-    query, key = rotation_with_decay()
-    defect = query(m + r).T * key(m) - query(r).T * key(sympy.Integer(0))
-    zero = [*map(vanishes, defect)]
-    return Finding(all(zero), {"entries of f_q(n + r)^T f_k(n) - f_q(r)^T f_k(0) that are 0": zero})
 
 
 @claim(
@@ -999,7 +984,7 @@ def keys_of_rows() -> Finding:
 )
 def masked_surrogate() -> Finding:
     scales = (Fraction(1), Fraction(1, 8), Fraction(1, 32))
-    rows = {s: [enclosed(2048, PAPER, s, mask) for mask in ("bca 512", None)] for s in scales}
+    rows = {s: [in_blocks(512, PAPER, s), enclosed(2048, PAPER, s)] for s in scales}
     return Finding(
         all(masked[0] > whole[1] for masked, whole in rows.values()),
         {"R with BCA, without, enclosed, by scale": rows},
@@ -1678,34 +1663,6 @@ def wavelengths() -> Finding:
         at_512 == 1,
         {"longest wavelength over 2 pi at d = 512": float(10_000**at_512)},
         instead=at_512 < 1 and sympy.limit(exponent, d, sympy.oo) == 1,
-    )
-
-
-@claim(
-    "convergence.absolute",
-    "Limitations",
-    quote="although it accelerates training convergence",
-    says=(
-        "xPos reaches the last training loss of absolute positions within half of the "
-        "steps, in every seed."
-    ),
-    refuted_by="a seed that needs more",
-    kind=EXPERIMENT,
-    label="measured",
-    data="training losses of the reference runs",
-    about="xpos sinusoidal",
-)
-def steps_to_the_loss() -> Finding:
-    xpos, absolute = tested = named("xpos", "sinusoidal")
-    losses, other = (m.by("training", "step", "nats") for m in tested)
-    last = max(other)
-    share = {
-        seed: min((s for s in losses if losses[s][seed] <= goal), default=math.inf) / last
-        for seed, goal in other[last].items()
-        if seed in losses[last]
-    }
-    return Finding(
-        max(share.values()) <= 0.5, {"share of the steps by seed": share}, models=(xpos, absolute)
     )
 
 

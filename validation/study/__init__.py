@@ -5,6 +5,6 @@
 its label, its training and its representative heads.
 """
 
-from farfield.validation.study.study import Study, demo_encodings, survey
+from farfield.validation.study.study import Study, survey
 
-__all__ = ["Study", "demo_encodings", "survey"]
+__all__ = ["Study", "survey"]

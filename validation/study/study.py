@@ -9,22 +9,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError, Label, Result, Status, plain
-from farfield.theory.answers.blocks import Block, Sentence, sentence
+from farfield.theory.answers.blocks import Block, Curve, Line, Sentence, note, sentence, table
 from farfield.theory.answers.notation import words
 from farfield.theory.answers.number import listed, plural
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.head_lists import is_table
-from farfield.validation.harness.mechanism import read, with_encoding
-from farfield.validation.harness.settings import Hybrid, Plan, Run, settle
+from farfield.validation.harness.mechanism import with_encoding
+from farfield.validation.harness.settings import Run, settle
 from farfield.validation.json_files import writable_folder, write
 from farfield.validation.labels import label_of
 from farfield.validation.optional import require_torch
@@ -53,6 +51,21 @@ class Studied:
         """Length, ratio, and its interval, of the last token's perplexity at the longest length."""
         far = max(self.measured(LAST, bca), key=lambda line: int(line["length"]))
         return far["length"], far["ratio"], far["low"], far["high"]
+
+    def curve(self, bca: bool, place: int) -> Line:
+        """The ratio of last-token perplexity by length, in the colour of the verdict."""
+        points = sorted((float(x["length"]), x["ratio"]) for x in self.measured(LAST, bca))
+        x, y = zip(*points, strict=True)
+        verdict = Verdict.CONVERGES if bca else self.prediction.convergence.verdict
+        return Line(self.prediction.name + " + BCA" * bca, x, y, str(verdict), place)
+
+    def row(self, bca: bool) -> tuple[str, ...]:
+        """Name, ratio with its interval, and the receptive fields of attention, bias, gradient."""
+        _, ratio, low, high = self.lost(bca)
+        field, gradient = self.measured("attention", bca)[0], self.measured("gradient", bca)[0]
+        fields = f"{field['erf']:.1f}", f"{field['trf']:.1f}", f"{gradient['erf']:g}"
+        name = self.prediction.name + " + BCA" * bca
+        return name, f"{ratio:.3f}", f"{low:.3f} to {high:.3f}", *fields
 
     def blocks(self) -> Iterator[Block]:
         """What the trained model lost, in a sentence; nothing where none was trained."""
@@ -143,8 +156,41 @@ class Study(Result):
             for e in self.about(asked=False)
         ]
         placed = self.place.blocks() if self.place else ()
-        measured = [block for e in self.entries for block in e.blocks()]
-        return [*(asked or [self.lead()]), *others, *placed, *measured]
+        return [*(asked or [self.lead()]), *others, *placed, *self.measured()]
+
+    def measured(self) -> list[Block]:
+        """What trained models lost, and what they and their text are; nothing without any."""
+        found = [
+            (e, bca) for e in self.entries for bca in (False, True) if e.measured("gradient", bca)
+        ]
+        if not found:
+            return []
+        line = found[0][0].lines[0]
+        length = self.settings["length"]
+        drawn = Curve(
+            "Last-token perplexity relative to the training length. Flat is extrapolation; one "
+            "seed. Green: the series converges; orange: it diverges.",
+            "context length (tokens)",
+            f"perplexity / perplexity at {length}",
+            tuple(e.curve(bca, k) for k, (e, bca) in enumerate(found)),
+            True,
+            True,
+            posts=(("trained on", float(length)),),
+        )
+        header = ("encoding", "ratio", "95 %", "attention ERF", "TRF of the rows", "gradient ERF")
+        rows = [e.row(bca) for e, bca in found]
+        return [
+            *(block for e in self.trained for block in e.blocks()),
+            drawn,
+            table(header, rows, "Measured", numeric=tuple(range(1, len(header)))),
+            note(
+                "Preset {preset}: {layers} layers, width {width}, {heads} heads, {steps} steps of "
+                "{batch} rows of {length} tokens, seed {seed}, on {text} (SHA-256 {sha}).",
+                text=line["text"],
+                sha=line["text_sha256"],
+                **{k: v for k, v in self.settings.items() if isinstance(v, str | int)},
+            ),
+        ]
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write `study.json` into a folder, which is made if need be.
@@ -152,24 +198,15 @@ class Study(Result):
         Raises:
             InputError: the folder cannot be written to.
         """
-        return save(self, folder)
+        place = writable_folder(folder) / "study.json"
+        write(place, self.to_json(1).encode())
+        return place
 
     @property
     def status(self) -> Status:
         """Unknown where a verdict is not known; else exact."""
         open_ = any(e.prediction.convergence.status is Status.UNKNOWN for e in self.entries)
         return Status.UNKNOWN if open_ else Status.EXACT
-
-
-def save(result: Result, folder: str | os.PathLike[str]) -> Path:
-    """Write a study, or an atlas, as `study.json` into a folder, which is made if need be.
-
-    Raises:
-        InputError: the folder cannot be written to.
-    """
-    place = writable_folder(folder) / "study.json"
-    write(place, json.dumps(result.to_dict(), indent=1, ensure_ascii=False).encode())
-    return place
 
 
 def require_same(
@@ -199,16 +236,6 @@ def require_same(
         raise InputError(f"{str(place)!r} is a study of {names}; {other}")
     if trained and not train:
         raise InputError(f"{str(place)!r} has measurements, which --train would keep; {other}")
-
-
-def demo_encodings() -> tuple[tuple[str, Encoding], ...]:
-    """The encodings of the demonstration (`demo.toml`), by name."""
-    text = files("farfield.validation.study").joinpath("demo.toml").read_text(encoding="utf-8")
-    runs = Plan.of(tomllib.loads(text)).expand()
-    alike = (
-        (r.name, read(r.encoding, r.heads)) for r in runs if not isinstance(r.encoding, Hybrid)
-    )
-    return tuple((name, found) for name, found in alike if isinstance(found, Encoding))
 
 
 def catalogue(length: int = 64) -> tuple[tuple[str, Encoding], ...]:

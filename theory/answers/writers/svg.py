@@ -392,11 +392,11 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
     for y, rung in zip(rows, ladder.rungs, strict=True):
         last = rung is ladder.rungs[-1]
         ink = VERDICTS.get(ladder.verdict, "currentColor") if last else "currentColor"
-        said = terminal(rung.said) + ("" if last else ": a tie")
+        text = terminal(rung.said) + ("" if last else ": a tie")
         parts.append(
             f'<path d="M{left} {y:.1f}H{right}M{middle} {y - 6:.1f}v12" stroke="currentColor" '
             f'opacity="0.35"/><text x="{left + 4}" y="{y - size:.1f}" style="color:{ink}" '
-            f'fill="currentColor">{escape(said)}</text><circle cx="{at(rung.limit):.1f}" '
+            f'fill="currentColor">{escape(text)}</text><circle cx="{at(rung.limit):.1f}" '
             f'cy="{y:.1f}" r="{8 if last else 6}" style="color:{ink}" fill="currentColor"/>'
         )
     return "".join([*parts, "</svg>"])

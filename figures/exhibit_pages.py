@@ -1,0 +1,111 @@
+"""The pages of the figures and tables: one each, with what its paper says of it, and an index to
+look over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from farfield.figures.document import Columns, Item, Picture, Section, Sheet, Thumbs
+from farfield.figures.exhibit import Drawing
+from farfield.figures.index import INDEX, PAPERS, Exhibit
+from farfield.theory.answers.blocks import Facts, note, table
+from farfield.theory.answers.notation import StyledWord, as_text, code, words
+
+if TYPE_CHECKING:
+    from farfield.validation.papers.claim import Claim
+
+TITLE = "Figures and tables, recomputed"
+
+
+def index_sheet(
+    told: Sequence[Item],
+    shown: Mapping[str, str],
+    missing: Mapping[str, str],
+    said: Mapping[str, Sequence[Claim]],
+) -> Sheet:
+    """The index: each paper's figures in small, its tables, and what is missing.
+
+    Args:
+        told: how much was drawn, and agrees.
+        shown: the figures as inline SVG, empty for a table, of all that have a page.
+        missing: why an exhibit has none.
+        said: the sentences of the papers on each.
+    """
+    lead = note(
+        "Nothing is drawn without results. Each comes with its data as CSV. A dot is a sentence of "
+        "the paper on its figure: green where it holds as printed, violet where it needs a "
+        "correction or cannot be tested, orange where it is wrong."
+    )
+    sections = [Section((), [*told, lead])]
+    for paper, cited in PAPERS.items():
+        own = [e for e in INDEX.values() if e.paper == paper]
+        cards = [_card(e, svg, said.get(e.id, ())) for e in own if (svg := shown.get(e.id))]
+        lists = [
+            (StyledWord(_number(e), f"to {e.id}.html"), e.title)
+            for e in own
+            if e.id in shown and not shown[e.id]
+        ]
+        absent = [(e.id, e.title, code(missing[e.id])) for e in own if e.id in missing]
+        items: list[Item] = [Thumbs(cards)] * bool(cards)
+        items += [table(("table", "shows"), lists)] * bool(lists)
+        items += [table(("missing", "shows", "why"), absent, "Not measured yet")] * bool(absent)
+        sections += [Section(words("{paper}", paper=cited), items)] * bool(items)
+    return Sheet(words(TITLE), sections)
+
+
+def _card(e: Exhibit, svg: str, said: Sequence[Claim]) -> Item:
+    """A figure in small, with the link to its page and a dot for each verdict on it."""
+    dots = tuple(StyledWord("●", c.verdict.value.replace("_", "-")) for c in said)
+    link = StyledWord(e.title, f"to {e.id}.html")
+    caption = words("{link} {id} {dots}", link=link, id=_number(e), dots=dots)
+    return Picture(svg, caption, e.title, e.kind)
+
+
+def _number(e: Exhibit) -> str:
+    """What the paper calls it; nothing for what is in none."""
+    said = re.match(r"(fig|table)(.*)", e.id.partition(".")[2])
+    if said is None:
+        return ""
+    return {"fig": "Figure ", "table": "Table "}[said[1]] + said[2].replace("-", ", ")
+
+
+def exhibit_sheet(e: Exhibit, drawing: Drawing, svg: str, said: Sequence[Claim]) -> Sheet:
+    """The page of an exhibit, with what its paper says of it beside the figure, or below the table.
+
+    Args:
+        e: which.
+        drawing: of it.
+        svg: its figure for a page.
+        said: the sentences on it.
+    """
+    home = note("{index}", index=StyledWord(TITLE, "to index.html"))
+    again = note("{again}", again=StyledWord(f"farfield figures {e.id}", "code"))
+    first, *items = drawing.items(e.title, svg, e.kind)
+    claimed: list[Item] = []
+    if said:
+        claimed = [note("{of}", of=StyledWord("What the paper says", "strong")), _facts(said)]
+    if claimed and isinstance(first, Picture):
+        first, claimed = Columns([first], claimed), []
+    return Sheet(
+        words("{title}", title=e.title), [Section((), [home, first, *items, *claimed, again])]
+    )
+
+
+def _facts(said: Sequence[Claim]) -> Facts:
+    """Sentences in our words, by their verdicts, with what holds instead and how to ask again."""
+    return Facts(
+        tuple(
+            (
+                as_text(c.verdict),
+                words(
+                    "{said}{holds} {again}",
+                    said=c.statement,
+                    holds=f" Holds instead: {c.corrected}" * bool(c.corrected),
+                    again=StyledWord(c.command, "command"),
+                ),
+            )
+            for c in said
+        )
+    )

@@ -1,1 +1,0 @@
-"""Pages of HTML: a study, an audit, the gallery."""
