@@ -60,7 +60,7 @@ class Mended:
     log_ratio: float
     short: float
     keys: int
-    recall: tuple[recall.NeedleRecall, ...]
+    recall: tuple[recall.FarRecall, ...]
     measured: tuple[float, float] | None = None
 
 
@@ -235,7 +235,7 @@ def _forecast(subject: Subject, repair: Repair, to: int, book: Book) -> Mended:
             return [recall.foreseen(changed, subject.groups, to, distance, one).probability]
 
         found = book.of(f"{repair.name}, needle {distance}", probability)
-        near.append(recall.NeedleRecall(distance, float(found[0])))
+        near.append(recall.FarRecall(distance, float(found[0])))
     keys = kept_keys(repair, to)
     return Mended(repair.name, float(far.mean()), float(short.mean()), keys, tuple(near))
 
