@@ -60,7 +60,7 @@ USUAL = Settings()
 
 
 @dataclass(frozen=True)
-class Subject:
+class ModelOnText:
     """A model and the rows that are read.
 
     Args:
@@ -339,7 +339,7 @@ def foresee(
     )
 
 
-def _pairs(subject: Subject, to: int, sampling: Sampling) -> int:
+def _pairs(subject: ModelOnText, to: int, sampling: Sampling) -> int:
     """Queries times keys of a target row, in all its stages."""
     row, total = subject.length, 0
     most = min(sampling.samples, row * (subject.settings.rows - 1))
@@ -357,7 +357,7 @@ def blame(
     settings: Settings = USUAL,
 ) -> Blame:
     """What causes the loss at a length, by one stage; the arguments are those of `foresee`."""
-    subject = model if isinstance(model, Subject) else subject_of(model, text, length, settings)
+    subject = model if isinstance(model, ModelOnText) else subject_of(model, text, length, settings)
     far, network, one = reach_of(subject, to), subject.network, subject.settings.check
 
     def mean(**how: Any) -> float:
@@ -382,7 +382,7 @@ def blame(
 # -- models and rows ------------------------------------------------------------------------------
 
 
-def reach_of(subject: Subject, to: Any) -> int:
+def reach_of(subject: ModelOnText, to: Any) -> int:
     """The length that is asked for, checked."""
     far, longest = natural(to, "to"), subject.network.longest
     refuse(
@@ -397,7 +397,7 @@ def reach_of(subject: Subject, to: Any) -> int:
     return far
 
 
-def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -> Subject:
+def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -> ModelOnText:
     """The model and the rows of a text.
 
     Raises:
@@ -418,7 +418,7 @@ def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -
         network = LibraryNetwork(opened)
     read = text_of(outline, text)
     files = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in weights_of(outline.path)]
-    return Subject(
+    return ModelOnText(
         name=outline.name,
         network=network,
         groups=_groups(read.held_out, read.source, size, settings),

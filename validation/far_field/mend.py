@@ -28,7 +28,7 @@ from farfield.validation.far_field.foresee import (
     USUAL,
     Ratio,
     Settings,
-    Subject,
+    ModelOnText,
     ratio_of,
     reach_of,
     subject_of,
@@ -220,7 +220,7 @@ def kept_keys(repair: Repair, to: int) -> int:
     return to if repair.window is None else min(to, repair.window + repair.sinks)
 
 
-def _forecast(subject: Subject, repair: Repair, to: int, book: Book) -> Mended:
+def _forecast(subject: ModelOnText, repair: Repair, to: int, book: Book) -> Mended:
     changed, one = Repaired(subject.network, repair), subject.settings.check
 
     def loss() -> Sequence[float]:
@@ -241,7 +241,7 @@ def _forecast(subject: Subject, repair: Repair, to: int, book: Book) -> Mended:
 
 
 def _with_real_rows(
-    subject: Subject,
+    subject: ModelOnText,
     rows: list[tuple[Repair, Mended]],
     to: int,
     book: Book,
@@ -281,7 +281,7 @@ def _with_real_rows(
     return results
 
 
-def _file_name(subject: Subject, to: int) -> str:
+def _file_name(subject: ModelOnText, to: int) -> str:
     """A name that changes with the model, the rows and the settings."""
     stamp = hashlib.sha256(json.dumps([to, str(subject.settings), subject.bos]).encode())
     stamp.update(subject.groups.numpy().tobytes())
