@@ -26,9 +26,9 @@ from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.far_field import recall
 from farfield.validation.far_field.foresee import (
     USUAL,
+    ModelOnText,
     Ratio,
     Settings,
-    ModelOnText,
     ratio_of,
     reach_of,
     subject_of,
