@@ -237,7 +237,7 @@ class Proof(Result):
     def block(self, title: str = "Proof") -> Steps:
         """The proof as one block."""
         found = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
-        deciding = found[-1] if found else -1
+        deciding = found[0] if len(found) == 1 else -1  # else each decides one case
         steps = tuple(step.words() for step in self.steps)
         return Steps(words(title), steps, as_text(self.claim) if self.claim else (), deciding)
 
