@@ -122,7 +122,11 @@ class Gallery(Result):
         }
         missing = [(k, code(why)) for k, why in self.missing.items()]
         tables = (
-            (("id", "kind", "shows", "agrees", "does not", "open")[:wide], rows, (3, 4, 5)[: wide - 3]),
+            (
+                ("id", "kind", "shows", "agrees", "does not", "open")[:wide],
+                rows,
+                (3, 4, 5)[: wide - 3],
+            ),
             (("exhibit", "claim", "verdict", "the paper says"), [*against.values()][::-1], ()),
             (("missing", "why"), missing, ()),
         )

@@ -34,14 +34,14 @@ def floats(given: Any, what: str, wanted: str) -> np.ndarray:
         if hasattr(given, "detach"):
             given = given.detach().to("cpu")
             given = (given.double() if given.is_floating_point() else given).numpy()
-        found = np.asarray(given)
+        values = np.asarray(given)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         raise InputError(f"{what} holds no numbers; accepted: {wanted}") from None
-    if found.size == 0:
-        found = found.astype(np.float64)
-    if found.dtype.kind not in "iuf" or found.dtype.itemsize > 8:
-        kind = _KINDS.get(found.dtype.kind, f"numbers of type {found.dtype}")
+    if values.size == 0:
+        values = values.astype(np.float64)
+    if values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
+        kind = _KINDS.get(values.dtype.kind, f"numbers of type {values.dtype}")
         raise InputError(f"{what} holds {kind}; accepted: {wanted}")
-    if found.dtype.kind in "iu" and ((found > MAX_EXACT) | (found < -MAX_EXACT)).any():
+    if values.dtype.kind in "iu" and ((values > MAX_EXACT) | (values < -MAX_EXACT)).any():
         raise InputError(f"{what} holds integers beyond 2^53; accepted: {wanted}")
-    return found.astype(np.float64)
+    return values.astype(np.float64)

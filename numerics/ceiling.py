@@ -17,7 +17,7 @@ import sympy
 from flint import arb
 from sympy import Expr, S
 
-from farfield.numerics.heads import BLOCKWISE, Found, decisive, resolve, unknown
+from farfield.numerics.heads import BLOCKWISE, Fields, decisive, resolve, unknown
 from farfield.numerics.price import DistancePrice, for_prices, price_of_distance, reach
 from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.windows.question import read_bounds
@@ -131,24 +131,24 @@ def attention_ceiling(
     elif subject.biases:
         bias = resolve(subject, {})
     elif MECHANISMS[subject.mechanism].theorem != "bounded-logits":
-        said = "its position enters neither as a bias nor through logits that are bounded"
-        reason = Reason(Code.NOT_COVERED, said)
+        obstacle = "its position enters neither as a bias nor through logits that are bounded"
+        reason = Reason(Code.NOT_COVERED, obstacle)
     if reason is not None:
         return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
     price = price_of_distance(bias, row - 1 if distance is None else distance, length=row)
     far = reach(bias, 2 * bound, length=row)
-    found = for_prices(
+    prices = for_prices(
         (price, far),
         replace(blank, distance=price.distance),
         lambda price, far: _of_price(price, bound) | {"farthest": far.farthest},
         decisive(lambda head: head.value, lambda head: head.value == 1),
     )
     if not subject.biases:
-        found = replace(found, formula=None, longest=_longest(bound))
-    return replace(found, farthest=far.farthest, subject=subject.name)
+        prices = replace(prices, formula=None, longest=_longest(bound))
+    return replace(prices, farthest=far.farthest, subject=subject.name)
 
 
-def _of_price(price: DistancePrice, bound: sympy.Rational) -> Found:
+def _of_price(price: DistancePrice, bound: sympy.Rational) -> Fields:
     if price.value is None:
         return unknown(price.reason)
     if math.isinf(price.value):

@@ -24,7 +24,7 @@ from sympy import Expr, Rational, S
 from farfield.numerics.enclosures.tails import Unproved
 from farfield.numerics.heads import (
     BUDGET_S,
-    Found,
+    Fields,
     diverges,
     obstacle,
     out_of_reach,
@@ -123,8 +123,8 @@ class Comparison(Answer):
         parts = []
         for name, fields in zip((first, second), self.receptive_fields, strict=True):
             parts.append(f"{name} needs {_listed([*map(_count, dict.fromkeys(fields))])}")
-        said = "To hold all but {shares} of the mass, {a} tokens; {b}."
-        return words(said, shares=_listed([*map(share, EPS)]), a=parts[0], b=parts[1])
+        template = "To hold all but {shares} of the mass, {a} tokens; {b}."
+        return words(template, shares=_listed([*map(share, EPS)]), a=parts[0], b=parts[1])
 
     def _order(self, first: str, second: str) -> Text:
         """Which tail is lighter, and up to which eps that decides."""
@@ -204,8 +204,8 @@ class Ranking(Answer):
         names = _few([shortened(row[0], 40) for row in with_tail])
         reach = _few([f"{shortened(name, 40)}: {_count(at[1])}" for name, _, _, at in with_tail])
         if not with_tail:
-            said = "None of these series converges, so none has a tail to compare."
-            return (sentence(said, self.label), self._table())
+            text = "None of these series converges, so none has a tail to compare."
+            return (sentence(text, self.label), self._table())
         return (
             sentence(
                 "The nearest tokens that hold all but {eps} of the mass: {reach}{rest}.",
@@ -305,17 +305,17 @@ def compare_tails(
         if len(each) > 2:
             return _ranked(each)
         (name_a, p), (name_b, q) = each
-        found = _compared(p, q, (name_a, name_b))
-        return replace(found, receptive_fields=tuple(_fields(bias) for bias in (p, q)))
+        comparison = _compared(p, q, (name_a, name_b))
+        return replace(comparison, receptive_fields=tuple(_fields(bias) for bias in (p, q)))
 
 
 def _fields(p: Expr) -> tuple[str, ...]:
     """The receptive fields of a bias, as they are written; where there is none, of a row too."""
     return tuple(
-        found.value_text()
-        if found.finite is None
-        else f"{_count(found.value_text())} ({found.finite.head_text()} in a row of {FINITE_ROW})"
-        for found in theoretical_receptive_field(p, EPS)
+        field.value_text()
+        if field.finite is None
+        else f"{_count(field.value_text())} ({field.finite.head_text()} in a row of {FINITE_ROW})"
+        for field in theoretical_receptive_field(p, EPS)
     )
 
 
@@ -347,10 +347,10 @@ def _ranked(each: Sequence[tuple[str, Expr]]) -> Ranking:
         _compared(p, q, (one, other)) for (one, p), (other, q) in itertools.pairwise(light)
     )
     rows = tuple((name, p, "converges", _fields(p)) for name, p in light)
-    found: Found = {"label": Label.CERTIFIED}
+    fields: Fields = {"label": Label.CERTIFIED}
     if any(p.lighter is None for p in pairs) or any(row[2] != "diverges" for row in without):
-        found = unknown(Reason(Code.NO_LIMIT, "two of them could not be compared"))
-    return Ranking((*rows, *without), pairs, **found)
+        fields = unknown(Reason(Code.NO_LIMIT, "two of them could not be compared"))
+    return Ranking((*rows, *without), pairs, **fields)
 
 
 def _obstacle(p: Expr) -> Reason | None:
@@ -365,14 +365,14 @@ def _compared(p: Expr, q: Expr, names: tuple[str, str]) -> Comparison:
     """Two tails; a series that diverges is heavier than every one that converges."""
     steps = [Step("compared", {"a": p, "b": q})]
     try:
-        found = _found(p, q, names, steps)
+        fields = _found(p, q, names, steps)
     except OutOfTime as why:
-        found = unknown(reason_of(why))
-    claim = found.pop("claim", "nothing follows from this test")
-    return Comparison((p, q), names, proof=Proof(claim, tuple(steps)), **found)
+        fields = unknown(reason_of(why))
+    claim = fields.pop("claim", "nothing follows from this test")
+    return Comparison((p, q), names, proof=Proof(claim, tuple(steps)), **fields)
 
 
-def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Found:
+def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Fields:
     """By divergence; by proportion, support, the limit of p_a - p_b; at a finite limit by sums."""
     reasons = _obstacle(p), _obstacle(q)
     for name, reason in zip(names, reasons, strict=True):
@@ -381,10 +381,14 @@ def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Found
     if reasons != (None, None):
         lighter = "a" if reasons[0] is None else "b" if reasons[1] is None else None
         which = [shortened(x, 60) for x, r in zip(names, reasons, strict=True) if r]
-        said = f"the exp-series of {' and of '.join(which)} diverges"
-        known = {"claim": said, "label": Label.THEOREM, "reason": Reason(Code.DIVERGES, said)}
+        divergence = f"the exp-series of {' and of '.join(which)} diverges"
+        fields = {
+            "claim": divergence,
+            "label": Label.THEOREM,
+            "reason": Reason(Code.DIVERGES, divergence),
+        }
         at_once = {"lighter": lighter, "crossover": 1.0, "enclosure": (1.0, 1.0)}
-        return known | at_once if lighter else known
+        return fields | at_once if lighter else fields
     left, right = series(p, diverges), series(q, diverges)
     lighter, gap = _by_support(left, right), sympy.expand(p - q)
     gap = gap if not gap.has(n) else proportion(left, right)
@@ -400,15 +404,15 @@ def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Found
         end = -S.Infinity if lighter == "a" else S.Infinity
         return {"limit": end} | _with_crossover(left, right, lighter, steps)
     try:
-        found = tuple(period_blocks(left, right))
-        sides = [block.lighter(left, right) for block in found]
+        blocks = tuple(period_blocks(left, right))
+        sides = [block.lighter(left, right) for block in blocks]
     except NoLimit as why:
         return unknown(Reason(Code.NO_LIMIT, str(why)))
     except Unreachable as why:
         return unknown(reason_of(why))
-    _tell(found, sides, (left, right), steps)
-    limit: Found = {"limit": _limit(found[0])} if len(found) == 1 else {}
-    apart = [block for block, side in zip(found, sides, strict=True) if side != "neither"]
+    _tell(blocks, sides, (left, right), steps)
+    limit: Fields = {"limit": _limit(blocks[0])} if len(blocks) == 1 else {}
+    apart = [block for block, side in zip(blocks, sides, strict=True) if side != "neither"]
     match sorted({str(side) for side in sides} - {"neither"}):
         case ["a" | "b" as lighter]:
             return limit | _with_crossover(left, right, lighter, steps, apart)
@@ -424,35 +428,35 @@ def _limit(block: PeriodBlock) -> Expr:
 
 
 def _tell(
-    found: Sequence[PeriodBlock],
+    blocks: Sequence[PeriodBlock],
     sides: Sequence[str | None],
     both: tuple[Series, Series],
     steps: list[Step],
 ) -> None:
     """The steps by which blocks decide."""
     signs = {"a": "<", "b": ">", "neither": "="}
-    if len(found) == 1:
-        limit = _limit(found[0])
+    if len(blocks) == 1:
+        limit = _limit(blocks[0])
         steps.append(Step("difference", {"limit": limit}))
         if limit.is_finite and sides[0]:
             steps.append(Step("ratio", {"limit": limit, "relation": signs[sides[0]]}))
         return
-    steps.append(Step("blocks", {"period": len(found)}))
-    for block, side in zip(found, sides, strict=True):
+    steps.append(Step("blocks", {"period": len(blocks)}))
+    for block, side in zip(blocks, sides, strict=True):
         with precision(64):
             quotient = block.quotient(*both)
-        known = {"residue": block.residue, "quotient": decimal(float(quotient.mid()))}
+        values = {"residue": block.residue, "quotient": decimal(float(quotient.mid()))}
         if side is not None:
-            steps.append(Step("block", known | {"relation": signs[side]}))
+            steps.append(Step("block", values | {"relation": signs[side]}))
 
 
 def _disagreement(sides: Sequence[str | None]) -> str:
     """Which residues of j have a lighter, which b, and which are not decided."""
     if len(sides) == 1:
         return "the terms agree in the limit, to all digits tried: ratio 1"
-    said = {"a": "smaller for a", "b": "smaller for b", None: "the same to all digits tried"}
-    places = {side: [i for i, s in enumerate(sides) if s == side] for side in said}
-    parts = ", ".join(f"{said[k]} at j = {listed(at)}" for k, at in places.items() if at)
+    phrases = {"a": "smaller for a", "b": "smaller for b", None: "the same to all digits tried"}
+    places = {side: [i for i, s in enumerate(sides) if s == side] for side in phrases}
+    parts = ", ".join(f"{phrases[k]} at j = {listed(at)}" for k, at in places.items() if at)
     return f"modulo {len(sides)}, the normalised tail from j on is in the end {parts}"
 
 
@@ -467,10 +471,10 @@ def _by_support(a: Series, b: Series) -> str | None:
 
 def _with_crossover(
     left: Series, right: Series, lighter: str, steps: list[Step], order: Sequence[PeriodBlock] = ()
-) -> Found:
+) -> Fields:
     """The last index at which the heavier tail is not yet heavier, and eps* there; `order` are the
     blocks that are not equal."""
-    found: Found = {"claim": f"{lighter} has the lighter tail", "lighter": lighter}
+    fields: Fields = {"claim": f"{lighter} has the lighter tail", "lighter": lighter}
     light, heavy = (left, right) if lighter == "a" else (right, left)
     equal = order[0].period if order and order[0].residue else None
     try:
@@ -478,11 +482,11 @@ def _with_crossover(
         index, crossover = _last_against(light, heavy, m, equal)
     except (Unreachable, Unrecognised, Undefined) as why:
         code = Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE
-        return found | {"reason": Reason(code, f"the crossover was not located: {why}")}
+        return fields | {"reason": Reason(code, f"the crossover was not located: {why}")}
     steps.append(Step("dominated", {"index": m}))
     steps.append(Step("crossover", {"index": "none" if index is None else index}))
     return {
-        "claim": f"{found['claim']}; its receptive field is the smaller one for all eps up to eps*",
+        "claim": f"{fields['claim']}; its receptive field is the smaller one up to eps*",
         "lighter": lighter,
         "crossover": float(crossover.mid()),
         "enclosure": outward(crossover),

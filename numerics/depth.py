@@ -35,7 +35,7 @@ from sympy import Expr
 
 from farfield.numerics.heads import (
     BUDGET_S,
-    Found,
+    Fields,
     obstacle,
     out_of_reach,
     reason_of,
@@ -97,10 +97,10 @@ class LayeredReceptiveField(BiasAnswer):
         return super().span()
 
     def _cases(self) -> Cases:
-        said = "through {layers}, {share} of the influence on a token comes from the nearest "
+        template = "through {layers}, {share} of the influence on a token comes from the nearest "
         near = "{tokens}." if self.tokens is not None else "{bracket}."
         unknown = "an unknown number of tokens."
-        return ((True, said + (unknown if self.span() is None else near)),)
+        return ((True, template + (unknown if self.span() is None else near)),)
 
     def _values(self) -> dict[str, Any]:
         return {
@@ -140,8 +140,8 @@ def _window_of(bias: Expr) -> int | None:
     if not isinstance(bias, sympy.Piecewise) or bias.args[-1][0] != sympy.S.NegativeInfinity:
         return None
     condition = bias.args[0][1]
-    known = len(bias.args) == 2 and isinstance(condition, sympy.StrictLessThan | sympy.LessThan)
-    if not known or condition.lhs != n or not condition.rhs.is_Integer:
+    plain = len(bias.args) == 2 and isinstance(condition, sympy.StrictLessThan | sympy.LessThan)
+    if not plain or condition.lhs != n or not condition.rhs.is_Integer:
         return None
     return int(condition.rhs) + isinstance(condition, sympy.LessThan)
 
@@ -166,8 +166,8 @@ def _layer(given: object, mixing: sympy.Rational) -> _Layer:
         near = n < natural(table["window"], "window")
         rest = (sympy.S.NegativeInfinity, True)
         biases = tuple(sympy.Piecewise((b, near), rest) for b in biases)
-    own = inside(table.get("mixing", mixing), "mixing", "(0, 1]")
-    return _Layer(biases, own, natural(table.get("sinks", 0), "sinks", 0))
+    mixed = inside(table.get("mixing", mixing), "mixing", "(0, 1]")
+    return _Layer(biases, mixed, natural(table.get("sinks", 0), "sinks", 0))
 
 
 def layered_receptive_field(
@@ -234,13 +234,13 @@ def layered_receptive_field(
             return replace(asked, **unknown(reason_of(why)))
 
 
-def _layered(layers: Counter[_Layer], asked: LayeredReceptiveField) -> Found:
+def _layered(layers: Counter[_Layer], asked: LayeredReceptiveField) -> Fields:
     """The quantile on a grid of lags that grows until it holds it; else a bracket."""
     row, q = asked.length, asked.q
     first, *others = layers
     totals = {b: _total(b, row) for layer in layers for b in layer.biases}
-    found: Found = {"formula": first.biases[0] if len(totals) == 1 else None}
-    found["label"] = Label.APPROXIMATE
+    fields: Fields = {"formula": first.biases[0] if len(totals) == 1 else None}
+    fields["label"] = Label.APPROXIMATE
     lags, inside = FIRST_LAGS if row is None else min(row, MAX_LAGS), 0
     while 1 - q > RESOLUTION:
         size = min(lags, row or lags)
@@ -249,7 +249,7 @@ def _layered(layers: Counter[_Layer], asked: LayeredReceptiveField) -> Found:
         cumulative = _product([(step, count) for step, _, count in steps])
         tokens, inside = _quantile(cumulative, float(q), row == size, 1 - kept)
         if tokens is not None:
-            return found | {"tokens": tokens, "sunk": 1 - kept}
+            return fields | {"tokens": tokens, "sunk": 1 - kept}
         if lags >= MAX_LAGS:
             break
         lags *= 4
@@ -268,7 +268,7 @@ def _layered(layers: Counter[_Layer], asked: LayeredReceptiveField) -> Found:
         except Unreachable as stuck:
             why = str(stuck)
     reason = Reason(Code.TOO_LARGE, why)
-    return found | {"bracket": bracket, "status": Status.ENCLOSED, "reason": reason}
+    return fields | {"bracket": bracket, "status": Status.ENCLOSED, "reason": reason}
 
 
 def _total(bias: Expr, row: int | None) -> float | None:
@@ -378,8 +378,8 @@ def _bracket(
 
 def _step_within(bias: Expr, eps: sympy.Rational) -> int:
     """The exact number of keys that hold all but eps of one step."""
-    found = theoretical_receptive_field(bias, eps, exact=True)
-    if not isinstance(found.answer, Exact):
-        why = found.reason or "the largest step is beyond the bounds on digits"
+    field = theoretical_receptive_field(bias, eps, exact=True)
+    if not isinstance(field.answer, Exact):
+        why = field.reason or "the largest step is beyond the bounds on digits"
         raise Unreachable(str(why))
-    return found.answer.tokens
+    return field.answer.tokens

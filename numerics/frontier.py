@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sympy
 
@@ -64,14 +64,16 @@ class Frontier(Answer):
 
     def blocks(self) -> Sequence[Block]:
         best = [shortened(row.name, 40) for row in self.rows if row.best]
-        said = (
+        template = (
             "of {count}, {best} {reach} farthest for the exposure, with an advantage of {g} nats "
         )
-        said += "in a row of {n} after training on {m}."
+        template += "in a row of {n} after training on {m}."
         if not best:
-            said = "with an advantage of {g} nats no candidate reaches beyond {m} in a row of {n}."
+            template = (
+                "with an advantage of {g} nats no candidate reaches beyond {m} in a row of {n}."
+            )
         first = words(
-            said,
+            template,
             count=plural(len(self.rows), "candidate"),
             reach="reaches" if len(best) == 1 else "reach",
             g=decimal(float(self.advantage)),
@@ -98,7 +100,7 @@ class Frontier(Answer):
 
 
 def reach_frontier(
-    formulas: Sequence[Any],
+    formulas: Sequence[object],
     advantage: object,
     *,
     trained: object,
@@ -135,23 +137,23 @@ def reach_frontier(
     )
     if m >= row:
         raise InputError(f"trained = {m} must be below length = {row}")
-    found, reason = [], None
+    points, reason = [], None
     for given in formulas:
         subject = resolve(given, {})
         name = given if isinstance(given, str) else subject.name
         leaks = leak(subject, m, row, budget_s=budget_s)
         far = reach(subject, gain, share=share, length=row, budget_s=budget_s)
-        known = [h.value for h in leaks.heads or (leaks,) if h.value is not None]
-        if len(known) < max(1, len(leaks.heads)) or far.tokens is None:
+        shares = [h.value for h in leaks.heads or (leaks,) if h.value is not None]
+        if len(shares) < max(1, len(leaks.heads)) or far.tokens is None:
             reason = leaks.reason or far.reason or Reason(Code.UNDECIDED, "a number is not known")
-            found.append(Candidate(name, None, None, None))
+            points.append(Candidate(name, None, None, None))
             continue
-        exposed = sum(1 / (1 + (1 / v - 1) * math.exp(-gain)) for v in known if v) / len(known)
+        exposed = sum(1 / (1 + (1 / v - 1) * math.exp(-gain)) for v in shares if v) / len(shares)
         beyond = far.farthest is not None and far.farthest >= m
-        found.append(Candidate(name, sum(known) / len(known), exposed, far.farthest, beyond))
+        points.append(Candidate(name, sum(shares) / len(shares), exposed, far.farthest, beyond))
     rows = tuple(
-        Candidate(c.name, c.leak, c.exposure, c.farthest, c.best and not _beaten(c, found))
-        for c in sorted(found, key=lambda c: math.inf if c.exposure is None else c.exposure)
+        Candidate(c.name, c.leak, c.exposure, c.farthest, c.best and not _beaten(c, points))
+        for c in sorted(points, key=lambda c: math.inf if c.exposure is None else c.exposure)
     )
     status = Status.EXACT if reason is None else Status.UNKNOWN
     label = Label.APPROXIMATE if reason is None else None

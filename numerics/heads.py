@@ -37,7 +37,7 @@ BLOCKWISE = Reason(
 BUDGET_S = 60.0
 """Seconds that a question may take where nothing is said."""
 
-Found = dict[str, Any]
+Fields = dict[str, Any]
 """What was found about one bias: fields of an answer, by name."""
 
 
@@ -97,17 +97,17 @@ def obstacle(s: Series) -> Reason | None:
     """
     if s.converges:
         return None
-    found = check_convergence(s.bias).verdict if s.converges is None else Verdict.DIVERGES
-    if found is Verdict.DIVERGES:
+    verdict = check_convergence(s.bias).verdict if s.converges is None else Verdict.DIVERGES
+    if verdict is Verdict.DIVERGES:
         return Reason(
             Code.DIVERGES,
             "the exp-series diverges: no finite number of keys holds a share of its mass",
         )
-    if found is Verdict.CONVERGES:
-        said = f"the exp-series converges, but has no certified sum yet: {s.gap}"
-        return Reason(Code.NO_ENCLOSURE, said)
+    if verdict is Verdict.CONVERGES:
+        reason = f"the exp-series converges, but has no certified sum yet: {s.gap}"
+        return Reason(Code.NO_ENCLOSURE, reason)
     check_time()  # a verdict that had no time says nothing
-    return Reason(Code.UNDECIDED, f"the exp-series is {found.replace('_', ' ')}")
+    return Reason(Code.UNDECIDED, f"the exp-series is {verdict.replace('_', ' ')}")
 
 
 def diverges(bias: Expr) -> bool:
@@ -149,7 +149,7 @@ def reason_of(why: Exception) -> Reason:
     return Reason(Code.UNDECIDED, str(why))
 
 
-def unknown(reason: Reason | None) -> Found:
+def unknown(reason: Reason | None) -> Fields:
     """Nothing, for a reason."""
     return {"status": Status.UNKNOWN, "label": None, "reason": reason}
 
@@ -159,23 +159,23 @@ def sharp(ball: arb) -> bool:
     return bool(ball.rel_accuracy_bits() > 20 or ball.rad() < 1e-12)
 
 
-def numeric(ball: arb, least: float = -math.inf, most: float = math.inf) -> Found:
+def numeric(ball: arb, least: float = -math.inf, most: float = math.inf) -> Fields:
     """A number between two bounds, with floats around it; those alone where its ball is wide."""
     low, high = outward(ball)
-    found: Found = {"enclosure": (max(least, low), min(most, high))}
+    fields: Fields = {"enclosure": (max(least, low), min(most, high))}
     if sharp(ball):
-        return found | {"value": float(ball.mid())}
+        return fields | {"value": float(ball.mid())}
     reason = Reason(Code.NO_ENCLOSURE, "the sums are enclosed no further")
-    return found | {"status": Status.ENCLOSED, "reason": reason}
+    return fields | {"status": Status.ENCLOSED, "reason": reason}
 
 
 def per_head(
     subject: Encoding,
     blank: H,
-    ask: Callable[[Expr], Found],
+    ask: Callable[[Expr], Fields],
     fold: Callable[[tuple[H, ...]], H],
     *,
-    divergent: Found | None = None,
+    divergent: Fields | None = None,
     outside: Callable[[Encoding], Reason | None] = out_of_reach,
     in_row: Callable[[int], H] | None = None,
     budget_s: object = BUDGET_S,
@@ -196,31 +196,31 @@ def per_head(
 
     def answered(bias: Expr) -> H:
         try:
-            found = ask(bias)
+            whole = ask(bias)
         except Diverging as why:
-            found = {"reason": why.reason} | (divergent or {})
+            whole = {"reason": why.reason} | (divergent or {})
         except (Unreachable, Undecided, Unrecognised) as why:
-            found = unknown(reason_of(why))
-        return replace(blank, formula=bias, **found)
+            whole = unknown(reason_of(why))
+        return replace(blank, formula=bias, **whole)
 
     if reason := outside(subject):
         blank = replace(blank, subject=subject.name)
         return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
     with within(budget_s):
-        known = {b: answered(b) for b in dict.fromkeys(subject.biases)}
-        heads = tuple(known[b] for b in subject.biases)
-        found = replace(heads[0] if len(heads) == 1 else fold(heads), subject=subject.name)
-        without = found.status in (Status.INFINITE, Status.UNKNOWN) or found.because(Code.DIVERGES)
+        answers = {b: answered(b) for b in dict.fromkeys(subject.biases)}
+        heads = tuple(answers[b] for b in subject.biases)
+        whole = replace(heads[0] if len(heads) == 1 else fold(heads), subject=subject.name)
+        without = whole.status in (Status.INFINITE, Status.UNKNOWN) or whole.because(Code.DIVERGES)
         if in_row is None or not without:
-            return found
+            return whole
         with contextlib.suppress(InputError):  # a term of the row has no value: it says nothing
             finite = in_row(FINITE_ROW)
-            return found if finite.status is Status.UNKNOWN else replace(found, finite=finite)
-    return found
+            return whole if finite.status is Status.UNKNOWN else replace(whole, finite=finite)
+    return whole
 
 
 def decisive(
-    size: Callable[[H], Any],
+    size: Callable[[H], object],
     settles: Callable[[H], bool] = lambda head: head.status is Status.INFINITE,
 ) -> Callable[[tuple[H, ...]], H]:
     """The fold by which one head speaks for all.

@@ -16,7 +16,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.heads import BUDGET_S, Found, decisive, per_head, resolve
+from farfield.numerics.heads import BUDGET_S, Fields, decisive, per_head, resolve
 from farfield.numerics.levels import Above, Vast
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.search import decide
@@ -132,20 +132,20 @@ def threshold(kind: str, flush_to_zero: bool) -> tuple[fmpq, bool]:
     return (fmpq(2) ** exponent - half, False) if flush_to_zero else (half, True)
 
 
-def _last(bias: Expr, limit: fmpq, closed: bool) -> Found:
+def _last(bias: Expr, limit: fmpq, closed: bool) -> Fields:
     """The last n whose weight does not round to 0; infinite where there is no last."""
     row, start = series(bias), compile_ball(bias)
     last = [s for s in row.last if s.bias is not S.NegativeInfinity]
     for s in last:
         if s.kernel is None and s.falls_from() is None:
             raise Unreachable(f"not proved monotone for all large n: {s.gap}")
-        said = "the bias increases" if s.kernel is not None and s.kernel.direction > 0 else ""
+        why = "the bias increases" if s.kernel is not None and s.kernel.direction > 0 else ""
         at = s.distances(s.start, s.start + 1)[0]
         if not s.bias.has(n) and not _vanishes(row, at, limit, closed):
-            said = "the bias is constant at all large distances"
-        if said:
+            why = "the bias is constant at all large distances"
+        if why:
             reason = Reason(
-                Code.NEVER, said + f" {at % s.period} modulo {s.period}" * (s.period > 1)
+                Code.NEVER, why + f" {at % s.period} modulo {s.period}" * (s.period > 1)
             )
             return {"tokens": math.inf, "status": Status.INFINITE, "reason": reason}
 
@@ -173,9 +173,9 @@ def _vanishes(row: Series, j: int, limit: fmpq, closed: bool) -> bool:
         gap = to_arb(at({n: fmpq(k)})) - to_arb(start({n: fmpq(first)})) - arb(limit).log()
         return True if gap < 0 else False if gap > 0 else None
 
-    found = decide(below, (128, 512, 2048, 4 * j.bit_length() + 2048))
-    if found is not None:
-        return found
+    vanishes = decide(below, (128, 512, 2048, 4 * j.bit_length() + 2048))
+    if vanishes is not None:
+        return vanishes
     if j.bit_length() <= 256:
         goal = sympy.log(sympy.Rational(int(limit.p), int(limit.q)))
         try:

@@ -93,11 +93,11 @@ class _Field:
         if e == 1:
             return S.Zero
         lowered = self._lower(e)
-        known = next((d for d, of in self.logs.items() if of == lowered), None)
-        if known is None:
-            known = Dummy(f"log({e})", real=True)
-            self.logs[known] = lowered
-        return known
+        generator = next((d for d, of in self.logs.items() if of == lowered), None)
+        if generator is None:
+            generator = Dummy(f"log({e})", real=True)
+            self.logs[generator] = lowered
+        return generator
 
 
 def _one_sign(e: Expr) -> bool:

@@ -17,7 +17,7 @@ from sympy import Expr
 
 from farfield.numerics.heads import (
     BUDGET_S,
-    Found,
+    Fields,
     decisive,
     numeric,
     per_head,
@@ -158,13 +158,13 @@ def leak(
     )
 
 
-def _beyond(bias: Expr, m: int, n: int | None) -> Found:
+def _beyond(bias: Expr, m: int, n: int | None) -> Fields:
     """T_m/B, in a row of n keys the same of the truncated series."""
     row = summed(bias, n)
     ball = to_arb(at_precision(lambda: row.tail(m) / row.total(), 128))
-    found = numeric(ball, 0.0, 1.0)
-    if found["enclosure"] == (0.0, 1.0):
+    fields = numeric(ball, 0.0, 1.0)
+    if fields["enclosure"] == (0.0, 1.0):
         raise Unreachable("the sums are enclosed no further")
-    if "value" in found and ball > 0:  # what is not 0 is not told as 0
-        found["value"] = max(math.ulp(0.0), found["value"])
-    return found
+    if "value" in fields and ball > 0:  # what is not 0 is not told as 0
+        fields["value"] = max(math.ulp(0.0), fields["value"])
+    return fields

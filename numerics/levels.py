@@ -58,14 +58,14 @@ class Above:
         """The level, to so many bits."""
 
         def finite() -> arb | None:
-            found = self.level()
-            return found if found.is_finite() else None
+            value = self.level()
+            return value if value.is_finite() else None
 
         if bits not in self.levels:
-            found = decide(finite, doubled(bits, 8 * bits))
-            if found is None:
+            level = decide(finite, doubled(bits, 8 * bits))
+            if level is None:
                 raise Unreachable(f"the sum is not enclosed at {8 * bits} bits")
-            self.levels[bits] = found
+            self.levels[bits] = level
         return self.levels[bits]
 
     def runs(self) -> list[range]:
@@ -102,8 +102,8 @@ class Above:
         """Whether all of a <= n < b is above, or none; None where one ball does not tell."""
         self.balls += 1
         if self.balls > self.most_balls:
-            said = f"the bias crosses the threshold too often for {self.most_balls} balls"
-            raise Unreachable(said)
+            reason = f"the bias crosses the threshold too often for {self.most_balls} balls"
+            raise Unreachable(reason)
         if self.balls % 1024 == 0:
             check_time()
         bits = 64 << ((b.bit_length() - (b - a).bit_length()) // 24).bit_length()
@@ -134,8 +134,8 @@ class Above:
                 except (Undefined, ZeroDivisionError):
                     pass
             if j.bit_length() >= self.most_bits:
-                known = falls is not None and self._decided(height, j, j + 1)
-                raise Vast(j - falls if known and falls is not None else None)
+                proved = falls is not None and self._decided(height, j, j + 1)
+                raise Vast(j - falls if proved and falls is not None else None)
             j = min(j * j, 1 << self.most_bits)
 
 
@@ -145,9 +145,9 @@ def merged(runs: Sequence[range], most: int) -> list[tuple[int, int]]:
     >>> merged([range(0, 40, 2), range(1, 9, 2), range(40, 50)], 3)
     [(0, 8), (10, 10), (12, 12)]
     """
-    found: list[tuple[int, int]] = []
+    stretches: list[tuple[int, int]] = []
     nexts, step = [r.start for r in runs], math.lcm(*(r.step for r in runs))
-    while nexts and len(found) <= most:
+    while nexts and len(stretches) <= most:
         first = at = min(nexts)
         covering: list[range] = []  # the runs that hold the distances just before `at`, one each
         while held := next((r for r in runs if at in r), None):
@@ -155,6 +155,6 @@ def merged(runs: Sequence[range], most: int) -> list[tuple[int, int]]:
             at = at + 1 if held.step > 1 else held.stop
             if len(covering) == step > 1:  # every residue is held as far as all of these reach
                 at, covering = max(at, 1 + min(r[-1] for r in covering)), []
-        found.append((first, at - 1))
+        stretches.append((first, at - 1))
         nexts = [r[max(0, -((r.start - at) // r.step))] for r in runs if r[-1] >= at]
-    return found[:most]
+    return stretches[:most]

@@ -73,10 +73,10 @@ class PeriodBlock:
             quotient = self.quotient(a, b)
             return "a" if quotient < 1 else "b" if quotient > 1 else None
 
-        found = decide(told, (128, 512))
-        if found is None and self.residue == 0 and _whole(a, b) and self.proportional:
+        side = decide(told, (128, 512))
+        if side is None and self.residue == 0 and _whole(a, b) and self.proportional:
             return "neither"  # the quotient of the totals is that of the blocks, as k = 0 is one
-        return found
+        return side
 
     def dominated(self, light: int, ratio: arb, k: int) -> bool:
         """Whether the normalised block of a (`light` 0) or b (1) is proved to be at most the other
@@ -137,16 +137,16 @@ def period_blocks(a: Series, b: Series) -> Iterator[PeriodBlock]:
     Raises:
         NoLimit: two formulas have no limit of their difference, or none that is decided.
     """
-    period, known = math.lcm(a.period, b.period), cache(limit_of_difference)
+    period, limit_of = math.lcm(a.period, b.period), cache(limit_of_difference)
     each = [[s.eventual(period, r) for r in range(2 * period)] for s in (b, a)]
     pivot = next(f for f in each[0] if f is not S.NegativeInfinity)
 
     def limit(f: Expr, pivot: Expr) -> Expr:
-        found = S.Zero if f == pivot else known(f, pivot)
-        if found is None:
+        value = S.Zero if f == pivot else limit_of(f, pivot)
+        if value is None:
             at = f" on the blocks from {i} modulo {period}" if period > 1 else ""
             raise NoLimit(f"p_a - p_b has no limit, or none that is decided{at}")
-        return found
+        return value
 
     for i in range(period):
         theirs, ours = (
@@ -160,10 +160,10 @@ def period_blocks(a: Series, b: Series) -> Iterator[PeriodBlock]:
 
 def _heaviest(formulas: Sequence[Expr], pivot: Expr, limit: Limit) -> Expr:
     """A formula that none of these outgrows, and that not all of them fall behind."""
-    found = pivot
+    heaviest = pivot
     for f in formulas:
-        if limit(f, found) is S.Infinity:
-            found = f
-    if all(limit(f, found) is S.NegativeInfinity for f in formulas):
+        if limit(f, heaviest) is S.Infinity:
+            heaviest = f
+    if all(limit(f, heaviest) is S.NegativeInfinity for f in formulas):
         return _heaviest(formulas, formulas[0], limit)
-    return found
+    return heaviest

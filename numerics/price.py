@@ -32,7 +32,7 @@ from sympy import Expr, S
 
 from farfield.numerics.heads import (
     BUDGET_S,
-    Found,
+    Fields,
     decisive,
     per_head,
     resolve,
@@ -204,9 +204,9 @@ class Reach(HeadAnswer):
 
     def _facts(self) -> dict[str, Any]:
         parts = [str(a) if a == b else f"{a} to {b}" for a, b in self.intervals]
-        own = ", the query's own among them" if parts and self.intervals[0][0] == 0 else ""
+        among = ", the query's own among them" if parts and self.intervals[0][0] == 0 else ""
         return {
-            "tokens": None if self.answer is None else self.answer.text() + own,
+            "tokens": None if self.answer is None else self.answer.text() + among,
             "distances": listed(parts) if len(parts) > 1 else None,
         } | super()._facts()
 
@@ -271,7 +271,7 @@ def price_of_distance(
         raise InputError(
             f"distance {at} is outside a row of {plural(row, 'key')}: accepted are 0 to {row - 1}"
         )
-    said = "the exp-series diverges: the other keys come to outweigh any one of them"
+    reason = "the exp-series diverges: the other keys come to outweigh any one of them"
     return per_head(
         subject,
         DistancePrice(None, at, row),
@@ -280,7 +280,7 @@ def price_of_distance(
             lambda head: -math.inf if head.value is None else -head.value,
             lambda head: head.value == -math.inf,
         ),
-        divergent=infinite(math.inf, Code.DIVERGES, said),
+        divergent=infinite(math.inf, Code.DIVERGES, reason),
         in_row=(lambda size: price_of_distance(subject, at, length=max(size, 2 * at)))
         if row is None
         else None,
@@ -332,8 +332,8 @@ def reach(
     subject = resolve(f, values)
     row = row_of(length, subject)
     asked = Reach(None, gain, part, row)
-    said = "the exp-series diverges: every price grows beyond all bounds with the row"
-    found = per_head(
+    reason = "the exp-series diverges: every price grows beyond all bounds with the row"
+    answer = per_head(
         subject,
         asked,
         lambda bias: _reach_of_bias(bias, asked),
@@ -342,34 +342,34 @@ def reach(
             "tokens": 0,
             "answer": Exact(0),
             "label": Label.THEOREM,
-            "reason": Reason(Code.DIVERGES, said),
+            "reason": Reason(Code.DIVERGES, reason),
         },
         in_row=(lambda size: reach(subject, gain, share=part, length=size))
         if row is None
         else None,
         budget_s=budget_s,
     )
-    if not found.heads:
-        return found
-    far = [h.farthest for h in found.heads if h.farthest is not None and found.answer is not None]
-    return replace(found, farthest=max(far, default=None), intervals=())
+    if not answer.heads:
+        return answer
+    far = [h.farthest for h in answer.heads if h.farthest is not None and answer.answer is not None]
+    return replace(answer, farthest=max(far, default=None), intervals=())
 
 
 # -- the price of one distance --------------------------------------------------------------------
 
 
-def infinite(value: float, code: Code, said: str) -> Found:
+def infinite(value: float, code: Code, reason: str) -> Fields:
     """A price that is infinite, or minus infinite, and why."""
     return {
         "value": value,
         "enclosure": (value, value),
         "status": Status.INFINITE,
         "label": Label.THEOREM,
-        "reason": Reason(code, said),
+        "reason": Reason(code, reason),
     }
 
 
-def _price_of_bias(bias: Expr, at: int, length: int | None) -> Found:
+def _price_of_bias(bias: Expr, at: int, length: int | None) -> Fields:
     """The price in one head."""
     row = summed(bias, length, masked=True)
     try:
@@ -381,17 +381,17 @@ def _price_of_bias(bias: Expr, at: int, length: int | None) -> Found:
         return infinite(ball, Code.NO_WEIGHT, f"the bias masks the key at distance {at}")
     if ball == -math.inf:
         return infinite(ball, Code.ONLY_KEY, "no other key has any weight")
-    found: Found = {"value": float(ball.mid()), "enclosure": outward(ball)}
-    if math.isinf(found["value"]):
+    fields: Fields = {"value": float(ball.mid()), "enclosure": outward(ball)}
+    if math.isinf(fields["value"]):
         reason = Reason(Code.TOO_LARGE, "the price is finite and beyond float64")
-        return found | {"value": None, "status": Status.ENCLOSED, "reason": reason}
-    return found
+        return fields | {"value": None, "status": Status.ENCLOSED, "reason": reason}
+    return fields
 
 
 def for_prices(
     asked: Sequence[HeadAnswer],
     blank: H,
-    ask: Callable[..., Found],
+    ask: Callable[..., Fields],
     fold: Callable[[tuple[H, ...]], H],
 ) -> H:
     """The answer that follows from those about a price, head by head.
@@ -402,7 +402,7 @@ def for_prices(
         ask: the fields that hold what follows from each of them in one head.
         fold: the one answer of several heads, as `decisive` gives it.
     """
-    each = zip(*(found.heads or (found,) for found in asked), strict=True)
+    each = zip(*(answer.heads or (answer,) for answer in asked), strict=True)
     heads = tuple(replace(blank, formula=one[0].formula, **ask(*one)) for one in each)
     return replace(heads[0] if len(heads) == 1 else fold(heads), subject=asked[0].subject)
 
@@ -414,10 +414,10 @@ def _price(row: Series, at: int) -> Ball:
         odds = _log_odds(row, at)
         return odds if not isinstance(odds, arb) or _settled(odds) else None
 
-    found = decide(settled, _bits_at(at))
-    if found is None:
+    price = decide(settled, _bits_at(at))
+    if price is None:
         raise Unreachable(f"the price of distance {at} is not enclosed at {MAX_BITS} bits")
-    return found
+    return price
 
 
 def _bits_at(at: int, most: int = MAX_BITS) -> Iterator[int]:
@@ -479,7 +479,7 @@ def _exactly(value: Any) -> Ball:
 # -- the distances within reach -------------------------------------------------------------------
 
 
-def _reach_of_bias(bias: Expr, asked: Reach) -> Found:
+def _reach_of_bias(bias: Expr, asked: Reach) -> Fields:
     """The distances that one head reaches."""
     row, ties = summed(bias, asked.length, masked=True), list[range]()
 
@@ -503,20 +503,20 @@ def _reach_of_bias(bias: Expr, asked: Reach) -> Found:
         inside = np.flatnonzero(head_prices(_float_row(bias, asked.length, why))[0] <= bar)
         parts = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1) if len(inside) else []
         return _reached([range(part[0], part[-1] + 1) for part in parts]) | _in_floats(why)
-    found = _reached(runs)
+    reached = _reached(runs)
     if ties:
-        low = found["tokens"]
+        low = reached["tokens"]
         said = f"at distance {ties[0][0]} price and advantage agree to all digits tried"
         return {
             "answer": Bracket(low, low + sum(map(_count, ties))),
-            "intervals": found["intervals"],
+            "intervals": reached["intervals"],
             "status": Status.ENCLOSED,
             "reason": Reason(Code.TIE, said),
         }
-    return found
+    return reached
 
 
-def _reached(runs: list[range]) -> Found:
+def _reached(runs: list[range]) -> Fields:
     """The distances within reach, from their runs."""
     tokens = sum(map(_count, runs))
     return {
@@ -589,7 +589,7 @@ def _float_row(bias: Expr, length: int | None, why: Unreachable) -> np.ndarray:
     return tabulate(bias, np.arange(length))[None]
 
 
-def _in_floats(why: Unreachable) -> Found:
+def _in_floats(why: Unreachable) -> Fields:
     """The weight of what float64 sums tell, and why they do."""
     reason = Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums")
     return {"label": Label.APPROXIMATE, "reason": reason}

@@ -29,7 +29,7 @@ from flint import arb, ctx, fmpq
 from sympy import Expr
 
 from farfield.numerics.heads import (
-    Found,
+    Fields,
     Unsummed,
     decisive,
     per_head,
@@ -243,8 +243,8 @@ class ReceptiveFields(Result):
     @property
     def status(self) -> Status:
         """Unknown where one of them is."""
-        found = [f.status for f in self.each]
-        return Status.UNKNOWN if Status.UNKNOWN in found else found[0]
+        statuses = [f.status for f in self.each]
+        return Status.UNKNOWN if Status.UNKNOWN in statuses else statuses[0]
 
     def _blocks(self) -> Iterator[Block]:
         first, last, alike = self.each[0], self.each[-1], self.status is Status.INFINITE
@@ -252,9 +252,9 @@ class ReceptiveFields(Result):
         yield first.first(eps=listed(shares) if alike else shares[0])
         finite = [f.finite for f in self.each if f.finite is not None]
         if finite:
-            said = "In a row of {n}, {tokens} tokens hold all but {shares} of the mass."
+            template = "In a row of {n}, {tokens} tokens hold all but {shares} of the mass."
             yield sentence(
-                said,
+                template,
                 finite[0].label,
                 n=plural(FINITE_ROW, "key"),
                 tokens=listed([f.head_text() for f in finite]),
@@ -362,16 +362,16 @@ def theoretical_receptive_field(
         return theoretical_receptive_field(subject, list(grid), length=size)
 
     def of(eps: sympy.Rational) -> ReceptiveField:
-        def ask(bias: Expr) -> Found:
-            found = compared(bias)
-            if isinstance(found, _Comparison):
-                return _solved(found, bias, eps, asked)
-            if found.reason.code is Code.NO_ENCLOSURE:
-                return unknown(found.reason) | {"verdict": Verdict.CONVERGES}
-            raise found
+        def ask(bias: Expr) -> Fields:
+            comparison = compared(bias)
+            if isinstance(comparison, _Comparison):
+                return _solved(comparison, bias, eps, asked)
+            if comparison.reason.code is Code.NO_ENCLOSURE:
+                return unknown(comparison.reason) | {"verdict": Verdict.CONVERGES}
+            raise comparison
 
         blank = ReceptiveField(None, eps, row, verdict=Verdict.UNDECIDED if row is None else None)
-        found = per_head(
+        whole = per_head(
             subject,
             blank,
             ask,
@@ -379,9 +379,9 @@ def theoretical_receptive_field(
             divergent=divergent,
             in_row=(lambda size: in_row(size)[grid.index(eps)]) if row is None else None,
         )
-        if found.status is Status.OUT_OF_SCOPE:
-            return replace(found, verdict=check_convergence(subject).verdict)
-        return _raised(found)
+        if whole.status is Status.OUT_OF_SCOPE:
+            return replace(whole, verdict=check_convergence(subject).verdict)
+        return _raised(whole)
 
     divergent = {
         "tokens": math.inf,
@@ -411,15 +411,15 @@ def _eps(value: object) -> sympy.Rational:
     return eps
 
 
-def _raised(found: ReceptiveField) -> ReceptiveField:
+def _raised(whole: ReceptiveField) -> ReceptiveField:
     """A bracket rises to what another head is known to have; floats of one head mark them all."""
-    known = [h.answer.tokens for h in found.heads if isinstance(h.answer, Exact)]
-    if isinstance(found.answer, Bracket):
-        low = max([found.answer.low, *known])
-        found = replace(found, answer=Bracket(low, found.answer.high))
-    if found.label is not None and any(h.label is Label.APPROXIMATE for h in found.heads):
-        found = replace(found, label=Label.APPROXIMATE)
-    return found
+    counts = [h.answer.tokens for h in whole.heads if isinstance(h.answer, Exact)]
+    if isinstance(whole.answer, Bracket):
+        low = max([whole.answer.low, *counts])
+        whole = replace(whole, answer=Bracket(low, whole.answer.high))
+    if whole.label is not None and any(h.label is Label.APPROXIMATE for h in whole.heads):
+        whole = replace(whole, label=Label.APPROXIMATE)
+    return whole
 
 
 def log_size(head: ReceptiveField) -> float:
@@ -427,9 +427,9 @@ def log_size(head: ReceptiveField) -> float:
     return math.inf if head.answer is None else head.answer.logs()[1]
 
 
-def _solved(compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Request) -> Found:
+def _solved(compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Request) -> Fields:
     """The search by balls; a row that cannot be summed by balls is summed in floats."""
-    verdict: Found = {"verdict": Verdict.CONVERGES if asked.length is None else None}
+    verdict: Fields = {"verdict": Verdict.CONVERGES if asked.length is None else None}
     try:
         at_precision(lambda: compare.total(ctx.prec), compare.series.first_bits)
         answer, reason = _search(compare, eps, asked)
@@ -437,13 +437,13 @@ def _solved(compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Reque
         if asked.length is None or isinstance(why, OutOfTime):
             return verdict | unknown(reason_of(why))
         return _by_floats(bias, eps, asked.length, str(why))
-    found = isinstance(answer, Exact)
+    counted = isinstance(answer, Exact)
     return verdict | {
         "tokens": answer.tokens if isinstance(answer, Exact) else None,
         "answer": answer,
         "total": compare.totals[max(compare.totals)],
         "asymptotics": None if asked.length else _asymptotics(compare.series),
-        "status": Status.EXACT if found else Status.ENCLOSED,
+        "status": Status.EXACT if counted else Status.ENCLOSED,
         "reason": reason,
     }
 
@@ -517,10 +517,10 @@ class _Comparison:
             return self._geometric_tie(j, eps)
 
         self.at = j
-        found = decide(decided, doubled(bits, last))
-        if found is None:
+        proved = decide(decided, doubled(bits, last))
+        if proved is None:
             raise _Tie(f"{near or 'eps B are not enclosed'}, as far as known")
-        return found
+        return proved
 
     def _geometric_tie(self, j: int, eps: sympy.Rational) -> bool | None:
         """T_j/B = e^{alpha j} exactly, for a geometric series from 0."""
@@ -721,19 +721,19 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Value, Reason 
 
         near = arb(low).log().mid()
         try:
-            found = crossing(side, near, near, arb(2) ** MAX_LOG_BITS)
+            ends = crossing(side, near, near, arb(2) ** MAX_LOG_BITS)
         except Unreachable:
-            found = None
-        if found is None:
+            ends = None
+        if ends is None:
             return Bracket(low + 1, None), reason
-        down, up = (math.nextafter(float(found[0]), 0), math.nextafter(float(found[1]), math.inf))
+        down, up = (math.nextafter(float(ends[0]), 0), math.nextafter(float(ends[1]), math.inf))
         return Enclosure(down, math.nextafter(up, math.inf)), reason
 
 
 # -- float64 --------------------------------------------------------------------------------------
 
 
-def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> Found:
+def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> Fields:
     """The finite-row TRF from float64 sums: labelled approximate, None too near to a threshold."""
     if length > MAX_FLOAT_LENGTH:
         return unknown(Reason(Code.NO_ENCLOSURE, why))
@@ -749,12 +749,12 @@ def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> Found:
     goal = tails[0] * np.longdouble(eps.p) / np.longdouble(eps.q)
     j = int(np.argmax(tails < goal))
     margin = min(goal - tails[j], tails[j - 1] - goal) / tails[0]
-    found: Found = {"label": Label.APPROXIMATE}
+    fields: Fields = {"label": Label.APPROXIMATE}
     if not margin > 1e-11:
         reason = Reason(Code.TIE, "too near to a threshold for float64 sums")
         near = Bracket(max(1, j - 1), j + 1)
-        return found | {"answer": near, "status": Status.ENCLOSED, "reason": reason}
-    return found | {
+        return fields | {"answer": near, "status": Status.ENCLOSED, "reason": reason}
+    return fields | {
         "tokens": j,
         "answer": Exact(j),
         "total": arb(float(tails[0]), float(tails[0]) * 1e-9),

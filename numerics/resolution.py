@@ -29,7 +29,7 @@ from farfield.numerics.arrays import ROUNDOFF, TINY, floats
 from farfield.numerics.heads import (
     BUDGET_S,
     Diverging,
-    Found,
+    Fields,
     numeric,
     per_head,
     reason_of,
@@ -129,8 +129,8 @@ class Resolution(HeadAnswer):
         low, high = self.bounds or (None, None)
         bounds = None if high is None else words("`R <= sum P_i^2` = {high}", high=decimal(high))
         if low is not None:
-            said = "{low} `<= R <=` {high}, of a non-increasing row"
-            bounds = words(said, low=decimal(low), high=decimal(high))
+            template = "{low} `<= R <=` {high}, of a non-increasing row"
+            bounds = words(template, low=decimal(low), high=decimal(high))
         form, rows = self.closed_form, self.rows
         return {
             "scale": expression_line(self.scale),
@@ -285,14 +285,14 @@ def _mean(heads: tuple[Resolution, ...]) -> Resolution:
 
 def _mean_of(values: Sequence[float | None]) -> float | None:
     """The mean where every value is known."""
-    known = [v for v in values if v is not None]
-    return math.fsum(known) / len(values) if len(known) == len(values) else None
+    finite = [v for v in values if v is not None]
+    return math.fsum(finite) / len(values) if len(finite) == len(values) else None
 
 
 # -- biases ---------------------------------------------------------------------------------------
 
 
-def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: RowMask) -> Found:
+def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: RowMask) -> Fields:
     """The resolution of one row, or of all rows as they grow, under the mask."""
     bias = p if scale == 1 else scale * p
     if mask.half is not None:
@@ -300,13 +300,13 @@ def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: RowMask) -> Found:
     cut = mask.window is not None and (tokens is None or mask.window <= tokens - 1)
     terms = mask.window if cut else None if tokens is None else tokens - 1
     if terms is None:
-        found = _limit(bias)
-        more = {"limit": found.get("value"), "closed_form": limit_closed_form(bias)}
-        return found | more | {"last": "the limit"}
-    found = _finite(bias, terms, cut)
-    whole = found if cut else _limit(bias) if mask.window is None else {}
+        fields = _limit(bias)
+        more = {"limit": fields.get("value"), "closed_form": limit_closed_form(bias)}
+        return fields | more | {"last": "the limit"}
+    fields = _finite(bias, terms, cut)
+    whole = fields if cut else _limit(bias) if mask.window is None else {}
     form = None if cut else finite_closed_form(bias)
-    return found | {
+    return fields | {
         "last": "-oo, masked" if cut else f"p({terms}) at the scale",
         "bounds": _bounds(table(bias, terms + 1), terms, cut) if terms <= MAX_FLOATS else None,
         "limit": whole.get("value"),
@@ -317,10 +317,10 @@ def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: RowMask) -> Found:
 _BLOCKS = Reason(Code.BOUNDED_SUPPORT, "mean over the rows of a block beyond the first")
 
 
-def _certified(ball: arb) -> Found:
+def _certified(ball: arb) -> Fields:
     """The ball's middle with its ends rounded outward; unknown where they are far apart."""
-    found = numeric(ball)
-    return found if "value" in found else unknown(found["reason"])
+    fields = numeric(ball)
+    return fields if "value" in fields else unknown(fields["reason"])
 
 
 def _shifted(bias: Expr) -> Expr:
@@ -328,17 +328,17 @@ def _shifted(bias: Expr) -> Expr:
     return bias + bias.subs(n, n + 1)
 
 
-def _limit(bias: Expr) -> Found:
+def _limit(bias: Expr) -> Fields:
     """(sum b_n^2 - sum b_n b_(n+1))/B^2; 0 where the series diverges and p is bounded above."""
     try:
         s = summed(bias)
         return _certified(to_arb(at_precision(lambda: _limit_ball(bias, s), BITS)))
     except Diverging:
-        said = "the exp-series diverges and p is "
+        reason = "the exp-series diverges and p is "
         if not skipped_terms(bias) and bounded_above(bias):
-            why = Reason(Code.DIVERGES, said + "bounded above")
+            why = Reason(Code.DIVERGES, reason + "bounded above")
             return {"value": 0.0, "enclosure": (0.0, 0.0), "label": Label.THEOREM, "reason": why}
-        return unknown(Reason(Code.NO_LIMIT, said + "not known to be bounded above"))
+        return unknown(Reason(Code.NO_LIMIT, reason + "not known to be bounded above"))
     except Unreachable as why:
         return unknown(reason_of(why))
 
@@ -358,15 +358,15 @@ def _neighbours(s: Series, squares: Series) -> arb:
     """sum x_i x_{i+1}: the first terms one by one; of the rest, it is at most `sqrt(Q_M Q_{M+1})`
     (Cauchy-Schwarz), and at least 0, or `Q_{M+1}` where the terms fall from M on."""
     x = [to_arb(s.term(i)) for i in range(FIRST_TERMS + 1)]
-    known = sum((a * b for a, b in itertools.pairwise(x)), arb(0))
+    inner = sum((a * b for a, b in itertools.pairwise(x)), arb(0))
     here, after = to_arb(squares.tail(FIRST_TERMS)), to_arb(squares.tail(FIRST_TERMS + 1))
     since = s.last[0].falls_from() if s.kernel is not None and s.kernel.direction < 0 else None
     falls = since is not None and since <= FIRST_TERMS
     low, high = (after if falls else arb(0)), (here * after).sqrt()
-    return known + low.union(high)
+    return inner + low.union(high)
 
 
-def _finite(bias: Expr, terms: int, cut: bool) -> Found:
+def _finite(bias: Expr, terms: int, cut: bool) -> Fields:
     """R of `x_0 .. x_{terms-1}`, with `x_terms` or, if cut, 0 after them."""
     if terms <= MAX_BALLS:
         try:
@@ -385,8 +385,8 @@ def _finite(bias: Expr, terms: int, cut: bool) -> Found:
     except (Unreachable, ValueError):
         check_time()
         if terms > MAX_FLOATS:
-            said = f"{terms} terms would have to be summed one by one"
-            return unknown(Reason(Code.NO_ENCLOSURE, said))
+            reason = f"{terms} terms would have to be summed one by one"
+            return unknown(Reason(Code.NO_ENCLOSURE, reason))
     scores = table(bias, terms + 1)
     if cut:
         scores[terms] = -np.inf
@@ -422,16 +422,16 @@ def _windows(x: list[arb]) -> Iterator[tuple[arb, arb, arb]]:
         gained += new * (new - after)
 
 
-def _of_blocks(bias: Expr, half: int) -> Found:
+def _of_blocks(bias: Expr, half: int) -> Fields:
     """Blockwise causal attention: rows see half + 1 to 2 half keys, in equal shares."""
     each = _windowed_curve(table(bias, 2 * half))[half:]
     if 2 * half <= MAX_BALLS:
-        found = _certified(at_precision(lambda: _block_mean(bias, half), BITS))
+        fields = _certified(at_precision(lambda: _block_mean(bias, half), BITS))
     else:
-        found = {"value": float(each.mean()), "label": Label.APPROXIMATE}
+        fields = {"value": float(each.mean()), "label": Label.APPROXIMATE}
     span = (float(each.min()), float(each.max()))
-    more = {"last": "-oo, masked", "limit": found.get("value"), "rows": span}
-    return {"reason": _BLOCKS} | found | more
+    more = {"last": "-oo, masked", "limit": fields.get("value"), "rows": span}
+    return {"reason": _BLOCKS} | fields | more
 
 
 def _block_mean(bias: Expr, half: int) -> arb:
@@ -568,8 +568,8 @@ def _of_scores(given: object, length: object, scale: Expr, mask: RowMask) -> Res
         value, wide = _row(s[:terms], -np.inf if cut else float(s[terms]), off)
     asked = Resolution(None, tokens, scale, str(mask), last)
     if not math.isfinite(value) or not math.isfinite(wide):
-        said = "it is too large for a float64, or rounding leaves nothing of it"
-        return replace(asked, **unknown(Reason(Code.TOO_LARGE, said)))
+        reason = "it is too large for a float64, or rounding leaves nothing of it"
+        return replace(asked, **unknown(Reason(Code.TOO_LARGE, reason)))
     return replace(
         asked,
         value=value,

@@ -62,8 +62,8 @@ class RetrievalCurve(BiasAnswer):
         return [self.first(), Formula(words("`p(n)`"), self.formula), curve]
 
     def _cases(self) -> Cases:
-        said = "in a row of {length}, the key at distance {far} is forecast to draw {share} of "
-        return ((True, said + "the attention."),)
+        template = "in a row of {length}, the key at distance {far} is forecast to draw {share} of "
+        return ((True, template + "the attention."),)
 
     def _values(self) -> dict[str, Any]:
         far, share = max(zip(self.distances, self.attention or self.distances, strict=True))
@@ -135,12 +135,12 @@ def retrieval_curve(
         measured.attention(rng, bias, min(block, repeats - done), np.array(each))
         for done in range(0, repeats, block)
     ]
-    found = np.concatenate(parts)
-    spread = found.std(axis=0) / np.sqrt(repeats)
+    curve = np.concatenate(parts)
+    spread = curve.std(axis=0) / np.sqrt(repeats)
     return replace(
         asked,
         formula=subject.biases[0],
-        attention=tuple(found.mean(axis=0).tolist()),
+        attention=tuple(curve.mean(axis=0).tolist()),
         error=tuple(spread.tolist()),
         label=Label.FORECAST,
     )
@@ -205,9 +205,9 @@ class _Logits:
 
 def _numbers(given: object, what: str, dimensions: int) -> np.ndarray:
     wanted = "(rows,)" if dimensions == 1 else "(rows, keys)"
-    found = floats(given, what, f"an array of numbers of shape {wanted}")
-    if found.ndim != dimensions:
-        raise InputError(f"{what} has shape {found.shape}: accepted is {wanted}")
-    if not (np.abs(found) <= MAX_LOGIT).all():
+    values = floats(given, what, f"an array of numbers of shape {wanted}")
+    if values.ndim != dimensions:
+        raise InputError(f"{what} has shape {values.shape}: accepted is {wanted}")
+    if not (np.abs(values) <= MAX_LOGIT).all():
         raise InputError(f"{what} holds what is no finite number of at most 1e300")
-    return found
+    return values

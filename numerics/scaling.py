@@ -16,7 +16,7 @@ from typing import Any
 import sympy
 from flint import arb
 
-from farfield.numerics.heads import Found, decisive, sharp
+from farfield.numerics.heads import Fields, decisive, sharp
 from farfield.numerics.price import DistancePrice, for_prices, infinite, price_of_distance
 from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.theory.answers.answer import Code, Label, Status
@@ -126,7 +126,7 @@ def logit_scale(
     )
 
 
-def _of_price(asked: LogitScale, price: DistancePrice, share: sympy.Rational) -> Found:
+def _of_price(asked: LogitScale, price: DistancePrice, share: sympy.Rational) -> Fields:
     """The scale that pays the price in one head, in balls: price and level may cancel."""
     if price.value is None and price.enclosure is None:
         return {"status": price.status, "label": price.label, "reason": price.reason}
@@ -139,21 +139,23 @@ def _of_price(asked: LogitScale, price: DistancePrice, share: sympy.Rational) ->
         scales = [_scale(end, lead, spread) for end in ends]
         if None in scales:
             most = float(lead**2 / (2 * spread**2))
-            said = f"the distance costs {float(ends[1]):.4g} nats, and such a lead pays {most:.4g}"
-            return _never(asked, said + " on average at most")
+            reason = (
+                f"the distance costs {float(ends[1]):.4g} nats, and such a lead pays {most:.4g}"
+            )
+            return _never(asked, reason + " on average at most")
         low, high = scales
-        found, enclosure = low.union(high), (outward(low)[0], outward(high)[1])
-    known = sharp(found) and enclosure[1] < math.inf
+        scale, enclosure = low.union(high), (outward(low)[0], outward(high)[1])
+    certain = sharp(scale) and enclosure[1] < math.inf
     return {
-        "value": float(found.mid()) if known else None,
+        "value": float(scale.mid()) if certain else None,
         "enclosure": (max(0.0, enclosure[0]), enclosure[1]),
-        "status": Status.EXACT if known else Status.ENCLOSED,
+        "status": Status.EXACT if certain else Status.ENCLOSED,
         "label": Label.APPROXIMATE if spread > 0 else price.label,
-        "reason": None if known else price.reason,
+        "reason": None if certain else price.reason,
     }
 
 
-def _never(asked: LogitScale, why: str) -> Found:
+def _never(asked: LogitScale, why: str) -> Fields:
     label = Label.APPROXIMATE if asked.noise else Label.THEOREM
     return infinite(math.inf, Code.NEVER, why) | {"label": label}
 

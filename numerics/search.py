@@ -14,7 +14,7 @@ from flint import arb, fmpq
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import Undefined, precision
 
-Found = TypeVar("Found")
+Fields = TypeVar("Fields")
 
 
 def doubled(bits: int, last: int) -> Iterator[int]:
@@ -24,7 +24,7 @@ def doubled(bits: int, last: int) -> Iterator[int]:
         bits *= 2
 
 
-def decide(predicate: Callable[[], Found | None], bits: Iterable[int]) -> Found | None:
+def decide(predicate: Callable[[], Fields | None], bits: Iterable[int]) -> Fields | None:
     """The first answer of a predicate, asked at each precision in turn.
 
     Args:
@@ -41,11 +41,11 @@ def decide(predicate: Callable[[], Found | None], bits: Iterable[int]) -> Found 
     for each in bits:
         with precision(each):
             try:
-                found = predicate()
+                answer = predicate()
             except (Undefined, ZeroDivisionError):
                 continue
-        if found is not None:
-            return found
+        if answer is not None:
+            return answer
     return None
 
 
@@ -56,9 +56,9 @@ def at_precision(value: Callable[[], Any], bits: int) -> Any:
         result = value()
         return result if isinstance(result, fmpq) or result.is_finite() else None
 
-    found = decide(finite, (bits, 4 * bits, 16 * bits))
-    if found is not None:
-        return found
+    enclosed = decide(finite, (bits, 4 * bits, 16 * bits))
+    if enclosed is not None:
+        return enclosed
     raise Unreachable(f"a sum is not enclosed at {16 * bits} bits")
 
 
@@ -75,8 +75,8 @@ def least(
     >>> least(lambda j: j * j >= 2000, 0)
     45
     """
-    for _, found in narrowed(proved, low, high, guesses, first=first):
-        high = found
+    for _, top in narrowed(proved, low, high, guesses, first=first):
+        high = top
     assert high is not None
     return high
 
@@ -143,14 +143,14 @@ def crossing(side: Callable[[arb], int], low: arb, step: arb, most: arb) -> tupl
     Returns:
         The two reals, the outer one proved to lie beyond; None where no step reaches it.
     """
-    while (found := side(high := (low + step).mid())) < 1:
-        low, step = (high if found < 0 else low), 2 * step
+    while (way := side(high := (low + step).mid())) < 1:
+        low, step = (high if way < 0 else low), 2 * step
         if step > most:
             return None
     for _ in range(64):
         middle = ((low + high) / 2).mid()
-        found = side(middle)
-        if found == 0:
+        way = side(middle)
+        if way == 0:
             break
-        low, high = (middle, high) if found < 0 else (low, middle)
+        low, high = (middle, high) if way < 0 else (low, middle)
     return low, high

@@ -64,9 +64,9 @@ class BiasAnswer(Answer):
     def first(self, **given: object) -> Sentence:
         """The answer in one sentence, for each status, with values given in place of its own."""
         cases = ((self.status is Status.OUT_OF_SCOPE, self.OUTSIDE), *self._cases())
-        said = chosen(cases)
-        known = {"subject": subject_of(self), "why": str(self.reason)} | self._values() | given
-        return Sentence(words("{subject}: " + said, **known), self.label)
+        template = chosen(cases)
+        common = {"subject": subject_of(self), "why": str(self.reason)} | self._values() | given
+        return Sentence(words("{subject}: " + template, **common), self.label)
 
     def blocks(self) -> Sequence[Block]:
         if self.status is Status.OUT_OF_SCOPE:
@@ -109,8 +109,8 @@ class HeadAnswer(BiasAnswer):
         return {"by_head": self.by_head()}
 
     def span(self) -> tuple[Any, Any] | None:
-        found = super().span()
-        return getattr(self, "enclosure", None) if found is None else found
+        ends = super().span()
+        return getattr(self, "enclosure", None) if ends is None else ends
 
 
 FINITE_ROW = 4096

@@ -23,13 +23,13 @@ def formulas() -> Iterator[tuple[str, Encoding]]:
     """The name of a file, and the encoding it is about: each formula of an entry once, under the
     first dialect that has it."""
     for name, entry in CATALOGUE.items():
-        known: set[Expr] = set()
+        seen: set[Expr] = set()
         for dialect in entry.dialects or (None,):
             subject = encoding(name, dialect=dialect)
-            if subject.formula is None or subject.formula in known:
+            if subject.formula is None or subject.formula in seen:
                 continue
-            yield (f"{name}_{dialect}" if known else name), subject
-            known.add(subject.formula)
+            yield (f"{name}_{dialect}" if seen else name), subject
+            seen.add(subject.formula)
 
 
 def certified() -> Iterator[tuple[str, Certificate]]:

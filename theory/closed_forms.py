@@ -99,22 +99,22 @@ def limit_closed_form(bias: Expr) -> Expr | None:
     >>> limit_closed_form(sympy.Symbol("m", positive=True) * -n)
     (1 - exp(-m))**2/(1 + exp(-m))
     """
-    found = shape(bias)
-    if isinstance(found, Linear) and found.slope.is_positive:
-        q = sympy.exp(-found.slope)
+    form = shape(bias)
+    if isinstance(form, Linear) and form.slope.is_positive:
+        q = sympy.exp(-form.slope)
         return (1 - q) ** 2 / (1 + q)
-    if isinstance(found, Box):
-        return 1 / found.width**2
-    if isinstance(found, PowerLaw) and any(
-        (x - MAX_SHIFT).is_positive for x in (found.shift, found.exponent)
+    if isinstance(form, Box):
+        return 1 / form.width**2
+    if isinstance(form, PowerLaw) and any(
+        (x - MAX_SHIFT).is_positive for x in (form.shift, form.exponent)
     ):
         return None  # the zeta value of a large integer is written out, as a sum or a fraction
-    if isinstance(found, PowerLaw) and (found.exponent - 1).is_positive:
-        r, h = found.exponent, found.shift
+    if isinstance(form, PowerLaw) and (form.exponent - 1).is_positive:
+        r, h = form.exponent, form.shift
         squares, products = sympy.zeta(2 * r, h), neighbour_sum(r, h)
         return (squares - products) / sympy.zeta(r, h) ** 2
-    if isinstance(found, PowerLaw) and (1 - found.exponent).is_nonnegative:
-        return S.Zero if found.exponent.is_nonnegative else None
+    if isinstance(form, PowerLaw) and (1 - form.exponent).is_nonnegative:
+        return S.Zero if form.exponent.is_nonnegative else None
     return None
 
 
@@ -146,11 +146,11 @@ def finite_closed_form(bias: Expr) -> Expr | None:
     >>> finite_closed_form(-n * sympy.log(2)).subs(ROWS, 1)
     5/18
     """
-    found = shape(bias)
-    if isinstance(found, Linear):
-        q = sympy.exp(-found.slope)
+    form = shape(bias)
+    if isinstance(form, Linear):
+        q = sympy.exp(-form.slope)
         power = q ** (ROWS + 1)
         return (1 - q) ** 2 * (1 + power) / ((1 + q) * (1 - power))
-    if isinstance(found, Box):
-        return sympy.Piecewise((1 / found.width**2, found.width - 1 <= ROWS), (S.Zero, S.true))
+    if isinstance(form, Box):
+        return sympy.Piecewise((1 / form.width**2, form.width - 1 <= ROWS), (S.Zero, S.true))
     return None

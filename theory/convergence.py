@@ -154,14 +154,16 @@ class Convergence(Answer):
         >>> check_convergence("-r1*log(1+r2*n)").at(r1="1.2")
         True
         """
-        known = dict(self.assumptions)
+        domains = dict(self.assumptions)
         chosen: dict[Any, Expr] = {}
         for name, value in values.items():
-            if name not in known:
-                raise InputError(f"no parameter {name!r}; parameters: {', '.join(known) or 'none'}")
+            if name not in domains:
+                raise InputError(
+                    f"no parameter {name!r}; parameters: {', '.join(domains) or 'none'}"
+                )
             number = exact(value, name)
-            if number not in interval(known[name]):
-                raise InputError(f"{name} = {number} is outside its domain ({known[name]})")
+            if number not in interval(domains[name]):
+                raise InputError(f"{name} = {number} is outside its domain ({domains[name]})")
             chosen[name] = number
         if self.condition is None:
             return self.converges
@@ -214,8 +216,8 @@ class Convergence(Answer):
         if self.formula is not None:
             yield Formula(words("`p(n)`"), self.formula)
         if self.assumptions:
-            said = listed([f"{name} {domain}" for name, domain in self.assumptions], 6)
-            yield note("Assumed: {said}.", said=said)
+            remark = listed([f"{name} {domain}" for name, domain in self.assumptions], 6)
+            yield note("Assumed: {said}.", said=remark)
         if self.heads:
             rows = [
                 (
@@ -237,8 +239,8 @@ class Convergence(Answer):
             yield note("The exp-series does not apply: {reason}.", reason=str(self.reason))
         else:
             yield Note(words("{what}", what=self.implication))
-        for said in self.remarks:
-            yield note("{said}", said=said)
+        for remark in self.remarks:
+            yield note("{said}", said=remark)
         if self.verdict is Verdict.UNDECIDED:
             yield self.proof.block("What was tried")
         elif self.verdict is not Verdict.OUT_OF_SCOPE:
@@ -274,7 +276,7 @@ class Convergence(Answer):
             heads = f"{count} of {plural(len(self.heads), 'head')}"
             whole = f"all {len(self.heads)} heads" if count == len(self.heads) else heads
             return (*named, *words(_OF_HEADS[self.verdict], heads=whole, verdict=self.verdict))
-        said: Text
+        text: Text
         match self.verdict:
             case Verdict.CONVERGES | Verdict.DIVERGES:
                 how = growth(self.proof.fall, self.converges, self.formula)
@@ -282,7 +284,7 @@ class Convergence(Answer):
                     how = words("its terms are all equal")
                 elif isinstance(self.formula, Lookup) and self.formula.args[2].is_finite:
                     how = words("its terms are equal beyond the table")
-                said = words(
+                text = words(
                     "the series {verdict}{comma}{how}; {so}.",
                     verdict=self.verdict,
                     comma=", " if how else "",
@@ -290,22 +292,22 @@ class Convergence(Answer):
                     so=_SO[self.verdict],
                 )
             case Verdict.CONDITIONAL:
-                said = words(
+                text = words(
                     "the series converges exactly if {condition}; there a long enough window is "
                     "enough, elsewhere none is.",
                     condition=self.condition,
                 )
             case Verdict.OUT_OF_SCOPE:
                 what = MECHANISMS[self.mechanism].words
-                said = words("{what}.", what=what)
+                text = words("{what}.", what=what)
                 if what.startswith(_NEVER):
-                    said = (StyledWord(_NEVER, "verdict"), f"{what.removeprefix(_NEVER)}.")
+                    text = (StyledWord(_NEVER, "verdict"), f"{what.removeprefix(_NEVER)}.")
             case Verdict.UNDECIDED:
                 tried = sum(step.rule == "tried" for step in self.proof.steps)
-                said = words("undecided, {reason}.", reason=self.reason)
+                text = words("undecided, {reason}.", reason=self.reason)
                 if tried > 1:
-                    said = words("undecided: none of {tried} rules decides it.", tried=tried)
-        return (*named, *said)
+                    text = words("undecided: none of {tried} rules decides it.", tried=tried)
+        return (*named, *text)
 
     def fields(self) -> dict[str, Any]:
         return {k: v for k, v in super().fields().items() if k != "budget_s"} | {
@@ -413,10 +415,10 @@ def check_convergence(
     subject = encoding(f, **_merged(assumptions, options))
     domains = {p.name: p.domain for p in subject.parameters}
     if subject.bca is not None:
-        said = f"bounded support: each row sees at most {2 * subject.bca} keys"
-        step = Step("bounded support", {"reason": said})
+        why = f"bounded support: each row sees at most {2 * subject.bca} keys"
+        step = Step("bounded support", {"reason": why})
         proof = Proof("every window of that width is exact", (step,))
-        reason = Reason(Code.BOUNDED_SUPPORT, said)
+        reason = Reason(Code.BOUNDED_SUPPORT, why)
         return Convergence(
             subject.formula,
             Verdict.CONVERGES,
@@ -442,14 +444,14 @@ def check_convergence(
             subject=subject.name,
         )
     if subject.rows is not None:
-        said = f"its values are known for rows of {plural(subject.rows, 'key')} alone"
+        why = f"its values are known for rows of {plural(subject.rows, 'key')} alone"
         return Convergence(
             subject.formula,
             Verdict.UNDECIDED,
-            proof=Proof("", (Step("tried", {"what": "a table", "why": said}),)),
+            proof=Proof("", (Step("tried", {"what": "a table", "why": why}),)),
             status=Status.UNKNOWN,
             label=None,
-            reason=Reason(Code.NOT_COVERED, said),
+            reason=Reason(Code.NOT_COVERED, why),
             subject=subject.name,
         )
     with until(time.monotonic() + budget):
@@ -457,15 +459,15 @@ def check_convergence(
         for bias in subject.biases:
             if bias not in decided:
                 present = {s.name for s in bias.free_symbols}
-                own = {name: d for name, d in domains.items() if name in present}
-                decided[bias] = _decide_bias(bias, own)
-        besides = tuple(dict.fromkeys(r for bias in decided for r in remarks(bias)))
+                present_domains = {name: d for name, d in domains.items() if name in present}
+                decided[bias] = _decide_bias(bias, present_domains)
+        besides = tuple(dict.fromkeys(r for bias in decided for r in _remarks(bias)))
     results = tuple(decided[b] for b in subject.biases)
     whole = results[0] if len(results) == 1 else _together(subject, results)
     return dataclasses.replace(whole, subject=subject.name, budget_s=budget, remarks=besides)
 
 
-def _merged(assumptions: Mapping[str, str] | None, options: dict[str, Any]) -> dict[str, Any]:
+def _merged(assumptions: Mapping[str, str] | None, options: dict[str, object]) -> dict[str, Any]:
     """You may give assumptions and values together, but not for the same parameter."""
     both = sorted(set(assumptions or {}) & set(options))
     if both:
@@ -507,6 +509,14 @@ def _skipped(p: Expr) -> tuple[int, ...] | None:
         return None
 
 
+def _remarks(p: Expr) -> tuple[str, ...]:
+    """The remarks on one bias; none where the budget of the question is spent."""
+    try:
+        return tuple(remarks(p))
+    except OutOfTime:
+        return ()
+
+
 def _all_skipped(heads: tuple[Convergence, ...]) -> tuple[int, ...] | None:
     """The skipped terms of several heads, where those of each are known."""
     each = [h.skipped_terms for h in heads if h.skipped_terms is not None]
@@ -538,7 +548,7 @@ def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:
 def _decide_bias(p: Expr, domains: Mapping[str, str]) -> Convergence:
     """The decision as an answer; a bias that is nowhere real is bad input."""
     try:
-        decision = decide_series(p, {name: interval(said) for name, said in domains.items()})
+        decision = decide_series(p, {name: interval(domain) for name, domain in domains.items()})
     except NotReal as why:
         raise InputError(f"formula {shortened(str(p))!r} is not real for large n ({why})") from None
     return _convergence(p, decision, tuple(domains.items()))

@@ -106,7 +106,7 @@ DECIDING = (
 class Lazy:
     """An expression that is built when a proof is shown."""
 
-    def __init__(self, build: Callable[[], Any]) -> None:
+    def __init__(self, build: Callable[[], object]) -> None:
         self._build = build
 
     @cached_property
@@ -141,7 +141,7 @@ class Step:
             return (*shown, *words(" Here {names} are bounded.", names=bounded))
         return shown
 
-    def at(self, values: Mapping[Any, Any]) -> Step:
+    def at(self, values: Mapping[object, object]) -> Step:
         """The step for these values of its symbols."""
 
         def own(value: object) -> Any:
@@ -206,22 +206,22 @@ class Decision:
         fall = self.fall and replace(self.fall, of_bound=True)
         return replace(self, steps=(step, *self.steps), fall=fall)
 
-    def at(self, values: Mapping[Any, Any]) -> Decision:
+    def at(self, values: Mapping[object, object]) -> Decision:
         """The decision for these values of its symbols."""
         limits = () if self.fall is None else self.fall.limits
         fall = self.fall and replace(self.fall, limits=tuple(c.xreplace(values) for c in limits))
         return replace(self, steps=tuple(step.at(values) for step in self.steps), fall=fall)
 
 
-def _rung(values: Mapping[str, Any]) -> Rung | None:
+def _rung(values: Mapping[str, object]) -> Rung | None:
     """A step of the logarithmic scale as a picture shows it; None where its limit is no number."""
     limit = sympy.sympify(now(values["limit"]))
     if not limit.is_extended_real or limit.free_symbols:
         return None
     ratio = "rho_{k}" if values["k_before"] else "-p(n)"
     template = f"`{ratio}/{{scale}} -> {{limit}}`"
-    said = words(template, k=values["k_before"], scale=now(values["scale"]), limit=limit)
-    return Rung(said, float(limit))
+    text = words(template, k=values["k_before"], scale=now(values["scale"]), limit=limit)
+    return Rung(text, float(limit))
 
 
 @dataclass(frozen=True)
@@ -236,8 +236,8 @@ class Proof(Result):
 
     def block(self, title: str = "Proof") -> Steps:
         """The proof as one block."""
-        found = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
-        deciding = found[0] if len(found) == 1 else -1  # else each decides one case
+        deciding_steps = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
+        deciding = deciding_steps[0] if len(deciding_steps) == 1 else -1  # else one of a case each
         steps = tuple(step.words() for step in self.steps)
         return Steps(words(title), steps, as_text(self.claim) if self.claim else (), deciding)
 

@@ -39,11 +39,11 @@ def remarks(formula: Expr) -> Iterator[str]:
     masked = with_infinity(formula)
     if masked != formula:
         truth = decide_series(masked, {}).condition if masked.free_symbols == {n} else None
-        said = {S.true: "its series converges", S.false: "its series diverges too"}.get(truth)
+        outcome = {S.true: "its series converges", S.false: "its series diverges too"}.get(truth)
         yield (
             f"A number of {MASKED} or less may stand for minus infinity. With -inf in its place "
             f"the bias is {str(masked)[:200]}"
-            f"{f', and {said}' if said else ''}."
+            f"{f', and {outcome}' if outcome else ''}."
         )
     for condition in (c for p in formula.atoms(sympy.Piecewise) for e, c in p.args if e.is_finite):
         if condition in (n < 0, sympy.Lt(n, 0, evaluate=False)) or _is_past(condition, formula):

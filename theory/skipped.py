@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
     import numpy as np
 
 MOST_TERMS, FINE = 4096, 64
-NEAR = 8
+MOST_BALLS = 64  # before the distances are taken one by one
 APART = 61  # distances of the sample beyond them: a prime, from which no short period hides
 
 
 def skipped_terms(p: Expr) -> tuple[int, ...]:
-    """The distances below 4096 whose bias is undefined or +oo, searched until 64 in a row are
-    fine, and every 61st after them. A row of them that lasts to the end of the search is taken for
-    overflow, but for its beginning at 0; once 64 in a row are not, every 64th is looked at to see
-    whether it lasts.
+    """The distances below 4096 whose bias is undefined or +oo: by few balls where these tell, else
+    searched until 64 in a row are fine, and every 61st after them. A row of them that lasts to the
+    end of the search is taken for overflow, but for its beginning at 0; once 64 in a row are not,
+    every 64th is looked at to see whether it lasts.
 
     Raises:
         OutOfTime: the budget of the question is spent.
@@ -43,51 +44,61 @@ def skipped_terms(p: Expr) -> tuple[int, ...]:
 @lru_cache(maxsize=64)
 def _skipped(p: Expr) -> tuple[int, ...]:
     """The heads of a family, positive multiples of one bias, share it."""
-    if _finite_beyond(p):
-        return tuple(t for t in range(NEAR) if not _has_value(p, t))
-    skipped, fine = [], 0
-    apart = None  # whether the distances beyond the search are fine, as far as a sample tells
-    for t in range(MOST_TERMS):
-        check_time()
-        good = _has_value(p, t)
-        if not good:
-            skipped.append(t)
-        fine = max(fine, 0) + 1 if good else min(fine, 0) - 1
-        if fine >= FINE:
-            if apart is None:
-                apart = all(_has_value(p, k) for k in range(t, MOST_TERMS, APART))
-            if apart:
-                return tuple(skipped)
-        elif fine % FINE == 0 and not any(_has_value(p, k) for k in range(t, MOST_TERMS, FINE)):
-            skipped += range(t + 1, MOST_TERMS)
-            break
-    last = MOST_TERMS
+    halved = _halved(p, 0, MOST_TERMS - 1, [MOST_BALLS])
+    skipped, last = _searched(p) if halved is None else halved, MOST_TERMS
     while skipped and skipped[-1] == last - 1:
         last = skipped.pop()
     return tuple(skipped) if last > 0 else tuple(range(MOST_TERMS))
 
 
-def _finite_beyond(p: Expr) -> bool:
-    """Whether one ball is finite for the distances from 8 to 16, one from 16 to 32, and so on."""
-    value = compile_ball(p)
-    with precision(64):
-        try:
-            return all(
-                to_arb(value({n: arb(k).union(arb(2 * k))})).is_finite()
-                for k in (NEAR << j for j in range((MOST_TERMS // NEAR).bit_length() - 1))
-            )
-        except (Undefined, ZeroDivisionError, OverflowError):
-            return False
+def _searched(p: Expr) -> list[int]:
+    """The distances without a value, one by one until 64 in a row are fine."""
+    skipped, fine = list[int](), 0
+    apart = None  # whether the distances beyond the search are fine, as far as a sample tells
+    for t in range(MOST_TERMS):
+        check_time()
+        good = _has_value(p, fmpq(t))
+        if not good:
+            skipped.append(t)
+        fine = max(fine, 0) + 1 if good else min(fine, 0) - 1
+        if fine >= FINE:
+            if apart is None:
+                apart = all(_has_value(p, fmpq(k)) for k in range(t, MOST_TERMS, APART))
+            if apart:
+                break
+        elif fine % FINE == 0 and not any(
+            _has_value(p, fmpq(k)) for k in range(t, MOST_TERMS, FINE)
+        ):
+            skipped += range(t + 1, MOST_TERMS)
+            break
+    return skipped
 
 
-def _has_value(p: Expr, t: int) -> bool:
-    """Whether a bias is a number or -oo at a distance, as far as a ball tells."""
+def _halved(p: Expr, low: int, high: int, left: list[int]) -> list[int] | None:
+    """The distances from low to high without a value, by halves of what one ball does not show to
+    have one; None where more balls are wanted than are left."""
+    left[0] -= 1
+    if left[0] < 0:
+        return None
+    if _has_value(p, fmpq(low) if low == high else arb(low).union(arb(high)), low == high):
+        return []
+    if low == high:
+        return [low]
+    middle = math.isqrt((low + 1) * (high + 1)) - 1
+    first = _halved(p, low, middle, left)
+    second = None if first is None else _halved(p, middle + 1, high, left)
+    return None if first is None or second is None else first + second
+
+
+def _has_value(p: Expr, at: fmpq | arb, undetermined: bool = True) -> bool:
+    """Whether a bias is a number or -oo at a distance, or on a ball of them; what to say where no
+    ball determines it."""
     with precision(256):
         try:
-            ball = to_arb(compile_ball(p)({n: fmpq(t)}))
+            ball = to_arb(compile_ball(p)({n: at}))
             return ball.is_finite() or bool(ball < 0)
         except Undetermined:
-            return True
+            return undetermined
         except (Undefined, ZeroDivisionError, OverflowError):
             return False
 

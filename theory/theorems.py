@@ -70,7 +70,7 @@ def _tex(words: str) -> str:
     """Words as LaTeX text, their relation signs in math mode."""
     signs = {"<=>": r"\iff", "->": r"\to"} | {r.sign: r.tex for r in SIX}
     escaped = "".join(_ESCAPED.get(c, c) for c in words)
-    return re.sub("<=>|<=|>=|->|<|>", lambda found: f"${signs[found.group()]}$", escaped)
+    return re.sub("<=>|<=|>=|->|<|>", lambda match: f"${signs[match.group()]}$", escaped)
 
 
 @cache
@@ -82,8 +82,8 @@ def theorems() -> Mapping[str, Theorem]:
     """
     text = Path(__file__).with_name("theorems.toml").read_text(encoding="utf-8")
     return {
-        name: Theorem(name, **said, checked=tuple(s.place for s in proving(name)))
-        for name, said in tomllib.loads(text).items()
+        name: Theorem(name, **entry, checked=tuple(s.place for s in proving(name)))
+        for name, entry in tomllib.loads(text).items()
     }
 
 
@@ -96,5 +96,5 @@ def theorem(name: str) -> Theorem:
     >>> theorem("resolution-bound").statement
     'R <= sum_{i<=N} P_i^2 <= 1, and there is no lower bound in general'
     """
-    known = theorems()
-    return known[one_of(name, "theorem", known)]
+    table = theorems()
+    return table[one_of(name, "theorem", table)]

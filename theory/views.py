@@ -12,7 +12,7 @@ from typing import Any
 _LOADERS: dict[str, Callable[[], Callable[..., Any]]] = {}
 
 
-def provide(name: str, load: Callable[[], Callable[..., Any]]) -> None:
+def provide(name: str, load: Callable[[], Callable[..., object]]) -> None:
     """Make a view known; `load` is called when it is first wanted."""
     _LOADERS[name] = load
 

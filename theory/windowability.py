@@ -35,16 +35,16 @@ class Windowable(Answer):
     hypotheses: tuple[str, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
-        said = {
+        sentences = {
             True: "a long enough window matches full attention to any accuracy you ask for.",
             False: "no fixed window is ever enough: outside it the mass tends to 1 as rows grow.",
             None: "whether a window is ever enough is not known: {why}.",
         }[self.value]
         if self.condition is not None and self.value is None:
-            said = "a long enough window is enough exactly if {condition}."
+            sentences = "a long enough window is enough exactly if {condition}."
         return (
             sentence(
-                "{subject}: " + said,
+                "{subject}: " + sentences,
                 self.label,
                 subject=shortened(self.subject, 80),
                 condition="" if self.condition is None else self.condition,
@@ -63,12 +63,12 @@ def of_series(converges: object, subject: str, reason: Reason | None = None) -> 
         reason: why it is not known.
     """
     truth = None if converges is None else sympy.sympify(converges)
-    known = {S.true: True, S.false: False}.get(truth)
-    condition = truth if known is None else None
+    value = {S.true: True, S.false: False}.get(truth)
+    condition = truth if value is None else None
     why = (
         (reason or Reason(Code.UNDECIDED, "the exp-series is undecided")) if truth is None else None
     )
-    rule = replace(MECHANISMS["bias"], windowable=known, condition=condition, reason=why)
+    rule = replace(MECHANISMS["bias"], windowable=value, condition=condition, reason=why)
     return _of_rule(rule, subject)
 
 

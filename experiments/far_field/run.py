@@ -4,11 +4,12 @@
     python experiments/far_field/run.py measure RUNS     # appends to measured.jsonl
 
 A model has a line in each file. Both commands take the runs that are finished and not yet there,
-so that they go on where they were stopped. `measure` takes no model without a forecast.
+so that they go on where they were stopped. `measure` takes a model once its forecast is committed.
 """
 
 import json
 import math
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -67,26 +68,31 @@ def forecast(model, text):
     line = {"said": {}, "rows": {}, "seconds": {}}
     for name, sampling in (("main", MAIN), ("check", CHECK)):
         begun = time.process_time()
+        each = {to: [] for to in FAR}
+        for group, x in enumerate(rows):
+            settings = Sampling(sampling.samples, sampling.growth, group)
+            if sampling is MAIN:  # its stages to 1,024 are those to 4,096
+                found = far_losses(network, x, FAR, settings, LAST)
+            else:
+                found = {}
+                for to in FAR:
+                    found |= far_losses(network, x, [to], settings, LAST)
+            for to in FAR:
+                each[to].append(found[to] - found[length])
         for to in FAR:
             scored = [row - 1 for row in SCORED[to]]
-            each = []
-            for group, x in enumerate(rows):
-                settings = Sampling(sampling.samples, sampling.growth, group)
-                found = far_losses(network, x, [to], settings, LAST)
-                each.append(found[to] - found[length])
-            line["said"][f"{name} {to}"] = means(x[scored] for x in each)
-            line["rows"][f"{name} {to}"] = means(each)
-            line["seconds"][f"{name} {to}"] = round(time.process_time() - begun, 2)
-            begun = time.process_time()
+            line["said"][f"{name} {to}"] = means(x[scored] for x in each[to])
+            line["rows"][f"{name} {to}"] = means(each[to])
+        line["seconds"][name] = round(time.process_time() - begun, 2)
     to, scored = FAR[0], [row - 1 for row in SCORED[FAR[0]]]
+    base = {group: losses(network, rows[group], LAST)[1:] for group in REPAIRED}
     line["repairs"] = {}
     for repair in changes(network.depth, length):
         changed, each = Repaired(network, repair), []
         for group in REPAIRED:
             settings = Sampling(CHECK.samples, CHECK.growth, group)
             found = far_losses(changed, rows[group], [to], settings, LAST)[to]
-            base = losses(network, rows[group], LAST)[1:]
-            each.append((found - base)[scored])
+            each.append((found - base[group])[scored])
         line["repairs"][repair.name] = means(each)
     return line
 
@@ -115,9 +121,16 @@ def measure(model, text):
 
 
 def kept(path):
-    """The lines of a file by their run."""
+    """The runs that have a line in a file."""
     lines = path.read_text().splitlines() if path.exists() else []
-    return {line["run"]: line for line in map(json.loads, lines)}
+    return {json.loads(line)["run"] for line in lines}
+
+
+def committed():
+    """The runs whose forecast is committed."""
+    command = ["git", "show", "HEAD:./forecasts.jsonl"]
+    shown = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True)
+    return {json.loads(line)["run"] for line in shown.stdout.splitlines()}
 
 
 def main(what, folder):
@@ -128,7 +141,7 @@ def main(what, folder):
     for run in sorted(read_plan(HERE / "plan.toml").expand(), key=lambda run: run.steps):
         job = job_of(run)
         own = Path(folder) / job.key
-        ready = job.key in kept(said) or what == "forecast"
+        ready = what == "forecast" or job.key in committed()
         if job.key in kept(path) or not ready or not (own / "weights.safetensors").exists():
             continue
         model, _ = load(own, job)

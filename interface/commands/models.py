@@ -42,7 +42,8 @@ def window(
         row: keys of one row, as 4096 or 4k, for a window that is enough there.
         temper: s, where a row's content logits are scaled by s log(keys).
         gate: bound of the gates of a gated decay.
-        model: folder of a model on this machine instead: its smallest window, and a plan by layer.
+        model: a folder, a GGUF file, or a name in the hub's cache: its smallest window, and a plan
+            by layer.
         loss: with --model, the share by which perplexity may rise; 1% if not given.
         text: with --model, what to read.
         length: with --model, tokens of a row.
@@ -86,10 +87,8 @@ def window(
 
 
 def erf(
-    run: str | None = None,
-    /,
+    model: str,
     *,
-    model: str | None = None,
     runs: str = "runs",
     text: str | None = None,
     kind: str = "gradient",
@@ -105,9 +104,8 @@ def erf(
     """Empirical receptive field: how far a trained model looks back on a text.
 
     Args:
-        run: key of a run.
-        model: folder of a model on this machine instead.
-        runs: folder where the run is kept.
+        model: a folder, a GGUF file, a name in the hub's cache, or the key of a run.
+        runs: folder where runs are kept.
         text: a file or folder to read.
         kind: gradient or attention.
         q: share of the gradient.
@@ -118,16 +116,11 @@ def erf(
         bca: half-width of blockwise causal attention.
         bos: whether segments begin with the tokenizer's first token; auto, yes or no.
     """
-    refuse(
-        (run is None) == (model is None), "give the key of a run, or a model's folder with --model"
-    )
-    from farfield.validation.optional import require_torch
-
-    require_torch() if model is None else require_models()
-    from farfield.validation.harness.runs import finished_run
+    require_models()
+    from farfield.validation.models.folder import place_of
     from farfield.validation.models.opened import View
 
-    place = model if run is None else finished_run(runs, run)
+    place = place_of(model, runs)
     how: dict[str, Any] = {"kind": kind, "q": q, "eps": eps, "length": length, "bos": bos}
     how |= {"segments": segments, "view": View(window, bca=bca)}
     return ask(
@@ -138,8 +131,8 @@ def erf(
 
 
 def perplexity(
-    *,
     model: str,
+    *,
     length: tuple[str, ...],
     text: str | None = None,
     protocol: str = "last-token",
@@ -154,7 +147,7 @@ def perplexity(
     """Perplexity of a model by the length of its context, on the same targets.
 
     Args:
-        model: folder of a model on this machine.
+        model: a folder, a GGUF file, or a name in the hub's cache.
         length: of the context in tokens (repeatable).
         text: a file or folder to read.
         protocol: last-token, non-overlapping, hf-stride, llama.cpp or lm-eval.
@@ -183,8 +176,7 @@ def perplexity(
 
 
 def audit(
-    folder: str,
-    /,
+    model: str,
     *,
     trained: str | None = None,
     length: tuple[str, ...] = (),
@@ -204,7 +196,7 @@ def audit(
     """Which layer of a model keeps what, how many bytes that is, and what may be set; and a page.
 
     Args:
-        folder: of the model, or a GGUF file.
+        model: a folder, a GGUF file, or a name in the hub's cache.
         trained: training length in tokens, if not the configuration's.
         length: of another row (repeatable).
         cache_dtype: of the cache: bf16, fp16, fp32, fp8, int8 or int4.
@@ -226,7 +218,7 @@ def audit(
 
     with progress("audit", output):
         result = examine(
-            folder,
+            model,
             trained=trained,
             lengths=length,
             cache_dtype=cache_dtype,

@@ -48,8 +48,8 @@ class Checked(Result):
     label: str = "certified"
 
     def blocks(self) -> Sequence[Block]:
-        said = "{computed} steps were computed anew, {cited} cite a theorem."
-        return (sentence(said, self.label, computed=len(self.computed), cited=len(self.cited)),)
+        template = "{computed} steps were computed anew, {cited} cite a theorem."
+        return (sentence(template, self.label, computed=len(self.computed), cited=len(self.cited)),)
 
 
 def check_proof(document: Mapping[str, Any] | Result, is_zero: ZeroTest | None = None) -> Checked:
@@ -77,11 +77,11 @@ def check_proof(document: Mapping[str, Any] | Result, is_zero: ZeroTest | None =
         if values is None:
             cited += [step["rule"] for step in steps]
             continue
-        own = CheckState(p.xreplace(values), numbers)
+        state = CheckState(p.xreplace(values), numbers)
         for step in steps:
-            (computed if _checked(step, own, domains, values) else cited).append(step["rule"])
+            (computed if _checked(step, state, domains, values) else cited).append(step["rule"])
         wanted = numbers.holds(_condition(claimed[document["verdict"]], domains), values)
-        if wanted not in (None, verdict(own)):
+        if wanted not in (None, verdict(state)):
             raise ProofError("the steps do not lead to the verdict")
     return Checked(tuple(computed), tuple(cited))
 
@@ -117,14 +117,14 @@ def _sample(
         values = dict(zip(free, point, strict=True))
         values |= {s: e.xreplace(values) for s, e in solved.items()}
         inside = (interval(domains[s.name]).contains(values[s]) for s in solved)
-        if numbers.holds(test, values) and all(known is S.true for known in inside):
+        if numbers.holds(test, values) and all(fact is S.true for fact in inside):
             return values
     return None
 
 
 def _checked(
     step: Mapping[str, Any],
-    own: CheckState,
+    state: CheckState,
     domains: Mapping[str, str],
     values: Mapping[Symbol, Expr],
 ) -> bool:
@@ -143,6 +143,6 @@ def _checked(
     if rule not in RULES:
         raise ProofError(f"unknown rule {rule!r}")
     if "bounded" in given:  # a named remainder has no value to check
-        own.rest = UNREADABLE
+        state.rest = UNREADABLE
         return False
-    return apply(rule, {k: said(k, v) for k, v in given.items()}, own)
+    return apply(rule, {k: said(k, v) for k, v in given.items()}, state)

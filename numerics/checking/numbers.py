@@ -52,7 +52,7 @@ class Numbers:
         self.compiled: Callable[[Any], Callable[..., Any]] = self._balls.compiled
         """A function of the values of the symbols of a formula, or of a condition."""
 
-    def value(self, e: Expr, env: Mapping[Symbol, Any]) -> arb:
+    def value(self, e: Expr, env: Mapping[Symbol, object]) -> arb:
         """A value that there must be; `Open` where a jump leaves it undetermined."""
         with precision(BITS):
             try:

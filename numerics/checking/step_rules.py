@@ -61,19 +61,19 @@ Row = tuple[Relation | None, str, bool | None]
 is the bias from here on, with a sign; what it decides."""
 
 
-def apply(name: str, said: Said, own: CheckState) -> bool:
+def apply(name: str, said: Said, state: CheckState) -> bool:
     """Whether the step had something to compute; raises ProofError if it is false."""
     relation, leaves, verdict = CHECKED.get(name, (None, "", None))
     try:
         computed = relation is not None
-        if relation is not None and not relation(said, own):
+        if relation is not None and not relation(said, state):
             values = ", ".join(f"{key} {value}" for key, value in said.items())
             raise ProofError(f"a step {name!r} is false: {values[:200]}")
     except Open:
         computed = False
     if leaves:
-        own.p = -said[leaves[1:]] if leaves[0] == "-" else said[leaves]
-    own.verdicts += () if verdict is None else (verdict,)
+        state.p = -said[leaves[1:]] if leaves[0] == "-" else said[leaves]
+    state.verdicts += () if verdict is None else (verdict,)
     return computed
 
 
@@ -86,44 +86,47 @@ def points(p: Expr, count: int = 40) -> list[int]:
 # -- the bias, and its classes --------------------------------------------------
 
 
-def _same_far_out(said: Said, own: CheckState) -> bool:
+def _same_far_out(values: Said, state: CheckState) -> bool:
     """The formula for large n is the formula."""
-    return not any(own.numbers.compare(own.p, said["p"], at) for at in FAR)
+    return not any(state.numbers.compare(state.p, values["p"], at) for at in FAR)
 
 
-def _no_number(masked: bool, said: Said, own: CheckState) -> bool:
+def _no_number(masked: bool, values: Said, state: CheckState) -> bool:
     """The bias is minus infinity far out where it is said to be masked, else plus infinity."""
-    ball = own.numbers.value(own.p, {n: fmpq(FAR[0])})
+    ball = state.numbers.value(state.p, {n: fmpq(FAR[0])})
     return not ball.is_finite() and bool(ball < 0) is masked
 
 
-def _is_zero(said: Said, own: CheckState) -> bool:
+def _is_zero(values: Said, state: CheckState) -> bool:
     """The constant's ball holds 0 and is narrow: no proof of 0, but none of the contrary."""
-    ball = own.numbers.value(said["constant"], {})
+    ball = state.numbers.value(values["constant"], {})
     return bool(ball.contains(0) and ball.rad() < arb(2) ** (-BITS // 2))
 
 
-def _parts(said: Said, own: CheckState) -> bool:
-    own.whole, own.period = own.p, said["period"]
+def _parts(values: Said, state: CheckState) -> bool:
+    state.whole, state.period = state.p, values["period"]
     raise Open("what follows decides")
 
 
-def _is_class(said: Said, own: CheckState) -> bool:
+def _is_class(values: Said, state: CheckState) -> bool:
     """The bias on a residue class is the whole bias there."""
-    residue, period = said["residue"], said["period"]
-    wanted = own.period == period and residue in {*range(period)} - {*own.seen}
-    own.rest, own.seen = None, [*own.seen, residue]
+    residue, period = values["residue"], values["period"]
+    wanted = state.period == period and residue in {*range(period)} - {*state.seen}
+    state.rest, state.seen = None, [*state.seen, residue]
     for k in CLASSES if wanted else ():
-        x, y = own.numbers.ball(own.whole, period * k + residue), own.numbers.ball(said["p"], k)
+        x, y = (
+            state.numbers.ball(state.whole, period * k + residue),
+            state.numbers.ball(values["p"], k),
+        )
         wanted &= x is None or y is None or not x.is_finite() or bool(x.overlaps(y))
     return wanted
 
 
-def verdict(own: CheckState) -> bool:
+def verdict(state: CheckState) -> bool:
     """What the steps of a cell establish; ProofError where something is missing."""
-    decided, whole = all(own.verdicts), bool(own.verdicts)
-    if own.period and decided:
-        whole = sorted(own.seen) == [*range(own.period)] and len(own.verdicts) == own.period
+    decided, whole = all(state.verdicts), bool(state.verdicts)
+    if state.period and decided:
+        whole = sorted(state.seen) == [*range(state.period)] and len(state.verdicts) == state.period
     if not whole:
         raise ProofError("a step is missing: a verdict or a residue class")
     return decided
@@ -145,107 +148,112 @@ def _excess(e: Expr, error: Expr, numbers: Numbers, at: int) -> float:
     return 0.0 if ball.contains(0) else size
 
 
-def _expands(said: Said, own: CheckState) -> bool:
+def _expands(values: Said, state: CheckState) -> bool:
     """|p + rho| <= C error, for a C that does not grow from 10^40 to 10^90."""
-    placed = own.rest in (None, UNREADABLE) or bool(own.verdicts)
-    own.rest, own.rung, own.limit = said["rho"], 0, None
-    excess = partial(_excess, own.p + said["rho"], said["error"], own.numbers)
-    near = said["error"] == 0 and any(map(excess, NEAR))
+    placed = state.rest in (None, UNREADABLE) or bool(state.verdicts)
+    state.rest, state.rung, state.limit = values["rho"], 0, None
+    excess = partial(_excess, state.p + values["rho"], values["error"], state.numbers)
+    near = values["error"] == 0 and any(map(excess, NEAR))
     sizes = [max(excess(at + j * at // 3) for j in range(6)) for at in FAR]
     grows = sizes[2] > 1.3 * sizes[1] > 1.3**2 * sizes[0] and sizes[2] > 1e-6
     return placed and not (near or max(sizes) > 1e12 or grows)
 
 
-def _on_the_ladder(said: Said, own: CheckState) -> Expr:
+def _on_the_ladder(values: Said, state: CheckState) -> Expr:
     """What is left of the expansion; the scale of a rung is its logarithm."""
-    if own.rest is UNREADABLE:
+    if state.rest is UNREADABLE:
         raise Open("a named remainder")
-    scaled = said["k_before"] == said["k"] - 1 and said["scale"] == iterated(said["k"])
-    return own.rest if scaled else None
+    scaled = values["k_before"] == values["k"] - 1 and values["scale"] == iterated(values["k"])
+    return state.rest if scaled else None
 
 
-def _is_rung(said: Said, own: CheckState) -> bool:
+def _is_rung(values: Said, state: CheckState) -> bool:
     """The limit of rest/L_k, found again."""
-    rest, follows = _on_the_ladder(said, own), own.limit is None and said["k"] == own.rung + 1
-    own.rung, own.limit = said["k"], said["limit"]
+    rest, follows = (
+        _on_the_ladder(values, state),
+        state.limit is None and values["k"] == state.rung + 1,
+    )
+    state.rung, state.limit = values["k"], values["limit"]
     if rest is None or not follows:
         return False
-    found = limit(rest, said["scale"], own.numbers)
-    return bool(found == own.limit) or own.numbers.is_near(found - own.limit, 0)
+    value = limit(rest, values["scale"], state.numbers)
+    return bool(value == state.limit) or state.numbers.is_near(value - state.limit, 0)
 
 
-def _is_tie(said: Said, own: CheckState) -> bool:
+def _is_tie(values: Said, state: CheckState) -> bool:
     """At a limit of 1 the scale leaves the rest."""
-    rest = _on_the_ladder(said, own)
-    ones = all(own.numbers.is_near(x, 1) for x in (own.limit, said["limit"]))
-    if rest is None or own.rung != said["k"] or not ones:
+    rest = _on_the_ladder(values, state)
+    ones = all(state.numbers.is_near(x, 1) for x in (state.limit, values["limit"]))
+    if rest is None or state.rung != values["k"] or not ones:
         return False
-    own.rest, own.limit = sympy.expand(rest - said["scale"]), None
+    state.rest, state.limit = sympy.expand(rest - values["scale"]), None
     return True
 
 
-def _ends(above: bool, said: Said, own: CheckState) -> bool:
+def _ends(above: bool, values: Said, state: CheckState) -> bool:
     """The last limit against 1, and the comparison series that belongs to its rung."""
-    rest, last, rung = own.rest, own.limit, own.rung
-    own.rest, own.rung, own.limit = None, 0, None
+    rest, last, rung = state.rest, state.limit, state.rung
+    state.rest, state.rung, state.limit = None, 0, None
     if rest is UNREADABLE:
         raise Open("a named remainder")
-    if rest is None or last is None or said["k"] != rung:
+    if rest is None or last is None or values["k"] != rung:
         return False
     logs = [iterated(j) for j in range(rung)]
     terms = 1 / (sympy.Mul(*logs[:-1]) * logs[-1] ** Symbol("c", positive=True))
-    last = last if last.is_infinite else own.numbers.ball(last, 1)
+    last = last if last.is_infinite else state.numbers.ball(last, 1)
     beyond = last is not None and bool(last > 1 if above else last < 1)
-    return beyond and bool(said["comparison"] == terms)
+    return beyond and bool(values["comparison"] == terms)
 
 
 # -- bounds --------------------------------------------------------------------------------------
 
 
-def _gaps(side: int, said: Said, own: CheckState, at: Iterable[int]) -> list[tuple[arb, arb]]:
+def _gaps(side: int, values: Said, state: CheckState, at: Iterable[int]) -> list[tuple[arb, arb]]:
     """How far the bound lies above p (below it for a side of -1), up to the error, and the size of
     both, at each distance where balls know them."""
-    wanted = own.p, said["bound"], said["error"]
-    found = ([ball for e in wanted if (ball := own.numbers.ball(e, k)) is not None] for k in at)
-    known = [balls for balls in found if len(balls) == len(wanted)]
-    if not known:
+    wanted = state.p, values["bound"], values["error"]
+    each = ([ball for e in wanted if (ball := state.numbers.ball(e, k)) is not None] for k in at)
+    complete = [balls for balls in each if len(balls) == len(wanted)]
+    if not complete:
         raise Open("values that balls leave open")
     with precision(BITS):
-        return [(side * (y - x) + 100 * abs(slack), abs(x) + abs(y) + 1) for x, y, slack in known]
+        return [
+            (side * (y - x) + 100 * abs(slack), abs(x) + abs(y) + 1) for x, y, slack in complete
+        ]
 
 
-def _bounded(side: int, said: Said, own: CheckState) -> bool:
+def _bounded(side: int, values: Said, state: CheckState) -> bool:
     """An upper (lower) bound lies above (below) p everywhere, and near it somewhere."""
-    gaps = _gaps(side, said, own, points(own.p, 60))
+    gaps = _gaps(side, values, state, points(state.p, 60))
     with precision(BITS):
         tightest = min(float((gap / size).mid()) for gap, size in gaps)
     return not any(gap < 0 for gap, _ in gaps) and tightest <= 0.9
 
 
 def _reached(
-    returns: Callable[[Said, CheckState], Iterable[int]], said: Said, own: CheckState
+    returns: Callable[[Said, CheckState], Iterable[int]], values: Said, state: CheckState
 ) -> bool:
     """p comes up to the bound at some of the distances where it should."""
-    reached = any(not gap < 0 for gap, _ in _gaps(-1, said, own, returns(said, own)))
-    if not reached and said.get("phase", "").startswith("("):
+    reached = any(not gap < 0 for gap, _ in _gaps(-1, values, state, returns(values, state)))
+    if not reached and values.get("phase", "").startswith("("):
         raise Open("several phases are seldom near the infimum together")
     return reached
 
 
-def _where_waves_return(said: Said, own: CheckState) -> Iterable[int]:
+def _where_waves_return(values: Said, state: CheckState) -> Iterable[int]:
     """Distances where the oscillation is near its value at `at`."""
     away = np.zeros(len(ROWS))
-    for wave in own.p.atoms(sympy.sin, sympy.cos):
+    for wave in state.p.atoms(sympy.sin, sympy.cos):
         if wave.has(n):
             turn = float(sympy.expand(wave.args[0]).coeff(n))
             away = np.maximum(away, np.abs(np.sin(ROWS * turn / 2)))
-    return (int(said["at"] + ROWS[i]) for i in _least(away))
+    return (int(values["at"] + ROWS[i]) for i in _least(away))
 
 
-def _where_large(said: Said, own: CheckState) -> Iterable[int]:
+def _where_large(values: Said, state: CheckState) -> Iterable[int]:
     """Distances where p is large beside the bound."""
-    far = np.geomspace(1e5, 1e9, own.few(40_000)).astype(np.int64)
-    p, bound = own.numbers.table(far, own.p, said["bound"])
+    far = np.geomspace(1e5, 1e9, state.few(40_000)).astype(np.int64)
+    p, bound = state.numbers.table(far, state.p, values["bound"])
     return (int(far[i]) for i in _least(bound - p))
 
 
@@ -254,19 +262,19 @@ def _least(values: np.ndarray) -> np.ndarray:
     return np.argpartition(values, 20)[:20]
 
 
-def _adds_a_constant(said: Said, own: CheckState) -> bool:
+def _adds_a_constant(values: Said, state: CheckState) -> bool:
     """The bound of p is `-log n` at least, so that each interval [x, 2x] adds a constant."""
-    bound = said["bound"] + 100 * (1 + abs(said["error"]))
-    return all(own.numbers.compare(bound, -sympy.log(n), at) >= 0 for at in FAR)
+    bound = values["bound"] + 100 * (1 + abs(values["error"]))
+    return all(state.numbers.compare(bound, -sympy.log(n), at) >= 0 for at in FAR)
 
 
-def _averaged(said: Said, own: CheckState) -> bool:
+def _averaged(values: Said, state: CheckState) -> bool:
     """The mean of exp(p + bound) over many distances stays between positive constants."""
-    rng, means, width = np.random.default_rng(0), [], _turn(said["phase"], own.numbers)
+    rng, means, width = np.random.default_rng(0), [], _turn(values["phase"], state.numbers)
     for size in (1e6, 1e8, 1e10):
-        at = rng.integers(int(size), int(width * size), own.few(200_000))
+        at = rng.integers(int(size), int(width * size), state.few(200_000))
         with np.errstate(all="ignore"):
-            ratio = np.exp(sum(own.numbers.table(at, own.p, said["bound"])))
+            ratio = np.exp(sum(state.numbers.table(at, state.p, values["bound"])))
         ratio = ratio[np.isfinite(ratio)]
         if not ratio.size:
             raise Open("the mean of terms without numbers")
@@ -288,9 +296,9 @@ def _turn(phase: str, numbers: Numbers) -> int:
     raise Open("the average over a phase that turns too slowly for numbers")
 
 
-def _comes_back(said: Said, own: CheckState) -> bool:
+def _comes_back(values: Said, state: CheckState) -> bool:
     """In each decade some term stays above a constant."""
-    (p,) = own.numbers.table(np.arange(100, 10**6), own.p)
+    (p,) = state.numbers.table(np.arange(100, 10**6), state.p)
     return not min(np.nanmax(p[10**k - 100 : 10 ** (k + 1) - 100]) for k in range(2, 6)) < -50
 
 

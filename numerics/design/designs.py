@@ -83,13 +83,13 @@ class Design(Answer):
         lines = [
             f"title = {json.dumps('; '.join(self.targets))}",
             "",
-            "[[runs]]",
-            f"preset = {json.dumps(preset)}",
+            "[[sweep]]",
+            f"presets = {json.dumps([preset])}",
         ]
         if count > 1:
-            lines += [f"heads = {count}", f"width = {16 * count}"]
-        said = ", ".join(f"{key} = {json.dumps(value)}" for key, value in subject.items())
-        return "\n".join([*lines, f"encoding = {{ {said} }}", ""])
+            lines += [f"heads = [{count}]", f"widths = [{16 * count}]"]
+        fields = ", ".join(f"{key} = {json.dumps(value)}" for key, value in subject.items())
+        return "\n".join([*lines, f"encodings = [{{ {fields} }}]", ""])
 
     def interval_text(self) -> str:
         """The interval, each end with the digits that are certain, as `(0.33…, 1/2]`."""
@@ -118,17 +118,17 @@ class Design(Answer):
 
     def _first(self) -> Text:
         if self.heads and self.values:
-            said = "{heads} with {targets}: {a} = {values}."
+            template = "{heads} with {targets}: {a} = {values}."
         elif self.value is not None and self.monotone:
-            said = "{targets} for {where}; the simplest is {a} = {value}."
+            template = "{targets} for {where}; the simplest is {a} = {value}."
         elif self.value is not None:
-            said = "{targets} at {a} = {value}, among others."
+            template = "{targets} at {a} = {value}, among others."
         elif self.nearest is not None:
-            said = "no {a} has {targets}; the nearest that are reached are {near}."
+            template = "no {a} has {targets}; the nearest that are reached are {near}."
         else:
-            said = "which {a} has {targets} is not known: {reason}."
+            template = "which {a} has {targets} is not known: {reason}."
         return words(
-            "{family}: " + said,
+            "{family}: " + template,
             family=shortened(self.subject or self.family, 80),
             targets=listed(self.targets, 6),
             heads=plural(len(self.heads), "head"),
@@ -151,8 +151,10 @@ class Design(Answer):
         return f"{only} from {low} " + ("on" if high is None else f"to {high}")
 
     def _reached(self) -> str:
-        said = (f"{q} = {_number(x)}" for q, x in zip(self.quantities, _numbers(self), strict=True))
-        return ", ".join(said)
+        parts = (
+            f"{q} = {_number(x)}" for q, x in zip(self.quantities, _numbers(self), strict=True)
+        )
+        return ", ".join(parts)
 
     def _by_head(self) -> Block:
         costs = self.costs or ({},) * len(self.heads)
@@ -165,8 +167,8 @@ class Design(Answer):
 
 
 def _numbers(design: Design) -> Sequence[Any]:
-    found = design.achieved
-    return tuple(found.values()) if isinstance(found, dict) else (found,)
+    achieved = design.achieved
+    return tuple(achieved.values()) if isinstance(achieved, dict) else (achieved,)
 
 
 def _number(value: Any) -> str:
@@ -188,9 +190,9 @@ def _end(pair: Pair) -> str:
     return f"{shared}…" if len(shared) > 8 else f"{float(pair[1]):.9g}"
 
 
-def _slopes(found: Encoding | None) -> str | None:
+def _slopes(designed: Encoding | None) -> str | None:
     """The slopes for kernels that take them, of an ALiBi-like encoding."""
     try:
-        return None if found is None else listed([f"{m:.6g}" for m in found.slopes()])
+        return None if designed is None else listed([f"{m:.6g}" for m in designed.slopes()])
     except InputError:
         return None

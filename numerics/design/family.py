@@ -78,10 +78,10 @@ class Family:
         if not self._takes(values):
             return f"encoding({_written([str(self.at(v)) for v in values])})"
         options = self._options([str(v) for v in values])
-        said = "".join(f", {name}={_written(value)}" for name, value in options.items())
-        return f'encoding("{self.given}"{said})'
+        written = "".join(f", {name}={_written(value)}" for name, value in options.items())
+        return f'encoding("{self.given}"{written})'
 
-    def _options(self, values: list[Any]) -> dict[str, Any]:
+    def _options(self, values: list[object]) -> dict[str, Any]:
         chosen = values if len(values) > 1 else values[0]
         return {**self.fixed, self.parameter.name: chosen}
 
@@ -119,44 +119,44 @@ def read_family(
     domains, fixed = dict(assumptions or {}), dict(values or {})
     options = fixed | ({} if dialect is None else {"dialect": dialect})
     named = isinstance(given, str) and given in CATALOGUE  # its own domains may be replaced
-    found = encoding(given, assumptions=None if named else domains or None, **options)
-    label = shortened(str(found.name), 60)
-    if found.formula is None:
-        why = found.out_of_scope or "each of its heads has a formula of its own"
+    subject = encoding(given, assumptions=None if named else domains or None, **options)
+    label = shortened(str(subject.name), 60)
+    if subject.formula is None:
+        why = subject.out_of_scope or "each of its heads has a formula of its own"
         raise InputError(f"{label} is no family of biases: {why}")
-    formula = found.formula.replace(sympy.Sum, lambda *args: sympy.Sum(*args).doit())
-    if isinstance(given, Encoding) and found.free:
-        formula = found.biases[0]
-    known = {p.name: p for p in found.parameters if p.symbol in formula.free_symbols}
-    if strange := sorted({*domains, *([chosen] if chosen else [])} - {*known}):
-        has = ", ".join(known) or "none"
+    formula = subject.formula.replace(sympy.Sum, lambda *args: sympy.Sum(*args).doit())
+    if isinstance(given, Encoding) and subject.free:
+        formula = subject.biases[0]
+    parameters = {p.name: p for p in subject.parameters if p.symbol in formula.free_symbols}
+    if strange := sorted({*domains, *([chosen] if chosen else [])} - {*parameters}):
+        has = ", ".join(parameters) or "none"
         raise InputError(f"{label} has no parameter {strange[0]!r}; parameters: {has}")
-    free = [name for name in known if name not in fixed]
+    free = [name for name in parameters if name not in fixed]
     if len(free) != 1 or chosen not in (None, free[0]):
-        raise InputError(_count_is_wrong(found, free, chosen, fixed))
-    swap = {known[k].symbol: exact(v, k) for k, v in fixed.items() if k in known}
-    own = known[free[0]]
-    domain = domains.get(own.name, own.domain)
-    symbol = parameter(own.name, domain)
+        raise InputError(_count_is_wrong(subject, free, chosen, fixed))
+    swap = {parameters[k].symbol: exact(v, k) for k, v in fixed.items() if k in parameters}
+    sought = parameters[free[0]]
+    domain = domains.get(sought.name, sought.domain)
+    symbol = parameter(sought.name, domain)
     return Family(
         given if not isinstance(given, Encoding) else formula.xreplace(swap),
-        formula.xreplace(swap | {own.symbol: symbol}),
+        formula.xreplace(swap | {sought.symbol: symbol}),
         symbol,
         domain,
         options,
         formula,
-        own.domain if named else "positive",
+        sought.domain if named else "positive",
     )
 
 
 def _count_is_wrong(
-    found: Encoding, free: Sequence[str], chosen: str | None, fixed: Mapping[str, Any]
+    subject: Encoding, free: Sequence[str], chosen: str | None, fixed: Mapping[str, object]
 ) -> str:
-    label = shortened(found.name, 60)
+    label = shortened(subject.name, 60)
     if chosen is not None and chosen in fixed:
         return f"{label}: {chosen} is to be found, and has the value {fixed[chosen]}; leave it out"
     if not free:
-        entry = CATALOGUE.get(found.name)
+        entry = CATALOGUE.get(subject.name)
         dialects = f" (dialects: {', '.join(entry.dialects)})" if entry and entry.dialects else ""
         return (
             f"{label} has no free parameter{dialects}; accepted: a formula with one, as -a*n, "

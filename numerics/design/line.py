@@ -97,7 +97,9 @@ class ParameterLine:
     def closed(self) -> list[bool]:
         """Whether each end is one of the domain and belongs to it."""
         ends = (self.part.start, self.part.end)
-        return [own and end in self.part for own, end in zip(self.own, ends, strict=True)]
+        return [
+            at_domain and end in self.part for at_domain, end in zip(self.own, ends, strict=True)
+        ]
 
     @cached_property
     def reach(self) -> tuple[float, float]:
@@ -252,21 +254,21 @@ class ParameterLine:
     def reached(self, quantity: Quantity) -> str:
         """The range of a quantity over the parameters that are tried, in words."""
         try:
-            found = [quantity.answer(self.bias(self.at(u))).span() for u in self.reach]
-            low, high = sorted(ends[0] for ends in found if ends is not None)
+            spans = [quantity.answer(self.bias(self.at(u))).span() for u in self.reach]
+            low, high = sorted(ends[0] for ends in spans if ends is not None)
         except (*UNKNOWN, ValueError):
             return f"its {quantity.words()} is not known near the ends"
         shown = [_count(x) if quantity.integer else decimal(x, 4) for x in (low, high)]
-        said = f"{shown[0]} throughout" if low == high else f"from {shown[0]} to {shown[1]}"
-        return f"its {quantity.words()} is {said}"
+        text = f"{shown[0]} throughout" if low == high else f"from {shown[0]} to {shown[1]}"
+        return f"its {quantity.words()} is {text}"
 
 
-Found = tuple[tuple[Pair | None, Pair | None], tuple[bool, bool], Rational | None, str]
+Fields = tuple[tuple[Pair | None, Pair | None], tuple[bool, bool], Rational | None, str]
 """Both ends of an interval of parameters, each outside and inside, or None at the domain's own end;
 whether each belongs to it; the simplest one inside; what is not proved."""
 
 
-def scanned(line: ParameterLine, bounds: Sequence[Target]) -> Found:
+def scanned(line: ParameterLine, bounds: Sequence[Target]) -> Fields:
     """An interval around a parameter that meets all bounds. Its ends were decided; the parameters
     between them were not.
 
@@ -276,8 +278,8 @@ def scanned(line: ParameterLine, bounds: Sequence[Target]) -> Found:
     scan = _Scan(line, bounds, {})
     u, a = scan.good(), line.family.parameter
     if u is None:
-        said = f"no {a} that meets it was found among the {len(scan.seen)} tried"
-        raise Unreachable(", ".join(filter(None, (said, scan.undecided()))))
+        reason = f"no {a} that meets it was found among the {len(scan.seen)} tried"
+        raise Unreachable(", ".join(filter(None, (reason, scan.undecided()))))
     good, low, high = line.at(u), scan.end(u, -1), scan.end(u, 1)
     if low is not None and high is not None:
         short = simplest(low[1], high[1], True, True)
@@ -296,14 +298,14 @@ class _Scan:
 
     def decided(self, a: Rational) -> bool | None:
         """Of a parameter, within a share of the time that is left."""
-        found = list[bool | None]()
+        answers = list[bool | None]()
         with _share(PLACE_SHARE):
             for bound in self.bounds:
                 try:
-                    found.append(self.line.holds(bound, a))
+                    answers.append(self.line.holds(bound, a))
                 except (Unreachable, InputError):
-                    found.append(None)
-        return False if False in found else None if None in found else True
+                    answers.append(None)
+        return False if False in answers else None if None in answers else True
 
     def at(self, u: float) -> bool | None:
         """Of the parameter of a coordinate."""
@@ -319,26 +321,26 @@ class _Scan:
     def violations(self, u: float) -> list[float]:
         """Of each bound; above STEEP where it is not known."""
         with _share(PLACE_SHARE):
-            found = [self.line.violation(bound, u) for bound in self.bounds]
-        return [2 * STEEP if math.isnan(x) else x for x in found]
+            each = [self.line.violation(bound, u) for bound in self.bounds]
+        return [2 * STEEP if math.isnan(x) else x for x in each]
 
     def good(self) -> float | None:
         """A coordinate that meets all bounds: a place, one where two bounds are equally near
         between two places, or one near the least violation."""
-        left, known = set(PLACES), dict[float, list[float]]()
+        left, gauges = set(PLACES), dict[float, list[float]]()
         while left:
-            best = min(known, key=lambda u: (max(known[u]), abs(u)), default=0.0)
+            best = min(gauges, key=lambda u: (max(gauges[u]), abs(u)), default=0.0)
             u = min(left, key=lambda x: (abs(x - best), abs(x)))
             left.remove(u)
             if self.at(u):
                 return u
-            known[u] = self.violations(u)
-            for v in _beside(u, known):
-                i, j = (known[x].index(max(known[x])) for x in (u, v))
-                found = self.balanced(self.bounds[i], self.bounds[j], u, v) if i != j else None
-                if found is not None and self.at(found):
-                    return found
-        around = _beside(min(sorted(known), key=lambda u: max(known[u])), known)
+            gauges[u] = self.violations(u)
+            for v in _beside(u, gauges):
+                i, j = (gauges[x].index(max(gauges[x])) for x in (u, v))
+                place = self.balanced(self.bounds[i], self.bounds[j], u, v) if i != j else None
+                if place is not None and self.at(place):
+                    return place
+        around = _beside(min(sorted(gauges), key=lambda u: max(gauges[u])), gauges)
         u = minimize_scalar(
             lambda u: max(self.violations(float(u))),
             bounds=(min(around), max(around)),

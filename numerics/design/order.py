@@ -94,8 +94,8 @@ def _onto(low: Expr, high: Expr) -> Iterator[tuple[Expr, int]]:
 
 
 def _agreed(signs: Iterable[int | None]) -> int | None:
-    known = {s for s in signs if s != 0}
-    return 0 if not known else known.pop() if len(known) == 1 else None
+    ways = {s for s in signs if s != 0}
+    return 0 if not ways else ways.pop() if len(ways) == 1 else None
 
 
 def _times(a: int | None, b: int | None) -> int | None:
@@ -109,14 +109,14 @@ def _order(p: Expr) -> int | None:
     if not moving or not f.has(_S):
         rate = 0 if not moving else None if u.has(*_STEPS) else sign(diff(u, _S))
         return _times(rate, rises(f))
-    known: list[int | None] = []
-    while len(known) <= FIRST and None not in known and not moving.has(*_STEPS):
-        first = len(known)
+    ways: list[int | None] = []
+    while len(ways) <= FIRST and None not in ways and not moving.has(*_STEPS):
+        first = len(ways)
         later = sign(diff(moving.xreplace({n: first + _T}), _S, _T))
         rate = diff(moving.subs(n, first), _S)
         if later is not None and not rate.has(S.NaN, S.ComplexInfinity, *(S.Infinity, -S.Infinity)):
-            return _agreed([*known, later])
-        known.append(sign(diff(moving.subs(n, first + 1) - moving.subs(n, first), _S)))
+            return _agreed([*ways, later])
+        ways.append(sign(diff(moving.subs(n, first + 1) - moving.subs(n, first), _S)))
     return None
 
 
@@ -130,15 +130,15 @@ def rises(f: Expr) -> int | None:
     way = _composed(f)
     if way is not None or f.has(*_STEPS) or f.count_ops() > MAX_OPERATIONS:
         return way
-    known: list[int | None] = []
+    ways: list[int | None] = []
     for first in LATER:
-        gaps = (f.subs(n, k + 1) - f.subs(n, k) for k in range(len(known), first))
-        known += map(constant_sign, gaps)
-        if _agreed(known) is None:
+        gaps = (f.subs(n, k + 1) - f.subs(n, k) for k in range(len(ways), first))
+        ways += map(constant_sign, gaps)
+        if _agreed(ways) is None:
             return None
         later = sign(diff(f.xreplace({n: 1 + _T}), _T)) if first == 1 else None
         try:
-            return _agreed([*known, later or sign_from(diff(f, n), first)])
+            return _agreed([*ways, later or sign_from(diff(f, n), first)])
         except (Unrecognised, Undecided, Undefined):
             continue
     return None
@@ -169,11 +169,11 @@ def sign(e: Expr) -> int | None:
     >>> sign(sympy.log(1 + _T) - 2 * _S * sympy.log(1 + _T)) is None, sign(-_S / (2 + _T))
     (True, -1)
     """
-    found = _sign(e)
-    if found is None:
+    strict = _sign(e)
+    if strict is None:
         above, below = fraction(together(e))
-        found = _times(_sign(expand(above)), _sign(below))
-    return found
+        strict = _times(_sign(expand(above)), _sign(below))
+    return strict
 
 
 def _sign(e: Expr) -> int | None:

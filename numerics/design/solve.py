@@ -15,7 +15,7 @@ from sympy.core.relational import Relational
 
 from farfield.numerics.design.designs import Design, Pair
 from farfield.numerics.design.family import Family, read_family
-from farfield.numerics.design.line import Found, ParameterLine, scanned
+from farfield.numerics.design.line import Fields, ParameterLine, scanned
 from farfield.numerics.design.order import support_step, tail_order
 from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.targets import (
@@ -100,12 +100,12 @@ def design(
         raise InputError(f"a design needs a target; accepted: {', '.join(TARGETS)}")
     deadline = time.monotonic() + seconds(budget_s)
     goal = _goal(asked, targets, heads, optimise, notice or (lambda *_: None))
-    own = {**targets, **(values or {})}
+    fixed = {**targets, **(values or {})}
     if isinstance(family, (list, tuple)):
         raise InputError(f"a design is of one family; {len(family)} were given")
-    found = read_family(family, parameter, dialect=dialect, values=own, assumptions=assumptions)
+    read = read_family(family, parameter, dialect=dialect, values=fixed, assumptions=assumptions)
     with until(deadline):
-        return _of(goal, found)
+        return _of(goal, read)
 
 
 # -- what is asked --------------------------------------------------------------------------------
@@ -136,8 +136,8 @@ class _Goal:
 
 
 def _goal(
-    asked: Mapping[str, Any],
-    given: dict[str, Any],
+    asked: Mapping[str, object],
+    given: dict[str, object],
     heads: int | None,
     optimise: str | None,
     notice: Notice,
@@ -203,20 +203,20 @@ def _by_head(asked: Quantity, value: object, heads: int | None) -> list[Any] | N
 def _of(goal: _Goal, family: Family) -> Design:
     """The design of one family."""
     goal.notice(f"order of {family.name}"[:40], 0, 1)
-    search, found = _Search.of(family, goal), list[Design]()
+    search, designs = _Search.of(family, goal), list[Design]()
     for h, targets in enumerate(goal.heads):
         goal.notice("searching", h, len(goal.heads))
-        found.append(search.design(targets))
-    values = tuple(d.value for d in found if d.value is not None)
-    whole = len(values) == len(found)
+        designs.append(search.design(targets))
+    values = tuple(d.value for d in designs if d.value is not None)
+    whole = len(values) == len(designs)
     if not goal.several:
-        return found[0]
-    worst = next((d for d in found if d.value is None), found[0])
-    approximate = any(d.label is Label.APPROXIMATE for d in found)
+        return designs[0]
+    worst = next((d for d in designs if d.value is None), designs[0])
+    approximate = any(d.label is Label.APPROXIMATE for d in designs)
     if whole:
         goal.notice("costs", 0, 1)
     return replace(
-        found[0],
+        designs[0],
         targets=goal.words(),
         low=None,
         high=None,
@@ -224,15 +224,15 @@ def _of(goal: _Goal, family: Family) -> Design:
         value=None,
         values=values if whole else (),
         encoding=family.encoding(values) if whole else None,
-        achieved=tuple(d.achieved for d in found),
+        achieved=tuple(d.achieved for d in designs),
         nearest=None,
-        monotone=all(d.monotone for d in found),
+        monotone=all(d.monotone for d in designs),
         call=family.call(values) if whole else "",
         costs=tuple(
             {q.header(): _known(q, bias) for q in goal.costs}
             for bias in (family.encoding(values).biases if whole else ())
         ),
-        heads=tuple(found),
+        heads=tuple(designs),
         status=worst.status,
         reason=worst.reason,
         label=Label.APPROXIMATE if approximate and worst.label else worst.label,
@@ -272,9 +272,11 @@ class _Search:
         p, a, where, condition = family.formula, family.parameter, family.interval, None
         verdict, step = Verdict.CONVERGES, support_step(p, a)
         if step is None and any(t.quantity.whole for t in goal.heads[0]):
-            found = check_convergence(p, assumptions={str(a): family.domain})
-            verdict = found.verdict
-            solved = _solutions(found.condition, a) if verdict is Verdict.CONDITIONAL else None
+            convergence = check_convergence(p, assumptions={str(a): family.domain})
+            verdict = convergence.verdict
+            solved = (
+                _solutions(convergence.condition, a) if verdict is Verdict.CONDITIONAL else None
+            )
             if solved is not None:
                 where, x = solved.intersect(where), Symbol(a.name, real=True)
                 condition = expression_line(where.as_relational(x), unicode=False)
@@ -289,13 +291,14 @@ class _Search:
             alone = ", ".join(map(str, where.args))
             raise InputError(f"{a} can be {alone} alone; accepted: an interval to seek it in")
         if verdict is Verdict.DIVERGES or not lines:
-            said = f"the series of {family.name} diverges for every {a}"
+            reason = f"the series of {family.name} diverges for every {a}"
             other = check_convergence(family.whole) if family.fixed else None
             if other is not None and other.verdict is Verdict.CONDITIONAL:
-                said += " with these values; it converges if "
-                said += expression_line(other.condition)
+                reason += " with these values; it converges if "
+                reason += expression_line(other.condition)
             raise InputError(
-                f"{said}: no tokens hold a share of an infinite sum; a row has a field, with length"
+                f"{reason}: no tokens hold a share of an infinite sum; a row has a field, with "
+                "length"
             )
         return cls(family, goal, lines, condition, verdict is Verdict.UNDECIDED)
 
@@ -313,10 +316,10 @@ class _Search:
         ordered = len(self.lines) == 1 and self.lines[0].order is not None
         ordered = ordered and all(q.ordered(q, family.formula, family.parameter) for q in kinds)
         try:
-            found = (self._ordered if ordered else self._scanned)(targets)
-            if isinstance(found, dict):
-                return replace(blank, **found)
-            (low, high), closed, value, unproved = found
+            read = (self._ordered if ordered else self._scanned)(targets)
+            if isinstance(read, dict):
+                return replace(blank, **read)
+            (low, high), closed, value, unproved = read
             if value is None:
                 raise Unreachable("no rational was found between the ends")
             reached = {q.name: q.number(family.at(value)) for q in kinds}
@@ -339,7 +342,7 @@ class _Search:
             reason=Reason(Code.UNDECIDED, unproved) if unproved else None,
         )
 
-    def _scanned(self, targets: Sequence[Target]) -> Found:
+    def _scanned(self, targets: Sequence[Target]) -> Fields:
         """Where no order is proved."""
         why = Unreachable("no parameter was tried")
         for line in self.lines:
@@ -349,7 +352,7 @@ class _Search:
                 why = none
         raise why
 
-    def _ordered(self, targets: Sequence[Target]) -> Found | dict[str, Any]:
+    def _ordered(self, targets: Sequence[Target]) -> Fields | dict[str, Any]:
         """Where the tails are ordered: the exact interval; the fields of an answer without one.
 
         Raises:
@@ -359,14 +362,14 @@ class _Search:
         (line,), p, a = self.lines, self.family.formula, self.family.parameter
         bounds = [bound for t in targets for bound in t.bounds()]
         sides = [[b for b in bounds if line.upwards(b) is up] for up in (True, False)]
-        ends = [line.edge(own, up) for own, up in zip(sides, (True, False), strict=True)]
+        ends = [line.edge(side, up) for side, up in zip(sides, (True, False), strict=True)]
         met = [*zip(sides, ends, strict=True)]
         closed = [
             line.contains(o, e) if e else c for (o, e), c in zip(met, line.closed, strict=True)
         ]
         if (low := ends[0]) and (high := ends[1]) and low[1] > high[1]:
             proved = bool(low[0] >= high[0] or line.step or any(t.skipped(p) for t in targets))
-            least, most = (line.binding(own, edge)[0] for own, edge in met if edge)
+            least, most = (line.binding(side, edge)[0] for side, edge in met if edge)
             if str(least) == str(most):
                 return self._nearest(least.quantity, (low[0], high[0]), proved=proved)
             if not proved:
@@ -376,7 +379,7 @@ class _Search:
                 f"{'>=' if closed[0] else '>'} {float(low[0]):.6g}, and {most}, which needs {a} "
                 f"{'<=' if closed[1] else '<'} {float(high[0]):.6g}"
             )
-        open_ = any(edge is None and any(not b.trivial for b in own) for own, edge in met)
+        open_ = any(edge is None and any(not b.trivial for b in side) for side, edge in met)
         beyond = f"beyond the {a} that were tried, up to 2^64, nothing is proved"
         for k in (0, 1):
             if ends[k] is None and (end := line.convergent(k)) is not None:
@@ -395,13 +398,13 @@ class _Search:
     def _nearest(self, asked: Quantity, ends: Pair, *, proved: bool) -> dict[str, Any]:
         """No parameter reaches a number: what is reached on both sides of where it would be."""
         near = sorted(int(asked.number(self.family.at(a)) or 0) for a in ends)
-        said = f"{asked.words()} jumps from {near[0]} to {near[1]}"
+        reason = f"{asked.words()} jumps from {near[0]} to {near[1]}"
         return {
             "nearest": (near[0], near[1]),
             "monotone": True,
             "status": Status.EXACT if proved else Status.UNKNOWN,
             "label": Label.CERTIFIED if proved else None,
-            "reason": Reason(Code.NEVER if proved else Code.TIE, said),
+            "reason": Reason(Code.NEVER if proved else Code.TIE, reason),
         }
 
 

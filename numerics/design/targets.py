@@ -149,18 +149,18 @@ class Quantity:
 
     def number(self, bias: object) -> Any:
         """Its value; None where that is not known."""
-        found = self.answer(bias)
-        return getattr(found, found.VALUE)
+        answer = self.answer(bias)
+        return getattr(answer, answer.VALUE)
 
-    def span(self, found: Answer) -> tuple[Any, Any]:
+    def span(self, answer: Answer) -> tuple[Any, Any]:
         """Bounds of it that an answer gives.
 
         Raises:
             Unreachable: it gives none.
         """
-        ends = getattr(found, "enclosure", None) or found.span()
-        if ends is None or (found.label is Label.APPROXIMATE and not self.approximate):
-            raise Unreachable(str(found.reason or f"the {self.name} is not known there"))
+        ends = getattr(answer, "enclosure", None) or answer.span()
+        if ends is None or (answer.label is Label.APPROXIMATE and not self.approximate):
+            raise Unreachable(str(answer.reason or f"the {self.name} is not known there"))
         return ends
 
     def measured(self, bias: Expr, limit: Rational) -> arb:
@@ -190,11 +190,11 @@ class Quantity:
 
         if self.ratio is not None:
             try:
-                found = decide(told, BITS)
+                proved = decide(told, BITS)
             except Diverges:
                 return False
-            if found is not None:
-                return found
+            if proved is not None:
+                return proved
         answer, goal = _known(self, bias), Fraction(int(limit.p), int(limit.q))
         low, high = self.span(answer)
         if high < goal or (high == goal and not strict):
@@ -207,10 +207,10 @@ class Quantity:
 @lru_cache(maxsize=256)
 def _known(asked: Quantity, bias: Expr) -> Answer:
     """The answer, once for the two limits of an equality; what more time may settle is not kept."""
-    found = asked.answer(bias)
-    if found.status is Status.UNKNOWN or (found.reason and found.reason.code is Code.BUDGET):
-        raise Unreachable(str(found.reason))
-    return found
+    answer = asked.answer(bias)
+    if answer.status is Status.UNKNOWN or (answer.reason and answer.reason.code is Code.BUDGET):
+        raise Unreachable(str(answer.reason))
+    return answer
 
 
 def _field(asked: Quantity, s: Series, limit: Rational) -> Ball:
@@ -232,10 +232,10 @@ def _windowed(asked: Quantity, s: Series, limit: Rational) -> Ball:
 def _layered(asked: Quantity, bias: Expr, limit: Rational) -> float:
     if limit > MAX_LAGS:
         raise Unreachable(f"beyond the {MAX_LAGS} distances of the model in float64")
-    own = asked.options
+    options = asked.options
     kernel = step_weights(bias, int(limit), total_of(asked.summed(bias)))
-    inside = convolved(kernel, int(own["layers"]), float(exact(own["mixing"])))[-1]
-    return float(exact(own["q"])) - float(inside)
+    inside = convolved(kernel, int(options["layers"]), float(exact(options["mixing"])))[-1]
+    return float(exact(options["q"])) - float(inside)
 
 
 def _dearest(asked: Quantity) -> float:
@@ -250,22 +250,22 @@ def _farthest(asked: Quantity) -> Rational | None:
 
 
 def _reached(asked: Quantity, bias: Expr, limit: Rational) -> float:
-    found = price_of_distance(asked.row(bias), int(limit), length=asked.size)
-    if found.value is None:
-        raise Unreachable(str(found.reason))
-    return _dearest(asked) - found.value
+    price = price_of_distance(asked.row(bias), int(limit), length=asked.size)
+    if price.value is None:
+        raise Unreachable(str(price.reason))
+    return _dearest(asked) - price.value
 
 
 def _rounded(asked: Quantity, bias: Expr, limit: Rational) -> Ball:
     if bias.subs(n, int(limit)) is S.NegativeInfinity:
         return arb.neg_inf()
-    p, own = compile_ball(bias), asked.options
-    goal, _ = threshold(_dtype(own), bool(own["flush_to_zero"]))
+    p, options = compile_ball(bias), asked.options
+    goal, _ = threshold(_dtype(options), bool(options["flush_to_zero"]))
     return to_arb(p({n: fmpq(int(limit))})) - to_arb(p({n: fmpq(0)})) - arb(goal).log()
 
 
-def _dtype(own: Mapping[str, Any]) -> str:
-    return dtype_horizon(-n, own["dtype"]).dtype
+def _dtype(options: Mapping[str, object]) -> str:
+    return dtype_horizon(-n, options["dtype"]).dtype
 
 
 def _resolved_in_order(asked: Quantity, p: Expr, a: Symbol) -> bool:
@@ -372,7 +372,7 @@ TARGETS: dict[str, Quantity] = {
 """Every quantity by its name."""
 
 
-def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
+def quantity(name: str, given: Mapping[str, object]) -> Quantity:
     """A quantity with those of the given options that are its own.
 
     Raises:
@@ -383,17 +383,17 @@ def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
     """
     one_of(name, "quantity", TARGETS)
     usual = TARGETS[name].options
-    own = {
+    options = {
         k: natural(given[k], k, 0 if k == "sinks" else 1) if k in COUNTS else given[k]
         for k in usual
         if given.get(k) is not None
     }
-    missing = [k for k, default in usual.items() if default is MUST and k not in own]
+    missing = [k for k, default in usual.items() if default is MUST and k not in options]
     if missing:
         raise InputError(f"a target on {name} needs {missing[0]}, as {missing[0]}=4")
-    found = replace(TARGETS[name], options={**usual, **own})
-    found.answer(-n)  # an option out of range is refused now, with its own message
-    return found
+    chosen = replace(TARGETS[name], options={**usual, **options})
+    chosen.answer(-n)  # an option out of range is refused now, with its own message
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -460,7 +460,7 @@ def read_targets(asked: Quantity, given: object) -> tuple[Target, ...]:
     >>> [str(t) for t in read_targets(quantity("trf", {}), ">=64, <=128")]
     ['TRF(1 %) >= 64', 'TRF(1 %) <= 128']
     """
-    name, found = asked.name, []
+    name, targets = asked.name, []
     for part in given.split(",") if isinstance(given, str) else [given]:
         read = _RELATION.fullmatch(part) if isinstance(part, str) else None
         if isinstance(part, str) and read is None:
@@ -482,5 +482,5 @@ def read_targets(asked: Quantity, given: object) -> tuple[Target, ...]:
                     f"{name} = {number}: a share is met exactly by no rational parameter as a "
                     "rule; accepted: <=, <, >=, >"
                 )
-        found.append(Target(asked, relation, limit))
-    return tuple(found)
+        targets.append(Target(asked, relation, limit))
+    return tuple(targets)

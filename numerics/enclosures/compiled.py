@@ -57,7 +57,7 @@ class ComplexBalls(_OfOneVariable):
     def __init__(self, analytic: bool) -> None:
         self.analytic = analytic
 
-    def applied(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def applied(self, rule: Callable[..., object]) -> Callable[..., Any]:
         return partial(rule, self.analytic)
 
     def root(self, z: object) -> Any:

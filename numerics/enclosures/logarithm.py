@@ -148,8 +148,8 @@ def _log(u: Expr, s: Symbol) -> Expr:
         constant, rest = u.as_independent(s, as_Add=False)
         if constant != 1 and constant.is_negative:
             return sympy.log(u)
-        known = S.Zero if constant == 1 else constant_log(constant)
-        return known + sympy.Add(*(_log(f, s) for f in sympy.Mul.make_args(rest)))
+        constant_part = S.Zero if constant == 1 else constant_log(constant)
+        return constant_part + sympy.Add(*(_log(f, s) for f in sympy.Mul.make_args(rest)))
     if u.is_Pow and not u.exp.has(s):
         return _spread(u.exp * _log(u.base, s))
     if u.is_Add:

@@ -63,10 +63,10 @@ def monomial(chain: Chain, exponents: Exponents = ()) -> TailMonomial:
     """The monomial with these exponents."""
     key = (_plain(chain), tuple((_plain(m), int(c.p), int(c.q)) for m, c in exponents))
     with _LOCK:
-        found = _KNOWN.get(key)
-        if found is None:
-            found = _KNOWN[key] = TailMonomial(chain, exponents)
-        return found
+        interned = _KNOWN.get(key)
+        if interned is None:
+            interned = _KNOWN[key] = TailMonomial(chain, exponents)
+        return interned
 
 
 def _plain(chain: Chain) -> tuple[int, ...]:
@@ -192,10 +192,10 @@ def raised(m: TailMonomial, q: fmpq) -> TailMonomial:
 
 def _exponents(parts: Iterable[tuple[Chain, fmpq]]) -> Exponents:
     """Like chains added, zeros dropped, the fastest first: equal exponentials are equal tuples."""
-    found: dict[Chain, fmpq] = {}
+    powers: dict[Chain, fmpq] = {}
     for chain, c in parts:
-        found[chain] = found.get(chain, fmpq(0)) + c
-    kept = [(chain, c) for chain, c in found.items() if c]
+        powers[chain] = powers.get(chain, fmpq(0)) + c
+    kept = [(chain, c) for chain, c in powers.items() if c]
     return tuple(sorted(kept, key=lambda t: _padded(t[0]), reverse=True))
 
 
@@ -358,10 +358,10 @@ def _coefficient_on(name: str, z: acb, k: int) -> acb:
     ctx.cap = k + 1
     try:
         series = acb_series([1 + z if name == "log1p" else z, 1])
-        found = getattr(series, "log" if name == "log1p" else name)()[k]
+        value = getattr(series, "log" if name == "log1p" else name)()[k]
     finally:
         ctx.cap = before
-    return acb(found)
+    return acb(value)
 
 
 def _inverse_factorials(pattern: tuple[int, ...]) -> list[fmpq]:
@@ -495,7 +495,7 @@ class Tails(Arithmetic):
 
     rule: ClassVar[str] = "tail"
 
-    def __init__(self, where: HalfLine, symbols: Iterable[Any]) -> None:
+    def __init__(self, where: HalfLine, symbols: Iterable[object]) -> None:
         self.where, self.symbols = where, tuple(symbols)
 
     def operation(self, e: Basic) -> Operation:
@@ -508,7 +508,7 @@ class Tails(Arithmetic):
             return lambda base: power(base, rational(e.exp)), (e.base,)
         return lambda exponent, base: exp(exponent * log(base)), (e.exp, e.base)
 
-    def applied(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def applied(self, rule: Callable[..., object]) -> Callable[..., Any]:
         return partial(rule, OPERATIONS)
 
     def lacking(self, name: str, why: str) -> Exception:
@@ -544,5 +544,5 @@ def tail_enclosure(
     e: Expr, s: Symbol, variable: TailEnclosure, others: dict[Expr, TailEnclosure] | None = None
 ) -> TailEnclosure:
     """`e` on the half-line, with its variable s, and other symbols, given."""
-    known: dict[Any, Any] = {s: variable, **(others or {})}
-    return value(e, Tails(variable.where, known), known)
+    values: dict[Any, Any] = {s: variable, **(others or {})}
+    return value(e, Tails(variable.where, values), values)

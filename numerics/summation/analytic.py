@@ -136,8 +136,8 @@ class Analytic(Direct):
         """A guess of the least j with T_j < goal(bits): from the sums up to N, beyond by Newton's
         method on log of the integral against t, at rising precision. It is None beyond
         `max_bits`."""
-        if (found := self._guess_in_sums(goal)) is not None:
-            return found
+        if (index := self._guess_in_sums(goal)) is not None:
+            return index
         with precision(64):
             t, target = self.area.to_t(arb(self._base(64)[0])).mid(), goal(64).log()
             for _ in range(60):
@@ -238,12 +238,12 @@ def analytic_kernel(p: Expr, start: int) -> Kernel:
     """
     source = read_bias(p)
     with recognising():
-        found = superpolynomial_kernel(source, start, 1 << 12) or _heavy(source, start)
-    if found is None:
-        found = superpolynomial_kernel(source, start, MAX_TERMS // 2)
-    if found is None:
+        kernel = superpolynomial_kernel(source, start, 1 << 12) or _heavy(source, start)
+    if kernel is None:
+        kernel = superpolynomial_kernel(source, start, MAX_TERMS // 2)
+    if kernel is None:
         raise Unrecognised("no bound of the tail is proved")
-    return found
+    return kernel
 
 
 def _heavy(source: Bias, start: int) -> Analytic | None:

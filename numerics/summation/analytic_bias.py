@@ -76,15 +76,15 @@ class Bias:
         except Unproved:
             pass
         where = half_line(log_x)
-        known = TailEnclosure(where, {level(2): fmpq(1), UNIT: acb(a.log())})
+        variable = TailEnclosure(where, {level(2): fmpq(1), UNIT: acb(a.log())})
         for log in self.logs():
             try:
                 minus = tail_enclosure(-log, self.s, TailEnclosure(where, {level(1): fmpq(1)}))
                 if not minus.real():
                     return False
-                if (known + minus).negative():
+                if (variable + minus).negative():
                     return True
-                known = log_of(known)
+                variable = log_of(variable)
             except (Unproved, Unrecognised):
                 return False
         return False
@@ -92,15 +92,15 @@ class Bias:
     @remembered
     def logs(self) -> list[Expr]:
         """log(-p), log log(-p), ... in s, as far as they are of use for what outgrows powers."""
-        x, found, minus = Symbol("x", positive=True), [], -self.p.xreplace({n: Symbol("x")})
+        x, logs, minus = Symbol("x", positive=True), [], -self.p.xreplace({n: Symbol("x")})
         minus = elementary(minus.xreplace({Symbol("x"): x}))
         for _ in range(3):
             minus = door.expand_log(sympy.log(minus), force=True)
             try:
-                found.append(in_logarithm(minus, x, self.s))
+                logs.append(in_logarithm(minus, x, self.s))
             except (Unrecognised, Undecided, Undefined):
                 break
-        return found
+        return logs
 
     def on_sector(self, log_x: arb, theta: float) -> TailEnclosure:
         """p on the points kappa x', x' >= x, |kappa| = 1, |arg kappa| <= asin theta."""

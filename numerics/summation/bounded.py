@@ -137,20 +137,20 @@ def by_envelope(p: Expr, start: int, find: Find) -> Envelope:
 
 def _waves(q: Expr) -> dict[Expr, tuple[Expr, Expr]]:
     """The outermost oscillating sub-expressions with their ranges."""
-    found: dict[Expr, tuple[Expr, Expr]] = {}
+    waves: dict[Expr, tuple[Expr, Expr]] = {}
 
     def visit(e: Expr) -> None:
         if not e.has(n):
             return
         low, high = _range(e)
         if low is S.NegativeInfinity or (high - low).is_positive:
-            found[e] = low, high
+            waves[e] = low, high
         else:
             for a in e.args:
                 visit(a)
 
     visit(q)
-    return found
+    return waves
 
 
 def _range(e: Expr) -> tuple[Expr, Expr]:

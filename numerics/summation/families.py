@@ -371,9 +371,9 @@ class Bertrand(Smooth):
 @traced(2)
 def family(p: Expr, start: int) -> Kernel:
     """The family of a bias by its normal form on n >= start; Unrecognised where it has none."""
-    found = _from_form(normal_form(p, start), start)
-    _ = found.converges, found.direction  # signs, Unrecognised where they are not decided
-    return found
+    kernel = _from_form(normal_form(p, start), start)
+    _ = kernel.converges, kernel.direction  # signs, Unrecognised where they are not decided
+    return kernel
 
 
 def _from_form(form: NormalForm, start: int) -> Kernel:

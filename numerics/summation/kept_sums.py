@@ -25,24 +25,24 @@ def memory(of: object) -> dict[Any, Any]:
     return _KEPT[place]
 
 
-def remembered(method: Callable[..., Any]) -> Callable[..., Any]:
+def remembered(method: Callable[..., object]) -> Callable[..., Any]:
     """A method of a value that is computed once for the same arguments."""
     return _kept(method, lambda: None)
 
 
-def remembered_by_precision(method: Callable[..., Any]) -> Callable[..., Any]:
+def remembered_by_precision(method: Callable[..., object]) -> Callable[..., Any]:
     """The same, once for each precision of balls at work."""
     return _kept(method, lambda: ctx.prec)
 
 
-def _kept(method: Callable[..., Any], apart: Callable[[], Any]) -> Callable[..., Any]:
+def _kept(method: Callable[..., object], apart: Callable[[], object]) -> Callable[..., Any]:
     """A method whose results are kept, those of what is apart for themselves."""
 
     @functools.wraps(method)
     def asked(self: object, *given: object) -> Any:
-        known, key = memory(self), (method.__name__, apart(), *given)
-        if key not in known:
-            known[key] = method(self, *given)
-        return known[key]
+        results, key = memory(self), (method.__name__, apart(), *given)
+        if key not in results:
+            results[key] = method(self, *given)
+        return results[key]
 
     return asked

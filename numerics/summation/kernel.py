@@ -122,7 +122,7 @@ def suffix_sums(value: object, term: Callable[[int], Any], at: int, start: int) 
     return sums[::-1]
 
 
-def first_below(sums: list[Any], goal: arb) -> int:
+def first_below(sums: list[object], goal: arb) -> int:
     """The place of the first of falling balls that is below the goal, as far as balls tell."""
     return bisect.bisect_left(sums, True, key=lambda value: bool(value < goal))
 
@@ -155,15 +155,15 @@ class Direct(ComposedKernel):
 
     def _base(self, bits: int) -> tuple[int, list[arb]]:
         """N and the sums from each i <= N."""
-        known = memory(self).setdefault("base", {})
-        if bits not in known:
+        kept = memory(self).setdefault("base", {})
+        if bits not in kept:
             with precision(bits + 32):
                 at, value = self._end(bits)
                 sums = suffix_sums(value, terms(self.terms_of), at, self.start)
-            if len(known) > MAX_BASES:
-                known.clear()
-            known[bits] = at, sums
-        return known[bits]
+            if len(kept) > MAX_BASES:
+                kept.clear()
+            kept[bits] = at, sums
+        return kept[bits]
 
     def tail(self, j: int) -> arb:
         at, sums = self._base(ctx.prec)
@@ -189,9 +189,9 @@ def reached(value: Callable[[int], arb], at: int, bits: int, most: int) -> tuple
     """
     while True:
         check_time()
-        found = value(at)
-        if found.is_finite() and found.rel_accuracy_bits() >= bits:
-            return at, found
+        height = value(at)
+        if height.is_finite() and height.rel_accuracy_bits() >= bits:
+            return at, height
         at *= 2
         if at > most:
             raise Unreachable(f"no bound of a tail reaches {bits} bits within {most} terms")

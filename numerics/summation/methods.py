@@ -93,7 +93,7 @@ def find(
                 taken = p if smooth else _linear_in_waves(p)
         try:
             with recognising():
-                found = method.build(p if taken is None else taken, start)
+                kernel = method.build(p if taken is None else taken, start)
         except OutOfTime:
             raise
         except Unrecognised as why:
@@ -101,7 +101,7 @@ def find(
         except Unreachable as why:
             passed.append((method, Unrecognised(str(why))))
         else:
-            return found
+            return kernel
     raise passed[0 if row else -1][1]
 
 

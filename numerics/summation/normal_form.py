@@ -149,8 +149,8 @@ def _replace_atoms(e: Expr, atoms: dict[Expr, sympy.Dummy]) -> Expr:
         return e.func(*(_replace_atoms(a, atoms) for a in e.args))
     if e.is_Pow and e.exp.is_Integer and e.exp > 0:
         return _replace_atoms(e.base, atoms) ** e.exp
-    known = isinstance(e, sympy.log) or (e.is_Pow and not e.exp.has(n) and (e.base - n).is_number)
-    if not known:
+    atomic = isinstance(e, sympy.log) or (e.is_Pow and not e.exp.has(n) and (e.base - n).is_number)
+    if not atomic:
         raise Unrecognised(f"{e} is no log or power of n")
     return atoms.setdefault(e, sympy.Dummy(positive=True))
 

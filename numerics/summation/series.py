@@ -134,8 +134,8 @@ class Stretch:
 
     def _suffix_sums(self) -> list[Any]:
         """All suffix sums at once, exact while there are few terms."""
-        known: dict[int, list[Any]] = memory(self)
-        if ctx.prec not in known:
+        kept: dict[int, list[Any]] = memory(self)
+        if ctx.prec not in kept:
             assert self.end is not None
             size = sum(1 for _ in sympy.preorder_traversal(self.bias))
             if (self.end - self.start) * (1 if self.bias.has(Lookup) else size) > MAX_WORK:
@@ -157,10 +157,10 @@ class Stretch:
                     raise
                 total = total + (value if exact else to_arb(value))
                 sums.append(total)
-            if len(known) > 2:
-                known.clear()
-            known[ctx.prec] = sums[::-1]
-        return known[ctx.prec]
+            if len(kept) > 2:
+                kept.clear()
+            kept[ctx.prec] = sums[::-1]
+        return kept[ctx.prec]
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ class Series:
     @property
     def converges(self) -> bool | None:
         """Whether the structure alone proves convergence; None where it does not tell."""
-        found = {s.converges for s in self.last}
-        return False if False in found else None if None in found else True
+        each = {s.converges for s in self.last}
+        return False if False in each else None if None in each else True
 
     @property
     def support(self) -> int | None:
@@ -282,12 +282,12 @@ def series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series
     Raises:
         InputError: free parameters, or a term b_n that is undefined or infinite, or b_0 = 0.
     """
-    found = exp_series(bias, diverges)
-    if found.at(0)[0] is S.NegativeInfinity:
+    whole = exp_series(bias, diverges)
+    if whole.at(0)[0] is S.NegativeInfinity:
         raise InputError(
             "b_0 = exp(p(0)) must be positive, and the bias is minus infinite at n = 0"
         )
-    return found
+    return whole
 
 
 def exp_series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series:
@@ -349,12 +349,12 @@ def _shared_term(bias: Expr) -> Ball:
     """`term` for a formula without logarithms: heads that differ by a constant factor evaluate what
     they share once."""
     factor, shared = bias.as_content_primitive()
-    known, value, c = _values(shared, ctx.prec), compile_ball(shared), rational(factor)
+    values, value, c = _values(shared, ctx.prec), compile_ball(shared), rational(factor)
 
     def weight(i: int) -> arb:
-        if i not in known:
-            known[i] = to_arb(value({n: fmpq(i)}))
-        return (known[i] * c).exp()
+        if i not in values:
+            values[i] = to_arb(value({n: fmpq(i)}))
+        return (values[i] * c).exp()
 
     return weight
 
@@ -436,11 +436,11 @@ def _stretches(bias: Expr, way: _SetUp, start: int = 0, end: int | None = None) 
         if not pieces or pieces[-1][1] != piece:
             pieces.append((at, piece))
     ends = [at for at, _ in pieces[1:]] + [end]
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     for (a, piece), b in zip(pieces, ends, strict=True):
         left = plain != switches and piece != bias
-        found += _stretches(piece, way, a, b) if left else _with_kernel(a, b, piece, way)
-    return found
+        stretches += _stretches(piece, way, a, b) if left else _with_kernel(a, b, piece, way)
+    return stretches
 
 
 def _with_kernel(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stretch]:
@@ -477,7 +477,7 @@ def _classes(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stret
         return []
     if way.diverges is not None and way.diverges(bias):
         raise Divergent("the series diverges")
-    inside, found = _SetUp(classes=False, smooth=period > FEW), list[Stretch]()
+    inside, stretches = _SetUp(classes=False, smooth=period > FEW), list[Stretch]()
     weights = 0
     for r in range(period):
         first, last = (None if j is None else -((r - j) // period) for j in (start, end))
@@ -487,11 +487,11 @@ def _classes(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stret
             low = max(s.start, first or 0)
             high = last if s.end is None else s.end if last is None else min(s.end, last)
             if high is None or low < high:
-                found.append(replace(s, start=low, end=high, period=period, residue=r))
-        weights += found[-1].end is None and found[-1].bias is not S.NegativeInfinity
-        if weights > MAX_CLASSES or found[-1].converges is None:
+                stretches.append(replace(s, start=low, end=high, period=period, residue=r))
+        weights += stretches[-1].end is None and stretches[-1].bias is not S.NegativeInfinity
+        if weights > MAX_CLASSES or stretches[-1].converges is None:
             return []
-    return found
+    return stretches
 
 
 _SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)
@@ -504,16 +504,16 @@ _JUMPS = (
 
 def _switches(bias: Expr) -> set[Expr]:
     """The expressions whose sign selects a branch of the formula."""
-    found = set()
+    places = set()
     for e in sympy.preorder_traversal(bias):
         check_time()
         if isinstance(e, _SWITCHES):
-            found.add(e.args[0])
+            places.add(e.args[0])
         elif isinstance(e, (sympy.Min, sympy.Max)):
-            found |= {a - b for i, a in enumerate(e.args) for b in e.args[:i]}
+            places |= {a - b for i, a in enumerate(e.args) for b in e.args[:i]}
         elif isinstance(e, Relational):
-            found.add(e.lhs - e.rhs)
-    return {g for g in found if g.has(n)}
+            places.add(e.lhs - e.rhs)
+    return {g for g in places if g.has(n)}
 
 
 def _edges(g: Expr) -> list[int]:

@@ -53,11 +53,11 @@ class SuperpolynomialSum(ComposedKernel):
 
     def tail(self, j: int) -> arb:
         bits = ctx.prec
-        known = self._sums().setdefault(bits, [])
-        if not known or j - self.start >= len(known) // 2:
+        sums = self._sums().setdefault(bits, [])
+        if not sums or j - self.start >= len(sums) // 2:
             self._extend(j, bits)
-        known = self._sums()[bits]
-        return known[j - self.start]
+        sums = self._sums()[bits]
+        return sums[j - self.start]
 
     def between(self, a: int, b: int) -> arb:
         """A far b by the bound of the rest, where that is precise enough."""

@@ -113,8 +113,8 @@ class Window(HeadAnswer):
         }
 
     def _facts(self) -> dict[str, Any]:
-        said = "`|q.k|/sqrt(d) <= {logit}`, values of norm at most {value}"
-        bounds = words(said, logit=self.logit_bound, value=self.value_bound)
+        template = "`|q.k|/sqrt(d) <= {logit}`, values of norm at most {value}"
+        bounds = words(template, logit=self.logit_bound, value=self.value_bound)
         return {"where": bounds} | super()._facts()
 
 
@@ -149,11 +149,11 @@ class WindowError(HeadAnswer):
         )
 
     def _values(self) -> dict[str, Any]:
-        known = self.status is Status.EXACT or self.enclosure is None
+        certain = self.status is Status.EXACT or self.enclosure is None
         kept = _first_keys(self.sinks)
         return {
             "width": plural(self.width, "token"),
-            "value": decimal(self.value if known else (self.enclosure or (0, 0))[1]),
+            "value": decimal(self.value if certain else (self.enclosure or (0, 0))[1]),
             "worst": self.among("the worst head"),
             "first": kept and f" with {kept}",
         }

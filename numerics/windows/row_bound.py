@@ -137,12 +137,12 @@ def window_certificate(
 
 def _in_range(given: object, what: str) -> fmpq:
     """A positive rational number that float64 holds with room."""
-    found = exact(given, what)
-    if not 0 < found <= LARGEST or found * LARGEST < 1:
+    number = exact(given, what)
+    if not 0 < number <= LARGEST or number * LARGEST < 1:
         raise InputError(
             f"{what} {str(given)[:40]}: accepted are positive numbers from 1e-300 to 1e300"
         )
-    return rational(found)
+    return rational(number)
 
 
 @dataclass(frozen=True)
@@ -207,21 +207,21 @@ class _HeadRows:
         early = (q[at] @ k[: self.sinks].T) * scales[at, None]
         kept = np.concatenate([np.where(seen, near, -np.inf), early], axis=1)
         top = kept.max(axis=1)
-        found: np.ndarray = top + np.log(np.exp(kept - top[:, None]).sum(axis=1))
-        return found
+        logs: np.ndarray = top + np.log(np.exp(kept - top[:, None]).sum(axis=1))
+        return logs
 
     def _moved(self, gap: np.ndarray, slack: float) -> np.ndarray:
         """2 V / (1 + e^gap), with that much slack, and a smallest number more where it is above."""
         most = outward(arb(self.most))[slack > 1]
-        found = most / (1 + np.exp(np.clip(gap, -700, 700))) * slack
-        return np.nextafter(found, np.inf) if slack > 1 else found
+        bound = most / (1 + np.exp(np.clip(gap, -700, 700))) * slack
+        return np.nextafter(bound, np.inf) if slack > 1 else bound
 
     def longest(self, row: int) -> np.ndarray:
         """Dropped keys among which the longest is, each once."""
         k = self.k[self.sinks : row - self.window + 1]
         norms = np.linalg.norm(k / np.abs(k).max(initial=TINY), axis=1)
-        found: np.ndarray = np.unique(np.abs(k[norms >= norms.max() * (1 - 1e-6)]), axis=0)
-        return found
+        places: np.ndarray = np.unique(np.abs(k[norms >= norms.max() * (1 - 1e-6)]), axis=0)
+        return places
 
     def in_balls(self, row: int, longest: np.ndarray, eta: fmpq) -> float:
         """The upper bound of one row, in balls whose precision grows until it is decided."""
@@ -265,9 +265,9 @@ def _margin(size: int, kept: int, reach: np.ndarray) -> np.ndarray:
 def _array(given: object, what: str) -> np.ndarray:
     """A float64 array of shape (rows, size) from NumPy or torch."""
     wanted = "finite real numbers of shape (rows, size)"
-    found = floats(given, what, wanted)
-    if found.ndim != 2 or not found.size:
-        raise InputError(f"{what} has shape {found.shape}; accepted: {wanted}")
-    if not np.isfinite(found).all():
+    values = floats(given, what, wanted)
+    if values.ndim != 2 or not values.size:
+        raise InputError(f"{what} has shape {values.shape}; accepted: {wanted}")
+    if not np.isfinite(values).all():
         raise InputError(f"{what} holds numbers that are not finite; accepted: {wanted}")
-    return found
+    return values

@@ -165,8 +165,8 @@ class ScaledBias(RowBias):
     content: str = "1"
 
     def __post_init__(self) -> None:
-        found = encoding(self.formula)
-        if found.formula is None or found.free or found.num_heads > 1:
+        subject = encoding(self.formula)
+        if subject.formula is None or subject.free or subject.num_heads > 1:
             raise InputError(f"{self.formula!r}: accepted is a bias p(n) without free parameters")
         for name in ("scale", "content"):
             _in_one(getattr(self, name), "i", name)
@@ -188,17 +188,19 @@ class ScaledBias(RowBias):
         return self._at("content", keys)
 
     def _windowable(self) -> Windowable:
-        said = str(self)
+        subject = str(self)
         s, c = (_in_one(getattr(self, k), "i", k).xreplace({_I: n}) for k in ("scale", "content"))
         ends = {k: limit_of_difference(e, S.Zero) for k, e in (("scale", s), ("content", c))}
         for name, end in ends.items():
             if end is None or not end.is_extended_nonnegative:
-                return _unknown(said, f"the {name} is not proved to have a limit, 0 or more")
+                return _unknown(subject, f"the {name} is not proved to have a limit, 0 or more")
         value, why = self._decided(s, c, ends["scale"], ends["content"])
         if value is None:
-            return _unknown(said, why)
+            return _unknown(subject, why)
         hypotheses = (f"{CONTENT}, before it is scaled", why, VALUES)
-        return Windowable(value, None, "scaled-bias", hypotheses, label=Label.THEOREM, subject=said)
+        return Windowable(
+            value, None, "scaled-bias", hypotheses, label=Label.THEOREM, subject=subject
+        )
 
     def _decided(self, s: Expr, c: Expr, scale: Expr, content: Expr) -> tuple[bool | None, str]:
         """Whether it is windowable, and the case of `scaled-bias`, or what is missing."""
@@ -248,12 +250,14 @@ def _in_one(text: object, name: str, what: str) -> Expr:
     if not isinstance(text, str):
         raise InputError(f"{what} is text, a formula in {name}, not {type(text).__name__}")
     symbol = {"x": _X, "i": _I, "n": n}[name]
-    own = name != "n" and re.search(rf"\b{name}\b", text)
-    found = read(text, {name: "nonnegative" if name == "x" else "positive"} if own else None, name)
-    strange = sorted(s.name for s in found.free_symbols - {symbol})
+    named = name != "n" and re.search(rf"\b{name}\b", text)
+    formula = read(
+        text, {name: "nonnegative" if name == "x" else "positive"} if named else None, name
+    )
+    strange = sorted(s.name for s in formula.free_symbols - {symbol})
     if strange:
         raise InputError(f"{what} {text[:40]!r} has {strange[0]}; accepted: a formula in {name}")
-    return found
+    return formula
 
 
 def _bounded_near_zero(f: Expr) -> bool:
@@ -271,11 +275,14 @@ def _bounded_near_zero(f: Expr) -> bool:
 
 def _converges(p: Expr, t: Expr | None) -> bool | None:
     """Whether the exp-series of t p converges; t None: for all large t."""
-    found = check_convergence((_T if t is None else t) * p)
-    if found.verdict in (Verdict.CONVERGES, Verdict.DIVERGES):
-        return found.verdict is Verdict.CONVERGES
-    if found.verdict is Verdict.CONDITIONAL and t is None:
-        return isinstance(found.condition, (sympy.Gt, sympy.Ge)) and found.condition.lhs == _T
+    convergence = check_convergence((_T if t is None else t) * p)
+    if convergence.verdict in (Verdict.CONVERGES, Verdict.DIVERGES):
+        return convergence.verdict is Verdict.CONVERGES
+    if convergence.verdict is Verdict.CONDITIONAL and t is None:
+        return (
+            isinstance(convergence.condition, (sympy.Gt, sympy.Ge))
+            and convergence.condition.lhs == _T
+        )
     return None
 
 
@@ -371,16 +378,16 @@ def row_window_error(
 
 def _rounded(bias: RowBias, keys: int) -> np.ndarray:
     """The biases of a row, rounded from balls unless it is long."""
-    found = bias.bias(keys)
+    values = bias.bias(keys)
     if keys > MAX_BALLS:
-        return found
+        return values
     value = compile_ball(bias.row(keys))
-    for i in np.flatnonzero(np.isfinite(found)).tolist():
+    for i in np.flatnonzero(np.isfinite(values)).tolist():
         rounded = decide(partial(_narrow, value, i), BITS)
         if rounded is None:
             raise InputError(f"{bias}: the bias at distance {i} is not known to {NARROW} bits")
-        found[i] = rounded
-    return found
+        values[i] = rounded
+    return values
 
 
 def _narrow(value: Callable[[Any], Any], i: int) -> float | None:

@@ -34,7 +34,7 @@ from sympy import Expr
 from farfield.numerics.heads import (
     BUDGET_S,
     Diverging,
-    Found,
+    Fields,
     decisive,
     numeric,
     per_head,
@@ -112,8 +112,8 @@ def certified_window(
     row = row_of(row, subject, "row")
     asked = WindowQuestion.read(error, logit_bound, value_bound, sinks, row, temper)
     if not subject.biases and subject.bca is None:
-        found = _of_mechanism(subject.mechanism, asked, gate)
-        return replace(asked.blank(), subject=subject.name, **found)
+        window = _of_mechanism(subject.mechanism, asked, gate)
+        return replace(asked.blank(), subject=subject.name, **window)
     if gate is not None:
         raise InputError(f"{subject.name} has no gates: gate {gate} belongs to a gated decay")
     return per_head(
@@ -176,19 +176,19 @@ def window_error(
         raise InputError(f"sinks {first} are more than the window of {w} keys")
     subject = resolve(f, values)
     asked, worst = WindowError(None, w, sinks=first), float(2 * value)
-    whole: Found = {"value": worst, "enclosure": (worst, worst), "label": Label.THEOREM}
+    whole: Fields = {"value": worst, "enclosure": (worst, worst), "label": Label.THEOREM}
     if not subject.biases and subject.bca is None:
-        rule, found = MECHANISMS[subject.mechanism], whole
+        rule, error = MECHANISMS[subject.mechanism], whole
         if rule.windowable is False:
-            found = whole | {"reason": Reason(Code.BOUNDED_LOGITS, rule.words)}
+            error = whole | {"reason": Reason(Code.BOUNDED_LOGITS, rule.words)}
         elif subject.mechanism == "stick_breaking":
             with precision(128):
                 leaves = 1 / (1 + (-arb(rational(logit))).exp())
                 ball = arb(rational(value)) * leaves**w
-            found = {"value": float(ball.mid()), "enclosure": outward(ball)}
+            error = {"value": float(ball.mid()), "enclosure": outward(ball)}
         else:
-            found = unknown(rule.reason or Reason(Code.MISSING_BOUND, rule.words))
-        return replace(asked, subject=subject.name, **found)
+            error = unknown(rule.reason or Reason(Code.MISSING_BOUND, rule.words))
+        return replace(asked, subject=subject.name, **error)
     return per_head(
         subject,
         asked,
@@ -204,7 +204,7 @@ def window_error(
 
 def _error_of(
     bias: Expr, w: int, logit: sympy.Rational, value: sympy.Rational, weight: sympy.Rational
-) -> Found:
+) -> Fields:
     """The error of keeping `w` keys, of one bias, with a lower bound of the sinks' weight."""
     s = summed(bias)
 
@@ -217,11 +217,11 @@ def _error_of(
     return numeric(to_arb(at_precision(formula, 128)), 0.0, most)
 
 
-def _of_bias(bias: Expr, asked: WindowQuestion) -> Found:
+def _of_bias(bias: Expr, asked: WindowQuestion) -> Fields:
     """The least window of one bias."""
     if asked.error >= 2 * asked.value_bound:
-        said = "every window has an error of at most 2 value_bound"
-        return _enough(1, RULE) | {"reason": Reason(Code.TRIVIAL_BUDGET, said)}
+        reason = "every window has an error of at most 2 value_bound"
+        return _enough(1, RULE) | {"reason": Reason(Code.TRIVIAL_BUDGET, reason)}
     try:
         width = _least(summed(bias, asked.row), bias, asked)
     except Diverging:
@@ -232,18 +232,18 @@ def _of_bias(bias: Expr, asked: WindowQuestion) -> Found:
     steps = [Step("enough", {"width": width, "budget": asked.error})]
     if width > 1:
         steps.append(Step("least", {"width": width - 1, "budget": asked.error}))
-    return _enough(width, RULE, *steps, said=f"{width} keys are enough, and necessary")
+    return _enough(width, RULE, *steps, reason=f"{width} keys are enough, and necessary")
 
 
-def _none(step: Step) -> Found:
+def _none(step: Step) -> Fields:
     """No window is enough."""
     proof = Proof("there is none", (step,))
     return {"width": math.inf, "proof": proof, "status": Status.INFINITE, "label": Label.THEOREM}
 
 
-def _enough(width: int, *steps: Step, said: str = "one key is enough") -> Found:
+def _enough(width: int, *steps: Step, reason: str = "one key is enough") -> Fields:
     """A window that is enough, and why."""
-    return {"width": width, "proof": Proof(said, steps)}
+    return {"width": width, "proof": Proof(reason, steps)}
 
 
 def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
@@ -254,12 +254,12 @@ def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
         scale = 200 + max(0, -int(eps.log().mid().floor().unique_fmpz()) * 2)
         grid = (eps * arb(2) ** scale).mid().floor().unique_fmpz()
     near = sympy.Rational(int(grid), 2**scale)
-    found = theoretical_receptive_field(bias, near, length=asked.row, exact=True)
-    if not isinstance(found.answer, Exact):
+    field = theoretical_receptive_field(bias, near, length=asked.row, exact=True)
+    if not isinstance(field.answer, Exact):
         check_time()
-        why = found.reason or "the width is not an exact integer in reach"
+        why = field.reason or "the width is not an exact integer in reach"
         raise Unreachable(str(why))
-    w = max(1, found.answer.tokens)
+    w = max(1, field.answer.tokens)
     return least(lambda j: _within(s, j, asked), 0, guesses=(w - 1, w, w + 1), first=w)
 
 
@@ -274,16 +274,16 @@ def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
         allowed = asked.share() * (to_arb(s.total()) - tail)
         return True if tail <= allowed else False if tail > allowed else None
 
-    found = decide(within, doubled(128 + 2 * w.bit_length(), MAX_BITS))
-    if found is not None:
-        return found
+    proved = decide(within, doubled(128 + 2 * w.bit_length(), MAX_BITS))
+    if proved is not None:
+        return proved
     raise Unreachable(f"the error of a window of {w} agrees with {asked.error} to all digits tried")
 
 
 # -- other mechanisms -----------------------------------------------------------------------------
 
 
-def _of_mechanism(name: str, asked: WindowQuestion, gate: object = None) -> Found:
+def _of_mechanism(name: str, asked: WindowQuestion, gate: object = None) -> Fields:
     """The window of a mechanism that is no additive bias.
 
     Args:
@@ -303,12 +303,14 @@ def _of_mechanism(name: str, asked: WindowQuestion, gate: object = None) -> Foun
     if name == "row_scaled" and asked.temper is None:
         asked = replace(asked, temper=sympy.Integer(1))
     if name == "row_dependent" and asked.row is not None and asked.error < 2 * asked.value_bound:
-        said = "its function of the distance is learned; row_window_error of a NormalisedBias tells"
-        return unknown(Reason(Code.MISSING_BOUND, said))
+        reason = (
+            "its function of the distance is learned; row_window_error of a NormalisedBias tells"
+        )
+        return unknown(Reason(Code.MISSING_BOUND, reason))
     return _bounded(asked, rule.theorem, rule.words if name == "row_dependent" else "")
 
 
-def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Found:
+def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Fields:
     """With logits in [-L, L] a row of N keys needs N/(1 + share) of them; as N grows all."""
     step = Step("bounded logits", {"theorem": theorem})
     if asked.error >= 2 * asked.value_bound:
@@ -322,22 +324,22 @@ def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Found:
         width = _ceiling(lambda: arb(row) / (1 + asked.share()))
     else:  # which may be an integer itself
         width = max(1, int((row / (1 + share)).ceil()))
-    said = f"{width} keys are enough in a row of {row}, and necessary"
-    return _enough(width, step, said=said)
+    enough = f"{width} keys are enough in a row of {row}, and necessary"
+    return _enough(width, step, reason=enough)
 
 
-def _gated(asked: WindowQuestion, gate: object) -> Found:
+def _gated(asked: WindowQuestion, gate: object) -> Fields:
     """A gate at most gamma < 1 weighs like the bias n log gamma."""
     if gate is None:
-        said = "give gate (--gate), the bound gamma of the gates"
-        return unknown(Reason(Code.MISSING_BOUND, said))
+        reason = "give gate (--gate), the bound gamma of the gates"
+        return unknown(Reason(Code.MISSING_BOUND, reason))
     gamma = inside(gate, "gate", "(0, 1]")
     if gamma == 1:
         return _bounded(asked, "gated-decay")
     return _of_bias(n * sympy.log(gamma), asked)
 
 
-def _stick(asked: WindowQuestion) -> Found:
+def _stick(asked: WindowQuestion) -> Fields:
     """Each key takes at least a fixed share of the stick: the rest falls geometrically."""
     step = Step("stick breaking", {})
     if asked.error >= asked.value_bound:
@@ -348,7 +350,7 @@ def _stick(asked: WindowQuestion) -> Found:
         width = _ceiling(lambda: ratio.log() / (-arb(beta)).exp().log1p())
     else:  # half of the stick is left by each key
         width = (int(sympy.ceiling(asked.value_bound / asked.error)) - 1).bit_length()
-    return _enough(width, step, said=f"{width} keys are enough, and necessary in long rows")
+    return _enough(width, step, reason=f"{width} keys are enough, and necessary in long rows")
 
 
 def _half_mass(logit_bound: sympy.Rational) -> str:
@@ -363,7 +365,7 @@ def _half_mass(logit_bound: sympy.Rational) -> str:
 
 def _ceiling(value: Callable[[], arb]) -> int:
     """The least integer that is no less than a ball's number, at least 1."""
-    found = decide(lambda: value().ceil().unique_fmpz(), doubled(128, MAX_BITS))
-    if found is None:
+    ceiling = decide(lambda: value().ceil().unique_fmpz(), doubled(128, MAX_BITS))
+    if ceiling is None:
         raise Unreachable("the width agrees with an integer to all digits tried")
-    return max(1, int(found))
+    return max(1, int(ceiling))

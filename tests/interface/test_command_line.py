@@ -294,7 +294,7 @@ def test_a_budget_without_room_for_any_answer_is_one_line(capsys, tmp_path):
         ),
         (("map", "-a*log(1+n)", "--a", "0:1e300"), "1e100"),
         (("map", "-a*log(1+n)", "--a", "1e-200:1"), "1e-100"),
-        (("erf", "/nonexistent"), "--model"),
+        (("erf", "/nonexistent"), "does not exist"),
     ],
 )
 def test_numbers_and_places_beyond_all_use_are_refused_in_a_line(capsys, call, said):

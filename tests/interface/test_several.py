@@ -64,7 +64,7 @@ WRONG = {
     ("forecast", "-n/8", "--trained", "64"): ("needs --tested", "longest length"),
     ("forecast", "-n/8", "--trained", "64", "--tested"): ("--tested has no value",),
     ("window", "-n/8", "--logit-bound", "1"): ("needs --error",),
-    ("audit",): ("needs FOLDER",),
+    ("audit",): ("needs --model",),
     ("audit", "a", "b"): ("'b' is one argument too many",),
     ("design", "alibi", "--reach", "1", "--reach", "2"): ("--reach is given twice",),
     ("trf",): ("give a formula in n", "[-n/4; 0 x7]"),

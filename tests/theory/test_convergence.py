@@ -377,6 +377,12 @@ def test_heavy_formulas_do_not_hang(text):
     check_convergence(text, budget_s=0.3)
 
 
+@pytest.mark.parametrize("text", ["exp(-n/64)", "1/(1+n)", "log(log(n))", "n", "where(n<9,0,-1e9)"])
+def test_a_spent_budget_is_an_answer(text):
+    """Remarks and skipped terms take their time from the question, too."""
+    assert check_convergence(text, budget_s=0).skipped_terms is None
+
+
 def test_terms_that_cancel_although_written_differently():
     text = "-(a**n+n-Piecewise((sin(n),n<3),(n,True))**csch(a))"
     assert check_convergence(text).verdict is Verdict.CONDITIONAL

@@ -57,11 +57,11 @@ class _Watcher:
 
     def slot(self) -> _CallSlot:
         """The slot of the current thread."""
-        found = getattr(self.local, "slot", None)
-        if found is None:
-            found = self.local.slot = _CallSlot()
-            self.slots.add(found)
-        return found
+        current = getattr(self.local, "slot", None)
+        if current is None:
+            current = self.local.slot = _CallSlot()
+            self.slots.add(current)
+        return current
 
     def start(self) -> None:
         """Start the thread that checks the slots."""
@@ -105,7 +105,7 @@ def inside() -> bool:
     return _WATCHER.slot().inside
 
 
-def watched(spent: Callable[[], bool], call: Callable[[], Any]) -> Any:
+def watched(spent: Callable[[], bool], call: Callable[[], object]) -> Any:
     """The value of a call.
 
     Args:
@@ -146,7 +146,7 @@ FAILURES = (
 # -- the door -------------------------------------------------------------------------------------
 
 
-def supervised(call: Callable[..., Any], *args: object, **options: object) -> Any:
+def supervised(call: Callable[..., object], *args: object, **options: object) -> Any:
     """What SymPy answers to a call.
 
     Raises:
@@ -170,7 +170,9 @@ def supervised(call: Callable[..., Any], *args: object, **options: object) -> An
         raise OutOfTime from None
 
 
-def _answered(call: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _answered(
+    call: Callable[..., object], args: tuple[object, ...], options: dict[str, object]
+) -> Any:
     """What the call returns; what SymPy itself raises is undecided, what we raise passes."""
     try:
         return call(*args, **options)
@@ -198,7 +200,7 @@ def _put_back(evaluate: bool, distribute: bool, exp_is_pow: bool, bits: int) -> 
     clear_cache()
 
 
-def _through(call: Callable[..., Any]) -> Callable[..., Any]:
+def _through(call: Callable[..., object]) -> Callable[..., Any]:
     """A function of SymPy, every use of it supervised.
 
     >>> from farfield.theory.algebra import door
@@ -241,7 +243,7 @@ def summed(e: Basic) -> Any:
     return supervised(lambda: e.doit().rewrite(sympy.polygamma))
 
 
-def replaced(e: Basic, swap: dict[Any, Any]) -> Any:
+def replaced(e: Basic, swap: dict[object, object]) -> Any:
     """e with some parts replaced, and evaluated anew."""
     return supervised(e.xreplace, swap)
 

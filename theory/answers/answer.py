@@ -189,8 +189,8 @@ class Answer(Result):
     subject: str = dataclasses.field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        known = self.status not in (Status.UNKNOWN, Status.OUT_OF_SCOPE)
-        if known != (self.label is not None):
+        answered = self.status not in (Status.UNKNOWN, Status.OUT_OF_SCOPE)
+        if answered != (self.label is not None):
             raise TypeError(f"label {self.label} of an answer with status {self.status}")
 
     def span(self) -> tuple[Any, Any] | None:
@@ -252,7 +252,7 @@ A = TypeVar("A", bound=Answer)
 
 def deciding_head(
     heads: Sequence[A],
-    size: Callable[[A], Any],
+    size: Callable[[A], object],
     settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
 ) -> A:
     """The head that speaks for all: one that settles the question, else one that is not known,
@@ -273,7 +273,7 @@ def deciding_head(
 
 def folded(
     heads: Sequence[A],
-    size: Callable[[A], Any],
+    size: Callable[[A], object],
     settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
 ) -> A:
     """One answer for all heads: the only one, else the decisive one without its formula, with all

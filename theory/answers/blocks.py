@@ -207,7 +207,7 @@ def facts(**named: object) -> Facts:
 
 
 def table(
-    header: Sequence[Any], rows: Sequence[Sequence[Any]], title: str = "", **options: Any
+    header: Sequence[object], rows: Sequence[Sequence[object]], title: str = "", **options: Any
 ) -> Table:
     """A table from words and values; None is an empty cell, a name of a column is a template."""
     cells = tuple(tuple(as_text("" if c is None else c) for c in row) for row in rows)
@@ -369,5 +369,5 @@ def _listed(rows: Sequence[Sequence[str]], headed: bool, width: int) -> Iterator
         yield from _wrapped("  " + first, "    ", width=width)
         for name, cell in zip(names[1:], others, strict=True):
             if cell:
-                said = f"    {name}: {cell}" if name else f"    {cell}"
-                yield from _wrapped(said, "      ", width=width)
+                text = f"    {name}: {cell}" if name else f"    {cell}"
+                yield from _wrapped(text, "      ", width=width)

@@ -16,7 +16,7 @@ def plain(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
-def nearest(name: str, known: Iterable[str], least: float = 0.7) -> str | None:
+def nearest(name: str, names: Iterable[str], least: float = 0.7) -> str | None:
     """The known name that a user may have meant by one that is not known.
 
     >>> nearest("kerple-lgo", ["kerple_log", "alibi"]), nearest("relu", ["rope"])
@@ -24,7 +24,7 @@ def nearest(name: str, known: Iterable[str], least: float = 0.7) -> str | None:
     """
     import difflib  # of use where a name is wrong alone; the command line starts without it
 
-    by_plain = {plain(k): k for k in known}
+    by_plain = {plain(k): k for k in names}
     close = difflib.get_close_matches(plain(name), by_plain, 1, least)
     return by_plain[close[0]] if close else None
 
@@ -42,5 +42,5 @@ def one_of(value: object, what: str, accepted: Collection[str]) -> str:
         return value
     close = nearest(value, accepted) if isinstance(value, str) else None
     hint = f"did you mean {str(close)!r}? " if close else ""
-    known = f"{hint}accepted: {', '.join(accepted)}"
-    raise InputError(f"{what} {repr(value)[:40]} is not known; {known}")
+    choices = f"{hint}accepted: {', '.join(accepted)}"
+    raise InputError(f"{what} {repr(value)[:40]} is not known; {choices}")

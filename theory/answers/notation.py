@@ -73,17 +73,17 @@ def words(template: str, /, **values: object) -> Text:
     >>> terminal(words("{p} falls as `n -> oo`.", p=-sympy.log(1 + sympy.Symbol("n"))))
     '−log(n + 1) falls as n → ∞.'
     """
-    found: list[str | Math | StyledWord | Latex] = []
+    parts: list[str | Math | StyledWord | Latex] = []
     for k, part in enumerate(template.split("`")):
         if k % 2:
-            found.append(Math(tuple(_tokens(part, values))))
+            parts.append(Math(tuple(_tokens(part, values))))
             continue
         for j, piece in enumerate(_PLACE.split(part)):
             if j % 2:
-                found += as_text(values[piece])
+                parts += as_text(values[piece])
             elif piece:
-                found.append(piece)
-    return tuple(found)
+                parts.append(piece)
+    return tuple(parts)
 
 
 def as_text(value: object) -> Text:
@@ -100,7 +100,7 @@ def as_text(value: object) -> Text:
     return (str(value),)
 
 
-def _tokens(notation: str, values: dict[str, Any]) -> Iterator[str | Basic]:
+def _tokens(notation: str, values: dict[str, object]) -> Iterator[str | Basic]:
     """The words and signs of a notation, each placeholder replaced."""
     for k, piece in enumerate(_PLACE.split(notation)):
         if k % 2 == 0:
@@ -198,9 +198,9 @@ def _on_a_line(source: str, unicode: bool) -> str:
     return " ".join(source.split())
 
 
-def _quotient(found: re.Match[str]) -> str:
+def _quotient(match: re.Match[str]) -> str:
     """A fraction of LaTeX on one line, in brackets where more than a word stands above or below."""
-    above, below = (x if re.fullmatch(r"\w+", x) else f"({x})" for x in found.groups())
+    above, below = (x if re.fullmatch(r"\w+", x) else f"({x})" for x in match.groups())
     return f"{above}/{below}"
 
 

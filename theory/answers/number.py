@@ -115,7 +115,7 @@ def share(value: sympy.Rational | float) -> str:
     return shortened(str(value), 40)
 
 
-def listed(items: Sequence[Any], most: int = 12) -> str:
+def listed(items: Sequence[object], most: int = 12) -> str:
     """Items with commas, those in the middle left out where they are many.
 
     >>> listed(range(3)), listed(range(100), 4)
@@ -134,13 +134,13 @@ def runs(numbers: Sequence[int]) -> str:
     >>> runs([0, 1, 2, 5])
     '0 to 2, 5'
     """
-    found: list[list[int]] = []
+    rows: list[list[int]] = []
     for k in numbers:
-        if found and found[-1][1] == k - 1:
-            found[-1][1] = k
+        if rows and rows[-1][1] == k - 1:
+            rows[-1][1] = k
         else:
-            found.append([k, k])
-    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in found)
+            rows.append([k, k])
+    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in rows)
 
 
 MAX_INTEGER = 10**15
@@ -167,10 +167,10 @@ def exact(value: object, what: str = "number") -> sympy.Rational:
     if isinstance(value, sympy.Float):
         value = float(value)
     if isinstance(value, (int, Fraction, sympy.Rational)):
-        found = sympy.Rational(value)
-        if max(abs(found.p), found.q).bit_length() > MAX_BITS:
+        rational = sympy.Rational(value)
+        if max(abs(rational.p), rational.q).bit_length() > MAX_BITS:
             raise InputError(f"{what} has more than {MAX_BITS} bits; {wanted}")
-        return found
+        return rational
     text = str(value).strip().replace("\N{MINUS SIGN}", "-")
     shown = beginning(text, 40)
     mantissa, _, exponent = text.lower().partition("e")
@@ -199,14 +199,14 @@ def inside(value: object, what: str, domain: str) -> sympy.Rational:
     >>> inside("1/100", "eps", "(0, 1)"), inside(1, "mixing", "(0, 1]")
     (1/100, 1)
     """
-    found = exact(value, what)
+    number = exact(value, what)
     ends = domain[1:-1].split(", ")
     low, high = (math.inf if end == "oo" else sympy.Rational(end) for end in ends)
     closed = {low: domain[0] == "[", high: domain[-1] == "]"}
-    if low < found < high or closed.get(found):
-        return found
+    if low < number < high or closed.get(number):
+        return number
     wanted = _DOMAINS.get(domain, f"a number in {domain}")
-    raise InputError(f"{what} {beginning(str(found), 40)} is out of range; accepted: {wanted}")
+    raise InputError(f"{what} {beginning(str(number), 40)} is out of range; accepted: {wanted}")
 
 
 _DOMAINS = {"(0, oo)": "a positive number", "[0, oo)": "a number, at least 0"}

@@ -51,8 +51,8 @@ class Certificate(Result):
     label: Label = Label.THEOREM
 
     def blocks(self) -> Sequence[Block]:
-        said = Sentence(words(self.statement.replace("\n", " ")), str(self.label))
-        return [said, note(f"for Rocq (Coq), {len(self.source.splitlines())} lines")]
+        sentence = Sentence(words(self.statement.replace("\n", " ")), str(self.label))
+        return [sentence, note(f"for Rocq (Coq), {len(self.source.splitlines())} lines")]
 
 
 def certificate(formula: Expr | None, claims: Claims) -> Certificate:

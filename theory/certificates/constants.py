@@ -66,7 +66,7 @@ def _splits(*es: Expr) -> str:
 # -- bounds ---------------------------------------------------------------------------------------
 
 
-def facts_of(signs: Mapping[Expr, int], known: Sequence[Constraint]) -> list[str]:
+def facts_of(signs: Mapping[Expr, int], facts: Sequence[Constraint]) -> list[str]:
     """Sentences that put into the context what these signs rest on, beside what is known.
 
     Raises:
@@ -76,7 +76,7 @@ def facts_of(signs: Mapping[Expr, int], known: Sequence[Constraint]) -> list[str
     for c, s in signs.items():
         e = expand(without_roots(c))
         if not e.is_Rational:
-            _check(e, s, known)
+            _check(e, s, facts)
         atoms = list(dict.fromkeys(_atoms(e)))
         enough = 0
         if s and atoms and not e.free_symbols:
@@ -106,14 +106,14 @@ def _in_primes(e: Expr) -> Expr:
     return sympy.expand_log(e, force=True, factor=True)
 
 
-def _check(e: Expr, s: int, known: Sequence[Constraint]) -> None:
+def _check(e: Expr, s: int, facts: Sequence[Constraint]) -> None:
     """NoCertificate unless the prover's arithmetic of constants finds this sign."""
     if e.has(*CHOICES):  # it distinguishes no cases
         raise NoCertificate(f"the sign of {str(e)[:60]}")
     if s == 0 and not _is_arithmetic(expand(_in_primes(e))):
         raise NoCertificate(f"{str(e)[:60]} is 0 by more than arithmetic")
     others = [k for k in (1, 0, -1) if k != s]
-    if e.free_symbols and not _is_simple(e) and any(possible([*known, (e, k)]) for k in others):
+    if e.free_symbols and not _is_simple(e) and any(possible([*facts, (e, k)]) for k in others):
         raise NoCertificate(f"the sign of {str(e)[:60]}, a product of many parameters")
 
 

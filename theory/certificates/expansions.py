@@ -152,8 +152,8 @@ class Expander:
         if f.constant or f.op not in LINEAR or _is_product(f) or _bounded(f, self.context):
             yield self.expand(f) * factor
         elif f.op == "mult":
-            own = coefficient(to_sympy(factor) * kept_roots(f.args[0].expr))
-            yield from self.parts(f.args[1], own)
+            product = coefficient(to_sympy(factor) * kept_roots(f.args[0].expr))
+            yield from self.parts(f.args[1], product)
         else:
             for a in f.args[:-1]:
                 yield from self.parts(a, factor)
@@ -223,9 +223,9 @@ class Expander:
         """A part as c m (1 + d); c > 0 where it is asked."""
         if self.lead(f) < 0 and positive is not None:
             raise NoCertificate(f"{beginning(positive.expr)} is not real for large n")
-        found = factored(self.known[f])
-        assert found is not None
-        return to_sympy(found[0]), *found[1:]
+        parts = factored(self.known[f])
+        assert parts is not None
+        return to_sympy(parts[0]), *parts[1:]
 
     def _abs(self, f: Form) -> Transseries:
         """By the sign of the leading term."""

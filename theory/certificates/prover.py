@@ -133,5 +133,5 @@ def _ended(command: list[str]) -> subprocess.CompletedProcess[str]:
 def _reason(output: str) -> str:
     """The prover's message on one line, without the file's name."""
     words = " ".join(output.split()) or "it stopped without a message"
-    found = re.search(r"(line \d+), characters \d+-\d+: (Error: .*)", words)
-    return (f"{found[1]}: {found[2]}" if found else words)[:200]
+    match = re.search(r"(line \d+), characters \d+-\d+: (Error: .*)", words)
+    return (f"{match[1]}: {match[2]}" if match else words)[:200]

@@ -57,8 +57,8 @@ class ReceivedCertificate(Answer):
     def blocks(self) -> Sequence[Block]:
         file, theorems = shortened(self.subject, 80), self.stated
         if not self.proved:
-            said = "{file} proves no theorem: {why}."
-            return (sentence(said, file=file, why=str(self.reason)), note(self.statement))
+            template = "{file} proves no theorem: {why}."
+            return (sentence(template, file=file, why=str(self.reason)), note(self.statement))
         if len(theorems) > 1:
             rows = [
                 (name, *_in_words(s), shortened(expression_line(s.formula), 60))
@@ -74,10 +74,10 @@ class ReceivedCertificate(Answer):
             )
         [only] = theorems.values()
         verdict, where = _in_words(only)
-        said = "{file} proves: the series {verdict}{where}."
+        template = "{file} proves: the series {verdict}{where}."
         return (
             sentence(
-                said, self.label, file=file, verdict=verdict, where=where and f", for {where}"
+                template, self.label, file=file, verdict=verdict, where=where and f", for {where}"
             ),
             Formula(words("`p(n)`"), only.formula),
             note("{statement}", statement=self.statement),
@@ -118,9 +118,9 @@ def verify_certificate(
             try:
                 stated = _stated(text)
             except (InputError, Undecided, RecursionError) as why:
-                known = isinstance(why, InputError)
-                said = str(why) if known else "it is nested too deeply, or not decided"
-                raise InputError(f"{name!r} is no certificate: {said}; {ACCEPTED}") from None
+                expected = isinstance(why, InputError)
+                reason = str(why) if expected else "it is nested too deeply, or not decided"
+                raise InputError(f"{name!r} is no certificate: {reason}; {ACCEPTED}") from None
             verdicts = ", ".join(
                 f"@{module}.verdict" if module else "@verdict" for module in stated
             )
@@ -130,8 +130,8 @@ def verify_certificate(
     except Unreachable as why:
         return _answer(name, stated, reason=Reason(Code.BUDGET, str(why)))
     except (Rejected, Failure) as why:
-        said = f"the prover rejects it: {why}"
-        return _answer(name, stated, reason=Reason(Code.NOT_PROVED, said))
+        reason = f"the prover rejects it: {why}"
+        return _answer(name, stated, reason=Reason(Code.NOT_PROVED, reason))
     return _answer(name, stated, proved=True, axioms=axioms)
 
 
@@ -198,8 +198,8 @@ def _axioms(printed: str) -> tuple[str, ...]:
     """
     if "Closed under the global context" in printed:
         return ()
-    found = set(re.findall(r"^([\w.']+)\s*:", printed.partition("Axioms:")[2], flags=re.MULTILINE))
-    if not found:
+    axioms = set(re.findall(r"^([\w.']+)\s*:", printed.partition("Axioms:")[2], flags=re.MULTILINE))
+    if not axioms:
         raise Rejected("it does not say which axioms the theorem rests on")
-    check_axioms(found)
-    return tuple(sorted(a.rpartition(".")[2] for a in found & CLASSICAL))
+    check_axioms(axioms)
+    return tuple(sorted(a.rpartition(".")[2] for a in axioms & CLASSICAL))

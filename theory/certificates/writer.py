@@ -136,10 +136,10 @@ def statement(c: Certifiable) -> str:
     Raises:
         NoCertificate: the condition cannot be stated.
     """
-    known = {S.true: SERIES, S.false: f"~ {SERIES}"}.get(c.condition)
-    verdict = known or f"{SERIES} <-> {relation(c.condition)}"
+    claim = {S.true: SERIES, S.false: f"~ {SERIES}"}.get(c.condition)
+    verdict = claim or f"{SERIES} <-> {relation(c.condition)}"
     assumed = _hypotheses(c)
-    body = f"({verdict})" if assumed and known is None else verdict
+    body = f"({verdict})" if assumed and claim is None else verdict
     return "Theorem verdict : " + " -> ".join([*assumed, body]) + "."
 
 
@@ -148,12 +148,12 @@ def _hypotheses(c: Certifiable) -> list[str]:
     return [fact for s in c.parameters for fact in _domain_facts(s, interval(c.domains[s.name]))]
 
 
-def _domain_facts(symbol: Basic, own: sympy.Set) -> Iterator[str]:
-    low, high, name = own.inf, own.sup, coq_name(symbol.name)
+def _domain_facts(symbol: Basic, domain: sympy.Set) -> Iterator[str]:
+    low, high, name = domain.inf, domain.sup, coq_name(symbol.name)
     if low.is_finite:
-        yield f"{form(low).show()} {'<=' if low in own else '<'} {name}"
+        yield f"{form(low).show()} {'<=' if low in domain else '<'} {name}"
     if high.is_finite:
-        yield f"{name} {'<=' if high in own else '<'} {form(high).show()}"
+        yield f"{name} {'<=' if high in domain else '<'} {form(high).show()}"
 
 
 def relation(c: Basic) -> str:
@@ -184,27 +184,29 @@ def _proved(c: Certifiable) -> tuple[list[str], list[str]]:
     Raises:
         NoCertificate: the form is not covered.
     """
-    bias, assumed, found = _bias(c), _hypotheses(c), list(leaves(c.cells))
+    bias, assumed, cells = _bias(c), _hypotheses(c), list(leaves(c.cells))
     domains = [
         fact for s in c.parameters for fact in domain_constraints(s, interval(c.domains[s.name]))
     ]
-    known = c.condition in (S.true, S.false)
-    if not found or (known and any(leaf.outcome.converges != c.condition for _, leaf in found)):
+    unconditional = c.condition in (S.true, S.false)
+    if not cells or (
+        unconditional and any(leaf.outcome.converges != c.condition for _, leaf in cells)
+    ):
         raise NoCertificate("a case of the parameters that is not seen to be impossible")
-    if known:  # one proof for all cases is shorter
+    if unconditional:  # one proof for all cases is shorter
         try:
-            return [], proof(bias, domains, found[0][1].outcome)
+            return [], proof(bias, domains, cells[0][1].outcome)
         except (NoCertificate, Undecided):
-            if len(found) == 1:
+            if len(cells) == 1:
                 raise
     cases = []
-    for number, (path, leaf) in enumerate(found, 1):
-        own = [*assumed, *(f"0 {BY_SIGNS[-s,].prover} {form(g).show()}" for g, s in path)]
+    for number, (path, leaf) in enumerate(cells, 1):
+        premises = [*assumed, *(f"0 {BY_SIGNS[-s,].prover} {form(g).show()}" for g, s in path)]
         verdict = SERIES if leaf.outcome.converges else f"~ {SERIES}"
-        said = f"Theorem case_{number} : " + " -> ".join([*own, verdict]) + "."
+        lemma = f"Theorem case_{number} : " + " -> ".join([*premises, verdict]) + "."
         proved = proof(bias, [*domains, *path], leaf.outcome)
-        cases.append(_theorem(said, [*_introduced(own), *proved]))
-    return cases, _folded(c.cells, known)
+        cases.append(_theorem(lemma, [*_introduced(premises), *proved]))
+    return cases, _folded(c.cells, unconditional)
 
 
 def _introduced(assumed: list[str]) -> list[str]:
@@ -212,8 +214,8 @@ def _introduced(assumed: list[str]) -> list[str]:
     return [f"intros {names}."] if names else []
 
 
-def _theorem(said: str, proof: list[str]) -> str:
-    lines = [_wrapped(said, ""), "Proof.", *(_wrapped(s, "  ") for s in proof), "Qed."]
+def _theorem(statement: str, proof: list[str]) -> str:
+    lines = [_wrapped(statement, ""), "Proof.", *(_wrapped(s, "  ") for s in proof), "Qed."]
     return "\n".join(lines)
 
 
@@ -221,12 +223,12 @@ def _wrapped(sentence: str, indent: str) -> str:
     """A sentence within 100 columns where spaces allow it."""
     lines = []
     for line in sentence.split("\n"):
-        own = indent + line[: len(line) - len(line.lstrip())]
+        margin = indent + line[: len(line) - len(line.lstrip())]
         lines += textwrap.wrap(
             line.strip(),
             100,
-            initial_indent=own,
-            subsequent_indent=own + "  ",
+            initial_indent=margin,
+            subsequent_indent=margin + "  ",
             break_long_words=False,
             break_on_hyphens=False,
         )

@@ -164,16 +164,16 @@ def bounds(c: Coefficient, context: Context) -> Bounds:
         return e, e
     if not (e.is_Add or e.is_Pow) and not (e.is_Mul and any(f.is_Add or f.is_Pow for f in e.args)):
         return _bounds_of_terms(e, context)
-    found = []
+    ranges = []
     for method in (_bounds_of_terms, _bounds_as_written):
         try:
-            found.append(method(e, context))
+            ranges.append(method(e, context))
         except Undecided as why:
             reason = why
-    if not found:
+    if not ranges:
         raise reason
-    low, high = found[0]
-    for a, b in found[1:]:
+    low, high = ranges[0]
+    for a, b in ranges[1:]:
         low, high = (a if below(low, a, context) else low), (b if below(b, high, context) else high)
     return low, high
 

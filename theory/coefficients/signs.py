@@ -142,9 +142,9 @@ def _sign_with_symbols(c: Expr, signs: Mapping[Expr, int]) -> Sign:
         raise OrderTooLow
     if oscillates(c):
         raise Undecided("the sign of an oscillating coefficient")
-    known = _assumed_sign(c)
-    if known is not None:
-        return Sign(known)
+    by_domains = _assumed_sign(c)
+    if by_domains is not None:
+        return Sign(by_domains)
     answer, evidence = 1, dict[Expr, Sign]()
     for factor in sign_factors(c):
         if not factor.free_symbols:

@@ -104,10 +104,10 @@ def _special(c: Expr) -> list[Function]:
 
 def _special_values(c: Expr) -> Expr:
     """Known values of special functions at small rational points; Gamma reflected and shifted."""
-    found = _special(c)
-    if not found:
+    special = _special(c)
+    if not special:
         return c
-    for record in found:
+    for record in special:
         c = door.supervised(c.replace, record.node, record.exact)
     c = door.expand_func(c)
     if c.has(sympy.gamma):
@@ -134,8 +134,8 @@ def _log_of_primes(a: Expr) -> Expr:
                 total += k * exponent * sympy.log(p)
         elif base is S.Exp1 and exponent.is_real:
             total += exponent
-        elif (known := _known_logarithm(base)) is not None:
-            total += exponent * known
+        elif (logarithm := _known_logarithm(base)) is not None:
+            total += exponent * logarithm
         elif base.is_positive and exponent.is_real and base != a:
             total += exponent * sympy.log(base)
         elif base.is_positive and exponent.is_real:
@@ -174,7 +174,7 @@ def _algebraic_zero(c: Expr) -> bool:
 _UNITY = object()  # the key of roots of unity among the radicals
 
 
-def _bfmss(e: Expr, radicals: dict[Any, int]) -> tuple[float, float]:
+def _bfmss(e: Expr, radicals: dict[object, int]) -> tuple[float, float]:
     """Upper bounds of log2 u(E) and log2 l(E) of the separation bound."""
     if e.is_Rational:
         return _log2(abs(int(e.p))), _log2(int(e.q))

@@ -76,13 +76,13 @@ Tree = Leaf | Split
 def explore(
     e: Expr,
     domains: Mapping[str, sympy.Set],
-    run: Callable[[Expr, list[Constraint]], Any],
+    run: Callable[[Expr, list[Constraint]], object],
 ) -> Tree:
     """The decision tree of `run(expression, facts)` over the parameters; the expression where
     `g = 0` is the one with its parameter solved for, where it can be."""
     reals = {n.name: interval("nonnegative"), **domains}
-    own = sorted(symbols(e), key=lambda s: s.name)
-    facts = [c for s in own for c in domain_constraints(s, reals[s.name])]
+    parameters = sorted(symbols(e), key=lambda s: s.name)
+    facts = [c for s in parameters for c in domain_constraints(s, reals[s.name])]
     budget = [MAX_CELLS]
 
     def grow(e: Expr, facts: list[Constraint]) -> Tree | None:
@@ -109,10 +109,10 @@ def explore(
 
 
 @lru_cache(maxsize=256)
-def domain_constraints(s: Symbol, own: sympy.Set) -> tuple[Constraint, ...]:
+def domain_constraints(s: Symbol, domain: sympy.Set) -> tuple[Constraint, ...]:
     """The domain of a parameter as constraints; closed ends stay open to `= 0` by a sign of 2."""
-    opened = (own.left_open, own.right_open) if own.is_Interval else (False, False)
-    ends = zip((own.inf, own.sup), (s - own.inf, own.sup - s), opened, strict=True)
+    opened = (domain.left_open, domain.right_open) if domain.is_Interval else (False, False)
+    ends = zip((domain.inf, domain.sup), (s - domain.inf, domain.sup - s), opened, strict=True)
     return tuple((fact, 1 if is_open else 2) for end, fact, is_open in ends if end.is_finite)
 
 
@@ -125,9 +125,9 @@ def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
         key, flip = sign_key(g)
         signs[key] = flip * s
         factors = sign_factors(g)
-        own = [f for f in factors if symbols(f)]
-        if len(own) == 1:
-            key, flip = sign_key(own[0])
+        moving = [f for f in factors if symbols(f)]
+        if len(moving) == 1:
+            key, flip = sign_key(moving[0])
             for f in factors:
                 flip *= 1 if symbols(f) else sign(coefficient(f)).value
             signs[key] = flip * s
@@ -143,9 +143,9 @@ def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Cons
             moved = [(expand(f.xreplace(swap)), k) for f, k in facts]
             return _with_value(e, swap), moved
     for s in sorted(g.free_symbols, key=lambda s: s.name):
-        found = _solution(expand(g), s)
-        if found is not None and not found[0].free_symbols:
-            swap = {s: found[0]}
+        solution = _solution(expand(g), s)
+        if solution is not None and not solution[0].free_symbols:
+            swap = {s: solution[0]}
             return _with_value(e, swap), [(f.xreplace(swap), k) for f, k in facts]
     return e, [*facts, (g, 0)]
 
@@ -334,7 +334,7 @@ def _weakened(part: list[Any], others: list[list[Any]], facts: list[Constraint])
     return part
 
 
-def _contained(part: list[Any], others: list[list[Any]], facts: list[Constraint]) -> bool:
+def _contained(part: list[object], others: list[list[object]], facts: list[Constraint]) -> bool:
     """Whether a conjunction is proved to imply the disjunction of the others."""
     if not _possible_with(facts, part):
         return True
@@ -353,7 +353,7 @@ def _disjuncts(c: object) -> list[list[Any]]:
     return [[c]]
 
 
-def _possible_with(facts: list[Constraint], relations: list[Any]) -> bool:
+def _possible_with(facts: list[Constraint], relations: list[object]) -> bool:
     """Whether domains and relations can hold together (True if that is not known)."""
     return possible([*facts, *filter(None, map(_constraint, relations))])
 
@@ -388,14 +388,14 @@ def _condition_of_tree(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
     if z is None:
         z = m if p is None or (m is not None and m != S.false) else p
     parts = {1: z if p is None else p, 0: z, -1: z if m is None else m}
-    found = []
+    conditions = []
     for c in dict.fromkeys(parts.values()):
         signs = tuple(s for s in parts if parts[s] == c)
         if len(signs) == 3:
             return c
         guard = relation(tree.on, BY_SIGNS[signs])
-        found.append(guard if c == S.true else c if c == S.false else sympy.And(guard, c))
-    return sympy.Or(*found)
+        conditions.append(guard if c == S.true else c if c == S.false else sympy.And(guard, c))
+    return sympy.Or(*conditions)
 
 
 def relation(g: Expr, op: OrderRelation) -> Any:
@@ -407,19 +407,19 @@ def relation(g: Expr, op: OrderRelation) -> Any:
 @lru_cache(maxsize=4096)
 def _solved(g: Expr) -> tuple[Expr, Expr, int]:
     """(s, value, way): g has the sign of s - value, mirrored if `way` is negative."""
-    own = sorted(symbols(g), key=lambda s: s.name)
+    parameters = sorted(symbols(g), key=lambda s: s.name)
     expanded = expand(g)
-    for s in own:
+    for s in parameters:
         line = linear(expanded, s)
         if line and line[0].is_number:
             with suppress(Undecided):
                 if way := sign(coefficient(line[0])).value:
                     return s, with_proved_rationals(expand(-line[1] / line[0]), Context()), way
-    for s in own:
+    for s in parameters:
         with suppress(Undecided):
-            found = _solution(expanded, s)
-            if found is not None:
-                return s, with_proved_rationals(found[0], Context()), found[1]
+            solution = _solution(expanded, s)
+            if solution is not None:
+                return s, with_proved_rationals(solution[0], Context()), solution[1]
     return expanded, S.Zero, 1
 
 

@@ -144,19 +144,19 @@ def _decided(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
     """The leaves of the parameters' tree as one condition; one undecided leaf leaves all open."""
     tree = cells.explore(p, domains, _cell)
     leaves = [(path, leaf.outcome) for path, leaf in cells.leaves(tree)]
-    if not any(found.real for _, found in leaves):
+    if not any(decision.real for _, decision in leaves):
         raise NotReal(leaves[0][1].reason)
     steps: list[Step] = []
-    for path, found in leaves:
+    for path, decision in leaves:
         where = Lazy(partial(_conjunction, path))
         cell = (Step("cell", {"condition": where}),) if path else ()
-        if found.condition is None and found.real:
-            return _undecided(found.reason, cell + found.steps)
-        steps += [*cell, *found.steps]
+        if decision.condition is None and decision.real:
+            return _undecided(decision.reason, cell + decision.steps)
+        steps += [*cell, *decision.steps]
     parameters = sorted(symbols(p) - {n}, key=lambda s: s.name)
     facts = [c for s in parameters for c in cells.domain_constraints(s, domains[s.name])]
-    condition = cells.condition(tree, lambda found: found.converges, facts)
-    real = all(found.real for _, found in leaves)
+    condition = cells.condition(tree, lambda decision: decision.converges, facts)
+    real = all(decision.real for _, decision in leaves)
     fall = None if leaves[0][0] else leaves[0][1].fall
     return Decision(condition, tuple(steps), real=real, fall=fall, cells=tree)
 
@@ -205,10 +205,10 @@ def _decide_cell(p: Expr, signs: dict[Expr, int]) -> Decision:
     steps = [Step("classes", {"period": period})]
     failure: Undecided | None = None
     for residue in range(period):
-        own = residue_class(p, period, residue)
-        head = Step("class", {"period": period, "residue": residue, "p": own})
+        part = residue_class(p, period, residue)
+        head = Step("class", {"period": period, "residue": residue, "p": part})
         try:
-            outcome = _decide_class(own, signs)
+            outcome = _decide_class(part, signs)
         except Undecided as why:
             failure = failure or _tried(why, steps[0], head)
             continue
@@ -229,8 +229,8 @@ def _undefined(p: Expr) -> bool:
 
 def _tried(why: Undecided, *before: Step) -> Undecided:
     """The exception with steps put before its own; these begin with what it says itself."""
-    own = why.steps or (Step("tried", {"what": "an expansion", "why": str(why)}),)
-    why.steps = (*before, *own)
+    steps = why.steps or (Step("tried", {"what": "an expansion", "why": str(why)}),)
+    why.steps = (*before, *steps)
     return why
 
 

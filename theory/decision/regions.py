@@ -51,10 +51,10 @@ def holds(condition: object, values: Mapping[str, Expr]) -> bool | None:
     if condition is None:
         return None
     try:
-        found = left(sympy.sympify(condition), values)
+        truth = left(sympy.sympify(condition), values)
     except Undecided:
         return None
-    return bool(found) if found in (S.true, S.false) else None
+    return bool(truth) if truth in (S.true, S.false) else None
 
 
 def _gaps(condition: Basic) -> Iterator[Expr]:

@@ -85,12 +85,12 @@ def sampled(f: object, heads: int | None = None) -> Sample:
     quiet = torch.no_grad() if torch is not None else contextlib.nullcontext()
     with quiet, np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         try:
-            found, again = (_first(partial(w, f, heads) for w in ways) for _ in range(2))
+            sample, again = (_first(partial(w, f, heads) for w in ways) for _ in range(2))
         except Unfit as why:
             raise InputError(f"{name} gives no bias; {why}; {_ACCEPTED}") from None
-    if not np.array_equal(found.bias, again.bias, equal_nan=True):
-        raise InputError(f"{name} differs from call to call ({found.how}); call .eval() first")
-    return found
+    if not np.array_equal(sample.bias, again.bias, equal_nan=True):
+        raise InputError(f"{name} differs from call to call ({sample.how}); call .eval() first")
+    return sample
 
 
 def _first(attempts: Iterable[Callable[[], T]]) -> T:
@@ -112,8 +112,8 @@ def _required(f: Any) -> list[str]:
     except (TypeError, ValueError):  # a ufunc, a function written in C
         return ["n"]
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    found = [p.name for p in given if p.default is p.empty and p.kind in kinds]
-    return found or ["n"] * any(p.kind is p.VAR_POSITIONAL for p in given)
+    names = [p.name for p in given if p.default is p.empty and p.kind in kinds]
+    return names or ["n"] * any(p.kind is p.VAR_POSITIONAL for p in given)
 
 
 def _takes_a_row(f: object, name: str) -> bool:
@@ -125,14 +125,14 @@ def _takes_a_row(f: object, name: str) -> bool:
 
 def _called(f: Any, how: str, *args: Any) -> Any:
     """What a call gives; Unfit with what it raised."""
-    end, own = time.monotonic() + CALL_S, list(map(_own, args))
+    end, arguments = time.monotonic() + CALL_S, list(map(_own, args))
     try:
-        return watched(lambda: time.monotonic() > end, lambda: f(*own))
+        return watched(lambda: time.monotonic() > end, lambda: f(*arguments))
     except Interrupted:
         raise InputError(f"a call with {how} did not end within {CALL_S:g} s") from None
     except Exception as error:  # whatever a user's function raises on a value it did not expect
-        said = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
-        raise Unfit(f"called with {how}: {said}") from None
+        reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
+        raise Unfit(f"called with {how}: {reason}") from None
 
 
 def _own(given: object) -> Any:
@@ -151,12 +151,12 @@ def _values(result: object, how: str) -> tuple[np.ndarray, str]:
     result = getattr(result, "value", result) if isinstance(result, Dual) else result
     kind = str(getattr(result, "dtype", "float64")).rpartition(".")[2]
     try:
-        found = floats([] if result is None else result)
+        values = floats([] if result is None else result)
     except (TypeError, ValueError):
-        found = np.array([])
-    if not found.size:
+        values = np.array([])
+    if not values.size:
         raise Unfit(f"called with {how}: it gives {type(result).__name__}, no numbers")
-    return (np.where(found != 0, 0.0, -np.inf) if kind == "bool" else found), kind
+    return (np.where(values != 0, 0.0, -np.inf) if kind == "bool" else values), kind
 
 
 def _grids(*arrays: np.ndarray, names: str) -> Iterator[tuple[Any, ...]]:
@@ -190,16 +190,16 @@ def _of_distance(f: object, heads: int | None) -> Sample:
 def _of_array_of_distances(f: Any, at: np.ndarray, given: Any) -> Sample:
     """The bias at each distance; of a function that sees the whole row, in rows of all lengths."""
     how = "an array of distances"
-    found = _table(_called(f, how, given), at, how)
-    if found.kind == "exact":
-        return found
+    sample = _table(_called(f, how, given), at, how)
+    if sample.kind == "exact":
+        return sample
     plain, size = getattr(given, "value", given), len(at)
     half = _table(_called(f, how, plain[: size // 2]), at[: size // 2], how)
-    if np.array_equal(found.bias[..., : size // 2], half.bias, equal_nan=True):
-        return found
+    if np.array_equal(sample.bias[..., : size // 2], half.bias, equal_nan=True):
+        return sample
     lengths = [2**k for k in range(4, 13) if 2**k <= size]
     rows = [_table(_called(f, how, plain[:k]), at[:k], how).bias[:, 0, ::-1] for k in lengths]
-    return _of_rows([(k - 1, row) for k, row in zip(lengths, rows, strict=True)], how, found.kind)
+    return _of_rows([(k - 1, row) for k, row in zip(lengths, rows, strict=True)], how, sample.kind)
 
 
 def _of_rows(rows: list[tuple[int, np.ndarray]], how: str, kind: str) -> Sample:
@@ -218,22 +218,22 @@ def _table(result: object, at: np.ndarray, how: str) -> Sample:
     texts = tuple(getattr(one, "text", None) for one in each)
     if hasattr(result, "free_symbols"):  # SymPy's own functions were called
         return Sample(np.zeros((1, 1, size)), at[-1:], last - at, "a symbol", "exact", (result,))
-    found, kind = _values(result, how)
+    table, kind = _values(result, how)
     if kind == "bool":
         raise InputError(
             "a function of the distance gives truth, which may be a mask or 1 and 0; accepted: "
             "np.where(n < 64, 0, -np.inf) and the like, or mask_mod(b, h, q, k)"
         )
     if isinstance(result, (int, float)):
-        found, texts = np.full(size, found), (repr(float(result)),)
-    shape = found.shape
-    found = np.atleast_2d(np.squeeze(found))
-    if found.shape[0] == size != found.shape[1] <= MAX_HEADS:
-        found = found.T
-    if found.shape[1:] != (size,):
+        table, texts = np.full(size, table), (repr(float(result)),)
+    shape = table.shape
+    table = np.atleast_2d(np.squeeze(table))
+    if table.shape[0] == size != table.shape[1] <= MAX_HEADS:
+        table = table.T
+    if table.shape[1:] != (size,):
         raise Unfit(f"called with {how} of shape ({size},): it gives shape {shape}")
-    texts = texts if None not in texts and len(texts) == len(found) else ()
-    return Sample(found[:, None, :], at[-1:], last - at, how, kind, texts)
+    texts = texts if None not in texts and len(texts) == len(table) else ()
+    return Sample(table[:, None, :], at[-1:], last - at, how, kind, texts)
 
 
 def _one_by_one(f: object) -> Sample:
@@ -270,20 +270,20 @@ def _of_positions(
 def _each_head(f: object, heads: int | None, order: str, how: str, q: object, k: object) -> Sample:
     """The values of each head, until the object has no further one."""
     count = heads or _head_count(f) or 8
-    found: list[Sample] = []
+    samples: list[Sample] = []
     for h in range(count if "h" in order else 1):
         try:
-            found.append(_one_head(f, order, how, q, k, h))
+            samples.append(_one_head(f, order, how, q, k, h))
         except Unfit:
             if h == 0 or heads:
                 raise
             break
-    if not heads and all(np.array_equal(found[0].bias, one.bias) for one in found):
-        return found[0]
-    texts = tuple(text for one in found for text in one.texts)
-    bias, first = np.concatenate([one.bias for one in found]), found[0]
-    if not heads and _head_count(f) is None and len(found) > 1:
-        how += f", heads 0 to {len(found) - 1} (heads=... asks for others)"
+    if not heads and all(np.array_equal(samples[0].bias, one.bias) for one in samples):
+        return samples[0]
+    texts = tuple(text for one in samples for text in one.texts)
+    bias, first = np.concatenate([one.bias for one in samples]), samples[0]
+    if not heads and _head_count(f) is None and len(samples) > 1:
+        how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
     texts = texts if len(texts) == len(bias) else ()
     return Sample(bias, first.queries, first.keys, how, first.kind, texts, first.content)
 
@@ -331,11 +331,11 @@ def _one_head(f: Any, order: str, how: str, q: Any, k: Any, h: int) -> Sample:
 
 def _head_count(f: Any) -> int | None:
     """The number of heads that an object says: an attribute, or a number that it closes over."""
-    said = [getattr(f, name, None) for name in _HEADS]
+    counts = [getattr(f, name, None) for name in _HEADS]
     with contextlib.suppress(TypeError):
         outer = inspect.getclosurevars(f)
-        said += [{**outer.globals, **outer.nonlocals}.get(name) for name in _HEADS]
-    return next((x for x in said if isinstance(x, int) and 0 < x <= 1024 and x is not True), None)
+        counts += [{**outer.globals, **outer.nonlocals}.get(name) for name in _HEADS]
+    return next((x for x in counts if isinstance(x, int) and 0 < x <= 1024 and x is not True), None)
 
 
 # -- modules of a whole row -----------------------------------------------------------------------
@@ -359,20 +359,20 @@ def _of_row(f: object, heads: int | None, how: str) -> Sample:
 
     def matrix(size: int, width: int) -> Sample:
         args = given(size, width, False)
-        found, kind = _values(_called(f, how, *args), how)
-        found = _square(found, how, size)
+        square, kind = _values(_called(f, how, *args), how)
+        square = _square(square, how, size)
         if "length" not in how:
             args = given(size, width, True)
             other = _square(_values(_called(f, how, *args), how)[0], how, size)
-            seen = np.isfinite(found)
-            apart = np.subtract(other, found, out=np.zeros_like(found), where=seen)
+            seen = np.isfinite(square)
+            apart = np.subtract(other, square, out=np.zeros_like(square), where=seen)
             added = floats(args[0]) * seen if how == "scores" else 0.0
             if apart.any() and not np.allclose(apart, added, atol=1e-4):
                 at = np.arange(size)
-                return Sample(found, at, at, how, kind, content=f"the {how}")
+                return Sample(square, at, at, how, kind, content=f"the {how}")
         half, _ = _values(_called(f, how, *given(size // 2, width, False)), how)
         half = _square(half, how, size // 2)
-        pairs = ((found, size), (half, size // 2))
+        pairs = ((square, size), (half, size // 2))
         rows = [(end - len(x[0]) + at, x[:, at]) for x, end in pairs for at in range(len(x[0]))]
         return _of_rows(rows, how, kind)
 
@@ -381,27 +381,27 @@ def _of_row(f: object, heads: int | None, how: str) -> Sample:
     return _first(partial(matrix, size, width) for size in sizes for width in widths)
 
 
-def _square(found: np.ndarray, how: str, size: int) -> np.ndarray:
+def _square(values: np.ndarray, how: str, size: int) -> np.ndarray:
     """Heads of square matrices, or of one row."""
-    shape = found.shape
-    while found.ndim > 3 and found.shape[0] == 1:
-        found = found[0]
-    found = found[None] if found.ndim == 2 else found
-    if found.ndim != 3 or found.shape[1:] not in ((size, size), (1, size)):
+    shape = values.shape
+    while values.ndim > 3 and values.shape[0] == 1:
+        values = values[0]
+    values = values[None] if values.ndim == 2 else values
+    if values.ndim != 3 or values.shape[1:] not in ((size, size), (1, size)):
         raise Unfit(f"called with {how}, {size}: it gives shape {shape}")
-    return found
+    return values
 
 
 def of_array(array: object) -> Sample:
     """The biases of an array, as its layout says."""
     kind = str(getattr(array, "dtype", "float64")).rpartition(".")[2]
-    axes, found = layout(array)
+    axes, values = layout(array)
     if axes == "matrix":
-        queries, size = found.shape[1:]
-        return Sample(found, np.arange(size - queries, size), np.arange(size), "an array", kind)
-    at = np.arange(float(MIDDLE if axes == "slopes" else found.shape[-1]))
-    found = -found[:, None] * at if axes == "slopes" else np.atleast_2d(found)
-    return Sample(found[:, None, :], at[-1:], at[-1] - at, f"an array of {axes}", kind)
+        queries, size = values.shape[1:]
+        return Sample(values, np.arange(size - queries, size), np.arange(size), "an array", kind)
+    at = np.arange(float(MIDDLE if axes == "slopes" else values.shape[-1]))
+    values = -values[:, None] * at if axes == "slopes" else np.atleast_2d(values)
+    return Sample(values[:, None, :], at[-1:], at[-1] - at, f"an array of {axes}", kind)
 
 
 _WAYS: dict[int, tuple[Callable[[Any, int | None], Sample], ...]] = {

@@ -99,8 +99,8 @@ def encoding(
                 "a function, a module or an array of biases takes no dialect, tail, parameters or "
                 "assumptions beside it; accepted: heads and bca"
             )
-        found = name if hasattr(name, "ndim") or callable(name) else _numbers(name)
-        return replace(_from_object(found, heads), bca=bca)
+        subject = name if hasattr(name, "ndim") or callable(name) else _numbers(name)
+        return replace(_from_object(subject, heads), bca=bca)
     if tail is not None:
         raise InputError(
             f"tail {tail!r} says how a table of values goes on; accepted with a table alone, such "
@@ -121,14 +121,14 @@ def encoding(
     return built if bca is None else replace(built, bca=bca)
 
 
-def _canonical(said: Mapping[str, Any]) -> dict[str, Any]:
+def _canonical(values: Mapping[str, object]) -> dict[str, Any]:
     """Values by the names of the reader, which reads `r_1` as `r1`."""
-    found: dict[str, Any] = {}
-    for name, value in said.items():
-        if canonical(name) in found:
+    names: dict[str, Any] = {}
+    for name, value in values.items():
+        if canonical(name) in names:
             raise InputError(f"{canonical(name)!r} and {name!r} are one parameter; give it once")
-        found[canonical(name)] = value
-    return found
+        names[canonical(name)] = value
+    return names
 
 
 def _is_table(given: object) -> bool:
@@ -151,29 +151,35 @@ def _from_object(f: object, heads: int | None) -> Encoding:
     """What a function, a module or a matrix is, as an encoding."""
     from farfield.theory.encodings.inspection import inspect_bias
 
-    found = inspect_bias(f, heads=heads)
-    source = f"{found.subject}, called with {found.how}"
-    if found.mechanism != "bias":
-        if found.mechanism not in MECHANISMS:
-            raise InputError(f"{found.subject} {found.findings[0]}; accepted: a bias by distance")
-        code = {"row": Code.NOT_TOEPLITZ, "content": Code.CONTENT_DEPENDENT}[found.depends]
-        reason = Reason(code, found.findings[0])
+    inspection = inspect_bias(f, heads=heads)
+    source = f"{inspection.subject}, called with {inspection.how}"
+    if inspection.mechanism != "bias":
+        if inspection.mechanism not in MECHANISMS:
+            raise InputError(
+                f"{inspection.subject} {inspection.findings[0]}; accepted: a bias by distance"
+            )
+        code = {"row": Code.NOT_TOEPLITZ, "content": Code.CONTENT_DEPENDENT}[inspection.depends]
+        reason = Reason(code, inspection.findings[0])
         return Encoding(
-            found.subject, None, source=source, mechanism=found.mechanism, out_of_scope=reason
+            inspection.subject,
+            None,
+            source=source,
+            mechanism=inspection.mechanism,
+            out_of_scope=reason,
         )
-    lines = [expression_line(bias, unicode=False) for bias in found.formulas]
+    lines = [expression_line(bias, unicode=False) for bias in inspection.formulas]
     name = lines[0] if len(lines) == 1 else worded(lines)
-    if found.rows is not None:
-        name = f"{found.subject} on rows of {plural(found.rows, 'key')}"
-    formula = found.formulas[0] if len(found.formulas) == 1 else None
+    if inspection.rows is not None:
+        name = f"{inspection.subject} on rows of {plural(inspection.rows, 'key')}"
+    formula = inspection.formulas[0] if len(inspection.formulas) == 1 else None
     return Encoding(
         name,
         formula,
-        found.formulas,
+        inspection.formulas,
         source=source,
-        note=". ".join(said[0].upper() + said[1:] for said in found.findings),
-        origin=found.origin,
-        rows=found.rows,
+        note=". ".join(said[0].upper() + said[1:] for said in inspection.findings),
+        origin=inspection.origin,
+        rows=inspection.rows,
     )
 
 
@@ -221,7 +227,7 @@ def _from_entry(
     entry: Entry,
     heads: int | None,
     dialect: str | None,
-    given: dict[str, Any],
+    given: dict[str, object],
     domains: Mapping[str, str],
 ) -> Encoding:
     """A catalogue's formula with the given values put in head by head, else the paper's values."""
@@ -262,14 +268,14 @@ def _from_entry(
     biases = []
     default = entry.values
     for h in range(1, count + 1):
-        own = dict(default(h, count, **chosen, **options)) if default else {}
-        for name in domains.keys() & own.keys() - given.keys():
+        defaults = dict(default(h, count, **chosen, **options)) if default else {}
+        for name in domains.keys() & defaults.keys() - given.keys():
             raise InputError(
                 f"{entry.name} has values for {name}, so that an assumption about it says nothing; "
                 f"accepted: --set {name}=... beside it, or the formula"
             )
-        own |= _head_values(entry.name, parameters, given, h)
-        biases.append(_substitute(formula, parameters, own))
+        defaults |= _head_values(entry.name, parameters, given, h)
+        biases.append(_substitute(formula, parameters, defaults))
     return Encoding(
         entry.name,
         formula,
@@ -282,7 +288,7 @@ def _from_entry(
     )
 
 
-def _options_fit(entry: Entry, dialect: str | None, options: Mapping[str, Any]) -> None:
+def _options_fit(entry: Entry, dialect: str | None, options: Mapping[str, object]) -> None:
     """`delta` without `dialect="shift"` would be ignored silently: refuse it."""
     for key, value in options.items():
         reading = entry.needs.get(key)
@@ -294,9 +300,9 @@ def _options_fit(entry: Entry, dialect: str | None, options: Mapping[str, Any]) 
 def _from_formula(
     source: Any,
     heads: int | None,
-    given: dict[str, Any],
+    given: dict[str, object],
     domains: Mapping[str, str],
-    said: Collection[str] = (),
+    assumed: Collection[str] = (),
 ) -> Encoding:
     """A formula with its free symbols as parameters; a word that is none is refused with a hint."""
     if source is None:
@@ -325,13 +331,13 @@ def _from_formula(
     try:
         formula = expression(source, domains)
     except InputError:
-        _no_encodings(text, {*re.findall(r"[A-Za-z]\w*", text)} - {*given, *said, *domains})
+        _no_encodings(text, {*re.findall(r"[A-Za-z]\w*", text)} - {*given, *assumed, *domains})
         raise
     names = {s.name for s in formula.free_symbols} - {n.name, *domains}
     if pairs and not formula.free_symbols:
         _no_settings(text, pairs)
     if text:
-        _no_encodings(text, names - {*given, *said})
+        _no_encodings(text, names - {*given, *assumed})
     if wider := {k: "nonnegative" for k, v in given.items() if k in names and _has_zero(v, k)}:
         domains = {**domains, **wider}  # as the formula is read: a/a is 1 where a is positive
         formula = expression(source, domains)
@@ -352,14 +358,14 @@ def _from_formula(
 
 def _no_number(text: str) -> None:
     """Refuse `window 4096`, `window(4096)`, `alibi 12 heads` with what to type."""
-    said = re.fullmatch(r"([A-Za-z][\w -]*?)[\s(]+(\d+)\)?\s*(heads?)?", text)
-    entry = named(said[1]) if said else None
-    if said is None or entry is None:
+    match = re.fullmatch(r"([A-Za-z][\w -]*?)[\s(]+(\d+)\)?\s*(heads?)?", text)
+    entry = named(match[1]) if match else None
+    if match is None or entry is None:
         return
-    heads = said[3] or not entry.parameters or callable(entry.parameters)
+    heads = match[3] or not entry.parameters or callable(entry.parameters)
     option = "--heads" if heads else f"--set {entry.parameters[0].name}"  # type: ignore[index]
     sign = " " if heads else "="
-    raise InputError(f"{text[:40]!r}: write {entry.name} {option}{sign}{said[2]}")
+    raise InputError(f"{text[:40]!r}: write {entry.name} {option}{sign}{match[2]}")
 
 
 def _no_settings(text: str, pairs: Mapping[str, str]) -> NoReturn:
@@ -367,11 +373,11 @@ def _no_settings(text: str, pairs: Mapping[str, str]) -> NoReturn:
     name = next(iter(pairs))
     inside = (CATALOGUE.get(word) for word in name.lower().split("_"))
     entry = named(name) or next(filter(None, inside), None)
-    own = () if entry is None or callable(entry.parameters) else entry.parameters
-    said, before = pairs, "after a formula: "
-    if entry is not None and len(pairs) == len(own) == 1:
-        said, before = {own[0].name: pairs[name]}, f"{entry.name} "
-    options = " ".join(f"--set {k}={v}" for k, v in said.items())
+    settings = () if entry is None or callable(entry.parameters) else entry.parameters
+    given, before = pairs, "after a formula: "
+    if entry is not None and len(pairs) == len(settings) == 1:
+        given, before = {settings[0].name: pairs[name]}, f"{entry.name} "
+    options = " ".join(f"--set {k}={v}" for k, v in given.items())
     if "n" in pairs:
         before, options = "", f"--length {pairs['n']} for the keys of a row; n is the distance"
     raise InputError(
@@ -395,10 +401,10 @@ def _no_encodings(text: str, names: Collection[str]) -> None:
 
 
 def _from_heads(
-    each: Sequence[Any],
+    each: Sequence[object],
     heads: int | None,
     dialect: str | None,
-    given: Mapping[str, Any],
+    given: Mapping[str, object],
     domains: Mapping[str, str],
 ) -> Encoding:
     """One bias a head; equal parameters of several heads are one parameter."""
@@ -421,8 +427,8 @@ def _from_heads(
     swap = {parameters[p.name].symbol: p.symbol for p in free}
     biases = []
     for h, part in enumerate(parts, 1):
-        own = _head_values("the list of formulas", free, given, h)
-        biases.append(_substitute(part.biases[0].xreplace(swap), free, own))
+        values = _head_values("the list of formulas", free, given, h)
+        biases.append(_substitute(part.biases[0].xreplace(swap), free, values))
     names = [
         expression_line(bias, unicode=False) if given or bias == 0 else part.name
         for bias, part in zip(biases, parts, strict=True)
@@ -430,10 +436,10 @@ def _from_heads(
     return Encoding(worded(names), None, tuple(biases), free, source=LISTED)
 
 
-def _one_head(given: object, said: Collection[str]) -> Encoding:
+def _one_head(given: object, name: Collection[str]) -> Encoding:
     """A formula of a list, or a name; `said` are the parameters that the list has values for."""
     if isinstance(given, str) and named(given) is None and as_list(given) is None:
-        return _from_formula(given, None, {}, {}, said)
+        return _from_formula(given, None, {}, {}, name)
     return encoding(given)
 
 
@@ -484,18 +490,18 @@ def _entry(value: object) -> Expr:
     if isinstance(value, float) and math.isfinite(value):
         return Rational(*value.as_integer_ratio())
     try:
-        found = exact(value, "entry")
+        number = exact(value, "entry")
     except InputError:
-        found = None
-    if found is None or abs(found) > sys.float_info.max:
+        number = None
+    if number is None or abs(number) > sys.float_info.max:
         raise InputError(
             f"a table of values holds {str(value)[:40]!r}; accepted are finite numbers and -inf"
         )
-    return found
+    return number
 
 
 def _count(
-    heads: int | None, parameters: Sequence[Parameter], given: Mapping[str, Any], default: int
+    heads: int | None, parameters: Sequence[Parameter], given: Mapping[str, object], default: int
 ) -> int:
     """The number of heads: as many as values are given, else as asked, else the usual."""
     lengths = {len(v) for v in given.values() if isinstance(v, (list, tuple))}
@@ -510,30 +516,30 @@ def _count(
 
 
 def _head_values(
-    name: str, parameters: Sequence[Parameter], given: Mapping[str, Any], h: int
+    name: str, parameters: Sequence[Parameter], given: Mapping[str, object], h: int
 ) -> dict[str, Expr]:
     """The values that are given for one head, each within its parameter's domain."""
-    own: dict[str, Expr] = {}
-    known = {p.name: p for p in parameters}
+    values: dict[str, Expr] = {}
+    by_name = {p.name: p for p in parameters}
     for key, value in given.items():
-        if key not in known:
-            close = nearest(key, known)
+        if key not in by_name:
+            close = nearest(key, by_name)
             hint = f"; did you mean {close!r}?" if close else ""
-            has = ", ".join(known) or "none"
+            has = ", ".join(by_name) or "none"
             raise InputError(f"{name} has no parameter or option {key!r}{hint} (parameters: {has})")
         if isinstance(value, (list, tuple)):
             value = value[h - 1]
         number = _number(value, key)
-        if number not in known[key].interval and not (known[key].zero and number == 0):
-            raise InputError(f"{key} = {number} is outside its domain ({known[key].domain})")
-        own[key] = number
-    return own
+        if number not in by_name[key].interval and not (by_name[key].zero and number == 0):
+            raise InputError(f"{key} = {number} is outside its domain ({by_name[key].domain})")
+        values[key] = number
+    return values
 
 
-def _substitute(formula: Expr, parameters: Sequence[Parameter], own: Values) -> Expr:
+def _substitute(formula: Expr, parameters: Sequence[Parameter], chosen: Values) -> Expr:
     """A head's bias; sums whose bounds are now numbers are written out."""
     symbols = {p.name: p.symbol for p in parameters}
-    bias = formula.xreplace({symbols[k]: v for k, v in own.items()})
+    bias = formula.xreplace({symbols[k]: v for k, v in chosen.items()})
     return bias.replace(_constant_sum, _written_out) if bias.has(sympy.Sum) else bias
 
 

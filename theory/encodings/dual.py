@@ -93,9 +93,9 @@ class Dual:
         return _applied(func, name.strip("_"), args, options or {})
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.value, name)
-        if not callable(found):
-            return found
+        attribute = getattr(self.value, name)
+        if not callable(attribute):
+            return attribute
 
         def method(*args: Any, **options: Any) -> Any:
             call = lambda value, *rest, **more: getattr(value, name)(*rest, **more)  # noqa: E731
@@ -111,8 +111,8 @@ class Dual:
     def __setitem__(self, key: Any, value: Any) -> None:
         self.value[_plain(key)] = _plain(value)
         held, other = (_text(x, SUM) for x in (key, value))
-        known = isinstance(key, Dual) and None not in (held, other, self.text)
-        self.text, self.binds = f"where({held}, {other}, {self.text})" if known else None, ATOM
+        traced = isinstance(key, Dual) and None not in (held, other, self.text)
+        self.text, self.binds = f"where({held}, {other}, {self.text})" if traced else None, ATOM
 
     def __hash__(self) -> int:
         return id(self)

@@ -170,15 +170,15 @@ class Encoding(Result):
         """
         import numpy as np
 
-        found = []
+        slopes = []
         for h in range(1, self.num_heads + 1):
             bias = self.head(h)
             slope = None if bias.has(Lookup, sympy.Piecewise) else -sympy.diff(bias, n)
             if slope is None or not slope.is_number:
-                said = shortened(str(bias), 60)
-                raise InputError(f"{self.name}, head {h} is no ALiBi bias -m*n: {said}")
-            found.append(float(slope))
-        return np.array(found)
+                text = shortened(str(bias), 60)
+                raise InputError(f"{self.name}, head {h} is no ALiBi bias -m*n: {text}")
+            slopes.append(float(slope))
+        return np.array(slopes)
 
     @guarded
     def tensor(self, length: int, **options: object) -> Any:
@@ -209,19 +209,21 @@ class Encoding(Result):
 
     def blocks(self) -> Sequence[Block]:
         dialect = f" ({self.dialect})" if self.dialect else ""
-        said = self.formula_text() if self.biases else f"no bias by distance ({self.out_of_scope})"
-        found: list[Block] = [
+        formula = (
+            self.formula_text() if self.biases else f"no bias by distance ({self.out_of_scope})"
+        )
+        blocks: list[Block] = [
             sentence(
                 "{name}{dialect}: {said}.",
                 name=self.title or self.name,
                 dialect=dialect,
-                said=shortened(said, 120),
+                said=shortened(formula, 120),
             ),
         ]
         if self.formula is not None:
-            found.append(Formula(words("`p(n)`"), self.formula))
+            blocks.append(Formula(words("`p(n)`"), self.formula))
         free = listed([f"{p.name} ({p.domain}{', learned' * p.learned})" for p in self.free], 6)
-        found.append(
+        blocks.append(
             facts(
                 heads=self.num_heads if self.num_heads > 1 else None,
                 free_parameters=free or None,
@@ -229,7 +231,7 @@ class Encoding(Result):
                 source=self.source,
             )
         )
-        return [*found, *([note("{note}.", note=self.note)] if self.note else [])]
+        return [*blocks, *([note("{note}.", note=self.note)] if self.note else [])]
 
     def formula_text(self) -> str:
         """The formula as plain text; those of the heads where they differ, `-` where none is.

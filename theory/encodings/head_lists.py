@@ -77,16 +77,16 @@ def repeated(items: Sequence[Any], text: str = "") -> list[Any]:
     >>> repeated(["-n/4", "0 x2"])
     ['-n/4', '0', '0']
     """
-    found: list[Any] = []
+    heads: list[Any] = []
     for item in items:
         counted = _COUNTED.fullmatch(item.strip()) if isinstance(item, str) else None
         count = 1 if counted is None else int(counted[2][:9])
-        if count < 1 or len(found) + count > MAX_LISTED:
+        if count < 1 or len(heads) + count > MAX_LISTED:
             raise InputError(
                 f"{_shown(text or item)} repeats {item[:40]!r}; accepted: 1 to {MAX_LISTED} heads"
             )
-        found += [item if counted is None else counted[1]] * count
-    return found
+        heads += [item if counted is None else counted[1]] * count
+    return heads
 
 
 def _require_one_meaning(part: str, text: str) -> None:
@@ -156,8 +156,8 @@ def _is_number(value: object) -> bool:
     if hasattr(value, "item"):
         return getattr(value, "ndim", None) == 0
     infinite = isinstance(value, sympy.Expr) and value.is_infinite
-    known = isinstance(value, (numbers.Real, sympy.Number)) and not isinstance(value, bool)
-    return known or bool(infinite)
+    numeric = isinstance(value, (numbers.Real, sympy.Number)) and not isinstance(value, bool)
+    return numeric or bool(infinite)
 
 
 def notation(names: Sequence[str]) -> str:
@@ -178,12 +178,12 @@ def worded(names: Sequence[str]) -> str:
     each = _runs(names)
     if len(each) > 3:
         return notation(names)
-    said = [
+    parts = [
         f"{_WORDS[k] if k < len(_WORDS) else k} {'without bias' if name == '0' else name}"
         for name, k in each
     ]
-    count, _, rest = said[0].partition(" ")
-    return ", ".join([f"{count} {'head' if each[0][1] == 1 else 'heads'} {rest}", *said[1:]])
+    count, _, rest = parts[0].partition(" ")
+    return ", ".join([f"{count} {'head' if each[0][1] == 1 else 'heads'} {rest}", *parts[1:]])
 
 
 def _runs(names: Sequence[str]) -> list[tuple[str, int]]:

@@ -82,10 +82,10 @@ class BiasInspection(Answer):
     def _blocks(self) -> Iterator[Block]:
         first, *others = self.findings
         yield sentence("{subject}: {said}.", self.label, subject=self.subject, said=first)
-        for said in others:
-            yield note("{said}.", said=said[0].upper() + said[1:])
-        known = self.formulas and self.origin != "tabulated"
-        shown = notation([str(f) for f in self.formulas]) if known else ""
+        for finding in others:
+            yield note("{said}.", said=finding[0].upper() + finding[1:])
+        recognised = self.formulas and self.origin != "tabulated"
+        shown = notation([str(f) for f in self.formulas]) if recognised else ""
         yield facts(
             called_with=self.how,
             heads=self.heads,
@@ -140,7 +140,7 @@ def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
         _formulas(sample, view) if mechanism == "bias" else nothing
     )
     hidden = ~seen.all(axis=0)
-    found = BiasInspection(
+    inspection = BiasInspection(
         heads=len(sample.bias),
         how=sample.how,
         depends="distance" if mechanism == "bias" else "content" if sample.content else "row",
@@ -159,7 +159,7 @@ def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
         beyond="".join(f", {int(d)}" for d in view.at[view.count :]),
         subject=name,
     )
-    return replace(found, findings=tuple(_findings(found, sample, view)))
+    return replace(inspection, findings=tuple(_findings(inspection, sample, view)))
 
 
 @dataclass(frozen=True)
@@ -267,11 +267,11 @@ def _formulas(sample: Sample, view: _Diagonals) -> _Known:
                 return traced, "traced", fit.family if fit else "", float(gap.max())
         except InputError:
             pass  # the grammar does not have it; the values are there
-    known: dict[bytes, Any] = {}
+    formulas: dict[bytes, Any] = {}
     for row, scale in zip(view.values, view.scale, strict=True):
-        if row.tobytes() not in known:
-            known[row.tobytes()] = fitted(view.at, row, sample.kind, float(scale))
-        fits.append(known[row.tobytes()])
+        if row.tobytes() not in formulas:
+            formulas[row.tobytes()] = fitted(view.at, row, sample.kind, float(scale))
+        fits.append(formulas[row.tobytes()])
     if all(fits):
         families = listed(list(dict.fromkeys(fit.family for fit in fits)), 3)
         most = max(fit.difference for fit in fits)
@@ -286,8 +286,8 @@ def _direction(table: np.ndarray) -> str:
     steps = np.diff(table, axis=1)
     slack = 1e-9 * np.nanmax(np.abs(table))
     ways = bool((steps > slack).any()), bool((steps < -slack).any())
-    known = {(True, False): "rises", (False, True): "falls", (False, False): "constant"}
-    return known.get(ways, "varies")
+    direction = {(True, False): "rises", (False, True): "falls", (False, False): "constant"}
+    return direction.get(ways, "varies")
 
 
 def _merged(table: np.ndarray, seen: np.ndarray) -> Iterator[tuple[str, int]]:
@@ -304,59 +304,62 @@ def _merged(table: np.ndarray, seen: np.ndarray) -> Iterator[tuple[str, int]]:
             yield name, int(np.argmax(equal.any(axis=0)))
 
 
-def _findings(found: BiasInspection, sample: Sample, view: _Diagonals) -> Iterator[str]:
+def _findings(inspection: BiasInspection, sample: Sample, view: _Diagonals) -> Iterator[str]:
     """What was found in sentences, that which matters most first."""
-    rule, by_distance = MECHANISMS.get(found.mechanism), found.depends == "distance"
-    numbers = found.table[~visible(found.table) & np.isfinite(found.table)]
-    said = rule.words if rule is not None else "no theorem covers it"
-    masks = found.direction == "constant" and found.masked_from is not None
-    how = "masks keys by distance" if masks else _DIRECTIONS[found.direction]
-    other = "a formula that was traced" if found.origin == "traced" else "no known family"
+    rule, by_distance = MECHANISMS.get(inspection.mechanism), inspection.depends == "distance"
+    numbers = inspection.table[~visible(inspection.table) & np.isfinite(inspection.table)]
+    theorem = rule.words if rule is not None else "no theorem covers it"
+    masks = inspection.direction == "constant" and inspection.masked_from is not None
+    how = "masks keys by distance" if masks else _DIRECTIONS[inspection.direction]
+    other = "a formula that was traced" if inspection.origin == "traced" else "no known family"
     yield from (
         text
         for holds, text in (
-            (found.mechanism == "gated_decay", f"adds up gates of the content: {said}"),
+            (inspection.mechanism == "gated_decay", f"adds up gates of the content: {theorem}"),
             (
-                found.mechanism == "scaled_content",
-                f"gives {sample.content} and no bias: {said}",
+                inspection.mechanism == "scaled_content",
+                f"gives {sample.content} and no bias: {theorem}",
             ),
-            (found.mechanism == "content", f"depends on {sample.content}: {said}"),
+            (inspection.mechanism == "content", f"depends on {sample.content}: {theorem}"),
             (
-                found.mechanism == "row_dependent",
+                inspection.mechanism == "row_dependent",
                 "row-normalised: no fixed window is ever enough, since one and the same distance "
                 "weighs less and less in longer rows",
             ),
             (
-                found.mechanism == "positions",
+                inspection.mechanism == "positions",
                 "depends on the positions themselves, not on q - k alone",
             ),
             (
-                by_distance and found.direction == "rises",
+                by_distance and inspection.direction == "rises",
                 "rises with distance: the far past outweighs the near one",
             ),
             (
                 numbers.size > 0,
                 f"holds {numbers.min(initial=0):g}, a number that stands for minus infinity, from "
-                f"distance {found.masked_from} on",
+                f"distance {inspection.masked_from} on",
             ),
-            (by_distance and found.direction != "rises", f"{how}: {found.family or other}"),
             (
-                by_distance and found.direction == "rises" and found.family != "",
-                f"its family is {found.family.partition(',')[0]}",
+                by_distance and inspection.direction != "rises",
+                f"{how}: {inspection.family or other}",
+            ),
+            (
+                by_distance and inspection.direction == "rises" and inspection.family != "",
+                f"its family is {inspection.family.partition(',')[0]}",
             ),
             (by_distance and sample.content != "", f"beside the bias it gives {sample.content}"),
             (view.scale.any(), "rows differ by a constant each, which a softmax does not see"),
             (
-                found.causal is False,
+                inspection.causal is False,
                 "keys after the query are not masked here; the half of the past is read",
             ),
             (
-                found.rows is not None,
-                f"no formula is known; answers are those of rows of {found.rows} keys",
+                inspection.rows is not None,
+                f"no formula is known; answers are those of rows of {inspection.rows} keys",
             ),
             *(
                 (True, f"in {name} distances {at} and {at + 1} have the same value")
-                for name, at in found.merged
+                for name, at in inspection.merged
             ),
         )
         if holds

@@ -26,22 +26,22 @@ def layout(array: object) -> tuple[str, np.ndarray]:
     >>> layout(-np.subtract.outer(np.arange(4), np.arange(4)))[0]
     'matrix'
     """
-    found = floats(array)
-    while found.ndim > 3 and found.shape[0] == 1:
-        found = found[0]
-    shape = found.shape
-    if found.ndim == 0 or found.size == 0 or found.ndim > 3:
+    values = floats(array)
+    while values.ndim > 3 and values.shape[0] == 1:
+        values = values[0]
+    shape = values.shape
+    if values.ndim == 0 or values.size == 0 or values.ndim > 3:
         raise InputError(f"an array of shape {shape}; accepted: {_ACCEPTED}")
-    if found.ndim == 3:
+    if values.ndim == 3:
         if shape[1:] == (1, 1):
-            return "slopes", found.ravel()
-        return "matrix", found
-    if (found.ndim == 1 or 1 in shape) and found.size > 1 and _are_slopes(found.ravel()):
-        return "slopes", found.ravel()
-    if found.ndim == 1 or shape[0] == 1 or shape[0] < shape[1] or found.size <= 4:
-        return "table", found
-    if shape[0] == shape[1] and _constant_along_diagonals(found):
-        return "matrix", found[None]
+            return "slopes", values.ravel()
+        return "matrix", values
+    if (values.ndim == 1 or 1 in shape) and values.size > 1 and _are_slopes(values.ravel()):
+        return "slopes", values.ravel()
+    if values.ndim == 1 or shape[0] == 1 or shape[0] < shape[1] or values.size <= 4:
+        return "table", values
+    if shape[0] == shape[1] and _constant_along_diagonals(values):
+        return "matrix", values[None]
     heads, size = shape
     raise InputError(
         f"an array of shape {shape} may be a table of {heads} heads at {size} distances, written "
@@ -65,11 +65,11 @@ def _are_slopes(values: np.ndarray) -> bool:
     return bool(geometric or np.allclose(values, rule, rtol=_CLOSE))
 
 
-def _constant_along_diagonals(found: np.ndarray) -> bool:
+def _constant_along_diagonals(values: np.ndarray) -> bool:
     """Whether a square is a function of query less key, for keys that are not behind the query."""
-    size = len(found)
-    past = [found[q, : q + 1][::-1] for q in range(size)]
+    size = len(values)
+    past = [values[q, : q + 1][::-1] for q in range(size)]
     gaps = [row - past[-1][: len(row)] for row in past if np.isfinite(row).all()]
     masked = [np.isfinite(row) == np.isfinite(past[-1][: len(row)]) for row in past]
-    slack = 1e-2 * float(np.abs(found[np.isfinite(found)]).max(initial=0))
+    slack = 1e-2 * float(np.abs(values[np.isfinite(values)]).max(initial=0))
     return all(m.all() for m in masked) and all(np.ptp(gap) <= slack for gap in gaps)

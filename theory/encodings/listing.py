@@ -57,17 +57,17 @@ class Listed(Result):
         return self.encoding.to_dict() | {"dialects": list(self.dialects), "options": options}
 
 
-def of_entry(found: Encoding) -> Listed:
+def of_entry(subject: Encoding) -> Listed:
     """An encoding with what its entry takes; nothing more for one that is in no catalogue.
 
     >>> of_entry(encoding("alibi")).dialects
     ('press', 'geometric', 'shift', 'equal')
     """
-    entry = CATALOGUE.get(found.name)
+    entry = CATALOGUE.get(subject.name)
     if entry is None:
-        return Listed(found)
+        return Listed(subject)
     options = tuple((k, str(v), entry.needs.get(k, ())) for k, v in entry.options.items())
-    return Listed(found, entry.dialects, options)
+    return Listed(subject, entry.dialects, options)
 
 
 @dataclass(frozen=True, repr=False)

@@ -63,7 +63,7 @@ class Arithmetic:
             raise self.lacking(record.name, record.lacks.get(self.rule, "not for these arguments"))
         return lambda x: x, (reduced,)
 
-    def applied(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def applied(self, rule: Callable[..., object]) -> Callable[..., Any]:
         """A rule as a function of values alone."""
         return rule
 
@@ -80,14 +80,16 @@ class Arithmetic:
         return value(e, self, {})
 
 
-def _of_many(operation: Callable[[Any, Any], Any], args: Sequence[Any]) -> Callable[..., Any]:
+def _of_many(
+    operation: Callable[[object, object], object], args: Sequence[object]
+) -> Callable[..., Any]:
     """A binary operation on all the arguments, from the left."""
     if len(args) == 2:
         return operation
     return lambda *values: functools.reduce(operation, values)
 
 
-def value(e: object, arithmetic: Arithmetic, known: MutableMapping[Any, Any]) -> Any:
+def value(e: object, arithmetic: Arithmetic, known: MutableMapping[object, object]) -> Any:
     """The value of a formula; `known` are those of its symbols, and receives those of its parts."""
     if e not in known:
         operation, parts = arithmetic.operation(e)

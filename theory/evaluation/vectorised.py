@@ -360,10 +360,10 @@ class Floats(Arrays):
         bound = self.error(x)
         if self.entrywise:  # far outside of the range no error matters
             bound = np.where(np.abs(x.value) - bound > LOG_RANGE, 0.0, bound)
-        found = self._grown(np.exp(x.value), bound, TINY)
+        power = self._grown(np.exp(x.value), bound, TINY)
         if not self.entrywise and x.span[1] < LOG_RANGE - 40:
-            found.ends = math.exp(x.span[0]), math.exp(x.span[1])
-        return found
+            power.ends = math.exp(x.span[0]), math.exp(x.span[1])
+        return power
 
     def _grown(self, value: Any, bound: Any, least: float, unsound: Any = False) -> Near:
         """A value whose logarithm is off by a bound; what is off by much has none."""
@@ -436,7 +436,7 @@ class Floats(Arrays):
                     bound = bound + self.worst(np.where(np.isnan(change), np.inf, change))
         return self.near(total, 16 * EPS, bound, self.entrywise and np.isinf(total))
 
-    def _kept(self, rule: Callable[..., Any], *parts: Near) -> Near:
+    def _kept(self, rule: Callable[..., object], *parts: Near) -> Near:
         """The least or greatest, or a truth value: off, or open, by no more than its parts."""
         relative = functools.reduce(np.maximum, [x.relative for x in parts])
         value = rule(*(x.value for x in parts))
@@ -757,10 +757,10 @@ def _fill(
 ) -> None:
     """A block of a table: by bounds for the whole of it, for each entry, and by balls."""
     try:
-        found = floats.compiled(formulas)(where)
+        rows = floats.compiled(formulas)(where)
     except FloatingPointError:
-        found = (None,) * len(formulas)
-    for row, formula, whole in zip(table, formulas, found, strict=True):
+        rows = (None,) * len(formulas)
+    for row, formula, whole in zip(table, formulas, rows, strict=True):
         if whole is not None:
             row[:] = whole.value
             bound = whole.relative + whole.absolute

@@ -69,41 +69,41 @@ def theorems(text: str) -> Iterator[tuple[str, str]]:
     [('a', 'It is true.')]
     """
     pattern = r"(?:\(\*\*((?:(?!\*\)).)*)\*\)\s*)?^(?:Theorem|Corollary)\s+(\w+)"
-    for found in re.finditer(pattern, text, flags=re.DOTALL | re.MULTILINE):
-        yield found[2], " ".join((found[1] or "").split())
+    for match in re.finditer(pattern, text, flags=re.DOTALL | re.MULTILINE):
+        yield match[2], " ".join((match[1] or "").split())
 
 
 def library(folder: Path = HERE) -> dict[str, list[tuple[str, str]]]:
     """Names and statements: the theorems of each file, and the verdicts of the catalogue."""
-    found = {
+    by_file = {
         file.stem: list(theorems(file.read_text(encoding="utf-8")))
         for file in sorted(folder.glob("*.v"))
     }
     verdicts = []
     for file in sorted(folder.glob("catalogue/*.v")):
-        said = file.read_text(encoding="utf-8").partition("(** ")[2].partition("\n\n")[0]
-        verdicts.append((file.stem, textwrap.shorten(said, 200, placeholder=" ...")))
-    return {name: names for name, names in (found | {"catalogue": verdicts}).items() if names}
+        comment = file.read_text(encoding="utf-8").partition("(** ")[2].partition("\n\n")[0]
+        verdicts.append((file.stem, textwrap.shorten(comment, 200, placeholder=" ...")))
+    return {name: names for name, names in (by_file | {"catalogue": verdicts}).items() if names}
 
 
 def check_text(folder: Path = HERE) -> None:
     """No proof is open."""
     for file in sources(folder):
-        if found := unfinished(file.read_text(encoding="utf-8")):
-            raise Failure(f"{file.name}: {', '.join(found)}")
+        if words := unfinished(file.read_text(encoding="utf-8")):
+            raise Failure(f"{file.name}: {', '.join(words)}")
 
 
 def check_index(
-    found: dict[str, list[tuple[str, str]]], index: dict[str, dict[str, object]]
+    theorems: dict[str, list[tuple[str, str]]], index: dict[str, dict[str, object]]
 ) -> None:
     """The index lists every theorem, nothing else, and each is said in words."""
     listed = {(file, name) for file, names in index.items() for name in names}
-    there = {(file, name) for file, names in found.items() for name, _ in names}
+    there = {(file, name) for file, names in theorems.items() for name, _ in names}
     if missing := sorted(there - listed):
         raise Failure(f"not listed in index.toml: {', '.join('.'.join(m) for m in missing)}")
     if gone := sorted(listed - there):
         raise Failure(f"listed in index.toml and not there: {', '.join('.'.join(g) for g in gone)}")
-    if mute := [name for names in found.values() for name, says in names if not says]:
+    if mute := [name for names in theorems.values() for name, says in names if not says]:
         raise Failure(f"without a comment above: {', '.join(mute)}")
 
 
@@ -172,11 +172,11 @@ def check_axioms(used: set[str], machine: bool = False) -> None:
         raise Failure(f"axioms beyond those of the classical reals: {', '.join(sorted(foreign))}")
 
 
-def printed(found: dict[str, list[tuple[str, str]]], folder: Path = HERE) -> list[str]:
+def printed(theorems: dict[str, list[tuple[str, str]]], folder: Path = HERE) -> list[str]:
     """The statements of all theorems, in order, as the prover prints them."""
     lines = ["From Coq Require Import Reals List.", "From Coquelicot Require Import Coquelicot."]
     lines += ["Import ListNotations.", "Open Scope R_scope.", "Set Printing Width 90."]
-    for k, (file, names) in enumerate(found.items()):
+    for k, (file, names) in enumerate(theorems.items()):
         needed = [full_name(file, name).rpartition(".")[0] for name, _ in names]
         lines += [f"Require {m}." for m in dict.fromkeys(needed)] + [f"Module M{k}."]
         if file != "catalogue":
@@ -190,11 +190,11 @@ def printed(found: dict[str, list[tuple[str, str]]], folder: Path = HERE) -> lis
 
 def recorded(folder: Path = HERE) -> dict[str, list[dict[str, str]]]:
     """The statements of each file as they are to be recorded."""
-    found = library(folder)
-    shown = iter(printed(found, folder))
+    theorems = library(folder)
+    shown = iter(printed(theorems, folder))
     return {
         file: [{"name": name, "says": says, "statement": next(shown)} for name, says in names]
-        for file, names in found.items()
+        for file, names in theorems.items()
     }
 
 
@@ -248,8 +248,8 @@ def main(arguments: list[str] | None = None) -> int:
     if any(shutil.which(tool) is None for tool in ("coqc", "coqchk", "coq_makefile", "make")):
         print(f"formal: no prover on the path; needed: {NEEDED}", file=sys.stderr)
         return 2
-    found = library()
-    every = [full_name(file, name) for file, names in found.items() for name, _ in names]
+    theorems = library()
+    every = [full_name(file, name) for file, names in theorems.items() for name, _ in names]
     apart = [name for name in every if name.split(".")[1] in APART]
 
     def statements() -> None:
@@ -262,7 +262,7 @@ def main(arguments: list[str] | None = None) -> int:
     steps = {
         "no proof is open": check_text,
         "the index lists every theorem": lambda: check_index(
-            found, tomllib.loads((HERE / "index.toml").read_text(encoding="utf-8"))
+            theorems, tomllib.loads((HERE / "index.toml").read_text(encoding="utf-8"))
         ),
         "the files compile": lambda: build(chosen.jobs),
         "no further axiom": lambda: check_axioms(
@@ -283,7 +283,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"formal: a library is missing; needed: {NEEDED}", file=sys.stderr)
             return 1
         print(f"{what:<36}{time.monotonic() - start:>6.0f} s", flush=True)
-    verdicts = len(found["catalogue"])
+    verdicts = len(theorems["catalogue"])
     print(
         f"{len(every) - verdicts} theorems and {verdicts} certificates of the catalogue are checked"
     )

@@ -48,13 +48,13 @@ def statements() -> tuple[Statement, ...]:
     """
     recorded = json.loads((HERE / "statements.json").read_text(encoding="utf-8"))
     index = tomllib.loads((HERE / "index.toml").read_text(encoding="utf-8"))
-    known = {(file, s["name"]): s for file, names in recorded.items() for s in names}
+    checked = {(file, s["name"]): s for file, names in recorded.items() for s in names}
     return tuple(
         Statement(
             file,
             name,
-            known[file, name]["says"],
-            known[file, name]["statement"],
+            checked[file, name]["says"],
+            checked[file, name]["statement"],
             tuple(more.get("proves", ())),
             tuple(more.get("claims", ())),
             more.get("item"),

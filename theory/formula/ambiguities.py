@@ -169,10 +169,10 @@ def require_remainder(p: Reading, begin: int, op: str) -> None:
 def require_base(p: Reading, column: int, args: Sequence[Expr]) -> None:
     """Refuse `log(2, n + 1)`: Mathematica writes the base first, Python and SymPy write it last."""
     if n in args[1].free_symbols and n not in args[0].free_symbols:
-        said = p.text[column : p.tokens[p.position - 1][2] + 1]
+        text = p.text[column : p.tokens[p.position - 1][2] + 1]
         p.fail(
             column,
-            f"{said} may mean log({args[1]})/log({args[0]}) or log({args[0]})/log({args[1]}); "
+            f"{text} may mean log({args[1]})/log({args[0]}) or log({args[0]})/log({args[1]}); "
             "write the quotient",
         )
 

@@ -39,9 +39,9 @@ def parted(text: str) -> tuple[str, dict[str, str]]:
     for k, (value, at) in enumerate(tokens):
         depth += (value in "([{") - (value in ")]}") if len(value) == 1 else 0
         if depth == 0 and k and (value == "," or value in ("where", "with")):
-            said = _domains([value for value, _ in tokens[k + (value == ",") :]])
-            if said is not None:
-                return re.sub(r"(?:\s|\\q?quad|\\[,;!])+$", "", text[:at]), said
+            domains = _domains([value for value, _ in tokens[k + (value == ",") :]])
+            if domains is not None:
+                return re.sub(r"(?:\s|\\q?quad|\\[,;!])+$", "", text[:at]), domains
     return text, {}
 
 
@@ -49,7 +49,7 @@ def _domains(tokens: list[str]) -> dict[str, str] | None:
     """The domains that these tokens say, None where they say something else."""
     while tokens and tokens[0] in _LEADING:
         tokens = tokens[1:]
-    rest, found = " ".join(tokens), dict[str, str]()
+    rest, domains = " ".join(tokens), dict[str, str]()
     while rest:
         part = _PART.match(rest)
         if part is None or not (part["sign"] or part["above"] or part["within"]):
@@ -60,13 +60,13 @@ def _domains(tokens: list[str]) -> dict[str, str] | None:
             if part["high"] and re.fullmatch(_NAME, part["high"]):
                 return None
             for name in names:
-                if found.setdefault(name, _domain(part)) != _domain(part):
+                if domains.setdefault(name, _domain(part)) != _domain(part):
                     raise InputError(f"two domains of {name} are printed behind the formula")
         rest = rest[part.end() :]
         rest = re.sub(r"^ (?:,|and|&) ", "", rest)
         if rest.startswith(" "):
             return None
-    return found
+    return domains
 
 
 def _domain(part: re.Match[str]) -> str:
@@ -78,8 +78,8 @@ def _domain(part: re.Match[str]) -> str:
     least, below = end if sign[:1] == ">" else low
     most, above = end if sign[:1] == "<" else ("oo", True)
     inside = f"{least}, {most}".replace(" / ", "/").replace("- ", "-")
-    found = f"{'(' if below else '['}{inside}{')' if above else ']'}"
-    return _WORDS.get(found, found)
+    text = f"{'(' if below else '['}{inside}{')' if above else ']'}"
+    return _WORDS.get(text, text)
 
 
 _WORDS = {

@@ -117,7 +117,7 @@ def substituted(e: Basic, swap: Mapping[Expr, Expr]) -> Any:
     return e if args == e.args else rebuilt(e.func, args)
 
 
-def rebuilt(func: Any, args: tuple[Any, ...]) -> Any:
+def rebuilt(func: Any, args: tuple[object, ...]) -> Any:
     """A node with new arguments, built as the reader would: unevaluated where SymPy might hang.
 
     Raises:

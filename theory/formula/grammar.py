@@ -70,13 +70,13 @@ def method(p: Reading, value: Expr) -> Expr:
     if kind != "name" or not p.begins("("):
         p.fail(column, f"expected a method such as .log(), found {name!r}")
     if name in _CASTS:
-        said = ""
+        hint = ""
         while (word := p.next()[1]) != ")":
-            said += word
+            hint += word
             if p.token[0] == "end":
                 p.fail(column, f"the bracket of .{name}( is not closed")
-        if said != "(" and not re.search("float|double|half|device|cpu|cuda", said):
-            p.fail(column, f".{name}{said}) may round its argument; write floor(...) where it does")
+        if hint != "(" and not re.search("float|double|half|device|cpu|cuda", hint):
+            p.fail(column, f".{name}{hint}) may round its argument; write floor(...) where it does")
         return value
     if name in ("min", "max"):
         p.fail(column, OF_ROWS.format(name=name))
@@ -146,13 +146,13 @@ def _argument(p: Reading, value: str, column: int) -> Expr:
     follows = p.token[1]
     open_ended = ("^", "**", "!", "(", "/", "//", "%", *(() if p.latex else ("*",)))
     if follows in open_ended or names_argument(p):
-        said = p.tokens[p.position - 1][1]
+        word = p.tokens[p.position - 1][1]
         next_one = p.ahead(2)[1:]
         after = next_one[0] if next_one and next_one[0].isalnum() else "..."
         rest = f" {follows}" if follows.isalnum() else f"{follows}{after}"
         p.fail(
             column,
-            f"{value} {said}{rest} may mean {value}({said}{rest}) or {value}({said}){rest}; write "
+            f"{value} {word}{rest} may mean {value}({word}{rest}) or {value}({word}){rest}; write "
             "it with brackets",
         )
     ambiguities.require_end(p, value, column, p.tokens[p.position - 1][1])
@@ -213,12 +213,12 @@ def _clipped(p: Reading, value: str, column: int, args: list[Expr], named: dict[
         p.fail(column, f"{value} takes a value, a least and a greatest one")
     for key, end in zip(("min", "max"), args[1:], strict=False):
         ends.setdefault(key, end)
-    found = args[0]
+    clipped = args[0]
     if ends.get("min", S.NegativeInfinity) != S.NegativeInfinity:
-        found = p.build(column, spellings()["Max"].build, found, ends["min"])
+        clipped = p.build(column, spellings()["Max"].build, clipped, ends["min"])
     if ends.get("max", S.Infinity) != S.Infinity:
-        found = p.build(column, spellings()["Min"].build, found, ends["max"])
-    return found
+        clipped = p.build(column, spellings()["Min"].build, clipped, ends["max"])
+    return clipped
 
 
 def _meant(word: str, known: Iterable[str]) -> str:
@@ -277,9 +277,9 @@ class Parser(Reading):
 
     def formula(self) -> Expr:
         value = self.choice()
-        kind, found, column = self.token
+        kind, text, column = self.token
         if kind != "end":
-            self.fail(column, f"unexpected {found!r}{self._hint(found)}")
+            self.fail(column, f"unexpected {text!r}{self._hint(text)}")
         return value
 
     def build(self, column: int, make: Callable[..., Expr], *args: object) -> Expr:
@@ -290,10 +290,10 @@ class Parser(Reading):
         except Refused as wrong:
             self.fail(column, str(wrong))
 
-    def _hint(self, found: str) -> str:
-        if found == ",":
+    def _hint(self, reason: str) -> str:
+        if reason == ",":
             return "; a decimal number has a point, 0.5, and a list of heads brackets, [-n/4; 0]"
-        return "; write * for a product" if found == "(" or found.isalnum() else ""
+        return "; write * for a product" if reason == "(" or reason.isalnum() else ""
 
     def choice(self) -> Expr:
         return self.nested(self._choice)
@@ -437,8 +437,8 @@ class Parser(Reading):
             inner = self.within_bars(self.sum)
             self.expect("|")
             return self.build(column, spellings()["Abs"].build, inner)
-        found = "the formula ends here" if kind == "end" else f"{value!r} cannot stand here"
-        self.fail(column, f"{found}; expected a number, a name, a function or a bracket")
+        reason = "the formula ends here" if kind == "end" else f"{value!r} cannot stand here"
+        self.fail(column, f"{reason}; expected a number, a name, a function or a bracket")
 
     def number(self, value: str, column: int) -> Expr:
         mantissa, _, exponent = value.lower().partition("e")
@@ -458,8 +458,8 @@ class Parser(Reading):
             return n
         if value in self.bound or value in CONSTANTS:
             return self.bound[value] if value in self.bound else CONSTANTS[value]
-        if self.latex and (found := typeset.command(self, value, column)) is not None:
-            return found
+        if self.latex and (command := typeset.command(self, value, column)) is not None:
+            return command
         if value == "exp" and self.begins("^"):  # LaTeX has both e^{...} and \exp^{...}
             return to_the(self, column)
         if value in spellings():

@@ -49,14 +49,14 @@ def domain_of(symbol: Symbol) -> str:
     >>> domain_of(Symbol("a", integer=True)), domain_of(Symbol("a"))
     ('real', 'positive')
     """
-    said = symbol.assumptions0
-    found = next((d for d in DOMAINS if said.get(d) or said.get(f"extended_{d}")), None)
-    if found is None and (said.get("complex") or said.get("positive") is False):
+    facts = symbol.assumptions0
+    domain = next((d for d in DOMAINS if facts.get(d) or facts.get(f"extended_{d}")), None)
+    if domain is None and (facts.get("complex") or facts.get("positive") is False):
         raise InputError(
             f"SymPy may take {symbol.name} for complex, or says only what it is not; accepted: "
             "a symbol without assumptions, or one that is real, positive, negative or the like"
         )
-    return found or "positive"
+    return domain or "positive"
 
 
 def interval(domain: str) -> sympy.Set:
@@ -75,10 +75,10 @@ def interval(domain: str) -> sympy.Set:
         )
     ends = {"oo": S.Infinity, "+oo": S.Infinity, "-oo": S.NegativeInfinity}
     low, high = (ends.get(t) or exact(t, "end of the interval") for t in match.group(2, 3))
-    found = sympy.Interval(low, high, match.group(1) == "(", match.group(4) == ")")
-    if found.is_empty:
+    whole = sympy.Interval(low, high, match.group(1) == "(", match.group(4) == ")")
+    if whole.is_empty:
         raise InputError(f"assumption {domain!r} is an empty interval")
-    return found
+    return whole
 
 
 def check_name(name: str) -> None:

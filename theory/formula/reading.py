@@ -202,27 +202,27 @@ _WRITTEN: dict[str, tuple[str, Callable[[str], str]]] = {
     "blank": (r"\s+", lambda _: ""),
     "infinite": (
         r"(?i:float\s*\(\s*(?P<quote>['\"])\s*[+-]?inf(?:inity)?\s*(?P=quote)\s*\))",
-        lambda found: f"({'-' if '-' in found else '+'}oo)",
+        lambda part: f"({'-' if '-' in part else '+'}oo)",
     ),
     "typeset": (
         rf"[A-Za-z](?:_?\d+|{_INDEX}|[{''.join(_INDICES)}]+|(?<![en]){_RAISED})?",
-        lambda found: indexed(found[0], found[1:]),
+        lambda part: indexed(part[0], part[1:]),
     ),
     "dotted": (rf"(?:(?:{'|'.join(PREFIXES)})\s*\.\s*)+(?=[A-Za-z])", lambda _: ""),
     "raised": (
         f"[{''.join(_POWERS)}]+",
-        lambda found: f"^({''.join(_POWERS[c] for c in found)})",
+        lambda part: f"^({''.join(_POWERS[c] for c in part)})",
     ),
-    "part": (f"[{''.join(_PARTS)}]", lambda found: f"({_PARTS[found]})"),
-    "sign": (f"[{''.join([*_SIGNS, *_NAMES])}]", lambda found: (_SIGNS | _NAMES)[found]),
+    "part": (f"[{''.join(_PARTS)}]", lambda part: f"({_PARTS[part]})"),
+    "sign": (f"[{''.join([*_SIGNS, *_NAMES])}]", lambda part: (_SIGNS | _NAMES)[part]),
     "letter": (
         rf"[{''.join(_LETTERS)}](?:[{''.join(_INDICES)}]+|{_INDEX}|_\w+)?",
-        lambda found: indexed(_LETTERS[found[0]], found[1:]),
+        lambda part: indexed(_LETTERS[part[0]], part[1:]),
     ),
     "number": (_NUMBER, str),
     "word": (
         rf"{_WORD}(?:(?<!\b[en]){_RAISED}|[{''.join(_INDICES)}]*)",
-        lambda found: indexed(*re.findall(r"^[A-Za-z0-9_]+|.*$", found)[:2]),
+        lambda part: indexed(*re.findall(r"^[A-Za-z0-9_]+|.*$", part)[:2]),
     ),
     "op": (_OP, str),
 }
@@ -245,8 +245,8 @@ def canonical(name: str) -> str:
     >>> canonical("r_1"), canonical("m_h"), canonical("log_2")
     ('r1', 'm_h', 'log_2')
     """
-    found = re.fullmatch(r"([A-Za-z]+)_(\d+)", name)
-    return name if found is None or found[1] in ("e", "E", *spellings()) else found[1] + found[2]
+    match = re.fullmatch(r"([A-Za-z]+)_(\d+)", name)
+    return name if match is None or match[1] in ("e", "E", *spellings()) else match[1] + match[2]
 
 
 def _lexer(patterns: Mapping[str, str]) -> re.Pattern[str]:
@@ -273,7 +273,7 @@ def uncommented(text: str) -> str:
     >>> uncommented("-n # slope")
     '-n        '
     """
-    return _COMMENT.sub(lambda found: " " * len(found.group()), text)
+    return _COMMENT.sub(lambda match: " " * len(match.group()), text)
 
 
 def distance_of(text: str) -> str:
@@ -287,8 +287,8 @@ def distance_of(text: str) -> str:
 
 
 def _said_of(text: str) -> str:
-    found = _HEADING.match(text)
-    return next((g for g in found.groups() if g), "n") if found else "n"
+    match = _HEADING.match(text)
+    return next((g for g in match.groups() if g), "n") if match else "n"
 
 
 def positions_of(text: str) -> tuple[str, str] | None:
@@ -297,8 +297,8 @@ def positions_of(text: str) -> tuple[str, str] | None:
     >>> positions_of("b_{m,n} = -s(m-n)"), positions_of("-s(m-n)")
     (('m', 'n'), None)
     """
-    said = {*re.findall(r"[A-Za-z_]+", _said_of(text))}
-    return next(((q, k) for q, k in POSITIONS if said in ({q, k}, {q + k})), None)
+    words = {*re.findall(r"[A-Za-z_]+", _said_of(text))}
+    return next(((q, k) for q, k in POSITIONS if words in ({q, k}, {q + k})), None)
 
 
 def settings(text: str) -> dict[str, str]:
@@ -326,16 +326,16 @@ def spelled(text: str, words: Collection[str] = ()) -> Iterator[Token]:
     at = heading.end() if heading else 0
     last = len(text.rstrip(" \t\n,;"))
     while at < last:
-        found = _LATEX_WORD.match(text, at) if latex else None
-        if found and found.group() in words:
-            yield ("name", found.group(), at)
-            at = found.end()
+        match = _LATEX_WORD.match(text, at) if latex else None
+        if match and match.group() in words:
+            yield ("name", match.group(), at)
+            at = match.end()
             continue
-        found = (_LATEX if latex else _PLAIN).match(text, at)
-        if found is None:
+        match = (_LATEX if latex else _PLAIN).match(text, at)
+        if match is None:
             yield ("bad", text[at], at)
             return
-        kind, value = str(found.lastgroup), found.group()
+        kind, value = str(match.lastgroup), match.group()
         if kind in _COMMANDS:
             kind, value = _command(kind, value, words)
         else:
@@ -346,7 +346,7 @@ def spelled(text: str, words: Collection[str] = ()) -> Iterator[Token]:
             yield from (
                 (t.lastgroup or "", t[t.lastgroup or 0], at) for t in _TOKEN.finditer(value)
             )
-        at = found.end()
+        at = match.end()
 
 
 def _command(kind: str, command: str, words: Collection[str]) -> tuple[str, str]:
@@ -372,8 +372,8 @@ def _command(kind: str, command: str, words: Collection[str]) -> tuple[str, str]
     if name in _TEX_SILENT or name in _TEX_SIGNS:
         return "", _TEX_SIGNS.get(name, "")
     name = _TEX_NAMES.get(name, name)
-    known = name in words or name in GREEK or name in _TEX_NAMES.values()
-    return ("name", indexed(name, index)) if known else ("bad", command)
+    named = name in words or name in GREEK or name in _TEX_NAMES.values()
+    return ("name", indexed(name, index)) if named else ("bad", command)
 
 
 # -- symbols --------------------------------------------------------------------------------------
@@ -430,7 +430,7 @@ class Tokens:
     def _distance_of(self, query: str, key: str, named: bool, sure: bool) -> None:
         """Read one query less its key as the distance, and `i >= j` as a comparison of it with 0;
         `named`: n occurs in the text as well, `sure`: the names can be nothing else."""
-        found: list[Token] = []
+        tokens: list[Token] = []
         rest = self.tokens
         read: set[int] = set()
         while rest:
@@ -438,17 +438,17 @@ class Tokens:
             column, after = rest[0][2], rest[3:6]
             if values[1:2] and values[1] in BY_SIGN and {*values[::2]} == {query, key}:
                 zero = ("number", "0", column)
-                read.add(len(found) + 2 * (values[0] == key))
+                read.add(len(tokens) + 2 * (values[0] == key))
                 compared = [("name", "n", column), rest[1], zero]
-                found += compared if values[0] == query else compared[::-1]
+                tokens += compared if values[0] == query else compared[::-1]
                 rest = rest[3:]
                 continue
             if values not in ([query, "-", key], [key, "-", query]):
-                found.append(rest[0])
+                tokens.append(rest[0])
                 rest = rest[1:]
                 continue
-            alone = self._stands_alone(found, after[:1])
-            if self._absolute(found, after):
+            alone = self._stands_alone(tokens, after[:1])
+            if self._absolute(tokens, after):
                 pass
             elif sure and not alone:
                 self.fail(
@@ -462,23 +462,23 @@ class Tokens:
                         f"key at {key}, or a difference with a parameter; write n, or |{query} - "
                         f"{key}|, or say that it is a parameter: --assume {query}=positive",
                     )
-                found += rest[:3]
+                tokens += rest[:3]
                 rest = rest[3:]
                 continue
             elif values[0] == key:
-                found.append(("op", "-", column))
+                tokens.append(("op", "-", column))
             rest = rest[3:]
-            read.add(len(found))
-            found.append(("name", "n", column))
+            read.add(len(tokens))
+            tokens.append(("name", "n", column))
         others = {query, key, "n"} if read else {query, key} if sure else set()
-        for at, (kind, value, column) in enumerate(found):
+        for at, (kind, value, column) in enumerate(tokens):
             if kind == "name" and value in others and at not in read:
                 self.fail(
                     column,
                     f"{value} beside {query} - {key}: a bias is a function of the distance alone, "
                     f"which is {query} - {key} or n; give a parameter or a length another name",
                 )
-        self.tokens = found
+        self.tokens = tokens
 
     @staticmethod
     def _absolute(before: list[Token], after: list[Token]) -> bool:
@@ -541,16 +541,16 @@ class Tokens:
 
     def accept_name(self, name: str) -> bool:
         """Read this name, if it comes next."""
-        found = self.token[:2] == ("name", name)
-        self.position += found
-        return found
+        accepted = self.token[:2] == ("name", name)
+        self.position += accepted
+        return accepted
 
     def expect(self, op: str) -> None:
         """Read this operator; nothing else may come next."""
         if self.accept(op) is None:
             kind, value, column = self.token
-            found = "the end of the formula" if kind == "end" else repr(value)
-            self.fail(column, f"expected {op!r}, found {found}")
+            reason = "the end of the formula" if kind == "end" else repr(value)
+            self.fail(column, f"expected {op!r}, found {reason}")
 
 
 # -- nodes ----------------------------------------------------------------------------------------
@@ -583,21 +583,21 @@ class Reading(Tokens):
         except Undecided:
             self.fail(column, "this part cannot be evaluated")
 
-    def within_bars(self, part: Callable[[], Any]) -> Any:
+    def within_bars(self, part: Callable[[], object]) -> Any:
         """A part in which `|` ends something, so that it begins no factor."""
         self.bars += 1
         value = part()
         self.bars -= 1
         return value
 
-    def apart(self, part: Callable[[], Any]) -> Any:
+    def apart(self, part: Callable[[], object]) -> Any:
         """A part in brackets, in which `|` may begin a factor again."""
         bars, self.bars = self.bars, 0
         value = part()
         self.bars = bars
         return value
 
-    def nested(self, part: Callable[[], Any]) -> Any:
+    def nested(self, part: Callable[[], object]) -> Any:
         """A part one level deeper."""
         self.depth += 1
         if self.depth > MAX_DEPTH:

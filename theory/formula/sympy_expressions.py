@@ -64,14 +64,14 @@ def as_expression(f: object, domains: Mapping[str, str] | None = None) -> Expr:
         raise InputError(f"{str(f)[:40]!r} is not a formula with a number at each distance")
     if any(max(abs(x.p), x.q).bit_length() > MAX_BITS for x in expr.atoms(sympy.Rational)):
         raise InputError(f"the formula has a number of more than {MAX_BITS} bits")
-    said = dict(domains or {})
+    assumptions = dict(domains or {})
     swap: dict[Any, Expr] = {x: exact(x) for x in expr.atoms(sympy.Float)}
     distance = _distance(expr, f)
     for symbol in expr.free_symbols:
         if symbol == distance:
             swap[symbol] = n
         else:
-            swap[symbol] = parameter(symbol.name, said.get(symbol.name) or domain_of(symbol))
+            swap[symbol] = parameter(symbol.name, assumptions.get(symbol.name) or domain_of(symbol))
     try:
         expr = _as_read(expr.xreplace({k: v for k, v in swap.items() if k != v}))
     except Refused as wrong:

@@ -59,10 +59,10 @@ def cases(p: Reading, value: str, column: int) -> Expr:
         piece = p.choice()
         p.accept(",")
         p.accept("&")
-        said = []
+        parts = []
         while p.token[0] == "name" and p.token[1] in _HELD:
-            said.append(p.next()[1])
-        other = "otherwise" in said or "else" in said
+            parts.append(p.next()[1])
+        other = "otherwise" in parts or "else" in parts
         pieces.append((piece, S.true if other else conditions.condition(p)))
         kind, word, at = p.next()
         if kind == "tex" and word == "row" and p.token[1] != "end cases":

@@ -22,8 +22,8 @@ NOT_ANALYTIC = dict.fromkeys(
 
 def _abs(a: Expr) -> Expr:
     """As SymPy simplifies it, where it needs no real part for that."""
-    found = evaluated_if_small(sympy.Abs)(a)
-    return sympy.Abs(a, evaluate=False) if found.has(sympy.re, sympy.im) else found
+    value = evaluated_if_small(sympy.Abs)(a)
+    return sympy.Abs(a, evaluate=False) if value.has(sympy.re, sympy.im) else value
 
 
 def _extreme(node: Basic) -> Callable[..., Expr]:

@@ -99,7 +99,7 @@ class Monomial:
         self.literal = not self.exponent and all(exact)
         """Monomials with rational powers of the chain are equal only if they look equal."""
         # A fmpq hashes by way of a Fraction, which takes longer than all else here.
-        numerators = [a.p if own else a for a, own in zip(powers, exact, strict=True)]
+        numerators = [a.p if is_exact else a for a, is_exact in zip(powers, exact, strict=True)]
         self._hash = hash((*numerators, *(m for m, _ in self.exponent)))
 
     def __hash__(self) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import sympy
@@ -303,76 +304,55 @@ def has_bounded_atom(e: Expr) -> bool:
 class Operations:
     """What the rules of records call beside operators, within one decision: `t.taylor(...)`."""
 
-    add = staticmethod(add)
-    at_finite = staticmethod(at_finite)
-    bounded_atom = staticmethod(bounded_atom)
-    coefficient = staticmethod(coefficient)
-    direction = staticmethod(direction)
-    drop_lead = staticmethod(drop_lead)
-    eventual_sign_of = staticmethod(eventual_sign_of)
-    expand = staticmethod(expand)
-    finite = staticmethod(finite)
-    function_value = staticmethod(function_value)
-    has_bounded_atom = staticmethod(has_bounded_atom)
-    increasing_or_taylor = staticmethod(increasing_or_taylor)
-    inverse = staticmethod(inverse)
-    minus = staticmethod(minus)
-    oscillates = staticmethod(oscillates)
-    plus = staticmethod(plus)
-    split = staticmethod(split)
-    taylor = staticmethod(taylor)
-    to_sympy = staticmethod(to_sympy)
-    with_proved_lead = staticmethod(with_proved_lead)
-
     def __init__(self, context: Context) -> None:
         self.context = context
         self.sign = context.sign
-
-    def below(self, a: Expr, b: Expr) -> bool:
-        """a < b for constants, infinite ones included."""
-        return below(a, b, self.context)
-
-    def bounds(self, c: Coefficient) -> tuple[Expr, Expr]:
-        """(low, high) with low <= c <= high for all large n."""
-        return bounds(c, self.context)
+        for operation in _OF_CONTEXT:
+            setattr(self, operation.__name__, partial(operation, context=context))
 
     def error(self, m: Monomial) -> Transseries:
         """O(m)."""
         return Transseries(self.context, [], m)
 
-    def log_of_monomial(self, m: Monomial) -> Transseries:
-        """The logarithm of a monomial, exactly."""
-        return log_of_monomial(m, self.context)
-
-    def low_sign(self, c: Coefficient) -> int:
-        """1 if c stays above a positive constant, 0 if it stays >= 0, else -1."""
-        return low_sign(c, self.context)
-
-    def number(self, c: Coefficient) -> Transseries:
-        """A constant."""
-        return number(c, self.context)
-
-    def size(self, m: Monomial) -> int:
-        """1 if m -> oo, -1 if m -> 0, 0 if m is 1."""
-        return size(m, self.context)
-
     def stays_positive(self, e: Expr) -> bool:
         """Whether e > 0 for all large n, but for zeros of one exact oscillating term."""
-        g = with_proved_lead(self.transseries(e))
+        g = with_proved_lead(transseries(e, self.context))
         return bool(g.terms) and _weak_sign(g) > 0
 
     def term(self, m: Monomial, c: Coefficient) -> Transseries:
         """c m."""
         return Transseries(self.context, [(m, c)])
 
-    def transseries(self, e: Expr) -> Transseries:
-        """The transseries of an expression."""
-        return transseries(e, self.context)
-
     def with_named_remainder(self, g: Transseries, key: object) -> Transseries:
         """g, which has a remainder, with that as a term of an unknown bounded coefficient."""
         assert g.remainder is not None
         return Transseries(self.context, [*g.terms, (g.remainder, self.context.tail(key))])
+
+
+_OF_CONTEXT = (below, bounds, log_of_monomial, low_sign, number, size, transseries)
+for _operation in (
+    add,
+    at_finite,
+    bounded_atom,
+    coefficient,
+    direction,
+    drop_lead,
+    eventual_sign_of,
+    expand,
+    finite,
+    function_value,
+    has_bounded_atom,
+    increasing_or_taylor,
+    inverse,
+    minus,
+    oscillates,
+    plus,
+    split,
+    taylor,
+    to_sympy,
+    with_proved_lead,
+):
+    setattr(Operations, _operation.__name__, staticmethod(_operation))
 
 
 # -- what an expression is for all large n --------------------------------------------------------

@@ -65,10 +65,10 @@ def as_step_values(name: str, g: Transseries) -> dict[str, Any]:
     """A transseries as a step has it: its terms, what the `error` is O() of (0: exact), and which
     symbols in the terms stand for bounded remainders, if any."""
     terms, remainder = list(g.terms), g.remainder
-    known = next((k for k, (_, c) in enumerate(terms) if has_tail(c)), len(terms))
-    if known < len(terms):
-        remainder = terms[known][0]
-    del terms[known:]
+    count = next((k for k, (_, c) in enumerate(terms) if has_tail(c)), len(terms))
+    if count < len(terms):
+        remainder = terms[count][0]
+    del terms[count:]
 
     def build() -> Expr:
         return sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in terms))
@@ -111,7 +111,7 @@ def bertrand_test_and_rest(rho: Transseries) -> tuple[Decision, Transseries]:
     raise Undecided("the ladder did not end")
 
 
-@traced(2, lambda found: found[1])
+@traced(2, lambda rung: rung[1])
 def _limit(rho: Transseries, scale: Monomial) -> tuple[Transseries, Expr, int]:
     """rho without leading terms that are proved to be 0, lim rho/scale, the sign of that limit
     minus 1."""

@@ -157,9 +157,9 @@ def infimum(f: Expr, context: Context) -> tuple[Expr, int, int]:
     >>> infimum(sympy.sin(ANGLE) + sympy.cos(2 * ANGLE), Context())
     (-2, 2, 2)
     """
-    found = _of_sinusoid(f)
-    if found is not None:
-        return found, 2, 2
+    lowest = _of_sinusoid(f)
+    if lowest is not None:
+        return lowest, 2, 2
     points = list(dict.fromkeys(_closed_form(x) for x in _refined(f)))
     sides = [(p, _Side(f, p, way, context)) for p in points for way in (1, -1)]
     low = sides[0][1].limit
@@ -176,8 +176,8 @@ def infimum(f: Expr, context: Context) -> tuple[Expr, int, int]:
             orders[p].append(e)
         reach[p].append(min(radius, side.radius))
     _check_rest(f - low, [(float(p) - b, float(p) + a) for p, (a, b) in reach.items()])
-    largest = max(max(own, default=0) for own in orders.values())
-    return low, largest, max(min(own) if len(own) == 2 else 0 for own in orders.values())
+    largest = max(max(pair, default=0) for pair in orders.values())
+    return low, largest, max(min(pair) if len(pair) == 2 else 0 for pair in orders.values())
 
 
 def _of_sinusoid(f: Expr) -> Expr | None:

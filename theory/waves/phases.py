@@ -160,18 +160,18 @@ def parts(e: Expr) -> tuple[Expr, tuple[Part, ...]]:
         groups.setdefault(lines.pop(), []).append(term)
     if dependent([dict(line) for line in groups]):
         raise Undecided("the phases depend on each other")
-    found = []
+    each = []
     for line, terms in groups.items():
         key, scale = line[0]
         whole = sympy.Add(*terms)
-        own = {
+        ratios = {
             wave: (angles[wave][0][key] / scale, angles[wave][1])
             for wave, _ in oscillating_parts(whole)
         }
-        unit = _common_unit(ratio for ratio, _ in own.values())
+        unit = _common_unit(ratio for ratio, _ in ratios.values())
         phase = _phase({k: v * unit for k, v in line})
-        found.append(Part(_in_angle(whole, own, unit), phase))
-    return constant, tuple(found)
+        each.append(Part(_in_angle(whole, ratios, unit), phase))
+    return constant, tuple(each)
 
 
 def slow_part(e: Expr) -> Part:
@@ -180,17 +180,17 @@ def slow_part(e: Expr) -> Part:
     >>> slow_part(2 + sympy.sin(sympy.sqrt(n)) + sympy.cos(2 * sympy.sqrt(n))).phase
     sqrt(n)
     """
-    own: dict[Expr, tuple[Rational, Expr]] = {}
+    ratios: dict[Expr, tuple[Rational, Expr]] = {}
     phases = set()
     for wave, angle in oscillating_parts(e):
         constant, moving = expand(angle).as_independent(n, as_Add=True)
         factor, phase = moving.as_coeff_Mul()
-        own[wave] = (factor, constant)
+        ratios[wave] = (factor, constant)
         phases.add(phase)
     if len(phases) != 1:
         raise Undecided("an oscillation mixes several phases")
-    unit = _common_unit(factor for factor, _ in own.values())
-    return Part(_in_angle(e, own, unit), unit * phases.pop())
+    unit = _common_unit(factor for factor, _ in ratios.values())
+    return Part(_in_angle(e, ratios, unit), unit * phases.pop())
 
 
 def dependent(vectors: list[Vector]) -> bool:
@@ -214,10 +214,10 @@ def _common_unit(ratios: Iterable[Rational]) -> Rational:
     return Rational(divisor, math.lcm(*(int(r.q) for r in all_ratios)))
 
 
-def _in_angle(e: Expr, own: dict[Expr, tuple[Rational, Expr]], unit: Rational) -> Expr:
+def _in_angle(e: Expr, ratios: dict[Expr, tuple[Rational, Expr]], unit: Rational) -> Expr:
     """e with each wave as a function of the angle that turns once with the common phase."""
     swap = {}
-    for wave, (ratio, constant) in own.items():
+    for wave, (ratio, constant) in ratios.items():
         angle = ratio / unit * ANGLE + constant
         turns = expand(angle / (2 * sympy.pi)) if isinstance(wave, sympy.frac) else angle
         swap[wave] = wave.func(turns, evaluate=False)

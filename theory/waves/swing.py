@@ -123,9 +123,9 @@ class Swing:
             if any(context.sign(coefficient(a)) <= 0 for a in self.amplitudes):
                 raise Undecided("an amplitude is 0")
             return self._lowest(), fmpq(len(self.amplitudes), 2), 2
-        found = [infimum(f, context) for f in self.functions]
-        low = coefficient(self.centre + sympy.Add(*(x for x, _, _ in found)))
-        return low, fmpq(0) + sum(fmpq(1, e) for _, e, _ in found), found[0][2]
+        infima = [infimum(f, context) for f in self.functions]
+        low = coefficient(self.centre + sympy.Add(*(x for x, _, _ in infima)))
+        return low, fmpq(0) + sum(fmpq(1, e) for _, e, _ in infima), infima[0][2]
 
     def stated(self) -> dict[str, Any]:
         """The phases as a value of a step."""
@@ -144,9 +144,9 @@ def swing_of(rho: Transseries) -> Swing:
     if meaning is None:
         raise Undecided("an oscillation is known by its bounds only")
     if all(_vector(angle) for _, angle in oscillating_parts(meaning)):
-        centre, found = parts(meaning)
-        phases = tuple(part.phase for part in found)
-        return Swing(index, m, phases, True, centre, (), tuple(p.function for p in found))
+        centre, functions = parts(meaning)
+        phases = tuple(part.phase for part in functions)
+        return Swing(index, m, phases, True, centre, (), tuple(p.function for p in functions))
     part = slow_part(meaning)
     return Swing(index, m, (part.phase,), False, sympy.S.Zero, (), (part.function,))
 

@@ -174,13 +174,13 @@ def _is_bounded(c: Coefficient, context: Context) -> bool:
 
 
 def bounded(
-    rho: Transseries, side: int, own: Mapping[int, Coefficient] | None = None
+    rho: Transseries, side: int, replaced: Mapping[int, Coefficient] | None = None
 ) -> Transseries:
     """The transseries with each oscillating coefficient replaced by its lower (0) or upper (1)
     bound, or by its own value in place j."""
-    own = own or {}
+    replaced = replaced or {}
     terms = [
-        (m, own[j] if j in own else _bound(c, side, rho.context) if oscillates(c) else c)
+        (m, replaced[j] if j in replaced else _bound(c, side, rho.context) if oscillates(c) else c)
         for j, (m, c) in enumerate(rho.terms)
     ]
     return normalised(terms, rho.remainder, rho.context)
@@ -196,10 +196,10 @@ def _bound(c: Coefficient, side: int, context: Context) -> Coefficient:
 
 def concluded(bound: Transseries, wanted: bool, rule: str, **values: object) -> Decision:
     """By a bound of rho, if its series converges, or diverges, as wanted."""
-    found = bertrand_test(bound)
-    if found.converges is not wanted:
+    decision = bertrand_test(bound)
+    if decision.converges is not wanted:
         raise Undecided(_OTHERWISE[wanted])
-    return found.of_bound(Step(rule, as_step_values("bound", -bound) | values))
+    return decision.of_bound(Step(rule, as_step_values("bound", -bound) | values))
 
 
 _OTHERWISE = {
@@ -378,11 +378,11 @@ def _average(rho: Transseries) -> Decision:
     values |= swing.stated()
     several = sum(oscillates(c) for _, c in rho.terms) > 1
     for side, wanted in ((0, True), (1, False)):
-        own = bounded(rho, side, {swing.index: low})
-        mean = own + log_of_monomial(m, context) * kappa
-        found = bertrand_test(mean)
-        if found.converges is wanted or not several:
-            return found.of_bound(Step("average", as_step_values("bound", mean) | values))
+        lower = bounded(rho, side, {swing.index: low})
+        mean = lower + log_of_monomial(m, context) * kappa
+        decision = bertrand_test(mean)
+        if decision.converges is wanted or not several:
+            return decision.of_bound(Step("average", as_step_values("bound", mean) | values))
     raise Undecided("further oscillations leave the average open")
 
 

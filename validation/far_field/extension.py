@@ -26,8 +26,8 @@ from farfield.validation.far_field.needles import (
     AROUND,
     BLOCK,
     Encode,
+    NeedleRecall,
     NeedleRow,
-    Recall,
     blocks_of,
     needle_row,
     recalled,
@@ -70,7 +70,7 @@ class Choice:
     short: float | None
     keys: int
     mib: float
-    recall: tuple[Recall, ...]
+    recall: tuple[NeedleRecall, ...]
     pastes: tuple[Paste, ...]
 
     @property
@@ -168,21 +168,16 @@ def extend(
     begins = torch.linspace(0, len(text) - to, needle_rows).long().tolist()
     needles = [needle_row(encode, text[b:], to, distances, k) for k, b in enumerate(begins)]
     asked = _Asked(network, read, needles)
-    own = {length: asked.loss(UNCHANGED, length) for length in (trained, BLOCK)}
+    own = asked.loss(UNCHANGED, trained), asked.loss(UNCHANGED, BLOCK)
     ends = [None if s.window else asked.loss(s, s.cut or to) for s in settings]
     best, choices = min(loss for loss in ends if loss is not None), []
     for setting, loss in zip(settings, ends, strict=True):
         near = loss is not None and (loss <= best + BUDGET or setting.cut is not None)
-        costs = (
-            [asked.loss(setting, n) - before if setting.rope else 0.0 for n, before in own.items()]
-            if near
-            else [None, None]
-        )
+        change, short = asked.changes(setting, trained, own) if near else (None, None)
         recall = tuple(asked.recall(setting)) if near else ()
-        keys = setting.keys(to)
+        keys, lines = setting.keys(to), pastes(setting, network.config, to)
         mib = keys * _token(network.config) / (1 << 20)
-        lines = pastes(setting, network.config, to)
-        choices.append(Choice(setting.name, loss, *costs, keys, mib, recall, lines))
+        choices.append(Choice(setting.name, loss, change, short, keys, mib, recall, lines))
         report(len(choices), len(settings))
     (cut,) = (c for c, s in zip(choices, settings, strict=True) if s.cut is not None)
     choices.sort(key=Choice.order)
@@ -206,7 +201,15 @@ class _Asked(NamedTuple):
             short, at = self.rows[:, -BLOCK - 1 :], torch.arange(BLOCK)
             return float(losses_at(self.network, short, at, BLOCK // 2).mean())
 
-    def recall(self, setting: Setting) -> Iterator[Recall]:
+    def changes(
+        self, setting: Setting, trained: int, own: tuple[float, float]
+    ) -> tuple[float, float]:
+        """What a setting costs at the training length and on short rows."""
+        if not setting.rope:
+            return 0.0, 0.0
+        return self.loss(setting, trained) - own[0], self.loss(setting, BLOCK) - own[1]
+
+    def recall(self, setting: Setting) -> Iterator[NeedleRecall]:
         """Each needle, rows one after the other."""
         with applied(self.network, setting):
             for row in self.needles:
@@ -242,7 +245,7 @@ def _gain(best: Choice, cut: Choice, trained: int) -> str:
     )
 
 
-def _shares(recall: Sequence[Recall]) -> list[tuple[int, int, int]]:
+def _shares(recall: Sequence[NeedleRecall]) -> list[tuple[int, int, int]]:
     """Distances with the needles recalled there, and how many were asked."""
     distances = sorted({needle.distance for needle in recall})
     at = {d: [needle.right for needle in recall if needle.distance == d] for d in distances}

@@ -70,7 +70,7 @@ _ANIMALS = (
 )
 
 
-class Kind(NamedTuple):
+class NeedleKind(NamedTuple):
     """A kind of needle: its sentence, its question, and what may be asked for."""
 
     sentence: str
@@ -79,13 +79,15 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "code": Kind(
+    "code": NeedleKind(
         "Remember this: the secret code of {name} is {answer}.",
         "What is the secret code of {name}? The secret code of {name} is",
         [str(number) for number in range(1111, 10000)],
     ),
-    "city": Kind("{name} moved to {answer}.", "Where did {name} move? {name} moved to", _CITIES),
-    "pet": Kind(
+    "city": NeedleKind(
+        "{name} moved to {answer}.", "Where did {name} move? {name} moved to", _CITIES
+    ),
+    "pet": NeedleKind(
         "The pet of {name} is a {answer}.",
         "What is the pet of {name}? The pet of {name} is a",
         _ANIMALS,
@@ -119,7 +121,7 @@ class NeedleRow:
 
 
 @dataclass(frozen=True)
-class Recall:
+class NeedleRecall:
     """How a needle is recalled.
 
     Fields:
@@ -194,7 +196,9 @@ def blocks_of(row: NeedleRow) -> Tensor:
 
 
 @torch.no_grad()
-def recalled(network: Any, row: NeedleRow, kept: Tensor, cut: int | None = None) -> list[Recall]:
+def recalled(
+    network: Any, row: NeedleRow, kept: Tensor, cut: int | None = None
+) -> list[NeedleRecall]:
     """How each needle of a row is recalled, from the places of the row that are kept.
 
     Args:
@@ -219,6 +223,6 @@ def recalled(network: Any, row: NeedleRow, kept: Tensor, cut: int | None = None)
         part = each[at : at + size]
         nats = part.gather(-1, targets[:, None]).sum()
         right = bool((part.argmax(-1) == targets).all())
-        results.append(Recall(needle.kind, needle.distance, float(nats), right))
+        results.append(NeedleRecall(needle.kind, needle.distance, float(nats), right))
         at += size
     return results

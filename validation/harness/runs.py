@@ -17,10 +17,12 @@ import multiprocessing
 import os
 import platform
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -412,7 +414,7 @@ def local(
             yield asked, attempt(asked, folder, device, progress)
         return
     start = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, start, initializer=_one_thread) as pool:
+    with ProcessPoolExecutor(workers, start, initializer=_begin) as pool:
         futures: dict[Future[list[Row] | str], Run] = {
             pool.submit(attempt, asked, folder, device): asked for asked in runs
         }
@@ -423,8 +425,15 @@ def local(
                 yield futures[future], "a process was killed; begun again, the sweep goes on"
 
 
-def _one_thread() -> None:
+def _begin() -> None:
+    """Of a process of the pool: one thread, and no longer a life than the sweep's."""
     torch.set_num_threads(1)
+    threading.Thread(target=_end_with, args=[multiprocessing.parent_process()], daemon=True).start()
+
+
+def _end_with(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
 
 
 def on_ray(
@@ -474,8 +483,7 @@ def finished_run(folder: str | os.PathLike[str], key: str) -> Path:
     """
     refuse(
         not re.fullmatch("[0-9a-f]{0,16}", key),
-        f"run {key[:60]!r} is no key; accepted: its first digits, 0 to 9 and a to f; a model's own "
-        "folder is given with --model",
+        f"run {key[:60]!r} is no key; accepted: its first digits, 0 to 9 and a to f",
     )
     kept = [path.parent for path in Path(folder).glob(f"{key}*/{WEIGHTS}")]
     refuse(

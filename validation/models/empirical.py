@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -246,10 +245,6 @@ def empirical_receptive_field(
 def _opened(model: Any, size: int) -> Opened | OpenedRun:
     if isinstance(model, Opened | OpenedRun):
         return model
-    if not isinstance(model, str | os.PathLike | ModelOutline):
-        raise InputError(
-            f"model {type(model).__name__!r}: accepted are a folder and an opened model"
-        )
     return open_model(describe(model), tokens=size)
 
 

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.models.biases import with_bias
 from farfield.validation.models.gguf_headers import describe_gguf
 from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.transformers_config import described, read_json
+from farfield.validation.optional import library
 
-_ACCEPTED = "a folder with config.json, as the library transformers writes it, or a finished run"
+_ACCEPTED = (
+    "a folder with config.json, as the library transformers writes it, a GGUF file, the name of a "
+    "model in the hub's cache, or a finished run"
+)
 
 
-def describe(folder: str | os.PathLike[str] | ModelOutline) -> ModelOutline:
+def describe(folder: Any) -> ModelOutline:
     """What a folder says of its model; no weight is read but those that are a bias.
+
+    Args:
+        folder: of a model or of a run; a GGUF file; the name of a model in the cache of the hub; a
+            model of the library transformers.
 
     Raises:
         InputError: the folder is missing or holds something else, which is named; its
@@ -23,7 +34,13 @@ def describe(folder: str | os.PathLike[str] | ModelOutline) -> ModelOutline:
     """
     if isinstance(folder, ModelOutline):
         return folder
+    if hasattr(folder, "config") and hasattr(folder, "get_input_embeddings"):
+        of = Path(folder.config.name_or_path or folder.config.model_type)
+        return replace(with_bias(*described(of, folder.config.to_dict())), network=folder)
+    if not isinstance(folder, str | os.PathLike):
+        raise InputError(f"model {type(folder).__name__!r} is no model; accepted: {_ACCEPTED}")
     path, given = Path(folder).expanduser(), f"model {str(folder)!r}"
+    path = path if path.exists() else _in_cache(str(folder)) or path
     if (path / "run.json").is_file():
         from farfield.validation.models.finished_run import describe_run
 
@@ -39,12 +56,34 @@ def describe(folder: str | os.PathLike[str] | ModelOutline) -> ModelOutline:
     return with_bias(*described(path, values))
 
 
+def _in_cache(name: str) -> Path | None:
+    """The snapshot of a model `owner/name` in the cache of the hub; None where there is none."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        return None
+    hub = library("huggingface_hub", "the name of a model", "hf")
+    place = hub.try_to_load_from_cache(name, "config.json")
+    return Path(place).parent if isinstance(place, str) else None
+
+
+def place_of(model: str, runs: str) -> str | Path:
+    """What `describe` takes: a model as it is named, or the folder of the run with that key.
+
+    Raises:
+        InputError: no run, or several runs, have a key that begins so.
+    """
+    if Path(model).exists() or not re.fullmatch("[0-9a-f]{1,16}", model):
+        return model
+    from farfield.validation.harness.runs import finished_run
+
+    return finished_run(runs, model)
+
+
 def _instead(path: Path) -> str:
     """What lies at a path that is no folder of a model, and what is accepted."""
     if not path.exists():
         return f"does not exist; accepted: {_ACCEPTED}"
     if not path.is_dir():
-        return f"is a file; accepted: {_ACCEPTED} (that may be {str(path.parent)!r}), or a GGUF"
+        return f"is a file; accepted: {_ACCEPTED} (that may be {str(path.parent)!r})"
     if (path / "adapter_config.json").is_file():
         return "holds an adapter without its model; accepted: a folder with the adapter merged"
     if headers := sorted(path.glob("*.gguf")):

@@ -14,6 +14,8 @@ from farfield.validation.optional import first_line, library
 _UNKNOWN = ("bert", "t5", "mamba", "rwkv", "jamba", "deepseek2", "falcon-h1", "granitehybrid")
 """Architectures whose layers the header does not give by these keys."""
 
+_TOKENS = "tokenizer.ggml.tokens"  # told by their number
+
 
 def describe_gguf(path: Path) -> ModelOutline:
     """What the header of a GGUF file says of its model.
@@ -24,7 +26,11 @@ def describe_gguf(path: Path) -> ModelOutline:
     gguf = library("gguf", "a GGUF file", "gguf")
     try:
         fields = gguf.GGUFReader(path).fields
-        values = {name: field.contents() for name, field in fields.items() if "tokens" not in name}
+        values = {
+            name: len(field.data) if name == _TOKENS else field.contents()
+            for name, field in fields.items()
+            if name == _TOKENS or not name.startswith("tokenizer.") or len(field.data) == 1
+        }
     except Exception as error:  # whatever the library raises
         raise InputError(
             f"model {path.name!r} is no whole GGUF file ({first_line(error, 100)}); accepted: one "
@@ -81,9 +87,11 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
                 cap=of("attn_logit_softcapping"),
             )
         )
-    notes = (*found.notes, f"ALiBi with exponents up to {bias:g}") if bias else found.notes
-    trained = of("context_length")
-    vocabulary = of("vocab_size", 0)
+    grown = of("attention.temperature_scale")
+    notes = found.notes
+    notes += (f"ALiBi with exponents up to {bias:g}",) if bias else ()
+    notes += (f"logits grow with the row, temperature scale {grown:g}",) if grown else ()
+    trained, vocabulary = of("context_length"), of("vocab_size", values.get(_TOKENS, 0))
     return replace(
         found,
         layers=tuple(layers),

@@ -89,6 +89,7 @@ class ModelOutline:
         unknown: why there is no number; empty where there is.
         notes: what is to be said besides.
         values: the content of its configuration, or the record of the run.
+        network: the model itself, where it was opened already.
     """
 
     path: Path
@@ -102,11 +103,15 @@ class ModelOutline:
     unknown: str = ""
     notes: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    network: Any = field(default=None, repr=False, compare=False)
 
     @property
     def name(self) -> str:
-        """The folder's own name: no path of the machine."""
-        return self.path.resolve().name
+        """The folder's own name, or that of the hub: no path of the machine."""
+        path = self.path.absolute()
+        if path.parent.name == "snapshots":
+            return path.parent.parent.name.removeprefix("models--").replace("--", "/")
+        return path.resolve().name
 
     @property
     def biased(self) -> bool:

@@ -8,6 +8,7 @@ of ours is opened by its harness, with the same interface.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import math
@@ -27,6 +28,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import Mask
+from farfield.validation.models.gguf_weights import gguf_network, gguf_numbers
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.transformers_config import architectures, library_config, quiet
 from farfield.validation.models.weights import require_weights
@@ -380,7 +382,9 @@ def _library() -> ModuleType:
 
 
 def open_model(model: ModelOutline, *, tokens: int = 1024) -> Opened | OpenedRun:
-    """The model of a folder in float32, in evaluation mode, on the CPU.
+    """The model of a folder or a GGUF file, in float32, in evaluation mode, on the CPU.
+
+    A model that was opened already is copied.
 
     Args:
         model: what its folder says.
@@ -393,18 +397,40 @@ def open_model(model: ModelOutline, *, tokens: int = 1024) -> Opened | OpenedRun
     """
     if model.kind == RUN:
         return OpenedRun(model, load(model.path)[0])
-    if model.unknown or model.kind not in architectures()["causal"]:
+    packed = model.path.suffix == ".gguf"
+    if model.unknown or (not packed and model.kind not in architectures()["causal"]):
         why = model.unknown or "it is no causal language model"
         raise InputError(
             f"model {model.name!r} ({model.kind}) can only be audited: {why}; accepted: causal "
             "language models of the library transformers"
         )
+    _library()
+    if model.network is not None:
+        network = copy.deepcopy(model.network)  # hooks stay here
+    elif packed:
+        _require_memory(model, gguf_numbers(model), tokens)
+        network = gguf_network(model)
+    else:
+        network = _network(model, tokens)
+    for name, weight in network.named_parameters():
+        if not torch.isfinite(weight).all():
+            raise InputError(
+                f"model {model.name!r} has NaN or infinity in {name!r}; accepted: finite weights"
+            )
+    return Opened(model, network)
+
+
+def _network(model: ModelOutline, tokens: int) -> Any:
+    """The library's model of a folder, its weights those of the folder."""
     require_weights(model)
     transformers = _library()
     config, _, _ = library_config(model.path, model.values)
     with quiet(transformers):
         config = transformers.CONFIG_MAPPING[model.kind].from_dict(config.to_dict())
-        _require_memory(model, config, tokens, transformers)
+        with torch.device("meta"):
+            built = transformers.AutoModelForCausalLM.from_config(config)
+        numbers = sum(x.numel() for x in (*built.parameters(), *built.buffers()))
+        _require_memory(model, numbers, tokens)
         try:
             network, report = transformers.AutoModelForCausalLM.from_pretrained(
                 model.path,
@@ -429,21 +455,11 @@ def open_model(model: ModelOutline, *, tokens: int = 1024) -> Opened | OpenedRun
                 f"model {model.name!r} {wrong} tensor {found[0]!r}{more}; accepted: weights that "
                 "fit config.json"
             )
-    for name, weight in network.named_parameters():
-        if not torch.isfinite(weight).all():
-            raise InputError(
-                f"model {model.name!r} has NaN or infinity in {name!r}; accepted: finite weights"
-            )
-    return Opened(model, network)
+    return network
 
 
-def _require_memory(
-    model: ModelOutline, config: Any, tokens: int, transformers: ModuleType
-) -> None:
-    """Raise InputError where weights and activations take more than is free."""
-    with torch.device("meta"):
-        built = transformers.AutoModelForCausalLM.from_config(config)
-    numbers = sum(x.numel() for x in (*built.parameters(), *built.buffers()))
+def _require_memory(model: ModelOutline, numbers: int, tokens: int) -> None:
+    """Raise InputError where so many weights, and activations, take more than is free."""
     heads = max((layer.heads for layer in model.layers), default=1)
     width, layers = model.width, len(model.layers)
     activations = max(4 * tokens * width * (_FLOATS + layers), 80 * tokens * heads * 32)

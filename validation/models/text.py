@@ -20,6 +20,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import one_of
 from farfield.validation.harness.data import BYTES, Text, read_text, samples
 from farfield.validation.harness.measure import NORMAL, mean_of
+from farfield.validation.models.gguf_weights import gguf_tokenizer
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View
 from farfield.validation.optional import first_line, library
@@ -70,10 +71,10 @@ def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
     """
     one_of(bos, "bos", FIRST)
     given = text if isinstance(text, Text) else read_text(text)
-    named = model.values.get("bos_token_id") if model.kind != RUN else None
-    place = model.path / "tokenizer.json"
+    named = model.values.get("bos_token_id", model.values.get("tokenizer.ggml.bos_token_id"))
+    place, packed = model.path / "tokenizer.json", model.path.suffix == ".gguf"
     in_bytes = given.vocabulary == BYTES and not str(text).endswith(".npy")
-    worded = model.kind != RUN and place.is_file() and in_bytes
+    worded = model.kind != RUN and (packed or place.is_file()) and in_bytes
     fits = model.vocabulary == BYTES if in_bytes else given.vocabulary <= model.vocabulary
     if fits and not worded:
         read = TokenText(given.train, given.held_out, None, given.source)
@@ -84,14 +85,7 @@ def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
             f"{given.vocabulary}; accepted: a text of bytes for a folder with tokenizer.json, or "
             "the tokens it was trained on"
         )
-    tokenizers = library("tokenizers", "a text in the tokens of a model", "hf")
-    try:
-        coder = tokenizers.Tokenizer.from_file(str(place))
-    except Exception as error:  # the library raises Exception itself
-        raise InputError(
-            f"model {model.name!r}: tokenizer.json cannot be read ({first_line(error, 120)}); "
-            "accepted: a tokenizer of the library tokenizers"
-        ) from None
+    coder = tokenizer_of(model)
     coder.no_truncation()
     coder.no_padding()
     parts = []
@@ -108,6 +102,24 @@ def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
     put = own[0] if own[:1] != plain[:1] else None
     source = f"{given.source}, in tokens of {model.name}"
     return TokenText(parts[0], parts[1], _wanted(model, bos, put, named), source)
+
+
+def tokenizer_of(model: ModelOutline) -> Any:
+    """The tokenizer of a model's folder, or of its GGUF file, of the library tokenizers.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    if model.path.suffix == ".gguf":
+        return gguf_tokenizer(model)
+    tokenizers = library("tokenizers", "a text in the tokens of a model", "hf")
+    try:
+        return tokenizers.Tokenizer.from_file(str(model.path / "tokenizer.json"))
+    except Exception as error:  # the library raises Exception itself
+        raise InputError(
+            f"model {model.name!r}: tokenizer.json cannot be read ({first_line(error, 120)}); "
+            "accepted: a tokenizer of the library tokenizers"
+        ) from None
 
 
 def _wanted(model: ModelOutline, bos: str, put: int | None, named: Any) -> int | None:

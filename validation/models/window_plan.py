@@ -111,7 +111,7 @@ class SmallestWindow(Answer):
     text_source: str
     first: str
 
-    def blocks(self) -> Iterator[Block]:  # type: ignore[override]
+    def _blocks(self) -> Iterator[Block]:
         said = "no window below {length} tokens costs at most {loss} of perplexity"
         if self.status is Status.EXACT:
             said = "{setting} = {width} costs at most {loss} of perplexity on this text"
@@ -318,9 +318,12 @@ def smallest_window(
 def _name(given: ModelOutline, read: TokenText, parts: Sequence[np.ndarray]) -> str:
     """A file name that changes with the model, the text and the rows."""
     stamp = hashlib.sha256(json.dumps(given.values, sort_keys=True, default=str).encode())
-    for file in sorted(given.path.glob("*.safetensors")):
+    files = sorted(given.path.glob("*.safetensors")) or [given.path] * given.path.is_file()
+    for file in files:
         about = file.stat()
         stamp.update(f"{file.name} {about.st_size} {about.st_mtime_ns}".encode())
+    if given.network is not None:
+        stamp.update(b"".join(x.detach().sum().numpy() for x in given.network.parameters()))
     for part in parts:
         stamp.update(part.tobytes())
     return f"{given.name}-{stamp.hexdigest()[:16]}.json"
@@ -430,6 +433,8 @@ def _setting(given: ModelOutline, plan: Sequence[int | None]) -> str:
     if not widths or given.kind == "farfield":
         return ""
     config, _, _ = library_config(given.path, given.values)
+    if config is None:  # the header of a GGUF file has other keys
+        return ""
     text = config.get_text_config(decoder=True)
     if not all(hasattr(text, key) for key in ("sliding_window", "layer_types")):
         return ""

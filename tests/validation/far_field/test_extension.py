@@ -6,7 +6,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.extension import BUDGET, Choice, _gains, extend
-from farfield.validation.far_field.needles import Recall
+from farfield.validation.far_field.needles import NeedleRecall
 from farfield.validation.far_field.probe import gap_losses
 from farfield.validation.far_field.rotary import applied, candidates
 
@@ -69,7 +69,7 @@ def test_the_order_is_that_of_recall_within_the_budget_then_of_loss(found):
 
 
 def choice(log_probabilities, right):
-    recall = [Recall("pet", 600, p, k < right) for k, p in enumerate(log_probabilities)]
+    recall = [NeedleRecall("pet", 600, p, k < right) for k, p in enumerate(log_probabilities)]
     return Choice("any", 1.0, 0.0, 0.0, 9, 1.0, tuple(recall), ())
 
 

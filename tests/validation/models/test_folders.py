@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import gguf
+import numpy as np
 import pytest
 
 from farfield.theory.answers.answer import InputError, Label, Status
@@ -367,3 +369,29 @@ def test_the_header_of_a_gguf_file_gives_the_same_cache(published, tmp_path):
     assert (kind.layer.rotation.base, kind.sees) == (10_000, "all")
     del values["gemma3.attention.sliding_window_pattern"]
     assert audit(described_gguf(tmp_path / "x.gguf", values)).status is Status.UNKNOWN
+
+
+def test_a_gguf_file_is_read_by_its_header(tmp_path):
+    path = tmp_path / "grok.gguf"
+    writer = gguf.GGUFWriter(path, "grok")
+    writer.add_block_count(3)
+    writer.add_context_length(8192)
+    writer.add_embedding_length(64)
+    writer.add_head_count(8)
+    writer.add_head_count_kv([2, 2, 4])
+    writer.add_rope_freq_base(5e5)
+    writer.add_attn_logit_softcapping(30.0)
+    writer.add_token_list(["a", "b"])
+    writer.add_tensor("token_embd.weight", np.zeros((2, 64), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    found = audit(path)
+    assert found.caches[0].least == (2 + 2 + 4) * 2 * 8 * 2 * 8192 and found.trained == 8192
+    cell = "rotation of 8 of 8, base 500000, logits capped at 30"
+    assert {kind.positions for kind in found.kinds} == {cell}
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match="is no whole GGUF file") as error:
+        describe(path)
+    assert "\n" not in str(error.value)

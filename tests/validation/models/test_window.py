@@ -10,6 +10,7 @@ from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.validation.harness.data import Text
 from farfield.validation.harness.runs import run
 from farfield.validation.harness.settings import Mask, settle
+from farfield.validation.harness.train import read_tensors, write_tensors
 from farfield.validation.models.audit import audit
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import ALL, View, open_model
@@ -143,6 +144,37 @@ def test_local_layers_of_a_run_need_no_more_than_their_windows(tokens, tmp_path)
     proved, kept = (audit(place, bounds="weights", error="1/10", text=t) for t in (None, tokens))
     assert proved.label is kept.label is Label.CERTIFIED and kept.heads == proved.heads
     assert max(h.logit_bound for h in proved.heads) < 1
+
+
+def averaging(folder):
+    """A run with weights by hand: its first layer copies near tokens, its second one predicts each
+    token as often as it stands among all keys."""
+    place = trained({"label": "a", "layers": ["-4*n", "0"]}, folder, heads=2, steps=1)
+    tensors, record = read_tensors(place / "weights.safetensors")
+    for name, weight in tensors.items():
+        if "_proj" in name or "attn_out" in name or "mlp" in name:
+            weight.zero_()
+        if name.endswith("qkv_proj.weight"):
+            weight[64:] = torch.eye(32)
+        if name.endswith("attn_out.weight"):
+            weight += 50 * torch.eye(32)
+    letters = tensors["embedding.weight"].zero_()
+    letters[:26, :26], letters[26:, 31] = 0.6 * torch.eye(26), 3.6
+    write_tensors(place / "weights.safetensors", tensors, json.loads(record))
+    return place
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_layer_that_needs_every_key_keeps_them_and_one_window_loses_more(seed, speaks, tmp_path):
+    rng = np.random.default_rng(seed)
+    documents = [rng.choice(26, 256, p=rng.dirichlet(np.full(26, 0.5))) for _ in range(80)]
+    text = Text("drawn", *np.split(np.concatenate(documents).astype(np.uint8), [100]))
+    asked = {"length": 24, "segments": 48, "loss": "1/100", "folder": tmp_path / "w"}
+    found = smallest_window(averaging(tmp_path), text, **asked)
+    assert found.plan[0] <= 3 and found.plan[1] is None and found.need[1] == 24
+    assert found.by_layer.keys == found.alike.keys < 0.6 * found.keys
+    assert found.by_layer.held_high < 1.005 < found.alike.held_low
+    assert found.alike.held_out > 1.01 and "keeps" in speaks(found)
 
 
 def test_what_a_run_says_of_its_layers_is_what_its_model_does(tmp_path):

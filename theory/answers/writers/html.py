@@ -41,12 +41,12 @@ def fragment(blocks: Sequence[Block]) -> str:
     >>> fragment([note("a < b")])
     '<p class="note">a &lt; b</p>\n'
     """
-    found: str = (
+    text: str = (
         environment()
         .get_template("fragment.html")
         .render(blocks=[values(block) for block in blocks])
     )
-    return found
+    return text
 
 
 def notebook(blocks: Sequence[Block]) -> str:
@@ -76,21 +76,21 @@ def values(block: Block) -> dict[str, Any]:
 
     match block:
         case Sentence(text, label):
-            found: dict[str, Any] = {"text": m(text), "label": label}
+            shown: dict[str, Any] = {"text": m(text), "label": label}
         case Formula(name, expression):
-            found = {"name": m(name), "expression": Markup(expression_mathml(expression))}
+            shown = {"name": m(name), "expression": Markup(expression_mathml(expression))}
         case Facts(rows):
-            found = {"rows": [(m(name), m(value)) for name, value in rows]}
+            shown = {"rows": [(m(name), m(value)) for name, value in rows]}
         case Steps(title, steps, conclusion, deciding):
             decides = m(steps[deciding]) if deciding >= 0 else None
-            found = {
+            shown = {
                 "title": m(title),
                 "steps": [m(s) for s in steps],
                 "conclusion": m(conclusion),
                 "deciding": decides,
             }
         case Table(header, rows, title, numeric):
-            found = {
+            shown = {
                 "title": m(title),
                 "name": terminal(title) or "table",
                 "numeric": numeric,
@@ -99,14 +99,14 @@ def values(block: Block) -> dict[str, Any]:
                 "labels": [terminal(h) for h in header],
             }
         case Curve(title):
-            found = {
+            shown = {
                 "title": title,
                 "legend": svg.named(block),
                 "drawings": [Markup(svg.drawn(block, shape)) for shape in (svg.WIDE, svg.NARROW)],
             }
         case Ladder(title):
             drawings = [Markup(svg.climbed(block, shape)) for shape in (svg.WIDE, svg.NARROW)]
-            found = {"title": title, "drawings": drawings, "legend": ()}
+            shown = {"title": title, "drawings": drawings, "legend": ()}
         case Note(text):
-            found = {"text": m(text)}
-    return {"kind": type(block).__name__, **found}
+            shown = {"text": m(text)}
+    return {"kind": type(block).__name__, **shown}

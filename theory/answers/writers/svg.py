@@ -63,27 +63,27 @@ def named(curve: Curve) -> list[tuple[str, str]]:
     >>> named(Curve("", "", "", tuple(Line(f"head {k}", (), (), 0) for k in (1, 2, 3))))
     [('head 1 … head 3', 'var(--c0, #0072b2)')]
     """
-    found: dict[tuple[str, int], list[str]] = {}
+    names: dict[tuple[str, int], list[str]] = {}
     for line, colour in zip(curve.lines, _colours(curve.lines), strict=True):
         if line.name and line.weight is not Weight.CONTEXT:
-            found.setdefault((colour, line.dash), []).append(line.name)
-    return [(" … ".join([*o[:1], *o[1:][-1:]]), colour) for (colour, _), o in found.items()]
+            names.setdefault((colour, line.dash), []).append(line.name)
+    return [(" … ".join([*o[:1], *o[1:][-1:]]), colour) for (colour, _), o in names.items()]
 
 
 def _colours(lines: Sequence[Line]) -> list[str]:
     """What each line is drawn in; those that ask for nothing take the free places in turn."""
     taken = {line.colour for line in lines if isinstance(line.colour, int)}
     free = iter([k for k in range(len(COLOURS)) if k not in taken] * (1 + len(lines)) or [0])
-    found = []
+    colours = []
     for line in lines:
         if isinstance(line.colour, str):
-            found.append(VERDICTS.get(line.colour, "currentColor"))
+            colours.append(VERDICTS.get(line.colour, "currentColor"))
         elif line.weight is Weight.CONTEXT and line.colour is None:
-            found.append("currentColor")
+            colours.append("currentColor")
         else:
             place = next(free) if line.colour is None else line.colour % len(COLOURS)
-            found.append(f"var(--c{place}, {COLOURS[place]})")
-    return found
+            colours.append(f"var(--c{place}, {COLOURS[place]})")
+    return colours
 
 
 class _Drawing:
@@ -189,14 +189,14 @@ class _Drawing:
             for a, b in zip(line.x, line.y, strict=True)
             if self.x.shows(a) and self.y.shows(b)
         ]
-        found: list[tuple[float, float]] = []
+        points: list[tuple[float, float]] = []
         for k, (a, b) in enumerate(pairs):
             if self.top - 1 <= b <= self.bottom + 1:
-                found.append((a, b))
+                points.append((a, b))
             elif k and self.top <= pairs[k - 1][1] <= self.bottom:
                 (x0, y0), edge = pairs[k - 1], self.bottom if b > self.bottom else self.top
-                found.append((x0 + (a - x0) * (edge - y0) / (b - y0), edge))
-        return found
+                points.append((x0 + (a - x0) * (edge - y0) / (b - y0), edge))
+        return points
 
     def _lines(self) -> Iterator[str]:
         """Draw the context first, the subject above it, thin lines on top so that none is hidden;
@@ -238,16 +238,16 @@ class _Drawing:
         kept = sorted(
             dict.fromkeys(ends[: 1 + int((self.bottom - self.top) / gap)]), key=lambda e: e[1][1]
         )
-        found: dict[Named, str] = {}
+        names: dict[Named, str] = {}
         places = _apart([y for _, (_, y) in kept], gap, self.top, self.bottom)
         for (name, (x, y)), base in zip(kept, places, strict=True):
             beside = abs(base - y) <= 0.6 * size and x > self.right - 24
             leader = f'<path d="M{x + 2:.1f} {y:.1f}L{self.right + 12} {base:.1f}" class="leader"/>'
-            found[name, (x, y)] = ("" if beside else leader) + (
+            names[name, (x, y)] = ("" if beside else leader) + (
                 f'<text x="{self.right + 14}" y="{base + 0.35 * size:.1f}" class="name">'
                 f"{escape(_short(name, int((self.room - 16) / (size * GLYPH))))}</text>"
             )
-        return found
+        return names
 
 
 def _short(name: str, most: int) -> str:
@@ -256,13 +256,13 @@ def _short(name: str, most: int) -> str:
 
 def _apart(places: list[float], gap: float, low: float, high: float) -> list[float]:
     """Ordered places moved so little that neighbours have a gap, within bounds where they fit."""
-    found: list[float] = []
+    apart: list[float] = []
     for place in places:
-        found.append(max(place, low if not found else found[-1] + gap))
-    for k in range(len(found) - 1, -1, -1):
-        limit = high if k == len(found) - 1 else found[k + 1] - gap
-        found[k] = min(found[k], limit)
-    return found
+        apart.append(max(place, low if not apart else apart[-1] + gap))
+    for k in range(len(apart) - 1, -1, -1):
+        limit = high if k == len(apart) - 1 else apart[k + 1] - gap
+        apart[k] = min(apart[k], limit)
+    return apart
 
 
 def _told(curve: Curve) -> str:
@@ -314,10 +314,10 @@ class Axis:
                 math.floor(math.log10(self.high) + 1e-9),
             )
             step = max(1, math.ceil((high - low + 1) / most))
-            found = [10.0**k for k in range(low, high + 1, step)]
-            if len(found) > 1:
+            tens = [10.0**k for k in range(low, high + 1, step)]
+            if len(tens) > 1:
                 powers = low < -3 or high > 4
-                return [(v, power(v) if powers and v != 1 else tick(v)) for v in found]
+                return [(v, power(v) if powers and v != 1 else tick(v)) for v in tens]
             ends = range(math.floor(math.log10(self.low)), high + 1)
             near = [m * 10.0**k for k in ends for m in (1, 2, 3, 5, 7)]
             near = [v for v in near if self.low <= v <= self.high]
@@ -392,11 +392,11 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
     for y, rung in zip(rows, ladder.rungs, strict=True):
         last = rung is ladder.rungs[-1]
         ink = VERDICTS.get(ladder.verdict, "currentColor") if last else "currentColor"
-        said = terminal(rung.said) + ("" if last else ": a tie")
+        text = terminal(rung.said) + ("" if last else ": a tie")
         parts.append(
             f'<path d="M{left} {y:.1f}H{right}M{middle} {y - 6:.1f}v12" stroke="currentColor" '
             f'opacity="0.35"/><text x="{left + 4}" y="{y - size:.1f}" style="color:{ink}" '
-            f'fill="currentColor">{escape(said)}</text><circle cx="{at(rung.limit):.1f}" '
+            f'fill="currentColor">{escape(text)}</text><circle cx="{at(rung.limit):.1f}" '
             f'cy="{y:.1f}" r="{8 if last else 6}" style="color:{ink}" fill="currentColor"/>'
         )
     return "".join([*parts, "</svg>"])

@@ -1,0 +1,163 @@
+"""Forecast a pretrained rotary model on long rows from short ones, then measure it.
+
+    python experiments/rotary/run.py forecast FOLDER handbook=FILE kjv=FILE   # to forecasts.jsonl
+    python experiments/rotary/run.py measure FOLDER handbook=FILE kjv=FILE    # to measured.jsonl
+
+A line is a job with what it gave. Both commands go on where they were stopped; `measure` takes the
+long rows in the order of `ROWS`, so that a part of them is a result.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+import transformers
+
+from farfield.validation.far_field.needles import blocks_of, needle_row, recalled
+from farfield.validation.far_field.probe import gap_losses, losses_at
+from farfield.validation.far_field.rotary import applied, candidates
+
+HERE = Path(__file__).parent
+TRAINED, TO, LAST = 8192, 16384, 256
+FIRST, STEP = {"handbook": 100_000, "kjv": 400_000}, 20_000  # where targets end in a text
+DISTANCES = (1024, 3072, 6144, 9216, 12288, 15360)
+LENGTHS = (16384, 12288, 8192, 10240, 11264, 9216, 32768)
+CUT, AS_IS, YARN = f"text cut to {TRAINED}", "as it is", "YaRN 2"
+SETTINGS = (YARN, "Llama 3 2", "base 2", "YaRN 4", "linear 2", "dynamic 2", "base 4")
+INSIDE = (4096, 8192, 9216, 10240, 11264, 12288, 14336)  # where blocks of a long row end
+ROWS = (
+    ("handbook", 0, AS_IS),
+    ("handbook", 0, YARN),
+    ("handbook", 0, CUT),
+    ("kjv", 0, AS_IS),
+    ("kjv", 0, YARN),
+    ("kjv", 0, CUT),
+    ("handbook", 0, "Llama 3 2"),
+)
+
+
+class Model:
+    """The model, its texts in tokens, and its settings."""
+
+    def __init__(self, folder, files):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        how = {"dtype": torch.float32}
+        self.network = transformers.AutoModelForCausalLM.from_pretrained(folder, **how).eval()
+        self.encode = lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]
+        self.texts = {
+            name: torch.tensor(self.encode(Path(file).read_text())) for name, file in files.items()
+        }
+        self.settings = {s.name: s for s in candidates(self.network.config, TRAINED, TO)}
+
+    def row(self, text, k, length):
+        """`length` tokens that end with the targets of row `k`, and the last target."""
+        end = FIRST[text] + STEP * k
+        return self.texts[text][end - length : end + 1]
+
+    def needles(self, text, k):
+        """Row `k` with needles, whose end asks for them."""
+        return needle_row(self.encode, self.row(text, k, TO), TO, DISTANCES, seed=k)
+
+    def alone(self, text, rows):
+        """Loss of the targets of rows after 256 to 512 tokens."""
+        short = torch.stack([self.row(text, k, 512) for k in range(rows)])
+        return {"loss": losses_at(self.network, short, torch.arange(512), LAST).mean(1).tolist()}
+
+    def gap(self, text, rows, length):
+        """Loss of the same targets, 512 tokens before them at the far end of a row."""
+        each = torch.stack([self.row(text, k, 1024) for k in range(rows)])
+        return {"loss": gap_losses(self.network, each, length).mean(1).tolist()}
+
+    def recall(self, text, k, setting):
+        """Needles of a row, from its blocks."""
+        row = self.needles(text, k)
+        each = recalled(self.network, row, blocks_of(row), setting.cut)
+        return {"recall": [vars(one) for one in each]}
+
+    def real(self, text, k, setting):
+        """A real row, in one pass: its needles, and the loss of blocks inside it.
+
+        Beside each block stands its loss after 256 to 512 tokens, by the model as it is set.
+        """
+        row = self.needles(text, k)
+        cut = setting.cut or TO
+        begin, last = (
+            TO - cut,
+            min(n.answer.start for n in row.needles) - 64,
+        )  # before the questions
+        ends = [end for end in (*INSIDE, last) if end - LAST > begin]
+        nats, right = scored(self.network, row.tokens[begin:])
+        results = {"loss": {}, "alone": {}, "recall": []}
+        for end in ends:
+            short = row.tokens[end - 512 : end + 1][None]
+            alone = losses_at(self.network, short, torch.arange(512), LAST)
+            results["loss"][end] = float(nats[end - begin - LAST : end - begin].mean())
+            results["alone"][end] = float(alone.mean())
+        for needle in row.needles:
+            at = slice(needle.answer.start - begin - 1, needle.answer.stop - begin - 1)
+            said = {"log_probability": -float(nats[at].sum()), "right": bool(right[at].all())}
+            results["recall"].append({"kind": needle.kind, "distance": needle.distance, **said})
+        return results
+
+
+@torch.no_grad()
+def scored(network, tokens):
+    """Nats of each target of one row, and whether it is the likeliest token."""
+    hidden = network.model(tokens[None, :-1], use_cache=False).last_hidden_state[0]
+    nats, right = [], []
+    for part, targets in zip(hidden.split(512), tokens[1:].split(512), strict=True):
+        scores = network.lm_head(part).log_softmax(-1)
+        nats.append(-scores.gather(-1, targets[:, None])[:, 0])
+        right.append(scores.argmax(-1) == targets)
+    return torch.cat(nats), torch.cat(right)
+
+
+def forecasts(model):
+    """Jobs of the forecast: a key, and what it does."""
+    settings = model.settings
+    for text, k, name in ROWS:
+        key = ("needles", text, k, name)
+        work = lambda text=text, k=k, name=name: model.recall(text, k, settings[name])  # noqa: E731
+        yield key, name, work
+
+    for text in FIRST:
+        yield ("alone", text), AS_IS, lambda text=text: model.alone(text, 2)
+        for length in LENGTHS:
+            key = ("gap", text, AS_IS, length)
+            yield key, AS_IS, lambda text=text, length=length: model.gap(text, 2, length)
+        for name in SETTINGS:
+            yield ("gap", text, name, TO), name, lambda text=text: model.gap(text, 2, TO)
+        yield ("gap", text, YARN, TRAINED), YARN, lambda text=text: model.gap(text, 2, TRAINED)
+        yield ("alone", text, YARN), YARN, lambda text=text: model.alone(text, 2)
+
+
+def measurements(model):
+    """Jobs of the measurement."""
+    for text, k, name in ROWS:
+        work = lambda text=text, k=k, name=name: model.real(text, k, model.settings[name])  # noqa: E731
+        yield ("real", text, k, name), name, work
+
+
+def main(task, folder, *files):
+    """Run the jobs of a task that have no line yet."""
+    place = HERE / {"forecast": "forecasts.jsonl", "measure": "measured.jsonl"}[task]
+    lines = place.read_text().splitlines() if place.exists() else []
+    done = {tuple(json.loads(line)["job"]) for line in lines}
+    model = Model(folder, dict(file.split("=", 1) for file in files))
+    jobs = forecasts(model) if task == "forecast" else measurements(model)
+    for key, name, work in jobs:
+        if key in done:
+            continue
+        begun = time.process_time()
+        with applied(model.network, model.settings[name]):
+            result = work()
+        line = {"job": key, "cpu": round(time.process_time() - begun, 1), **result}
+        with place.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main(*sys.argv[1:])

@@ -1,0 +1,213 @@
+"""A GGUF file, a name in the hub's cache and a live model are models like a folder."""
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.models.audit import audit
+from farfield.validation.models.folder import describe, place_of
+from farfield.validation.models.opened import ALL, View, open_model
+from farfield.validation.models.perplexities import model_perplexity
+from farfield.validation.models.text import text_of
+from farfield.validation.models.window_plan import smallest_window
+
+HEADS, KEYS, WIDTH = 4, 2, 32
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        hidden_size=WIDTH,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=HEADS,
+        num_key_value_heads=KEYS,
+        vocab_size=258,
+        max_position_embeddings=64,
+        rope_parameters={"rope_type": "default", "rope_theta": 5000.0},
+        bos_token_id=257,
+    )
+    return LlamaForCausalLM(config).eval()
+
+
+def letters():
+    """The characters that byte-level tokenizers have for the bytes, in order."""
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+    table = bytes_to_unicode()
+    return [table[byte] for byte in range(256)]
+
+
+@pytest.fixture(scope="module")
+def packed(network, tmp_path_factory):
+    """The model as a GGUF file, its queries and keys in the order of that format."""
+    pytest.importorskip("accelerate", reason="the package accelerate is not installed")
+    import gguf
+
+    place = tmp_path_factory.mktemp("packed") / "small.gguf"
+    writer = gguf.GGUFWriter(place, "llama")
+    writer.add_context_length(64)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(2)
+    writer.add_feed_forward_length(48)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(KEYS)
+    writer.add_rope_freq_base(5000.0)
+    writer.add_rope_dimension_count(WIDTH // HEADS)
+    writer.add_layer_norm_rms_eps(network.config.rms_norm_eps)
+    writer.add_vocab_size(258)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list([*letters(), letters()[97] + letters()[98], "<first>"])
+    writer.add_token_types([1] * 257 + [3])
+    writer.add_token_merges([f"{letters()[97]} {letters()[98]}"])
+    writer.add_bos_token_id(257)
+    names = {
+        "model.embed_tokens": "token_embd",
+        "model.norm": "output_norm",
+        "lm_head": "output",
+        "self_attn.q_proj": "attn_q",
+        "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output",
+        "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down",
+        "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm",
+        "model.layers": "blk",
+    }
+    for name, weight in network.state_dict().items():
+        array = weight.numpy()
+        for heads, part in ((HEADS, "q_proj"), (KEYS, "k_proj")):
+            if part in name:  # halves of a head become pairs
+                halves = array.reshape(heads, 2, -1, array.shape[1]).swapaxes(1, 2)
+                array = np.ascontiguousarray(halves).reshape(array.shape)
+        for own, other in names.items():
+            name = name.replace(own, other)
+        writer.add_tensor(name, array)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return place
+
+
+@pytest.fixture(scope="module")
+def row():
+    return torch.randint(0, 256, (1, 40), generator=torch.Generator().manual_seed(1))
+
+
+def scores(model, row, view=ALL):
+    opened = open_model(describe(model))
+    with torch.no_grad():
+        return opened.scores(opened.embed(row), view)
+
+
+def test_a_gguf_file_gives_the_scores_of_its_model(network, packed, row):
+    with torch.no_grad():
+        assert torch.allclose(scores(packed, row), network(row).logits, atol=1e-5)
+
+
+def test_a_gguf_file_says_what_its_model_says(network, packed):
+    header, live = describe(packed), describe(network)
+    assert header.name == "small.gguf" and header.vocabulary == live.vocabulary == 258
+    assert (header.trained, header.width) == (live.trained, live.width)
+    for one, other in zip(header.layers, live.layers, strict=True):
+        assert (one.heads, one.key_heads, one.cached) == (
+            other.heads,
+            other.key_heads,
+            other.cached,
+        )
+        assert (one.rotation.base, one.rotation.size) == (other.rotation.base, other.rotation.size)
+    assert audit(packed).status is audit(network).status
+
+
+def test_a_gguf_file_reads_a_text_in_its_own_tokens(packed, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("the cab and the dab " * 400)
+    read = text_of(describe(packed), str(text), "yes")
+    assert read.bos == 257 and len(read.held_out) > 100
+    assert set(read.held_out.tolist()) == {*b"the cand", 256}  # of the bytes a and b together
+    found = model_perplexity(packed, [8, 16], text=str(text), samples=8)
+    assert found.model == "small.gguf" and len(found.lengths) == 2
+
+
+def test_the_smallest_window_of_a_gguf_file_is_that_of_its_model(network, packed, tmp_path):
+    tokens = np.random.default_rng(0).integers(0, 256, 4000).astype(np.uint16)
+    file = tmp_path / "tokens.npy"
+    np.save(file, tokens)
+    how = {"loss": "1/5", "length": 16, "segments": 2, "bos": "no"}
+    found = [
+        smallest_window(model, str(file), folder=str(tmp_path / str(k)), **how)
+        for k, model in enumerate((packed, network))
+    ]
+    assert found[0].plan == found[1].plan and found[0].setting == ""
+    assert found[0].sliding_window == found[1].sliding_window
+
+
+def test_a_file_that_cannot_be_read_is_refused_in_a_line(packed, tmp_path):
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(packed.read_bytes()[:4000])
+    with pytest.raises(InputError, match=r"'broken.gguf' is no whole GGUF file"):
+        describe(broken)
+    pytest.importorskip("accelerate", reason="the package accelerate is not installed")
+    import gguf
+
+    strange = tmp_path / "strange.gguf"
+    writer = gguf.GGUFWriter(strange, "plamo")
+    for add in (writer.add_block_count, writer.add_head_count, writer.add_embedding_length):
+        add(2)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(InputError, match=r"cannot read this GGUF file .*plamo.*; accepted") as said:
+        open_model(describe(strange))
+    assert "\n" not in str(said.value)
+
+
+def test_a_live_model_is_read_and_stays_as_it_is(network, row):
+    hooks = sum(len(m._forward_pre_hooks) for m in network.modules())
+    narrow = scores(network, row, View(4))
+    with torch.no_grad():
+        whole = network(row).logits
+    assert torch.equal(scores(network, row), whole) and not torch.allclose(narrow, whole)
+    assert hooks == sum(len(m._forward_pre_hooks) for m in network.modules())
+    assert all(weight.requires_grad for weight in network.parameters())
+
+
+def test_a_name_is_looked_up_in_the_cache_of_the_hub(network, row, tmp_path, monkeypatch):
+    import huggingface_hub
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(InputError, match=r"'owner/small' does not exist; accepted: .* hub's cache"):
+        describe("owner/small")
+    kept = tmp_path / "models--owner--small"
+    network.save_pretrained(kept / "snapshots" / ("0" * 40))
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text("0" * 40)
+    found = describe("owner/small")
+    assert found.name == "owner/small" and found.trained == 64
+    with torch.no_grad():
+        assert torch.allclose(scores("owner/small", row), network(row).logits, atol=1e-6)
+
+
+def test_a_run_is_known_by_its_key_and_a_folder_by_its_place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "runs" / ("abc" + "0" * 13)
+    run.mkdir(parents=True)
+    (run / "weights.safetensors").write_text("")
+    assert place_of("abc", "runs").name == run.name
+    (tmp_path / "abc").mkdir()
+    assert place_of("abc", "runs") == "abc"
+    assert place_of("owner/small", "runs") == "owner/small"
+    with pytest.raises(InputError):
+        place_of("def", "runs")
+
+
+def test_what_is_no_model_is_refused_in_a_line():
+    with pytest.raises(InputError, match="model 'int' is no model; accepted: a folder"):
+        describe(7)
