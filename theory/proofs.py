@@ -214,7 +214,7 @@ class Proof(Result):
     def block(self, title: str = "Proof") -> Steps:
         """The proof as one block."""
         deciding_steps = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
-        deciding = deciding_steps[-1] if deciding_steps else -1
+        deciding = deciding_steps[0] if len(deciding_steps) == 1 else -1  # else one of a case each
         steps = tuple(step.words() for step in self.steps)
         return Steps(words(title), steps, as_text(self.claim) if self.claim else (), deciding)
 
