@@ -25,6 +25,7 @@ from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural, plural
+from farfield.validation.harness.data import Text, read_text
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import RUN
 from farfield.validation.models.opened import open_model
@@ -323,8 +324,12 @@ def read_model(model: Any, text: Any) -> ModelText:
         f"run {outline.name!r} is no model of the library transformers, whose positions are moved "
         "here; accepted: a folder, a GGUF file or a name of one",
     )
-    opened, read = open_model(outline), text_of(outline, text, "no")
-    tokens = torch.from_numpy(np.concatenate([read.train, read.held_out]).astype(np.int64))
+    opened, whole = open_model(outline), text
+    if not isinstance(text, np.ndarray):
+        parts = text if isinstance(text, Text) else read_text(text)
+        joined = np.concatenate([parts.train, parts.held_out])
+        whole = Text(parts.source, joined[:0], joined, parts.vocabulary)
+    tokens = torch.from_numpy(text_of(outline, whole, "no").tokens.astype(np.int64))
     worded = outline.path.suffix == ".gguf" or (outline.path / "tokenizer.json").is_file()
     encode = functools.partial(_ids, tokenizer_of(outline)) if worded else None
     return ModelText(outline.name, opened.network, outline.trained, tokens, encode)
