@@ -40,6 +40,7 @@ from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
 from farfield.validation.models.text import TokenText, nats_of, ratio_of, rows_of, text_of
 from farfield.validation.models.transformers_config import library_config
+from farfield.validation.models.weights import weights_stamp
 from farfield.validation.progress import Progress, silent
 
 SINKS = 4
@@ -319,12 +320,7 @@ def smallest_window(
 def _name(given: ModelOutline, read: TokenText, parts: Sequence[np.ndarray]) -> str:
     """A file name that changes with the model, the text and the rows."""
     stamp = hashlib.sha256(json.dumps(given.values, sort_keys=True, default=str).encode())
-    files = sorted(given.path.glob("*.safetensors")) or [given.path] * given.path.is_file()
-    for file in files:
-        about = file.stat()
-        stamp.update(f"{file.name} {about.st_size} {about.st_mtime_ns}".encode())
-    if given.network is not None:
-        stamp.update(b"".join(x.detach().sum().numpy() for x in given.network.parameters()))
+    stamp.update(weights_stamp(given).encode())
     for part in parts:
         stamp.update(part.tobytes())
     return f"{given.name}-{stamp.hexdigest()[:16]}.json"
