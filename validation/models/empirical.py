@@ -172,7 +172,7 @@ def empirical_receptive_field(
     opened = _opened(model, size)
     given = opened.model
     read, part = text_of(given, text, bos), float(threshold)
-    segments_read = led(samples(read.tokens, count, size), read.bos)
+    segments_read = led(samples(read.held_out, count, size), read.bos)
 
     def done(segments: int) -> None:
         progress("segments", segments, len(segments_read))
@@ -311,7 +311,7 @@ def broken(given: ModelOutline, limits: Sequence[tuple[HeadBounds, ...]], text: 
     length = min(given.trained or 256, 256)
     opened, read = open_model(given, tokens=length), text_of(given, text)
     worst, at = (1.0, ""), torch.arange(length)
-    for row in led(samples(read.tokens, 4, length), read.bos):
+    for row in led(samples(read.held_out, 4, length), read.bos):
         for layer, own in nearest_first(opened, row, at):
             encoding = given.layers[layer].encoding
             if encoding is None:

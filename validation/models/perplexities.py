@@ -228,7 +228,7 @@ def _same_targets(
     report: Callable[[int], Callable[[int, int], None]],
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Sums of nats, and numbers of targets, of each row of the longest length."""
-    rows = rows_of(read, read.tokens, count, sizes[-1])
+    rows = rows_of(read, read.held_out, count, sizes[-1])
     found = []
     for step, length in enumerate(sizes):
         if protocol == "last-token":
@@ -305,7 +305,7 @@ def _of_others(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Weighted sums of nats, and of weights, of each stretch of the longest length."""
     longest = sizes[-1]
-    tokens = read.tokens[: count * longest].astype(np.int64)
+    tokens = read.held_out[: count * longest].astype(np.int64)
     require_rows(tokens, longest - 1)
     if protocol != "lm-eval" and read.bos is not None:
         tokens = np.concatenate([[read.bos], tokens])

@@ -8,7 +8,7 @@ are the same with and without it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,12 +37,13 @@ class TokenText:
     """A text in the tokens of a model.
 
     Args:
-        tokens: its held-out part, one-dimensional.
+        train, held_out: its parts, one-dimensional.
         bos: the token that each row begins with; None for none.
         source: what was read, in words.
     """
 
-    tokens: np.ndarray
+    train: np.ndarray
+    held_out: np.ndarray
     bos: int | None
     source: str
 
@@ -53,7 +54,7 @@ class TokenText:
 
 
 def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
-    """The held-out part of a text in the tokens of a model, at most 2 MiB of bytes.
+    """A text in the tokens of a model; of each part at most 2 MiB of bytes are encoded.
 
     A folder with tokenizer.json is read by the library tokenizers; one without must have a
     vocabulary of 256, and takes bytes.
@@ -80,9 +81,9 @@ def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
     place, packed = model.path / "tokenizer.json", model.path.suffix == ".gguf"
     in_bytes = given.vocabulary == BYTES and not str(text).endswith(".npy")
     if in_bytes and model.kind != RUN and (packed or place.is_file()):
-        tokens, put = _encoded(model, given.held_out)
+        (train, held_out), put = _encoded(model, (given.train, given.held_out))
         source = f"{given.source}, in tokens of {model.name}"
-        return TokenText(tokens, _wanted(model, bos, put, named), source)
+        return TokenText(train, held_out, _wanted(model, bos, put, named), source)
     largest = int(given.held_out.max(initial=0))
     refuse(
         model.vocabulary != BYTES if in_bytes else largest >= model.vocabulary,
@@ -90,24 +91,29 @@ def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
         f"{given.vocabulary}; accepted: a text of bytes for a folder with tokenizer.json, or the "
         "tokens it was trained on",
     )
-    return TokenText(given.held_out, _wanted(model, bos, None, named), given.source)
+    put = _wanted(model, bos, None, named)
+    return TokenText(given.train, given.held_out, put, given.source)
 
 
-def _encoded(model: ModelOutline, text: np.ndarray) -> tuple[np.ndarray, int | None]:
-    """A text of bytes in the tokens of a tokenizer, and the token that this puts before a text."""
-    coder = tokenizer_of(model)
+def _encoded(
+    model: ModelOutline, texts: Sequence[np.ndarray]
+) -> tuple[list[np.ndarray], int | None]:
+    """Texts of bytes in the tokens of a tokenizer, and the token that this puts before a text."""
+    coder, parts = tokenizer_of(model), []
     coder.no_truncation()
     coder.no_padding()
-    words = text[:_TEXT_BYTES].tobytes().decode(errors="replace")
-    tokens = np.array(coder.encode(words, add_special_tokens=False).ids, dtype=np.uint32)
-    largest = int(tokens.max(initial=0))
-    refuse(
-        largest >= model.vocabulary,
-        f"model {model.name!r}: tokenizer.json gives token {largest}, the model has "
-        f"{model.vocabulary}; accepted: the tokenizer of the model",
-    )
+    for text in texts:
+        words = text[:_TEXT_BYTES].tobytes().decode(errors="replace")
+        tokens = np.array(coder.encode(words, add_special_tokens=False).ids, dtype=np.uint32)
+        largest = int(tokens.max(initial=0))
+        refuse(
+            largest >= model.vocabulary,
+            f"model {model.name!r}: tokenizer.json gives token {largest}, the model has "
+            f"{model.vocabulary}; accepted: the tokenizer of the model",
+        )
+        parts.append(tokens)
     own, plain = (coder.encode("a", add_special_tokens=special).ids for special in (True, False))
-    return tokens, own[0] if own[:1] != plain[:1] else None
+    return parts, own[0] if own[:1] != plain[:1] else None
 
 
 def tokenizer_of(model: ModelOutline) -> Any:

@@ -307,10 +307,8 @@ def smallest_window(
         f"rows of {size} tokens, {count} of them; accepted: rows of 4 or more, at least 2",
     )
     opened, read = open_model(given, tokens=size), text_of(given, text, bos)
-    middle = len(read.tokens) // 2
-    parts = tuple(
-        rows_of(read, part, count, size) for part in (read.tokens[:middle], read.tokens[middle:])
-    )
+    halves = np.split(read.held_out, [len(read.held_out) // 2])
+    parts = tuple(rows_of(read, part, count, size) for part in halves)
     search = Search(
         opened, (parts[0], parts[1]), Path(folder) / _name(given, read, parts), progress
     )
