@@ -30,7 +30,7 @@ from cyclopts import (
 )
 
 from farfield import __version__
-from farfield.commands import explore, goals, models, pages, theory, training
+from farfield.commands import explore, far, goals, models, pages, theory, training
 from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError, InternalError, MissingValues
@@ -54,6 +54,8 @@ GROUPS = {
         models.diff,
         models.erf,
         models.perplexity,
+        far.foresee,
+        far.mend,
         training.train,
         training.sweep,
         training.runs,
