@@ -216,7 +216,8 @@ def rendered(figure: Figure, kind: str, name: str, description: str = "") -> byt
         "pdf": {"CreationDate": None, "Creator": None, "Producer": None, "Subject": description},
     }[kind]
     buffer = io.BytesIO()
-    salted: Any = {**STYLE, "svg.hashsalt": name, "pdf.fonttype": 42}
+    style = COLUMN_STYLE if figure.get_size_inches()[0] == COLUMN else STYLE  # ticks depend on it
+    salted: Any = {**style, "svg.hashsalt": name, "pdf.fonttype": 42}
     with mpl.rc_context(salted):
         powers(figure)
         figure.savefig(buffer, format=kind, metadata=metadata, dpi=200, facecolor="white")
