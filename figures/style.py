@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import matplotlib as mpl
@@ -158,6 +159,7 @@ def svg(figure: Figure, name: str) -> str:
     return inline(rendered(figure, "svg", name).decode())
 
 
+@lru_cache(maxsize=1)
 def inline(drawn: str) -> str:
     """An SVG file of a figure as a part of a page, in the colours of the page."""
     for what, instead in _SMALLER:

@@ -129,7 +129,7 @@ def verdicts():
                 f"better than every null at {to // 64} times",
                 "all of them",
                 f"{np.mean(errors(at, 'said')):.3f} on all; "
-                + ", ".join(f"{name} {x:.3f}" for name, x in nulls.items()),
+                + ", ".join(f"{name} {x:.3f}" for name, x in nulls.items() if x == x),
                 all(float(np.mean(errors(at, "said"))) < x for x in nulls.values() if x == x),
             )
         )

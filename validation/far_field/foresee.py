@@ -61,7 +61,7 @@ USUAL = Settings()
 
 
 @dataclass(frozen=True)
-class Subject:
+class ModelOnText:
     """A model and the rows that are read.
 
     Args:
@@ -354,7 +354,7 @@ def _parts(whole: float, positions: float) -> tuple[str, str]:
     return f"{positions:+.3f}", f"{whole - positions:+.3f}"
 
 
-def _positions(subject: Subject, lengths: Sequence[int]) -> GapProbe | None:
+def _positions(subject: ModelOnText, lengths: Sequence[int]) -> GapProbe | None:
     """What positions alone cost, from two rows of a few groups; None where nothing is turned."""
     from farfield.validation.far_field.library import LibraryNetwork
 
@@ -365,7 +365,7 @@ def _positions(subject: Subject, lengths: Sequence[int]) -> GapProbe | None:
     return probe(network.network, torch.cat([pairs[:, 0, :-1], pairs[:, 1]], 1), lengths)
 
 
-def _pairs(subject: Subject, to: int, sampling: Sampling) -> int:
+def _pairs(subject: ModelOnText, to: int, sampling: Sampling) -> int:
     """Queries times keys of a target row, in all its stages."""
     row, total = subject.length, 0
     most = min(sampling.samples, row * (subject.settings.rows - 1))
@@ -383,7 +383,7 @@ def blame(
     settings: Settings = USUAL,
 ) -> Blame:
     """What causes the loss at a length, by one stage; the arguments are those of `foresee`."""
-    subject = model if isinstance(model, Subject) else subject_of(model, text, length, settings)
+    subject = model if isinstance(model, ModelOnText) else subject_of(model, text, length, settings)
     far, network, one = reach_of(subject, to), subject.network, subject.settings.check
 
     def mean(**how: Any) -> float:
@@ -408,7 +408,7 @@ def blame(
 # -- models and rows ------------------------------------------------------------------------------
 
 
-def reach_of(subject: Subject, to: Any) -> int:
+def reach_of(subject: ModelOnText, to: Any) -> int:
     """The length that is asked for, checked."""
     far, longest = natural(to, "to"), subject.network.longest
     refuse(
@@ -423,7 +423,7 @@ def reach_of(subject: Subject, to: Any) -> int:
     return far
 
 
-def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -> Subject:
+def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -> ModelOnText:
     """The model and the rows of a text.
 
     Raises:
@@ -444,7 +444,7 @@ def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -
     else:
         network = LibraryNetwork(opened)
     read = text_of(outline, text)
-    return Subject(
+    return ModelOnText(
         name=outline.name,
         network=network,
         groups=_groups(read.held_out, read.source, size, settings),

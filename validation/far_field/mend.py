@@ -26,9 +26,9 @@ from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.far_field import recall
 from farfield.validation.far_field.foresee import (
     USUAL,
+    ModelOnText,
     Ratio,
     Settings,
-    Subject,
     ratio_of,
     reach_of,
     subject_of,
@@ -60,7 +60,7 @@ class Mended:
     log_ratio: float
     short: float
     keys: int
-    recall: tuple[recall.NeedleRecall, ...]
+    recall: tuple[recall.FarRecall, ...]
     measured: tuple[float, float] | None = None
 
 
@@ -220,7 +220,7 @@ def kept_keys(repair: Repair, to: int) -> int:
     return to if repair.window is None else min(to, repair.window + repair.sinks)
 
 
-def _forecast(subject: Subject, repair: Repair, to: int, book: Book) -> Mended:
+def _forecast(subject: ModelOnText, repair: Repair, to: int, book: Book) -> Mended:
     changed, one = Repaired(subject.network, repair), subject.settings.check
 
     def loss() -> Sequence[float]:
@@ -235,13 +235,13 @@ def _forecast(subject: Subject, repair: Repair, to: int, book: Book) -> Mended:
             return [recall.foreseen(changed, subject.groups, to, distance, one).probability]
 
         found = book.of(f"{repair.name}, needle {distance}", probability)
-        near.append(recall.NeedleRecall(distance, float(found[0])))
+        near.append(recall.FarRecall(distance, float(found[0])))
     keys = kept_keys(repair, to)
     return Mended(repair.name, float(far.mean()), float(short.mean()), keys, tuple(near))
 
 
 def _with_real_rows(
-    subject: Subject,
+    subject: ModelOnText,
     rows: list[tuple[Repair, Mended]],
     to: int,
     book: Book,
@@ -281,7 +281,7 @@ def _with_real_rows(
     return results
 
 
-def _file_name(subject: Subject, to: int) -> str:
+def _file_name(subject: ModelOnText, to: int) -> str:
     """A name that changes with the model, the rows and the settings."""
     stamp = hashlib.sha256(json.dumps([to, str(subject.settings), subject.bos]).encode())
     stamp.update(subject.groups.numpy().tobytes())

@@ -22,7 +22,7 @@ from farfield.validation.far_field.stages import Sampling, Stages
 NEEDLE, ASKED = 8, 4  # tokens of the sequence, and of its end that is to be said
 
 
-class NeedleRecall(NamedTuple):
+class FarRecall(NamedTuple):
     """At a distance: the mean probability, geometric, of a token that is asked for."""
 
     distance: int
@@ -50,7 +50,7 @@ def needles(tokens: Tensor, seed: int) -> Tensor:
 @torch.no_grad()
 def foreseen(
     network: Network, groups: Tensor, to: int, distance: int, sampling: Sampling
-) -> NeedleRecall:
+) -> FarRecall:
     """From short rows.
 
     Args:
@@ -82,10 +82,10 @@ def foreseen(
         stages.plain()
         stages.stage(1, [row, end])
         said.append(stages.stage(2, [row, end, to])[half + 1 :])
-    return NeedleRecall(distance, float((-torch.cat(said).mean()).exp()))
+    return FarRecall(distance, float((-torch.cat(said).mean()).exp()))
 
 
-def measured(network: Network, rows: Tensor, distance: int) -> NeedleRecall:
+def measured(network: Network, rows: Tensor, distance: int) -> FarRecall:
     """On real rows (rows, to + 1): the same question, the needle set into the text."""
     rows = rows.clone()
     sequences = needles(rows[:, -64:], 0)
@@ -93,4 +93,4 @@ def measured(network: Network, rows: Tensor, distance: int) -> NeedleRecall:
     rows[:, at : at + NEEDLE] = sequences
     rows[:, -NEEDLE:] = sequences
     each = [losses(network, row[None], ASKED) for row in rows]
-    return NeedleRecall(distance, float(np.exp(-torch.cat(each).mean())))
+    return FarRecall(distance, float(np.exp(-torch.cat(each).mean())))

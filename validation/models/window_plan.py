@@ -27,6 +27,7 @@ import torch
 
 from farfield.theory.answers.answer import Answer, InputError, Label, Status
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence, table
+from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import inside, natural, plural, share
@@ -77,7 +78,8 @@ class SmallestWindow(Answer):
             enough.
         with_sinks: the smallest width with `SINKS` first keys besides; None where none is enough.
         plan: a width for each layer; None for a layer that keeps what it sees.
-        need: the width that each layer needs alone, the others being free.
+        need: the width that each layer needs alone, the others being free, for an equal part of
+            the loss.
         field: beside it, how far the layer's bias sees, or its attention; `field_name`: which.
         uniform, sinks, by_layer: what these cost; None where there is none.
         alike: what a uniform window with as many keys as the plan costs, and `alike_width`.
@@ -148,8 +150,8 @@ class SmallestWindow(Answer):
         if self.field:
             lines.append(Line(self.field_name, layers, self.field))
         yield Curve(
-            f"Keys that each layer needs alone for {share(self.loss)} of perplexity, beside how "
-            "far it looks.",
+            f"Keys that each layer needs alone for an equal part of {share(self.loss)} of "
+            "perplexity, beside how far it looks.",
             "layer",
             "keys",
             tuple(lines),
@@ -300,15 +302,14 @@ def smallest_window(
     most, count = inside(loss, "loss", "(0, 1)"), natural(segments, "segments")
     given = describe(model)
     size = min(given.trained or 1024, 1024) if length is None else natural(length, "length")
-    if size < 4 or count < 2:
-        raise InputError(
-            f"rows of {size} tokens, {count} of them; accepted: rows of 4 or more, at least 2"
-        )
+    refuse(
+        size < 4 or count < 2,
+        f"rows of {size} tokens, {count} of them; accepted: rows of 4 or more, at least 2",
+    )
     opened, read = open_model(given, tokens=size), text_of(given, text, bos)
-    middle = len(read.held_out) // 2
+    middle = len(read.tokens) // 2
     parts = tuple(
-        rows_of(read, part, count, size)
-        for part in (read.held_out[:middle], read.held_out[middle:])
+        rows_of(read, part, count, size) for part in (read.tokens[:middle], read.tokens[middle:])
     )
     search = Search(
         opened, (parts[0], parts[1]), Path(folder) / _name(given, read, parts), progress

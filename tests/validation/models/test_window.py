@@ -35,7 +35,7 @@ def test_the_smallest_window_is_that_of_a_loop_over_all(name, outside_models, to
     found = smallest_window(place, tokens, folder=tmp_path, **ASKED)
     opened = open_model(describe(place))
     read = text_of(opened.model, tokens)
-    rows = rows_of(read, read.held_out[:1500], 6, 24)
+    rows = rows_of(read, read.tokens[:1500], 6, 24)
     whole = nats_of(opened, rows, ALL, 12).mean(1, keepdims=True)
 
     def high(view):
@@ -56,7 +56,7 @@ def test_the_smallest_window_is_that_of_a_loop_over_all(name, outside_models, to
         for w, layer in zip(found.plan, opened.model.layers, strict=True)
     ]
     assert found.by_layer.keys == sum(kept) <= found.keys
-    other = rows_of(read, read.held_out[1500:], 6, 24)
+    other = rows_of(read, read.tokens[1500:], 6, 24)
     ratio = ratio_of(
         *(nats_of(opened, other, v, 12).mean(1, keepdims=True) for v in (View(found.plan), ALL))
     )
