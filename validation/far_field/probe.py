@@ -300,7 +300,7 @@ class ModelText(NamedTuple):
         name: of the model.
         network: in evaluation mode.
         trained: its training length; None where none is named.
-        tokens: of the whole text, (tokens,).
+        tokens: of the held-out part of the text, (tokens,).
         encode: its tokenizer; None without one.
     """
 
@@ -324,7 +324,7 @@ def read_model(model: Any, text: Any) -> ModelText:
         "here; accepted: a folder, a GGUF file or a name of one",
     )
     opened, read = open_model(outline), text_of(outline, text, "no")
-    tokens = torch.from_numpy(np.concatenate([read.train, read.held_out]).astype(np.int64))
+    tokens = torch.from_numpy(read.tokens.astype(np.int64))
     worded = outline.path.suffix == ".gguf" or (outline.path / "tokenizer.json").is_file()
     encode = functools.partial(_ids, tokenizer_of(outline)) if worded else None
     return ModelText(outline.name, opened.network, outline.trained, tokens, encode)
