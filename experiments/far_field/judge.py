@@ -195,7 +195,8 @@ def times():
 
     The first lines of `forecasts.jsonl` told both lengths of the check apart.
     """
-    said = [line["seconds"] for line in lines("forecasts.jsonl")]
+    runs = {line["run"] for line in lines("measured.jsonl")}
+    said = [line["seconds"] for line in lines("forecasts.jsonl") if line["run"] in runs]
     rows, real = 12 * 15, 12 * 2
     main = np.median([s.get("main") or s["main 1024"] + s["main 4096"] for s in said]) / rows
     one = np.median([s["check 4096"] if "check 4096" in s else s["check"] / 2 for s in said]) / rows
@@ -242,6 +243,39 @@ def markdown():
         + ". The chosen one: "
         + f"{np.mean([m['harm'] for m in repairs()]):+.3f}."
     )
+
+
+def told():
+    """The sentences of the README and of the findings, with their numbers."""
+    every, mended, (main, one, real) = with_nulls(), list(repairs()), times()
+    mean = {
+        to: [
+            np.mean(errors([c for c in every if c["to"] == to], x) or [math.nan])
+            for x in ("said", *NULLS)
+        ]
+        for to in MOST
+    }
+    free = next(m for m in mended if m["label"] == "no bias")
+    both = "graft -2 log(n/16), window 64"
+    yield (
+        f"Of {len(mended)} models, mean error {mean[1024][0]:.3f} at 16 times and "
+        f"{mean[4096][0]:.3f} at 64 times the length"
+    )
+    yield (
+        f"the last octave carried on errs by {mean[1024][1]:.2f} and {mean[4096][1]:.2f}, a "
+        f"constant by {mean[1024][4]:.2f} and {mean[4096][4]:.2f}"
+    )
+    yield (
+        f"loses {free['none']:.2f} in log perplexity at 16 times; the window of 64 leaves "
+        f"{free['pairs']['window 64'][1]:.2f}, the graft with the same window "
+        f"{free['pairs'][both][1]:.2f}"
+    )
+    yield f"{real / one:.0f} times less processor time in one stage, {real / main:.0f} by doubling"
+    names = ("none", "window 64", "window 32", "log scale", "graft -2 log(n/16)", both)
+    for m in mended:
+        text = "English" if m["text"].startswith("documentation") else "code"
+        cells = " | ".join(f"{m['pairs'][name][1]:.2f}" for name in names)
+        yield f"| {m['label']}, {text} | {cells} |"
 
 
 def draw():

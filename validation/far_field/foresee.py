@@ -447,8 +447,8 @@ def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -
     return ModelOnText(
         name=outline.name,
         network=network,
-        groups=_groups(read.tokens, read.source, size, settings),
-        text=read.tokens,
+        groups=_groups(read.held_out, read.source, size, settings),
+        text=read.held_out,
         source=read.source,
         bos=read.bos,
         settings=settings,

@@ -25,7 +25,6 @@ from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural, plural
-from farfield.validation.harness.data import Text, read_text
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import RUN
 from farfield.validation.models.opened import open_model
@@ -301,7 +300,7 @@ class ModelText(NamedTuple):
         name: of the model.
         network: in evaluation mode.
         trained: its training length; None where none is named.
-        tokens: of the whole text, (tokens,).
+        tokens: of the held-out part of the text, (tokens,).
         encode: its tokenizer; None without one.
     """
 
@@ -324,12 +323,8 @@ def read_model(model: Any, text: Any) -> ModelText:
         f"run {outline.name!r} is no model of the library transformers, whose positions are moved "
         "here; accepted: a folder, a GGUF file or a name of one",
     )
-    opened, whole = open_model(outline), text
-    if not isinstance(text, np.ndarray):
-        parts = text if isinstance(text, Text) else read_text(text)
-        joined = np.concatenate([parts.train, parts.held_out])
-        whole = Text(parts.source, joined[:0], joined, parts.vocabulary)
-    tokens = torch.from_numpy(text_of(outline, whole, "no").tokens.astype(np.int64))
+    opened, read = open_model(outline), text_of(outline, text, "no")
+    tokens = torch.from_numpy(np.concatenate([read.train, read.held_out]).astype(np.int64))
     worded = outline.path.suffix == ".gguf" or (outline.path / "tokenizer.json").is_file()
     encode = functools.partial(_ids, tokenizer_of(outline)) if worded else None
     return ModelText(outline.name, opened.network, outline.trained, tokens, encode)

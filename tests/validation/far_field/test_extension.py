@@ -91,34 +91,31 @@ def test_what_cannot_be_extended_is_refused_in_a_line(network, text):
         weigh(network, encode, text[:TO], TRAINED, TO)
 
 
-def test_a_model_and_a_text_are_named_and_read(network, tmp_path, text):
-    import numpy as np
-
-    tokens = np.concatenate([text.numpy()] * 3).astype(np.uint16)
-    np.save(tmp_path / "text.npy", tokens)
-    gaps = farfield.gap_probe(network, str(tmp_path / "text.npy"), to=4096, rows=2).gaps
+def test_a_model_and_a_text_are_named_and_read(network, text):
+    tokens = text.numpy()
+    gaps = farfield.gap_probe(network, tokens, to=4096, rows=2).gaps
     starts = (0, len(tokens) - 1025)
-    rows = torch.stack([torch.from_numpy(tokens[s : s + 1025].astype(np.int64)) for s in starts])
+    rows = torch.stack([text[s : s + 1025] for s in starts])
     alone = losses_at(network, rows[:, 512:], torch.arange(512), 256)
     by_length = {g.length: g.cost for g in gaps}
     cost = float((gap_losses(network, rows, 4096) - alone).mean())
     assert {2048, 4096} <= {*by_length} and by_length[4096] == pytest.approx(cost, abs=1e-6)
     with pytest.raises(InputError, match=r"has no tokenizer\.json"):
-        farfield.extend(network, str(tmp_path / "text.npy"), to=4096)
+        farfield.extend(network, tokens, to=4096)
     with pytest.raises(InputError, match="to = 1024; accepted: 2048 or more"):
-        farfield.gap_probe(network, str(tmp_path / "text.npy"), to=1024)
+        farfield.gap_probe(network, tokens, to=1024)
 
 
-def test_the_far_field_has_the_probe_beside_it(tmp_path):
+def test_the_far_field_has_the_probe_beside_it():
     """Both stand in one table: what positions cost, and the rest."""
     import numpy as np
 
     sizes = SIZES | {"vocab_size": 300, "intermediate_size": 32, "initializer_range": 0.3}
     torch.manual_seed(0)
     small = LlamaForCausalLM(LlamaConfig(**sizes, max_position_embeddings=32)).eval()
-    np.save(tmp_path / "text.npy", np.random.default_rng(0).integers(0, 300, 9000).astype("uint16"))
+    words = np.random.default_rng(0).integers(0, 300, 2000)
     few = Settings(groups=2, rows=6, last=4)
-    found = farfield.foresee(small, str(tmp_path / "text.npy"), to=128, settings=few)
+    found = farfield.foresee(small, words, to=128, settings=few)
     costs = {g.length: g.cost for g in found.positions.gaps}
     assert {r.length for r in found.ratios} <= {*costs}
     told = found.text()
