@@ -30,7 +30,7 @@ from cyclopts import (
 )
 
 from farfield import __version__
-from farfield.commands import explore, goals, models, pages, start, theory, training
+from farfield.commands import explore, far, goals, models, pages, start, theory, training
 from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError, InternalError, MissingValues
@@ -48,12 +48,14 @@ GROUPS = {
         theory.resolution,
     ),
     "From a goal": (goals.design, goals.plot, goals.map),
-    "Look up": (pages.atlas, theory.prove, pages.claims, pages.figures),
+    "Look up": (pages.atlas, theory.prove, pages.claims, pages.figures, start.doctor),
     "Models": (
         models.audit,
         models.diff,
         models.erf,
         models.perplexity,
+        far.foresee,
+        far.mend,
         training.train,
         training.sweep,
         training.runs,
@@ -103,9 +105,7 @@ def application() -> App:
         group = Group.create_ordered(title)
         for verb in verbs:
             app.command(verb, name=verb.__name__, group=group)
-    shell = Group.create_ordered("Shell")
-    app.command(completion, group=shell)
-    app.command(start.doctor, group=shell)
+    app.command(completion, group=Group.create_ordered("Shell"))
     return app
 
 

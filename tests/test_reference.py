@@ -70,6 +70,10 @@ ELSEWHERE = {  # what needs a prover or a model: a page whose example runs, and 
     "empirical_receptive_field": ("docs/serve.md", "empirical_receptive_field("),
     "SmallestWindow": ("docs/serve.md", "smallest_window("),
     "smallest_window": ("docs/serve.md", "smallest_window("),
+    "GapProbe": ("docs/rotary.md", "gap_probe("),
+    "gap_probe": ("docs/rotary.md", "gap_probe("),
+    "Extension": ("docs/rotary.md", "extend("),
+    "extend": ("docs/rotary.md", "extend("),
 }
 
 

@@ -20,9 +20,11 @@ import torch
 from farfield.validation.far_field.network import TrainedNetwork, losses
 from farfield.validation.far_field.repairs import Repair, Repaired, candidates
 from farfield.validation.far_field.stages import Sampling, far_losses
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.data import read_text
 from farfield.validation.harness.measure import token_losses
-from farfield.validation.harness.runs import job_of, load
-from farfield.validation.harness.settings import read_plan
+from farfield.validation.harness.runs import WEIGHTS, asked_of
+from farfield.validation.harness.train import read_tensors
 
 HERE = Path(__file__).parent
 ROWS, GROUPS, LAST = 16, 12, 16  # rows of a group, groups of a text, targets of a row
@@ -133,22 +135,30 @@ def committed():
     return {json.loads(line)["run"] for line in shown.stdout.splitlines()}
 
 
+def trained(own):
+    """The model of a run's folder and what was asked, whatever version wrote the folder."""
+    asked = asked_of(own)
+    model = model_of(asked)
+    model.load_state_dict(read_tensors(own / WEIGHTS)[0])
+    return asked, model.eval()
+
+
 def main(what, folder):
     """Do what is asked for each finished run of a folder."""
     torch.set_num_threads(1)
     said, done = HERE / "forecasts.jsonl", HERE / "measured.jsonl"
     path, ask = (said, forecast) if what == "forecast" else (done, measure)
-    for run in sorted(read_plan(HERE / "plan.toml").expand(), key=lambda run: run.steps):
-        job = job_of(run)
-        own = Path(folder) / job.key
-        ready = what == "forecast" or job.key in committed()
-        if job.key in kept(path) or not ready or not (own / "weights.safetensors").exists():
+    finished = [own for own in Path(folder).iterdir() if (own / WEIGHTS).exists()]
+    for own in sorted(finished, key=lambda own: asked_of(own).steps):
+        ready = what == "forecast" or own.name in committed()
+        if own.name in kept(path) or not ready:
             continue
-        model, _ = load(own, job)
-        about = {"run": job.key, "label": run.name, "steps": run.steps, "text": job.data.source}
+        asked, model = trained(own)
+        text = read_text(asked.text)
+        about = {"run": own.name, "label": asked.name, "steps": asked.steps, "text": text.source}
         with open(path, "a") as file:
-            file.write(json.dumps(about | ask(model, job.data.held_out)) + "\n")
-        print(run.name, run.steps, flush=True)
+            file.write(json.dumps(about | ask(model, text.held_out)) + "\n")
+        print(asked.name, asked.steps, flush=True)
 
 
 if __name__ == "__main__":

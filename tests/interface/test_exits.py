@@ -115,6 +115,10 @@ QUESTIONS = {
     "atlas -n": "validation.atlas.entry",
     "claims qin2024.eq13": "validation.papers.ledger.claim",
     "design -m*n --trf 64": "numerics.design.solve.design",
+    "foresee FOLDER --to 4k": "validation.far_field.foresee.foresee",
+    "mend FOLDER --to 4k --out OUT": "validation.far_field.mend.mend",
+    "foresee FOLDER --to 4k --quick": "validation.far_field.probe.gap_probe",
+    "mend FOLDER --to 4k --quick": "validation.far_field.extension.extend",
     "forecast -n --trained 64 --tested 1024": "validation.forecast.forecast",
 }
 PAGES = (
@@ -122,7 +126,21 @@ PAGES = (
     "figures.answer_pages.write_study",
     "figures.answer_pages.write_entry",
 )
-NO_QUESTION = {"explore", "lint", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
+NO_QUESTION = {
+    *(
+        "explore",
+        "demo",
+        "doctor",
+        "lint",
+        "prove",
+        "figures",
+        "runs",
+        "train",
+        "sweep",
+        "plot",
+        "map",
+    ),
+}
 """What lists, draws or makes something: its answers have no status."""
 
 

@@ -169,11 +169,14 @@ def test_a_heading_before_a_bias_is_one_still(run, typed):
 
 
 def test_a_short_flag_is_no_formula(run):
-    """Any letter but n, alone, with a value and before one, wherever it stands."""
-    for letter in set(string.ascii_letters) - {"n"}:
+    """Any letter but n, alone, with a value and before one, wherever it stands; -h is help and -V
+    the version."""
+    for letter in set(string.ascii_letters) - {*"nhV"}:
         for typed in ([f"-{letter}"], [f"-{letter}=1%"], ["-n", f"-{letter}", "1%"]):
             code, out, err = run("trf", *typed)
             assert (code, out) == (2, "") and len(err.splitlines()) == 1
             assert f"-{letter} is no option, and no formula" in err
     assert "did you mean --eps" in run("trf", "-n", "-e", "1%")[2]
-    assert "--help" in run("-h")[2] and run("trf", "-n")[0] == 0
+    assert run("trf", "-h")[1] == run("help", "trf")[1] == run("trf", "--help")[1] != ""
+    assert run("-h")[1] == run("help")[1] == run("--help")[1]
+    assert run("-V")[1] == run("--version")[1] and run("trf", "-n")[0] == 0

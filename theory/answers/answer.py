@@ -72,6 +72,7 @@ class Code(enum.StrEnum):
     NOT_SOFTMAX = "not_softmax"
     NO_LIMIT = "no_limit"
     BEYOND_EVIDENCE = "beyond_evidence"
+    SETTINGS_DISAGREE = "settings_disagree"
     NOT_COVERED = "not_covered"
     MISSING_BOUND = "missing_bound"
     BOUNDED_LOGITS = "bounded_logits"

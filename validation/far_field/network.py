@@ -57,12 +57,15 @@ class Network(Protocol):
     def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
         """What is added to the logits, -inf where a key is not seen; (heads or 1, i, j)."""
 
+    def sink(self, layer: int) -> Tensor | None:
+        """A learned logit of each head in the denominator, (heads,); None for none."""
+
 
 class TrainedNetwork:
     """A model of the harness.
 
     Raises:
-        InputError: a bias that depends on more than the distance, or learned sinks.
+        InputError: a bias that depends on more than the distance.
     """
 
     def __init__(self, model: Transformer) -> None:
@@ -73,10 +76,6 @@ class TrainedNetwork:
             any(not isinstance(bias, DistanceBias) for bias in model.biases),
             "the bias of this model depends on more than the distance; accepted are biases p(n), "
             "rotations, windows and no positions",
-        )
-        refuse(
-            any(layer.settings.sinks for layer in model.layers),
-            "the layers of this model have learned sinks; accepted are layers without",
         )
 
     def scores(self, tokens: Tensor, first: int, last: int, attend: Attend) -> Tensor:
@@ -120,6 +119,10 @@ class TrainedNetwork:
             added = self._table(at, int(i[-1]) + 1)[:, n.clamp(min=0)]
         return added.masked_fill((n < 0) | (n >= (width or math.inf)), -math.inf)
 
+    def sink(self, layer: int) -> Tensor | None:
+        """As `Network.sink`."""
+        return self.model.layers[layer].sinks
+
     def _table(self, at: int, length: int) -> Tensor:
         """The bias of index `at` at distances below `length` or more, float32."""
         if at not in self.tables or self.tables[at].shape[1] < length:
@@ -138,13 +141,20 @@ def whole(network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tens
         end = int(i[-1]) + 1
         queries = network.query(layer, q, j)[:, :, i]
         bias = network.bias(layer, i, j[:end])[None]
-        parts.append(attention(queries, k[:, :, :end], v[:, :, :end], bias))
+        sink = network.sink(layer)
+        parts.append(attention(queries, k[:, :, :end], v[:, :, :end], bias, sink))
     return torch.cat(parts, 2)
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None) -> Tensor:
     """Softmax attention of queries that are scaled already; the bias broadcasts."""
-    return scaled_dot_product_attention(q, k, v, bias.to(q.dtype), scale=1.0)
+    bias = bias.to(q.dtype)
+    if sink is not None:  # a key of value 0
+        k, v = (torch.nn.functional.pad(x, (0, 0, 0, 1)) for x in (k, v))
+        more = sink[:, None, None].expand(-1, q.shape[2], -1)
+        own = bias.expand(bias.shape[0], len(sink), q.shape[2], -1)
+        bias = torch.cat([own, more.expand(len(own), -1, -1, -1)], -1)
+    return scaled_dot_product_attention(q, k, v, bias, scale=1.0)
 
 
 @torch.no_grad()

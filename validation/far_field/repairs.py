@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import sympy
 import torch
 from torch import Tensor
 
+from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.functions.nodes import n
 from farfield.validation.far_field.network import Attend, Network
 
 
@@ -53,6 +56,22 @@ class Repair:
             parts.append(f"layers {', '.join(map(str, self.layers))}")
         return ", ".join(parts) or "none"
 
+    def encoding(self, trained: Encoding) -> Encoding:
+        """The bias that layers with this one have then: an encoding like any other.
+
+        >>> from farfield.theory.encodings import encoding
+        >>> Repair(graft=(2, 16)).encoding(encoding("0")).head(1)
+        Piecewise((0, n < 16), (-2*log(n/16), True))
+        """
+        if self.graft is None:
+            return trained
+        rate, start = sympy.Rational(str(self.graft[0])), self.graft[1]
+        biases = []
+        for head in trained.biases:
+            tail = head.subs(n, start) - rate * sympy.log(n / start)
+            biases.append(sympy.Piecewise((head, n < start), (tail, True)))
+        return encoding(biases[0] if len(biases) == 1 else biases)
+
 
 class Repaired:
     """A network with a change."""
@@ -79,17 +98,21 @@ class Repaired:
 
     def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
         """As `Network.bias`."""
-        added, repair, n = self.network.bias(layer, i, j), self.repair, i[:, None] - j
+        added, repair, far = self.network.bias(layer, i, j), self.repair, i[:, None] - j
         if self._untouched(layer):
             return added
         if repair.graft is not None:
             rate, start = repair.graft
             at = self.network.bias(layer, torch.tensor([start]), torch.tensor([0]))
-            tail = at - rate * (n.clamp(min=start) / start).log()
-            added = torch.where((n < start) | (added == -math.inf), added, tail)
+            tail = at - rate * (far.clamp(min=start) / start).log()
+            added = torch.where((far < start) | (added == -math.inf), added, tail)
         if repair.window is not None:
-            added = added.masked_fill((n >= repair.window) & (j >= repair.sinks), -math.inf)
+            added = added.masked_fill((far >= repair.window) & (j >= repair.sinks), -math.inf)
         return added
+
+    def sink(self, layer: int) -> Tensor | None:
+        """As `Network.sink`."""
+        return self.network.sink(layer)
 
     def _untouched(self, layer: int) -> bool:
         return bool(self.repair.layers) and layer + 1 not in self.repair.layers

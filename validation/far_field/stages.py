@@ -96,6 +96,8 @@ class Stages:
         sampling: how far keys are drawn.
         strangers: far keys come from these rows instead, (rows, T + 1), as those of another text.
         sees: which layer sees which part of the far field.
+        bos: the token that a text begins with, in place of its own first; None for none.
+        paired: row `r` sees the row so many before it, as it ends stage 1, key by key; 0: none.
     """
 
     def __init__(
@@ -106,14 +108,19 @@ class Stages:
         sampling: Sampling,
         strangers: Tensor | None = None,
         sees: Sees = everything,
+        bos: int | None = None,
+        paired: int = 0,
     ) -> None:
         self.network, self.tokens, self.last, self.sampling = network, tokens, last, sampling
-        self.others = None if strangers is None else Stages(network, strangers, last, sampling)
-        self.sees, self.row = sees, tokens.shape[1] - 1
+        self.others = None
+        if strangers is not None:
+            self.others = Stages(network, strangers, last, sampling, bos=bos)
+        self.sees, self.row, self.bos = sees, tokens.shape[1] - 1, bos
         self.places = (len(tokens) - 1) * self.row
         self.draws = torch.Generator().manual_seed(sampling.seed)
         self.pools: dict[int, list[tuple[Tensor, Tensor, Tensor]]] = {}
-        self.first: list[tuple[Tensor, Tensor]] = []
+        self.first, self.pairs = list[tuple[Tensor, Tensor]](), list[tuple[Tensor, Tensor]]()
+        self.paired = paired
 
     @torch.no_grad()
     def plain(self) -> Tensor:
@@ -125,7 +132,10 @@ class Stages:
 
         if self.others is not None:
             self.others.plain()
-        return self._nats(0, attend)
+        tokens = self.tokens
+        if self.bos is not None:
+            tokens = torch.cat([torch.full_like(tokens[:, :1], self.bos), tokens[:, 1:]], 1)
+        return self._nats(tokens, 0, attend)
 
     @torch.no_grad()
     def stage(self, s: int, ends: Sequence[int]) -> Tensor:
@@ -134,9 +144,11 @@ class Stages:
             self.others.stage(s, ends)
         begin, end, row = ends[s - 1], ends[s], self.row
         before = end - 2 * row >= begin
-        cells = [self._cell(r, ends[r - 1], ends[r]) for r in range(1, s)]
-        if end - row * (1 + before) > begin:
-            cells.append(self._cell(s, begin, end - row * (1 + before)))
+        spans = [(r, ends[r - 1], ends[r]) for r in range(1, s)]
+        spans.append((s, begin, end - row * (1 + before)))
+        if self.paired and s > 1:
+            spans[0] = (1, ends[0], ends[1] - row)
+        cells = [self._cell(*span) for span in spans if span[1] < span[2]]
         chosen, i = self._choice(), torch.arange(end - row, end)
         self.pools[s] = []
 
@@ -147,11 +159,16 @@ class Stages:
                 parts.append(Keys(*self.first[layer], torch.arange(row), NOTHING))
             if before and self.sees(layer, "before"):
                 parts.append(Keys(k.roll(1, 0), v.roll(1, 0), i - row, NOTHING))
+            if self.paired and s == 1:
+                self.pairs.append((k.roll(self.paired, 0), v.roll(self.paired, 0)))
+            elif self.paired:
+                at = torch.arange(ends[1] - row, ends[1])
+                parts.append(Keys(*self.pairs[layer], at, NOTHING))
             if self.sees(layer, "far"):
                 parts += [self._far(cell, layer) for cell in cells]
             return self._mix(layer, q, i, parts)
 
-        return self._nats(end - row, attend)
+        return self._nats(self.tokens, end - row, attend)
 
     def _mix(self, layer: int, q: Tensor, i: Tensor, parts: Sequence[Keys]) -> Tensor:
         """One softmax over all parts, and its mean of the values."""
@@ -167,7 +184,7 @@ class Stages:
         v = torch.cat([p.v.expand(rows, heads, -1, -1) for p in parts], 2)
         positions = torch.cat([p.positions for p in parts])
         more = torch.cat([p.more.expand(rows, 1, 1, len(p.positions)) for p in parts], -1)
-        return attention(q, k, v, network.bias(layer, i, positions) + more)
+        return attention(q, k, v, network.bias(layer, i, positions) + more, network.sink(layer))
 
     def _cell(self, stage: int, begin: int, end: int) -> Cell:
         """Positions in `begin .. end - 1`, one in each of as many equal parts."""
@@ -189,14 +206,16 @@ class Stages:
         k, v, chosen = (self.others or self).pools[cell.stage][layer]
         m = len(cell.positions)
         k, v, chosen = k[:, :, :m], v[:, :, :m], chosen[:m]
-        own = chosen // self.row == torch.arange(len(self.tokens))[:, None]
+        each, source = torch.arange(len(self.tokens))[:, None], chosen // self.row
+        own = source == each
+        if self.paired:
+            own = own | (source == (each - self.paired) % len(self.tokens))
         alien = ~own if self.others is None else torch.ones_like(own)
         share = (cell.count / alien.sum(-1, keepdim=True)).log().float()
         return Keys(k, v, cell.positions, share.where(alien, -math.inf)[:, None, None])
 
-    def _nats(self, first: int, attend: Attend) -> Tensor:
-        tokens = self.tokens[:, :-1]
-        return nats(self.network.scores(tokens, first, self.last, attend), self.tokens)
+    def _nats(self, tokens: Tensor, first: int, attend: Attend) -> Tensor:
+        return nats(self.network.scores(tokens[:, :-1], first, self.last, attend), tokens)
 
 
 def far_losses(
@@ -207,6 +226,7 @@ def far_losses(
     last: int = 8,
     strangers: Tensor | None = None,
     sees: Sees = everything,
+    bos: int | None = None,
 ) -> dict[int, Tensor]:
     """Loss of the last targets of each row of a group but the first, at each length.
 
@@ -218,12 +238,13 @@ def far_losses(
         last: targets scored at the end of each row.
         strangers: far keys come from these rows instead, those of another text.
         sees: which layer sees which part of the far field.
+        bos: the token that a text begins with, in place of its own first; None for none.
 
     Returns:
         By length, and at `T` itself, shape (rows - 1, last), in nats.
     """
     row = tokens.shape[1] - 1
-    stages = Stages(network, tokens, last, sampling, strangers, sees)
+    stages = Stages(network, tokens, last, sampling, strangers, sees, bos)
     losses = {row: stages.plain()[1:]}
     while waiting := set(lengths) - set(losses):  # lengths at which stages end share them
         ends = sampling.ends(row, max(waiting))

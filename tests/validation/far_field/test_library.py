@@ -1,0 +1,102 @@
+"""Laws of the far field on models of the library transformers, small and random."""
+
+import math
+
+import pytest
+import torch
+
+from farfield.theory.answers.errors import InputError
+from farfield.validation.far_field.library import LibraryNetwork
+from farfield.validation.far_field.network import losses
+from farfield.validation.far_field.repairs import Repair, Repaired
+from farfield.validation.far_field.stages import Sampling, far_losses
+from farfield.validation.models.folder import describe
+from farfield.validation.models.opened import View, open_model
+from farfield.validation.models.text import nats_of
+
+transformers = pytest.importorskip("transformers")
+SIZES = {
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 256,
+}
+YARN = {
+    "rope_type": "yarn",
+    "factor": 4.0,
+    "rope_theta": 1e4,
+    "original_max_position_embeddings": 64,
+}
+MODELS = {
+    "grouped heads": ("llama", {"num_key_value_heads": 2}),
+    "yarn": ("llama", {"rope_parameters": YARN}),
+    "rotated in part": ("gpt_neox", {}),
+    "window": ("mistral", {"sliding_window": 12, "num_key_value_heads": 2}),
+    "alibi": ("bloom", {"n_layer": 2, "n_head": 4}),
+    "absolute": ("gpt2", {"n_layer": 2, "n_head": 4, "n_embd": 32, "n_positions": 256}),
+    "sinks": (
+        "gpt_oss",
+        {"num_key_value_heads": 2, "head_dim": 8, "num_local_experts": 4, "sliding_window": 12},
+    ),
+}
+ROW, LAST = 16, 4
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def opened(request, tmp_path_factory):
+    kind, more = MODELS[request.param]
+    own = {} if "n_head" in more else SIZES
+    config = transformers.CONFIG_MAPPING[kind](
+        **({"vocab_size": 64, "hidden_size": 32} | own | more)
+    )
+    torch.manual_seed(0)
+    network = transformers.AutoModelForCausalLM.from_config(config)
+    for name, weight in network.named_parameters():
+        if weight.dim() > 1 or "sinks" in name:
+            torch.nn.init.normal_(weight, std=0.3)
+    path = tmp_path_factory.mktemp(kind)
+    network.save_pretrained(path)
+    return open_model(describe(path))
+
+
+@pytest.fixture(scope="module")
+def text():
+    return torch.randint(0, 64, (6 * ROW + 1,), generator=torch.Generator().manual_seed(3))
+
+
+def of_library(opened, rows, view=None):
+    found = nats_of(opened, rows.numpy(), *([view] if view else []), last=LAST)
+    return torch.from_numpy(found)
+
+
+def test_real_rows_are_those_of_the_library(opened, text):
+    network = LibraryNetwork(opened)
+    assert torch.allclose(
+        losses(network, text[None], LAST), of_library(opened, text[None]), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("growth", (2, math.inf))
+def test_the_second_row_of_a_text_at_twice_the_length_is_exact(opened, text, growth):
+    rows = text.unfold(0, ROW + 1, ROW)
+    far = far_losses(LibraryNetwork(opened), rows, [2 * ROW], Sampling(8, growth), LAST)
+    long = text[None, : 2 * ROW + 1]
+    assert torch.allclose(far[ROW], of_library(opened, rows)[1:], atol=1e-3)
+    assert torch.allclose(far[2 * ROW][0], of_library(opened, long)[0], atol=1e-3)
+
+
+def test_a_window_is_the_view_of_the_library(opened, text):
+    for repair, view in ((Repair(window=7), View(7)), (Repair(window=7, sinks=2), View(7, 2))):
+        found = losses(Repaired(LibraryNetwork(opened), repair), text[None], LAST)
+        assert torch.allclose(found, of_library(opened, text[None], view), atol=1e-3)
+
+
+def test_what_has_no_keys_is_refused_in_one_line(tmp_path):
+    config = transformers.CONFIG_MAPPING["mamba"](
+        vocab_size=64, hidden_size=32, num_hidden_layers=1, state_size=4
+    )
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="has no keys in layer 1"):
+        LibraryNetwork(open_model(describe(tmp_path)))

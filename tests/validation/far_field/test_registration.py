@@ -1,0 +1,26 @@
+"""What is said of the registered models is what their files say."""
+
+import runpy
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+JUDGE = runpy.run_path(str(ROOT / "experiments" / "far_field" / "judge.py"))
+
+
+def test_the_results_are_those_of_the_files():
+    kept = (ROOT / "experiments" / "far_field" / "results.md").read_text(encoding="utf-8")
+    assert "\n".join(JUDGE["markdown"]()) + "\n" == kept
+
+
+def test_the_findings_say_the_numbers_of_the_files():
+    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    text = " ".join(page.split())
+    assert [line for line in JUDGE["told"]() if line not in text] == []
+
+
+def test_every_measured_model_was_forecast():
+    said, measured = (
+        {line["run"] for line in JUDGE["lines"](name)}
+        for name in ("forecasts.jsonl", "measured.jsonl")
+    )
+    assert measured and measured <= said

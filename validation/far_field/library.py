@@ -1,0 +1,197 @@
+"""A model of the library transformers as a network of the far field.
+
+The library runs its own layers. Its attention hook hands over queries and keys as they are turned
+at their own positions. They are turned back, and turned again wherever they are placed.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from farfield.theory.answers.errors import refuse
+from farfield.validation.far_field.network import Attend
+from farfield.validation.models.opened import Opened
+from farfield.validation.optional import library
+
+HOOK = "farfield_far"
+TURNS = ("default", "linear", "yarn", "llama3")
+"""Rotations that do not change with the length of the row."""
+
+
+class LibraryNetwork:
+    """A model of the library, opened.
+
+    Raises:
+        InputError: a layer without keys, or whose keys cannot be had at other positions.
+    """
+
+    def __init__(self, opened: Opened) -> None:
+        self.model, self.network = opened.model, opened.network
+        self.trained = opened.model.trained or 1024
+        self.longest, self.depth = opened.model.longest, len(opened.model.layers)
+        self.attentions = opened.attentions
+        self.scaling, self.sinks = dict[int, float](), dict[int, Tensor]()
+        self.attend: Attend | None = None
+        self.tables: dict[int, Tensor] = {}
+        self.takes = inspect.signature(self.network.forward).parameters
+        modules = [m for m in self.network.modules() if hasattr(m, "inv_freq")]
+        self.rotary = modules[0] if len(modules) == 1 else None
+        self._require(len(modules))
+        transformers = library("transformers", "a model from outside", "hf")
+        transformers.AttentionInterface.register(HOOK, _hooked)
+        masks = transformers.masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
+        transformers.AttentionMaskInterface.register(HOOK, masks["sdpa"])
+        for layer, module in self.attentions.items():
+            module.far_field = (self, layer)
+        self._try()
+
+    def _require(self, rotations: int) -> None:
+        model, layers = self.model, self.model.layers
+        start = f"model {model.name!r} ({model.kind})"
+        bare = next((k for k, layer in enumerate(layers, 1) if not layer.attends), None)
+        refuse(
+            bare is not None,
+            f"{start} has no keys in layer {bare}; accepted are models whose layers all attend",
+        )
+        kinds = {layer.rotation.kind for layer in layers if layer.rotation is not None}
+        absolute = any(layer.positions == "absolute" for layer in layers)
+        refuse(
+            any(layer.chunked or layer.picks or layer.shares for layer in layers)
+            or len(self.attentions) < self.depth
+            or not kinds <= {*TURNS}
+            or (bool(kinds) and rotations != 1)
+            or ((absolute or bool(kinds)) and "position_ids" not in self.takes),
+            f"{start} has an attention whose keys cannot be had at other positions; accepted are "
+            "causal layers with no positions, biases by distance, rotations that do not change "
+            "with the row, windows and sinks",
+        )
+
+    def _try(self) -> None:
+        """Compare a short row, placed further on, with the library's own."""
+        tokens = torch.arange(12)[None] % self.model.vocabulary
+        asked = set[int]()
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            from farfield.validation.far_field.network import whole
+
+            asked.add(layer)
+            return whole(self, layer, q, k, v)
+
+        with torch.no_grad():
+            here = self.scores(tokens, 0, 12, attend)
+            own = self.network(tokens, use_cache=False).logits
+        refuse(
+            len(asked) < self.depth or not torch.allclose(here, own, rtol=1e-3, atol=1e-3),
+            f"model {self.model.name!r} ({self.model.kind}) has an attention that is not known "
+            "here; accepted are models that ask the library's attention hook",
+        )
+
+    def scores(self, tokens: Tensor, first: int, last: int, attend: Attend) -> Tensor:
+        """As `Network.scores`."""
+        more: dict[str, Any] = {"logits_to_keep": last} if "logits_to_keep" in self.takes else {}
+        self.at = torch.arange(first, first + tokens.shape[1])
+        if "position_ids" in self.takes:
+            more["position_ids"] = self.at[None].expand(len(tokens), -1)
+        before, self.attend = self.network.config._attn_implementation, attend
+        closed = [m for m in self.attentions.values() if hasattr(m, "_reshape")]  # no hook there
+        try:
+            if not closed:
+                self.network.set_attn_implementation(HOOK)
+            for module in closed:
+                module.forward = functools.partial(_unhooked, module)
+            scores: Tensor = self.network(tokens, use_cache=False, **more).logits
+        finally:
+            self.attend = None
+            for module in closed:
+                del module.forward
+            if not closed:
+                self.network.set_attn_implementation(before)
+        return scores[:, -last:]
+
+    def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
+        """As `Network.query`."""
+        return self._turned(layer, q, i) * self.scaling[layer]
+
+    def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
+        """As `Network.key`."""
+        return self._turned(layer, k, j)
+
+    def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
+        """As `Network.bias`."""
+        outline, n = self.model.layers[layer], i[:, None] - j
+        added = torch.zeros(1, 1, 1)
+        if outline.encoding is not None:
+            length = 1 << int(i[-1]).bit_length()
+            if layer not in self.tables or self.tables[layer].shape[1] < length:
+                table = np.asarray(outline.encoding.bias(np.arange(length)))
+                self.tables[layer] = torch.from_numpy(table).float()
+            added = self.tables[layer][:, n.clamp(min=0)]
+        return added.masked_fill((n < 0) | (n >= (outline.width or math.inf)), -math.inf)
+
+    def sink(self, layer: int) -> Tensor | None:
+        """As `Network.sink`."""
+        return self.sinks.get(layer)
+
+    def _turned(self, layer: int, x: Tensor, at: Tensor, back: bool = False) -> Tensor:
+        """Vectors turned at their positions, or turned back."""
+        rotation = self.model.layers[layer].rotation
+        if self.rotary is None or rotation is None:
+            return x
+        cos, sin = self.rotary(x, at[None])
+        if back:
+            square = getattr(self.rotary, "attention_scaling", 1.0) ** 2
+            cos, sin = cos / square, -sin / square
+        apply = sys.modules[type(self.attentions[layer]).__module__].apply_rotary_pos_emb
+        size = rotation.size
+        part = x[..., :size]
+        return torch.cat([apply(part, part, cos, sin)[0], x[..., size:]], -1)
+
+    def mixed(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, scaling: float, sinks: Tensor | None
+    ) -> Tensor:
+        """What the attention of a layer gives, (rows, heads, length, size)."""
+        assert self.attend is not None
+        self.scaling[layer] = scaling
+        if sinks is not None:
+            self.sinks[layer] = sinks
+        groups = q.shape[1] // k.shape[1]
+        q, k = (self._turned(layer, x, self.at, back=True) for x in (q, k))
+        k, v = (x.repeat_interleave(groups, 1) for x in (k, v))
+        return self.attend(layer, q, k, v)
+
+
+def _hooked(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Any,
+    scaling: float | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """The library's attention hook."""
+    network, layer = module.far_field
+    refuse(
+        softcap is not None,
+        f"model {network.model.name!r} bounds its logits by a function; accepted are plain ones",
+    )
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    return network.mixed(layer, query, key, value, scaling, s_aux).transpose(1, 2), None
+
+
+def _unhooked(module: Any, hidden: Tensor, residual: Tensor, *args: Any, **more: Any) -> Any:
+    """The forward of BLOOM's attention, which computes its own softmax."""
+    network, layer = module.far_field
+    q, k, v = module._reshape(module.query_key_value(hidden))
+    mixed = network.mixed(layer, q, k, v, module.inv_norm_factor, None)
+    return module.dense(mixed.transpose(1, 2).flatten(2)) + residual, None
