@@ -70,6 +70,11 @@ ELSEWHERE = {  # what needs a prover or a model: a page whose example runs, and 
     "empirical_receptive_field": ("docs/serve.md", "empirical_receptive_field("),
     "SmallestWindow": ("docs/serve.md", "smallest_window("),
     "smallest_window": ("docs/serve.md", "smallest_window("),
+    "Foresight": ("docs/far_field.md", "foresee("),
+    "foresee": ("docs/far_field.md", "foresee("),
+    "blame": ("docs/far_field.md", "blame("),
+    "Mending": ("docs/far_field.md", "mend("),
+    "mend": ("docs/far_field.md", "mend("),
 }
 
 
