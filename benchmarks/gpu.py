@@ -13,16 +13,17 @@ what is missing. `--device cpu` runs small shapes, which prove the program and n
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
 from side_by_side import Row, program
-from torch import Tensor
 
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import Text
@@ -60,22 +61,16 @@ def exactness(device: torch.device, encoding: str, size: int) -> Row:
     fast, exact = model_of(asked).to(device), model_of(asked).double()
     tokens = torch.from_numpy(TEXT.batch(0, 0, 2, asked.length)[0])
 
-    def through(scores: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        logits = scores(x)
-        logits.square().mean().backward()
-        return logits.detach().double().cpu()
-
     began = time.perf_counter()
-    logits = through(scorer(fast, fast, asked), tokens.to(device))
-    compiled = time.perf_counter() - began
-    wanted, slopes = through(exact, tokens), 0.0
+    logits, wanted = scorer(fast, fast, asked)(tokens.to(device)), exact(tokens)
+    for found in (logits, wanted):
+        found.square().mean().backward()
+    compiled, slopes = time.perf_counter() - began, 0.0
     for one, other in zip(fast.parameters(), exact.parameters(), strict=True):
         if other.grad is not None:
-            error = (one.grad.double().cpu() - other.grad).norm() / other.grad.norm().clamp(
-                min=1e-9
-            )
-            slopes = max(slopes, error.item())
-    error = ((logits - wanted).abs().max() / wanted.abs().max()).item()
+            size_of = other.grad.norm().clamp(min=1e-9)
+            slopes = max(slopes, ((one.grad.double().cpu() - other.grad).norm() / size_of).item())
+    error = ((logits.double().cpu() - wanted).abs().max() / wanted.abs().max()).item()
     faults = int(error > ALLOWED) + int(slopes > ALLOWED)
     return {"logits": error, "gradients": slopes, "compiled": compiled, "faults": faults}
 
@@ -125,33 +120,23 @@ def main(
 ) -> Iterator[Row]:
     """Measure some parts, all where none is named."""
     place = chosen_device(device)
-    gpu = place.type == "cuda"
-    lengths, sizes = ((512, 2048, 8192), (16, 64, 128)) if gpu else ((32,), (16,))
-    asked: dict[str, list[tuple[str, Callable[[], Row]]]] = {
-        "exactness": [
-            (f"exactness, {e}, {n}", lambda e=e, n=n: exactness(place, e, n))
-            for n in sizes
-            for e in ENCODINGS
-        ],
-        "speed": [
-            (f"speed, {e}, {n}", lambda e=e, n=n: speed(place, e, n))
-            for n in lengths
-            for e in ENCODINGS
-        ],
-        "base": [("base", lambda: base(place, out))],
-    }
+    lengths, sizes = ((512, 2048, 8192), (16, 64, 128)) if place.type == "cuda" else ((32,), (16,))
+    cells: dict[str, Callable[[], Row]] = {"base": partial(base, place, out)}
+    for part, measure, numbers in (("exactness", exactness, sizes), ("speed", speed, lengths)):
+        for number, encoding in itertools.product(numbers, ENCODINGS):
+            cells[f"{part}, {encoding}, {number}"] = partial(measure, place, encoding, number)
     out.mkdir(parents=True, exist_ok=True)
     file = out / "rows.jsonl"
     told = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     done = {row["row"]: row for row in told if "failed" not in row}
-    for part in parts or asked:
+    for part in parts or BUDGETS:
         until = time.monotonic() + BUDGETS[part]
-        for name, measure in asked[part]:
+        for name in [name for name in cells if name.startswith(part)]:
             if name not in done and time.monotonic() < until:
                 torch._dynamo.reset()
                 gc.collect()
                 try:
-                    row = {"row": name, **measure(), **kernels()}
+                    row = {"row": name, **cells[name](), **kernels()}
                 except Exception as error:  # whatever a compiler or a device says
                     row = {"row": name, "failed": str(error).splitlines()[0][:100], "faults": 1}
                 done[name] = row

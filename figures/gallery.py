@@ -113,6 +113,7 @@ class Gallery(Result):
     def blocks(self) -> Sequence[Block]:
         done = [*self.drawn, *self.kept]
         rows = [(k, INDEX[k].kind, INDEX[k].title, *self._counts(k)) for k in done]
+        wide = 6 if self.said else 3
         against = {
             c.id: (k, c.id, c.verdict, c.statement)
             for k in reversed(done)
@@ -121,7 +122,11 @@ class Gallery(Result):
         }
         missing = [(k, code(why)) for k, why in self.missing.items()]
         tables = (
-            (("id", "kind", "shows", "agrees", "does not", "open"), rows, (3, 4, 5)),
+            (
+                ("id", "kind", "shows", "agrees", "does not", "open")[:wide],
+                rows,
+                (3, 4, 5)[: wide - 3],
+            ),
             (("exhibit", "claim", "verdict", "the paper says"), [*against.values()][::-1], ()),
             (("missing", "why"), missing, ()),
         )
@@ -144,7 +149,8 @@ class Gallery(Result):
 
     def _counts(self, name: str) -> list[Any]:
         verdicts = [c.verdict for c in self.said.get(name, ())]
-        return [sum(v in kind for v in verdicts) or "" for kind in (AGREES, DIFFERS, OPEN)]
+        kinds = (AGREES, DIFFERS, OPEN) if self.said else ()
+        return [sum(v in kind for v in verdicts) or "" for kind in kinds]
 
     def _agreement(self) -> Block:
         """How many of the papers' sentences agree with what is drawn."""

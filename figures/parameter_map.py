@@ -34,7 +34,6 @@ from farfield.theory.decision.regions import (
     Range,
     between,
     boundary,
-    holds,
     stretches,
 )
 from farfield.theory.encodings import encoding
@@ -255,14 +254,6 @@ def _range(name: str, given: Any, domain: str) -> tuple[Rational, Rational]:
     return low, high
 
 
-def _converges(verdict: Convergence, at: Mapping[str, Rational]) -> str:
-    """The verdict at a point, from the exact condition."""
-    if verdict.verdict is not Verdict.CONDITIONAL:
-        return str(verdict.verdict)
-    held = holds(verdict.condition, at)
-    return "undecided" if held is None else "converges" if held else "diverges"
-
-
 def _point(
     bias: Expr,
     names: Sequence[Symbol],
@@ -273,7 +264,8 @@ def _point(
     y: Rational | None = None,
 ) -> MapPoint:
     at = dict(zip(names, (x, y) if y is not None else (x,), strict=True))
-    held = _converges(verdict, {a.name: value for a, value in at.items()})
+    decided = verdict.at(**{a.name: value for a, value in at.items()})
+    held = {"True": "converges", "False": "diverges"}.get(str(decided), "undecided")
     if held == "diverges":
         return MapPoint(x, y, held, math.inf, None, None, 1.0)
     p = bias.xreplace(at)

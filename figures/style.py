@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import matplotlib as mpl
@@ -158,6 +159,7 @@ def svg(figure: Figure, name: str) -> str:
     return inline(rendered(figure, "svg", name).decode())
 
 
+@lru_cache(maxsize=1)
 def inline(drawn: str) -> str:
     """An SVG file of a figure as a part of a page, in the colours of the page."""
     for what, instead in _SMALLER:
@@ -214,7 +216,8 @@ def rendered(figure: Figure, kind: str, name: str, description: str = "") -> byt
         "pdf": {"CreationDate": None, "Creator": None, "Producer": None, "Subject": description},
     }[kind]
     buffer = io.BytesIO()
-    salted: Any = {**STYLE, "svg.hashsalt": name, "pdf.fonttype": 42}
+    style = COLUMN_STYLE if figure.get_size_inches()[0] == COLUMN else STYLE  # ticks depend on it
+    salted: Any = {**style, "svg.hashsalt": name, "pdf.fonttype": 42}
     with mpl.rc_context(salted):
         powers(figure)
         figure.savefig(buffer, format=kind, metadata=metadata, dpi=200, facecolor="white")

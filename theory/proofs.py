@@ -6,9 +6,8 @@ is built only when asked for. A proof ends in the claim it establishes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import sympy
@@ -103,26 +102,6 @@ DECIDING = (
 """Rules that settle what they are asked."""
 
 
-class Lazy:
-    """An expression that is built when a proof is shown."""
-
-    def __init__(self, build: Callable[[], object]) -> None:
-        self._build = build
-
-    @cached_property
-    def expression(self) -> Any:
-        """The expression."""
-        return self._build()
-
-    def __str__(self) -> str:
-        return str(self.expression)
-
-
-def now(value: object) -> Any:
-    """A value of a step as an expression, number or text."""
-    return value.expression if isinstance(value, Lazy) else value
-
-
 @dataclass(frozen=True)
 class Step:
     """One step of a proof: the rule and the values it speaks of."""
@@ -132,7 +111,7 @@ class Step:
 
     def words(self) -> Text:
         """What the step says."""
-        values = {name: now(value) for name, value in self.values.items()}
+        values = dict(self.values)
         if "error" in values:
             order = words("`" + " + O({order})" + "`", order=values["error"])
             values["error"] = () if values["error"] == 0 else order
@@ -143,13 +122,11 @@ class Step:
 
     def at(self, values: Mapping[object, object]) -> Step:
         """The step for these values of its symbols."""
-
-        def own(value: object) -> Any:
-            if isinstance(value, Lazy):
-                return Lazy(lambda: own(value.expression))
-            return value.xreplace(values) if hasattr(value, "xreplace") else value
-
-        return Step(self.rule, {name: own(value) for name, value in self.values.items()})
+        moved = {
+            name: value.xreplace(values) if hasattr(value, "xreplace") else value
+            for name, value in self.values.items()
+        }
+        return Step(self.rule, moved)
 
     @property
     def text(self) -> str:
@@ -215,12 +192,12 @@ class Decision:
 
 def _rung(values: Mapping[str, object]) -> Rung | None:
     """A step of the logarithmic scale as a picture shows it; None where its limit is no number."""
-    limit = sympy.sympify(now(values["limit"]))
+    limit = sympy.sympify(values["limit"])
     if not limit.is_extended_real or limit.free_symbols:
         return None
     ratio = "rho_{k}" if values["k_before"] else "-p(n)"
     template = f"`{ratio}/{{scale}} -> {{limit}}`"
-    text = words(template, k=values["k_before"], scale=now(values["scale"]), limit=limit)
+    text = words(template, k=values["k_before"], scale=values["scale"], limit=limit)
     return Rung(text, float(limit))
 
 
@@ -237,7 +214,7 @@ class Proof(Result):
     def block(self, title: str = "Proof") -> Steps:
         """The proof as one block."""
         deciding_steps = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
-        deciding = deciding_steps[-1] if deciding_steps else -1
+        deciding = deciding_steps[0] if len(deciding_steps) == 1 else -1  # else one of a case each
         steps = tuple(step.words() for step in self.steps)
         return Steps(words(title), steps, as_text(self.claim) if self.claim else (), deciding)
 

@@ -281,6 +281,8 @@ def plane(question: Question, values: Mapping[str, Fraction]) -> list[Block]:
             tuple(Line("boundary", xs, ys, 0, weight=Weight.STRONG) for xs, ys in curves),
             posts=((f"{x.name} = {here[x.name]}", float(here[x.name])),),
             marks=((f"{y.name} = {here[y.name]}", float(here[y.name])),),
+            log_x=ends[0][0] > 0,
+            log_y=ends[1][0] > 0,
             frame=(float(ends[1][0]), float(ends[1][1])),
         )
     ]

@@ -7,28 +7,35 @@ from typing import Any
 import farfield
 from farfield.options import Count, CountOrNone, Output
 from farfield.output import ask
+from farfield.theory.answers.errors import refuse
 
 
 def foresee(
     model: str,
-    /,
     *,
     to: Count,
     text: str | None = None,
     length: CountOrNone = None,
     blame: bool = False,
+    quick: bool = False,
     output: Output = Output(),
 ) -> int:
     """What does a trained model lose on longer rows? Foreseen from short ones.
 
     Args:
-        model: folder of a finished run, or of a model on this machine.
+        model: a folder, a GGUF file, a name in the hub's cache, or the folder of a run.
         to: tokens of the longest row, as 4096 or 1M.
         text: a file or folder to read.
         length: tokens of the rows that are read; the training length if not given, at most 1024.
         blame: which layer's far keys, positions alone, or keys of another text cause it.
+        quick: ask the gap probe alone: what positions cost a model whose positions are rotations.
     """
     _require_torch()
+    if quick:
+        refuse(length or blame, "--quick reads rows of 1,024 tokens: no --length, no --blame")
+        return ask(
+            "positions", lambda step: farfield.gap_probe(model, text, to=to, progress=step), output
+        )
     how: dict[str, Any] = {"to": to, "length": length, "causes": blame}
     return ask(
         "far field", lambda step: farfield.foresee(model, text, progress=step, **how), output
@@ -37,28 +44,38 @@ def foresee(
 
 def mend(
     model: str,
-    /,
     *,
     to: Count,
     text: str | None = None,
     length: CountOrNone = None,
     keys: CountOrNone = None,
     measure: bool = False,
+    quick: bool = False,
     out: str = "out/mend",
     output: Output = Output(),
 ) -> int:
     """Which change at inference helps a trained model on longer rows, and what does it cost?
 
     Args:
-        model: folder of a finished run, or of a model on this machine.
+        model: a folder, a GGUF file, a name in the hub's cache, or the folder of a run.
         to: tokens of the row, as 4096 or 1M.
         text: a file or folder to read.
         length: tokens of the rows that are read; the training length if not given, at most 1024.
         keys: that a query may see at most.
+        quick: for a model whose positions are rotations, the settings of the library, by the gap
+            probe: which to paste, and whether it gains anything over cutting the text.
         measure: measure the best three on real rows, beside no change.
         out: folder where numbers are kept; a stopped search goes on from it.
     """
     _require_torch()
+    if quick:
+        refuse(
+            length or keys or measure,
+            "--quick reads rows of 1,024 tokens: no --length, no --keys, no --measure",
+        )
+        return ask(
+            "settings", lambda step: farfield.extend(model, text, to=to, progress=step), output
+        )
     how: dict[str, Any] = {"to": to, "length": length, "keys": keys, "measure": measure}
     return ask(
         "repairs",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
@@ -11,25 +12,60 @@ from farfield.options import CountOrNone, Formula, Output, Subject
 from farfield.output import OK, UNKNOWN, print_out, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import refuse
-from farfield.theory.answers.names import one_of
+
+if TYPE_CHECKING:
+    from farfield.validation.harness.settings import Run
+
+
+@Parameter(name="*", negative=())
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """What is trained on which text, and how; the encoding apart."""
+
+    preset: str = "demo"
+    "Architecture and schedule, by name or as a TOML file."
+    text: str | None = None
+    "A file or folder to train on; NAME.npy holds tokens."
+    seed: NonNegativeInt = 0
+    "Of the initial weights and of the order of the text."
+    length: CountOrNone = None
+    "Training length in tokens, as 64 or 4k (4096); the preset's if not given."
+    layers: CountOrNone = None
+    "Of the model."
+    width: CountOrNone = None
+    "Of the model; an even multiple of its --heads."
+    batch: CountOrNone = None
+    "Rows a step."
+    steps: CountOrNone = None
+    "Of training."
+    lr: float | None = None
+    "Peak of the learning rate."
+    precision: Literal["float32", "bfloat16"] | None = None
+    "Of products; float32 or bfloat16."
+    tested: str | None = None
+    "Context lengths to measure in tokens, as 64,256,1024."
+    window: CountOrNone = None
+    "Measure with a sliding window of so many tokens as well."
+
+    def run(self, heads: int | None) -> Run:
+        """The run of a model without positional encoding, with so many heads."""
+        from farfield.theory.answers.number import natural
+        from farfield.validation.harness.settings import settle
+
+        said: dict[str, Any] = {k: v for k, v in asdict(self).items() if v is not None}
+        tested, window = said.pop("tested", None), said.pop("window", None)
+        measure: dict[str, Any] = {} if window is None else {"windows": [window]}
+        if tested is not None:
+            measure["lengths"] = [natural(part, "--tested") for part in tested.split(",")]
+        said |= {"encoding": "nope", "measure": measure} | ({"heads": heads} if heads else {})
+        return settle(said.pop("preset"), said)
 
 
 def train(
     *formulas: Formula,
     subject: Subject = Subject(),
     bias: str | None = None,
-    preset: str = "demo",
-    text: str | None = None,
-    seed: NonNegativeInt = 0,
-    length: CountOrNone = None,
-    layers: CountOrNone = None,
-    width: CountOrNone = None,
-    batch: CountOrNone = None,
-    steps: CountOrNone = None,
-    lr: float | None = None,
-    precision: Literal["float32", "bfloat16"] | None = None,
-    tested: str | None = None,
-    window: CountOrNone = None,
+    model: ModelOptions = ModelOptions(),
     runs: str = "runs",
     device: str = "auto",
     log: str | None = None,
@@ -41,37 +77,15 @@ def train(
         formulas: a formula in n, a name of the catalogue, or heads as "[-n/4; 0 x7]"; several are
             trained one after the other.
         bias: a torch module of your own, FILE.py:Class.
-        preset: architecture and schedule, by name or as a TOML file.
-        text: a file or folder to train on; NAME.npy holds tokens.
-        seed: of the initial weights and of the order of the text.
-        length: training length in tokens, as 64 or 4k (4096); the preset's if not given.
-        layers: of the model.
-        width: of the model; an even multiple of its --heads.
-        batch: rows a step.
-        steps: of training.
-        lr: peak of the learning rate.
-        precision: of products; float32 or bfloat16.
-        tested: context lengths to measure in tokens, as 64,256,1024.
-        window: measure with a sliding window of so many tokens as well.
         runs: folder where runs are kept.
         device: auto, cpu or cuda.
         log: file for a line a report, NAME.jsonl or NAME.csv; else a folder for TensorBoard.
     """
-    from farfield.theory.answers.number import natural
     from farfield.validation.harness.mechanism import with_encoding
-    from farfield.validation.harness.settings import settle
     from farfield.validation.optional import require_torch
     from farfield.validation.study.study import named_encodings
 
-    sizes = {"length": length, "layers": layers, "width": width, "heads": subject.heads}
-    schedule = {"batch": batch, "steps": steps, "lr": lr, "precision": precision, "text": text}
-    said: dict[str, Any] = {k: v for k, v in (sizes | schedule).items() if v is not None}
-    measure: dict[str, Any] = {}
-    if tested is not None:
-        measure["lengths"] = [natural(part, "--tested") for part in tested.split(",")]
-    if window is not None:
-        measure["windows"] = [window]
-    usual = settle(preset, {**said, "encoding": "nope", "seed": seed, "measure": measure})
+    usual = model.run(subject.heads)
     asked = [] if bias is None else [usual.but(encoding=bias)]
     if formulas or bias is None:
         named = named_encodings(subject.read_each(formulas, usual.heads))
@@ -81,9 +95,9 @@ def train(
     from farfield.validation.harness.runs import job_of, run
     from farfield.validation.inventory import TrainedRun
 
-    trained = []
     for one in asked:
         job_of(one)  # all that can be wrong is said before the first step
+    trained = []
     for one in asked:
         with progress(one.name[:40], output) as step:
             lines = run(one, runs, device=device, log=log, progress=step)
@@ -97,7 +111,7 @@ def sweep(
     *,
     runs: str = "runs",
     text: str | None = None,
-    engine: str = "local",
+    engine: Literal["local", "ray"] = "local",
     workers: CountOrNone = None,
     device: str = "auto",
     address: str | None = None,
@@ -121,7 +135,6 @@ def sweep(
     from farfield.validation.harness.settings import read_plan
     from farfield.validation.optional import require_torch
 
-    one_of(engine, "--engine", ("local", "ray"))
     refuse(
         engine == "local" and (address, cpus_per_job, gpus_per_job) != (None, None, None),
         "--address, --cpus-per-job and --gpus-per-job belong to --engine ray",
@@ -149,7 +162,7 @@ def sweep(
             )
         )
         swept = engines.sweep(done, len(every), step)
-    finished = [summary(lines) for lines in swept.finished]
+    finished = sorted(map(summary, swept.finished), key=lambda one: (one["label"], one["seed"]))
     failed = [{"state": "failed", "label": name, "note": why} for name, why in swept.failed]
     return max(write_answers(RunList((*finished, *failed)), output), UNKNOWN * bool(failed))
 

@@ -3,6 +3,7 @@
 `python tests/theory/test_path.py` traces it and prints the drawing.
 """
 
+import inspect
 import os
 import re
 import subprocess
@@ -13,6 +14,8 @@ CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 FORMULA = "-r1*log(1+r2*n)"
 ROOM = "farfield.theory."
 MOST = 28
+SIMPLEST = "-log(1+n)"
+MOST_CALLS = 860
 
 
 def crossed(ask):
@@ -53,11 +56,44 @@ def drawing():
     return list(drawn(crossed(lambda: str(check_convergence(FORMULA)))))
 
 
+def own_calls():
+    """How many calls of functions of ours a verdict takes, printed; not those of comprehensions."""
+    from farfield.theory.convergence import check_convergence
+
+    count, begun = 0, []
+
+    def enter(frame, event, _):
+        nonlocal count
+        ours = frame.f_globals.get("__name__", "").startswith("farfield")
+        if event == "call" and ours and not frame.f_code.co_name.startswith("<"):
+            resumed = any(frame is one for one in begun)
+            count += not resumed
+            if frame.f_code.co_flags & inspect.CO_GENERATOR and not resumed:
+                begun.append(frame)
+
+    sys.setprofile(enter)
+    try:
+        str(check_convergence(SIMPLEST))
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def asked(what):
+    """The lines that this file prints in a process of its own."""
+    return subprocess.run(
+        [sys.executable, __file__, what], capture_output=True, text=True, check=True, timeout=120
+    ).stdout.splitlines()
+
+
+def test_a_verdict_takes_few_calls():
+    (count,) = asked("calls")
+    assert 0 < int(count) <= MOST_CALLS
+
+
 def test_the_drawing_in_contributing_is_the_path_that_a_formula_takes():
     """Traced in a process of its own, in which nothing is remembered from another question."""
-    traced = subprocess.run(
-        [sys.executable, __file__], capture_output=True, text=True, check=True, timeout=120
-    ).stdout.splitlines()
+    traced = asked("drawing")
     page = CONTRIBUTING.read_text(encoding="utf-8")
     found = re.search(r"<!-- path -->\n\n(.*?)\n\n<!-- end -->", page, re.DOTALL)
     assert found is not None
@@ -85,4 +121,4 @@ def test_the_tree_in_contributing_is_the_trace():
 
 
 if __name__ == "__main__":
-    print("\n".join(drawing()))
+    print(*([own_calls()] if sys.argv[1:] == ["calls"] else drawing()), sep="\n")

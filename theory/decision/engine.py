@@ -33,8 +33,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from functools import partial
-from typing import Any
 
 import sympy
 from sympy import Expr, S
@@ -49,7 +47,7 @@ from farfield.theory.decision import cells
 from farfield.theory.formula.bounded_nodes import substituted
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
-from farfield.theory.proofs import Decision, Fall, Lazy, Step
+from farfield.theory.proofs import Decision, Fall, Step
 from farfield.theory.relations import BY_SIGNS
 from farfield.theory.transseries.expansion import direction, eventual, transseries
 from farfield.theory.transseries.scale import bertrand_test
@@ -148,8 +146,8 @@ def _decided(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
         raise NotReal(leaves[0][1].reason)
     steps: list[Step] = []
     for path, decision in leaves:
-        where = Lazy(partial(_conjunction, path))
-        cell = (Step("cell", {"condition": where}),) if path else ()
+        where = (cells.relation(g, BY_SIGNS[s,]) for g, s in path)
+        cell = (Step("cell", {"condition": sympy.And(*where)}),) if path else ()
         if decision.condition is None and decision.real:
             return _undecided(decision.reason, cell + decision.steps)
         steps += [*cell, *decision.steps]
@@ -159,11 +157,6 @@ def _decided(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
     real = all(decision.real for _, decision in leaves)
     fall = None if leaves[0][0] else leaves[0][1].fall
     return Decision(condition, tuple(steps), real=real, fall=fall, cells=tree)
-
-
-def _conjunction(path: tuple[cells.Constraint, ...]) -> Any:
-    """The signs that lead to a cell as one condition."""
-    return sympy.And(*(cells.relation(g, BY_SIGNS[s,]) for g, s in path))
 
 
 def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:

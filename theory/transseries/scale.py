@@ -25,7 +25,7 @@ from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import Tail, has_tail, plus, to_sympy
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Decision, Fall, Lazy, Step
+from farfield.theory.proofs import Decision, Fall, Step
 from farfield.theory.transseries.arithmetic import (
     Monomial,
     Transseries,
@@ -70,20 +70,13 @@ def as_step_values(name: str, g: Transseries) -> dict[str, Any]:
         remainder = terms[count][0]
     del terms[count:]
 
-    def build() -> Expr:
-        return sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in terms))
-
-    error = Lazy(lambda: S.Zero if remainder is None else monomial_expression(remainder))
-    if g.context.tails:
-        whole, rest = build(), error.expression
-        inside = (s for s in whole.free_symbols | rest.free_symbols if isinstance(s, Tail))
-        ordered = sorted(inside, key=lambda s: s.dummy_index)
-        names = {s: sympy.Symbol(f"theta_{i}") for i, s in enumerate(ordered, 1)}
-        if names:
-            bounded = ", ".join(map(str, names.values()))
-            whole, rest = whole.xreplace(names), rest.xreplace(names)
-            return {name: whole, "error": rest, "bounded": bounded}
-    return {name: Lazy(build), "error": error}
+    whole = sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in terms))
+    error = S.Zero if remainder is None else monomial_expression(remainder)
+    inside = (s for s in whole.free_symbols | error.free_symbols if isinstance(s, Tail))
+    ordered = sorted(inside, key=lambda s: s.dummy_index)
+    names = {s: sympy.Symbol(f"theta_{i}") for i, s in enumerate(ordered, 1)}
+    values = {name: whole.xreplace(names), "error": error.xreplace(names)}
+    return values | ({"bounded": ", ".join(map(str, names.values()))} if names else {})
 
 
 @traced(1, lambda decision: decision.condition)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,19 +20,26 @@ from torch import Tensor
 
 from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
-from farfield.theory.answers.errors import refuse
-from farfield.theory.answers.number import plural
+from farfield.theory.answers.errors import InputError, refuse
+from farfield.theory.answers.number import natural, plural
 from farfield.validation.far_field.needles import (
     AROUND,
     BLOCK,
-    Encode,
-    NeedleRecall,
     NeedleRow,
+    NeedleScore,
     blocks_of,
     needle_row,
     recalled,
 )
-from farfield.validation.far_field.probe import gap_losses, losses_at, require_positions
+from farfield.validation.far_field.probe import (
+    ROW,
+    Encode,
+    gap_losses,
+    losses_at,
+    read_model,
+    require_positions,
+    spread_rows,
+)
 from farfield.validation.far_field.rotary import (
     UNCHANGED,
     Paste,
@@ -41,6 +48,7 @@ from farfield.validation.far_field.rotary import (
     candidates,
     pastes,
 )
+from farfield.validation.progress import Progress, silent
 
 BUDGET = 0.1
 """Nats above the best loss within which a setting is asked what it recalls."""
@@ -70,7 +78,7 @@ class Choice:
     short: float | None
     keys: int
     mib: float
-    recall: tuple[NeedleRecall, ...]
+    recall: tuple[NeedleScore, ...]
     pastes: tuple[Paste, ...]
 
     @property
@@ -122,7 +130,7 @@ class Extension(Answer):
                 "{short}: the change to the model as it is. Recall: needles whose answer is the "
                 "likeliest, of those asked.",
                 rows=plural(self.rows, "row"),
-                row=2 * BLOCK,
+                row=ROW,
                 trained=self.trained,
                 short=BLOCK,
             ),
@@ -130,6 +138,48 @@ class Extension(Answer):
 
 
 def extend(
+    model: Any,
+    text: Any = None,
+    *,
+    to: Any,
+    trained: Any = None,
+    rows: int = 3,
+    needle_rows: int = 2,
+    progress: Progress = silent,
+) -> Extension:
+    """The settings of a rotary model of the library for a longer row, each with gain and cost.
+
+    Args:
+        model: a folder, a GGUF file, a name in the hub's cache, or a model of the library.
+        text: a file or a folder; None takes the source code of the standard library.
+        to: tokens of the long row.
+        trained: training length in tokens; None takes the configuration's.
+        rows: rows of 1,024 tokens that are read, spread over the text.
+        needle_rows: rows with six needles each.
+        progress: called as `progress(stage, done, total)`.
+
+    Raises:
+        InputError: `read_model`, `weigh`; a training length or a tokenizer is missing.
+    """
+    reading, far = read_model(model, text), natural(to, "to")
+    length = reading.trained if trained is None else natural(trained, "trained")
+    if length is None or reading.encode is None:
+        what = "training length; accepted: trained" if length is None else "tokenizer.json"
+        raise InputError(f"model {reading.name!r} has no {what}")
+    found = weigh(
+        reading.network,
+        reading.encode,
+        reading.tokens,
+        length,
+        far,
+        rows=rows,
+        needle_rows=needle_rows,
+        report=lambda done, total: progress("settings", done, total),
+    )
+    return replace(found, subject=reading.name)
+
+
+def weigh(
     network: Any,
     encode: Encode,
     text: Tensor,
@@ -155,19 +205,17 @@ def extend(
     Raises:
         InputError: `candidates`, `require_positions`; a text that is too short.
     """
-    settings, row = candidates(network.config, trained, to), 2 * BLOCK
+    settings = candidates(network.config, trained, to)
     require_positions(network, to)
     refuse(
-        trained < row,
-        f"the model is trained on {trained} tokens; the probe reads rows of {row}",
+        trained < ROW,
+        f"the model is trained on {trained} tokens; the probe reads rows of {ROW}",
     )
     refuse(len(text) <= to, f"the text has {len(text)} tokens; more than {to} are needed")
-    starts = torch.linspace(0, len(text) - row - 1, rows).long().tolist()
-    read = torch.stack([text[start : start + row + 1] for start in starts])
     distances = [max(BLOCK, round(share * to / AROUND) * AROUND) for share in _SHARES]
     begins = torch.linspace(0, len(text) - to, needle_rows).long().tolist()
     needles = [needle_row(encode, text[b:], to, distances, k) for k, b in enumerate(begins)]
-    asked = _Asked(network, read, needles)
+    asked = _Asked(network, spread_rows(text, rows), needles)
     own = asked.loss(UNCHANGED, trained), asked.loss(UNCHANGED, BLOCK)
     ends = [None if s.window else asked.loss(s, s.cut or to) for s in settings]
     best, choices = min(loss for loss in ends if loss is not None), []
@@ -209,7 +257,7 @@ class _Asked(NamedTuple):
             return 0.0, 0.0
         return self.loss(setting, trained) - own[0], self.loss(setting, BLOCK) - own[1]
 
-    def recall(self, setting: Setting) -> Iterator[NeedleRecall]:
+    def recall(self, setting: Setting) -> Iterator[NeedleScore]:
         """Each needle, rows one after the other."""
         with applied(self.network, setting):
             for row in self.needles:
@@ -245,7 +293,7 @@ def _gain(best: Choice, cut: Choice, trained: int) -> str:
     )
 
 
-def _shares(recall: Sequence[NeedleRecall]) -> list[tuple[int, int, int]]:
+def _shares(recall: Sequence[NeedleScore]) -> list[tuple[int, int, int]]:
     """Distances with the needles recalled there, and how many were asked."""
     distances = sorted({needle.distance for needle in recall})
     at = {d: [needle.right for needle in recall if needle.distance == d] for d in distances}

@@ -13,7 +13,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +26,7 @@ from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
 from farfield.theory.encodings import Encoding
 from farfield.validation.far_field.network import Network, TrainedNetwork
+from farfield.validation.far_field.probe import GapProbe, probe
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling, Sees, everything, far_losses
 from farfield.validation.harness.data import samples
@@ -34,6 +34,7 @@ from farfield.validation.harness.runs import asked_of
 from farfield.validation.progress import Progress, silent
 
 LEAST = 16  # tokens of a row
+PAIRS = 4  # of rows that the gap probe reads
 CLOSE = 0.02  # a difference of log ratios that is none
 DOUBLING, ONE_STAGE = Sampling(1024, 2), Sampling(1024, math.inf)
 
@@ -159,6 +160,7 @@ class Foresight(Answer):
         ratios: at each doubling.
         seconds: processor time a target row, of main setting and check.
         pairs: of queries and keys a target row: by main setting, by check, in a real row.
+        positions: what positions alone cost a model of the library; None for another.
         blame: what causes it; none where it was not asked.
         source: the text.
     """
@@ -171,6 +173,7 @@ class Foresight(Answer):
     ratios: tuple[Ratio, ...]
     seconds: tuple[float, float]
     pairs: tuple[int, int, int]
+    positions: GapProbe | None = None
     blame: Blame | None = None
     source: str = ""
 
@@ -199,8 +202,10 @@ class Foresight(Answer):
                 low=f"{math.exp(low):.3g}",
                 high=f"{math.exp(high):.3g}",
             )
+        alone = {} if self.positions is None else {g.length: g.cost for g in self.positions.gaps}
+        more = ("positions alone", "the rest") if alone else ()
         yield table(
-            ("tokens", "log ratio", "95 %", "doubling", "one stage", "agree"),
+            ("tokens", "log ratio", "95 %", "doubling", "one stage", "agree", *more),
             [
                 (
                     r.length,
@@ -209,11 +214,14 @@ class Foresight(Answer):
                     f"{r.main:.3f}",
                     f"{r.check:.3f}",
                     "yes" if r.agree else "no",
+                    *(_parts(r.main, alone[r.length]) if alone else ()),
                 )
                 for r in self.ratios
             ],
-            numeric=(0, 1, 3, 4),
+            numeric=(0, 1, 3, 4, 6, 7),
         )
+        if self.positions is not None:
+            yield self.positions.blocks()[0]
         if self.blame is not None:
             yield from self.blame.table()
         yield Curve(
@@ -317,6 +325,7 @@ def foresee(
         results.append(subject.ratios(lengths, sampling, step=step))
         seconds.append((time.process_time() - begun) / rows)
     ratios = tuple(ratio_of(n, results[0][n], results[1][n]) for n in lengths)
+    positions = _positions(subject, lengths)
     last = ratios[-1]
     known = last.log_ratio is not None
     why = (
@@ -334,9 +343,26 @@ def foresee(
         ratios=ratios,
         seconds=(seconds[0], seconds[1]),
         pairs=(*(_pairs(subject, far, s) for s in samplings), far * (far + 1) // 2),  # type: ignore[arg-type]
+        positions=positions,
         blame=blame(subject, to=far) if causes else None,
         source=subject.source,
     )
+
+
+def _parts(whole: float, positions: float) -> tuple[str, str]:
+    """A loss in the cost of positions alone, and the rest."""
+    return f"{positions:+.3f}", f"{whole - positions:+.3f}"
+
+
+def _positions(subject: ModelOnText, lengths: Sequence[int]) -> GapProbe | None:
+    """What positions alone cost, from two rows of a few groups; None where nothing is turned."""
+    from farfield.validation.far_field.library import LibraryNetwork
+
+    network = subject.network
+    if not isinstance(network, LibraryNetwork) or network.rotary is None or subject.length % 2:
+        return None
+    pairs = subject.groups[:PAIRS, :2]
+    return probe(network.network, torch.cat([pairs[:, 0, :-1], pairs[:, 1]], 1), lengths)
 
 
 def _pairs(subject: ModelOnText, to: int, sampling: Sampling) -> int:
@@ -407,6 +433,7 @@ def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -
     from farfield.validation.models.folder import describe
     from farfield.validation.models.opened import OpenedRun, open_model
     from farfield.validation.models.text import text_of
+    from farfield.validation.models.weights import weights_stamp
 
     outline = describe(model)
     size = min(outline.trained or 1024, 1024) if length is None else natural(length, "length")
@@ -417,7 +444,6 @@ def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -
     else:
         network = LibraryNetwork(opened)
     read = text_of(outline, text)
-    files = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in weights_of(outline.path)]
     return ModelOnText(
         name=outline.name,
         network=network,
@@ -427,13 +453,8 @@ def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -
         bos=read.bos,
         settings=settings,
         encodings=tuple(layer.encoding for layer in outline.layers),
-        stamp=str(files),
+        stamp=weights_stamp(outline),
     )
-
-
-def weights_of(path: Path) -> list[Path]:
-    """The files of a model's weights."""
-    return sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
 
 
 def _groups(text: np.ndarray, source: str, length: int, settings: Settings) -> Tensor:

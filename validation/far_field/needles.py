@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,10 +18,7 @@ import torch
 from torch import Tensor
 
 from farfield.theory.answers.errors import refuse
-from farfield.validation.far_field.probe import scores_at
-
-Encode = Callable[[str], Sequence[int]]
-"""A text in tokens, without a first token."""
+from farfield.validation.far_field.probe import Encode, scores_at
 
 BLOCK, AROUND = 512, 128
 """Tokens of the first and of the last block, and of a block around a needle."""
@@ -121,7 +118,7 @@ class NeedleRow:
 
 
 @dataclass(frozen=True)
-class NeedleRecall:
+class NeedleScore:
     """How a needle is recalled.
 
     Fields:
@@ -198,7 +195,7 @@ def blocks_of(row: NeedleRow) -> Tensor:
 @torch.no_grad()
 def recalled(
     network: Any, row: NeedleRow, kept: Tensor, cut: int | None = None
-) -> list[NeedleRecall]:
+) -> list[NeedleScore]:
     """How each needle of a row is recalled, from the places of the row that are kept.
 
     Args:
@@ -223,6 +220,6 @@ def recalled(
         part = each[at : at + size]
         nats = part.gather(-1, targets[:, None]).sum()
         right = bool((part.argmax(-1) == targets).all())
-        results.append(NeedleRecall(needle.kind, needle.distance, float(nats), right))
+        results.append(NeedleScore(needle.kind, needle.distance, float(nats), right))
         at += size
     return results

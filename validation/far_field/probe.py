@@ -8,12 +8,14 @@ should cost nothing. The probe sees neither dilution nor the worth of a longer t
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from scipy.stats import t as student
 from torch import Tensor
@@ -22,11 +24,23 @@ from torch.nn.functional import cross_entropy
 from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.errors import refuse
-from farfield.theory.answers.number import plural
+from farfield.theory.answers.number import natural, plural
+from farfield.validation.models.folder import describe
+from farfield.validation.models.layers import RUN
+from farfield.validation.models.opened import open_model
+from farfield.validation.models.text import text_of, tokenizer_of
+from farfield.validation.progress import Progress, silent
 
 COST = 0.05
 """Nats by which positions cost something."""
 _STEP = 1.1  # how near the two lengths lie between which a model breaks
+
+
+ROW = 1024
+"""Tokens of a row of the probe."""
+
+Encode = Callable[[str], Sequence[int]]
+"""A text in tokens, without a first token."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +104,49 @@ class GapProbe(Answer):
                 cost=COST,
             ),
         )
+
+
+def gap_probe(
+    model: Any,
+    text: Any = None,
+    *,
+    to: Any,
+    rows: int = 4,
+    progress: Progress = silent,
+) -> GapProbe:
+    """What positions alone cost a model of the library transformers, up to `to` tokens.
+
+    Args:
+        model: a folder, a GGUF file, a name in the hub's cache, or a model of the library.
+        text: a file or a folder; None takes the source code of the standard library.
+        to: the longest row; each doubling up to it is asked, and lengths where costs begin.
+        rows: rows of 1,024 tokens that are read, spread over the text.
+        progress: called as `progress(stage, done, total)`.
+
+    Raises:
+        InputError: `read_model`, `probe`; a text that is too short; `to` below 2,048.
+    """
+    far = natural(to, "to")
+    refuse(far < 2 * ROW, f"to = {far}; accepted: {2 * ROW} or more")
+    reading = read_model(model, text)
+    lengths = [n for k in range(1, 64) if (n := ROW << k) < far] + [far]
+    found = probe(
+        reading.network,
+        spread_rows(reading.tokens, rows),
+        lengths,
+        lambda done, total: progress("positions", done, total),
+    )
+    return replace(found, subject=reading.name)
+
+
+def spread_rows(tokens: Tensor, rows: int) -> Tensor:
+    """Evenly spaced rows of a text, (rows, ROW + 1)."""
+    refuse(
+        len(tokens) <= rows * ROW,
+        f"the text has {len(tokens)} tokens; {rows} rows of {ROW} need {rows * ROW + 1}",
+    )
+    starts = torch.linspace(0, len(tokens) - ROW - 1, rows).long().tolist()
+    return torch.stack([tokens[start : start + ROW + 1] for start in starts])
 
 
 def probe(
@@ -234,6 +291,48 @@ def require_positions(network: Any, length: int) -> None:
         f"a model of type {config.model_type!r} has a table of {longest} positions, {length} are "
         "asked for; accepted: lengths within it",
     )
+
+
+class ModelText(NamedTuple):
+    """A model of the library with a text in its tokens.
+
+    Fields:
+        name: of the model.
+        network: in evaluation mode.
+        trained: its training length; None where none is named.
+        tokens: of the held-out part of the text, (tokens,).
+        encode: its tokenizer; None without one.
+    """
+
+    name: str
+    network: Any
+    trained: int | None
+    tokens: Tensor
+    encode: Encode | None
+
+
+def read_model(model: Any, text: Any) -> ModelText:
+    """A model of the library, opened, and a text in its tokens.
+
+    Raises:
+        InputError: it cannot be opened or read; it is a run of the harness.
+    """
+    outline = describe(model)
+    refuse(
+        outline.kind == RUN,
+        f"run {outline.name!r} is no model of the library transformers, whose positions are moved "
+        "here; accepted: a folder, a GGUF file or a name of one",
+    )
+    opened, read = open_model(outline), text_of(outline, text, "no")
+    tokens = torch.from_numpy(np.concatenate([read.train, read.held_out]).astype(np.int64))
+    worded = outline.path.suffix == ".gguf" or (outline.path / "tokenizer.json").is_file()
+    encode = functools.partial(_ids, tokenizer_of(outline)) if worded else None
+    return ModelText(outline.name, opened.network, outline.trained, tokens, encode)
+
+
+def _ids(coder: Any, words: str) -> list[int]:
+    ids: list[int] = coder.encode(words, add_special_tokens=False).ids
+    return ids
 
 
 def _gap(length: int, costs: Tensor) -> Gap:

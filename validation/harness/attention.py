@@ -207,11 +207,9 @@ def _by_table(
             )
             bias = _view(vector, length - stop + first, stop - start, stop - first)
             if extra is not None:
-                keys, values = (
-                    torch.cat([x[:, heads], y], -2) for x, y in ((extra.k, keys), (extra.v, values))
-                )
                 logits = extra.logits[heads, own].flip(-2)
-                bias = torch.cat([logits, bias.expand(len(logits), -1, -1)], -1)
+                some = Extra(extra.k[:, heads], extra.v[:, heads], logits)
+                keys, values, bias = _joined(some, keys, values, bias)
             part = scaled_dot_product_attention(queries.flip(-2), keys, values, bias[None])
             chunks.append(part.flip(-2))
         parts.append(torch.cat(chunks, -2))

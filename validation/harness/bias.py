@@ -31,7 +31,7 @@ from farfield.validation.harness import attention
 from farfield.validation.harness.attention import ScoreMod, table_score
 from farfield.validation.harness.formula import evaluate, learned_rows
 from farfield.validation.harness.mechanism import Own, Understood, understood
-from farfield.validation.harness.model import DistanceBias, Transformer
+from farfield.validation.harness.model import DistanceBias, Transformer, reach_of
 from farfield.validation.harness.settings import Mask, ModelSettings, Run
 
 EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
@@ -45,6 +45,7 @@ SMOOTH = (sympy.Add, sympy.Mul, sympy.Pow, sympy.log, sympy.exp)
 class FixedBias(DistanceBias):
     """The bias of an encoding whose parameters have values: its float64 table.
 
+    >>> from farfield.theory.encodings import encoding
     >>> FixedBias(encoding("-n/4")).table(3)
     tensor([[ 0.0000, -0.2500, -0.5000]], dtype=torch.float64)
     """
@@ -315,6 +316,7 @@ def bias_tensor(
     Raises:
         InputError: there is no additive bias; a parameter has no value; a bad length or shape.
 
+    >>> from farfield.theory.encodings import encoding
     >>> bias_tensor(encoding("-r*n"), 3, values={"r": torch.tensor([1.0, 0.5])})
     tensor([[-0.0000, -1.0000, -2.0000],
             [-0.0000, -0.5000, -1.0000]])
@@ -366,6 +368,7 @@ def score_mod(
     mask carries causality. If `values` require a gradient, build this function anew at every step:
     it holds the autograd graph of its table.
 
+    >>> from farfield.theory.encodings import encoding
     >>> add = score_mod(encoding("alibi"), 8)
     >>> zero, head = torch.tensor(0.0), torch.tensor(0)
     >>> add(zero, head, head, torch.tensor(5), torch.tensor(3))
@@ -400,6 +403,7 @@ def block_mask(
     Raises:
         InputError: no additive bias, a bad length or width.
 
+    >>> from farfield.theory.encodings import encoding
     >>> block_mask(encoding("alibi"), 256, widths=100).to_dense()[0, 0]
     tensor([[1, 0],
             [1, 1]], dtype=torch.int32)
@@ -421,12 +425,11 @@ def block_mask(
         refuse(
             count not in (0, 1, rows), f"{count} {what}, {rows} heads: accepted are 1 and {rows}"
         )
-    seen = torch.ones(1, length) if encoding.free else bias_tensor(encoding, length) > -math.inf
-    reach = tuple((torch.arange(1, length + 1) * seen).amax(-1).int().tolist())
+    reach = () if encoding.free else reach_of(bias_tensor(encoding, length))
     return attention.block_mask(
         Mask(bca=encoding.bca),
         length,
-        () if min(reach) == length else reach,
+        reach,
         device,
         block,
         tuple(map(int, each)),

@@ -284,7 +284,7 @@ class Transformer(nn.Module):
             blocks: Mask | BlockMask = seen
             plain = own is None and seen == CAUSAL and not layer.settings.sinks
             if flex and not plain and not isinstance(bias, nn.Module):
-                reach = () if table is None or table.requires_grad else _reach(table)
+                reach = () if table is None or table.requires_grad else reach_of(table)
                 blocks = block_mask(seen, length, reach, self.device)
                 bias = own.score_mod(self.device) or bias if isinstance(own, DistanceBias) else bias
             prepared.append(Prepared(bias, blocks, getattr(own, "factor", None)))
@@ -361,7 +361,7 @@ class Transformer(nn.Module):
                 bias.project()
 
 
-def _reach(table: Tensor) -> tuple[int, ...]:
+def reach_of(table: Tensor) -> tuple[int, ...]:
     """How many keys each row of a table leaves; none where that is all."""
     counted = torch.arange(1, table.shape[1] + 1) * (table.cpu() > -math.inf)
     reach = tuple(counted.amax(-1).tolist())

@@ -12,13 +12,14 @@ the results table.
 
 from __future__ import annotations
 
+import functools
 import json
 import multiprocessing
 import os
 import platform
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
@@ -61,6 +62,7 @@ Row = dict[str, str | int | float | None]
 
 WEIGHTS, CHECKPOINT, ASKED = "weights.safetensors", "checkpoint.safetensors", "run.json"
 SCORE_SEGMENTS = 4  # whose expected scores are averaged
+LEADS = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
 
 
 class Job(NamedTuple):
@@ -73,12 +75,17 @@ class Job(NamedTuple):
 
     @property
     def measure(self) -> Measure:
-        """The measurements, with the lengths filled in and in order."""
-        fixed, known = self.layers.absolute == "learned", self.run.length
-        lengths = self.run.measure.lengths or (
-            (known,) if fixed else (known, 4 * known, 16 * known)
-        )
-        return self.run.measure.but(lengths=tuple(sorted({*lengths, known})))
+        """The measurements, with all lengths filled in and in order; none is longer than the
+        training rows where positions are learned."""
+        asked, known = self.run.measure, self.run.length
+        fixed = self.layers.absolute == "learned"
+        usual = (known,) if fixed else (known, 4 * known, 16 * known)
+        lengths = tuple(sorted({*(asked.lengths or usual), known}))
+        rows = {"row_length": asked.row_length, "scores": asked.scores}
+        rows["gradient_length"] = asked.gradient_length or lengths[-1]
+        if fixed:
+            rows = {name: min(tokens, known) for name, tokens in rows.items()}
+        return asked.but(lengths=lengths, **rows)
 
     @property
     def masks(self) -> list[Mask]:
@@ -125,9 +132,8 @@ def job_of(run: Run) -> Job:
         f"asked, accepted are lengths to {run.length}",
     )
     if isinstance(data, Text):
-        spare = max(measure.strides, default=0)
         rows = (measure.row_length, measure.scores, measure.gradient_length or 0)
-        longest = longest if layers.absolute == "learned" else max(longest + spare, *rows)
+        longest = max(longest, *rows)
     data.require(run.length, longest)
     for bias in set(modules(layers, run.heads, run.width // run.heads)):
         if isinstance(bias, DistanceBias):
@@ -188,8 +194,8 @@ def run(
     with nullcontext() if "RANK" in os.environ else FileLock(own / ".lock"):
         if not (own / ASKED).exists():
             write(own / ASKED, asked.model_dump_json(indent=1).encode())
-        model, history = _trained(job, own, place, every, log, progress)
-        if int(os.environ.get("RANK", "0")) > 0:
+        model, history = _trained(job, own, place, every, log, progress if LEADS else silent)
+        if not LEADS:
             return []
         paths = {own / f"measured-{_measurement(job, mask)}.json": mask for mask in job.masks}
         for path, mask in paths.items():
@@ -209,21 +215,20 @@ def _trained(
         return load(own, device)
     model = model_of(job.run, job.data.vocabulary).to(device)
     kept = own / CHECKPOINT
-    trained = train(
+    history = train(
         model, job.data, job.run, checkpoint=kept, every=every, log=log, progress=progress
     )
-    if int(os.environ.get("RANK", "0")) == 0:
+    if LEADS:
         record = {
             "columns": job.columns,
             "facts": {"data": job.data.sha256, "vocabulary": job.data.vocabulary},
-            "history": [list(report) for report in trained.history],
-            "resumed": trained.resumed,
+            "history": [list(report) for report in history],
             "environment": environment(device),
             "parameters": sum(p.numel() for p in model.parameters()),
         }
         write_tensors(own / WEIGHTS, model.state_dict(), record)
         kept.unlink(missing_ok=True)
-    return model, trained.history
+    return model, history
 
 
 def load(own: Path, device: torch.device | None = None) -> tuple[Transformer, list[Report]]:
@@ -322,65 +327,59 @@ def measured(
     """The rows of a measurement, by what the run asks for.
 
     Raises:
-        InputError: a text that is too short.
+        InputError: a model whose losses are not finite, or break bounds that hold for every model.
     """
-    measure, trained = job.measure, job.run.length
-    lengths = measure.lengths
+    asked = job.measure
     if isinstance(job.data, InductionRows):
-        ordered = (trained, *(n for n in lengths if n != trained))
-        found = recall(
-            model, job.data, ordered, distances=measure.distances, count=measure.probes, mask=mask
-        )
-        yield from ({"protocol": "recall", **line._asdict()} for line in found)
+        first = sorted(asked.lengths, key=lambda length: length != job.run.length)
+        distances, count = asked.distances, asked.probes
+        for line in recall(model, job.data, first, distances=distances, count=count, mask=mask):
+            yield {"protocol": "recall", **line._asdict()}
         return
-    text, fixed = job.data.held_out, job.layers.absolute == "learned"
-    counts = {0: measure.blocks, 1: measure.last_tokens}
-    counts |= dict.fromkeys(measure.strides, measure.blocks)
     told = ("protocol", "length", "targets", "nats", "ratio", "low", "high")
-    stage = _stage(progress, mask)
+    counts = {0: asked.blocks, 1: asked.last_tokens, **dict.fromkeys(asked.strides, asked.blocks)}
+    stage, text = functools.partial(progress, "perplexity"), job.data.held_out
     for last, count in counts.items():
         if count:
             for score in perplexities(
-                model, text, lengths, count=count, last=last, mask=mask, progress=stage
+                model, text, asked.lengths, count=count, last=last, mask=mask, progress=stage
             ):
                 yield {name: getattr(score, name) for name in told}
-    n = min(measure.row_length, trained) if fixed else measure.row_length
-    fields = attention_field(
-        model,
-        text,
-        thresholds=measure.thresholds,
-        length=n,
-        segments=measure.row_segments,
-        rows=measure.rows,
-        mask=mask,
-    )
-    for field in fields:
+    yield from _fields(asked, job.run.length, model, text, mask)
+
+
+def _fields(
+    asked: Measure, trained: int, model: Transformer, text: np.ndarray, mask: Mask
+) -> Iterator[Row]:
+    """The rows of receptive fields and of expected scores."""
+    n, segments = asked.row_length, asked.row_segments
+    eps, rows = asked.thresholds, asked.rows
+    for field in attention_field(
+        model, text, thresholds=eps, length=n, segments=segments, rows=rows, mask=mask
+    ):
         refuse(
             field.violations,
             f"{field.violations} of {field.checks} comparisons break bounds that hold for every "
             "model; accepted: a model whose weights and activations are finite",
         )
-        line: Row = {"protocol": "attention", "length": n, "targets": measure.row_segments}
+        line: Row = {"protocol": "attention", "length": n, "targets": segments}
         yield {**line, "eps": field.eps, "erf": field.erf, "trf": field.trf}
-    n = measure.gradient_length or (trained if fixed else lengths[-1])
+    n, segments = asked.gradient_length or trained, asked.gradient_segments
     gradient = gradient_field(
-        model, text, share=measure.share, length=n, segments=measure.gradient_segments, mask=mask
+        model, text, share=asked.share, length=n, segments=segments, mask=mask
     )
-    line = {"protocol": "gradient", "length": n, "targets": measure.gradient_segments}
-    yield {**line, "eps": round(1 - measure.share, 9), "erf": gradient.tokens}
+    line = {"protocol": "gradient", "length": n, "targets": segments}
+    yield {**line, "eps": round(1 - asked.share, 9), "erf": gradient.tokens}
     for far, part in gradient.curve:
         yield {**line, "distance": far, "gradient": part}
-    if measure.scores:
-        n = min(measure.scores, trained) if fixed else measure.scores
-        scores = expected_scores(model, text, length=n, segments=SCORE_SEGMENTS, mask=mask)
+    if asked.scores:
+        scores = expected_scores(
+            model, text, length=asked.scores, segments=SCORE_SEGMENTS, mask=mask
+        )
         for n in (trained, 2 * trained):
             if (resolution := scores.resolution(n, mask)) is not None:
                 line = {"protocol": "scores", "length": n, "targets": SCORE_SEGMENTS}
                 yield {**line, "resolution": resolution}
-
-
-def _stage(progress: Progress, mask: Mask) -> Callable[[int, int], None]:
-    return lambda done, total: progress("perplexity", done, total, _name(mask))
 
 
 # -- many runs ------------------------------------------------------------------------------------
@@ -392,9 +391,6 @@ class Swept(NamedTuple):
 
     finished: list[list[Row]]
     failed: list[tuple[str, str]]
-
-
-Each = Callable[[str, "list[Row] | None", "str | None"], None]
 
 
 def attempt(asked: Run, folder: str, device: str, progress: Progress = silent) -> list[Row] | str:

@@ -573,7 +573,8 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     Raises:
         InputError: the file cannot be read, or holds what no plan holds.
     """
+    content = read_toml(path, "plan")
     try:
-        return Plan.of(read_toml(path, "plan"))
+        return Plan.of(content)
     except InputError as error:
         raise InputError(f"plan {str(path)!r}: {error}") from None

@@ -63,13 +63,6 @@ class Report(NamedTuple):
         return cls(done, loss, held, learning_rate(done - 1, run), speed, seconds)
 
 
-class Trained(NamedTuple):
-    """How a training went: its reports, and the steps that it went on from after a kill."""
-
-    history: list[Report]
-    resumed: list[int]
-
-
 def learning_rate(step: int, run: Run) -> float:
     """The rate at a step counted from 0: a linear warm-up, then the schedule.
 
@@ -123,7 +116,7 @@ def train(
     every: float = 30.0,
     log: str | None = None,
     progress: Progress = silent,
-) -> Trained:
+) -> list[Report]:
     """Train a model in place to predict the next token; it ends in evaluation mode.
 
     Args:
@@ -140,12 +133,12 @@ def train(
     """
     device, optimiser, losses = model.device, adamw(model, run), list[Tensor]()
     with together(model) as process, _forked(device):
-        trained, first = Trained([], []), 0
+        history, first = list[Report](), 0
         if checkpoint is not None and checkpoint.exists():
-            first, trained, losses = resume(checkpoint, model, optimiser)
+            first, history, losses = resume(checkpoint, model, optimiser)
         scores = scorer(model, process.forward, run)
         report = reporter(log if process.rank == 0 else None)
-        history, saved = trained.history, time.perf_counter()
+        saved = time.perf_counter()
         began = saved - (history[-1].seconds if history else 0.0)
         model.train()
         for done, step in enumerate(range(first, run.steps), first + 1):
@@ -169,11 +162,11 @@ def train(
             late = time.perf_counter() - saved >= every and done < run.steps
             if checkpoint is not None and process.rank == 0 and late:
                 finite(losses, done, run)
-                keep(checkpoint, model, optimiser, done, trained, losses)
+                keep(checkpoint, model, optimiser, done, history, losses)
                 saved = time.perf_counter()
             progress("train", done, run.steps, note(history, run, model))
     model.eval()
-    return trained
+    return history
 
 
 Scores = Callable[[Tensor], Tensor]
@@ -383,7 +376,7 @@ def keep(
     model: Transformer,
     optimiser: torch.optim.Optimizer,
     done: int,
-    trained: Trained,
+    history: list[Report],
     losses: list[Tensor],
 ) -> None:
     """Write a checkpoint in place of the one before."""
@@ -392,13 +385,12 @@ def keep(
         tensors |= {f"optimiser.{index}.{name}": slots[name] for name in _SLOTS}
     if losses:
         tensors["losses"] = torch.stack(losses)
-    history = [list(report) for report in trained.history]
-    write_tensors(path, tensors, {"done": done, "history": history, "resumed": trained.resumed})
+    write_tensors(path, tensors, {"done": done, "history": [list(report) for report in history]})
 
 
 def resume(
     path: Path, model: Transformer, optimiser: torch.optim.Optimizer
-) -> tuple[int, Trained, list[Tensor]]:
+) -> tuple[int, list[Report], list[Tensor]]:
     """Put the state of a checkpoint in place; the steps done, the reports, and losses since.
 
     Raises:
@@ -414,14 +406,13 @@ def resume(
         model.load_state_dict(own)
         optimiser.load_state_dict({**state, "state": slots})
         history = [Report(*report) for report in record["history"]]
-        trained = Trained(history, [*record["resumed"], record["done"]])
     except (KeyError, RuntimeError) as error:
         raise InputError(
             f"{str(path)!r} is of another model ({first_line(error)}); accepted: the checkpoint "
             "of this run, or none"
         ) from None
     losses = list(tensors["losses"].to(model.device)) if "losses" in tensors else []
-    return record["done"], trained, losses
+    return record["done"], history, losses
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], record: Mapping[str, object]) -> str:

@@ -36,6 +36,7 @@ from farfield.theory.answers.blocks import (
     sentence,
     table,
 )
+from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import Text, code, words
 from farfield.theory.answers.number import count, inside, listed, natural, plural, runs
@@ -562,8 +563,10 @@ def _with_heads(
     from farfield.validation.models.norms import HeadBounds, weight_bounds
 
     shares = tuple(inside(e, "eps", "(0, 1)") for e in eps)
-    if not shares:
-        raise InputError("eps is empty; accepted: one or more numbers in (0, 1)")
+    refuse(
+        not shares,
+        "eps is empty; accepted: one or more numbers in (0, 1)",
+    )
     logit, value = read_bounds(*(1 if b is None else b for b in said))
     assumed = bounds == "given" and None in said
     hypothesis = BOUNDS[bounds]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, alibi_slope, encoding, t5_bucket_starts
 from farfield.validation.models.layers import LayerOutline, ModelOutline
 from farfield.validation.models.transformers_config import quirks
@@ -60,16 +60,16 @@ def with_bias(model: ModelOutline, text: Any) -> ModelOutline:
 def _mpt(model: ModelOutline, own: Any, heads: int) -> tuple[list[Encoding], str]:
     """The slopes 2^-(most k/P), P the next power of two, of even k before odd k."""
     for name, usual in (("alibi", True), ("qk_ln", False), ("prefix_lm", False)):
-        if bool(getattr(own, name)) != usual:
-            raise InputError(
-                f"model {model.name!r}: config.json has {name} {not usual}; accepted: {usual}"
-            )
-    most = own.alibi_bias_max
-    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= 64:
-        raise InputError(
-            f"model {model.name!r}: config.json has alibi_bias_max {most!r:.40}; accepted: a whole "
-            "number from 1 to 64"
+        refuse(
+            bool(getattr(own, name)) != usual,
+            f"model {model.name!r}: config.json has {name} {not usual}; accepted: {usual}",
         )
+    most = own.alibi_bias_max
+    refuse(
+        isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= 64,
+        f"model {model.name!r}: config.json has alibi_bias_max {most!r:.40}; accepted: a whole "
+        "number from 1 to 64",
+    )
     whole = 1 << (heads - 1).bit_length()
     order = [*range(1, whole + 1)]
     if whole != heads:
@@ -101,11 +101,11 @@ def _falcon(layer: LayerOutline) -> tuple[list[Encoding], str]:
 def _t5(model: ModelOutline, text: Any) -> list[Encoding]:
     """A table of learned values, for all layers of the decoder or, in umT5, one a layer."""
     buckets, farthest = text.relative_attention_num_buckets, text.relative_attention_max_distance
-    if not 1 <= buckets <= 2000 or not buckets // 2 < farthest <= 1 << 14:
-        raise InputError(
-            f"model {model.name!r}: config.json has {buckets} buckets to distance {farthest}; "
-            "accepted: a distance above half the buckets, as the library computes with"
-        )
+    refuse(
+        not 1 <= buckets <= 2000 or not buckets // 2 < farthest <= 1 << 14,
+        f"model {model.name!r}: config.json has {buckets} buckets to distance {farthest}; "
+        "accepted: a distance above half the buckets, as the library computes with",
+    )
     starts, read = t5_bucket_starts(buckets, farthest), reader(model)
     heads = model.layers[0].heads
 
@@ -116,11 +116,11 @@ def _t5(model: ModelOutline, text: Any) -> list[Encoding]:
                 f"model {model.name!r} lacks {_TABLE.format(layer=layer)!r}, the table of its "
                 "decoder; accepted: a model with encoder and decoder, not one of them alone"
             )
-        if weight.shape != (len(starts), heads):
-            raise InputError(
-                f"model {model.name!r} has a table of shape {weight.shape}; accepted: "
-                f"{(len(starts), heads)}"
-            )
+        refuse(
+            weight.shape != (len(starts), heads),
+            f"model {model.name!r} has a table of shape {weight.shape}; accepted: "
+            f"{(len(starts), heads)}",
+        )
         bucket = np.searchsorted(starts, np.arange(starts[-1] + 1), side="right") - 1
         source = f"table of {len(starts)} learned values a head, read from the weights"
         made: Encoding = encoding(values=weight[bucket].T)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import natural
 from farfield.validation.models.layers import LayerOutline, ModelOutline
@@ -110,10 +110,10 @@ def serving_of(model: ModelOutline, dtype: str, ranks: object, page: object) -> 
     one_of(dtype, "cache-dtype", BITS)
     found = Serving(dtype, natural(ranks, "tensor-parallel"), natural(page, "page"))
     heads = {layer.heads for layer in model.layers if layer.attends}
-    if wrong := next((h for h in sorted(heads) if h % found.ranks), None):
-        raise InputError(
-            f"tensor-parallel {found.ranks} with {wrong} heads; accepted: a divisor of them"
-        )
+    refuse(
+        wrong := next((h for h in sorted(heads) if h % found.ranks), None),
+        f"tensor-parallel {found.ranks} with {wrong} heads; accepted: a divisor of them",
+    )
     return found
 
 

@@ -12,8 +12,9 @@ import sympy
 import torch
 from torch import Tensor
 
-from farfield.theory.answers.answer import Answer, InputError, Label
+from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
+from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import inside, listed, natural, share
 from farfield.validation.harness.data import samples
@@ -57,9 +58,6 @@ class EmpiricalReceptiveField(Answer):
         interval: its 95 % bootstrap interval over the segments; None for a single one.
         curve: pairs (tokens, share of the gradient or attention on the nearest so many tokens) at
             powers of two, means over the segments.
-        training_length: tokens that the model was trained on, None if it is not known.
-        mass_in_training_length, mass_interval: the share on the nearest so many tokens; None
-            where the training length is not known or not shorter than the segments.
         length, segments: tokens of a segment, and segments.
         text_source, first: what was read, and what segments begin with.
         visible: which keys a query saw, in words; empty for all that its layer shows.
@@ -79,9 +77,6 @@ class EmpiricalReceptiveField(Answer):
     at_least: bool
     interval: tuple[float, float] | None
     curve: tuple[tuple[int, float], ...]
-    training_length: int | None
-    mass_in_training_length: float | None
-    mass_interval: tuple[float, float] | None
     length: int
     segments: int
     text_source: str
@@ -116,12 +111,8 @@ class EmpiricalReceptiveField(Answer):
         yield table(
             ("nearest tokens", "share"), [(n, f"{s:.4g}") for n, s in points], numeric=(0, 1)
         )
-        mass = self.mass_in_training_length
         yield facts(
             **{
-                f"share within the training length of {self.training_length}": None
-                if mass is None
-                else f"{mass:.4g}{_between(self.mass_interval, '.4g')}",
                 "TRF of the bias alone on the same rows": None
                 if self.trf is None
                 else f"{self.trf:.1f} tokens",
@@ -180,9 +171,8 @@ def empirical_receptive_field(
     rows = natural(rows, "rows")
     opened = _opened(model, size)
     given = opened.model
-    tokens, source, first, put = _tokens(given, text, bos)
-    segments_read = led(samples(tokens, count, size), put)
-    part, trained = float(threshold), given.trained
+    read, part = text_of(given, text, bos), float(threshold)
+    segments_read = led(samples(read.held_out, count, size), read.bos)
 
     def done(segments: int) -> None:
         progress("segments", segments, len(segments_read))
@@ -199,8 +189,10 @@ def empirical_receptive_field(
         found, *ends = suffix(curves, 1 - part)
         interval = (ends[0], ends[1]) if len(curves) > 1 else None
     else:
-        if not view.plain:
-            raise InputError("windows with kind 'attention': accepted with kind 'gradient'")
+        refuse(
+            not view.plain,
+            "windows with kind 'attention': accepted with kind 'gradient'",
+        )
         by_layer, curves = attention_fields(opened, segments_read, part, rows, done)
         fields, most = torch.stack([*by_layer.values()]), (1 - part) * 0.75 * size
         found, heads = float(fields.mean()), tuple(map(tuple, fields.mean((1, 3)).tolist()))
@@ -208,15 +200,13 @@ def empirical_receptive_field(
         biased = [layer for layer in given.layers if layer.encoding is not None]
         alone = [bias_field(layer, second_half(size, rows), part).mean() for layer in biased]
         trf = float(torch.stack(alone).mean()) if alone else None
-    if not np.isfinite(curves).all():
-        raise InputError(
-            f"{given.name}: its {kind} on this text is not finite, or 0 everywhere; accepted: a "
-            "model whose weights and activations are finite"
-        )
+    refuse(
+        not np.isfinite(curves).all(),
+        f"{given.name}: its {kind} on this text is not finite, or 0 everywhere; accepted: a "
+        "model whose weights and activations are finite",
+    )
     points = tuple(1 << k for k in range(size.bit_length()))
     within = curves.cumsum(1)
-    asked = trained is not None and trained < size
-    mass = within[:, trained - 1] if asked and trained is not None else None
     return EmpiricalReceptiveField(
         given.name,
         kind,
@@ -225,13 +215,10 @@ def empirical_receptive_field(
         found >= _REACHES * most,
         interval,
         tuple((p, float(within[:, min(p, size) - 1].mean())) for p in points),
-        trained,
-        None if mass is None else float(mass.mean()),
-        None if mass is None else _interval(mass),
         size,
         len(segments_read),
-        source,
-        first,
+        read.source,
+        read.first,
         "" if view.plain else str(view),
         heads,
         trf,
@@ -246,18 +233,6 @@ def _opened(model: Any, size: int) -> Opened | OpenedRun:
     if isinstance(model, Opened | OpenedRun):
         return model
     return open_model(describe(model), tokens=size)
-
-
-def _tokens(given: ModelOutline, text: Any, bos: str) -> tuple[np.ndarray, str, str, int | None]:
-    """The tokens to read, what they are, what segments begin with, in words and as a token."""
-    if not isinstance(text, np.ndarray):
-        read = text_of(given, text, bos)
-        return read.held_out, read.source, read.first, read.bos
-    if text.ndim != 1 or text.dtype.kind not in "iu":
-        raise InputError("the text has to be a one-dimensional array of tokens")
-    if text.size and not 0 <= int(text.min()) <= int(text.max()) < given.vocabulary:
-        raise InputError(f"the text has tokens outside 0 to {given.vocabulary - 1}")
-    return text, f"{len(text)} tokens", "no first token", None
 
 
 def _gradient(opened: Opened | OpenedRun, row: np.ndarray, view: View) -> np.ndarray:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.models.biases import with_bias
 from farfield.validation.models.gguf_headers import describe_gguf
 from farfield.validation.models.layers import ModelOutline
@@ -51,8 +51,10 @@ def describe(folder: Any) -> ModelOutline:
         raise InputError(f"{given} {_instead(path)}")
     values = read_json(path, "config.json")
     kind = values.get("model_type")
-    if not isinstance(kind, str) or not kind.isprintable() or not 0 < len(kind) <= 40:
-        raise InputError(f"{given}: config.json names no model_type; accepted: {_ACCEPTED}")
+    refuse(
+        not isinstance(kind, str) or not kind.isprintable() or not 0 < len(kind) <= 40,
+        f"{given}: config.json names no model_type; accepted: {_ACCEPTED}",
+    )
     return with_bias(*described(path, values))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.models.layers import LayerOutline, ModelOutline, Rotary
 from farfield.validation.optional import first_line, library
 
@@ -106,8 +106,10 @@ def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
 def _each(value: Any, count: int) -> list[int]:
     """A number of each layer, from one number or a list."""
     numbers = list(value) if isinstance(value, list) else [value] * count
-    if len(numbers) != count or not all(isinstance(n, int) and n >= 0 for n in numbers):
-        raise InputError(f"the header has heads {value!r:.60}; accepted: one number, or {count}")
+    refuse(
+        len(numbers) != count or not all(isinstance(n, int) and n >= 0 for n in numbers),
+        f"the header has heads {value!r:.60}; accepted: one number, or {count}",
+    )
     return numbers
 
 

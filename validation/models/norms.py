@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline
 from farfield.validation.models.weights import reader
 
@@ -205,12 +205,12 @@ def weight_bounds(model: ModelOutline) -> list[tuple[HeadBounds, ...]]:
     """
     kind = "t5" if model.kind in ("mt5", "umt5") else model.kind
     grow = any(o.temper or (o.rotation and o.rotation.kind == "xpos") for o in model.layers)
-    if not model.biased or kind not in PROJECTIONS or grow:
-        raise InputError(
-            f"model {model.name!r} ({model.kind}) has no additive bias, or logits that grow, so "
-            "no window follows from its weights; accepted: bounds 'given', or farfield window "
-            "--model on a text"
-        )
+    refuse(
+        not model.biased or kind not in PROJECTIONS or grow,
+        f"model {model.name!r} ({model.kind}) has no additive bias, or logits that grow, so "
+        "no window follows from its weights; accepted: bounds 'given', or farfield window "
+        "--model on a text",
+    )
     read, own = reader(model), model.values.get("attn_config") or {}
     said = own if isinstance(own, dict) else {}
     try:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import Mask
@@ -235,11 +235,11 @@ class Opened:
 
 
 def _require_positions(model: ModelOutline, length: int) -> None:
-    if model.longest is not None and length > model.longest:
-        raise InputError(
-            f"model {model.name!r} has positions for {model.longest} tokens, {length} are asked "
-            "for; accepted: rows up to that length"
-        )
+    refuse(
+        model.longest is not None and length > model.longest,
+        f"model {model.name!r} has positions for {model.longest} tokens, {length} are asked "
+        "for; accepted: rows up to that length",
+    )
 
 
 def _no_hook(model: ModelOutline) -> InputError:
@@ -328,11 +328,11 @@ def _require_rotation(opened: Opened) -> None:
     name, kind = opened.model.name, opened.model.kind
     turning = [k for k, layer in enumerate(opened.model.layers) if layer.rotation is not None]
     accepted = "accepted: positions 'text'"
-    if not turning:
-        raise InputError(
-            f"model {name!r} ({kind}) turns no queries, so positions in the cache mean nothing; "
-            + accepted
-        )
+    refuse(
+        not turning,
+        f"model {name!r} ({kind}) turns no queries, so positions in the cache mean nothing; "
+        + accepted,
+    )
     if opened.continues:
         return
     seen = list[bool]()
@@ -359,10 +359,10 @@ def _require_rotation(opened: Opened) -> None:
         opened.view = ALL
         opened.network.set_attn_implementation(before)
     opened.continues = seen == [True]
-    if not opened.continues:
-        raise InputError(
-            f"model {name!r} ({kind}) turns its queries in a way that is not known here; {accepted}"
-        )
+    refuse(
+        not opened.continues,
+        f"model {name!r} ({kind}) turns its queries in a way that is not known here; {accepted}",
+    )
 
 
 _SPY = "farfield_spy"
@@ -413,10 +413,10 @@ def open_model(model: ModelOutline, *, tokens: int = 1024) -> Opened | OpenedRun
     else:
         network = _network(model, tokens)
     for name, weight in network.named_parameters():
-        if not torch.isfinite(weight).all():
-            raise InputError(
-                f"model {model.name!r} has NaN or infinity in {name!r}; accepted: finite weights"
-            )
+        refuse(
+            not torch.isfinite(weight).all(),
+            f"model {model.name!r} has NaN or infinity in {name!r}; accepted: finite weights",
+        )
     return Opened(model, network)
 
 
@@ -497,10 +497,10 @@ class OpenedRun:
 
     def scores(self, embedded: Tensor, view: View = ALL, last: int = 0) -> Tensor:
         """As `Opened.scores`."""
-        if view.in_cache and view.sinks:
-            raise InputError(
-                f"run {self.model.name!r} keeps positions of the text; accepted: positions 'text'"
-            )
+        refuse(
+            view.in_cache and view.sinks,
+            f"run {self.model.name!r} keeps positions of the text; accepted: positions 'text'",
+        )
         prepared = [
             given._replace(mask=view.mask(k).within(layer.width))
             for k, (given, layer) in enumerate(

@@ -18,13 +18,14 @@ import numpy as np
 
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
+from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import natural, plural
 from farfield.validation.harness.measure import NORMAL, mean_of
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
-from farfield.validation.models.text import TokenText, led, nats_of, rows_of, text_of
+from farfield.validation.models.text import TokenText, led, nats_of, require_rows, rows_of, text_of
 from farfield.validation.progress import Progress, silent
 
 OURS = ("last-token", "non-overlapping")
@@ -151,8 +152,10 @@ def model_perplexity(
             than the model's table of positions.
     """
     sizes = sorted({natural(n, "length") for n in lengths})
-    if not sizes:
-        raise InputError("give at least one length of the context")
+    refuse(
+        not sizes,
+        "give at least one length of the context",
+    )
     one_of(protocol, "protocol", PROTOCOLS)
     count, given = natural(samples, "samples"), describe(model)
     opened, read = open_model(given, tokens=sizes[-1]), text_of(given, text, bos)
@@ -303,11 +306,7 @@ def _of_others(
     """Weighted sums of nats, and of weights, of each stretch of the longest length."""
     longest = sizes[-1]
     tokens = read.held_out[: count * longest].astype(np.int64)
-    if len(tokens) < 2 * longest:
-        raise InputError(
-            f"the text has {len(tokens)} tokens, {2 * longest} are needed for two rows of "
-            f"{longest}; accepted: a longer text, or shorter rows"
-        )
+    require_rows(tokens, longest - 1)
     if protocol != "lm-eval" and read.bos is not None:
         tokens = np.concatenate([[read.bos], tokens])
     found = []

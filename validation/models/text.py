@@ -8,15 +8,15 @@ are the same with and without it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.validation.harness.data import BYTES, Text, read_text, samples
 from farfield.validation.harness.measure import NORMAL, mean_of
@@ -54,15 +54,15 @@ class TokenText:
 
 
 def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
-    """A `Text`, or what `read_text` reads, in the tokens of a model; of each part at most 2 MiB are
-    taken.
+    """A text in the tokens of a model; of each part at most 2 MiB of bytes are encoded.
 
     A folder with tokenizer.json is read by the library tokenizers; one without must have a
     vocabulary of 256, and takes bytes.
 
     Args:
         model: what its folder says.
-        text: a file, a folder, a `Text`; None takes the source code of the standard library.
+        text: a file, a folder, a `Text`, an array of tokens; None takes the source code of the
+            standard library.
         bos: one of `FIRST`.
 
     Raises:
@@ -70,38 +70,50 @@ def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
             is wanted and none is named.
     """
     one_of(bos, "bos", FIRST)
+    if isinstance(text, np.ndarray):
+        refuse(
+            text.ndim != 1 or text.dtype.kind not in "iu" or not len(text) or int(text.min()) < 0,
+            "the text is no one-dimensional array of tokens; accepted: whole numbers from 0",
+        )
+        text = Text(f"{len(text)} tokens", text[:0], text, max(BYTES + 1, int(text.max()) + 1))
     given = text if isinstance(text, Text) else read_text(text)
     named = model.values.get("bos_token_id", model.values.get("tokenizer.ggml.bos_token_id"))
     place, packed = model.path / "tokenizer.json", model.path.suffix == ".gguf"
     in_bytes = given.vocabulary == BYTES and not str(text).endswith(".npy")
-    worded = model.kind != RUN and (packed or place.is_file()) and in_bytes
-    fits = model.vocabulary == BYTES if in_bytes else given.vocabulary <= model.vocabulary
-    if fits and not worded:
-        read = TokenText(given.train, given.held_out, None, given.source)
-        return replace(read, bos=_wanted(model, bos, None, named))
-    if not worded:
-        raise InputError(
-            f"model {model.name!r} has {model.vocabulary} tokens, {given.source} has "
-            f"{given.vocabulary}; accepted: a text of bytes for a folder with tokenizer.json, or "
-            "the tokens it was trained on"
-        )
-    coder = tokenizer_of(model)
+    if in_bytes and model.kind != RUN and (packed or place.is_file()):
+        (train, held_out), put = _encoded(model, (given.train, given.held_out))
+        source = f"{given.source}, in tokens of {model.name}"
+        return TokenText(train, held_out, _wanted(model, bos, put, named), source)
+    largest = int(given.held_out.max(initial=0))
+    refuse(
+        model.vocabulary != BYTES if in_bytes else largest >= model.vocabulary,
+        f"model {model.name!r} has {model.vocabulary} tokens, {given.source} has "
+        f"{given.vocabulary}; accepted: a text of bytes for a folder with tokenizer.json, or the "
+        "tokens it was trained on",
+    )
+    put = _wanted(model, bos, None, named)
+    return TokenText(given.train, given.held_out, put, given.source)
+
+
+def _encoded(
+    model: ModelOutline, texts: Sequence[np.ndarray]
+) -> tuple[list[np.ndarray], int | None]:
+    """Texts of bytes in the tokens of a tokenizer, and the token that this puts before a text."""
+    coder, parts = tokenizer_of(model), []
     coder.no_truncation()
     coder.no_padding()
-    parts = []
-    for part in (given.train, given.held_out):
-        words = part[:_TEXT_BYTES].tobytes().decode(errors="replace")
-        parts.append(np.array(coder.encode(words, add_special_tokens=False).ids, dtype=np.uint32))
-    largest = max((int(p.max()) for p in parts if len(p)), default=0)
-    if largest >= model.vocabulary:
-        raise InputError(
+    for text in texts:
+        words = text[:_TEXT_BYTES].tobytes().decode(errors="replace")
+        tokens = np.array(coder.encode(words, add_special_tokens=False).ids, dtype=np.uint32)
+        largest = int(tokens.max(initial=0))
+        refuse(
+            largest >= model.vocabulary,
             f"model {model.name!r}: tokenizer.json gives token {largest}, the model has "
-            f"{model.vocabulary}; accepted: the tokenizer of the model"
+            f"{model.vocabulary}; accepted: the tokenizer of the model",
         )
+        parts.append(tokens)
     own, plain = (coder.encode("a", add_special_tokens=special).ids for special in (True, False))
-    put = own[0] if own[:1] != plain[:1] else None
-    source = f"{given.source}, in tokens of {model.name}"
-    return TokenText(parts[0], parts[1], _wanted(model, bos, put, named), source)
+    return parts, own[0] if own[:1] != plain[:1] else None
 
 
 def tokenizer_of(model: ModelOutline) -> Any:
@@ -128,11 +140,11 @@ def _wanted(model: ModelOutline, bos: str, put: int | None, named: Any) -> int |
         return None
     if bos == "yes":
         put = put if put is not None else named
-        if not isinstance(put, int) or not 0 <= put < model.vocabulary:
-            raise InputError(
-                f"model {model.name!r} names no first token (bos_token_id {named!r}); accepted: "
-                "bos 'auto' or 'no'"
-            )
+        refuse(
+            not isinstance(put, int) or not 0 <= put < model.vocabulary,
+            f"model {model.name!r} names no first token (bos_token_id {named!r}); accepted: "
+            "bos 'auto' or 'no'",
+        )
     return put
 
 
@@ -142,12 +154,17 @@ def rows_of(text: TokenText, tokens: np.ndarray, count: int, length: int) -> np.
     Raises:
         InputError: the text is shorter than two rows.
     """
-    if len(tokens) < 2 * (length + 1):
-        raise InputError(
-            f"the text has {len(tokens)} tokens, {2 * (length + 1)} are needed for two rows of "
-            f"{length}; accepted: a longer text, or shorter rows"
-        )
+    require_rows(tokens, length)
     return led(samples(tokens, count, length), text.bos)
+
+
+def require_rows(tokens: np.ndarray, length: int) -> None:
+    """Raise InputError unless a text holds two rows with their targets."""
+    refuse(
+        len(tokens) < 2 * (length + 1),
+        f"the text has {len(tokens)} tokens, {2 * (length + 1)} are needed for two rows of "
+        f"{length}; accepted: a longer text, or shorter rows",
+    )
 
 
 def led(rows: np.ndarray, bos: int | None) -> np.ndarray:
@@ -180,11 +197,11 @@ def nats_of(
         scores = opened.scores(opened.embed(part[:, :-1]), view, last).double()
         target = part[:, 1:][:, -scores.shape[1] :]
         found = cross_entropy(scores.transpose(1, 2), target, reduction="none")
-        if not torch.isfinite(found).all():
-            raise InputError(
-                f"model {opened.model.name!r} gives NaN or infinity on this text; accepted: finite "
-                "scores"
-            )
+        refuse(
+            not torch.isfinite(found).all(),
+            f"model {opened.model.name!r} gives NaN or infinity on this text; accepted: finite "
+            "scores",
+        )
         results.append(found.cpu().numpy())
         report(min(start + step, len(rows)), len(rows))
     return np.concatenate(results)

@@ -29,7 +29,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.models.layers import LayerOutline, ModelOutline, Rotary
 from farfield.validation.optional import library
 
@@ -98,11 +98,11 @@ def configurations() -> Iterator[ModuleType]:
     try:
         found = library("transformers", "a model from outside", "hf")
         version = tuple(int(part) for part in found.__version__.split(".")[:2])
-        if version < OLDEST:
-            raise InputError(
-                f"transformers {found.__version__} is installed; accepted: from "
-                f"{'.'.join(map(str, OLDEST))}"
-            )
+        refuse(
+            version < OLDEST,
+            f"transformers {found.__version__} is installed; accepted: from "
+            f"{'.'.join(map(str, OLDEST))}",
+        )
         with quiet(found):
             yield found
     finally:
@@ -177,11 +177,11 @@ def library_config(path: Path, values: Mapping[str, Any]) -> tuple[Any, str, str
     with configurations() as transformers:
         written = str(values.get("transformers_version") or "")
         major = re.match(r"\d+", written)
-        if major and int(major[0]) > int(transformers.__version__.partition(".")[0]):
-            raise InputError(
-                f"model {path.name!r} was written by transformers {written}, and "
-                f"{transformers.__version__} is installed; accepted: folders of that version"
-            )
+        refuse(
+            major and int(major[0]) > int(transformers.__version__.partition(".")[0]),
+            f"model {path.name!r} was written by transformers {written}, and "
+            f"{transformers.__version__} is installed; accepted: folders of that version",
+        )
         mapping = transformers.CONFIG_MAPPING
         kind, note = class_of(values, mapping)
         if not kind and isinstance(text := values.get("text_config"), dict):
@@ -316,20 +316,20 @@ def _number(config: Any, *names: str) -> Any:
 
 def _whole(found: ModelOutline, name: str, value: Any, least: int = 1) -> int:
     """A whole number of a configuration within its range."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 1 << 40:
-        raise InputError(
-            f"model {found.name!r}: config.json has {name} {value!r:.40}; accepted: a whole number "
-            f"from {least}"
-        )
+    refuse(
+        isinstance(value, bool) or not isinstance(value, int) or not least <= value < 1 << 40,
+        f"model {found.name!r}: config.json has {name} {value!r:.40}; accepted: a whole number "
+        f"from {least}",
+    )
     return value
 
 
 def _layers(found: ModelOutline, text: Any, kind: str) -> tuple[LayerOutline, ...]:
     count = _whole(found, "num_hidden_layers", _number(text, "num_hidden_layers"))
-    if count > 2000:
-        raise InputError(
-            f"model {found.name!r}: config.json has {count} layers; accepted: at most 2000"
-        )
+    refuse(
+        count > 2000,
+        f"model {found.name!r}: config.json has {count} layers; accepted: at most 2000",
+    )
     each = text.per_layer_config if text.is_heterogeneous else [text] * count
     kinds = list(getattr(text, "layer_types", None) or [_plain(one) for one in each])
     if (own := getattr(text, "attention_layers", None)) is not None:  # GPT-Neo
@@ -500,19 +500,19 @@ def _rotation(found: ModelOutline, one: Any, of: str, size: int) -> Rotary | Non
     if not isinstance(given, dict) or not size:
         return None
     kind = given.get("rope_type") or given.get("type") or "default"
-    share, base = given.get("partial_rotary_factor") or 1.0, given.get("rope_theta")
-    if kind not in SCALINGS or not isinstance(base, int | float) or base <= 0:
-        raise InputError(
-            f"model {found.name!r}: config.json has rope_type {kind!r:.40} with base "
-            f"{base!r:.40}; accepted: {', '.join(SCALINGS)}, with a positive base"
-        )
+    share, base = given.get("partial_rotary_factor") or 1.0, given.get("rope_theta") or 0
+    refuse(
+        kind not in SCALINGS or not isinstance(base, int | float) or base <= 0,
+        f"model {found.name!r}: config.json has rope_type {kind!r:.40} with base "
+        f"{base!r:.40}; accepted: {', '.join(SCALINGS)}, with a positive base",
+    )
     latent = _number(one, "kv_lora_rank") is not None
     turned = size if latent else int(size * share)
-    if not 0 < share <= 1 or turned < 2 or turned % 2:
-        raise InputError(
-            f"model {found.name!r}: config.json turns a share {share:g} of {size} dimensions; "
-            "accepted: a share of at most 1 that is an even number of dimensions"
-        )
+    refuse(
+        not 0 < share <= 1 or turned < 2 or turned % 2,
+        f"model {found.name!r}: config.json turns a share {share:g} of {size} dimensions; "
+        "accepted: a share of at most 1 that is an even number of dimensions",
+    )
     longest = _number(one, "max_position_embeddings")
     original = given.get("original_max_position_embeddings") or longest
     factor = given.get("factor") or (longest / original if longest and original else 1.0)

@@ -63,6 +63,14 @@ def require_weights(model: ModelOutline) -> dict[str, Path]:
     return named
 
 
+def weights_stamp(model: ModelOutline) -> str:
+    """What tells the weights of a model from others: its files with their times, or sums."""
+    if model.network is not None:
+        return str([float(weight.detach().double().sum()) for weight in model.network.parameters()])
+    files = [model.path] if model.path.is_file() else sorted(model.path.glob("*.safetensors"))
+    return str([(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files])
+
+
 def _wrong(model: ModelOutline, what: str, accepted: str) -> InputError:
     return InputError(f"model {model.name!r} {what}; accepted: {accepted}")
 

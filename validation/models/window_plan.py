@@ -27,6 +27,7 @@ import torch
 
 from farfield.theory.answers.answer import Answer, InputError, Label, Status
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence, table
+from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import inside, natural, plural, share
@@ -39,6 +40,7 @@ from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
 from farfield.validation.models.text import TokenText, nats_of, ratio_of, rows_of, text_of
 from farfield.validation.models.transformers_config import library_config
+from farfield.validation.models.weights import weights_stamp
 from farfield.validation.progress import Progress, silent
 
 SINKS = 4
@@ -76,7 +78,8 @@ class SmallestWindow(Answer):
             enough.
         with_sinks: the smallest width with `SINKS` first keys besides; None where none is enough.
         plan: a width for each layer; None for a layer that keeps what it sees.
-        need: the width that each layer needs alone, the others being free.
+        need: the width that each layer needs alone, the others being free, for an equal part of
+            the loss.
         field: beside it, how far the layer's bias sees, or its attention; `field_name`: which.
         uniform, sinks, by_layer: what these cost; None where there is none.
         alike: what a uniform window with as many keys as the plan costs, and `alike_width`.
@@ -147,8 +150,8 @@ class SmallestWindow(Answer):
         if self.field:
             lines.append(Line(self.field_name, layers, self.field))
         yield Curve(
-            f"Keys that each layer needs alone for {share(self.loss)} of perplexity, beside how "
-            "far it looks.",
+            f"Keys that each layer needs alone for an equal part of {share(self.loss)} of "
+            "perplexity, beside how far it looks.",
             "layer",
             "keys",
             tuple(lines),
@@ -299,16 +302,13 @@ def smallest_window(
     most, count = inside(loss, "loss", "(0, 1)"), natural(segments, "segments")
     given = describe(model)
     size = min(given.trained or 1024, 1024) if length is None else natural(length, "length")
-    if size < 4 or count < 2:
-        raise InputError(
-            f"rows of {size} tokens, {count} of them; accepted: rows of 4 or more, at least 2"
-        )
-    opened, read = open_model(given, tokens=size), text_of(given, text, bos)
-    middle = len(read.held_out) // 2
-    parts = tuple(
-        rows_of(read, part, count, size)
-        for part in (read.held_out[:middle], read.held_out[middle:])
+    refuse(
+        size < 4 or count < 2,
+        f"rows of {size} tokens, {count} of them; accepted: rows of 4 or more, at least 2",
     )
+    opened, read = open_model(given, tokens=size), text_of(given, text, bos)
+    halves = np.split(read.held_out, [len(read.held_out) // 2])
+    parts = tuple(rows_of(read, part, count, size) for part in halves)
     search = Search(
         opened, (parts[0], parts[1]), Path(folder) / _name(given, read, parts), progress
     )
@@ -318,12 +318,7 @@ def smallest_window(
 def _name(given: ModelOutline, read: TokenText, parts: Sequence[np.ndarray]) -> str:
     """A file name that changes with the model, the text and the rows."""
     stamp = hashlib.sha256(json.dumps(given.values, sort_keys=True, default=str).encode())
-    files = sorted(given.path.glob("*.safetensors")) or [given.path] * given.path.is_file()
-    for file in files:
-        about = file.stat()
-        stamp.update(f"{file.name} {about.st_size} {about.st_mtime_ns}".encode())
-    if given.network is not None:
-        stamp.update(b"".join(x.detach().sum().numpy() for x in given.network.parameters()))
+    stamp.update(weights_stamp(given).encode())
     for part in parts:
         stamp.update(part.tobytes())
     return f"{given.name}-{stamp.hexdigest()[:16]}.json"

@@ -17,22 +17,25 @@ import sympy
 from farfield import check_convergence, compare_tails, theoretical_receptive_field
 from farfield.theory.coefficients import signs
 from farfield.theory.decision.regions import holds
+from farfield.theory.formula import grammar
 
+LONG = 600
+"""Seconds for each question, so that a busy machine changes no answer."""
 POSITIVE = sympy.Symbol("a", positive=True)
 
 
 def field(formula):
-    found = theoretical_receptive_field(formula, "1/100")
+    found = theoretical_receptive_field(formula, "1/100", budget_s=LONG)
     return str(found), found.status
 
 
 def compared(a, b):
-    found = compare_tails(a, b)
+    found = compare_tails(a, b, budget_s=LONG)
     return found.lighter, found.crossover, found.proof.text()
 
 
 def verdict(formula):
-    found = check_convergence(formula)
+    found = check_convergence(formula, budget_s=LONG)
     return found.fields() | {"proof": found.proof.text()}
 
 
@@ -93,8 +96,9 @@ def alone(question):
 @pytest.mark.parametrize(
     ("seed", "distinct", "asked"), [(1, 17, 50), pytest.param(2, 200, 2000, marks=pytest.mark.slow)]
 )
-def test_what_was_asked_before_changes_no_answer(seed, distinct, asked):
+def test_what_was_asked_before_changes_no_answer(monkeypatch, seed, distinct, asked):
     """In one thread in any order, and in four at once."""
+    monkeypatch.setattr(grammar, "READ_S", LONG)
     fresh = json.loads(
         subprocess.run(
             [sys.executable, __file__, str(seed), str(distinct)],
@@ -121,4 +125,5 @@ def test_no_work_is_left_over(monkeypatch, seed):
 
 
 if __name__ == "__main__":
+    grammar.READ_S = LONG
     print(json.dumps([alone(question) for question in questions(*map(int, sys.argv[1:]))]))

@@ -4,10 +4,12 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+import farfield
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.extension import BUDGET, Choice, _gains, extend
-from farfield.validation.far_field.needles import NeedleRecall
-from farfield.validation.far_field.probe import gap_losses
+from farfield.validation.far_field.extension import BUDGET, Choice, _gains, weigh
+from farfield.validation.far_field.foresee import Settings
+from farfield.validation.far_field.needles import NeedleScore
+from farfield.validation.far_field.probe import gap_losses, losses_at
 from farfield.validation.far_field.rotary import applied, candidates
 
 TRAINED, TO = 2048, 4096
@@ -33,7 +35,7 @@ def text():
 
 @pytest.fixture(scope="module")
 def found(network, text):
-    return extend(network, encode, text, TRAINED, TO, rows=2, needle_rows=1)
+    return weigh(network, encode, text, TRAINED, TO, rows=2, needle_rows=1)
 
 
 def test_every_setting_has_a_line_and_the_cut_text_is_among_them(network, found, speaks):
@@ -69,7 +71,7 @@ def test_the_order_is_that_of_recall_within_the_budget_then_of_loss(found):
 
 
 def choice(log_probabilities, right):
-    recall = [NeedleRecall("pet", 600, p, k < right) for k, p in enumerate(log_probabilities)]
+    recall = [NeedleScore("pet", 600, p, k < right) for k, p in enumerate(log_probabilities)]
     return Choice("any", 1.0, 0.0, 0.0, 9, 1.0, tuple(recall), ())
 
 
@@ -82,8 +84,41 @@ def test_more_needles_and_a_sure_difference_are_a_gain():
 
 def test_what_cannot_be_extended_is_refused_in_a_line(network, text):
     with pytest.raises(InputError, match="nothing is to be mended at 2048"):
-        extend(network, encode, text, TRAINED, TRAINED)
+        weigh(network, encode, text, TRAINED, TRAINED)
     with pytest.raises(InputError, match="trained on 512 tokens; the probe reads rows of 1024"):
-        extend(network, encode, text, 512, TO)
+        weigh(network, encode, text, 512, TO)
     with pytest.raises(InputError, match="the text has 4096 tokens; more than 4096 are needed"):
-        extend(network, encode, text[:TO], TRAINED, TO)
+        weigh(network, encode, text[:TO], TRAINED, TO)
+
+
+def test_a_model_and_a_text_are_named_and_read(network, text):
+    tokens = text.numpy()
+    gaps = farfield.gap_probe(network, tokens, to=4096, rows=2).gaps
+    starts = (0, len(tokens) - 1025)
+    rows = torch.stack([text[s : s + 1025] for s in starts])
+    alone = losses_at(network, rows[:, 512:], torch.arange(512), 256)
+    by_length = {g.length: g.cost for g in gaps}
+    cost = float((gap_losses(network, rows, 4096) - alone).mean())
+    assert {2048, 4096} <= {*by_length} and by_length[4096] == pytest.approx(cost, abs=1e-6)
+    with pytest.raises(InputError, match=r"has no tokenizer\.json"):
+        farfield.extend(network, tokens, to=4096)
+    with pytest.raises(InputError, match="to = 1024; accepted: 2048 or more"):
+        farfield.gap_probe(network, tokens, to=1024)
+
+
+def test_the_far_field_has_the_probe_beside_it():
+    """Both stand in one table: what positions cost, and the rest."""
+    import numpy as np
+
+    sizes = SIZES | {"vocab_size": 300, "intermediate_size": 32, "initializer_range": 0.3}
+    torch.manual_seed(0)
+    small = LlamaForCausalLM(LlamaConfig(**sizes, max_position_embeddings=32)).eval()
+    words = np.random.default_rng(0).integers(0, 300, 2000)
+    few = Settings(groups=2, rows=6, last=4)
+    found = farfield.foresee(small, words, to=128, settings=few)
+    costs = {g.length: g.cost for g in found.positions.gaps}
+    assert {r.length for r in found.ratios} <= {*costs}
+    told = found.text()
+    assert "positions alone" in told and "the rest" in told and "Positions alone cost" in told
+    for r in found.ratios:
+        assert f"{r.main - costs[r.length]:+.3f}" in told

@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.probe import COST, gap_losses, losses_at, mask_at, probe
+from farfield.validation.far_field.probe import COST, gap_losses, losses_at, probe
 
 ROW = 32
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 64}
@@ -71,8 +71,12 @@ def test_a_window_is_one_of_positions(make, rows):
     assert torch.allclose(before, after) == (make is mistral)
 
 
-def test_a_mask_without_windows_says_that_the_row_is_one_text():
-    assert mask_at(LlamaConfig(**SIZES), torch.tensor([0, 1, 9])).tolist() == [[1, 1, 1]]
+def test_the_row_is_one_text_over_the_gap(rows):
+    """The library takes a skipped position for the begin of another text, unless it is told."""
+    changed = rows.clone()
+    changed[:, : ROW // 2] = 7
+    before, after = (gap_losses(llama(), r, 4 * ROW) for r in (rows, changed))
+    assert not torch.allclose(before, after)
 
 
 def test_it_says_where_positions_begin_to_cost(rows, speaks, monkeypatch):

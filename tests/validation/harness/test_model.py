@@ -233,3 +233,11 @@ def test_a_mechanism_is_one_graph_a_length_however_often_it_is_called(name):
                 logits = compiled(x, prepared=made.prepare(length, flex=True))
                 torch.testing.assert_close(logits, made(x), rtol=1e-4, atol=1e-5)
     assert graphs.frame_count == 2
+
+
+def test_models_of_one_seed_differ_in_their_bias_alone():
+    every = [
+        model_of(Run(encoding=name, layers=2, width=32)) for name in ("nope", "kerple_log", "t5")
+    ]
+    for name, weight in every[0].named_parameters():
+        assert all(torch.equal(weight, other.get_parameter(name)) for other in every[1:]), name
