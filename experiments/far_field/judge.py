@@ -123,14 +123,19 @@ def verdicts():
                 mean <= most,
             )
         )
-        nulls = {name: float(np.mean(errors(at, name) or [math.nan])) for name in NULLS}
+        compared, better = [], []
+        for name in NULLS:
+            known = [case for case in at if case[name] is not None]
+            if known:
+                null, own = (float(np.mean(errors(known, x))) for x in (name, "said"))
+                compared.append(f"{name} {null:.3f} against {own:.3f} on {len(known)} models")
+                better.append(own < null)
         table.append(
             (
                 f"better than every null at {to // 64} times",
                 "all of them",
-                f"{np.mean(errors(at, 'said')):.3f} on all; "
-                + ", ".join(f"{name} {x:.3f}" for name, x in nulls.items() if x == x),
-                all(float(np.mean(errors(at, "said"))) < x for x in nulls.values() if x == x),
+                "; ".join(compared),
+                all(better),
             )
         )
     doubled = [c for c in every if c["measured"] > math.log(2) and c["known"]]
