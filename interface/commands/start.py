@@ -69,8 +69,9 @@ PROGRAMS = {"prover": ("coqc",), "browser": ("chromium", "chromium-browser", "go
 """Programs that some targets of make need."""
 
 
-def doctor() -> int:
-    """What is installed here: versions, extras, threads, prover, browser, free disk."""
+def doctor(*, output: Output = Output()) -> int:
+    """What is installed here: versions, extras, processors, prover, browser, free disk."""
+    import json
     import os
     import platform
     import shutil
@@ -88,14 +89,16 @@ def doctor() -> int:
         (name, next(filter(None, map(shutil.which, names)), f"not here: {' or '.join(names)}"))
         for name, names in PROGRAMS.items()
     )
-    lay_out(
-        [
-            *((name, version(name)) for name in ("farfield", "sympy", "python-flint", "numpy")),
-            ("Python", platform.python_version()),
-            *((name, installed(name)) for name in EXTRAS),
-            ("processors", str(len(os.sched_getaffinity(0)))),
-            *programs,
-            ("free disk", f"{shutil.disk_usage('.').free / 2**30:.1f} GiB"),
-        ]
-    )
+    rows = [
+        *((name, version(name)) for name in ("farfield", "sympy", "python-flint", "numpy")),
+        ("Python", platform.python_version()),
+        *((name, installed(name)) for name in EXTRAS),
+        ("processors", str(len(os.sched_getaffinity(0)))),
+        *programs,
+        ("free disk", f"{shutil.disk_usage('.').free / 2**30:.1f} GiB"),
+    ]
+    if output.json:
+        print_out(json.dumps(dict(rows), indent=2))
+    else:
+        lay_out(rows)
     return OK

@@ -44,10 +44,12 @@ def test_what_is_trained_is_not_trained_again(steps):
 
 def test_without_torch_the_theory_is_shown_and_how_to_get_the_rest(tmp_path, monkeypatch, capsys):
     present = optional.find_spec
-    monkeypatch.setattr(optional, "find_spec", lambda name: name != "torch" and present(name))
+    monkeypatch.setattr(
+        optional, "find_spec", lambda name: None if name == "torch" else present(name)
+    )
     with pytest.raises(SystemExit) as stop:
         main(["demo", "-n/4", "--out", str(tmp_path)])
     said = capsys.readouterr()
     assert stop.value.code == 2 and (tmp_path / "index.html").exists()
-    assert said.out.startswith("-n/4: the series converges") and "nope: the series div" in said.out
+    assert "n/4: the series converges" in said.out and "nope: the series div" in said.out
     assert "pip install '.[train]'" in said.err and len(said.err.splitlines()) == 1
