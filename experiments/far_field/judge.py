@@ -275,12 +275,14 @@ def told():
         f"{free['pairs']['window 64'][1]:.2f}, the graft with the same window "
         f"{free['pairs'][both][1]:.2f}"
     )
+    long = [c for c in every if c["steps"] == 4000 and c["to"] == 1024]
+    yield "; ".join(f"{c['label']} {c['said']:.2f} and {c['measured']:.2f}" for c in long)
     yield f"{real / one:.0f} times less processor time in one stage, {real / main:.0f} by doubling"
     names = ("none", "window 64", "window 32", "log scale", "graft -2 log(n/16)", both)
     for m in mended:
         text = "English" if m["text"].startswith("documentation") else "code"
         cells = " | ".join(f"{m['pairs'][name][1]:.2f}" for name in names)
-        yield f"| {m['label']}, {text} | {cells} |"
+        yield f"| {m['label']}, {text}, {m['steps']} steps | {cells} |"
 
 
 def draw():
