@@ -71,7 +71,7 @@ def nearest():
 def readme():
     side = [right for _, right in nearest()]
     return [
-        ("from {} to {}, as the picture", times("nope"), times("1 head 1/4")),
+        ("from {} to {} at 16 times", times("nope"), times("1 head 1/4")),
         ("loses {} of perplexity ({} models)", loses("1 head 1/4"), models("1 head 1/4")),
         ("1/32 multiplies the perplexity by {} after", times("slope 1/32")),
         ("after 1,000 steps, by {} after 4,000", times("slope 1/32", **LONG)),
