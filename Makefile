@@ -28,7 +28,10 @@ formal: install  ## theorems and certificates by the prover; 70 random ones, alt
 formal-random: install formal  ## 500 random certificates by the prover, 100 altered ones refused
 	$(VENV)/bin/python benchmarks/certificates.py
 
-demo: $(VENV)/trains  ## theory of an idea beside three small trained models, as a page; two minutes
+demo:  ## an idea beside ALiBi and no bias: theory, three small models, a page; two minutes
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	if test -e $(VENV)/installed; then $(MAKE) --silent install; \
+		else $(pip) install $(PIP_ARGS) --quiet '.[train]'; fi
 	$(VENV)/bin/farfield demo
 
 figures: install  ## every figure and table of the papers, its data, what agrees; begun again, it continues
@@ -90,11 +93,6 @@ install: $(VENV)/installed
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(pip) install $(PIP_ARGS) $(strict) --editable '.[train,dev]'
-	touch $@
-
-$(VENV)/trains:  # what the demonstration needs, unless all is there
-	test -e $(VENV)/installed || { $(PYTHON) -m venv $(VENV) && \
-		$(pip) install $(PIP_ARGS) --quiet '.[train]'; }
 	touch $@
 
 $(VENV)/documented: $(VENV)/installed
