@@ -81,8 +81,8 @@ def entry(subject: Encoding) -> AtlasEntry:
     """Everything known of an encoding, of the catalogue or not.
 
     >>> from farfield.theory.encodings import encoding
-    >>> [c.id for c in entry(encoding("type1")).claims]
-    ['qin2024.satisfies.type1', 'qin2024.type1.total', 'qin2024.type1.trf', 'qin2024.type1.order']
+    >>> [c.id for c in entry(encoding("type1")).claims][:2]
+    ['qin2024.satisfies.type1', 'qin2024.type1.total']
     """
     found = predict(subject)
     said = tuple(c.run() for c in checks() if subject.name in c.about)

@@ -47,7 +47,6 @@ from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.validation.harness.settings import Hybrid
-from farfield.validation.prior import prior
 
 COMMITTED = Path(__file__).with_name("results.parquet")
 LAST, WHOLE = "last token", "non-overlapping"
@@ -122,6 +121,8 @@ def with_theory(
         rows: as `harness.runs.run` returns them.
         subject: the encoding of all layers; None where they differ, or for a module.
     """
+    from farfield.validation.prior import prior  # loads scipy
+
     verdict = None if subject is None else str(check_convergence(subject).verdict)
     bias = subject if subject is not None and subject.biases else None
     for row in rows:

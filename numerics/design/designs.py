@@ -83,13 +83,13 @@ class Design(Answer):
         lines = [
             f"title = {json.dumps('; '.join(self.targets))}",
             "",
-            "[[sweep]]",
-            f"presets = {json.dumps([preset])}",
+            "[[runs]]",
+            f"preset = {json.dumps(preset)}",
         ]
         if count > 1:
-            lines += [f"heads = [{count}]", f"widths = [{16 * count}]"]
+            lines += [f"heads = {count}", f"width = {16 * count}"]
         fields = ", ".join(f"{key} = {json.dumps(value)}" for key, value in subject.items())
-        return "\n".join([*lines, f"encodings = [{{ {fields} }}]", ""])
+        return "\n".join([*lines, f"encoding = {{ {fields} }}", ""])
 
     def interval_text(self) -> str:
         """The interval, each end with the digits that are certain, as `(0.33…, 1/2]`."""

@@ -86,4 +86,5 @@ def test_the_search_of_undefined_terms_is_that_of_each_distance(text):
     right = [t for t in each if t < last]
     while fine is None and right and right[-1] == last - 1:
         last = right.pop()
-    assert skipped.skipped_terms(p) == tuple(right)
+    terms = skipped.skipped_terms(p)
+    assert terms[: len(right)] == tuple(right) and {*terms} <= {*each}  # balls may see farther

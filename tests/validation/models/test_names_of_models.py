@@ -129,8 +129,8 @@ def test_a_gguf_file_reads_a_text_in_its_own_tokens(packed, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("the cab and the dab " * 400)
     read = text_of(describe(packed), str(text), "yes")
-    assert read.bos == 257 and len(read.tokens) > 100
-    assert set(read.tokens.tolist()) == {*b"the cand", 256}  # of the bytes a and b together
+    assert read.bos == 257 and len(read.held_out) > 100
+    assert set(read.held_out.tolist()) == {*b"the cand", 256}  # of the bytes a and b together
     found = model_perplexity(packed, [8, 16], text=str(text), samples=8)
     assert found.model == "small.gguf" and len(found.lengths) == 2
 
