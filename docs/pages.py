@@ -307,11 +307,14 @@ def _atlas_index(entries: dict[str, Any], families: dict[str, Any]) -> Any:
 
 
 def _sheets(place: Path, found: dict[str, Any]) -> None:
-    """Write pages that farfield makes, an index and what it lists."""
+    """Write pages that farfield makes, an index and what it lists; pages of before go."""
     from farfield.figures.document import piece
     from farfield.theory.answers.notation import terminal
 
     place.mkdir(exist_ok=True)
+    for page in place.glob("*.md"):
+        if page.stem not in found:
+            page.unlink()
     for name, sheet in found.items():
         parts = [f"# {terminal(sheet.title)}"]
         if name == "index":
