@@ -7,6 +7,7 @@ enough to conclude from.
 """
 
 # sphinx_gallery_thumbnail_path = "_static/mixture-narrow.svg"
+import math
 import tempfile
 
 import farfield
@@ -25,11 +26,10 @@ for entry in s.entries:
         f"{entry.prediction.name}, predicted: {leak:.1%} of a row of {s.lengths[-1]} tokens is "
         f"beyond the {s.lengths[0]} of the training"
     )
-    for p in entry.measurement()["perplexity"]:
-        interval = f"[{p['ratio_low']:.3f}, {p['ratio_high']:.3f}]"
+    for row in entry.measured("last token"):
         print(
-            f"    {p['protocol']}, {p['length']} tokens: perplexity {p['perplexity']:.1f}, ratio "
-            f"{p['ratio']:.3f} {interval}"
+            f"    {row['length']} tokens: perplexity {math.exp(row['nats']):.1f}, ratio "
+            f"{row['ratio']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
         )
 
 # %%
