@@ -1,6 +1,6 @@
 """Forecasts beside measurements: one table by threshold, one by model, one figure.
 
-python experiments/far_field/judge.py    # results.md here, docs/_static/far-field.svg
+python experiments/far_field/judge.py    # results.md here, docs/_static/far-field*.svg
 """
 
 import json
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import t as student
 
 HERE = Path(__file__).parent
-FIGURE = HERE.parents[1] / "docs" / "_static" / "far-field.svg"
+STATIC = HERE.parents[1] / "docs" / "_static"
 LINE = math.log(1.05)
 MOST = {1024: 0.04, 4096: 0.08}
 NULLS = ("last octave", "log-linear from 2L", "nearest trained model", "constant")
@@ -285,12 +285,12 @@ def told():
         yield f"| {m['label']}, {text}, {m['steps']} steps | {cells} |"
 
 
-def draw():
-    """Forecast against measurement, the nulls beside it."""
+def draw(file, **sizes):
+    """Forecast against measurement, the nulls beside it; panels beside each other or stacked."""
     from farfield.figures.style import COLOURS, MARKERS, SOFT, house, new_figure, rendered
 
     with house():
-        figure, panels = new_figure(3.6, 7.6, columns=2)
+        figure, panels = new_figure(**sizes)
         for panel, to in zip(panels, MOST, strict=True):
             at = [c for c in with_nulls() if c["to"] == to]
             ends = [min(c["measured"] for c in at) - 0.1, max(c["measured"] for c in at) + 0.3]
@@ -320,9 +320,10 @@ def draw():
             )
         panels[0].set_ylabel("log ratio, foreseen")
         panels[0].legend()
-        FIGURE.write_bytes(rendered(figure, "svg", "far-field"))
+        (STATIC / file).write_bytes(rendered(figure, "svg", "far-field"))
 
 
 if __name__ == "__main__":
     (HERE / "results.md").write_text("\n".join(markdown()) + "\n")
-    draw()
+    draw("far-field.svg", height=3.6, width=7.6, columns=2)
+    draw("far-field-narrow.svg", height=6.4, width=3.7, rows=2)

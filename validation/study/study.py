@@ -31,6 +31,9 @@ from farfield.validation.results import LAST
 from farfield.validation.study.place import Place, place
 from farfield.validation.study.prediction import Prediction, predict
 
+SIZES = ("layers", "width", "heads", "steps", "batch", "length")
+"""Settings that a study names beside what was measured."""
+
 BASELINES = tuple(entry.name for entry in CATALOGUE.values() if entry.baseline)
 
 
@@ -186,9 +189,9 @@ class Study(Result):
             note(
                 "Preset {preset}: {layers} layers, width {width}, {heads} heads, {steps} steps of "
                 "{batch} rows of {length} tokens, seed {seed}, on {text} (SHA-256 {sha}).",
-                text=line["text"],
                 sha=line["text_sha256"],
-                **{k: v for k, v in self.settings.items() if isinstance(v, str | int)},
+                **{k: line[k] for k in ("preset", "seed", "text")},
+                **{k: self.settings[k] for k in SIZES},
             ),
         ]
 

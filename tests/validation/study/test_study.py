@@ -235,3 +235,10 @@ def test_an_entry_of_the_atlas_has_the_answers_and_the_claims(speaks):
     assert entry(formula).claims == () and set(predict(formula).blocks()) <= {
         *entry(formula).blocks()
     }
+
+
+def test_a_study_of_a_text_names_what_was_trained(tiny):
+    result, *_ = tiny
+    whole = dataclasses.replace(result, settings={**result.settings, "text": "a.txt"})
+    assert whole.measured()[-1] == result.measured()[-1]
+    assert "2 layers, width 32, 8 heads, 30 steps of 8 rows" in terminal(whole.measured()[-1].text)
