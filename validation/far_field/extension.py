@@ -15,7 +15,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from scipy.stats import t as student
 from torch import Tensor
 
 from farfield.theory.answers.answer import Answer, Label
@@ -36,6 +35,7 @@ from farfield.validation.far_field.probe import (
     Encode,
     gap_losses,
     losses_at,
+    mean_and_half,
     read_model,
     require_positions,
     spread_rows,
@@ -48,12 +48,13 @@ from farfield.validation.far_field.rotary import (
     candidates,
     pastes,
 )
+from farfield.validation.models.cache import Serving, row_cache
+from farfield.validation.models.folder import describe
 from farfield.validation.progress import Progress, silent
 
 BUDGET = 0.1
 """Nats above the best loss within which a setting is asked what it recalls."""
 _SHARES = (1 / 16, 3 / 16, 3 / 8, 9 / 16, 3 / 4, 15 / 16)  # of the long row, where needles stand
-_BYTES = 2  # of a number in the cache
 
 
 @dataclass(frozen=True)
@@ -217,6 +218,7 @@ def weigh(
     needles = [needle_row(encode, text[b:], to, distances, k) for k, b in enumerate(begins)]
     asked = _Asked(network, spread_rows(text, rows), needles)
     own = asked.loss(UNCHANGED, trained), asked.loss(UNCHANGED, BLOCK)
+    layers = describe(network).layers
     ends = [None if s.window else asked.loss(s, s.cut or to) for s in settings]
     best, choices = min(loss for loss in ends if loss is not None), []
     for setting, loss in zip(settings, ends, strict=True):
@@ -224,7 +226,7 @@ def weigh(
         change, short = asked.changes(setting, trained, own) if near else (None, None)
         recall = tuple(asked.recall(setting)) if near else ()
         keys, lines = setting.keys(to), pastes(setting, network.config, to)
-        mib = keys * _token(network.config) / (1 << 20)
+        mib = row_cache(layers, keys, Serving()).least / (1 << 20)
         choices.append(Choice(setting.name, loss, change, short, keys, mib, recall, lines))
         report(len(choices), len(settings))
     (cut,) = (c for c, s in zip(choices, settings, strict=True) if s.cut is not None)
@@ -269,10 +271,8 @@ def _gains(choice: Choice, cut: Choice) -> bool:
     interval of the mean log probability above zero."""
     pairs = zip(choice.recall, cut.recall, strict=True)
     more = np.array([a.log_probability - b.log_probability for a, b in pairs])
-    error = more.std(ddof=1) / math.sqrt(len(more))
-    return choice.right > cut.right and bool(
-        more.mean() > student.ppf(0.975, len(more) - 1) * error
-    )
+    mean, half = mean_and_half(more)
+    return choice.right > cut.right and mean > half
 
 
 def _gain(best: Choice, cut: Choice, trained: int) -> str:
@@ -322,10 +322,3 @@ def _pasted(paste: Paste) -> Block:
     if paste.text is None:
         return note("{library}: nothing to paste, {why}.", library=paste.library, why=paste.where)
     return note("{library}, {where}: {text}", **paste._asdict())
-
-
-def _token(config: Any) -> int:
-    """Bytes of a token in the cache."""
-    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    return int(2 * heads * size * config.num_hidden_layers * _BYTES)

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.stats import t as student
 from torch import Tensor
 
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
@@ -26,7 +25,7 @@ from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
 from farfield.theory.encodings import Encoding
 from farfield.validation.far_field.network import Network, TrainedNetwork
-from farfield.validation.far_field.probe import GapProbe, probe
+from farfield.validation.far_field.probe import GapProbe, mean_and_half, probe
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling, Sees, everything, far_losses
 from farfield.validation.harness.data import samples
@@ -68,6 +67,7 @@ class ModelOnText:
         name: of the model.
         network: its layers.
         groups: (groups, rows, length + 1).
+        base: losses of each group in rows of its own, (groups, rows - 1, last).
         text: what they are taken from, one-dimensional.
         source: the text, in words.
         bos: the token that a text begins with, None for none.
@@ -79,6 +79,7 @@ class ModelOnText:
     name: str
     network: Network
     groups: Tensor
+    base: Tensor
     text: np.ndarray
     source: str
     bos: int | None
@@ -106,13 +107,10 @@ class ModelOnText:
         for g, rows in enumerate(self.groups):
             drawn = replace(sampling, seed=sampling.seed + g)
             others = self.groups[(g + 1) % len(self.groups)] if strange else None
-            last, plain = self.settings.last, self.network
-            base = far_losses(plain, rows, [], drawn, last, bos=self.bos)[self.length]
-            losses = far_losses(
-                network or plain, rows, lengths, drawn, last, others, sees, self.bos
-            )
+            asked, last = network or self.network, self.settings.last
+            losses = far_losses(asked, rows, lengths, drawn, last, others, sees, self.bos)
             for n, found in losses.items():
-                each[n].append(float((found - base).mean()))
+                each[n].append(float((found - self.base[g]).mean()))
             step()
         return {n: np.array(x) for n, x in each.items()}
 
@@ -143,8 +141,7 @@ def ratio_of(length: int, main: np.ndarray, check: np.ndarray) -> Ratio:
     >>> ratio_of(64, np.array([0.1, 0.2]), np.array([0.1, 0.9])).agree
     True
     """
-    mean, other = float(main.mean()), float(check.mean())
-    half = float(main.std(ddof=1) / math.sqrt(len(main)) * student.ppf(0.975, len(main) - 1))
+    (mean, half), other = mean_and_half(main), float(check.mean())
     agree = abs(mean - other) <= half + CLOSE
     return Ratio(length, mean if agree else None, (mean - half, mean + half), mean, other, agree)
 
@@ -310,7 +307,7 @@ def foresee(
     """
     subject = subject_of(model, text, length, settings)
     far = reach_of(subject, to)
-    lengths = [n for k in range(1, 64) if (n := subject.length << k) < far] + [far]
+    lengths = Sampling().ends(subject.length, far)[1:]
     samplings, results, seconds = (settings.main, settings.check), [], []
     rows = len(subject.groups) * (settings.rows - 1)
     done, total = 0, len(samplings) * len(subject.groups)
@@ -444,10 +441,13 @@ def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -
     else:
         network = LibraryNetwork(opened)
     read = text_of(outline, text)
+    groups, last = _groups(read.held_out, read.source, size, settings), settings.last
+    base = [far_losses(network, rows, [], last=last, bos=read.bos)[size] for rows in groups]
     return ModelOnText(
         name=outline.name,
         network=network,
-        groups=_groups(read.held_out, read.source, size, settings),
+        groups=groups,
+        base=torch.stack(base),
         text=read.held_out,
         source=read.source,
         bos=read.bos,

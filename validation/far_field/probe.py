@@ -25,6 +25,7 @@ from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural, plural
+from farfield.validation.far_field.stages import Sampling
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import RUN
 from farfield.validation.models.opened import open_model
@@ -129,11 +130,10 @@ def gap_probe(
     far = natural(to, "to")
     refuse(far < 2 * ROW, f"to = {far}; accepted: {2 * ROW} or more")
     reading = read_model(model, text)
-    lengths = [n for k in range(1, 64) if (n := ROW << k) < far] + [far]
     found = probe(
         reading.network,
         spread_rows(reading.tokens, rows),
-        lengths,
+        Sampling().ends(ROW, far)[1:],
         lambda done, total: progress("positions", done, total),
     )
     return replace(found, subject=reading.name)
@@ -300,7 +300,7 @@ class ModelText(NamedTuple):
         name: of the model.
         network: in evaluation mode.
         trained: its training length; None where none is named.
-        tokens: of the held-out part of the text, (tokens,).
+        tokens: of both parts of the text, one after the other, (tokens,).
         encode: its tokenizer; None without one.
     """
 
@@ -337,6 +337,15 @@ def _ids(coder: Any, words: str) -> list[int]:
 
 def _gap(length: int, costs: Tensor) -> Gap:
     """The mean of the costs of rows, with its interval by Student's distribution."""
-    mean, error = float(costs.mean()), float(costs.std() / math.sqrt(len(costs)))
-    spread = float(student.ppf(0.975, len(costs) - 1)) * error
-    return Gap(length, mean, mean - spread, mean + spread)
+    mean, half = mean_and_half(costs.numpy())
+    return Gap(length, mean, mean - half, mean + half)
+
+
+def mean_and_half(values: np.ndarray) -> tuple[float, float]:
+    """The mean of values, and half of its 95 % interval by Student's distribution.
+
+    >>> mean_and_half(np.array([1.0, 1.0, 1.0]))
+    (1.0, 0.0)
+    """
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    return float(values.mean()), float(error * student.ppf(0.975, len(values) - 1))
