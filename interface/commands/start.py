@@ -53,7 +53,7 @@ def demo(
             for entry in result.trained:
                 if entry.prediction.name not in shown:
                     shown.add(entry.prediction.name)
-                    show(row(result, entry))
+                    show(row(entry))
     if output.json:
         return write_answers(result, output)
     show([LEGEND])
@@ -93,7 +93,7 @@ def doctor(*, output: Output = Output()) -> int:
         *((name, version(name)) for name in ("farfield", "sympy", "python-flint", "numpy")),
         ("Python", platform.python_version()),
         *((name, installed(name)) for name in EXTRAS),
-        ("processors", str(len(os.sched_getaffinity(0)))),
+        ("processors", str(os.cpu_count())),
         *programs,
         ("free disk", f"{shutil.disk_usage('.').free / 2**30:.1f} GiB"),
     ]

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.forecast import forecast
 from farfield.validation.harness.mechanism import with_encoding
 from farfield.validation.harness.settings import settle
 from farfield.validation.json_files import writable_folder
@@ -81,11 +80,10 @@ def predicted(entry: Studied) -> str:
     return entry.prediction.convergence.text(width=10_000).splitlines()[0]
 
 
-def row(whole: Study, entry: Studied) -> tuple[str, ...]:
-    """The cells of `COLUMNS` for one trained encoding of a study."""
-    p, lengths = entry.prediction, whole.lengths
-    layers = whole.settings["layers"]
-    near = forecast(p.encoding, trained=lengths[0], tested=lengths[-1], layers=layers).ratio
+def row(entry: Studied) -> tuple[str, ...]:
+    """The cells of `COLUMNS` for one trained encoding."""
+    p = entry.prediction
+    near = p.forecast.ratio if p.forecast else None
     field = next(x for x in entry.measured("attention") if math.isclose(x["eps"], 0.01))
     _, ratio, low, high = entry.lost()
     return (

@@ -24,7 +24,7 @@ def test_a_row_is_what_the_theory_and_the_model_say(steps):
     studies, _ = steps
     last = studies[-1]
     for entry in last.trained:
-        cells = dict(zip(COLUMNS, row(last, entry), strict=True))
+        cells = dict(zip(COLUMNS, row(entry), strict=True))
         fields = entry.measured("attention")
         field = min(fields, key=lambda line: abs(line["eps"] - 0.01))
         assert cells["encoding"] == entry.prediction.name
