@@ -265,13 +265,14 @@ def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
 
 def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
     """Whether T_w <= eta' e^{-2 beta} B_w, proved either way."""
-    tail, total, share = s.tail(w), s.total(), asked.exact_share()
-    if share is not None and isinstance(tail, fmpq) and isinstance(total, fmpq):
-        return bool(tail <= share * (total - tail))
+    share = asked.exact_share()
 
     def within() -> bool | None:
-        tail = to_arb(s.tail(w))
-        allowed = asked.share() * (to_arb(s.total()) - tail)
+        tail, total = s.tail(w), s.total()
+        if share is not None and isinstance(tail, fmpq) and isinstance(total, fmpq):
+            return bool(tail <= share * (total - tail))
+        tail = to_arb(tail)
+        allowed = asked.share() * (to_arb(total) - tail)
         return True if tail <= allowed else False if tail > allowed else None
 
     proved = decide(within, doubled(128 + 2 * w.bit_length(), MAX_BITS))

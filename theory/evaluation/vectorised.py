@@ -29,7 +29,7 @@ from farfield.theory.algebra.budget import check_time
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.evaluation.fold import LOOK, Arithmetic, Operation, Program
 from farfield.theory.evaluation.logarithms import LogSum, within_range
-from farfield.theory.evaluation.real_balls import RealBalls
+from farfield.theory.evaluation.real_balls import PLAIN, RealBalls
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function
@@ -477,10 +477,12 @@ class Floats(Arrays):
 
     def by_balls(self, e: Expr, at: np.ndarray, *, relative: bool = False) -> np.ndarray:
         """Each value from a ball, at a precision that fixes 50 of its bits: `relative` of them
-        also below 1. It is nan where there is none."""
-        function, narrow = self.balls.compiled(e), arb(2) ** (-1080 if relative else -60)
+        also below 1. It is nan where there is none. A proof that an argument is at a jump costs
+        more than all these bits, so that it comes last."""
+        narrow = arb(2) ** (-1080 if relative else -60)
         values, left = np.full(at.shape, np.nan), list(range(at.size))
-        for bits in (80, 320, 1280, 5120):
+        plain, proving = PLAIN.compiled(e), self.balls.compiled(e)
+        for function, bits in (*((plain, 80 << k) for k in (0, 2, 4, 6, 8)), (proving, 80 << 6)):
             open_ = []
             for start in range(0, len(left), LOOK):
                 with precision(bits):  # looks at the clock
