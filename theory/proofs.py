@@ -211,8 +211,7 @@ class Proof(Result):
         """The proof as one block."""
         deciding_steps = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
         deciding = deciding_steps[0] if len(deciding_steps) == 1 else -1  # else one of a case each
-        steps = tuple(step.words() for step in self.steps)
-        return Steps(words(title), steps, as_text(self.claim) if self.claim else (), deciding)
+        return Steps(words(title), self.steps, as_text(self.claim) if self.claim else (), deciding)
 
     def ladder(self) -> Ladder | None:
         """The rungs as a picture; None where the proof climbs none, several ladders, or to limits

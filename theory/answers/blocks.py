@@ -19,7 +19,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from farfield.theory.answers.notation import (
     StyledWord,
@@ -55,6 +55,13 @@ class Facts:
     rows: tuple[tuple[Text, Text], ...]
 
 
+class Worded(Protocol):
+    """What is put into words where it is shown."""
+
+    def words(self) -> Text:
+        """What it says."""
+
+
 @dataclass(frozen=True)
 class Steps:
     """A proof, or what was tried: numbered steps and what follows.
@@ -67,7 +74,7 @@ class Steps:
     """
 
     title: Text
-    steps: tuple[Text, ...]
+    steps: tuple[Worded, ...]
     conclusion: Text = ()
     deciding: int = -1
 
@@ -308,7 +315,7 @@ def _lines(block: Block, details: bool, unicode: bool, width: int) -> Iterator[s
             if details:
                 yield f"{line(title)}:"
                 for k, step in enumerate(steps, 1):
-                    yield from _wrapped(f"  {k}. {line(step)}", "     ", width=width)
+                    yield from _wrapped(f"  {k}. {line(step.words())}", "     ", width=width)
                 if conclusion:
                     yield from _wrapped(f"  Hence: {line(conclusion)}.", "     ", width=width)
         case Table():

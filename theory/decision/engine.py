@@ -58,6 +58,7 @@ MAX_POWER = 12  # of n in what is periodic
 
 def common_period(p: Expr, rounding: bool = False) -> int:
     """A common period of what is periodic in p; with `rounding`, of fractional parts too."""
+    check_time()
     periods = (_cycle(x, rounding) for x in sympy.preorder_traversal(p))
     return math.lcm(*(k for k in periods if k))
 
@@ -66,7 +67,6 @@ def _cycle(x: Expr, rounding: bool) -> int:
     """The period of `(-1)^P`, `Mod(P, b)`, `cos(pi P)`, `frac(P)` for a polynomial P with rational
     coefficients, its constant aside; 0 for anything else. If D is their common denominator,
     P(n + T) - P(n) is a multiple of T/D."""
-    check_time()
     record = record_of(x.func)
     if x.is_Pow and x.base == -1:
         inside, modulus = x.exp, sympy.Integer(2)

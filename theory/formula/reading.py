@@ -515,7 +515,7 @@ class Tokens:
     @property
     def column(self) -> int:
         """Where the next symbol stands."""
-        return self.token[2]
+        return self.tokens[self.position][2]
 
     def ahead(self, count: int) -> list[str]:
         """The texts of the next symbols."""
@@ -523,17 +523,17 @@ class Tokens:
 
     def next(self) -> Token:
         """The next symbol, read."""
-        token = self.token
+        token = self.tokens[self.position]
         self.position = min(self.position + 1, len(self.tokens) - 1)  # the end stays the end
         return token
 
     def begins(self, op: str) -> bool:
         """Whether this operator comes next."""
-        return self.token[:2] == ("op", op)
+        return self.tokens[self.position][:2] == ("op", op)
 
     def accept(self, *ops: str) -> str | None:
         """Read one of these operators, if it comes next."""
-        kind, value, _ = self.token
+        kind, value, _ = self.tokens[self.position]
         if kind == "op" and value in ops:
             self.position += 1
             return value
@@ -541,7 +541,7 @@ class Tokens:
 
     def accept_name(self, name: str) -> bool:
         """Read this name, if it comes next."""
-        accepted = self.token[:2] == ("name", name)
+        accepted = self.tokens[self.position][:2] == ("name", name)
         self.position += accepted
         return accepted
 

@@ -65,7 +65,6 @@ from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
-    is_zero_literally,
     oscillates,
     to_sympy,
 )
@@ -108,7 +107,7 @@ def prepared(rho: Transseries) -> Transseries:
             c = c if oscillates(plain) else plain
         if oscillates(c) and size(m, rho.context) <= 0 and _is_bounded(c, rho.context):
             dropped = True
-        elif not is_zero_literally(c):
+        elif c:
             terms.append((m, c))
     if dropped:
         return normalised(terms, larger(rho.remainder, UNIT, rho.context), rho.context)
