@@ -155,7 +155,7 @@ class Convergence(Answer):
         True
         """
         domains = dict(self.assumptions)
-        chosen: dict[Any, Expr] = {}
+        chosen: dict[str, Expr] = {}
         for name, value in values.items():
             if name not in domains:
                 raise InputError(
@@ -554,7 +554,9 @@ def _decide_bias(p: Expr, domains: Mapping[str, str]) -> Convergence:
     return _convergence(p, decision, tuple(domains.items()))
 
 
-def _convergence(p: Expr, decision: Decision, assumptions: tuple[Any, ...]) -> Convergence:
+def _convergence(
+    p: Expr, decision: Decision, assumptions: tuple[tuple[str, str], ...]
+) -> Convergence:
     """A decision as an answer: its condition is the verdict, its steps the proof."""
     truth = decision.condition
     if truth is None:

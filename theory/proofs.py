@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy
+from sympy import Basic, Expr
 
 from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, Ladder, Rung, Sentence, Steps
@@ -140,7 +141,7 @@ class Fall:
         of_bound: whether they are the limits of a bound of the terms.
     """
 
-    limits: tuple[Any, ...] = ()
+    limits: tuple[Expr, ...] = ()
     of_bound: bool = False
 
 
@@ -158,7 +159,7 @@ class Decision:
         cells: the tree of the cells, each with its decision; None on one cell.
     """
 
-    condition: Any
+    condition: Basic | bool | None
     steps: tuple[Step, ...] = ()
     reason: str = ""
     real: bool = True

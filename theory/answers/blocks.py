@@ -21,6 +21,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from sympy import Basic
+
 from farfield.theory.answers.notation import (
     StyledWord,
     Text,
@@ -45,7 +47,7 @@ class Formula:
     """An expression that has a name, as `p(n)`."""
 
     name: Text
-    expression: Any
+    expression: Basic
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sympy
 from sympy import Basic, Expr, S, Symbol
@@ -45,7 +44,7 @@ class Form:
 
     op: str
     args: tuple[Form, ...] = ()
-    expr: Any = None
+    expr: Basic = S.NaN
     notation: Notation | None = None
 
     @property
@@ -280,7 +279,7 @@ def _entries(e: Expr) -> Form:
     return Form("table", (*map(form, table), form(tail)), e, (f"nth n [{listed}] {{}}", 10, levels))
 
 
-_BUILDERS: dict[Any, Callable[[Expr], Form]] = {
+_BUILDERS: dict[type[Basic], Callable[[Expr], Form]] = {
     sympy.Add: _sum,
     sympy.Mul: _product,
     sympy.Pow: _power,

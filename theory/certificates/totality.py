@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 import sympy
 from sympy import Basic, Expr, S
@@ -32,7 +31,7 @@ _MAY_BE_MASKED = (sympy.Add, sympy.Mul, Lookup, sympy.Tuple, sympy.Piecewise, Ex
 _FLOORS = SimpleNamespace(floor=partial(sympy.floor, evaluate=False))
 
 
-def total(formula: Expr) -> tuple[Expr, Any]:
+def total(formula: Expr) -> tuple[Expr, Basic]:
     """A formula that is finite, and the condition under which it is the bias, which is -oo
     elsewhere.
 
@@ -79,7 +78,7 @@ def _unmasked(e: Expr) -> Expr:
     return sympy.Piecewise(*pieces, (last, e.args[-1][1]), evaluate=False)
 
 
-def has_values(e: object) -> Any:
+def has_values(e: Basic) -> Basic:
     """An expression, or a condition, that has a value wherever it may be asked for.
 
     Raises:
@@ -90,12 +89,12 @@ def has_values(e: object) -> Any:
     return e
 
 
-def _needed(e: Basic) -> Iterator[Any]:
+def _needed(e: Basic) -> Iterator[Basic]:
     """Conditions that hold exactly where an expression has a value, but for those seen to hold."""
     if e == MASKED:
         yield S.false
     if isinstance(e, sympy.Piecewise):
-        before: list[Any] = []
+        before: list[Basic] = []
         for value, condition in e.args:
             for needed in _needed(value):
                 yield sympy.Or(*before, sympy.Not(has_values(condition)), needed)
@@ -120,7 +119,7 @@ def _needed(e: Basic) -> Iterator[Any]:
         yield from _of_power(e.base, e.exp)
 
 
-def _of_power(base: Expr, exponent: Expr) -> Iterator[Any]:
+def _of_power(base: Expr, exponent: Expr) -> Iterator[Basic]:
     """Conditions under which a power has a value that is printed."""
     if exponent.is_Integer:
         yield from _asked(base, "nonzero", sympy.Ne)
@@ -137,7 +136,7 @@ def _of_power(base: Expr, exponent: Expr) -> Iterator[Any]:
         yield sympy.Or(positive, _relation(sympy.Ge, exponent))
 
 
-def _asked(e: Expr, known: str, relation: object) -> Iterator[Any]:
+def _asked(e: Expr, known: str, relation: type[Basic]) -> Iterator[Basic]:
     """That an expression is positive, say, unless it is known to be."""
     if _known(e, known):
         return
@@ -153,5 +152,5 @@ def _known(e: Expr, what: str) -> bool:
     return bool(door.assumed(e, what))
 
 
-def _relation(relation: Basic, e: Expr) -> Any:
+def _relation(relation: type[Basic], e: Expr) -> Basic:
     return relation(e, 0, evaluate=False)

@@ -16,10 +16,9 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import sympy
-from sympy import Basic, Expr, S
+from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.certificates.prover_forms import (
@@ -54,11 +53,11 @@ class Certifiable:
 
     formula: Expr
     domains: Mapping[str, str]
-    condition: Any
+    condition: Basic
     cells: Tree | None = field(default=None, compare=False, repr=False)
 
     @property
-    def parameters(self) -> list[Any]:
+    def parameters(self) -> list[Symbol]:
         return sorted(self.formula.free_symbols - {n}, key=lambda s: str(s.name))
 
 

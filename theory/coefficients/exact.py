@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TypeAlias
 
 import sympy
 from flint import fmpq
@@ -35,7 +35,7 @@ class Tail(sympy.Dummy):
     __slots__ = ()
 
 
-Coefficient = Any  # fmpq or a SymPy Expr
+Coefficient: TypeAlias = fmpq | Expr
 ZERO, ONE = fmpq(0), fmpq(1)
 MAX_TERMS = 3000
 MAX_ATOMS = 150

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from sympy import Expr
 
 from farfield.theory.algebra.door import Interrupted, watched
 from farfield.theory.answers.errors import InputError
@@ -38,6 +39,7 @@ _ACCEPTED = (
     "or a module of lengths, scores or hidden states"
 )
 T = TypeVar("T")
+Subject = Callable[..., object]
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Sample:
     keys: np.ndarray
     how: str
     kind: str = "float64"
-    texts: tuple[Any, ...] = ()
+    texts: tuple[str | Expr, ...] = ()
     content: str = ""
 
 
@@ -67,7 +69,7 @@ class Unfit(Exception):
     """A way of calling that an object does not take, and why."""
 
 
-def sampled(f: object, heads: int | None = None) -> Sample:
+def sampled(f: Any, heads: int | None = None) -> Sample:
     """The values of an object.
 
     Raises:
@@ -104,7 +106,7 @@ def _first(attempts: Iterable[Callable[[], T]]) -> T:
     raise Unfit("; ".join(dict.fromkeys((why[0], why[-1]))) if why else "nothing fits")
 
 
-def _required(f: Any) -> list[str]:
+def _required(f: Subject) -> list[str]:
     """The names of the arguments that have to be given."""
     call = getattr(f, "forward", f) if hasattr(f, "parameters") else f
     try:
@@ -116,14 +118,14 @@ def _required(f: Any) -> list[str]:
     return names or ["n"] * any(p.kind is p.VAR_POSITIONAL for p in given)
 
 
-def _takes_a_row(f: object, name: str) -> bool:
+def _takes_a_row(f: Subject, name: str) -> bool:
     """Whether a single argument is rather scores, a length or hidden states than a distance."""
     if re.fullmatch(r"n|d|t|delta|dist\w*|rel\w*|pos\w*", name):
         return False
     return hasattr(f, "parameters") or bool(re.match(r"score|logit|att|dots|qk|sim", name))
 
 
-def _called(f: Any, how: str, *args: Any) -> Any:
+def _called(f: Subject, how: str, *args: object) -> object:
     """What a call gives; Unfit with what it raised."""
     end, arguments = time.monotonic() + CALL_S, list(map(_own, args))
     try:
@@ -135,7 +137,7 @@ def _called(f: Any, how: str, *args: Any) -> Any:
         raise Unfit(f"called with {how}: {reason}") from None
 
 
-def _own(given: object) -> Any:
+def _own(given: object) -> object:
     if isinstance(given, Dual):
         return Dual(_own(given.value), given.text, given.binds)
     copied = getattr(given, "clone", getattr(given, "copy", lambda: given))
@@ -172,7 +174,7 @@ def _grids(*arrays: np.ndarray, names: str) -> Iterator[tuple[Any, ...]]:
 # -- functions of the distance --------------------------------------------------------------------
 
 
-def _of_distance(f: object, heads: int | None) -> Sample:
+def _of_distance(f: Subject, heads: int | None) -> Sample:
     """`f(n)` for an array of distances, with the formula where it can be traced."""
 
     def attempts() -> Iterator[Callable[[], Sample]]:
@@ -187,7 +189,7 @@ def _of_distance(f: object, heads: int | None) -> Sample:
     return _first(attempts())
 
 
-def _of_array_of_distances(f: Any, at: np.ndarray, given: Any) -> Sample:
+def _of_array_of_distances(f: Subject, at: np.ndarray, given: Any) -> Sample:
     """The bias at each distance; of a function that sees the whole row, in rows of all lengths."""
     how = "an array of distances"
     sample = _table(_called(f, how, given), at, how)
@@ -236,11 +238,11 @@ def _table(result: object, at: np.ndarray, how: str) -> Sample:
     return Sample(table[:, None, :], at[-1:], last - at, how, kind, texts)
 
 
-def _one_by_one(f: object) -> Sample:
+def _one_by_one(f: Subject) -> Sample:
     """`f(0), f(1), ...` for a function of one number."""
     how, at = "one distance after the other", np.arange(float(MIDDLE))
 
-    def all_of(make: Any) -> Sample:
+    def all_of(make: type[float]) -> Sample:
         values = [_values(_called(f, how, make(k)), how)[0] for k in range(MIDDLE)]
         if len({v.shape for v in values}) > 1 or values[0].ndim > 1:
             raise Unfit(f"called with {how}: it gives {values[0].shape}")
@@ -253,7 +255,7 @@ def _one_by_one(f: object) -> Sample:
 
 
 def _of_positions(
-    f: object, heads: int | None, order: str = "qk", how: str = "positions q and k"
+    f: Subject, heads: int | None, order: str = "qk", how: str = "positions q and k"
 ) -> Sample:
     """`f` of a column of queries and a row of keys; `order` names its arguments."""
 
@@ -267,7 +269,7 @@ def _of_positions(
     return _first(attempts())
 
 
-def _each_head(f: object, heads: int | None, order: str, how: str, q: object, k: object) -> Sample:
+def _each_head(f: Subject, heads: int | None, order: str, how: str, q: object, k: object) -> Sample:
     """The values of each head, until the object has no further one."""
     count = heads or _head_count(f) or 8
     samples: list[Sample] = []
@@ -288,7 +290,7 @@ def _each_head(f: object, heads: int | None, order: str, how: str, q: object, k:
     return Sample(bias, first.queries, first.keys, how, first.kind, texts, first.content)
 
 
-def _one_head(f: Any, order: str, how: str, q: Any, k: Any, h: int) -> Sample:
+def _one_head(f: Subject, order: str, how: str, q: Any, k: Any, h: int) -> Sample:
     """The values of a head, of a function of `(q, k)` perhaps of all heads."""
     queries, keys = (getattr(x, "value", x) for x in (q, k))
     tensor = getattr(sys.modules.get("torch"), "tensor", np.asarray)
@@ -329,7 +331,7 @@ def _one_head(f: Any, order: str, how: str, q: Any, k: Any, h: int) -> Sample:
     )
 
 
-def _head_count(f: Any) -> int | None:
+def _head_count(f: Subject) -> int | None:
     """The number of heads that an object says: an attribute, or a number that it closes over."""
     counts = [getattr(f, name, None) for name in _HEADS]
     with contextlib.suppress(TypeError):
@@ -341,7 +343,7 @@ def _head_count(f: Any) -> int | None:
 # -- modules of a whole row -----------------------------------------------------------------------
 
 
-def _of_row(f: object, heads: int | None, how: str) -> Sample:
+def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
     """A module that gives the matrix of a row, from its length, its scores or its hidden states."""
     torch: Any = sys.modules.get("torch")
     if torch is None and "length" not in how:
@@ -350,7 +352,7 @@ def _of_row(f: object, heads: int | None, how: str) -> Sample:
     weights = f.parameters() if hasattr(f, "parameters") else ()
     widths = dict.fromkeys(s for p in weights for s in tuple(p.shape)[::-1])
 
-    def given(size: int, width: int, noise: bool) -> tuple[Any, ...]:
+    def given(size: int, width: int, noise: bool) -> tuple[object, ...]:
         if "length" in how:
             return (size,) * (1 if how == "a length" else 2)
         shape = (1, size, width) if how == "hidden states" else (1, count, size, size)
@@ -404,7 +406,7 @@ def of_array(array: object) -> Sample:
     return Sample(values[:, None, :], at[-1:], at[-1] - at, f"an array of {axes}", kind)
 
 
-_WAYS: dict[int, tuple[Callable[[Any, int | None], Sample], ...]] = {
+_WAYS: dict[int, tuple[Callable[[Subject, int | None], Sample], ...]] = {
     1: (_of_distance, *(partial(_of_row, how=h) for h in ("scores", "a length", "hidden states"))),
     2: (_of_positions, partial(_of_row, how="two lengths")),
     3: (partial(_of_positions, order="hqk", how="(h, q, k)"),),

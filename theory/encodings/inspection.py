@@ -22,7 +22,7 @@ from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import listed, plural
 from farfield.theory.encodings.calls import FACTOR, Sample, of_array, sampled
 from farfield.theory.encodings.head_lists import notation
-from farfield.theory.encodings.recognition import EPSILON, MASKED, fitted, number, visible
+from farfield.theory.encodings.recognition import EPSILON, MASKED, Fit, fitted, number, visible
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import Lookup, n
@@ -247,7 +247,6 @@ _Known = tuple[tuple[Expr, ...], str, str, float | None]
 
 def _formulas(sample: Sample, view: _Diagonals) -> _Known:
     """The formulas of all heads, where they come from, their family, the largest difference."""
-    fits = []
     undefined = np.isnan(view.values) | (view.values == np.inf)
     if undefined[:, SKIPPED:].any() or (undefined.any() and not sample.texts):
         raise InputError(f"it gives NaN or inf, called with {sample.how}")
@@ -267,12 +266,13 @@ def _formulas(sample: Sample, view: _Diagonals) -> _Known:
                 return traced, "traced", fit.family if fit else "", float(gap.max())
         except InputError:
             pass  # the grammar does not have it; the values are there
-    formulas: dict[bytes, Any] = {}
+    formulas: dict[bytes, Fit | None] = {}
     for row, scale in zip(view.values, view.scale, strict=True):
         if row.tobytes() not in formulas:
             formulas[row.tobytes()] = fitted(view.at, row, sample.kind, float(scale))
-        fits.append(formulas[row.tobytes()])
-    if all(fits):
+    each = [formulas[row.tobytes()] for row in view.values]
+    fits = [fit for fit in each if fit is not None]
+    if len(fits) == len(each):
         families = listed(list(dict.fromkeys(fit.family for fit in fits)), 3)
         most = max(fit.difference for fit in fits)
         return tuple(fit.formula for fit in fits), "recognised", families, most

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from math import gcd
-from typing import Any
 
 import numpy as np
 import sympy
-from sympy import Expr, Rational, S
+from sympy import Basic, Expr, Rational, S
 
 from farfield.theory.encodings.formulas import t5_bucket_starts
 from farfield.theory.functions.nodes import Lookup, n
@@ -146,7 +145,7 @@ def fitted(at: np.ndarray, values: np.ndarray, kind: str, scale: float = 0.0) ->
     return Fit(formula, family, fit.difference)
 
 
-def _mask(at: np.ndarray, seen: np.ndarray) -> tuple[Any, str] | None:
+def _mask(at: np.ndarray, seen: np.ndarray) -> tuple[Basic, str] | None:
     """The condition under which a key is seen, in words too."""
     if seen.all():
         return S.true, ""

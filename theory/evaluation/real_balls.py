@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sympy
 from flint import acb, arb, fmpq
@@ -108,12 +108,12 @@ class RealBalls(Arithmetic):
     def lacking(self, name: str, why: str) -> Exception:
         return Undefined(f"{name} has no enclosure")
 
-    def _compiled(self, e: object) -> Callable[[Environment], Any]:
+    def _compiled(self, e: Basic) -> Callable[[Environment], Ball]:
         """The formula as a program over its symbols; what has no value there is Undefined."""
         symbols = _symbols(e)
         program = Program(e, self, symbols)
 
-        def run(env: Environment) -> Any:
+        def run(env: Environment) -> Ball:
             try:
                 values = [env[s] for s in symbols]
             except KeyError as missing:
@@ -170,7 +170,9 @@ _CONSTANTS: dict[Expr, Callable[[], Ball]] = {
 Compile = Callable[..., Program]
 
 
-def _joined(join: Callable[[Iterable[bool]], bool]) -> Callable[[Any, Compile], Any]:
+def _joined(
+    join: Callable[[Iterable[bool]], bool],
+) -> Callable[[Basic, Compile], Callable[..., bool]]:
     """`all` or `any` of the parts, as far as they have to be looked at."""
 
     def rule(e: Basic, compiled: Compile) -> Callable[..., bool]:
@@ -233,7 +235,7 @@ def _finite_sum(e: sympy.Sum, compiled: Compile) -> Callable[..., Ball]:
     return total
 
 
-_DEFERRED: tuple[tuple[Any, Callable[[Any, Compile], Callable[..., Any]]], ...] = (
+_DEFERRED: tuple[tuple[type[Basic], Callable[[Basic, Compile], Callable[..., Ball]]], ...] = (
     (sympy.And, _joined(all)),
     (sympy.Or, _joined(any)),
     (sympy.ITE, _if_else),

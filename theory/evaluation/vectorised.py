@@ -17,12 +17,12 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import sympy
 from flint import arb, fmpq
-from sympy import Basic, Expr, S
+from sympy import Basic, Expr, S, Symbol
 from sympy.core.relational import Relational
 
 from farfield.theory.algebra.budget import check_time
@@ -34,6 +34,9 @@ from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function
 from farfield.theory.relations import SIX
+
+Bound: TypeAlias = float | np.ndarray
+"""For a whole block, or for each entry."""
 
 BLOCK = 1 << 14  # distances at a time: the values of all parts of a formula stay in the cache
 TURN = 1 << 10  # distances that share a factor of a wave
@@ -125,7 +128,7 @@ class Arrays(Arithmetic):
         raise NotImplementedError
 
 
-_RELATIONS: dict[Any, Callable[..., Any]] = {
+_RELATIONS: dict[type[Basic], Callable[..., Any]] = {
     **{relation.kind: relation.holds for relation in SIX},
     sympy.And: lambda *parts: functools.reduce(operator.and_, parts),
     sympy.Or: lambda *parts: functools.reduce(operator.or_, parts),
@@ -156,8 +159,8 @@ class Near:
     """
 
     value: Any
-    relative: Any = 0.0
-    absolute: Any = 0.0
+    relative: Bound = 0.0
+    absolute: Bound = 0.0
     ends: tuple[float, float] | None = None
 
     @property
@@ -174,7 +177,7 @@ class Near:
         return self.ends
 
 
-def _zero(bound: Any) -> bool:
+def _zero(bound: Bound) -> bool:
     return isinstance(bound, float) and bound == 0
 
 
@@ -226,11 +229,11 @@ class Floats(Arrays):
         """|x|, or its minimum."""
         return abs(x.value) if self.entrywise else max(x.span[0], -x.span[1], 0.0)
 
-    def worst(self, bound: Any) -> Any:
+    def worst(self, bound: Bound) -> Bound:
         """A bound for each entry, or its maximum."""
-        return bound if self.entrywise or np.ndim(bound) == 0 else float(bound.max())
+        return bound if self.entrywise or np.ndim(bound) == 0 else float(np.max(bound))
 
-    def error(self, x: Near, more: float = 0.0) -> Any:
+    def error(self, x: Near, more: float = 0.0) -> Bound:
         """How far it may be off, by `more` relatively; not at all where it is infinite."""
         relative = x.relative + more
         if _zero(relative):
@@ -238,14 +241,16 @@ class Floats(Arrays):
         size = np.nan_to_num(self.size(x), posinf=0.0) if self.entrywise else self.size(x)
         return x.absolute + relative * size
 
-    def ratio(self, x: Near) -> Any:
+    def ratio(self, x: Near) -> Bound:
         """The same relative to its value."""
         if _zero(x.absolute):
             return x.relative
         share = np.divide(x.absolute, self.least(x))
         return x.relative + np.where(np.equal(x.absolute, 0), 0, share)
 
-    def near(self, value: Any, relative: Any, absolute: Any, unsound: Any = False) -> Near:
+    def near(
+        self, value: Any, relative: Bound, absolute: Bound, unsound: bool | np.ndarray = False
+    ) -> Near:
         """A value with its bounds, without one where it is nan or `unsound`. An infinity is sound
         where the true value is beyond all floats."""
         if self.entrywise:
@@ -317,7 +322,7 @@ class Floats(Arrays):
         return functools.reduce(self._times, parts)
 
     def _times(self, x: Near, y: Near) -> Near:
-        absolute = 0.0
+        absolute: Bound = 0.0
         if not _zero(x.absolute):
             absolute = absolute + x.absolute * (self.size(y) + self.error(y))
         if not _zero(y.absolute):
@@ -348,7 +353,7 @@ class Floats(Arrays):
         )
         return self._grown(base.value**exponent.value, bound, least, gone)
 
-    def _log_size(self, x: Near) -> Any:
+    def _log_size(self, x: Near) -> Bound:
         """|log x|, or a bound of it; 0 where x is 0, whose powers are exact."""
         if self.entrywise:
             return np.where(np.equal(x.value, 0), 0, np.abs(np.log(np.abs(x.value))))
@@ -365,7 +370,9 @@ class Floats(Arrays):
             power.ends = math.exp(x.span[0]), math.exp(x.span[1])
         return power
 
-    def _grown(self, value: Any, bound: Any, least: float, unsound: Any = False) -> Near:
+    def _grown(
+        self, value: Any, bound: Bound, least: float, unsound: bool | np.ndarray = False
+    ) -> Near:
         """A value whose logarithm is off by a bound; what is off by much has none."""
         if _zero(bound):
             return self.near(value, 2 * EPS, least, unsound)
@@ -424,7 +431,7 @@ class Floats(Arrays):
         total = record.array(self.xp, *values)
         if not self.entrywise and not math.isfinite(np.sum(total)):
             raise FloatingPointError
-        bound: Any = 2 * EPS
+        bound: Bound = 2 * EPS
         for place, x in enumerate(parts):
             if record.gentle:
                 bound = bound + 2 * (x.relative + x.absolute)
@@ -461,7 +468,9 @@ class Floats(Arrays):
             if chosen.value is True:
                 result = piece
                 continue
-            pick = functools.partial(np.where, chosen.value) if self.entrywise else np.maximum
+            pick: Callable[..., Any] = np.maximum
+            if self.entrywise:
+                pick = functools.partial(np.where, chosen.value)
             result = Near(
                 np.where(chosen.value, piece.value, result.value),
                 pick(piece.relative, result.relative),
@@ -601,7 +610,7 @@ class Floats(Arrays):
             )
         return functools.partial(self._by_balls, e), (n,)
 
-    def _partial_sums(self, e: Expr, k: Any, low: int, body: Expr, n_: Near, high: Near) -> Near:
+    def _partial_sums(self, e: Expr, k: Symbol, low: int, body: Expr, n_: Near, high: Near) -> Near:
         """A sum at all its upper ends at once, as differences of one running sum."""
         last = np.asarray(high.value).astype(np.int64)
         count = max(0, int(last.max()) + 1 - low)
@@ -664,7 +673,7 @@ def _integer_form(e: Expr) -> _IntegerForm | None:
     return _IntegerForm((n, *whole), tuple((powers, int(c * q)) for powers, c in terms), q)
 
 
-def _outermost(e: Expr, kinds: tuple[Any, ...]) -> list[Expr]:
+def _outermost(e: Expr, kinds: tuple[type[Basic], ...]) -> list[Expr]:
     """The parts of these kinds that lie within no other of them."""
     if isinstance(e, kinds):
         return [e]

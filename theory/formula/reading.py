@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import NoReturn, TypeVar
 
 from sympy import Expr
 
@@ -21,6 +21,7 @@ from farfield.theory.formula.vocabulary import CALLED, RESERVED
 from farfield.theory.functions.record import Refused, spellings
 from farfield.theory.relations import BY_SIGN, SIX
 
+R = TypeVar("R")
 Token = tuple[str, str, int]  # its kind, its text, its column
 
 PREFIXES = (
@@ -583,21 +584,21 @@ class Reading(Tokens):
         except Undecided:
             self.fail(column, "this part cannot be evaluated")
 
-    def within_bars(self, part: Callable[[], object]) -> Any:
+    def within_bars(self, part: Callable[[], R]) -> R:
         """A part in which `|` ends something, so that it begins no factor."""
         self.bars += 1
         value = part()
         self.bars -= 1
         return value
 
-    def apart(self, part: Callable[[], object]) -> Any:
+    def apart(self, part: Callable[[], R]) -> R:
         """A part in brackets, in which `|` may begin a factor again."""
         bars, self.bars = self.bars, 0
         value = part()
         self.bars = bars
         return value
 
-    def nested(self, part: Callable[[], object]) -> Any:
+    def nested(self, part: Callable[[], R]) -> R:
         """A part one level deeper."""
         self.depth += 1
         if self.depth > MAX_DEPTH:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import sympy
 from sympy import Basic, Expr, Symbol
@@ -23,10 +22,10 @@ class Lookup(sympy.Function):
             return table[int(at)] if int(at) < len(table) else tail
         return None
 
-    def _latex(self, printer: Any, exp: Any = None) -> str:
+    def _latex(self, printer: sympy.printing.Printer, exp: object = None) -> str:
         return rf"T\left[{printer.doprint(self.args[0])}\right]"
 
-    def _sympystr(self, printer: Any) -> str:
+    def _sympystr(self, printer: sympy.printing.Printer) -> str:
         at, table, tail = self.args
         return f"table[{printer.doprint(at)}; {len(table.args)} values, then {tail}]"
 
@@ -56,10 +55,10 @@ class Held(sympy.NumberSymbol):
     def _eval_is_positive(self) -> bool:
         return bool(self.value > 0)
 
-    def _as_mpf_val(self, prec: int) -> Any:
+    def _as_mpf_val(self, prec: int) -> object:
         return self.value._as_mpf_val(prec)
 
-    def _sympystr(self, printer: Any) -> str:
+    def _sympystr(self, printer: sympy.printing.Printer) -> str:
         return str(printer._print(self.value))
 
     _latex = _sympystr
@@ -80,7 +79,7 @@ class Root(sympy.Function):
         """The power itself."""
         return sympy.Pow(*self.args)
 
-    def _sympystr(self, printer: Any) -> str:
+    def _sympystr(self, printer: sympy.printing.Printer) -> str:
         return str(printer._print(self.plain))
 
 
@@ -94,7 +93,9 @@ def held(a: Expr) -> Expr:
     return Held(a) if a.is_Rational and not is_small(a) else a
 
 
-def evaluated_if_small(node: Basic, *, of_numbers: bool = True, hold: bool = False) -> Any:
+def evaluated_if_small(
+    node: type[Basic], *, of_numbers: bool = True, hold: bool = False
+) -> Callable[..., Expr]:
     """A builder that lets SymPy evaluate small rationals (`of_numbers`) and arguments with symbols.
 
     SymPy may hang on others. With `hold` it does not see large rationals at all.

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from sympy import Expr
+from sympy import Basic, Expr
 
 Rule = Callable[..., Any]
 ARITHMETICS = ("ball", "complex_ball", "series", "tail", "expansion", "array")
@@ -59,7 +59,7 @@ class Function:
         lacks: for each arithmetic without a rule, why.
     """
 
-    node: Any
+    node: type[Basic]
     names: tuple[str, ...] = ()
     arity: tuple[int, int] = (1, 1)
     build: Callable[..., Expr] | None = None
@@ -111,7 +111,7 @@ class Function:
         return tuple(Spelling(name, self.build or self.node, *self.arity) for name in self.names)
 
 
-_RECORDS: dict[Any, Function] = {}
+_RECORDS: dict[object, Function] = {}
 _SPELLINGS: dict[str, Spelling] = {}
 
 

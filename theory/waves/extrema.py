@@ -30,18 +30,18 @@ import heapq
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import sympy
 from flint import arb, fmpq
-from sympy import Expr, Rational, S, Symbol
+from sympy import Basic, Expr, Rational, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import coefficient, to_sympy
 from farfield.theory.coefficients.signs import Context, proved_rational
+from farfield.theory.evaluation.real_balls import Environment
 from farfield.theory.formula.bounded_nodes import branches_taken
-from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.balls import Ball, Undefined, precision, to_arb
 from farfield.theory.values import compile_ball
 from farfield.theory.waves.phases import ANGLE
 
@@ -59,7 +59,7 @@ Evaluator = Callable[[arb], arb]
 def _evaluator(f: Expr) -> Evaluator:
     """A function of a ball of angles; jumps inside the ball give all values between."""
     swap: dict[Expr, Expr] = {}
-    jumps: list[tuple[Symbol, Any, Any]] = []
+    jumps: list[tuple[Symbol, type[Basic], Callable[[Environment], Ball]]] = []
     for e in sympy.postorder_traversal(f):
         if isinstance(e, (sympy.sign, sympy.Heaviside, sympy.frac)) and e not in swap:
             symbol = sympy.Dummy(real=True)
@@ -68,7 +68,7 @@ def _evaluator(f: Expr) -> Evaluator:
     body = compile_ball(f.xreplace(swap))
 
     def value(x: arb) -> arb:
-        env: dict[Symbol, Any] = {ANGLE: x}
+        env: dict[Symbol, Ball] = {ANGLE: x}
         for symbol, kind, inner in jumps:
             env[symbol] = _jump(kind, to_arb(inner(env)))
         return to_arb(body(env))
