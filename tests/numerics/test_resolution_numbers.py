@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farfield.numerics.resolution import attention_resolution, resolution_curve
@@ -89,6 +89,7 @@ def test_scores_whose_definition_cancels_in_floats():
     assert vast.status == "unknown" and vast.value is None and vast.reason.code == "too_large"
 
 
+@settings(max_examples=20)
 @given(st.lists(st.fractions(min_value="1/9", max_value=9, max_denominator=9), min_size=2))
 def test_the_identity_in_exact_arithmetic(x):
     total = sum(x[:-1])
@@ -184,7 +185,7 @@ def test_scores_do_not_overflow():
 def test_the_scale_can_reverse_an_order():
     values = {
         scale: [
-            attention_resolution(name, 512, scale=scale)
+            attention_resolution(name, 256, scale=scale)
             for name in ("xpos_surrogate", "rope_surrogate")
         ]
         for scale in ("1", "1/32")
