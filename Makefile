@@ -89,6 +89,7 @@ types: install  # the installed package, since the rooms import each other by th
 # lenient mode would not do: neither mypy nor doctests find the package in it.
 install: $(VENV)/installed
 	@$(pip) install --quiet --no-deps --no-build-isolation $(strict) --editable .
+	@$(VENV)/bin/python -m compileall -q build/__editable__*  # the command line starts a third faster
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
