@@ -304,10 +304,7 @@ def _of_mechanism(name: str, asked: WindowQuestion, gate: object = None) -> Fiel
     if name == "row_scaled" and asked.temper is None:
         asked = replace(asked, temper=sympy.Integer(1))
     if name == "row_dependent" and asked.row is not None and asked.error < 2 * asked.value_bound:
-        reason = (
-            "its function of the distance is learned; row_window_error of a NormalisedBias tells"
-        )
-        return unknown(Reason(Code.MISSING_BOUND, reason))
+        return unknown(Reason(Code.MISSING_BOUND, "its function of the distance is learned"))
     return _bounded(asked, rule.theorem, rule.words if name == "row_dependent" else "")
 
 

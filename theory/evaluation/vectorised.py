@@ -110,6 +110,7 @@ class Arrays(Arithmetic):
     def log_sum(self, *parts: Any) -> Any:
         """The logarithm of a sum, whose terms are shifted by the largest exponent."""
         shift = functools.reduce(self.xp.maximum, parts[1::2])
+        shift = self.xp.where(shift == -math.inf, 0.0, shift)  # a sum of nothing
         pairs = zip(parts[::2], parts[1::2], strict=True)
         return shift + self.xp.log(sum(c * self.xp.exp(x - shift) for c, x in pairs))
 
@@ -390,13 +391,14 @@ class Floats(Arrays):
 
     def log_sum(self, *parts: Near) -> Near:
         """The logarithm of a sum, whose terms are shifted by the largest exponent."""
-        shift = functools.reduce(np.maximum, [x.value for x in parts[1::2]])
+        largest = functools.reduce(np.maximum, [x.value for x in parts[1::2]])
+        shift = np.where(np.isneginf(largest), 0.0, largest)
         pairs = zip(parts[::2], parts[1::2], strict=True)
         terms = [self.multiply(c, self.exp(self.add(x, Near(-shift)))) for c, x in pairs]
         total = self.add(Near(shift), self.log(self.add(*terms)))
-        if self.entrywise:
-            total.value = np.where(np.isposinf(shift), shift, total.value)
-            total.absolute = np.where(np.isposinf(shift), 0.0, total.absolute)
+        total.value = np.where(np.isinf(largest), largest, total.value)
+        off = sum(x.absolute for x in parts[1::2])  # an infinity that is not sound is off by one
+        total.absolute = np.where(np.isinf(largest), off, total.absolute)
         return total
 
     def function(self, record: Function, e: Expr) -> Operation:
@@ -528,7 +530,10 @@ class Floats(Arrays):
                 return self._by_balls(e, parts[0])
             q = form.denominator
             if record.range is not None:
-                return Near((total % q * int(modulus.p)) / (q * int(modulus.q)), EPS)
+                unit = Fraction(int(modulus.p), q * int(modulus.q))
+                dyadic = unit.denominator & (unit.denominator - 1) == 0
+                exact = dyadic and q * unit.numerator < LARGEST
+                return Near(total % q * unit.numerator / unit.denominator, 0.0 if exact else EPS)
             return Near(
                 (total // q if e.func is sympy.floor else -(-total // q)).astype(np.float64)
             )
