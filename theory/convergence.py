@@ -14,10 +14,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import sympy
 from sympy import Basic, Expr, S
@@ -78,6 +78,8 @@ IMPLICATION = {
     Verdict.OUT_OF_SCOPE: "[Q, Theorem 0.4] covers additive biases only; it does not apply.",
     Verdict.UNDECIDED: "Nothing is claimed.",
 }
+
+R = TypeVar("R")
 
 SHOWN = 8  # skipped terms that are named
 
@@ -209,7 +211,7 @@ class Convergence(Answer):
             )
         if self.reason is not None:  # bounded support, or no series where the formula is not real
             raise NoCertificate(str(self.reason))
-        return Certifiable(self.formula, dict(self.assumptions), self.condition, self.proof.cells)
+        return Certifiable(self.formula, dict(self.assumptions), self.condition)
 
     def _blocks(self) -> Iterator[Block]:
         yield Sentence(self._first(), self.label or self.windowable.label)
@@ -461,10 +463,12 @@ def check_convergence(
                 present = {s.name for s in bias.free_symbols}
                 present_domains = {name: d for name, d in domains.items() if name in present}
                 decided[bias] = _decide_bias(bias, present_domains)
-        besides = tuple(dict.fromkeys(r for bias in decided for r in _remarks(bias)))
+        asides = _in_time(lambda: [r for bias in decided for r in remarks(bias)]) or ()
     results = tuple(decided[b] for b in subject.biases)
     whole = results[0] if len(results) == 1 else _together(subject, results)
-    return dataclasses.replace(whole, subject=subject.name, budget_s=budget, remarks=besides)
+    return dataclasses.replace(
+        whole, subject=subject.name, budget_s=budget, remarks=tuple(dict.fromkeys(asides))
+    )
 
 
 def _merged(assumptions: Mapping[str, str] | None, options: dict[str, object]) -> dict[str, Any]:
@@ -501,20 +505,12 @@ def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergenc
     )
 
 
-def _skipped(p: Expr) -> tuple[int, ...] | None:
-    """The skipped terms of one bias, within the budget of the question."""
+def _in_time(ask: Callable[[], R]) -> R | None:
+    """What is asked beside the verdict; None where the budget of the question is spent."""
     try:
-        return skipped_terms(p)
+        return ask()
     except OutOfTime:
         return None
-
-
-def _remarks(p: Expr) -> tuple[str, ...]:
-    """The remarks on one bias; none where the budget of the question is spent."""
-    try:
-        return tuple(remarks(p))
-    except OutOfTime:
-        return ()
 
 
 def _all_skipped(heads: tuple[Convergence, ...]) -> tuple[int, ...] | None:
@@ -566,7 +562,7 @@ def _convergence(
             None,
             Proof("", decision.steps),
             assumptions,
-            skipped_terms=_skipped(p),
+            skipped_terms=_in_time(lambda: skipped_terms(p)),
             status=Status.UNKNOWN,
             label=None,
             reason=Reason(Code.UNDECIDED, decision.reason),
@@ -580,9 +576,9 @@ def _convergence(
         p,
         verdict,
         truth,
-        Proof(claim, decision.steps, decision.fall, decision.cells),
+        Proof(claim, decision.steps, decision.fall),
         assumptions,
-        skipped_terms=_skipped(p),
+        skipped_terms=_in_time(lambda: skipped_terms(p)),
         label=Label.THEOREM,
         reason=None if decision.real else reason,
     )

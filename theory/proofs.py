@@ -200,13 +200,11 @@ def _rung(values: Mapping[str, object]) -> Rung | None:
 
 @dataclass(frozen=True)
 class Proof(Result):
-    """A claim and the steps that establish it, in order (for `undecided`: what was tried); `cells`
-    has the steps along the tree of the parameters, for who prints them otherwise."""
+    """A claim and the steps that establish it, in order (for `undecided`: what was tried)."""
 
     claim: str
     steps: tuple[Step, ...] = ()
     fall: Fall | None = None
-    cells: Any = field(default=None, compare=False, repr=False)
 
     def block(self, title: str = "Proof") -> Steps:
         """The proof as one block."""

@@ -5,8 +5,7 @@ See the package's description for what each rule is handed and has to return.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,18 +124,6 @@ def register(*entries: Function | Spelling) -> None:
             _SPELLINGS[spelling.name] = spelling
         if isinstance(entry, Function):
             _RECORDS[entry.node] = entry
-
-
-@contextmanager
-def registered(record: Function) -> Iterator[None]:
-    """A function that is known within the context only."""
-    register(record)
-    try:
-        yield
-    finally:
-        del _RECORDS[record.node]
-        for spelling in record.spellings:
-            del _SPELLINGS[spelling.name]
 
 
 def record_of(node: object) -> Function | None:

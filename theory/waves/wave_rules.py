@@ -56,7 +56,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-import sympy
 from flint import fmpq
 
 from farfield.theory.algebra import door
@@ -91,7 +90,6 @@ from farfield.theory.waves.swing import (
     suits_average,
     swing_of,
     very_slow_lead,
-    written_out,
 )
 
 MARGINS = (fmpq(1, 1000), fmpq(1, 10**8))
@@ -135,20 +133,8 @@ def decide(rho: Transseries) -> Decision:
     if more:
         raise OrderTooLow
     undecided = Undecided("oscillation: " + "; ".join(dict.fromkeys(tried.values())))
-    steps = [Step("tried", {"what": name, "why": why}) for name, why in tried.items()]
-    undecided.steps = (*_expansion(rho), *steps)
+    undecided.steps = tuple(Step("tried", {"what": k, "why": why}) for k, why in tried.items())
     raise undecided
-
-
-def _expansion(rho: Transseries) -> tuple[Step, ...]:
-    """The expansion as a step, where each of its oscillations has a formula."""
-    terms: list[tuple[Monomial, Coefficient]] = []
-    for m, c in rho.terms:
-        e = written_out(c)
-        if e is None or not all(type(s) is sympy.Symbol for s in e.free_symbols):
-            return ()
-        terms.append((m, coefficient(e)))
-    return (Step("expansion", as_step_values("rho", rho.of(terms, rho.remainder))),)
 
 
 def _is_bounded(c: Coefficient, context: Context) -> bool:
