@@ -47,7 +47,7 @@ from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
 from farfield.theory.mechanisms import MECHANISMS
-from farfield.theory.proofs import Decision, Fall, Proof, Step
+from farfield.theory.proofs import Decay, Decision, Proof, Step
 from farfield.theory.remarks import remarks
 from farfield.theory.skipped import skipped_terms
 from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
@@ -281,7 +281,7 @@ class Convergence(Answer):
         text: Text
         match self.verdict:
             case Verdict.CONVERGES | Verdict.DIVERGES:
-                how = growth(self.proof.fall, self.converges, self.formula)
+                how = growth(self.proof.decay, self.converges, self.formula)
                 if self.formula is not None and not self.formula.has(n):
                     how = words("its terms are all equal")
                 elif isinstance(self.formula, Lookup) and self.formula.args[2].is_finite:
@@ -338,16 +338,16 @@ _OF_HEADS = {
 }
 
 
-def growth(fall: Fall | None, converges: bool | None, formula: Expr | None) -> Text:
+def growth(decay: Decay | None, converges: bool | None, formula: Expr | None) -> Text:
     """How the terms fall, in words; nothing where several cases share the proof."""
-    if fall is None:
+    if decay is None:
         return ()
-    if not fall.limits:
+    if not decay.limits:
         return words("it is a finite sum" if converges else "its terms do not tend to 0")
-    last, depth = fall.limits[-1], len(fall.limits)
+    last, depth = decay.limits[-1], len(decay.limits)
     if depth == 1 and last is sympy.oo:
         return words("its terms fall faster than any power of `n`")
-    if fall.of_bound:
+    if decay.of_bound:
         return ()
     if depth == 1 and last == 0 and not _oscillates(formula):
         return words("its terms fall, if at all, more slowly than any power of `n`")
@@ -576,7 +576,7 @@ def _convergence(
         p,
         verdict,
         truth,
-        Proof(claim, decision.steps, decision.fall),
+        Proof(claim, decision.steps, decision.decay),
         assumptions,
         skipped_terms=_in_time(lambda: skipped_terms(p)),
         label=Label.THEOREM,

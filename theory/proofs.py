@@ -132,7 +132,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Fall:
+class Decay:
     """How the terms of a series fall.
 
     Fields:
@@ -163,7 +163,7 @@ class Decision:
     steps: tuple[Step, ...] = ()
     reason: str = ""
     real: bool = True
-    fall: Fall | None = None
+    decay: Decay | None = None
     cells: Any = field(default=None, compare=False, repr=False)
 
     @property
@@ -177,14 +177,14 @@ class Decision:
 
     def of_bound(self, step: Step) -> Decision:
         """The decision on a series of which this one is on a bound."""
-        fall = self.fall and replace(self.fall, of_bound=True)
-        return replace(self, steps=(step, *self.steps), fall=fall)
+        decay = self.decay and replace(self.decay, of_bound=True)
+        return replace(self, steps=(step, *self.steps), decay=decay)
 
     def at(self, values: Mapping[object, object]) -> Decision:
         """The decision for these values of its symbols."""
-        limits = () if self.fall is None else self.fall.limits
-        fall = self.fall and replace(self.fall, limits=tuple(c.xreplace(values) for c in limits))
-        return replace(self, steps=tuple(step.at(values) for step in self.steps), fall=fall)
+        limits = () if self.decay is None else self.decay.limits
+        decay = self.decay and replace(self.decay, limits=tuple(c.xreplace(values) for c in limits))
+        return replace(self, steps=tuple(step.at(values) for step in self.steps), decay=decay)
 
 
 def _rung(values: Mapping[str, object]) -> Rung | None:
@@ -204,7 +204,7 @@ class Proof(Result):
 
     claim: str
     steps: tuple[Step, ...] = ()
-    fall: Fall | None = None
+    decay: Decay | None = None
 
     def block(self, title: str = "Proof") -> Steps:
         """The proof as one block."""

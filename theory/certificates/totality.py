@@ -70,8 +70,8 @@ def _unmasked(e: Expr) -> Expr:
     if not e.has(MASKED):
         return e
     if isinstance(e, Lookup):
-        at, entries, tail = (a.xreplace({MASKED: S.Zero}) for a in e.args)
-        return Lookup(at, entries, tail)
+        index, entries, tail = (a.xreplace({MASKED: S.Zero}) for a in e.args)
+        return Lookup(index, entries, tail)
     *pieces, (last, _) = (piece for piece in e.args if piece[0] != MASKED)
     if not pieces:
         return last
@@ -106,10 +106,10 @@ def _needed(e: Basic) -> Iterator[Basic]:
         has_values(e.function.xreplace({index: counter + low}))
         return
     if isinstance(e, Lookup):
-        at, entries, tail = e.args
+        index, entries, tail = e.args
         for k, entry in enumerate(entries):
-            yield from (sympy.Or(sympy.Ne(at, k), needed) for needed in _needed(entry))
-        yield from (sympy.Or(at < len(entries), needed) for needed in _needed(tail))
+            yield from (sympy.Or(sympy.Ne(index, k), needed) for needed in _needed(entry))
+        yield from (sympy.Or(index < len(entries), needed) for needed in _needed(tail))
         return
     for part in e.args:
         yield from _needed(part)
@@ -136,12 +136,12 @@ def _of_power(base: Expr, exponent: Expr) -> Iterator[Basic]:
         yield sympy.Or(positive, _relation(sympy.Ge, exponent))
 
 
-def _asked(e: Expr, known: str, relation: type[Basic]) -> Iterator[Basic]:
+def _asked(e: Expr, fact: str, relation: type[Basic]) -> Iterator[Basic]:
     """That an expression is positive, say, unless it is known to be."""
-    if _known(e, known):
+    if _known(e, fact):
         return
     if not e.has(n):
-        raise NoCertificate(f"the constant {beginning(e)} is not known to be {known}")
+        raise NoCertificate(f"the constant {beginning(e)} is not known to be {fact}")
     yield _relation(relation, e)
 
 

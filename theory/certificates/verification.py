@@ -149,7 +149,7 @@ def _stated(text: str) -> Claims:
 
 
 def _answer(
-    name: str, stated: Claims, proved: bool | None = None, **known: Any
+    name: str, stated: Claims, proved: bool | None = None, **fields: Any
 ) -> ReceivedCertificate:
     return ReceivedCertificate(
         proved=proved,
@@ -159,7 +159,7 @@ def _answer(
         formulas=tuple(s.formula for s in stated.values()),
         stated=stated,
         subject=name,
-        **known,
+        **fields,
     )
 
 

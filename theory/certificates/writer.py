@@ -234,9 +234,9 @@ def _wrapped(sentence: str, indent: str) -> str:
     return "\n".join(lines)
 
 
-def _folded(tree: Tree | None, known: bool) -> list[str]:
-    """The verdict from the cases, along the splits that led to them; `known` where it is the same
-    in all."""
+def _folded(tree: Tree | None, unconditional: bool) -> list[str]:
+    """The verdict from the cases, along the splits that led to them; `unconditional`
+    where it is the same in all."""
     numbers = {id(leaf): k for k, (_, leaf) in enumerate(leaves(tree), 1)}
     inexact = any(
         a.is_number and not a.is_Rational
@@ -252,7 +252,7 @@ def _folded(tree: Tree | None, known: bool) -> list[str]:
             return ["exfalso. contrary."]
         if isinstance(part, Leaf):
             case = f"apply case_{numbers[id(part)]}; assumption"
-            if known:
+            if unconditional:
                 return [f"{case}."]
             if part.outcome.converges:
                 return [f"split; intros _; [condition | {case}]."]

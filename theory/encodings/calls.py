@@ -179,28 +179,30 @@ def _of_distance(f: Subject, heads: int | None) -> Sample:
 
     def attempts() -> Iterator[Callable[[], Sample]]:
         for size in (LONG, MIDDLE, SHORT):
-            at = np.concatenate([np.arange(float(size)), FAR if size == LONG else ()])
-            for (given,) in _grids(at, names="n"):
-                yield partial(_of_array_of_distances, f, at, given)
+            distances = np.concatenate([np.arange(float(size)), FAR if size == LONG else ()])
+            for (given,) in _grids(distances, names="n"):
+                yield partial(_of_array_of_distances, f, distances, given)
                 if not isinstance(given, Dual):
-                    yield partial(_of_array_of_distances, f, at, given[:, None])
+                    yield partial(_of_array_of_distances, f, distances, given[:, None])
         yield partial(_one_by_one, f)
 
     return _first(attempts())
 
 
-def _of_array_of_distances(f: Subject, at: np.ndarray, given: Any) -> Sample:
+def _of_array_of_distances(f: Subject, distances: np.ndarray, given: Any) -> Sample:
     """The bias at each distance; of a function that sees the whole row, in rows of all lengths."""
     how = "an array of distances"
-    sample = _table(_called(f, how, given), at, how)
+    sample = _table(_called(f, how, given), distances, how)
     if sample.kind == "exact":
         return sample
-    plain, size = getattr(given, "value", given), len(at)
-    half = _table(_called(f, how, plain[: size // 2]), at[: size // 2], how)
+    plain, size = getattr(given, "value", given), len(distances)
+    half = _table(_called(f, how, plain[: size // 2]), distances[: size // 2], how)
     if np.array_equal(sample.bias[..., : size // 2], half.bias, equal_nan=True):
         return sample
     lengths = [2**k for k in range(4, 13) if 2**k <= size]
-    rows = [_table(_called(f, how, plain[:k]), at[:k], how).bias[:, 0, ::-1] for k in lengths]
+    rows = [
+        _table(_called(f, how, plain[:k]), distances[:k], how).bias[:, 0, ::-1] for k in lengths
+    ]
     return _of_rows([(k - 1, row) for k, row in zip(lengths, rows, strict=True)], how, sample.kind)
 
 
@@ -208,18 +210,20 @@ def _of_rows(rows: list[tuple[int, np.ndarray]], how: str, kind: str) -> Sample:
     """Rows of several lengths, each the query's position with its keys, shape (heads, keys)."""
     size = max(row.shape[-1] for _, row in rows)
     bias = np.full((len(rows[0][1]), len(rows), size), -np.inf)
-    for at, (_, row) in enumerate(rows):
-        bias[:, at, : row.shape[-1]] = row
+    for place, (_, row) in enumerate(rows):
+        bias[:, place, : row.shape[-1]] = row
     return Sample(bias, np.array([q for q, _ in rows]), np.arange(size), how, kind)
 
 
-def _table(result: object, at: np.ndarray, how: str) -> Sample:
+def _table(result: object, distances: np.ndarray, how: str) -> Sample:
     """A bias at each distance, one a head, as a row of keys that lie so far back."""
-    size, last = len(at), at[-1]
+    size, last = len(distances), distances[-1]
     each = result if isinstance(result, (list, tuple)) else [result]
     texts = tuple(getattr(one, "text", None) for one in each)
     if hasattr(result, "free_symbols"):  # SymPy's own functions were called
-        return Sample(np.zeros((1, 1, size)), at[-1:], last - at, "a symbol", "exact", (result,))
+        return Sample(
+            np.zeros((1, 1, size)), distances[-1:], last - distances, "a symbol", "exact", (result,)
+        )
     table, kind = _values(result, how)
     if kind == "bool":
         raise InputError(
@@ -235,18 +239,18 @@ def _table(result: object, at: np.ndarray, how: str) -> Sample:
     if table.shape[1:] != (size,):
         raise Unfit(f"called with {how} of shape ({size},): it gives shape {shape}")
     texts = texts if None not in texts and len(texts) == len(table) else ()
-    return Sample(table[:, None, :], at[-1:], last - at, how, kind, texts)
+    return Sample(table[:, None, :], distances[-1:], last - distances, how, kind, texts)
 
 
 def _one_by_one(f: Subject) -> Sample:
     """`f(0), f(1), ...` for a function of one number."""
-    how, at = "one distance after the other", np.arange(float(MIDDLE))
+    how, distances = "one distance after the other", np.arange(float(MIDDLE))
 
     def all_of(make: type[float]) -> Sample:
         values = [_values(_called(f, how, make(k)), how)[0] for k in range(MIDDLE)]
         if len({v.shape for v in values}) > 1 or values[0].ndim > 1:
             raise Unfit(f"called with {how}: it gives {values[0].shape}")
-        return _table(np.stack(values, axis=-1), at, how)
+        return _table(np.stack(values, axis=-1), distances, how)
 
     return _first(partial(all_of, make) for make in (int, float))
 
@@ -325,9 +329,14 @@ def _one_head(f: Subject, order: str, how: str, q: Any, k: Any, h: int) -> Sampl
             bounded = abs(one).max() <= 1.01 * abs(one[..., near]).max()
             linear = np.allclose(two, -2 * one) and bounded
             text, content = None, FACTOR if linear else "the content logit"
-    at = (floats(queries)[:, 0].astype(int), floats(keys)[0].astype(int))
+    positions = (floats(queries)[:, 0].astype(int), floats(keys)[0].astype(int))
     return Sample(
-        values.reshape((-1, *shape)), *at, how, kind, () if text is None else (text,), content
+        values.reshape((-1, *shape)),
+        *positions,
+        how,
+        kind,
+        () if text is None else (text,),
+        content,
     )
 
 
@@ -370,12 +379,16 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
             apart = np.subtract(other, square, out=np.zeros_like(square), where=seen)
             added = floats(args[0]) * seen if how == "scores" else 0.0
             if apart.any() and not np.allclose(apart, added, atol=1e-4):
-                at = np.arange(size)
-                return Sample(square, at, at, how, kind, content=f"the {how}")
+                places = np.arange(size)
+                return Sample(square, places, places, how, kind, content=f"the {how}")
         half, _ = _values(_called(f, how, *given(size // 2, width, False)), how)
         half = _square(half, how, size // 2)
         pairs = ((square, size), (half, size // 2))
-        rows = [(end - len(x[0]) + at, x[:, at]) for x, end in pairs for at in range(len(x[0]))]
+        rows = [
+            (end - len(x[0]) + places, x[:, places])
+            for x, end in pairs
+            for places in range(len(x[0]))
+        ]
         return _of_rows(rows, how, kind)
 
     sizes = (SHORT,) if how == "hidden states" else (MIDDLE, SHORT, LEAST)
@@ -401,9 +414,11 @@ def of_array(array: object) -> Sample:
     if axes == "matrix":
         queries, size = values.shape[1:]
         return Sample(values, np.arange(size - queries, size), np.arange(size), "an array", kind)
-    at = np.arange(float(MIDDLE if axes == "slopes" else values.shape[-1]))
-    values = -values[:, None] * at if axes == "slopes" else np.atleast_2d(values)
-    return Sample(values[:, None, :], at[-1:], at[-1] - at, f"an array of {axes}", kind)
+    distances = np.arange(float(MIDDLE if axes == "slopes" else values.shape[-1]))
+    values = -values[:, None] * distances if axes == "slopes" else np.atleast_2d(values)
+    return Sample(
+        values[:, None, :], distances[-1:], distances[-1] - distances, f"an array of {axes}", kind
+    )
 
 
 _WAYS: dict[int, tuple[Callable[[Subject, int | None], Sample], ...]] = {

@@ -30,7 +30,7 @@ from farfield.theory.functions.balls import (
     sign_of,
     to_arb,
 )
-from farfield.theory.functions.nodes import Held, Lookup, Root
+from farfield.theory.functions.nodes import Lookup, OpaqueRational, Root
 from farfield.theory.functions.record import Function
 from farfield.theory.relations import BY_KIND
 
@@ -73,10 +73,10 @@ class RealBalls(Arithmetic):
             try:
                 return rule(*values[:count])
             except Undetermined:
-                at = values[count:]
-                if not all(isinstance(v, fmpq) for v in at):
+                points = values[count:]
+                if not all(isinstance(v, fmpq) for v in points):
                     raise
-                exact = {s: _sympy(v) for s, v in zip(symbols, at, strict=True)}
+                exact = {s: _sympy(v) for s, v in zip(symbols, points, strict=True)}
                 turns = (inside / modulus).xreplace(exact)
                 k = (to_arb(self.constant(turns)) + fmpq(1, 2)).floor().unique_fmpz()
                 if k is None or not is_zero(turns - int(k)):
@@ -86,8 +86,8 @@ class RealBalls(Arithmetic):
         return decided
 
     def structure(self, e: Basic) -> Operation:
-        if e.is_Rational or isinstance(e, Held):
-            number = rational(e.value if isinstance(e, Held) else e)
+        if e.is_Rational or isinstance(e, OpaqueRational):
+            number = rational(e.value if isinstance(e, OpaqueRational) else e)
             return lambda: number, ()
         if e in _CONSTANTS:
             return _CONSTANTS[e], ()
@@ -203,11 +203,11 @@ def _piecewise(e: sympy.Piecewise, compiled: Compile) -> Callable[..., Ball]:
 
 def _lookup(e: Lookup, compiled: Compile) -> Callable[..., Ball]:
     """The table's entry at a natural number, its tail behind the last."""
-    at, (_, table, tail) = compiled(e.args[0]), e.args
+    index, (_, table, tail) = compiled(e.args[0]), e.args
     entries: dict[int, Program] = {}  # a table may be long, and most of it never asked for
 
     def entry(*values: Ball) -> Ball:
-        place = at(*values)
+        place = index(*values)
         if not (isinstance(place, fmpq) and place.q == 1 and place >= 0):
             raise Undefined("a table needs a distance that is a natural number")
         i = min(int(place.p), len(table.args))

@@ -100,8 +100,8 @@ class Arrays(Arithmetic):
         if isinstance(e, sympy.Piecewise):
             return self._first, [part for piece in e.args for part in piece]
         if isinstance(e, Lookup):
-            at, table, tail = e.args
-            return self.look_up, (at, *table.args, tail)
+            index, table, tail = e.args
+            return self.look_up, (index, *table.args, tail)
         relation = _RELATIONS.get(type(e))
         if relation is None:
             raise self.lacking(type(e).__name__, "no rule")
@@ -124,7 +124,7 @@ class Arrays(Arithmetic):
                 result = self.xp.where(chosen, piece, result)
         return result
 
-    def look_up(self, at: Any, *entries: Any) -> Any:
+    def look_up(self, index: Any, *entries: Any) -> Any:
         """The entry of a table at each distance; the last is what follows it."""
         raise NotImplementedError
 
@@ -453,7 +453,7 @@ class Floats(Arrays):
 
     def structure(self, e: Basic) -> Operation:
         if e == PLACES:
-            return lambda at: _Places(at.value), (n,)
+            return lambda index: _Places(index.value), (n,)
         if isinstance(e, sympy.Sum):
             return self._finite_sum(e)
         relation = _RELATIONS.get(type(e))
@@ -480,18 +480,18 @@ class Floats(Arrays):
             )
         return result
 
-    def look_up(self, at: Near, *entries: Near) -> Near:
-        whole = (at.value == np.floor(at.value)) & (at.value >= 0)
-        place = np.where(whole, np.minimum(at.value, len(entries) - 1), 0).astype(np.int64)
+    def look_up(self, index: Near, *entries: Near) -> Near:
+        whole = (index.value == np.floor(index.value)) & (index.value >= 0)
+        place = np.where(whole, np.minimum(index.value, len(entries) - 1), 0).astype(np.int64)
         values = np.array([x.value for x in entries])[place]
-        return Near(values, EPS, self.worst(np.where(whole & at.exact, 0.0, np.inf)))
+        return Near(values, EPS, self.worst(np.where(whole & index.exact, 0.0, np.inf)))
 
-    def by_balls(self, e: Expr, at: np.ndarray, *, relative: bool = False) -> np.ndarray:
+    def by_balls(self, e: Expr, distances: np.ndarray, *, relative: bool = False) -> np.ndarray:
         """Each value from a ball, at a precision that fixes 50 of its bits: `relative` of them
         also below 1. It is nan where there is none. A proof that an argument is at a jump costs
         more than all these bits, so that it comes last."""
         narrow = arb(2) ** (-1080 if relative else -60)
-        values, left = np.full(at.shape, np.nan), list(range(at.size))
+        values, left = np.full(distances.shape, np.nan), list(range(distances.size))
         plain, proving = PLAIN.compiled(e), self.balls.compiled(e)
         for function, bits in (*((plain, 80 << k) for k in (0, 2, 4, 6, 8)), (proving, 80 << 6)):
             open_ = []
@@ -499,7 +499,7 @@ class Floats(Arrays):
                 with precision(bits):  # looks at the clock
                     for k in left[start : start + LOOK]:
                         try:
-                            ball = to_arb(function({n: fmpq(int(at[k]))}))
+                            ball = to_arb(function({n: fmpq(int(distances[k]))}))
                         except Undefined:
                             open_.append(k)
                             continue
@@ -510,8 +510,8 @@ class Floats(Arrays):
             left = open_
         return values
 
-    def _by_balls(self, e: Expr, at: Near) -> Near:
-        values = self.by_balls(e, at.value, relative=True)
+    def _by_balls(self, e: Expr, distances: Near) -> Near:
+        values = self.by_balls(e, distances.value, relative=True)
         return Near(values, EPS, self.worst(np.where(np.isnan(values), np.inf, TINY)))
 
     def _in_integers(self, record: Function, e: Expr) -> Operation | None:
@@ -621,11 +621,11 @@ class Floats(Arrays):
         count = max(0, int(last.max()) + 1 - low)
         if count > MOST_SUMMED:
             return self._by_balls(e, n_)
-        at = np.arange(low, low + count, dtype=np.float64)
-        (terms,) = self.finer.compiled((body.xreplace({k: n}),))(Near(at))
-        values = np.broadcast_to(terms.value, at.shape).astype(np.longdouble)
+        indices = np.arange(low, low + count, dtype=np.float64)
+        (terms,) = self.finer.compiled((body.xreplace({k: n}),))(Near(indices))
+        values = np.broadcast_to(terms.value, indices.shape).astype(np.longdouble)
         rounding = count * float(np.finfo(np.longdouble).eps)
-        off = np.broadcast_to(self.finer.error(terms), at.shape) + rounding * abs(values)
+        off = np.broadcast_to(self.finer.error(terms), indices.shape) + rounding * abs(values)
         place, some = np.clip(last - low, 0, None), (last >= low) & (count > 0)
         total, bound = (
             np.where(some, np.append(np.cumsum(x), 0)[place], 0).astype(np.float64)
@@ -750,26 +750,30 @@ def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.nda
     size = len(formulas) * len(distances)
     if size * 8 > MEMORY:
         raise InputError(f"a table of {size:,} numbers: accepted is what fits into the memory")
-    at = np.asarray(distances)
-    if at.ndim != 1 or (at.size and (at.dtype.kind not in "iu" or at.min() < 0)):
+    whole = np.asarray(distances)
+    if whole.ndim != 1 or (whole.size and (whole.dtype.kind not in "iu" or whole.min() < 0)):
         raise InputError("distances must be a one-dimensional list of integers >= 0")
     free = sorted({s.name for formula in formulas for s in formula.free_symbols - {n}})
     if free:
         raise MissingValues("the bias", free)
-    table = np.empty((len(formulas), at.size))
-    off = EPS if at.size and at.max() >= 1 << 53 else 0.0
+    table = np.empty((len(formulas), whole.size))
+    off = EPS if whole.size and whole.max() >= 1 << 53 else 0.0
     with np.errstate(over="raise", divide="raise", invalid="raise", under="ignore"):
-        for start in range(0, at.size, BLOCK):
+        for start in range(0, whole.size, BLOCK):
             block = slice(start, start + BLOCK)
             check_time()
-            where = Near(at[block].astype(np.float64), off)
-            _fill(table[:, block], tuple(formulas), at[block], where, floats)
+            where = Near(whole[block].astype(np.float64), off)
+            _fill(table[:, block], tuple(formulas), whole[block], where, floats)
     table += 0.0  # without negative zeros
     return table
 
 
 def _fill(
-    table: np.ndarray, formulas: tuple[Expr, ...], at: np.ndarray, where: Near, floats: Floats
+    table: np.ndarray,
+    formulas: tuple[Expr, ...],
+    distances: np.ndarray,
+    where: Near,
+    floats: Floats,
 ) -> None:
     """A block of a table: by bounds for the whole of it, for each entry, and by balls."""
     try:
@@ -788,4 +792,4 @@ def _fill(
             sound = floats.finer.error(each) < TOLERANCE * np.fmax(1, np.abs(row))
         bad = np.flatnonzero(~(sound & ~np.isnan(row)))
         if bad.size:
-            row[bad] = floats.by_balls(formula, at[bad])
+            row[bad] = floats.by_balls(formula, distances[bad])

@@ -150,10 +150,10 @@ def _in_brackets(p: Reading) -> bool:
     return p.begins("(") and opened(p, p.position + 1)
 
 
-def opened(p: Reading, at: int | None = None) -> bool:
-    """Whether the bracket that was opened before here, or before `at`, holds a comparison."""
+def opened(p: Reading, start: int | None = None) -> bool:
+    """Whether the bracket that was opened before here, or before `start`, holds a comparison."""
     depth, compared, before = 1, False, ""
-    for kind, value, _ in p.tokens[p.position if at is None else at :]:
+    for kind, value, _ in p.tokens[p.position if start is None else start :]:
         depth += (value == "(") - (value == ")")
         compared |= value in BY_SIGN
         if depth == 1 and (

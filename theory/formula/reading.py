@@ -324,17 +324,17 @@ def spelled(text: str, words: Collection[str] = ()) -> Iterator[Token]:
     """
     latex = is_latex(text)
     heading = _HEADING.match(text)
-    at = heading.end() if heading else 0
+    place = heading.end() if heading else 0
     last = len(text.rstrip(" \t\n,;"))
-    while at < last:
-        match = _LATEX_WORD.match(text, at) if latex else None
+    while place < last:
+        match = _LATEX_WORD.match(text, place) if latex else None
         if match and match.group() in words:
-            yield ("name", match.group(), at)
-            at = match.end()
+            yield ("name", match.group(), place)
+            place = match.end()
             continue
-        match = (_LATEX if latex else _PLAIN).match(text, at)
+        match = (_LATEX if latex else _PLAIN).match(text, place)
         if match is None:
-            yield ("bad", text[at], at)
+            yield ("bad", text[place], place)
             return
         kind, value = str(match.lastgroup), match.group()
         if kind in _COMMANDS:
@@ -342,12 +342,12 @@ def spelled(text: str, words: Collection[str] = ()) -> Iterator[Token]:
         else:
             kind, value = "", _WRITTEN[kind][1](value)
         if kind:
-            yield (kind, value, at)
+            yield (kind, value, place)
         else:
             yield from (
-                (t.lastgroup or "", t[t.lastgroup or 0], at) for t in _TOKEN.finditer(value)
+                (t.lastgroup or "", t[t.lastgroup or 0], place) for t in _TOKEN.finditer(value)
             )
-        at = match.end()
+        place = match.end()
 
 
 def _command(kind: str, command: str, words: Collection[str]) -> tuple[str, str]:
@@ -403,14 +403,14 @@ class Tokens:
         self.position = 0
         self.tokens: list[Token] = []
         written: dict[str, str] = {}
-        for kind, value, at in spelled(text, {*spellings(), *CALLED, *RESERVED}):
+        for kind, value, place in spelled(text, {*spellings(), *CALLED, *RESERVED}):
             if kind == "bad":
                 hint = _HINTS.get(value, "")
-                self.fail(at, f"{quoted(value[:20])} is not part of a formula{hint}")
+                self.fail(place, f"{quoted(value[:20])} is not part of a formula{hint}")
             name = canonical(value) if kind == "name" and value not in domains else value
             if written.setdefault(name, value) != value and not self.latex:
-                self.fail(at, f"{written[name]} and {value} are one name; give one another name")
-            self.tokens.append((kind, name, at))
+                self.fail(place, f"{written[name]} and {value} are one name; give one another name")
+            self.tokens.append((kind, name, place))
             if len(self.tokens) > MAX_TOKENS:
                 raise InputError(f"the formula has more than {MAX_TOKENS} symbols")
         self._positions()
@@ -472,8 +472,8 @@ class Tokens:
             read.add(len(tokens))
             tokens.append(("name", "n", column))
         others = {query, key, "n"} if read else {query, key} if sure else set()
-        for at, (kind, value, column) in enumerate(tokens):
-            if kind == "name" and value in others and at not in read:
+        for place, (kind, value, column) in enumerate(tokens):
+            if kind == "name" and value in others and place not in read:
                 self.fail(
                     column,
                     f"{value} beside {query} - {key}: a bias is a function of the distance alone, "

@@ -19,7 +19,9 @@ from farfield.theory.functions.record import Function, Spelling
 SMALL = fmpq(1, 8)  # below it a remainder function is summed, so that nothing cancels
 
 
-def own(name: str, what: str, slope: Callable[[Expr, Expr], Expr] | None = None) -> type[Basic]:
+def auxiliary(
+    name: str, what: str, slope: Callable[[Expr, Expr], Expr] | None = None
+) -> type[Basic]:
     """A function of our own that formulas do not contain.
 
     Args:
@@ -34,10 +36,10 @@ def own(name: str, what: str, slope: Callable[[Expr, Expr], Expr] | None = None)
     return type(sympy.Function)(name, (sympy.Function,), body)
 
 
-log1p = own("log1p", "log(1 + z)", lambda f, z: 1 / (1 + z))
-expm1 = own("expm1", "exp(z) - 1", lambda f, z: sympy.exp(z))
-log1p_rest = own("log1p_rest", "log(1 + z) - z", lambda f, z: -z / (1 + z))
-expm1_rest = own("expm1_rest", "exp(z) - 1 - z", lambda f, z: expm1(z))
+log1p = auxiliary("log1p", "log(1 + z)", lambda f, z: 1 / (1 + z))
+expm1 = auxiliary("expm1", "exp(z) - 1", lambda f, z: sympy.exp(z))
+log1p_rest = auxiliary("log1p_rest", "log(1 + z) - z", lambda f, z: -z / (1 + z))
+expm1_rest = auxiliary("expm1_rest", "exp(z) - 1 - z", lambda f, z: expm1(z))
 REMAINDER = "a remainder function: formulas do not contain it"
 NO_REAL_RULE = {"expansion": REMAINDER, "array": REMAINDER}
 

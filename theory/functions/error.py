@@ -55,13 +55,13 @@ def _erfcx_series(z: arb | arb_series) -> arb | arb_series:
     """Scaled repeated integrals of erfc: small where exp(z^2) and erfc(z) over- and underflow."""
     if isinstance(z, arb):
         return _complex_erfcx(False, acb(z)).real
-    at = z[0]
-    if not at > 1:
+    centre = z[0]
+    if not centre > 1:
         return (z * z).exp() * z.erfc()
     step, total = arb_series([0, *z.coeffs()[1:]]), arb_series([0])
     for k in reversed(range(ctx.cap)):
-        spread = (k + 1) * at.rad() / (arb.pi().sqrt() * at.lower() ** (k + 2))
-        c = (-1) ** k * _scaled_integral(k, at.mid()) + arb(0, spread.upper())
+        spread = (k + 1) * centre.rad() / (arb.pi().sqrt() * centre.lower() ** (k + 2))
+        c = (-1) ** k * _scaled_integral(k, centre.mid()) + arb(0, spread.upper())
         total = total * step + c
     return total
 

@@ -58,7 +58,7 @@ def written_out(c: Coefficient) -> Expr | None:
 
 
 @dataclass(frozen=True)
-class Swing:
+class LeadingWave:
     """The first oscillating coefficient: `centre` plus functions of phases, independent polynomials
     or a single slow one; the functions are sinusoids of these amplitudes, or as given, all times a
     positive `factor`, which alone has parameters then."""
@@ -111,14 +111,14 @@ class Swing:
         return {"phase": self.phases[0] if len(self.phases) == 1 else sympy.Tuple(*self.phases)}
 
 
-def swing_of(rho: Transseries) -> Swing:
+def leading_wave(rho: Transseries) -> LeadingWave:
     """The first oscillating coefficient; Undecided where it is no function of phases."""
     index, (m, c) = next((j, t) for j, t in enumerate(rho.terms) if oscillates(t[1]))
     centre, waves, others = decompose(to_sympy(c))
     if not others and (len(waves) == 1 or _independent(waves)):
         sizes = tuple(amplitude(x, y) for x, y in waves.values())
         phases = tuple(waves)
-        return Swing(index, m, phases, all(map(_turns, phases)), centre, sizes)
+        return LeadingWave(index, m, phases, all(map(_turns, phases)), centre, sizes)
     meaning = written_out(c)
     if meaning is None:
         raise Undecided("an oscillation is known by its bounds only")
@@ -130,7 +130,7 @@ def swing_of(rho: Transseries) -> Swing:
     polynomial = all(_vector(angle) for _, angle in oscillating_parts(meaning))
     centre, each = parts(meaning) if polynomial else (S.Zero, (slow_part(meaning),))
     phases, functions = tuple(p.phase for p in each), tuple(p.function for p in each)
-    return Swing(index, m, phases, polynomial, centre, (), functions, factor)
+    return LeadingWave(index, m, phases, polynomial, centre, (), functions, factor)
 
 
 def _vector(g: Expr) -> Vector | None:
