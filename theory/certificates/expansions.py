@@ -285,8 +285,8 @@ def _difference(a: Form, b: Form) -> Form:
 
 
 def _bounded(f: Form, context: Context) -> bool:
-    """Whether a part is put together from waves, signs, residues and constants."""
-    if f.op in ("cos", "sin", "sign", "mod"):
+    """Whether a part is put together from waves and constants."""
+    if f.op in ("cos", "sin"):
         return not settles(f, context)
     if f.op == "rpower" and f.args[0].constant:  # z^(c n) with 0 < z <= 1 and c >= 0
         z, speed = f.args[0].expr, f.args[1].expr / n
