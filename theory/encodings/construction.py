@@ -22,6 +22,7 @@ from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
 from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.encodings.head_lists import as_list, is_table, repeated, worded
 from farfield.theory.formula.assumptions import BEHIND, parted
+from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import domain_of
 from farfield.theory.formula.reading import canonical, settings
@@ -539,7 +540,7 @@ def _head_values(
 def _substitute(formula: Expr, parameters: Sequence[Parameter], chosen: Values) -> Expr:
     """A head's bias; sums whose bounds are now numbers are written out."""
     symbols = {p.name: p.symbol for p in parameters}
-    bias = formula.xreplace({symbols[k]: v for k, v in chosen.items()})
+    bias = valued(formula, {symbols[k]: v for k, v in chosen.items()})
     return bias.replace(_constant_sum, _written_out) if bias.has(sympy.Sum) else bias
 
 
