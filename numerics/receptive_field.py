@@ -540,8 +540,7 @@ def _search(
 ) -> tuple[Value, Reason | None]:
     """The least j with T_j < eps B; T_0 = B is never below, as eps < 1."""
     s, most, coarse, vast = compare.series, compare.series.max_bits, True, False
-    foreseen = _foreseen(compare, eps, most if asked.exact else 60) or [1]
-    guesses, low, high = [*foreseen], 0, s.support
+    guesses, low, high = list[int](), 0, s.support
 
     def proved(j: int) -> bool:
         nonlocal coarse
@@ -556,7 +555,7 @@ def _search(
         return below
 
     cap = None if asked.exact else COUNTED
-    brackets = narrowed(proved, low, high, guesses, first=foreseen[0], cap=cap)
+    brackets = narrowed(proved, low, high, guesses, first=1, cap=cap)
     try:
         for low, high in brackets:
             if time.monotonic() > asked.deadline:
@@ -565,8 +564,6 @@ def _search(
                 if _beyond(s, eps):
                     return _enclosure(s, eps, 1 << most)
                 vast = True
-            if foreseen[0] in (low, high) or foreseen[0] > COUNTED:
-                guesses += foreseen
             if low >= COUNTED and not asked.exact:
                 return _magnitude(compare, eps, low, high, guesses, asked.deadline)
             if high is None and low.bit_length() > most:
@@ -618,23 +615,6 @@ def _magnitude(
         return Bracket(low + 1, None), reason
     down, up = math.log(low), math.log(high)
     return Enclosure(math.nextafter(down, 0), math.nextafter(up, math.inf)), reason
-
-
-def _foreseen(compare: _Comparison, eps: sympy.Rational, most: int) -> list[int]:
-    """The kernel's own guess of the answer, and its neighbour; rough beyond `most` bits."""
-    s = compare.series
-
-    def goal(bits: int) -> Ball:
-        with precision(bits):
-            return to_arb(rational(eps) * compare.total(bits))
-
-    if s.kernel is None:
-        return []
-    try:
-        guess = s.kernel.guess_index(goal, most)
-    except (Undefined, ZeroDivisionError, Unreachable):
-        return []
-    return [] if guess is None else [guess, guess - 1]
 
 
 def _newton(compare: _Comparison) -> list[int]:

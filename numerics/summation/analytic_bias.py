@@ -62,6 +62,11 @@ class Bias:
         value = self.direct({n: fmpq(j)})
         return to_arb(value).exp()
 
+    @remembered
+    def integrand(self) -> Expr:
+        """The logarithm of exp(p) dn/ds, in s."""
+        return door.expand_mul(self.in_s + self.s)
+
     def real(self, log_x: arb) -> TailEnclosure:
         """p on [x, oo)."""
         where = half_line(log_x)
