@@ -33,6 +33,8 @@ from flint import arb
 from scipy import fft
 from sympy import Expr
 
+from farfield.numerics.counts import Bracket, Exact
+from farfield.numerics.float_rows import bias_row
 from farfield.numerics.heads import (
     BUDGET_S,
     Fields,
@@ -43,7 +45,7 @@ from farfield.numerics.heads import (
     unknown,
 )
 from farfield.numerics.heads import within as within_time
-from farfield.numerics.receptive_field import Bracket, Exact, theoretical_receptive_field
+from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import at_precision
 from farfield.numerics.shown import BiasAnswer, Cases
 from farfield.numerics.summation.series import Series, series
@@ -293,10 +295,7 @@ def total_of(s: Series) -> float:
 
 def step_weights(bias: Expr, size: int, total: float | None) -> np.ndarray:
     """The weights of one step; those of a whole row where there is no total."""
-    weights = np.exp(tabulate(bias, np.arange(size)))
-    if not np.isfinite(weights).all():
-        at = int(np.argmin(np.isfinite(weights)))
-        raise InputError(f"the bias is undefined or infinite at n = {at}")
+    weights = np.exp(bias_row(bias, size))
     return weights / (weights.sum() if total is None else total)
 
 

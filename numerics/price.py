@@ -30,6 +30,8 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
+from farfield.numerics.counts import Bracket, Exact
+from farfield.numerics.float_rows import head_prices, in_floats, row_instead
 from farfield.numerics.heads import (
     BUDGET_S,
     Fields,
@@ -41,11 +43,10 @@ from farfield.numerics.heads import (
     unknown,
 )
 from farfield.numerics.levels import Above, Vast, merged
-from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, Bracket, Exact
 from farfield.numerics.search import at_precision, decide, doubled
 from farfield.numerics.shown import Cases, H, HeadAnswer, of_row
 from farfield.numerics.summation.series import Series
-from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import decimal, exact, inside, listed, natural, plural
@@ -53,7 +54,7 @@ from farfield.theory.answers.number import share as share_text
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.functions.balls import Ball, Undefined, outward, rational
 from farfield.theory.functions.nodes import n as N_
-from farfield.theory.values import compile_ball, tabulate
+from farfield.theory.values import compile_ball
 
 PRICE_BITS = 58  # correct bits of a price, absolute or relative, whichever is the coarser
 MAX_BITS = 8_192  # at which a price is settled or given up
@@ -375,8 +376,8 @@ def _price_of_bias(bias: Expr, at: int, length: int | None) -> Fields:
     try:
         ball = _price(row, at)
     except Unreachable as why:
-        value = float(head_prices(_float_row(bias, length, why))[0, at])
-        return {"value": value} | _in_floats(why)
+        value = float(head_prices(row_instead(bias, length, why))[0, at])
+        return {"value": value} | in_floats(why)
     if ball == math.inf:
         return infinite(ball, Code.NO_WEIGHT, f"the bias masks the key at distance {at}")
     if ball == -math.inf:
@@ -500,9 +501,9 @@ def _reach_of_bias(bias: Expr, asked: Reach) -> Fields:
         return {"answer": Bracket(vast.low, None), "status": Status.ENCLOSED, "reason": reason}
     except Unreachable as why:
         bar = float(asked.advantage) - math.log(asked.share / (1 - asked.share))
-        inside = np.flatnonzero(head_prices(_float_row(bias, asked.length, why))[0] <= bar)
+        inside = np.flatnonzero(head_prices(row_instead(bias, asked.length, why))[0] <= bar)
         parts = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1) if len(inside) else []
-        return _reached([range(part[0], part[-1] + 1) for part in parts]) | _in_floats(why)
+        return _reached([range(part[0], part[-1] + 1) for part in parts]) | in_floats(why)
     reached = _reached(runs)
     if ties:
         low = reached["tokens"]
@@ -557,39 +558,3 @@ def _within(row: Series, at: int, asked: Reach) -> bool | None:
 
 
 # -- float64 --------------------------------------------------------------------------------------
-
-
-def head_prices(bias: np.ndarray) -> np.ndarray:
-    """The price of each distance in a row, in float64; shape (heads, N) as the bias.
-
-    A key that is masked costs `inf`, the only key that is not `-inf`.
-
-    Raises:
-        InputError: a bias that is no number or `+inf`.
-
-    >>> head_prices(np.array([[0.0, 0.0, 0.0], [0.0, -np.inf, -np.inf]])).round(3)
-    array([[0.693, 0.693, 0.693],
-           [ -inf,   inf,   inf]])
-    """
-    row = np.atleast_2d(np.asarray(bias, dtype=np.float64))
-    if np.isnan(row).any() or (row == np.inf).any():
-        raise InputError("a head's bias is undefined or infinite")
-    edge = np.full((len(row), 1), -np.inf)
-    near = np.hstack([edge, np.logaddexp.accumulate(row, axis=1)[:, :-1]])
-    far = np.logaddexp.accumulate(row[:, ::-1], axis=1)[:, ::-1]
-    others = np.logaddexp(near, np.hstack([far[:, 1:], edge]))
-    masked = np.isneginf(row)
-    return np.where(masked, np.inf, others - np.where(masked, 0, row))
-
-
-def _float_row(bias: Expr, length: int | None, why: Unreachable) -> np.ndarray:
-    """The biases of a row in float64, shape (1, length); `why` again where that cannot help."""
-    if length is None or length > MAX_FLOAT_LENGTH or isinstance(why, OutOfTime):
-        raise why
-    return tabulate(bias, np.arange(length))[None]
-
-
-def _in_floats(why: Unreachable) -> Fields:
-    """The weight of what float64 sums tell, and why they do."""
-    reason = Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums")
-    return {"label": Label.APPROXIMATE, "reason": reason}

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from farfield.numerics.arrays import floats
+from farfield.numerics.float_rows import MAX_KEYS
 from farfield.numerics.heads import out_of_reach, resolve
-from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH
 from farfield.numerics.shown import BiasAnswer, Cases
 from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.theory.answers.blocks import Block, Curve, Formula, Line
@@ -115,10 +115,10 @@ def retrieval_curve(
     start = natural(seed, "seed", 0)
     each = _distances(distances, size)
     measured = _Logits.read(target, others, near)
-    if size > MAX_FLOAT_LENGTH or size * repeats > MAX_WORK:
+    if size > MAX_KEYS or size * repeats > MAX_WORK:
         raise InputError(
             f"{repeats} draws of {size} keys are too many: accepted are rows of up to "
-            f"{MAX_FLOAT_LENGTH} keys, and 10^9 logits in all"
+            f"{MAX_KEYS} keys, and 10^9 logits in all"
         )
     subject = resolve(f, values)
     asked = RetrievalCurve(None, size, each, draws=repeats, seed=start, subject=subject.name)

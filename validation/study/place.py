@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from sympy import Expr
 
 from farfield.numerics.comparison import Comparison, compare_tails
+from farfield.numerics.counts import Enclosure, Exact
 from farfield.numerics.receptive_field import (
-    Enclosure,
-    Exact,
     ReceptiveField,
     log_size,
     theoretical_receptive_field,
