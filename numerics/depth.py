@@ -25,7 +25,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import sympy
@@ -93,7 +92,7 @@ class LayeredReceptiveField(BiasAnswer):
     sunk: float = 0.0
     rule: float | None = None
 
-    def span(self) -> tuple[Any, Any] | None:
+    def span(self) -> tuple[float, float] | None:
         if self.tokens is None and self.bracket is not None:
             return self.bracket.span()
         return super().span()
@@ -104,7 +103,7 @@ class LayeredReceptiveField(BiasAnswer):
         unknown = "an unknown number of tokens."
         return ((True, template + (unknown if self.span() is None else near)),)
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         return {
             "share": share(self.q),
             "layers": plural(self.layers, "layer"),
@@ -112,7 +111,7 @@ class LayeredReceptiveField(BiasAnswer):
             "bracket": None if self.bracket is None else self.bracket.text(),
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         row = None if self.length is None else plural(self.length, "key")
         return {
             "share_of_a_layer_through_attention": self.mixing,

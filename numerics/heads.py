@@ -154,16 +154,11 @@ def unknown(reason: Reason | None) -> Fields:
     return {"status": Status.UNKNOWN, "label": None, "reason": reason}
 
 
-def sharp(ball: arb) -> bool:
-    """Whether a ball is narrow enough to be told as a number."""
-    return bool(ball.rel_accuracy_bits() > 20 or ball.rad() < 1e-12)
-
-
 def numeric(ball: arb, least: float = -math.inf, most: float = math.inf) -> Fields:
     """A number between two bounds, with floats around it; those alone where its ball is wide."""
     low, high = outward(ball)
     fields: Fields = {"enclosure": (max(least, low), min(most, high))}
-    if sharp(ball):
+    if ball.rel_accuracy_bits() > 20 or ball.rad() < 1e-12:
         return fields | {"value": float(ball.mid())}
     reason = Reason(Code.NO_ENCLOSURE, "the sums are enclosed no further")
     return fields | {"status": Status.ENCLOSED, "reason": reason}

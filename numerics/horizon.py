@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import sympy
 from flint import arb, fmpq
@@ -82,7 +81,7 @@ class Horizon(HeadAnswer):
             (True, "from distance {tokens} on every weight rounds to 0 in {kind}{worst}."),
         )
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         return {
             "kind": self.dtype + (" with subnormals flushed" if self.flush_to_zero else ""),
             "worst": self.among("the farthest head"),

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from flint import arb, fmpq
 from sympy import S
@@ -20,7 +19,8 @@ from farfield.numerics.search import decide, doubled
 from farfield.numerics.summation.series import Series, Stretch
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.evaluation.real_balls import Environment
+from farfield.theory.functions.balls import Ball, Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
@@ -98,7 +98,7 @@ class Above:
             elif above:
                 yield s.distances(a, b)
 
-    def _decided(self, height: Callable[[Any], Any], a: int, b: int) -> bool | None:
+    def _decided(self, height: Callable[[Environment], Ball], a: int, b: int) -> bool | None:
         """Whether all of a <= n < b is above, or none; None where one ball does not tell."""
         self.balls += 1
         if self.balls > self.most_balls:

@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import sympy
@@ -114,7 +113,7 @@ class DistancePrice(HeadAnswer):
             ),
         )
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         return {
             "n": self.distance,
             "row": of_row(self.length),
@@ -122,7 +121,7 @@ class DistancePrice(HeadAnswer):
             "cheapest": self.among("the cheapest head"),
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         return {"price": decimal(self.value, 10)} | super()._facts()
 
 
@@ -156,7 +155,7 @@ class Reach(HeadAnswer):
     answer: Exact | Bracket | None = None
     intervals: tuple[tuple[int, int], ...] = ()
 
-    def span(self) -> tuple[Any, Any] | None:
+    def span(self) -> tuple[float, float] | None:
         return self.answer.span() if isinstance(self.answer, Bracket) else super().span()
 
     def head_text(self) -> str:
@@ -189,7 +188,7 @@ class Reach(HeadAnswer):
             ),
         )
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         holes = self.among("the head that reaches farthest")
         if not holes and self.farthest is not None and self.tokens != self.farthest + 1:
             holes = f", at {tokens_text(self.tokens).replace('token', 'distance')} in all"
@@ -203,7 +202,7 @@ class Reach(HeadAnswer):
             "holes": holes,
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         parts = [str(a) if a == b else f"{a} to {b}" for a, b in self.intervals]
         among = ", the query's own among them" if parts and self.intervals[0][0] == 0 else ""
         return {
@@ -411,7 +410,7 @@ def for_prices(
 def _price(row: Series, at: int) -> Ball:
     """log(others / weight) as a ball, or an infinite float."""
 
-    def settled() -> Any:
+    def settled() -> Ball | None:
         odds = _log_odds(row, at)
         return odds if not isinstance(odds, arb) or _settled(odds) else None
 
@@ -471,7 +470,7 @@ def _height(row: Series, at: int) -> Ball:
         return None
 
 
-def _exactly(value: Any) -> Ball:
+def _exactly(value: Ball) -> Ball:
     """A ball without a radius as a rational, where that is short."""
     exact = isinstance(value, arb) and value.is_exact() and value.is_finite()
     return value.fmpq() if exact and abs(int(value.man_exp()[1])) <= MAX_BITS else value

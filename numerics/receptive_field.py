@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 import sympy
@@ -60,6 +60,7 @@ from farfield.theory.answers.number import (
 )
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.convergence import Verdict, check_convergence
+from farfield.theory.functions.balls import Ball
 
 MAX_EPS_BITS = 4_096  # of the denominator of eps
 
@@ -89,11 +90,11 @@ class ReceptiveField(HeadAnswer):
     length: int | None = None
     tokens: float | None = None
     answer: Value | None = None
-    total: Any = field(default=None, compare=False)
+    total: Ball | None = field(default=None, compare=False)
     verdict: Verdict | None = None
     asymptotics: str | None = None
 
-    def span(self) -> tuple[Any, Any] | None:
+    def span(self) -> tuple[float, float] | None:
         if self.tokens is not None or self.answer is None or isinstance(self.answer, Exact):
             return super().span()
         return self.answer.span()
@@ -129,7 +130,7 @@ class ReceptiveField(HeadAnswer):
             (True, "the nearest {tokens} hold all but {eps} of the mass{of}{worst}."),
         )
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         worst = "the widest head"
         if self.status in (Status.INFINITE, Status.UNKNOWN):
             alike = sum(h.status is self.status for h in self.heads)
@@ -142,7 +143,7 @@ class ReceptiveField(HeadAnswer):
             "count": self.head_text(),
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         return {
             "tokens": f"TRF({shortened(str(self.eps), 40)}) = {self.value_text()}",
             "sum": self.sum_text(),
@@ -200,37 +201,37 @@ Eps = str | int | float | Fraction
 
 
 @overload
-def theoretical_receptive_field(
-    f: Any,
+def theoretical_receptive_field(  # type: ignore[overload-overlap]
+    f: object,
     eps: Eps,
     *,
-    length: Any = None,
+    length: object = None,
     exact: bool = False,
     budget_s: float = 60.0,
-    **values: Any,
+    **values: object,
 ) -> ReceptiveField: ...
 
 
 @overload
 def theoretical_receptive_field(
-    f: Any,
+    f: object,
     eps: Sequence[Eps],
     *,
-    length: Any = None,
+    length: object = None,
     exact: bool = False,
     budget_s: float = 60.0,
-    **values: Any,
+    **values: object,
 ) -> tuple[ReceptiveField, ...]: ...
 
 
 def theoretical_receptive_field(
-    f: Any,
+    f: object,
     eps: Eps | Sequence[Eps],
     *,
-    length: Any = None,
+    length: object = None,
     exact: bool = False,
     budget_s: float = 60.0,
-    **values: Any,
+    **values: object,
 ) -> ReceptiveField | tuple[ReceptiveField, ...]:
     """The theoretical receptive field of a bias (equation 22 of [Q]): an exact integer up to 10^18.
 
@@ -266,7 +267,7 @@ def theoretical_receptive_field(
     if not isinstance(exact, bool):
         raise InputError(f"exact {str(exact)[:40]} is neither True nor False")
     single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0
-    each: Iterable[Any] = (eps,) if single else eps  # type: ignore[assignment]
+    each: Iterable[object] = (eps,) if single else eps  # type: ignore[assignment]
     grid = tuple(map(_eps, each))
     asked = _Request(row, exact, time.monotonic() + seconds(budget_s))
 

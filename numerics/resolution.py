@@ -20,7 +20,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import sympy
@@ -118,15 +117,17 @@ class Resolution(HeadAnswer):
             (True, "the attention resolution {where} is {value}{mean}."),
         )
 
-    def _values(self) -> dict[str, Any]:
-        scores = {} if self.subject or self.formula is not None else {"subject": "the scores"}
+    def _values(self) -> dict[str, object]:
+        scores: dict[str, object] = (
+            {} if self.subject or self.formula is not None else {"subject": "the scores"}
+        )
         return scores | {
             "where": "as rows grow" if self.length is None else f"in a row of {self.length} tokens",
             "value": decimal(self.value, 10),
             "mean": f", the mean of {len(self.heads)} heads" if self.heads else "",
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         low, high = self.bounds or (None, None)
         bounds = None if high is None else words("`R <= sum P_i^2` = {high}", high=decimal(high))
         if low is not None:

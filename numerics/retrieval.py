@@ -65,7 +65,7 @@ class RetrievalCurve(BiasAnswer):
         template = "in a row of {length}, the key at distance {far} is forecast to draw {share} of "
         return ((True, template + "the attention."),)
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         far, share = max(zip(self.distances, self.attention or self.distances, strict=True))
         return {
             "length": plural(self.length, "key"),

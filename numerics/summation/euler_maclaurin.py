@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 from flint import arb, arb_series, ctx, fmpq
 from sympy import Expr
@@ -24,10 +24,11 @@ from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision
 
+Point = TypeVar("Point", arb, arb_series)
 FARTHEST = 1 << 16  # terms before the formula is given up
 
 
-def taylor(f: Callable[[Any], Any], at: arb, m: int) -> list[arb]:
+def taylor(f: Callable[[arb_series], arb_series], at: arb, m: int) -> list[arb]:
     """The Taylor coefficients c_0, ..., c_{2m-1} at a point of a function of power series."""
     before = ctx.cap
     try:
@@ -119,7 +120,7 @@ class Smooth(EulerMaclaurin):
     def completely_monotone(self) -> bool:
         return False
 
-    def exponent(self, u: object) -> Any:
+    def exponent(self, u: Point) -> Point:
         """p as a function of u, a ball or a power series of balls, u > 0."""
         raise NotImplementedError
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from flint import arb, ctx, fmpq
 from sympy import Expr
@@ -91,7 +91,7 @@ def terms(p: Expr) -> Callable[[int], arb]:
     return lambda i: to_arb(run({n: fmpq(i)})).exp()
 
 
-def suffix_sums(value: object, term: Callable[[int], Any], at: int, start: int) -> list[Any]:
+def suffix_sums(value: arb, term: Callable[[int], arb], at: int, start: int) -> list[arb]:
     """T_start, ..., T_at from T_at = value and the terms before it."""
     sums = [value]
     for i in range(at - 1, start - 1, -1):

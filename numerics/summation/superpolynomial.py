@@ -7,7 +7,7 @@ They are summed one by one up to a Y with a proved bound of the rest: where p(x)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from flint import arb, ctx, fmpq
 from sympy import S
@@ -48,7 +48,7 @@ class SuperpolynomialSum(Kernel):
                     return ((1 - a) * log_x).exp() / (a - 1)
         return arb.pos_inf()
 
-    def _sums(self) -> dict[int, list[Any]]:
+    def _sums(self) -> dict[int, list[arb]]:
         """Sums from the start on, by precision."""
         return memory(self).setdefault("sums", {})
 
