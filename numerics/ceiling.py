@@ -112,8 +112,8 @@ def attention_ceiling(
     Raises:
         InputError: numbers out of range; free parameters of a bias.
 
-    >>> found = attention_ceiling("rope", 4, length=4096)
-    >>> round(found.value, 4), found.longest
+    >>> answer = attention_ceiling("rope", 4, length=4096)
+    >>> round(answer.value, 4), answer.longest
     (0.4213, 2981)
     >>> attention_ceiling("-n/32", 4, length=4096).farthest
     144

@@ -201,8 +201,8 @@ def layered_receptive_field(
     >>> layered_receptive_field("window", 12, w=40).tokens
     201
     >>> local = {"window": 100, "mixing": "1/20"}
-    >>> found = layered_receptive_field(layers=[local] * 100)
-    >>> found.tokens, round(found.rule)
+    >>> answer = layered_receptive_field(layers=[local] * 100)
+    >>> answer.tokens, round(answer.rule)
     (588, 154)
     """
     a, quantile = inside(mixing, "mixing", "(0, 1]"), inside(q, "q", "(0, 1)")

@@ -214,8 +214,8 @@ def _tied(
     below = _decided(compare, eps, low, j, want=False) or 0
     above = _decided(compare, eps, j, high, want=True)
     which = f"T_{j} and {near}: {j} if T_{j} is less, otherwise {j + 1}"
-    said = which if (below, above) == (j - 1, j + 1) else f"at {j} T_j and {near}"
-    return Bracket(below + 1, above), Reason(Code.TIE, said)
+    reason = which if (below, above) == (j - 1, j + 1) else f"at {j} T_j and {near}"
+    return Bracket(below + 1, above), Reason(Code.TIE, reason)
 
 
 def _decided(

@@ -25,7 +25,7 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
 
-class Vast(Exception):
+class BeyondCounting(Exception):
     """Distances beyond counting are at or above the level, at least `low` of them if that is
     known."""
 
@@ -34,7 +34,7 @@ class Vast(Exception):
 
 
 @dataclass
-class Above:
+class SuperlevelSet:
     """The distances of a row at or above a level.
 
     Args:
@@ -135,7 +135,7 @@ class Above:
                     pass
             if j.bit_length() >= self.most_bits:
                 proved = falls is not None and self._decided(height, j, j + 1)
-                raise Vast(j - falls if proved and falls is not None else None)
+                raise BeyondCounting(j - falls if proved and falls is not None else None)
             j = min(j * j, 1 << self.most_bits)
 
 

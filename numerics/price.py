@@ -41,7 +41,7 @@ from farfield.numerics.heads import (
     summed,
     unknown,
 )
-from farfield.numerics.levels import Above, Vast, merged
+from farfield.numerics.levels import BeyondCounting, SuperlevelSet, merged
 from farfield.numerics.search import at_precision, decide, doubled
 from farfield.numerics.shown import Cases, H, HeadAnswer, of_row
 from farfield.numerics.summation.series import Series
@@ -52,7 +52,7 @@ from farfield.theory.answers.number import decimal, exact, inside, listed, natur
 from farfield.theory.answers.number import share as share_text
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.functions.balls import Ball, Undefined, outward, rational
-from farfield.theory.functions.nodes import n as N_
+from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
 PRICE_BITS = 58  # correct bits of a price, absolute or relative, whichever is the coarser
@@ -315,8 +315,8 @@ def reach(
         InputError: an advantage that is not finite; a share outside (0, 1); a length that is no
             integer; free parameters; terms that are undefined or infinite.
 
-    >>> found = reach("-2*log(1+n)", 7)
-    >>> found.tokens, found.farthest
+    >>> answer = reach("-2*log(1+n)", 7)
+    >>> answer.tokens, answer.farthest
     (25, 24)
     >>> reach("-log(1+n)", 7).tokens, reach("-log(1+n)", 7, length=1024).tokens
     (0, 146)
@@ -465,7 +465,7 @@ def _height(row: Series, at: int) -> Ball:
     """p(at); None where it is not defined at this precision."""
     bias, k = row.at(at)
     try:
-        return compile_ball(bias)({N_: fmpq(k)})
+        return compile_ball(bias)({n: fmpq(k)})
     except Undefined:
         return None
 
@@ -491,9 +491,11 @@ def _reach_of_bias(bias: Expr, asked: Reach) -> Fields:
 
     try:
         none = at_precision(row.total, 64) == 0  # no key has any weight
-        level = Above(row, lambda: asked.level(row.total()), meets, MAX_COUNT_BITS, MAX_BALLS)
+        level = SuperlevelSet(
+            row, lambda: asked.level(row.total()), meets, MAX_COUNT_BITS, MAX_BALLS
+        )
         runs = [] if none else level.runs()
-    except Vast as vast:
+    except BeyondCounting as vast:
         reason = Reason(Code.TOO_LARGE, f"the answer has more than {MAX_COUNT_BITS} bits")
         if vast.low is None:
             return unknown(reason)
@@ -506,12 +508,12 @@ def _reach_of_bias(bias: Expr, asked: Reach) -> Fields:
     reached = _reached(runs)
     if ties:
         low = reached["tokens"]
-        said = f"at distance {ties[0][0]} price and advantage agree to all digits tried"
+        near = f"at distance {ties[0][0]} price and advantage agree to all digits tried"
         return {
             "answer": Bracket(low, low + sum(map(_count, ties))),
             "intervals": reached["intervals"],
             "status": Status.ENCLOSED,
-            "reason": Reason(Code.TIE, said),
+            "reason": Reason(Code.TIE, near),
         }
     return reached
 

@@ -26,7 +26,7 @@ from farfield.numerics.field_search import TailComparison, searched
 from farfield.numerics.float_rows import in_floats, row_instead, tail_sums
 from farfield.numerics.heads import (
     Fields,
-    Unsummed,
+    NoCertifiedSum,
     decisive,
     per_head,
     reason_of,
@@ -272,10 +272,10 @@ def theoretical_receptive_field(
     asked = _Request(row, exact, time.monotonic() + seconds(budget_s))
 
     @cache
-    def compared(bias: Expr) -> TailComparison | Unsummed:
+    def compared(bias: Expr) -> TailComparison | NoCertifiedSum:
         try:
             return TailComparison(summed(bias, row))
-        except Unsummed as why:
+        except NoCertifiedSum as why:
             return why
 
     @cache

@@ -107,8 +107,8 @@ def retrieval_curve(
         InputError: logits of unequal shapes or that are no finite numbers; several heads; a
             distance outside the row.
 
-    >>> found = retrieval_curve([9.0, 9.0], [[0.0], [0.0]], "0", length=1024, distances=[8, 500])
-    >>> [round(a, 3) for a in found.attention]
+    >>> answer = retrieval_curve([9.0, 9.0], [[0.0], [0.0]], "0", length=1024, distances=[8, 500])
+    >>> [round(a, 3) for a in answer.attention]
     [0.888, 0.888]
     """
     size, repeats = natural(length, "length"), natural(draws, "draws")

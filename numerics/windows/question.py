@@ -67,8 +67,8 @@ class Window(HeadAnswer):
         >>> from farfield import certified_window
         >>> certified_window("-n/2", "1/100", 1, 1).block_mask(512, 128).sum(axis=1).tolist()
         [1, 2, 2, 2]
-        >>> found = certified_window("-n/2", "1/100", 1, 1, sinks=4)
-        >>> found.block_mask(512, 128).sum(axis=1).tolist()
+        >>> answer = certified_window("-n/2", "1/100", 1, 1, sinks=4)
+        >>> answer.block_mask(512, 128).sum(axis=1).tolist()
         [1, 2, 3, 3]
         """
         size, side = natural(length, "length"), natural(block, "block")
