@@ -45,8 +45,6 @@ from .numerics.resolution import (
 )
 from .numerics.retrieval import RetrievalCurve as RetrievalCurve
 from .numerics.retrieval import retrieval_curve as retrieval_curve
-from .numerics.scaling import LogitScale as LogitScale
-from .numerics.scaling import logit_scale as logit_scale
 from .numerics.windows.question import Window as Window
 from .numerics.windows.question import WindowError as WindowError
 from .numerics.windows.row_bound import RowCertificates as RowCertificates

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import sympy
 from flint import arb, ctx, fmpq
@@ -133,9 +132,9 @@ class Stretch:
                         return max(at, self.start)
         return None
 
-    def _suffix_sums(self) -> list[Any]:
+    def _suffix_sums(self) -> list[Ball]:
         """All suffix sums at once, exact while there are few terms."""
-        kept: dict[int, list[Any]] = memory(self)
+        kept = memory(self)
         if ctx.prec not in kept:
             assert self.end is not None
             size = sum(1 for _ in sympy.preorder_traversal(self.bias))
@@ -146,7 +145,7 @@ class Stretch:
             exact = self.end - self.start <= EXACT_TERMS
             plain = self.bias.has(sympy.log, Lookup) or self.end - self.start > SHARED_TERMS
             weight = term(self.bias) if plain else _shared_term(self.bias)
-            total: Any = fmpq(0)
+            total: Ball = fmpq(0)
             sums = [total]
             for i in range(self.end - 1, self.start - 1, -1):
                 if i % CLOCKED == 0:
