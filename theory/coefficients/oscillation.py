@@ -103,9 +103,9 @@ def _product_to_sum(waves: list[Expr]) -> list[Expr]:
     return out
 
 
-def in_harmonics(c: Coefficient) -> Coefficient:
+def in_harmonics(c: Expr) -> Coefficient:
     """The coefficient in harmonics, so that sin^2 + cos^2 is the constant it is."""
-    if type(c) is fmpq or not (c.is_Add and c.has(n)):
+    if not (c.is_Add and c.has(n)):
         return c
     try:
         simpler = coefficient(harmonics(c))

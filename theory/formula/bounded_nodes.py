@@ -7,7 +7,6 @@ far beyond what biases need. Each is where SymPy began to take seconds, or Pytho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import sympy
 from sympy import Basic, Expr, S
@@ -107,7 +106,7 @@ def power(base: Expr, exponent: Expr) -> Expr:
     return sympy.Pow(base, exponent)
 
 
-def substituted(e: Basic, swap: Mapping[Expr, Expr]) -> Any:
+def substituted(e: Basic, swap: Mapping[Expr, Expr]) -> Basic:
     """e with some parts replaced.
 
     >>> from farfield.theory.functions.nodes import n
@@ -132,7 +131,7 @@ def valued(e: Expr, values: Mapping[Expr, Expr]) -> Expr:
     return substituted(e, values) if powers else e.xreplace(dict(values))
 
 
-def rebuilt(func: Any, args: tuple[object, ...]) -> Any:
+def rebuilt(func: type[Basic], args: tuple[Basic, ...]) -> Basic:
     """A node with new arguments, built as the reader would: unevaluated where SymPy might hang.
 
     Raises:
@@ -150,7 +149,7 @@ def rebuilt(func: Any, args: tuple[object, ...]) -> Any:
         return func(*args, evaluate=func is sympy.Pow)
 
 
-def branches_taken(e: Expr, decide: object, kinds: tuple[Any, ...]) -> Expr:
+def branches_taken(e: Expr, decide: object, kinds: tuple[type[Basic], ...]) -> Expr:
     """e with the branch of each function of these kinds that `decide` chooses, innermost first.
 
     `decide` has methods `sign(e)`, `difference(x, y)` (the sign of x - y) and `floor(e)`, as far as
