@@ -13,7 +13,7 @@ from farfield.validation.models.audit import audit
 from farfield.validation.models.cache import BITS
 from farfield.validation.models.difference import difference
 from farfield.validation.models.folder import describe
-from farfield.validation.models.gguf_headers import described_gguf
+from farfield.validation.models.gguf_files import described_gguf
 
 YARN = {
     "type": "yarn",
