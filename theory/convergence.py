@@ -215,9 +215,11 @@ class Convergence(Answer):
         yield Sentence(self._first(), self.label or self.windowable.label)
         if self.formula is not None:
             yield Formula(words("`p(n)`"), self.formula)
+        for remark in self.remarks:
+            yield note("{said}", said=remark)
         if self.assumptions:
-            remark = listed([f"{name} {domain}" for name, domain in self.assumptions], 6)
-            yield note("Assumed: {said}.", said=remark)
+            assumed = listed([f"{name} {domain}" for name, domain in self.assumptions], 6)
+            yield note("Assumed: {said}.", said=assumed)
         if self.heads:
             rows = [
                 (
@@ -239,8 +241,6 @@ class Convergence(Answer):
             yield note("The exp-series does not apply: {reason}.", reason=str(self.reason))
         else:
             yield Note(words("{what}", what=self.implication))
-        for remark in self.remarks:
-            yield note("{said}", said=remark)
         if self.verdict is Verdict.UNDECIDED:
             yield self.proof.block("What was tried")
         elif self.verdict is not Verdict.OUT_OF_SCOPE:

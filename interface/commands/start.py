@@ -1,4 +1,4 @@
-"""Verbs of the first two minutes: an idea in theory and trained, and what is installed."""
+"""Verbs of the first two minutes: an idea in theory and trained, what is installed."""
 
 from __future__ import annotations
 

@@ -63,7 +63,8 @@ def check(
         )
     refuse(
         bool(formulas) == (file is not None),
-        "give a formula, or a list of them with --file (- for standard input)",
+        'give a formula, as farfield check "-2*log(1+n)", or a list of them with --file (- for '
+        "standard input)",
     )
     refuse(
         (verify and certificate is None) or (certificate is not None and len(formulas) != 1),
@@ -205,6 +206,11 @@ def trf(
         tested: with --trained, the test length in tokens; all lengths if not given.
         dtype: fp16, bf16, fp32 or fp64.
     """
+    for share in eps:
+        refuse(
+            "," in share,
+            f"--eps {share!r} holds several shares; write --eps {' --eps '.join(share.split(','))}",
+        )
     refuse(tested and not trained, "--tested belongs to --trained, the training length")
     other = trained is not None or dtype is not None
     refuse(other and (layers or length), "--trained and --dtype take no --layers and no --length")
@@ -337,7 +343,11 @@ def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = O
     Args:
         formulas: two or more formulas or names; every head of a name is compared, or --head.
     """
-    refuse(len(formulas) < 2, f"compare takes two formulas or more; {len(formulas)} given")
+    refuse(
+        len(formulas) < 2,
+        f"compare takes two formulas or more, as farfield compare alibi '-2*log(1+n)'; "
+        f"{len(formulas)} given",
+    )
     subjects = subject.read_each(formulas)
     return ask("comparing tails", lambda _: farfield.compare_tails(*subjects), output, subject)
 

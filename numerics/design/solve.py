@@ -97,7 +97,7 @@ def design(
         warnings.warn(former, DeprecationWarning, stacklevel=2)
         targets.setdefault("tested", targets.pop("evaluated"))
     if not asked:
-        raise InputError(f"a design needs a target; accepted: {', '.join(TARGETS)}")
+        raise InputError(f"a design needs a target, as trf=512; accepted: {', '.join(TARGETS)}")
     deadline = time.monotonic() + seconds(budget_s)
     goal = _goal(asked, targets, heads, optimise, notice or (lambda *_: None))
     fixed = {**targets, **(values or {})}

@@ -92,12 +92,13 @@ class EmpiricalReceptiveField(Answer):
         eps = 1 - self.threshold if self.method == "gradient" else self.threshold
         yield sentence(
             "{model}{seen}: by its {method}, {least}the nearest {tokens} tokens{between} hold all "
-            "but {eps}, measured on {sampled}.",
+            "but {eps}{theory}, measured on {sampled}.",
             self.label,
             model=self.model,
             seen=f" under {self.visible}" if self.visible else "",
             method=self.method,
             least="at least " * self.at_least,
+            theory="" if self.trf is None else f" (by its bias alone {self.trf:.1f})",
             tokens=f"{self.tokens:.{digits}f}",
             between=_between(self.interval, f".{digits}f"),
             eps=share(sympy.Rational(eps).limit_denominator(10**9)),
