@@ -34,9 +34,9 @@ def index_sheet(
         said: the sentences of the papers on each.
     """
     lead = note(
-        "Nothing is drawn without results. Each comes with its data as CSV. A dot is a sentence of "
-        "the paper on its figure: green where it holds as printed, violet where it needs a "
-        "correction or cannot be tested, orange where it is wrong."
+        "A figure without results is listed as missing. Each comes with its data as CSV. A dot "
+        "is a sentence of the paper on its figure: green where it holds as printed, violet where "
+        "it needs a correction or cannot be tested, orange where it is wrong."
     )
     sections = [Section((), [*told, lead])]
     for paper, cited in PAPERS.items():

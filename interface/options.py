@@ -64,15 +64,15 @@ class Subject:
     heads: int | None = None
     "Number of heads of an encoding that has values for each."
     head: int | None = None
-    "This head alone, counted from 1."
+    "Only this head, counted from 1."
     dialect: str | None = None
     "Variant of an encoding of the catalogue."
     tail: str | None = None
-    "How a table of values goes on: constant (if not given) or cut."
+    "How a table of values continues: constant (the default) or cut."
     bca: CountOrNone = None
     "Half-width in tokens of blockwise causal attention."
     budget: float | None = None
-    "Seconds to think; an answer not found by then is unknown."
+    "Time limit in seconds; an answer that is open then is unknown."
 
     def given(self) -> bool:
         """Whether any of these options was said."""
@@ -204,9 +204,9 @@ class Output:
     proof: bool = False
     "The proof as well, or what was tried."
     ascii: bool = False
-    "ASCII signs alone."
+    "Plain ASCII output."
     progress: bool = False
-    "Progress on standard error where that is no terminal, too."
+    "Progress lines also where standard error is no terminal."
 
 
 def lengths(text: str) -> list[int]:

@@ -72,7 +72,7 @@ from farfield.theory.values import tabulate
 
 EXTRA_BITS = 256  # beyond those that j asks for, before a comparison counts as a tie
 COUNTED = 10**18  # the largest answer that is counted exactly without being asked to
-FINE = 10**9  # one part in so many is how finely a larger answer is enclosed
+FINE = 10**9  # one part in this many is how finely a larger answer is enclosed
 MAX_EPS_BITS = 4_096  # of the denominator of eps
 MAX_LOG_BITS = 128  # of log TRF, beyond which a lower bound is all that is told
 MAX_STEPS = 80  # doublings, and halvings, of a bracket

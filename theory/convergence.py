@@ -348,7 +348,7 @@ def growth(fall: Fall | None, converges: bool | None, formula: Expr | None) -> T
     if fall.of_bound:
         return ()
     if depth == 1 and last == 0 and not _oscillates(formula):
-        return words("its terms fall, if at all, more slowly than any power of `n`")
+        return words("its terms do not fall fast enough, more slowly than any power of `n`")
     if depth == 1 and last.is_finite and _is_positive(last):
         return words("its terms fall about like {term}", term=n**-last)
     if depth == 2 and last == 0:

@@ -34,7 +34,7 @@ def window(
     """How many keys are enough: certified for a formula, or measured for a model on a text.
 
     Args:
-        formulas: a formula in n, or a name of the catalogue; several are several ideas.
+        formulas: a formula in n, or a name of the catalogue; several are answered one by one.
         error: budget for the change of a head's output, as 1/100 or 1%.
         logit_bound: bound of |q.k|/sqrt(d); 1 if not given.
         value_bound: bound of ||v||; 1 if not given.
@@ -164,7 +164,7 @@ def erf(
         eps: attention left outside.
         length: tokens of a segment; 1024, attention 512.
         segments: how many; 32, attention 8.
-        window: let queries see a sliding window of so many tokens.
+        window: let queries see a sliding window of this many tokens.
         bca: half-width of blockwise causal attention.
         bos: whether segments begin with the tokenizer's first token; auto, yes or no.
     """
@@ -204,8 +204,8 @@ def perplexity(
         text: a file or folder to read.
         protocol: last-token, non-overlapping, hf-stride, llama.cpp or lm-eval.
         samples: targets, or rows of the longest length.
-        window: let queries see a sliding window of so many tokens.
-        sinks: and so many first keys.
+        window: let queries see a sliding window of this many tokens.
+        sinks: and this many first keys.
         positions: where these stand: in the text, or in the cache, as StreamingLLM has them.
         bca: half-width of blockwise causal attention.
         bos: whether rows begin with the tokenizer's first token; auto, yes or no.

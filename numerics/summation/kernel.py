@@ -182,7 +182,7 @@ class Direct(ComposedKernel):
 
 
 def reached(value: Callable[[int], arb], at: int, bits: int, most: int) -> tuple[int, arb]:
-    """The first of the places at, 2 at, 4 at, ... whose value has so many bits, and the value.
+    """The first of the places at, 2 at, 4 at, ... whose value has this many bits, and the value.
 
     Raises:
         Unreachable: no place up to `most` has.

@@ -287,7 +287,7 @@ def test_a_study_says_first_how_far_an_advantage_reaches(capsys, tmp_path):
         main(["study", "-2*log(1+n)", "--out", str(tmp_path)])
     said = " ".join(capsys.readouterr().out.split("p(n)")[0].split())
     assert stop.value.code == 0
-    assert "an advantage of 7 nats a key has half of the attention up to 24 tokens back" in said
+    assert "a key that leads by 7 nats has half of the attention up to 24 tokens back" in said
 
 
 @pytest.mark.parametrize("budget", ["0.001", "0.1"])

@@ -112,7 +112,7 @@ class Mask:
     Args:
         window: keys of a sliding window, the query's own included.
         bca: `half` of blockwise causal attention [S, 3.3]: query `i` sees the keys of its own block
-            of so many tokens, and of the block before.
+            of this many tokens, and of the block before.
         sinks: first keys that every query sees although a window ends before them.
         reach: keys that a query sees at most, the `sinks` included: a layer's own window.
 
@@ -361,7 +361,7 @@ class Run(Record):
             follows: `cosine` to 5 % of the peak, `linear` to 0, or `inverse sqrt`.
         weight_decay, clip, betas, epsilon: of AdamW; the clip bounds the gradient's norm.
         precision: `bfloat16` for products under autocast; all else stays in float32.
-        accumulate: a step's rows go through the model in so many parts, to save memory.
+        accumulate: a step's rows go through the model in this many parts, to save memory.
         dropout, spread, embedding_spread: as in `ModelSettings`.
         measure: what is measured.
 

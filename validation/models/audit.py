@@ -319,9 +319,9 @@ class Audit(Answer):
             yield drawn
         yield self.by_head().first(4 + len(self.eps))
         yield note(
-            "One line a head. Receptive fields in tokens, exact integers, certified; infinite "
-            "where the series diverges. JSON has fields of rows, leaks beyond {trained} and "
-            "horizons of floating-point types too.",
+            "One line a head. Receptive fields in tokens are certified integers, and infinite "
+            "where the series diverges. `--json` also has receptive fields of finite rows, leaks "
+            "beyond {trained} and horizons of floating-point types.",
             trained=plural(self.trained, "token"),
         )
 
@@ -572,7 +572,7 @@ def _with_heads(
     hypothesis = BOUNDS[bounds]
     if bounds == "given":
         hypothesis = f"if its logits stay within {logit} and its values within {value}"
-        hypothesis += ", which nobody measured" if assumed else ""
+        hypothesis += " (assumed, not measured)" if assumed else ""
         limits = [(HeadBounds(float(logit), float(value)),) * o.heads for o in given.layers]
     else:
         limits = weight_bounds(given)

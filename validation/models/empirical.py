@@ -56,7 +56,7 @@ class EmpiricalReceptiveField(Answer):
         tokens: the receptive field.
         at_least: whether it fills its segment, and a longer one may show more.
         interval: its 95 % bootstrap interval over the segments; None for a single one.
-        curve: pairs (tokens, share of the gradient or attention on the nearest so many tokens) at
+        curve: pairs (tokens, share of the gradient or attention on the nearest this many tokens) at
             powers of two, means over the segments.
         length, segments: tokens of a segment, and segments.
         text_source, first: what was read, and what segments begin with.
