@@ -81,7 +81,11 @@ def exhibit_sheet(e: Exhibit, drawing: Drawing, svg: str, said: Sequence[Claim])
         said: the sentences on it.
     """
     home = note("{index}", index=StyledWord(TITLE, "to index.html"))
-    again = note("{again}", again=StyledWord(f"farfield figures {e.id}", "code"))
+    again = note(
+        "{again} draws it again. Its data: {data}.",
+        again=StyledWord(f"farfield figures {e.id}", "code"),
+        data=StyledWord(f"{e.id}.csv", f"to {e.id}.csv"),
+    )
     first, *items = drawing.items(e.title, svg, e.kind)
     claimed: list[Item] = []
     if said:

@@ -228,7 +228,9 @@ def figures(
     )
     alone = [d.caption for d in gallery.drawn.values()] if len(gallery.drawn) == 1 else []
     count = len(gallery.files)
-    return write_answers(gallery, output, *alone, f"{count} file{'s' * (count != 1)} in {out}")
+    written = f"{count} file{'s' * (count != 1)} in {out}"
+    index = [f"index: {path}" for path in gallery.files[-1:] if path.endswith("index.html")]
+    return write_answers(gallery, output, *alone, written, *index)
 
 
 def claims(
