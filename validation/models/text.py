@@ -134,6 +134,19 @@ def tokenizer_of(model: ModelOutline) -> Any:
         ) from None
 
 
+def encoder_of(model: ModelOutline) -> Callable[[str], list[int]] | None:
+    """A text in the tokens of a model, without a first token; None without a tokenizer."""
+    if model.path.suffix != ".gguf" and not (model.path / "tokenizer.json").is_file():
+        return None
+    coder = tokenizer_of(model)
+
+    def encode(words: str) -> list[int]:
+        tokens: list[int] = coder.encode(words, add_special_tokens=False).ids
+        return tokens
+
+    return encode
+
+
 def _wanted(model: ModelOutline, bos: str, put: int | None, named: Any) -> int | None:
     """The first token of each row."""
     if bos == "no":
