@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
@@ -149,9 +148,10 @@ class DistanceTable:
         """At distances `n` of any shape, (heads or 1, *shape), float32."""
         most = int(n.max()) + 1
         if most > TABLE and self.formula is not None:
-            distances, places = np.unique(n.numpy(), return_inverse=True)
-            each = torch.from_numpy(self.formula.bias(distances)).float()
-            return each[:, torch.from_numpy(places.reshape(n.shape))]
+            parts = [self.formula.bias(part.numpy()) for part in n.flatten().split(TABLE)]
+            return torch.cat([torch.from_numpy(part).float() for part in parts], 1).unflatten(
+                1, n.shape
+            )
         if self.near.shape[1] < most:
             self.near = self.table(1 << (most - 1).bit_length()).detach().float()
         return self.near[:, n]

@@ -31,6 +31,7 @@ from torch import Tensor
 from farfield.validation.far_field.network import Keep, Network, attention, nats, whole
 
 NOTHING = torch.zeros(1, 1, 1, 1)
+LOGITS = 1 << 17  # of a head, at a time
 NO_ROWS = torch.zeros(1, 0, dtype=torch.long)
 
 
@@ -206,20 +207,21 @@ class Stages:
         return self.network.scores(tokens, positions, keep, attend)
 
     def _mix(self, layer: int, q: Tensor, i: Tensor, parts: Sequence[Keys]) -> Tensor:
-        """One softmax over all parts, and its mean of the values."""
-        rows, heads, network = len(q), q.shape[1], self.network
+        """One softmax over all parts, and its mean of the values; some queries of one row at a
+        time, so that memory is bounded."""
+        network, sink = self.network, self.network.sink(layer)
         q = network.query(layer, q, i)
-        k = torch.cat(
-            [
-                network.key(layer, p.k, p.positions, int(i[-1])).expand(rows, heads, -1, -1)
-                for p in parts
-            ],
-            2,
-        )
-        v = torch.cat([p.v.expand(rows, heads, -1, -1) for p in parts], 2)
-        positions = torch.cat([p.positions for p in parts])
-        more = torch.cat([p.more.expand(rows, 1, 1, len(p.positions)) for p in parts], -1)
-        return attention(q, k, v, network.bias(layer, i, positions) + more, network.sink(layer))
+        keys = [network.key(layer, p.k, p.positions, int(i[-1])) for p in parts]
+        positions, mixed = torch.cat([p.positions for p in parts]), list[Tensor]()
+        for at in torch.arange(len(i)).split(max(1, LOGITS // len(positions))):
+            bias, each = network.bias(layer, i[at], positions), list[Tensor]()
+            for r in range(len(q)):
+                k = torch.cat([of_row(x, r) for x in keys], 2)
+                v = torch.cat([of_row(p.v, r) for p in parts], 2)
+                more = [of_row(p.more, r).expand(1, 1, 1, len(p.positions)) for p in parts]
+                each.append(attention(q[r : r + 1, :, at], k, v, bias + torch.cat(more, -1), sink))
+            mixed.append(torch.cat(each))
+        return torch.cat(mixed, 2)
 
     def _cell(self, stage: int, places: Tensor) -> Cell:
         """Some of the places, one in each of as many equal parts."""
@@ -248,6 +250,11 @@ class Stages:
             alien = torch.ones_like(alien)
         share = (cell.count / alien.sum(-1, keepdim=True)).log().float()
         return Keys(k, v, cell.positions, share.where(alien, -math.inf)[:, None, None])
+
+
+def of_row(x: Tensor, r: int) -> Tensor:
+    """What belongs to a row, of a tensor of one a row or of one for all."""
+    return x[r : r + 1] if len(x) > 1 else x
 
 
 def far_losses(
