@@ -53,7 +53,6 @@ from .numerics.windows.row_bound import RowCertificates as RowCertificates
 from .numerics.windows.row_bound import window_certificate as window_certificate
 from .numerics.windows.rows import NormalisedBias as NormalisedBias
 from .numerics.windows.rows import ScaledBias as ScaledBias
-from .numerics.windows.rows import row_window_error as row_window_error
 from .numerics.windows.window import certified_window as certified_window
 from .numerics.windows.window import window_error as window_error
 from .theory.answers.errors import InputError as InputError

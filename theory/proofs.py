@@ -36,9 +36,6 @@ RULES: dict[str, str] = {
     "series with larger terms converges.",
     "lower bound": "Oscillating parts are bounded: `p >= {bound}{error}` for all large `n`, and a "
     "series with smaller terms diverges.",
-    "recurrence": "Almost periodicity (Bohr): the oscillating coefficients come within any `eps` "
-    "of their values at `n = {at}` on a set with bounded gaps; there `p >= {bound}{error}`. Over a "
-    "set with bounded gaps an eventually monotone series diverges with the full one.",
     "infimum": "{phase} is equidistributed modulo `2pi` over any run of consecutive distances: the "
     "coefficient comes near its infimum on a set with bounded gaps; there `p >= {bound}{error}`. "
     "Over a set with bounded gaps an eventually monotone series diverges with the full one.",
@@ -89,7 +86,6 @@ DECIDING = (
     "infinite",
     "upper bound",
     "lower bound",
-    "recurrence",
     "infimum",
     "returns",
     "average",

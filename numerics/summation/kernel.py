@@ -24,6 +24,7 @@ from farfield.theory.values import compile_ball
 
 CLOCKED = 64  # terms of a sum between two looks at the clock: each may take a millisecond
 MAX_BASES = 8  # precisions whose sums are remembered
+STEP = 64  # bits between two of them
 
 
 def number(e: Expr) -> arb:
@@ -155,7 +156,7 @@ class Direct(ComposedKernel):
 
     def _base(self, bits: int) -> tuple[int, list[arb]]:
         """N and the sums from each i <= N."""
-        kept = memory(self).setdefault("base", {})
+        kept, bits = memory(self).setdefault("base", {}), STEP * -(-bits // STEP)
         if bits not in kept:
             with precision(bits + 32):
                 at, value = self._end(bits)

@@ -29,7 +29,7 @@ from farfield.theory.algebra.budget import check_time
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.evaluation.fold import LOOK, Arithmetic, Operation, Program
 from farfield.theory.evaluation.logarithms import LogSum, within_range
-from farfield.theory.evaluation.real_balls import RealBalls
+from farfield.theory.evaluation.real_balls import PLAIN, RealBalls
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function
@@ -107,6 +107,7 @@ class Arrays(Arithmetic):
     def log_sum(self, *parts: Any) -> Any:
         """The logarithm of a sum, whose terms are shifted by the largest exponent."""
         shift = functools.reduce(self.xp.maximum, parts[1::2])
+        shift = self.xp.where(shift == -math.inf, 0.0, shift)  # a sum of nothing
         pairs = zip(parts[::2], parts[1::2], strict=True)
         return shift + self.xp.log(sum(c * self.xp.exp(x - shift) for c, x in pairs))
 
@@ -383,13 +384,14 @@ class Floats(Arrays):
 
     def log_sum(self, *parts: Near) -> Near:
         """The logarithm of a sum, whose terms are shifted by the largest exponent."""
-        shift = functools.reduce(np.maximum, [x.value for x in parts[1::2]])
+        largest = functools.reduce(np.maximum, [x.value for x in parts[1::2]])
+        shift = np.where(np.isneginf(largest), 0.0, largest)
         pairs = zip(parts[::2], parts[1::2], strict=True)
         terms = [self.multiply(c, self.exp(self.add(x, Near(-shift)))) for c, x in pairs]
         total = self.add(Near(shift), self.log(self.add(*terms)))
-        if self.entrywise:
-            total.value = np.where(np.isposinf(shift), shift, total.value)
-            total.absolute = np.where(np.isposinf(shift), 0.0, total.absolute)
+        total.value = np.where(np.isinf(largest), largest, total.value)
+        off = sum(x.absolute for x in parts[1::2])  # an infinity that is not sound is off by one
+        total.absolute = np.where(np.isinf(largest), off, total.absolute)
         return total
 
     def function(self, record: Function, e: Expr) -> Operation:
@@ -477,10 +479,12 @@ class Floats(Arrays):
 
     def by_balls(self, e: Expr, at: np.ndarray, *, relative: bool = False) -> np.ndarray:
         """Each value from a ball, at a precision that fixes 50 of its bits: `relative` of them
-        also below 1. It is nan where there is none."""
-        function, narrow = self.balls.compiled(e), arb(2) ** (-1080 if relative else -60)
+        also below 1. It is nan where there is none. A proof that an argument is at a jump costs
+        more than all these bits, so that it comes last."""
+        narrow = arb(2) ** (-1080 if relative else -60)
         values, left = np.full(at.shape, np.nan), list(range(at.size))
-        for bits in (80, 320, 1280, 5120):
+        plain, proving = PLAIN.compiled(e), self.balls.compiled(e)
+        for function, bits in (*((plain, 80 << k) for k in (0, 2, 4, 6, 8)), (proving, 80 << 6)):
             open_ = []
             for start in range(0, len(left), LOOK):
                 with precision(bits):  # looks at the clock
@@ -517,7 +521,10 @@ class Floats(Arrays):
                 return self._by_balls(e, parts[0])
             q = form.denominator
             if record.range is not None:
-                return Near((total % q * int(modulus.p)) / (q * int(modulus.q)), EPS)
+                unit = Fraction(int(modulus.p), q * int(modulus.q))
+                dyadic = unit.denominator & (unit.denominator - 1) == 0
+                exact = dyadic and q * unit.numerator < LARGEST
+                return Near(total % q * unit.numerator / unit.denominator, 0.0 if exact else EPS)
             return Near(
                 (total // q if e.func is sympy.floor else -(-total // q)).astype(np.float64)
             )

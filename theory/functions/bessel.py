@@ -232,7 +232,6 @@ FUNCTIONS = (
         names=("besselk", "kv"),
         arity=(2, 2),
         build=_of_order(sympy.besselk),
-        continuous=False,
         logarithm=lambda order, x: sympy.log(besselk_scaled(order, x)) - x,
         ball=_ball("bessel_k"),
         complex_ball=_complex("bessel_k", False),

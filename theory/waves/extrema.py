@@ -90,12 +90,13 @@ def _jump(kind: object, y: arb) -> arb:
 
 
 @lru_cache(maxsize=256)
-def enclosure(f: Expr, gap: float) -> tuple[fmpq, fmpq, tuple[tuple[float, float], ...]]:
+def enclosure(f: Expr, gap: float) -> tuple[fmpq | None, fmpq, tuple[tuple[float, float], ...]]:
     """(low, high, where): f >= low everywhere and f <= high on some arc, high - low at most `gap`
-    where that can be reached. `where` are arcs that may hold a minimum.
+    where that can be reached; `low` is None where balls find no bound. `where` are arcs that may
+    hold a minimum.
 
     Raises:
-        Undecided: when f has no finite lower bound that balls find.
+        Undecided: when balls find no bound on any arc.
 
     >>> low, high, _ = enclosure(sympy.sin(ANGLE) + sympy.cos(2 * ANGLE), 0.01)
     >>> float(low) < -2 <= float(high) < -1.98
@@ -133,14 +134,14 @@ def enclosure(f: Expr, gap: float) -> tuple[fmpq, fmpq, tuple[tuple[float, float
             heapq.heappop(heap)
             push(level + 1, 2 * k)
             push(level + 1, 2 * k + 1)
-    if best is None or heap[0][0] == -math.inf:
+    if best is None:
         raise Undecided("the bounds of an oscillation")
     near = tuple(
         (2 * k * 2.0**-level, 2 * (k + 1) * 2.0**-level)
         for low, level, k, _ in heap
         if low <= float(best)
     )
-    return heap[0][3], best, near
+    return (None if heap[0][0] == -math.inf else heap[0][3]), best, near
 
 
 # -- exactly --------------------------------------------------------------------------------------
@@ -191,7 +192,9 @@ def _of_sinusoid(f: Expr) -> Expr | None:
 
 def _refined(f: Expr) -> list[float]:
     """Where the minima are, by ternary search in the arcs that the enclosure leaves."""
-    _, high, near = enclosure(f, 1e-5)
+    low, high, near = enclosure(f, 1e-5)
+    if low is None:
+        raise Undecided("the bounds of an oscillation")
     value = _evaluator(f)
 
     def at(x: float) -> arb:

@@ -1,19 +1,10 @@
-r"""Oscillating biases: what recurrence and equidistribution decide, each rule with its proof.
+r"""Oscillating biases: what bounds and equidistribution decide, each rule with its proof.
 
 Throughout rho = -p is a transseries with coefficients that oscillate. A rule that does not apply
 raises `Undecided`; nothing is inferred from its failure.
 
 **Bounds.** Replace each oscillating coefficient by its upper (lower) bound. If the series of the
 lower bound of rho converges, so does the series; if that of the upper bound diverges, so does it.
-
-**Recurrence.** Let the oscillating coefficients be continuous at the point in question and built
-from finitely many sin and cos of `w n + phi`. The rotation of a torus by the w's is an isometry,
-so returns to a neighbourhood of any point of an orbit have bounded gaps (Bohr). Hence for every
-integer n0 and eps > 0 all coefficients are within eps of their values at n0 on a set S with gaps
-at most G. On S, rho <= R, the transseries with these values plus eps. R lies in a Hardy field, so
-exp(-R) is eventually monotone: if it does not tend to 0, infinitely many terms of S are bounded
-below. If it decreases, the sum over S is at least 1/G of the full sum up to a constant. So if
-sum exp(-R) diverges, the series diverges.
 
 **Phases.** A coefficient that oscillates is `c + f_1(P_1) + ... + f_d(P_d)` with functions f_j of
 period 2 pi and independent phases P_j. They are polynomials in n, or a single slow phase.
@@ -23,9 +14,12 @@ jumps, so they have finitely many monotone pieces; module `extrema` bounds them 
 infima.
 
 **Infimum.** Polynomial phases. Every box of the torus is visited with bounded gaps. If a
-function of the phases is at most v on a box, it is so on a set S of distances with bounded gaps. On
-S, rho <= R, the transseries with v for the coefficient, and one concludes as for recurrence. Near a
-minimum, v is any number above the infimum; on an arc where f is constant, its value.
+function of the phases is at most v on a box, it is so on a set S of distances with gaps of at most
+G. On S, rho <= R, the transseries with v for the coefficient. R lies in a Hardy field, so exp(-R)
+is eventually monotone: if it does not tend to 0, infinitely many terms of S are bounded below. If
+it decreases, the sum over S is at least 1/G of the full sum up to a constant. So if sum exp(-R)
+diverges, the series diverges. Near a minimum, v is any number above the infimum; on an arc where f
+is constant, its value.
 
 **Very slow phase.** f(g) with one phase g in a Hardy field, g -> oo, g = o(log n). Where g grows by
 a given amount from x to y, y/x -> oo as x grows. So the n with f(g) <= v, where f <= v on an arc,
@@ -64,7 +58,6 @@ from functools import partial
 
 import sympy
 from flint import fmpq
-from sympy import Expr
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.call_tree import traced
@@ -72,15 +65,12 @@ from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
-    expand,
     is_zero_literally,
     oscillates,
-    plus,
     to_sympy,
 )
 from farfield.theory.coefficients.oscillation import bounds, harmonics
 from farfield.theory.coefficients.signs import Context
-from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decision, Fall, Step
 from farfield.theory.transseries.arithmetic import (
@@ -96,10 +86,8 @@ from farfield.theory.transseries.arithmetic import (
     size,
 )
 from farfield.theory.transseries.scale import as_step_values, bertrand_test, monomial_expression
-from farfield.theory.values import compile_ball, tabulate
 from farfield.theory.waves.swing import (
     Swing,
-    almost_periodic,
     subpolynomial,
     suits_average,
     swing_of,
@@ -107,7 +95,6 @@ from farfield.theory.waves.swing import (
     written_out,
 )
 
-SAMPLES = 4096
 MARGINS = (fmpq(1, 1000), fmpq(1, 10**8))
 GAPS = (fmpq(1, 50), fmpq(1, 5000))
 
@@ -227,73 +214,6 @@ def first(attempts: Iterable[Callable[[], Decision]]) -> Decision:
         except Undecided as why:
             reason = why
     raise reason
-
-
-@_rule
-def _recurrence(rho: Transseries) -> Decision:
-    """An almost periodic oscillation comes back near its lowest sampled value for ever."""
-    meanings = {
-        j: meaning
-        for j, (_, c) in enumerate(rho.terms)
-        if oscillates(c)
-        and (meaning := almost_periodic(c)) is not None
-        and meaning.free_symbols == {n}
-    }
-    if not meanings:
-        raise Undecided("no coefficient is almost periodic")
-    import numpy as np
-
-    sampled = tabulate(meanings[min(meanings)], np.arange(SAMPLES))
-    if not np.isfinite(sampled).any():
-        raise Undecided("no sample of the oscillation is finite")
-    at = int(np.nanargmin(np.where(np.isfinite(sampled), sampled, np.inf)))
-    values = {j: _value_above(e, at) for j, e in meanings.items()}
-
-    def attempt(gap: fmpq) -> Decision:
-        upper = bounded(rho, 1, {j: plus(v, gap) for j, v in values.items()})
-        return concluded(upper, False, "recurrence", at=at)
-
-    return first(partial(attempt, gap) for gap in MARGINS)
-
-
-@_rule
-def _bounded_returns(rho: Transseries) -> Decision:
-    """Terms m c, m bounded, c unbounded but almost periodic: c is near its value at n = 1 on a
-    set with bounded gaps, hence bounded there, whatever its parameters are."""
-    lower = [(m, c) for m, c in rho.terms if oscillates(c) and size(m, rho.context) <= 0]
-    rest = rho.of(
-        [t for t in rho.terms if t not in lower], larger(rho.remainder, UNIT, rho.context)
-    )
-    if not lower or any(oscillates(c) for _, c in rest.terms):
-        raise Undecided("more than bounded multiples of oscillations")
-    for _, c in lower:
-        meaning = almost_periodic(c)
-        if meaning is None:
-            raise Undecided("no coefficient is almost periodic")
-        symbols = dict.fromkeys(meaning.free_symbols - {n}, sympy.pi / 3)
-        _value_above(meaning.xreplace(symbols), 1)
-        if symbols and not _logs_of_waves(meaning):
-            raise Undecided("an oscillation with parameters")
-    return concluded(rest, False, "recurrence", at=1)
-
-
-def _logs_of_waves(e: Expr) -> bool:
-    """Whether the parameters of e are only factors of terms without them."""
-    moving = (t.as_independent(n, as_Add=False)[1] for t in sympy.Add.make_args(expand(e)))
-    return all(rest.free_symbols <= {n} for rest in moving)
-
-
-def _value_above(e: Expr, at: int) -> Coefficient:
-    """A rational just above the value of e at the integer `at`."""
-    with precision(128):
-        try:
-            ball = to_arb(compile_ball(e)({n: fmpq(at)}))
-        except Undefined as why:
-            raise Undecided(f"a sample of the oscillation: {why}") from None
-        top = (ball * 10**12).upper().ceil().unique_fmpz()
-    if top is None:
-        raise Undecided("a sample of the oscillation has no good enclosure")
-    return fmpq(int(top), 10**12)
 
 
 def gaps(swing: Swing) -> tuple[fmpq, ...]:
@@ -416,11 +336,9 @@ def _returns(rho: Transseries) -> Decision:
 
 RULES: dict[str, Callable[[Transseries], Decision]] = {
     "bounds of the oscillation": _bounds,
-    "recurrence": _recurrence,
     "distances near the infimum": _infimum,
     "intervals of a very slow phase": _very_slow_phase,
     "the range of the oscillation": _range,
     "the average over the phase": _average,
     "returns to 0": _returns,
-    "returns of bounded multiples": _bounded_returns,
 }

@@ -18,13 +18,20 @@ from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import inside, listed, natural, share
 from farfield.validation.harness.data import samples
-from farfield.validation.harness.measure import field, resampled, suffix, tail_sums
+from farfield.validation.harness.measure import (
+    field,
+    gradient_shares,
+    led,
+    resampled,
+    suffix,
+    tail_sums,
+)
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import LayerOutline, ModelOutline
 from farfield.validation.models.norms import HeadBounds
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
 from farfield.validation.models.perplexities import hidden
-from farfield.validation.models.text import led, text_of
+from farfield.validation.models.text import text_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.table_cells import sampled
 
@@ -183,9 +190,9 @@ def empirical_receptive_field(
     if kind == "gradient":
         parts = []
         for k, row in enumerate(segments_read, 1):
-            parts.append(_gradient(opened, row, view))
+            parts.append(gradient_shares(opened, row[None], view))
             done(k)
-        curves, most = np.stack(parts), part * size
+        curves, most = np.concatenate(parts), part * size
         found, *ends = suffix(curves, 1 - part)
         interval = (ends[0], ends[1]) if len(curves) > 1 else None
     else:
@@ -233,16 +240,6 @@ def _opened(model: Any, size: int) -> Opened | OpenedRun:
     if isinstance(model, Opened | OpenedRun):
         return model
     return open_model(describe(model), tokens=size)
-
-
-def _gradient(opened: Opened | OpenedRun, row: np.ndarray, view: View) -> np.ndarray:
-    """Shares of the gradient of one segment, nearest token first."""
-    tokens = torch.from_numpy(row[None]).to(opened.device)
-    embedded = opened.embed(tokens[:, :-1]).detach().requires_grad_()
-    chosen = opened.scores(embedded, view, last=1)[:, -1].log_softmax(-1)[0, tokens[0, -1]]
-    (gradient,) = torch.autograd.grad(chosen, embedded)
-    norms = gradient[0].double().norm(dim=-1).flip(-1).cpu().numpy()
-    return np.asarray(norms / norms.sum())
 
 
 def second_half(length: int, rows: int) -> Tensor:

@@ -98,6 +98,7 @@ class Opened:
 
     def __init__(self, model: ModelOutline, network: Any) -> None:
         self.model, self.network = model, network.eval().requires_grad_(False)
+        self.length, self.vocabulary = model.trained or 0, model.vocabulary
         self.view, self.turns = ALL, dict[int, tuple[Tensor, Tensor]]()
         self.tried = self.continues = False
         self.attentions = dict(_attentions(network, model))
@@ -114,9 +115,9 @@ class Opened:
         embedded: Tensor = self.network.get_input_embeddings()(tokens)
         return embedded
 
-    def scores(self, embedded: Tensor, view: View = ALL, last: int = 0) -> Tensor:
+    def hidden(self, embedded: Tensor, view: View = ALL, *, last: int = 0) -> Tensor:
         """Scores of the next token, shape (batch, length, vocabulary), from input embeddings; with
-        `last`, of so many last tokens.
+        `last`, of so many last tokens. The library gives no hidden state by one name for all types.
 
         Raises:
             InputError: rows longer than the model's table of positions; a view that its layers
@@ -138,6 +139,10 @@ class Opened:
             if shifted:
                 self.network.set_attn_implementation(before)
         return out[:, -last:]
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The scores, which `hidden` has already."""
+        return hidden
 
     def weights(self, tokens: Tensor) -> Iterator[tuple[int, Tensor]]:
         """The attention of each layer that attends on one row of tokens, (heads, rows, keys)."""
@@ -186,7 +191,7 @@ class Opened:
             return
         tokens = torch.ones(2, 8, dtype=torch.long)
         tokens[1, 0] = 2 % self.model.vocabulary
-        one, other = self.scores(self.embed(tokens.to(self.device)), View(1), last=1)
+        one, other = self.hidden(self.embed(tokens.to(self.device)), View(1), last=1)
         if not torch.equal(one, other):
             self.tried = False
             raise _no_hook(self.model)
@@ -489,14 +494,16 @@ class OpenedRun:
 
     def __init__(self, model: ModelOutline, network: Transformer) -> None:
         self.model, self.network = model, network.requires_grad_(False)
+        self.length, self.vocabulary = network.length, network.vocabulary
+        self.logits, self.device = network.logits, network.device
 
     def embed(self, tokens: Tensor) -> Tensor:
         """As `Opened.embed`."""
         _require_positions(self.model, tokens.shape[1])
         return self.network.embed(tokens)
 
-    def scores(self, embedded: Tensor, view: View = ALL, last: int = 0) -> Tensor:
-        """As `Opened.scores`."""
+    def hidden(self, embedded: Tensor, view: View = ALL, *, last: int = 0) -> Tensor:
+        """The last residual, under a view."""
         refuse(
             view.in_cache and view.sinks,
             f"run {self.model.name!r} keeps positions of the text; accepted: positions 'text'",
@@ -507,7 +514,7 @@ class OpenedRun:
                 zip(self.network.prepare(embedded.shape[1]), self.model.layers, strict=True)
             )
         ]
-        return self.network.logits(self.network.hidden(embedded, prepared=prepared, last=last))
+        return self.network.hidden(embedded, prepared=prepared, last=last)
 
     @torch.no_grad()
     def weights(self, tokens: Tensor) -> Iterator[tuple[int, Tensor]]:
@@ -522,8 +529,3 @@ class OpenedRun:
 
         self.network.hidden(self.embed(tokens[None]), attend=look)
         yield from enumerate(found)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.network.device

@@ -31,14 +31,14 @@ from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import inside, natural, plural, share
+from farfield.validation.harness.measure import ratio_of, token_losses
 from farfield.validation.json_files import CorruptFile, read_json, write_json
-from farfield.validation.models.audit import keys_text
 from farfield.validation.models.cache import Serving, row_cache, size_text
 from farfield.validation.models.empirical import attention_fields, bias_field
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.layers import ModelOutline, keys_text
 from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
-from farfield.validation.models.text import TokenText, nats_of, ratio_of, rows_of, text_of
+from farfield.validation.models.text import TokenText, rows_of, text_of
 from farfield.validation.models.transformers_config import library_config
 from farfield.validation.models.weights import weights_stamp
 from farfield.validation.progress import Progress, silent
@@ -222,19 +222,20 @@ class Search:
                 raise InputError(f"{place}: {error}; accepted: remove it") from None
 
     def nats(self, view: View, part: int) -> np.ndarray:
-        """Mean nats of each row of a part, shape (rows, 1)."""
+        """Mean nats of each row of a part."""
         key = json.dumps([part, view.widths, view.sinks, view.in_cache])
         if key not in self.kept:
-            found = nats_of(self.opened, self.parts[part], view, self.half).mean(1)
-            self.kept[key] = found.tolist()
+            losses = token_losses(self.opened, self.parts[part], view, self.half)
+            self.kept[key] = losses.mean(1).tolist()
             self.place.parent.mkdir(parents=True, exist_ok=True)
             write_json(self.place, self.kept)
             self.progress(self.stage, min(len(self.kept), self.total), self.total)
-        return np.array(self.kept[key])[:, None]
+        return np.array(self.kept[key])
 
     def ratio(self, view: View, part: int = 0) -> tuple[float, float, float]:
         """The ratio of perplexities to that without windows, and its interval."""
-        return ratio_of(self.nats(view, part), self.nats(ALL, part))
+        one = np.ones(len(self.parts[part]))
+        return ratio_of((self.nats(view, part), one), (self.nats(ALL, part), one))
 
     def smallest(
         self, candidates: Sequence[int], view: Callable[[int], View], most: float

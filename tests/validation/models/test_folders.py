@@ -198,7 +198,7 @@ def test_caps_and_factors_of_logits_are_said(published, tmp_path):
     assert "Logits grow as 1 + 0.1 log(1 + floor(i/8192)), i the place" in tempered
     capped = audit(folder(tmp_path / "gemma2", {"model_type": "gemma2"}))
     assert "x enters the softmax as 50 tanh(x/50)" in str(capped)
-    assert all(kind.positions.endswith(", logits capped at 50") for kind in capped.kinds)
+    assert all(kind.layer.mechanism.endswith(", logits capped at 50") for kind in capped.kinds)
     plain = folder(tmp_path / "plain", {"model_type": "gemma2", "attn_logit_softcapping": None})
     assert "tanh" not in str(audit(plain))
     differ = {row[0]: row for row in difference(tmp_path / "gemma2", plain).rows}
@@ -206,7 +206,7 @@ def test_caps_and_factors_of_logits_are_said(published, tmp_path):
     header = {"general.architecture": "grok", "grok.block_count": 2, "grok.embedding_length": 64}
     header |= {"grok.attention.head_count": 4, "grok.attn_logit_softcapping": 30.0}
     (kind,) = audit(described_gguf(tmp_path / "x.gguf", header)).kinds
-    assert kind.positions.endswith("logits capped at 30")
+    assert kind.layer.mechanism.endswith("logits capped at 30")
 
 
 def test_the_first_sentence_is_about_what_may_be_set(published):
@@ -316,12 +316,13 @@ def test_an_audit_needs_no_torch(published):
     assert done.stdout == "4096\n" and done.stderr == ""
 
 
-def test_configurations_are_read_without_torch_and_torch_is_there_afterwards(published):
+def test_an_audit_is_light_and_torch_is_there_afterwards(published, tmp_path):
     script = (
         "import sys\n"
         "from farfield.validation.models.audit import audit\n"
-        f"audit({str(published('mistral'))!r})\n"
-        "assert 'torch' not in sys.modules\n"
+        "from farfield.figures.answer_pages import write_audit\n"
+        f"write_audit(audit({str(published('mistral'))!r}), {str(tmp_path)!r})\n"
+        "assert not {'torch', 'polars', 'scipy.fft'} & {*sys.modules}\n"
         "import torch, transformers\n"
         "assert transformers.utils.is_torch_available()\n"
     )
@@ -363,10 +364,10 @@ def test_the_header_of_a_gguf_file_gives_the_same_cache(published, tmp_path):
     }
     found = audit(described_gguf(tmp_path / "x.gguf", values))
     assert found.caches[0].least == audit(published("gemma3")).caches[0].least
-    assert {kind.positions for kind in found.kinds} == {"not known"}
+    assert {kind.layer.mechanism for kind in found.kinds} == {"not known"}
     plain = {k: v for k, v in values.items() if "sliding" not in k}
     (kind,) = audit(described_gguf(tmp_path / "x.gguf", plain)).kinds
-    assert (kind.layer.rotation.base, kind.sees) == (10_000, "all")
+    assert (kind.layer.rotation.base, kind.layer.sees) == (10_000, "all")
     del values["gemma3.attention.sliding_window_pattern"]
     assert audit(described_gguf(tmp_path / "x.gguf", values)).status is Status.UNKNOWN
 
@@ -390,7 +391,7 @@ def test_a_gguf_file_is_read_by_its_header(tmp_path):
     found = audit(path)
     assert found.caches[0].least == (2 + 2 + 4) * 2 * 8 * 2 * 8192 and found.trained == 8192
     cell = "rotation of 8 of 8, base 500000, logits capped at 30"
-    assert {kind.positions for kind in found.kinds} == {cell}
+    assert {kind.layer.mechanism for kind in found.kinds} == {cell}
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match="is no whole GGUF file") as error:
         describe(path)

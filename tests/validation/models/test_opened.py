@@ -38,7 +38,7 @@ def tokens(numbers):
 
 def scores(opened, row, view=ALL, last=0):
     with torch.no_grad():
-        return opened.scores(opened.embed(row), view, last)
+        return opened.hidden(opened.embed(row), view, last=last)
 
 
 @pytest.mark.parametrize("name", NARROWED)

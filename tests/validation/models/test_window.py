@@ -8,13 +8,14 @@ import torch
 
 from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.validation.harness.data import Text
+from farfield.validation.harness.measure import ratio_of, token_losses
 from farfield.validation.harness.runs import run
 from farfield.validation.harness.settings import Mask, settle
 from farfield.validation.harness.train import read_tensors, write_tensors
 from farfield.validation.models.audit import audit
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import ALL, View, open_model
-from farfield.validation.models.text import nats_of, ratio_of, rows_of, text_of
+from farfield.validation.models.text import rows_of, text_of
 from farfield.validation.models.window_plan import smallest_window
 
 
@@ -36,10 +37,14 @@ def test_the_smallest_window_is_that_of_a_loop_over_all(name, outside_models, to
     opened = open_model(describe(place))
     read = text_of(opened.model, tokens)
     rows = rows_of(read, read.held_out[:1500], 6, 24)
-    whole = nats_of(opened, rows, ALL, 12).mean(1, keepdims=True)
+
+    def ratios(rows, view):
+        return ratio_of(
+            *((token_losses(opened, rows, v, 12).mean(1), np.ones(6)) for v in (view, ALL))
+        )
 
     def high(view):
-        return ratio_of(nats_of(opened, rows, view, 12).mean(1, keepdims=True), whole)[2]
+        return ratios(rows, view)[2]
 
     enough = [high(View(w)) <= 1.2 for w in range(1, 24)]
     if found.status is Status.EXACT:
@@ -57,9 +62,7 @@ def test_the_smallest_window_is_that_of_a_loop_over_all(name, outside_models, to
     ]
     assert found.by_layer.keys == sum(kept) <= found.keys
     other = rows_of(read, read.held_out[1500:], 6, 24)
-    ratio = ratio_of(
-        *(nats_of(opened, other, v, 12).mean(1, keepdims=True) for v in (View(found.plan), ALL))
-    )
+    ratio = ratios(other, View(found.plan))
     assert (found.by_layer.held_out, found.by_layer.held_low) == pytest.approx(ratio[:2])
     assert "plan by layer" in str(found) and len(found.field) == len(found.plan)
 
@@ -197,12 +200,12 @@ def test_what_a_run_says_of_its_layers_is_what_its_model_does(tmp_path):
     torch.testing.assert_close(opened.network.tables(20)[1].double(), table)
     with torch.no_grad():
         x = opened.embed(row[None])
-        torch.testing.assert_close(opened.scores(x), opened.network(row[None]))
-        torch.testing.assert_close(opened.scores(x, View(20)), opened.network(row[None]))
+        scores = lambda *view, **last: opened.logits(opened.hidden(x, *view, **last))  # noqa: E731
+        torch.testing.assert_close(scores(), opened.network(row[None]))
+        torch.testing.assert_close(scores(View(20)), opened.network(row[None]))
         narrow = opened.network(row[None], Mask(window=3, sinks=4))
-        torch.testing.assert_close(opened.scores(x, View(3, sinks=4), 2), narrow[:, -2:])
-        mixed = opened.scores(x, View((None, 1)))
-        assert not torch.allclose(mixed, opened.scores(x))
+        torch.testing.assert_close(scores(View(3, sinks=4), last=2), narrow[:, -2:])
+        assert not torch.allclose(scores(View((None, 1))), scores())
     own = tmp_path / "mine.py"
     own.write_text(
         "import torch\n\nclass Own(torch.nn.Module):\n"
