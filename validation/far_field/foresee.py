@@ -24,11 +24,11 @@ from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
-from farfield.validation.far_field.network import Network, TrainedNetwork
+from farfield.validation.far_field.network import Network, TrainedNetwork, nats, scores_at
 from farfield.validation.far_field.probe import GapProbe, mean_and_half, probe
 from farfield.validation.far_field.recall import Encode
 from farfield.validation.far_field.repairs import Repair, Repaired
-from farfield.validation.far_field.stages import Sampling, Sees, everything, far_losses
+from farfield.validation.far_field.stages import Sampling, far_losses
 from farfield.validation.harness.data import samples
 from farfield.validation.harness.runs import asked_of
 from farfield.validation.models.layers import ModelOutline
@@ -113,7 +113,6 @@ class ModelOnText:
         sampling: Sampling,
         network: Network | None = None,
         *,
-        sees: Sees = everything,
         strange: bool = False,
         step: Callable[[], None] = lambda: None,
     ) -> dict[int, np.ndarray]:
@@ -123,9 +122,9 @@ class ModelOnText:
             drawn = replace(sampling, seed=sampling.seed + g)
             others = self.groups[(g + 1) % len(self.groups)] if strange else None
             asked, last = network or self.network, self.settings.last
-            losses = far_losses(asked, rows, lengths, drawn, last, others, sees, self.bos)
-            for n, nats in losses.items():
-                each[n].append(float((nats - self.base[g]).mean()))
+            losses = far_losses(asked, rows, lengths, drawn, last, others, self.bos)
+            for n, at in losses.items():
+                each[n].append(float((at - self.base[g]).mean()))
             step()
         return {n: np.array(x) for n, x in each.items()}
 
@@ -423,11 +422,15 @@ def blame(
         others = tuple(k for k in every if k != layer)
         alone = Repair(window=subject.length, layers=others) if others else Repair()
         layers.append(mean(network=Repaired(network, alone)))
-    whole = mean()
+    whole, at = mean(), torch.arange(far - subject.length, far)
+    moved = [
+        nats(scores_at(network, rows[:, :-1], at, subject.settings.last), rows)[1:] - base
+        for rows, base in zip(subject.groups, subject.base, strict=True)
+    ]
     return Blame(
         layers=tuple(layers),
         worst=1 + int(np.argmax(layers)),
-        positions=mean(sees=lambda layer, part: False),
+        positions=float(torch.stack(moved).mean()),
         document=mean(strange=True) - whole,
         everything=whole,
     )

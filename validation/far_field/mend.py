@@ -13,8 +13,6 @@ whose loss is within `BUDGET` of the best are put in order by what they recall.
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +27,7 @@ from torch import Tensor
 
 from farfield.theory.answers.answer import Answer, Label, Status
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
-from farfield.theory.answers.errors import InputError, refuse
+from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.far_field.foresee import (
@@ -53,9 +51,9 @@ from farfield.validation.far_field.repairs import FIRST_KEYS, Repair, Repaired, 
 from farfield.validation.far_field.rotary import Paste, applied, pastes, settings_of
 from farfield.validation.far_field.stages import Stages
 from farfield.validation.harness.data import samples
-from farfield.validation.json_files import CorruptFile, read_json, write_json
+from farfield.validation.json_files import Book
 from farfield.validation.models.cache import Serving, row_cache
-from farfield.validation.models.weights import weights_stamp
+from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
 
 BEST = 3  # that are measured, beside no change and the cut text
@@ -200,26 +198,6 @@ def _gain(best: Mended, cut: Mended) -> str:
     )
 
 
-class Book:
-    """Numbers that are made once and kept in a file."""
-
-    def __init__(self, place: Path) -> None:
-        self.place, self.kept = place, dict[str, list[float]]()
-        if place.is_file():
-            try:
-                self.kept = {k: v for k, v in read_json(place).items() if isinstance(v, list)}
-            except CorruptFile as error:
-                raise InputError(f"{place}: {error}; accepted: remove it") from None
-
-    def of(self, name: str, make: Callable[[], Sequence[float]]) -> np.ndarray:
-        """The numbers of this name."""
-        if name not in self.kept:
-            self.kept[name] = [float(x) for x in make()]
-            self.place.parent.mkdir(parents=True, exist_ok=True)
-            write_json(self.place, self.kept)
-        return np.array(self.kept[name])
-
-
 def mend(
     model: Any,
     text: Any = None,
@@ -260,7 +238,9 @@ def mend(
         len(asked) == 1,
         f"no change keeps at most {most} keys; the least keeps {min(r.keys(far) for r in found)}",
     )
-    search = _Readings(subject, far, quick, Book(Path(folder) / _file_name(subject, far, quick)))
+    asks = str((far, quick, subject.settings, subject.bos)).encode()
+    place = Path(folder) / stamped(subject.outline, asks, subject.groups.numpy().tobytes())
+    search = _Readings(subject, far, quick, Book(place))
     lines: dict[Repair, Mended] = {}
     for done, repair in enumerate(asked, 1):
         lines[repair] = search.forecast(repair)
@@ -405,7 +385,7 @@ class _Readings:
     ) -> np.ndarray:
         """Numbers (groups, any) that are asked for once."""
         flat = self.book.of(repair.name + what, lambda: np.array(ask(repair)).ravel().tolist())
-        return flat.reshape(len(self.subject.groups), -1)
+        return np.reshape(flat, (len(self.subject.groups), -1))
 
     def _scores(self, each: np.ndarray) -> tuple[NeedleScore, ...]:
         """The needles of rows from what is kept of them, (rows, two a needle)."""
@@ -486,12 +466,3 @@ class _Readings:
 
 def _flat(scores: Sequence[NeedleScore]) -> list[float]:
     return [x for score in scores for x in (score.log_probability, float(score.right))]
-
-
-def _file_name(subject: ModelOnText, to: int, quick: bool) -> str:
-    """A name that changes with the model, the rows and the settings."""
-    stamp = hashlib.sha256(json.dumps([to, quick, str(subject.settings), subject.bos]).encode())
-    stamp.update(subject.groups.numpy().tobytes())
-    stamp.update(weights_stamp(subject.outline).encode())
-    safe = "".join(c if c.isalnum() else "-" for c in subject.outline.name).strip("-")
-    return f"{safe}-{stamp.hexdigest()[:16]}.json"

@@ -21,7 +21,7 @@ with far keys at all others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -81,15 +81,6 @@ class Keys(NamedTuple):
     more: Tensor
 
 
-Sees = Callable[[int, str], bool]
-"""Whether queries of a layer see a part of the far field: `first`, `before` or `far`."""
-
-
-def everything(layer: int, part: str) -> bool:
-    """A layer sees every part."""
-    return True
-
-
 class Stages:
     """The states of one group of rows, stage by stage.
 
@@ -100,7 +91,6 @@ class Stages:
         last: targets scored at the end of each row.
         sampling: how far keys are drawn.
         strangers: far keys come from these rows instead, (rows, T + 1), as those of another text.
-        sees: which layer sees which part of the far field.
         bos: the token that a text begins with, in place of its own first; None for none.
     """
 
@@ -111,14 +101,13 @@ class Stages:
         last: int,
         sampling: Sampling,
         strangers: Tensor | None = None,
-        sees: Sees = everything,
         bos: int | None = None,
     ) -> None:
         self.network, self.tokens, self.last, self.sampling = network, tokens, last, sampling
         self.others = None
         if strangers is not None:
             self.others = Stages(network, strangers, last, sampling, bos=bos)
-        self.sees, self.row, self.bos = sees, tokens.shape[1] - 1, bos
+        self.row, self.bos = tokens.shape[1] - 1, bos
         self.own = torch.arange(len(tokens))[:, None]
         self.places = (len(tokens) - 1) * self.row
         self.draws = torch.Generator().manual_seed(sampling.seed)
@@ -156,12 +145,10 @@ class Stages:
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             self.pools[s].append((self._pick(k, chosen), self._pick(v, chosen), chosen))
             parts = [Keys(k, v, i, NOTHING)]
-            if self.sees(layer, "first"):
-                parts.append(Keys(*self.first[layer], torch.arange(row), NOTHING))
-            if before and self.sees(layer, "before"):
+            parts.append(Keys(*self.first[layer], torch.arange(row), NOTHING))
+            if before:
                 parts.append(Keys(k.roll(1, 0), v.roll(1, 0), i - row, NOTHING))
-            if self.sees(layer, "far"):
-                parts += [self._far(cell, layer, self.own) for cell in cells]
+            parts += [self._far(cell, layer, self.own) for cell in cells]
             return self._mix(layer, q, i, parts)
 
         scores = self.network.scores(self.tokens[:, :-1], i, self.last, attend)
@@ -264,7 +251,6 @@ def far_losses(
     sampling: Sampling = Sampling(),
     last: int = 8,
     strangers: Tensor | None = None,
-    sees: Sees = everything,
     bos: int | None = None,
 ) -> dict[int, Tensor]:
     """Loss of the last targets of each row of a group but the first, at each length.
@@ -276,14 +262,13 @@ def far_losses(
         sampling: how far keys are drawn.
         last: targets scored at the end of each row.
         strangers: far keys come from these rows instead, those of another text.
-        sees: which layer sees which part of the far field.
         bos: the token that a text begins with, in place of its own first; None for none.
 
     Returns:
         By length, and at `T` itself, shape (rows - 1, last), in nats.
     """
     row = tokens.shape[1] - 1
-    stages = Stages(network, tokens, last, sampling, strangers, sees, bos)
+    stages = Stages(network, tokens, last, sampling, strangers, bos)
     losses = {row: stages.plain()[1:]}
     while waiting := set(lengths) - set(losses):  # lengths at which stages end share them
         ends = sampling.ends(row, max(waiting))
