@@ -37,7 +37,7 @@ from farfield.validation.far_field.foresee import (
     reach_of,
     subject_of,
 )
-from farfield.validation.far_field.network import Network, losses, scores_at
+from farfield.validation.far_field.network import losses, scores_at
 from farfield.validation.far_field.probe import gap_losses, mean_and_half
 from farfield.validation.far_field.recall import (
     BLOCK,
@@ -90,6 +90,11 @@ class Mended:
     real: tuple[NeedleScore, ...] = ()
 
     @property
+    def cuts(self) -> bool:
+        """Whether it cuts the text."""
+        return self.repair.startswith("text cut")
+
+    @property
     def seen(self) -> tuple[float, tuple[NeedleScore, ...]]:
         """Loss and recall, measured where they are."""
         if self.measured is not None:
@@ -128,7 +133,7 @@ class Mending(Answer):
     def _blocks(self) -> Iterator[Block]:
         plain = next(row for row in self.rows if row.repair == "none")
         best = next(row for row in self.rows if row.repair == self.best)
-        cut = next((row for row in self.rows if row.repair.startswith("text cut")), None)
+        cut = next((row for row in self.rows if row.cuts), None)
         yield sentence(
             "{model} at {to} tokens: {best} changes the log ratio from {plain} to {value}.",
             self.label,
@@ -250,16 +255,13 @@ def mend(
         for repair, row in lines.items():
             if row.seen[0] <= least + BUDGET or repair.cut:
                 lines[repair] = replace(row, recall=search.recall(repair))
-    cut = next((lines[repair] for repair in asked if repair.cut), None)
-    order = _ranked([*lines.values()], cut)
     if measure:
-        also = [repair for repair, row in lines.items() if row in order[:BEST] or row is cut]
-        for done, repair in enumerate(chosen := list(dict.fromkeys([*also, Repair()])), 1):
+        first = _ranked([*lines.values()])[:BEST]
+        chosen = [r for r, row in lines.items() if row in first or row.cuts or r == Repair()]
+        for done, repair in enumerate(chosen, 1):
             lines[repair] = search.measured(repair, lines[repair])
             progress("real rows", done, len(chosen))
-        cut = next((lines[repair] for repair in asked if repair.cut), None)
-        order = _ranked([*lines.values()], cut)
-    best = _best([row for r, row in lines.items() if r.keys(far) <= most], cut)
+    best = _best([row for r, row in lines.items() if r.keys(far) <= most])
     repair = next(repair for repair, row in lines.items() if row is best)
     config = getattr(subject.live, "config", None)
     return Mending(
@@ -269,7 +271,7 @@ def mend(
         to=far,
         length=subject.length,
         log_ratio=best.seen[0],
-        rows=tuple(order),
+        rows=tuple(_ranked([*lines.values()])),
         best=best.repair,
         encoding=tuple(
             _formula(repair, at, layer.encoding)
@@ -291,34 +293,33 @@ def _changes(subject: ModelOnText, to: int) -> list[Repair]:
     return [*candidates(subject.length), *held]
 
 
-def _ranked(rows: list[Mended], cut: Mended | None) -> list[Mended]:
+def _ranked(rows: list[Mended]) -> list[Mended]:
     """By loss; beside a cut text, those within the budget come first, by what they recall."""
     by_loss = sorted(rows, key=lambda row: row.seen[0])
-    if cut is None:
+    if not any(row.cuts for row in rows):
         return by_loss
     most = by_loss[0].seen[0] + BUDGET
-    near = [row for row in by_loss if (row.seen[0] <= most or row is cut) and row.seen[1]]
-    near.sort(key=lambda row: _recall(row)[::-1], reverse=True)
+    near = [row for row in by_loss if (row.seen[0] <= most or row.cuts) and row.seen[1]]
+    near.sort(key=_recall, reverse=True)
     return [*near, *(row for row in by_loss if row not in near)]
 
 
-def _recall(row: Mended) -> tuple[float, int]:
-    """The log probability of all answers, and how many are right."""
-    recall = row.seen[1]
-    return sum(n.log_probability for n in recall), sum(n.right for n in recall)
+def _recall(row: Mended) -> tuple[int, float]:
+    """How many answers are right, and the log probability of all."""
+    return sum(n.right for n in row.seen[1]), sum(n.log_probability for n in row.seen[1])
 
 
-def _best(rows: list[Mended], cut: Mended | None) -> Mended:
+def _best(rows: list[Mended]) -> Mended:
     """The change to take: of those measured if any are; beside a cut text, another one only where
     it is shown to recall more: more needles, and a paired 95 % interval of the mean log
     probability above zero."""
     tried = [row for row in rows if row.measured is not None] or rows
-    first = _ranked(tried, cut if cut in tried else None)[0]
-    if cut is None or cut not in tried or first is cut or not first.seen[1]:
-        return first if cut is None or cut not in tried else cut
+    first, cut = _ranked(tried)[0], next((row for row in tried if row.cuts), None)
+    if cut is None or first is cut or not first.seen[1]:
+        return cut or first
     pairs = zip(first.seen[1], cut.seen[1], strict=True)
     mean, half = mean_and_half(np.array([a.log_probability - b.log_probability for a, b in pairs]))
-    return first if _recall(first)[1] > _recall(cut)[1] and mean > half else cut
+    return first if _recall(first)[0] > _recall(cut)[0] and mean > half else cut
 
 
 def _formula(repair: Repair, layer: int, trained: Encoding | None) -> str | None:
@@ -354,19 +355,16 @@ class _Readings:
 
     def forecast(self, repair: Repair) -> Mended:
         """What is said of a change."""
-        subject, keys, said = self.subject, repair.keys(self.to), None
         each = self._kept(repair, "", self._by_probe if self.quick else self._by_far_field)
-        if repair.rope:
-            own, changed = (self._kept(r, ", trained", self._at_home) for r in (Repair(), repair))
-            said = float((changed - own).mean())
-        unseen = self.quick and repair.window is not None
+        home = self._kept(repair, ", trained", self._at_home).mean() if repair.rope else None
+        cache = row_cache(self.subject.outline.layers, repair.keys(self.to), Serving())
         return Mended(
             repair.name,
-            None if unseen else float(each[:, 0].mean()),
+            None if self.quick and repair.window else float(each[:, 0].mean()),
             float(each[:, 1].mean()),
-            said,
-            keys,
-            row_cache(subject.outline.layers, keys, Serving()).least / (1 << 20),
+            None if home is None else float(home),
+            repair.keys(self.to),
+            cache.least / (1 << 20),
             self._scores(each[:, 2:]),
         )
 
@@ -402,11 +400,12 @@ class _Readings:
             yield Repaired(self.subject.network, repair)
 
     def _at_home(self, repair: Repair) -> list[list[float]]:
-        """By group: the loss at the training length by the gap probe."""
-        trained, length = self.subject.outline.trained, self.subject.length
+        """By group: the log ratio at the training length by the gap probe."""
+        trained, rows = self.subject.outline.trained or 0, self.subject.groups[:, 0]
+        length = max(trained, self.subject.length)
+        own = gap_losses(self.subject.network, rows, length)
         with self._changed(repair) as network:
-            each = gap_losses(network, self.subject.groups[:, 0], max(trained or 0, length))
-        return each.mean(1, keepdim=True).tolist()
+            return (gap_losses(network, rows, length) - own).mean(1, keepdim=True).tolist()
 
     def _near_needles(self, repair: Repair) -> list[list[float]]:
         """By group: needles by the gap probe."""
@@ -416,15 +415,10 @@ class _Readings:
 
     def _by_probe(self, repair: Repair) -> list[list[float]]:
         """By group: log ratios at the length, and on short rows."""
-        row = self.subject.length
-        rows = self.subject.groups[:, 0]
-
-        def short(network: Network) -> Tensor:
-            return gap_losses(network, rows, row)
-
-        own = short(self.subject.network)
+        row, rows = self.subject.length, self.subject.groups[:, 0]
+        own = gap_losses(self.subject.network, rows, row)
         with self._changed(repair) as network:
-            near = short(network)
+            near = gap_losses(network, rows, row)
             far = near if repair.window else gap_losses(network, rows, repair.cut or self.to)
         return torch.stack([(x - own).mean(1) for x in (far, near)], 1).tolist()
 

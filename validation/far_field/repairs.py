@@ -62,20 +62,17 @@ class Repair:
     @property
     def name(self) -> str:
         """What it changes, in words."""
-        parts = [self.setting] if self.setting else []
-        if self.graft is not None:
-            parts.append(f"graft -{self.graft[0]:g} log(n/{self.graft[1]})")
-        if self.window is not None:
-            parts.append(f"window {self.window}")
-        if self.sinks:
-            parts.append(f"{self.sinks} first keys{' in the cache' if self.in_cache else ''}")
-        if self.scale:
-            parts.append("log scale")
-        if self.cut is not None:
-            parts.append(f"text cut to {self.cut}")
-        if self.layers:
-            parts.append(f"layers {', '.join(map(str, self.layers))}")
-        return ", ".join(parts) or "none"
+        rate, start = self.graft or (0, 0)
+        parts = (
+            self.setting,
+            self.graft and f"graft -{rate:g} log(n/{start})",
+            self.window and f"window {self.window}",
+            self.sinks and f"{self.sinks} first keys{' in the cache' * self.in_cache}",
+            self.scale and "log scale",
+            self.cut and f"text cut to {self.cut}",
+            self.layers and f"layers {', '.join(map(str, self.layers))}",
+        )
+        return ", ".join(part for part in parts if part) or "none"
 
     def keys(self, length: int) -> int:
         """Keys that a query sees at the end of a row.

@@ -134,10 +134,10 @@ def test_recall_decides_within_the_budget_and_loss_beyond():
     near = [line(f"near {k}", 1 + BUDGET * k / 4, (-3, -3), k) for k in (0, 2, 1)]
     far = [line(f"far {k}", 2 + k, (-1, -1), 2) for k in (1, 0)]
     cut = line("text cut to 9", 1.5, (-9, -9), 0)
-    ranked = _ranked([*far, *near, cut], cut)
+    ranked = _ranked([*far, *near, cut])
     names = [row.repair for row in ranked]
     assert names == ["near 2", "near 1", "near 0", "text cut to 9", "far 0", "far 1"]
-    assert [row.repair for row in _ranked([*far, *near], None)][:3] == [
+    assert [row.repair for row in _ranked([*far, *near])][:3] == [
         "near 0",
         "near 1",
         "near 2",
@@ -150,8 +150,8 @@ def test_another_setting_is_taken_where_it_is_shown_to_recall_more():
         line("other", 1.0, each, right)
         for each, right in (((-4, -5.1, -6, -7), 2), ((-4, -5.1, -6, -7), 1), ((-1, -9, -4, -9), 2))
     )
-    assert _best([sure, cut], cut) is sure
-    assert _best([no_more, cut], cut) is cut and _best([unsure, cut], cut) is cut
+    assert _best([sure, cut]) is sure
+    assert _best([no_more, cut]) is cut and _best([unsure, cut]) is cut
 
 
 def test_what_cannot_be_mended_is_refused_in_a_line(rotary, words, trained, tmp_path):
