@@ -101,10 +101,10 @@ def _has_value(p: Expr, distance: fmpq | arb, undetermined: bool = True) -> bool
         except Undetermined:
             return undetermined
         except (Undefined, ZeroDivisionError, OverflowError):
-            return isinstance(distance, fmpq) and p.has(sympy.log) and _weighs_nothing(p, distance)
+            return isinstance(distance, fmpq) and p.has(sympy.log) and weighs_nothing(p, distance)
 
 
-def _weighs_nothing(p: Expr, at: fmpq) -> bool:
+def weighs_nothing(p: Expr, at: fmpq) -> bool:
     """Whether exp(p) is 0, exactly."""
     with suppress(Undefined, ZeroDivisionError, OverflowError):
         return bool(compile_ball(sympy.exp(p))({n: at}) == 0)

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 import mpmath
 import sympy
-from sympy import Basic
+from sympy import Basic, Expr
 from sympy.core.cache import clear_cache
 from sympy.core.parameters import global_parameters
 from sympy.simplify.fu import TR8
@@ -27,6 +27,8 @@ R = TypeVar("R")
 STEP_S = 0.04  # how late a call may be ended
 AGAIN_S = 0.5  # where an exception was lost, as in a finaliser, it is raised again
 IDLE_S = 5.0  # after which no one looks any more
+FEW = 1_000  # a denominator of an exponent up to which SymPy draws any root in no time
+SPLIT = 1 << 15  # SymPy splits off smaller primes
 
 
 # -- the thread that ends late calls --------------------------------------------------------------
@@ -230,6 +232,20 @@ products_to_sums = _through(TR8)
 simplify = _through(sympy.simplify)
 solve = _through(sympy.solve)
 together = _through(sympy.together)
+
+
+def raised(base: Expr, exponent: Expr) -> Expr:
+    """base^exponent, of rationals prime by prime where the denominator q of the exponent is large:
+    SymPy would form 1111^q to draw one root of 5^5*1111.
+
+    >>> raised(sympy.Integer(135), sympy.Rational(7_200_001, 10**7))
+    9*3**(1600003/10000000)*5**(7200001/10000000)
+    """
+    rational = base.is_Rational and base > 0 and exponent.is_Rational
+    if not rational or exponent.q <= FEW:
+        return base**exponent
+    primes = sympy.factorrat(base, limit=SPLIT)
+    return sympy.Mul(*(prime ** (k * exponent) for prime, k in primes.items()))
 
 
 def rewritten(e: Basic, function: type[Basic]) -> Basic:

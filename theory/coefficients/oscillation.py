@@ -318,7 +318,7 @@ def power_of(c: Coefficient, r: Coefficient, context: Context) -> Coefficient:
             return c ** int(r.p)
         if huge and c != 1 and (type(c) is fmpq or c.has(sympy.Rational)):
             raise Undecided("a constant is too large")
-        return coefficient(to_sympy(c) ** to_sympy(r))
+        return coefficient(door.raised(to_sympy(c), to_sympy(r)))
     if r == -1:
         return inverse_of(c, context)
     if eventual_sign(c, context) < 0:

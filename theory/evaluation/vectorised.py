@@ -764,7 +764,6 @@ def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.nda
             check_time()
             where = Near(whole[block].astype(np.float64), off)
             _fill(table[:, block], tuple(formulas), whole[block], where, floats)
-    table += 0.0  # without negative zeros
     return table
 
 
@@ -782,13 +781,13 @@ def _fill(
         rows = (None,) * len(formulas)
     for row, formula, whole in zip(table, formulas, rows, strict=True):
         if whole is not None:
-            row[:] = whole.value
+            np.add(whole.value, 0.0, out=row)  # without negative zeros
             bound = whole.relative + whole.absolute
             if bound < TOLERANCE or bound < TOLERANCE * floats.least(whole):
                 continue
         with np.errstate(all="ignore"):
             (each,) = floats.finer.compiled((formula,))(where)
-            row[:] = each.value
+            np.add(each.value, 0.0, out=row)
             sound = floats.finer.error(each) < TOLERANCE * np.fmax(1, np.abs(row))
         bad = np.flatnonzero(~(sound & ~np.isnan(row)))
         if bad.size:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import sympy
 from sympy import Basic, Expr, S
 
+from farfield.theory.algebra import door
 from farfield.theory.answers.number import MAX_BITS
 from farfield.theory.evaluation.real_balls import PLAIN
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
@@ -99,6 +100,9 @@ def power(base: Expr, exponent: Expr) -> Expr:
             size = max(abs(factor.p), factor.q).bit_length() * abs(shift)
             if size > MAX_FACTOR:
                 raise Refused(f"has a constant factor of more than {MAX_FACTOR} bits")
+    factor, rest = base.as_coeff_Mul()
+    if exponent.is_Rational and factor.is_Rational and factor > 0:
+        return sympy.Mul(door.raised(factor, exponent), sympy.Pow(rest, exponent))
     return sympy.Pow(base, exponent)
 
 
@@ -114,6 +118,17 @@ def substituted(e: Basic, swap: Mapping[Expr, Expr]) -> Basic:
         return swap[e]
     args = tuple(substituted(a, swap) for a in e.args)
     return e if args == e.args else rebuilt(e.func, args)
+
+
+def valued(e: Expr, values: Mapping[Expr, Expr]) -> Expr:
+    """e with numbers for symbols, none of which lets SymPy hang on a power.
+
+    >>> a, b = sympy.symbols("a b", positive=True)
+    >>> valued(a**b, {a: sympy.Integer(135), b: sympy.Rational(7_200_001, 10**7)})
+    9*3**(1600003/10000000)*5**(7200001/10000000)
+    """
+    powers = any(x.exp.has(*values) for x in e.atoms(sympy.Pow)) if values else False
+    return substituted(e, values) if powers else e.xreplace(dict(values))
 
 
 def rebuilt(func: type[Basic], args: tuple[Basic, ...]) -> Basic:
