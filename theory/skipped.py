@@ -101,13 +101,14 @@ def _has_value(p: Expr, distance: fmpq | arb, undetermined: bool = True) -> bool
         except Undetermined:
             return undetermined
         except (Undefined, ZeroDivisionError, OverflowError):
-            return isinstance(distance, fmpq) and p.has(sympy.log) and weighs_nothing(p, distance)
+            masked = isinstance(distance, fmpq) and p.has(sympy.S.NegativeInfinity)
+            return masked and weighs_nothing(p, distance)
 
 
-def weighs_nothing(p: Expr, at: fmpq) -> bool:
+def weighs_nothing(p: Expr, distance: fmpq) -> bool:
     """Whether exp(p) is 0, exactly."""
     with suppress(Undefined, ZeroDivisionError, OverflowError):
-        return bool(compile_ball(sympy.exp(p))({n: at}) == 0)
+        return bool(compile_ball(sympy.exp(p))({n: distance}) == 0)
     return False
 
 
