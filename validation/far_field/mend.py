@@ -175,7 +175,9 @@ def _columns(rows: Sequence[Mended], length: int) -> dict[str, list[str]]:
         "log ratio": ["" if row.log_ratio is None else f"{row.log_ratio:.3f}" for row in rows],
         "measured": ["{:.3f} ± {:.3f}".format(*x.measured) if x.measured else "" for x in rows],
         f"at {length}": [f"{row.short:.3f}" for row in rows],
-        "at training length": ["" if row.trained is None else f"{row.trained:+.3f}" for row in rows],
+        "at training length": [
+            "" if row.trained is None else f"{row.trained:+.3f}" for row in rows
+        ],
         "keys": [str(row.keys) for row in rows],
         "MiB": [f"{row.mib:.3g}" for row in rows],
     }
