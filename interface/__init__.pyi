@@ -45,8 +45,6 @@ from .numerics.resolution import (
 )
 from .numerics.retrieval import RetrievalCurve as RetrievalCurve
 from .numerics.retrieval import retrieval_curve as retrieval_curve
-from .numerics.scaling import LogitScale as LogitScale
-from .numerics.scaling import logit_scale as logit_scale
 from .numerics.windows.question import Window as Window
 from .numerics.windows.question import WindowError as WindowError
 from .numerics.windows.row_bound import RowCertificates as RowCertificates
@@ -66,7 +64,6 @@ from .theory.encodings import encoding as encoding
 from .theory.encodings import encodings as encodings
 from .theory.encodings.inspection import BiasInspection as BiasInspection
 from .theory.encodings.inspection import inspect_bias as inspect_bias
-from .validation.far_field.extension import Extension as Extension
 from .validation.far_field.foresee import Foresight as Foresight
 from .validation.far_field.foresee import blame as blame
 from .validation.far_field.foresee import foresee as foresee

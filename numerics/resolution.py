@@ -20,7 +20,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import sympy
@@ -28,6 +27,7 @@ from flint import arb, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.arrays import ROUNDOFF, floats
+from farfield.numerics.float_rows import bias_row, resolution_curve, windowed_curve
 from farfield.numerics.heads import (
     BUDGET_S,
     Diverging,
@@ -63,14 +63,13 @@ from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import Undefined, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.skipped import skipped_terms
-from farfield.theory.values import compile_ball, tabulate
+from farfield.theory.values import compile_ball
 
 BITS = 128  # of balls of limits and short rows
 FIRST_TERMS = 4_096  # of a sum over neighbours, one by one
 MAX_BALLS = 20_000  # terms of a row in balls; longer ones in float64, approximate
 MAX_FLOATS = 5 * 10**6  # tokens of a mask that is read
 MAX_SCORE = 1e300  # beyond it a score times its scale is no float
-CHUNK = 1 << 16  # distances at a time, which bounds the memory
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,15 +117,17 @@ class Resolution(HeadAnswer):
             (True, "the attention resolution {where} is {value}{mean}."),
         )
 
-    def _values(self) -> dict[str, Any]:
-        scores = {} if self.subject or self.formula is not None else {"subject": "the scores"}
+    def _values(self) -> dict[str, object]:
+        scores: dict[str, object] = (
+            {} if self.subject or self.formula is not None else {"subject": "the scores"}
+        )
         return scores | {
             "where": "as rows grow" if self.length is None else f"in a row of {self.length} tokens",
             "value": decimal(self.value, 10),
             "mean": f", the mean of {len(self.heads)} heads" if self.heads else "",
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         low, high = self.bounds or (None, None)
         bounds = None if high is None else words("`R <= sum P_i^2` = {high}", high=decimal(high))
         if low is not None:
@@ -312,7 +313,7 @@ class _Row:
 def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: RowMask) -> Fields:
     """The resolution of one row, or of all rows as they grow, under the mask."""
     bias = p if scale == 1 else scale * p
-    row = _Row(partial(table, bias), partial(_terms, bias), bias)
+    row = _Row(partial(_scores_of, bias), partial(_terms, bias), bias)
     if mask.half is not None:
         fields = _of_blocks(row, mask.half)
         return fields | {"limit": fields.get("value")}
@@ -327,7 +328,7 @@ def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: RowMask) -> Fields:
     form = None if cut else finite_closed_form(bias)
     return fields | {
         "last": "-oo, masked" if cut else f"p({terms}) at the scale",
-        "bounds": _bounds(table(bias, terms + 1), terms, cut) if terms <= MAX_FLOATS else None,
+        "bounds": _bounds(row.floats(terms + 1), terms, cut) if terms <= MAX_FLOATS else None,
         "limit": whole.get("value"),
         "closed_form": None if form is None else form.subs(ROWS, terms - 1),
     }
@@ -421,6 +422,14 @@ def _direct(x: list[arb], cut: bool) -> arb:
     return (gained + last * (last - (0 if cut else x[-1]))) / total**2
 
 
+def _scores_of(bias: Expr, count: int) -> np.ndarray:
+    """The first biases in float64."""
+    scores = bias_row(bias, count)
+    if scores[0] == -np.inf:
+        raise InputError("b_0 = exp(p(0)) must be positive, and the bias is -oo at n = 0")
+    return scores
+
+
 def _terms(bias: Expr, count: int) -> list[arb]:
     """exp(p(n)) for n < count."""
     weight = compile_ball(sympy.exp(bias))
@@ -445,7 +454,7 @@ def _windows(x: list[arb]) -> Iterator[tuple[arb, arb, arb]]:
 
 def _of_blocks(row: _Row, half: int) -> Fields:
     """Blockwise causal attention: rows see half + 1 to 2 half keys, in equal shares."""
-    each = _windowed_curve(row.floats(2 * half))[half:]
+    each = windowed_curve(row.floats(2 * half))[half:]
     if 2 * half <= MAX_BALLS:
         fields = _certified(at_precision(lambda: _block_mean(row.weights(2 * half)), BITS))
     else:
@@ -462,55 +471,6 @@ def _block_mean(x: list[arb]) -> arb:
 
 
 # -- scores in float64 ----------------------------------------------------------------------------
-
-
-def table(bias: Expr, count: int) -> np.ndarray:
-    """p(0) .. p(count - 1) as float64, in pieces that bound the memory."""
-    pieces = (np.arange(a, min(a + CHUNK, count)) for a in range(0, count, CHUNK))
-    scores = np.concatenate([tabulate(bias, piece) for piece in pieces])
-    if np.isnan(scores).any() or (scores == np.inf).any() or scores[0] == -np.inf:
-        raise InputError(
-            f"the bias {shortened(str(bias), 90)} is not finite at some distance below {count}"
-        )
-    return scores
-
-
-def resolution_curve(scores: object) -> np.ndarray:
-    """R of every row that ends within the scores: N = 0, 1, ..., T - 2, in one vectorised pass.
-
-    By the identity `R = W - P_N P_{N+1}` (ours) with
-    `2 W = P_0^2 + P_N^2 + sum_{i<N} (P_i - P_{i+1})^2`, in logarithms: no score overflows, and one
-    difference alone cancels.
-
-    Args:
-        scores: `s_0 .. s_{T-1}`, shape (T,), T >= 2; -inf means masked.
-
-    Returns:
-        float64, shape (T - 1,).
-
-    >>> resolution_curve(np.zeros(3)).tolist()
-    [0.0, 0.0]
-    """
-    s = np.asarray(scores, dtype=np.float64)
-    s = s - s.max()
-    total = np.logaddexp.accumulate(s[:-1])
-    with np.errstate(over="ignore"):
-        curve: np.ndarray = _windowed_curve(s[:-1]) - np.exp(s[:-1] + s[1:] - 2 * total)
-    return curve
-
-
-def _windowed_curve(scores: np.ndarray) -> np.ndarray:
-    """R of the windows of 1, 2, ..., T tokens, shape (T,): the score after each is -oo."""
-    s = scores - scores.max()
-    total = np.logaddexp.accumulate(s)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gap = np.where(s[:-1] == s[1:], 0.0, np.abs(s[:-1] - s[1:]))
-        steps = 2 * (np.maximum(s[:-1], s[1:]) + np.log(-np.expm1(-gap)))
-    steps = np.where(np.isnan(steps), -np.inf, steps)
-    before = np.concatenate([[-np.inf], np.logaddexp.accumulate(steps)])
-    first, last = 2 * (s[0] - total), 2 * (s - total)
-    windows: np.ndarray = (np.exp(first) + np.exp(before - 2 * total) + np.exp(last)) / 2
-    return windows
 
 
 def _bounds(scores: np.ndarray, terms: int, cut: bool) -> tuple[float | None, float]:

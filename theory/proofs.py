@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy
+from sympy import Basic, Expr
 
 from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, Ladder, Rung, Sentence, Steps
@@ -131,7 +132,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Fall:
+class Decay:
     """How the terms of a series fall.
 
     Fields:
@@ -140,7 +141,7 @@ class Fall:
         of_bound: whether they are the limits of a bound of the terms.
     """
 
-    limits: tuple[Any, ...] = ()
+    limits: tuple[Expr, ...] = ()
     of_bound: bool = False
 
 
@@ -158,11 +159,11 @@ class Decision:
         cells: the tree of the cells, each with its decision; None on one cell.
     """
 
-    condition: Any
+    condition: Basic | bool | None
     steps: tuple[Step, ...] = ()
     reason: str = ""
     real: bool = True
-    fall: Fall | None = None
+    decay: Decay | None = None
     cells: Any = field(default=None, compare=False, repr=False)
 
     @property
@@ -176,14 +177,14 @@ class Decision:
 
     def of_bound(self, step: Step) -> Decision:
         """The decision on a series of which this one is on a bound."""
-        fall = self.fall and replace(self.fall, of_bound=True)
-        return replace(self, steps=(step, *self.steps), fall=fall)
+        decay = self.decay and replace(self.decay, of_bound=True)
+        return replace(self, steps=(step, *self.steps), decay=decay)
 
     def at(self, values: Mapping[object, object]) -> Decision:
         """The decision for these values of its symbols."""
-        limits = () if self.fall is None else self.fall.limits
-        fall = self.fall and replace(self.fall, limits=tuple(c.xreplace(values) for c in limits))
-        return replace(self, steps=tuple(step.at(values) for step in self.steps), fall=fall)
+        limits = () if self.decay is None else self.decay.limits
+        decay = self.decay and replace(self.decay, limits=tuple(c.xreplace(values) for c in limits))
+        return replace(self, steps=tuple(step.at(values) for step in self.steps), decay=decay)
 
 
 def _rung(values: Mapping[str, object]) -> Rung | None:
@@ -199,20 +200,17 @@ def _rung(values: Mapping[str, object]) -> Rung | None:
 
 @dataclass(frozen=True)
 class Proof(Result):
-    """A claim and the steps that establish it, in order (for `undecided`: what was tried); `cells`
-    has the steps along the tree of the parameters, for who prints them otherwise."""
+    """A claim and the steps that establish it, in order (for `undecided`: what was tried)."""
 
     claim: str
     steps: tuple[Step, ...] = ()
-    fall: Fall | None = None
-    cells: Any = field(default=None, compare=False, repr=False)
+    decay: Decay | None = None
 
     def block(self, title: str = "Proof") -> Steps:
         """The proof as one block."""
         deciding_steps = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
         deciding = deciding_steps[0] if len(deciding_steps) == 1 else -1  # else one of a case each
-        steps = tuple(step.words() for step in self.steps)
-        return Steps(words(title), steps, as_text(self.claim) if self.claim else (), deciding)
+        return Steps(words(title), self.steps, as_text(self.claim) if self.claim else (), deciding)
 
     def ladder(self) -> Ladder | None:
         """The rungs as a picture; None where the proof climbs none, several ladders, or to limits

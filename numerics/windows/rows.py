@@ -21,6 +21,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, Integer, Rational, S, Symbol
 
+from farfield.numerics.float_rows import bias_row
 from farfield.numerics.heads import BUDGET_S, within
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
@@ -32,7 +33,7 @@ from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import CONTENT, VALUES
-from farfield.theory.values import compile_ball, tabulate
+from farfield.theory.values import compile_ball
 from farfield.theory.windowability import Windowable, of_mechanism
 
 MAX_ROW = 10**7  # keys of a row that is tabulated
@@ -59,10 +60,7 @@ class RowBias:
         count = natural(keys, "keys")
         if count > MAX_ROW:
             raise InputError(f"a row of {count} keys; at most {MAX_ROW} are tabulated")
-        row = tabulate(self.row(count), np.arange(count))
-        if np.isnan(row).any() or (row == np.inf).any():
-            raise InputError(f"{self}: the bias of a row of {count} keys is undefined or infinite")
-        return row
+        return bias_row(self.row(count), count)
 
     @property
     def windowable(self) -> Windowable:

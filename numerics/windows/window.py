@@ -31,6 +31,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr
 
+from farfield.numerics.counts import Exact
 from farfield.numerics.heads import (
     BUDGET_S,
     Diverging,
@@ -44,7 +45,7 @@ from farfield.numerics.heads import (
     summed,
     unknown,
 )
-from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
+from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import at_precision, decide, doubled, least
 from farfield.numerics.summation.series import Series
 from farfield.numerics.windows.question import (

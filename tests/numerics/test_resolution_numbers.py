@@ -10,7 +10,8 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.numerics.resolution import attention_resolution, resolution_curve
+from farfield.numerics.float_rows import resolution_curve
+from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding

@@ -18,8 +18,8 @@ from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, precision, to_arb
-from farfield.theory.functions.elementary import NO_REAL_RULE, own, remainder
-from farfield.theory.functions.nodes import evaluated_if_small, held, unevaluated
+from farfield.theory.functions.elementary import NO_REAL_RULE, auxiliary, remainder
+from farfield.theory.functions.nodes import evaluated_if_small, opaque, unevaluated
 from farfield.theory.functions.record import Function, Refused, Spelling
 
 HALF = fmpq(1, 2)
@@ -27,9 +27,9 @@ MAX_ORDER = 20
 MAX_TERMS = 400  # of Stirling's series, which ends where its terms are least
 
 
-psi_slope = own("psi_slope", "trigamma(z) - 1/z")
-psi_rest = own("psi_rest", "digamma(z) - log z", lambda f, z: psi_slope(z))
-binet = own(
+psi_slope = auxiliary("psi_slope", "trigamma(z) - 1/z")
+psi_rest = auxiliary("psi_rest", "digamma(z) - log z", lambda f, z: psi_slope(z))
+binet = auxiliary(
     "binet",
     "what loggamma(z) has beyond Stirling's elementary terms",
     lambda f, z: psi_rest(z) + 1 / (2 * z),
@@ -39,20 +39,20 @@ binet = own(
 # -- nodes ----------------------------------------------------------------------------------------
 
 
-def _polygamma(order: Expr, at: Expr) -> Expr:
+def _polygamma(order: Expr, x: Expr) -> Expr:
     """Of numbers unevaluated: SymPy would sum the terms."""
     if not (order.is_Integer and 0 <= order <= MAX_ORDER):
         raise Refused(f"needs an order from 0 to {MAX_ORDER}")
-    return sympy.polygamma(order, held(at), evaluate=False)
+    return sympy.polygamma(order, opaque(x), evaluate=False)
 
 
-def _harmonic(at: Expr, order: Expr = S.One) -> Expr:
+def _harmonic(x: Expr, order: Expr = S.One) -> Expr:
     """H_n, or sum_{k<=n} k^-m as zeta(m) - (-1)^m polygamma(m - 1, n + 1)/(m - 1)!."""
     if order == 1:
-        return evaluated_if_small(sympy.harmonic, hold=True)(at)
+        return evaluated_if_small(sympy.harmonic, large_opaque=True)(x)
     if not (order.is_Integer and 2 <= order <= MAX_ORDER):
         raise Refused(f"needs an order from 1 to {MAX_ORDER}")
-    rest = sympy.polygamma(order - 1, at + 1, evaluate=False)
+    rest = sympy.polygamma(order - 1, x + 1, evaluate=False)
     return sympy.zeta(order) - (-1) ** order * rest / sympy.factorial(order - 1)
 
 
@@ -351,7 +351,7 @@ FUNCTIONS = (
     Function(
         node=sympy.gamma,
         names=("gamma", "Gamma"),
-        build=evaluated_if_small(sympy.gamma, hold=True),
+        build=evaluated_if_small(sympy.gamma, large_opaque=True),
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z)),
         exact=unevaluated(sympy.gamma),
@@ -363,7 +363,7 @@ FUNCTIONS = (
     Function(
         node=sympy.loggamma,
         names=("loggamma", "lgamma", "gammaln"),
-        build=evaluated_if_small(sympy.loggamma, of_numbers=False, hold=True),
+        build=evaluated_if_small(sympy.loggamma, of_numbers=False, large_opaque=True),
         domain=lambda x: (x, 1),
         asymptotic=_stirling,
         exact=_known_loggamma,
@@ -374,8 +374,8 @@ FUNCTIONS = (
     Spelling("beta", _beta, 2, 2),
     Spelling("gammaincc", _upper_share, 2, 2),
     Spelling("gammainc", lambda a, x: 1 - _upper_share(a, x), 2, 2),
-    Spelling("digamma", lambda at: _polygamma(S.Zero, at)),
-    Spelling("psi", lambda at: _polygamma(S.Zero, at)),
+    Spelling("digamma", lambda x: _polygamma(S.Zero, x)),
+    Spelling("psi", lambda x: _polygamma(S.Zero, x)),
     Function(
         node=sympy.polygamma,
         names=("polygamma",),
@@ -391,7 +391,7 @@ FUNCTIONS = (
     Function(
         node=sympy.factorial,
         names=("factorial",),
-        build=evaluated_if_small(sympy.factorial, hold=True),
+        build=evaluated_if_small(sympy.factorial, large_opaque=True),
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z + 1)),
         exact=_known(sympy.factorial),

@@ -13,7 +13,7 @@ from sympy import Expr
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, real
-from farfield.theory.functions.elementary import own, remainder
+from farfield.theory.functions.elementary import auxiliary, remainder
 from farfield.theory.functions.nodes import evaluated_if_small
 from farfield.theory.functions.record import Function, Refused, Spelling
 
@@ -21,7 +21,7 @@ MAX_TERMS = 400  # of a divergent series, which ends where its terms are least
 NO_TAIL = {"tail": "no bound of its wave at large arguments is written down yet"}
 
 
-ei_rest = own("ei_rest", "s e^{-s} Ei(s)", lambda f, s: f * (1 / s - 1) + 1)
+ei_rest = auxiliary("ei_rest", "s e^{-s} Ei(s)", lambda f, s: f * (1 / s - 1) + 1)
 
 
 def _complex_ei_rest(analytic: bool, s: acb) -> acb:

@@ -5,12 +5,11 @@ See the package's description for what each rule is handed and has to return.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sympy import Expr
+from sympy import Basic, Expr
 
 Rule = Callable[..., Any]
 ARITHMETICS = ("ball", "complex_ball", "series", "tail", "expansion", "array")
@@ -59,7 +58,7 @@ class Function:
         lacks: for each arithmetic without a rule, why.
     """
 
-    node: Any
+    node: type[Basic]
     names: tuple[str, ...] = ()
     arity: tuple[int, int] = (1, 1)
     build: Callable[..., Expr] | None = None
@@ -111,7 +110,7 @@ class Function:
         return tuple(Spelling(name, self.build or self.node, *self.arity) for name in self.names)
 
 
-_RECORDS: dict[Any, Function] = {}
+_RECORDS: dict[object, Function] = {}
 _SPELLINGS: dict[str, Spelling] = {}
 
 
@@ -125,18 +124,6 @@ def register(*entries: Function | Spelling) -> None:
             _SPELLINGS[spelling.name] = spelling
         if isinstance(entry, Function):
             _RECORDS[entry.node] = entry
-
-
-@contextmanager
-def registered(record: Function) -> Iterator[None]:
-    """A function that is known within the context only."""
-    register(record)
-    try:
-        yield
-    finally:
-        del _RECORDS[record.node]
-        for spelling in record.spellings:
-            del _SPELLINGS[spelling.name]
 
 
 def record_of(node: object) -> Function | None:

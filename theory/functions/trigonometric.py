@@ -13,15 +13,15 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.exceptions import OrderTooLow
 from farfield.theory.functions.balls import NAN, power_of, real
-from farfield.theory.functions.elementary import SMALL, own, remainder, small_sum
+from farfield.theory.functions.elementary import SMALL, auxiliary, remainder, small_sum
 from farfield.theory.functions.record import Function
 
 WAVE = (S.NegativeOne, S.One)
 HALF = fmpq(1, 2)
 
 
-cos_rest = own("cos_rest", "cos(z) - 1", lambda f, z: -sympy.sin(z))
-sin_rest = own("sin_rest", "sin(z) - z", lambda f, z: cos_rest(z))
+cos_rest = auxiliary("cos_rest", "cos(z) - 1", lambda f, z: -sympy.sin(z))
+sin_rest = auxiliary("sin_rest", "sin(z) - z", lambda f, z: cos_rest(z))
 
 
 def _complex_sin_rest(analytic: bool, z: acb) -> acb:

@@ -65,14 +65,13 @@ from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
-    is_zero_literally,
     oscillates,
     to_sympy,
 )
 from farfield.theory.coefficients.oscillation import bounds, harmonics
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Decision, Fall, Step
+from farfield.theory.proofs import Decay, Decision, Step
 from farfield.theory.transseries.arithmetic import (
     UNIT,
     Monomial,
@@ -86,11 +85,11 @@ from farfield.theory.transseries.arithmetic import (
     size,
 )
 from farfield.theory.transseries.scale import as_step_values, bertrand_test, monomial_expression
-from farfield.theory.waves.swing import (
-    Swing,
+from farfield.theory.waves.leading_wave import (
+    LeadingWave,
+    leading_wave,
     subpolynomial,
     suits_average,
-    swing_of,
     very_slow_lead,
     written_out,
 )
@@ -108,7 +107,7 @@ def prepared(rho: Transseries) -> Transseries:
             c = c if oscillates(plain) else plain
         if oscillates(c) and size(m, rho.context) <= 0 and _is_bounded(c, rho.context):
             dropped = True
-        elif not is_zero_literally(c):
+        elif c:
             terms.append((m, c))
     if dropped:
         return normalised(terms, larger(rho.remainder, UNIT, rho.context), rho.context)
@@ -202,10 +201,10 @@ def _bounds(rho: Transseries) -> Decision:
     def attempt(side: int, rule: str) -> Decision:
         return concluded(bounded(rho, side), side == 0, rule)
 
-    return first([partial(attempt, 0, "upper bound"), partial(attempt, 1, "lower bound")])
+    return first_decision([partial(attempt, 0, "upper bound"), partial(attempt, 1, "lower bound")])
 
 
-def first(attempts: Iterable[Callable[[], Decision]]) -> Decision:
+def first_decision(attempts: Iterable[Callable[[], Decision]]) -> Decision:
     """The first of some attempts that decides."""
     reason = Undecided("nothing applies")
     for attempt in attempts:
@@ -216,89 +215,89 @@ def first(attempts: Iterable[Callable[[], Decision]]) -> Decision:
     raise reason
 
 
-def gaps(swing: Swing) -> tuple[fmpq, ...]:
+def gaps(wave: LeadingWave) -> tuple[fmpq, ...]:
     """How near to the infimum the coefficient is taken."""
-    return GAPS if swing.functions else MARGINS
+    return GAPS if wave.functions else MARGINS
 
 
 @_rule
 def _range(rho: Transseries) -> Decision:
     """Converges if it does with a lower bound of the coefficient that balls find."""
-    swing = swing_of(rho)
+    wave = leading_wave(rho)
 
     def attempt(gap: fmpq) -> Decision:
-        return concluded(bounded(rho, 0, {swing.index: swing.below(gap)}), True, "upper bound")
+        return concluded(bounded(rho, 0, {wave.index: wave.below(gap)}), True, "upper bound")
 
-    return first(partial(attempt, gap) for gap in GAPS)
+    return first_decision(partial(attempt, gap) for gap in GAPS)
 
 
 @_rule
 def _infimum(rho: Transseries) -> Decision:
     """Sum only the n at which the coefficient is within `gap` of its infimum; if that sum
     diverges, the series does."""
-    swing = swing_of(rho)
-    if not swing.polynomial:
+    wave = leading_wave(rho)
+    if not wave.polynomial:
         raise Undecided("the phase is no polynomial")
 
     def attempt(gap: fmpq) -> Decision:
-        upper = bounded(rho, 1, {swing.index: swing.near(gap)})
-        return concluded(upper, False, "infimum", **swing.stated())
+        upper = bounded(rho, 1, {wave.index: wave.near(gap)})
+        return concluded(upper, False, "infimum", **wave.stated())
 
-    return first(partial(attempt, gap) for gap in gaps(swing))
+    return first_decision(partial(attempt, gap) for gap in gaps(wave))
 
 
-def on_intervals(upper: Transseries, swing: Swing) -> Decision:
+def on_intervals(upper: Transseries, wave: LeadingWave) -> Decision:
     """Diverges if this bound near the infimum of a very slow wave is log n + O(1) at most:
     intervals [x, 2x] then add a positive constant each."""
     if not _bounded_above(upper + monomial(iterated_log(1), upper.context) * fmpq(-1)):
         raise Undecided(_OTHERWISE[False])
-    values = as_step_values("bound", -upper) | swing.stated()
+    values = as_step_values("bound", -upper) | wave.stated()
     return Decision(False, (Step("very slow phase", values),))
 
 
 @_rule
 def _very_slow_phase(rho: Transseries) -> Decision:
     """So slow that the intervals near the infimum have a series of their own that diverges."""
-    swing = swing_of(rho)
-    if swing.polynomial:
+    wave = leading_wave(rho)
+    if wave.polynomial:
         raise Undecided("the phase is not very slow")
     context = rho.context
-    top = very_slow_lead(swing.phases[0], context)
+    top = very_slow_lead(wave.phases[0], context)
 
     def attempt(value: Coefficient) -> Decision:
-        return on_intervals(bounded(rho, 1, {swing.index: value}), swing)
+        return on_intervals(bounded(rho, 1, {wave.index: value}), wave)
 
     def at_infimum() -> Decision:
-        low, kappa, _ = swing.infimum(context)
-        moved = (swing.scale**kappa).times(top, context)
+        low, kappa, _ = wave.infimum(context)
+        moved = (wave.scale**kappa).times(top, context)
         moved = moved.times(iterated_log(1) ** fmpq(-1), context)
-        if size(moved, context) > 0 or not subpolynomial(swing.scale, context):
+        if size(moved, context) > 0 or not subpolynomial(wave.scale, context):
             raise Undecided("the phase moves too far on an interval")
         return attempt(low)
 
-    near = (lambda gap=gap: attempt(swing.near(gap)) for gap in gaps(swing))
-    return first([*near, at_infimum])
+    near = (lambda gap=gap: attempt(wave.near(gap)) for gap in gaps(wave))
+    return first_decision([*near, at_infimum])
 
 
 @_rule
 def _average(rho: Transseries) -> Decision:
     """By the rule *Average*."""
-    swing = swing_of(rho)
-    m, context = swing.scale, rho.context
+    wave = leading_wave(rho)
+    m, context = wave.scale, rho.context
     if size(m, context) <= 0:
         raise Undecided("the oscillation has no growing factor")
     if not all(subpolynomial(x, context) for x, _ in rho.terms if size(x, context) > 0):
         raise Undecided("p grows like a power of n")
     if rho.remainder is not None and size(rho.remainder, context) > 0:
         raise OrderTooLow
-    if not swing.polynomial and not suits_average(swing.phases[0], rho):
+    if not wave.polynomial and not suits_average(wave.phases[0], rho):
         raise Undecided("the phase is not known to be equidistributed")
-    low, kappa, _ = swing.infimum(context)
+    low, kappa, _ = wave.infimum(context)
     values = {"scale": monomial_expression(m), "order": to_sympy(kappa), "infimum": to_sympy(low)}
-    values |= swing.stated()
+    values |= wave.stated()
     several = sum(oscillates(c) for _, c in rho.terms) > 1
     for side, wanted in ((0, True), (1, False)):
-        lower = bounded(rho, side, {swing.index: low})
+        lower = bounded(rho, side, {wave.index: low})
         mean = lower + log_of_monomial(m, context) * kappa
         decision = bertrand_test(mean)
         if decision.converges is wanted or not several:
@@ -317,21 +316,21 @@ def _bounded_above(h: Transseries) -> bool:
 @_rule
 def _returns(rho: Transseries) -> Decision:
     """By the rule *Returns*."""
-    swing = swing_of(rho)
-    phase = swing.phases[0]
-    if len(swing.phases) > 1 or not swing.polynomial or door.degree(phase, n) != 1:
+    wave = leading_wave(rho)
+    phase = wave.phases[0]
+    if len(wave.phases) > 1 or not wave.polynomial or door.degree(phase, n) != 1:
         raise Undecided("Khinchin's theorem speaks of one linear phase")
     context = rho.context
-    low, _, order = swing.infimum(context)
+    low, _, order = wave.infimum(context)
     if context.sign(low):
         raise Undecided("the infimum of the oscillation is not 0")
-    if compare(swing.scale, Monomial((fmpq(order),)), context) > 0:
+    if compare(wave.scale, Monomial((fmpq(order),)), context) > 0:
         raise Undecided("the oscillation does not return to 0 often enough")
-    h = rho.of([t for j, t in enumerate(rho.terms) if j != swing.index], rho.remainder)
+    h = rho.of([t for j, t in enumerate(rho.terms) if j != wave.index], rho.remainder)
     if any(oscillates(c) for _, c in h.terms) or not _bounded_above(h):
         raise Undecided("what else p consists of is not bounded below")
-    values = {"scale": monomial_expression(swing.scale), "order": order} | swing.stated()
-    return Decision(False, (Step("returns", values), Step("term test", {})), fall=Fall())
+    values = {"scale": monomial_expression(wave.scale), "order": order} | wave.stated()
+    return Decision(False, (Step("returns", values), Step("term test", {})), decay=Decay())
 
 
 RULES: dict[str, Callable[[Transseries], Decision]] = {

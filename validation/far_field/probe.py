@@ -142,7 +142,7 @@ def probe(
 
 
 def gap_losses(network: Network, rows: Tensor, length: int) -> Tensor:
-    """Nats at the end of rows whose second half is moved to the end of so many positions.
+    """Nats at the end of rows whose second half is moved to the end of this many positions.
 
     Args:
         network: whose positions are moved.

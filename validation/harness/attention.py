@@ -219,7 +219,7 @@ def _by_table(
 def _chunks(
     mask: Mask, offset: int, length: int, chunk: int, width: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Queries from and to, and the first key that they see within so many keys."""
+    """Queries from and to, and the first key that they see within this many keys."""
     chunk = mask.bca or min(chunk, max(128, width // 2))  # c queries take c + width keys each
     for start in range(offset // chunk * chunk, length, chunk):
         begin, stop = max(start, offset), min(start + chunk, length)
@@ -337,8 +337,7 @@ def _by_content(
             k, v, logits = Extra(more[0], more[1], wide).beside(Extra(k, v, logits))
         return scaled_dot_product_attention(q, k, v, logits)
 
-    for start in range(offset, len(j), CONTENT_CHUNK):
-        stop = min(start + CONTENT_CHUNK, len(j))
+    for start, stop, _ in _chunks(CAUSAL, offset, len(j), CONTENT_CHUNK, len(j)):
         own = slice(start - offset, stop - offset)
         more = () if extra is None else (extra.k, extra.v, extra.logits[:, own])
         part = q[:, :, own], k[:, :, :stop], v[:, :, :stop], j[start:stop], j[:stop], *more

@@ -31,7 +31,7 @@ from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import refuse
 from farfield.validation.harness.attention import content_bias, diagonals
 from farfield.validation.harness.data import InductionRows, samples
-from farfield.validation.harness.model import Layer, Prepared, Transformer
+from farfield.validation.harness.model import Attend, Layer, Prepared, Transformer
 from farfield.validation.harness.settings import CAUSAL, Mask
 
 TOKENS = 8_192  # a forward pass, unless one row has more
@@ -270,6 +270,12 @@ def field(tails: Tensor, log_eps: Tensor | float) -> Tensor:
     return ((tails >= threshold) & (tails > 0)).sum(-1)
 
 
+def _segment_by_segment(model: Transformer, rows: np.ndarray, mask: Mask, look: Attend) -> None:
+    """Show every layer to `look`, one segment at a time."""
+    for row in torch.from_numpy(rows[:, :-1]):
+        model.hidden(model.embed(row[None].to(model.device)), mask, attend=look)
+
+
 class _Rows(NamedTuple):
     """Of sampled rows, shape (eps, heads, rows): measured, of the bias alone, failed bounds."""
 
@@ -305,21 +311,19 @@ def attention_field(
     """
     at = torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
     log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None]
-    segment: list[list[_Rows]] = []
+    layers: list[_Rows] = []
 
     def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, given: Prepared) -> Tensor:
         step = max(1, SCORES // (len(at) * length))
         heads = [range(h, min(h + step, q.shape[1])) for h in range(0, q.shape[1], step)]
         parts = [_row_fields(q[0], k[0], given, at, list(some), log_eps) for some in heads]
-        segment[-1].append(_Rows(*(torch.cat(x, 1) for x in zip(*parts, strict=True))))
+        layers.append(_Rows(*(torch.cat(x, 1) for x in zip(*parts, strict=True))))
         return layer.attend(q, k, v, given)
 
-    for sample in torch.from_numpy(samples(text, segments, length)[:, :-1]):
-        segment.append([])
-        model.hidden(model.embed(sample[None].to(model.device)), mask, attend=look)
+    _segment_by_segment(model, samples(text, segments, length), mask, look)
     erf, trf, failed = (
-        torch.stack([torch.stack([getattr(x, name) for x in each]) for each in segment]).double()
-        for name in _Rows._fields
+        torch.stack(each).double().unflatten(0, (-1, len(model.layers)))
+        for each in zip(*layers, strict=True)
     )  # (segment, layer, eps, head, row)
     return [
         AttentionField(
@@ -448,7 +452,7 @@ class ExpectedScores(NamedTuple):
     scores: np.ndarray
 
     def resolution(self, length: int, mask: Mask = CAUSAL) -> float | None:
-        """`R(s)` of rows of so many tokens [S, Eq. 12]."""
+        """`R(s)` of rows of this many tokens [S, Eq. 12]."""
         known = self.scores[:length]
         known = known[np.isfinite(known)]
         full = len(known) == length
@@ -494,8 +498,7 @@ def expected_scores(
         layers.append(scores.cpu())
         return layer.attend(q, k, v, given)
 
-    for sample in torch.from_numpy(samples(text, segments, length)[:, :-1]):
-        model.hidden(model.embed(sample[None].to(model.device)), mask, attend=look)
+    _segment_by_segment(model, samples(text, segments, length), mask, look)
     return ExpectedScores(torch.stack(layers).mean(0).numpy())
 
 

@@ -89,7 +89,6 @@ class Audit(Answer):
         caches: what a row of the training length, and of each other, takes on one device.
         budget: bytes of a cache that were given; None without.
         longest: tokens of the longest row that fits into them; infinite where every row does.
-        requests: rows of the training length that fit into them.
         reach: input tokens that the last output depends on at most, through depth.
         trained: the training length, and `trained_from`: where it is from.
         sliding_window: keys that are enough for every layer; infinite where one sees all and no
@@ -119,7 +118,6 @@ class Audit(Answer):
     error: sympy.Rational
     budget: int | None = None
     longest: float | None = None
-    requests: int | None = None
     sliding_window: float | None = None
     eps: tuple[sympy.Rational, ...] = ()
     bounds: str = "given"
@@ -140,6 +138,12 @@ class Audit(Answer):
             if k.layer.attends
         )
         return listed([name for name in found if name]) or "no attention"
+
+    @property
+    def requests(self) -> int | None:
+        """Rows of the training length that fit into the budget; None without one."""
+        each = self.caches[0].reserved if self.caches and self.budget else 0
+        return int((self.budget or 0) // each) if each else None
 
     @property
     def head_count(self) -> int:
@@ -343,67 +347,57 @@ def audit(
         eps: shares for the receptive fields of a bias, exact.
         error: budget of the certified windows of a bias.
         bounds: of a bias: `given` takes the two numbers; `weights` proves them by the norms.
-        logit_bound: of |q.k|/sqrt(d), where bounds are given; 1 if not, which is assumed.
+        logit_bound: of |q.k|/sqrt(d); 1 if not given, which is assumed.
         value_bound: of ||v||, in the same way.
-        text: where bounds are of the weights: what the model reads while its logits are held
-            against them.
+        text: with bounds of the weights, what the model reads while its logits are held to them.
 
     Raises:
         InputError: as `describe`; a bad argument.
     """
     one_of(bounds, "bounds", BOUNDS)
     given = describe(model)
-    m, origin = given.trained, given.trained_from
-    if trained is not None:
-        m, origin = natural(trained, "trained"), "as given"
-    elif m is None:
-        m, origin = TRAINED, "assumed: the configuration names none"
-    tested = _lengths(given, m, lengths)
+    (m, *tested), origin = _rows(given, trained, lengths)
     serving = serving_of(given, cache_dtype, tensor_parallel, page)
-    limit = None if budget is None else bytes_of(budget)
-    eta = inside(error, "error", "(0, oo)")
-    layers = given.layers
-    rows = tuple(row_cache(layers, n, serving) for n in dict.fromkeys((m, *tested)) if layers)
-    first = rows[0] if rows else None
-    each = None if first is None or limit is None else first.reserved
+    layers, limit = given.layers, None if budget is None else bytes_of(budget)
     found = Audit(
-        given.name,
-        given.kind,
-        _kinds(layers, m, serving),
-        serving,
-        rows,
-        m,
-        origin,
-        reach(layers),
-        eta,
-        limit,
-        None if limit is None else longest(layers, limit, serving),
-        None if each is None else int((limit or 0) // each) if each else 0,
+        model=given.name,
+        family=given.kind,
+        kinds=_kinds(layers, m, serving),
+        serving=serving,
+        caches=tuple(row_cache(layers, n, serving) for n in (m, *tested) if layers),
+        trained=m,
+        trained_from=origin,
+        reach=reach(layers),
+        error=inside(error, "error", "(0, oo)"),
+        budget=limit,
+        longest=None if limit is None else longest(layers, limit, serving),
         notes=given.notes,
         measurable=_measurable(given),
         label=Label.THEOREM,
     )
-    if given.biased:
+    if given.biased or bounds == "weights":
         return _with_heads(found, given, eps, bounds, (logit_bound, value_bound), text)
-    if bounds == "weights":
-        from farfield.validation.models.norms import weight_bounds
-
-        weight_bounds(given)  # says that there is no bias
     return dataclasses.replace(found, **_widest(given))
 
 
-def _lengths(given: ModelOutline, trained: int, lengths: Sequence[Any]) -> tuple[int, ...]:
-    tested = tuple(sorted({natural(n, "length") for n in lengths}))
-    if tested and tested[0] < trained:
-        raise InputError(
-            f"length {tested[0]}: accepted are lengths from {trained}, the training length"
-        )
-    if tested and given.longest is not None and tested[-1] > given.longest:
-        raise InputError(
-            f"length {tested[-1]}: accepted are lengths up to {given.longest}, where the rows of "
-            f"{given.name!r} end"
-        )
-    return tested
+def _rows(given: ModelOutline, trained: Any, lengths: Sequence[Any]) -> tuple[list[int], str]:
+    """The training length and the other lengths of rows; where the first is from."""
+    m, origin = given.trained or TRAINED, given.trained_from
+    if trained is not None:
+        m, origin = natural(trained, "trained"), "as given"
+    elif given.trained is None:
+        origin = "assumed: the configuration names none"
+    tested = sorted({natural(n, "length") for n in lengths})
+    refuse(
+        tested and tested[0] < m,
+        f"length {tested and tested[0]}: accepted are lengths from {m}, the training length",
+    )
+    refuse(
+        tested and given.longest is not None and tested[-1] > given.longest,
+        f"length {tested and tested[-1]}: accepted are lengths up to {given.longest}, where the "
+        f"rows of {given.name!r} end",
+    )
+    return list(dict.fromkeys((m, *tested))), origin
 
 
 def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[Kind, ...]:
@@ -470,7 +464,7 @@ def _with_heads(
     hypothesis = BOUNDS[bounds]
     if bounds == "given":
         hypothesis = f"if its logits stay within {logit} and its values within {value}"
-        hypothesis += ", which nobody measured" if assumed else ""
+        hypothesis += " (assumed, not measured)" if assumed else ""
         limits = [(HeadBounds(float(logit), float(value)),) * o.heads for o in given.layers]
     else:
         limits = weight_bounds(given)

@@ -15,6 +15,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -28,7 +29,7 @@ from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import Mask
-from farfield.validation.models.gguf_weights import gguf_network, gguf_numbers
+from farfield.validation.models.gguf_files import gguf_network, gguf_numbers
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.transformers_config import architectures, library_config, quiet
 from farfield.validation.models.weights import require_weights
@@ -117,7 +118,8 @@ class Opened:
 
     def hidden(self, embedded: Tensor, view: View = ALL, *, last: int = 0) -> Tensor:
         """Scores of the next token, shape (batch, length, vocabulary), from input embeddings; with
-        `last`, of so many last tokens. The library gives no hidden state by one name for all types.
+        `last`, of this many last tokens. The library gives no hidden state by one name for all
+        types.
 
         Raises:
             InputError: rows longer than the model's table of positions; a view that its layers
@@ -129,15 +131,11 @@ class Opened:
         named = inspect.signature(self.network.forward).parameters
         more = {"logits_to_keep": last} if last and "logits_to_keep" in named else {}
         shifted = view.in_cache and view.sinks and not view.plain
-        before = self.network.config._attn_implementation
         try:
-            if shifted:
-                self.network.set_attn_implementation(_IN_CACHE)
-            out = self.network(inputs_embeds=embedded, use_cache=False, **more).logits
+            with _attending(self.network, _IN_CACHE) if shifted else nullcontext():
+                out = self.network(inputs_embeds=embedded, use_cache=False, **more).logits
         finally:
             self.view = ALL
-            if shifted:
-                self.network.set_attn_implementation(before)
         return out[:, -last:]
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -147,7 +145,6 @@ class Opened:
     def weights(self, tokens: Tensor) -> Iterator[tuple[int, Tensor]]:
         """The attention of each layer that attends on one row of tokens, (heads, rows, keys)."""
         found: dict[int, Tensor] = {}
-        before = self.network.config._attn_implementation
 
         def look(layer: int, module: Any, given: Any, out: Any) -> None:
             for part in out:
@@ -160,11 +157,9 @@ class Opened:
             for layer, module in self.attentions.items()
         ]
         try:
-            self.network.set_attn_implementation("eager")
-            with torch.no_grad():
+            with _attending(self.network, "eager"), torch.no_grad():
                 self.network(tokens[None], use_cache=False)
         finally:
-            self.network.set_attn_implementation(before)
             for hook in hooks:
                 hook.remove()
         if not found:
@@ -239,6 +234,17 @@ class Opened:
         return next(self.network.parameters()).device
 
 
+@contextmanager
+def _attending(network: Any, name: str) -> Iterator[None]:
+    """The library's model with another attention, by its name, for a while."""
+    before = network.config._attn_implementation
+    network.set_attn_implementation(name)
+    try:
+        yield
+    finally:
+        network.set_attn_implementation(before)
+
+
 def _require_positions(model: ModelOutline, length: int) -> None:
     refuse(
         model.longest is not None and length > model.longest,
@@ -271,7 +277,7 @@ _IN_CACHE = "farfield_in_cache"
 
 
 def _turned(module: Any, x: Tensor, turn: tuple[Tensor, Tensor], by: Tensor, back: bool) -> Tensor:
-    """Queries turned by so many positions, forward or back, as the layer's own code turns them."""
+    """Queries turned by some positions, forward or back, as the layer's own code turns them."""
     cos, sin = (part[:, by] / turn[0][0, 0, 0] for part in turn)
     size = cos.shape[-1]
     apply = sys.modules[type(module).__module__].apply_rotary_pos_emb
@@ -294,7 +300,7 @@ def _in_cache(
     """Attention whose first keys stand next to the window. The mask is narrowed already.
 
     A query at position i sees its first keys as from position `min(i, width + sinks - 1)`: the
-    query is turned back by the rest. Rows are computed so many at a time.
+    query is turned back by the rest. Rows are computed this many at a time.
     """
     opened, layer = module.farfield
     view: View = opened.view
@@ -351,18 +357,16 @@ def _require_rotation(opened: Opened) -> None:
         groups = query.shape[1] // key.shape[1]
         return value.repeat_interleave(groups, 1).transpose(1, 2), None
 
-    interface = _library().AttentionInterface
-    before = opened.network.config._attn_implementation
-    interface.register(_SPY, spy)
+    _library().AttentionInterface.register(_SPY, spy)
+    opened.view = View(1)
     try:
-        opened.network.set_attn_implementation(_SPY)
-        opened.view = View(1)
-        opened.network(torch.ones(1, 6, dtype=torch.long, device=opened.device), use_cache=False)
+        with _attending(opened.network, _SPY):
+            row = torch.ones(1, 6, dtype=torch.long, device=opened.device)
+            opened.network(row, use_cache=False)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
         seen.append(False)  # the layer's own code has another form
     finally:
         opened.view = ALL
-        opened.network.set_attn_implementation(before)
     opened.continues = seen == [True]
     refuse(
         not opened.continues,
@@ -464,7 +468,7 @@ def _network(model: ModelOutline, tokens: int) -> Any:
 
 
 def _require_memory(model: ModelOutline, numbers: int, tokens: int) -> None:
-    """Raise InputError where so many weights, and activations, take more than is free."""
+    """Raise InputError where this many weights, and activations, take more than is free."""
     heads = max((layer.heads for layer in model.layers), default=1)
     width, layers = model.width, len(model.layers)
     activations = max(4 * tokens * width * (_FLOATS + layers), 80 * tokens * heads * 32)

@@ -8,6 +8,7 @@ import torch
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
+from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import enclose
 from farfield.validation.harness.bias import LearnedBias
@@ -55,7 +56,7 @@ def errors(text, draw):
     leaves = [torch.full_like(distance, at[s]).requires_grad_() for s in symbols]  # one a distance
     row = evaluate(formula, {n: distance, **dict(zip(symbols, leaves, strict=True))})
     slopes = torch.autograd.grad(row.sum(), leaves)
-    right, off = encoding(formula.xreplace(exact)).bias(DISTANCES)[0], []
+    right, off = encoding(valued(formula, exact)).bias(DISTANCES)[0], []
     for k, place in enumerate(DISTANCES):
         shown = row[k].item()
         if not abs(shown - right[k]) <= 1e-5 * max(1, abs(right[k])):

@@ -371,6 +371,19 @@ def test_only_the_files_that_the_index_names_are_read(spoiled, outside_models, t
         audit(place, bounds="weights")
 
 
+def test_weights_in_bfloat16_are_read_and_in_eight_bits_refused(spoiled, outside_models):
+    def cast(kind):
+        return spoiled(weights_with(lambda t: {k: v.to(kind) for k, v in t.items()}), "bloom")
+
+    exact, rounded = (
+        [h.logit_bound for h in audit(place, bounds="weights", error="1/10").heads]
+        for place in (outside_models.folder("bloom"), cast(torch.bfloat16))
+    )
+    assert exact != rounded == pytest.approx(exact, rel=0.02)
+    with pytest.raises(InputError, match="in 'F8_E4M3', quantised"):
+        audit(cast(torch.float8_e4m3fn), bounds="weights")
+
+
 def test_an_audit_recommends_no_command_that_would_refuse(spoiled):
     recommended = "farfield window --model"
     assert recommended in str(audit(spoiled(lambda place: None)))

@@ -16,7 +16,7 @@ from farfield.validation.models.audit import audit
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import ALL, View, open_model
 from farfield.validation.models.text import rows_of, text_of
-from farfield.validation.models.window_plan import smallest_window
+from farfield.validation.models.window_plan import AS_IS, PLAN, smallest_window
 
 
 @pytest.fixture(scope="module")
@@ -50,20 +50,19 @@ def test_the_smallest_window_is_that_of_a_loop_over_all(name, outside_models, to
     if found.status is Status.EXACT:
         width = int(found)
         assert enough[width - 1] and (width == 1 or not enough[width - 2])
-        assert found.uniform.high <= 1.2 and found.label is Label.MEASURED
+        assert found.costs["one window"].high <= 1.2 and found.label is Label.MEASURED
     else:
         assert not enough[-1]
-    assert (
-        high(View(found.plan)) == pytest.approx(found.by_layer.high) and found.by_layer.high <= 1.2
-    )
+    planned = found.costs[PLAN]
+    assert high(View(found.plan)) == pytest.approx(planned.high) and planned.high <= 1.2
     kept = [
         min(w or 24, layer.width or 24, 24)
         for w, layer in zip(found.plan, opened.model.layers, strict=True)
     ]
-    assert found.by_layer.keys == sum(kept) <= found.keys
+    assert planned.keys == sum(kept) <= found.costs[AS_IS].keys
     other = rows_of(read, read.held_out[1500:], 6, 24)
     ratio = ratios(other, View(found.plan))
-    assert (found.by_layer.held_out, found.by_layer.held_low) == pytest.approx(ratio[:2])
+    assert (planned.held_out, planned.held_low) == pytest.approx(ratio[:2])
     assert "plan by layer" in str(found) and len(found.field) == len(found.plan)
 
 
@@ -140,7 +139,7 @@ def test_local_layers_of_a_run_need_no_more_than_their_windows(tokens, tmp_path)
     asked = {"length": 24, "folder": tmp_path / "w"}
     found = smallest_window(place, segments=8, loss="1/100", **asked)
     assert found.need[0] <= 5 and (found.plan[0] or 5) <= 5
-    assert found.by_layer.high <= 1.01 and "farfield window --model" in str(audit(place))
+    assert found.costs[PLAN].high <= 1.01 and "farfield window --model" in str(audit(place))
     biased = smallest_window(trained("alibi", tmp_path), segments=4, **asked)
     assert biased.field_name.startswith("TRF") and len(biased.field) == 2
     place = trained("alibi", tmp_path)
@@ -175,9 +174,13 @@ def test_a_layer_that_needs_every_key_keeps_them_and_one_window_loses_more(seed,
     asked = {"length": 24, "segments": 48, "loss": "1/100", "folder": tmp_path / "w"}
     found = smallest_window(averaging(tmp_path), text, **asked)
     assert found.plan[0] <= 3 and found.plan[1] is None and found.need[1] == 24
-    assert found.by_layer.keys == found.alike.keys < 0.6 * found.keys
-    assert found.by_layer.held_high < 1.005 < found.alike.held_low
-    assert found.alike.held_out > 1.01 and "keeps" in speaks(found)
+    assert (
+        found.costs[PLAN].keys
+        == found.costs["one window, as many keys"].keys
+        < 0.6 * found.costs[AS_IS].keys
+    )
+    assert found.costs[PLAN].held_high < 1.005 < found.costs["one window, as many keys"].held_low
+    assert found.costs["one window, as many keys"].held_out > 1.01 and "keeps" in speaks(found)
 
 
 def test_what_a_run_says_of_its_layers_is_what_its_model_does(tmp_path):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import sympy
 from flint import fmpq
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
@@ -36,6 +35,7 @@ from farfield.theory.transseries.arithmetic import (
 from farfield.theory.transseries.expansion import direction, transseries
 from farfield.theory.waves.extrema import enclosure, infimum
 from farfield.theory.waves.phases import (
+    Vector,
     coordinates,
     dependent,
     oscillating_parts,
@@ -58,7 +58,7 @@ def written_out(c: Coefficient) -> Expr | None:
 
 
 @dataclass(frozen=True)
-class Swing:
+class LeadingWave:
     """The first oscillating coefficient: `centre` plus functions of phases, independent polynomials
     or a single slow one; the functions are sinusoids of these amplitudes, or as given, all times a
     positive `factor`, which alone has parameters then."""
@@ -90,9 +90,10 @@ class Swing:
         total = fmpq(0)
         for f in self.functions:
             low, high, _ = enclosure(f, float(gap))
-            if low is None and not side:
+            end = high if side else low
+            if end is None:
                 raise Undecided("the bounds of an oscillation")
-            total += fmpq((high * 10**6).ceil() if side else (low * 10**6).floor()) / 10**6
+            total += fmpq((end * 10**6).ceil() if side else (end * 10**6).floor()) / 10**6
         return times(coefficient(self.factor), plus(coefficient(self.centre), total))
 
     def infimum(self, context: Context) -> tuple[Coefficient, fmpq, int]:
@@ -105,19 +106,19 @@ class Swing:
         low = coefficient(self.factor * (self.centre + sympy.Add(*(x for x, _, _ in infima))))
         return low, fmpq(0) + sum(fmpq(1, e) for _, e, _ in infima), infima[0][2]
 
-    def stated(self) -> dict[str, Any]:
+    def stated(self) -> dict[str, Basic]:
         """The phases as a value of a step."""
         return {"phase": self.phases[0] if len(self.phases) == 1 else sympy.Tuple(*self.phases)}
 
 
-def swing_of(rho: Transseries) -> Swing:
+def leading_wave(rho: Transseries) -> LeadingWave:
     """The first oscillating coefficient; Undecided where it is no function of phases."""
     index, (m, c) = next((j, t) for j, t in enumerate(rho.terms) if oscillates(t[1]))
     centre, waves, others = decompose(to_sympy(c))
     if not others and (len(waves) == 1 or _independent(waves)):
         sizes = tuple(amplitude(x, y) for x, y in waves.values())
         phases = tuple(waves)
-        return Swing(index, m, phases, all(map(_turns, phases)), centre, sizes)
+        return LeadingWave(index, m, phases, all(map(_turns, phases)), centre, sizes)
     meaning = written_out(c)
     if meaning is None:
         raise Undecided("an oscillation is known by its bounds only")
@@ -129,19 +130,19 @@ def swing_of(rho: Transseries) -> Swing:
     polynomial = all(_vector(angle) for _, angle in oscillating_parts(meaning))
     centre, each = parts(meaning) if polynomial else (S.Zero, (slow_part(meaning),))
     phases, functions = tuple(p.phase for p in each), tuple(p.function for p in each)
-    return Swing(index, m, phases, polynomial, centre, (), functions, factor)
+    return LeadingWave(index, m, phases, polynomial, centre, (), functions, factor)
 
 
-def _vector(g: Expr) -> Any:
+def _vector(g: Expr) -> Vector | None:
     """The phase's coordinates on the torus, None where it is no such polynomial."""
     read = coordinates(g)
     return None if read is None else read[0]
 
 
-def _independent(phases: Iterable[Expr]) -> bool:
+def _independent(phases: Collection[Expr]) -> bool:
     """Whether the phases are independent over the rationals: they fill their torus (Kronecker)."""
-    vectors = [_vector(g) for g in phases]
-    return all(vectors) and not dependent(vectors)
+    vectors = [vector for g in phases if (vector := _vector(g))]
+    return len(vectors) == len(phases) and not dependent(vectors)
 
 
 def _turns(g: Expr) -> bool:
