@@ -225,8 +225,7 @@ def _windowed(asked: Quantity, s: Series, limit: Rational) -> Ball:
     question = WindowQuestion.read(**asked.options)
     if question.error >= 2 * question.value_bound:
         return fmpq(0)
-    tail = to_arb(s.tail(int(limit)))
-    return tail / (question.share() * (s.total() - tail))
+    return question.excess(s.tail(int(limit)), s.total())
 
 
 def _layered(asked: Quantity, bias: Expr, limit: Rational) -> float:
