@@ -29,7 +29,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import sympy
 from flint import arb
-from scipy import fft
 from sympy import Expr
 
 from farfield.numerics.counts import Bracket, Exact
@@ -350,11 +349,11 @@ def _residual(kernel: np.ndarray, a: float) -> np.ndarray:
 def _product(steps: Sequence[tuple[np.ndarray, int]]) -> np.ndarray:
     """The cumulative mass of steps one after the other, each so many times."""
     size = len(steps[0][0])
-    circle = fft.next_fast_len(2 * size, real=True)
+    circle = 1 << (2 * size - 1).bit_length()
     theta = -np.log(TILT) / circle
     tilt = np.exp(-theta * np.arange(size))
-    spectrum = np.prod([fft.rfft(step * tilt, circle) ** count for step, count in steps], axis=0)
-    return np.cumsum(fft.irfft(spectrum, circle)[:size] / tilt)
+    spectrum = np.prod([np.fft.rfft(step * tilt, circle) ** count for step, count in steps], axis=0)
+    return np.cumsum(np.fft.irfft(spectrum, circle)[:size] / tilt)
 
 
 def _bracket(

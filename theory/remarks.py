@@ -66,7 +66,7 @@ def _falls_to_zero(formula: Expr) -> bool:
     if formula.could_extract_minus_sign() or formula.has(Lookup, sympy.Piecewise):
         return False
     halves = dict.fromkeys(formula.free_symbols, Rational(1, 2))
-    near, far = (enclose(formula, values=halves | {n: at}) for at in (1, 16))
+    near, far = (enclose(formula, values=halves | {n: distance}) for distance in (1, 16))
     falls = near is not None and far is not None and bool(0 < far < near)  # not without n
     return falls and door.assumed(formula, "positive") is True
 

@@ -9,6 +9,7 @@ import webbrowser
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -33,11 +34,12 @@ def study(
     seed: NonNegativeInt = 0,
     runs: str | None = None,
     out: str | None = None,
+    page: bool = False,
     opened: Annotated[bool, Parameter(name="--open")] = False,
     over: Annotated[bool, Parameter(name="--replace")] = False,
     output: Output = Output(),
 ) -> int:
-    """Everything farfield can say about a bias, as one page; --train measures it too.
+    """Everything farfield can say about a bias; --page writes it, --train measures it too.
 
     Args:
         formulas: formulas in n, or names of the catalogue.
@@ -49,11 +51,11 @@ def study(
         text: a file or folder to train on.
         seed: of the models.
         runs: folder where runs are kept; OUT/runs if not given.
+        page: write a page with everything; so do --out, --open and --train.
         opened: open the page in a browser.
         out: folder of the page; named after the formula and its options if not given.
-        over: write over the study of another question that is there.
+        over: overwrite an existing page.
     """
-    from farfield.figures.answer_pages import write_study
     from farfield.validation.json_files import writable_folder
     from farfield.validation.study.study import BASELINES, require_same
     from farfield.validation.study.study import study as examine
@@ -62,9 +64,12 @@ def study(
         not train and (baseline or text or runs), "--baseline, --text and --runs belong to --train"
     )
     subjects = subject.read_each(formulas)
-    folder = writable_folder(out or f"out/study/{folder_name(formulas, subject)}")
-    if not over:
-        require_same(folder, subjects, train=train)
+    folder = Path(out or f"out/study/{folder_name(formulas, subject)}")
+    if wanted := page or opened or train or out is not None:
+        writable_folder(folder)
+        if not over:
+            require_same(folder, subjects, train=train)
+    after = "\n--page writes a page with everything, --proof prints it"
     with subject.within_budget():
         with progress("study", output) as step:
             result = examine(
@@ -79,10 +84,14 @@ def study(
                 seed=seed,
                 notice=step,
             )
-        page = write_study(result, folder)
+        if wanted:
+            from farfield.figures.answer_pages import write_study
+
+            place = write_study(result, folder)
+            after = f"\npage: {place}"
     if opened:
-        webbrowser.open(page.resolve().as_uri())
-    return write_answers(result, output, f"\npage: {page}")
+        webbrowser.open(place.resolve().as_uri())
+    return write_answers(result, output, after)
 
 
 def folder_name(formulas: tuple[str, ...], subject: Subject = Subject()) -> str:

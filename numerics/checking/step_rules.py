@@ -27,8 +27,6 @@ NEAR = (101, 317, 1009)  # where an exact expansion is compared
 # Where errors are: an expansion that is wrong shows by then, and balls still reach it.
 FAR = (10**40 + 7, 10**60 + 9, 10**90 + 49)
 CLASSES = (10**9 + 7, 10**20 + 39)  # where the distances of one residue class are compared
-ROWS = np.arange(1000, 3_000_000)
-"""Distances where waves are tabulated, one by one."""
 UNREADABLE = S.NaN
 """What is left of an expansion with a named remainder."""
 
@@ -240,16 +238,6 @@ def _reached(
     return reached
 
 
-def _where_waves_return(values: Values, state: CheckState) -> Iterable[int]:
-    """Distances where the oscillation is near its value at `at`."""
-    away = np.zeros(len(ROWS))
-    for wave in state.p.atoms(sympy.sin, sympy.cos):
-        if wave.has(n):
-            turn = float(sympy.expand(wave.args[0]).coeff(n))
-            away = np.maximum(away, np.abs(np.sin(ROWS * turn / 2)))
-    return (int(values["at"] + ROWS[i]) for i in _least(away))
-
-
 def _where_large(values: Values, state: CheckState) -> Iterable[int]:
     """Distances where p is large beside the bound."""
     far = np.geomspace(1e5, 1e9, state.few(40_000)).astype(np.int64)
@@ -316,7 +304,6 @@ CHECKED: dict[str, Row] = {
     "diverges": (partial(_ends, False), "", False),
     "upper bound": (partial(_bounded, 1), "bound", None),
     "lower bound": (partial(_bounded, -1), "bound", None),
-    "recurrence": (partial(_reached, _where_waves_return), "bound", None),
     "infimum": (partial(_reached, _where_large), "bound", None),
     "very slow phase": (_adds_a_constant, "", False),
     "average": (_averaged, "-bound", None),

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from farfield.theory.answers.errors import InputError
 
 
-def plain(name: str) -> str:
+def bare_name(name: str) -> str:
     """A name without what people vary in writing it: case, spaces, hyphens, underscores.
 
     >>> plain("KERPLE-log") == plain("kerple_log")
@@ -24,8 +24,8 @@ def nearest(name: str, names: Iterable[str], least: float = 0.7) -> str | None:
     """
     import difflib  # of use where a name is wrong alone; the command line starts without it
 
-    by_plain = {plain(k): k for k in names}
-    close = difflib.get_close_matches(plain(name), by_plain, 1, least)
+    by_plain = {bare_name(k): k for k in names}
+    close = difflib.get_close_matches(bare_name(name), by_plain, 1, least)
     return by_plain[close[0]] if close else None
 
 

@@ -10,9 +10,9 @@ from farfield.validation.far_field.library import LibraryNetwork
 from farfield.validation.far_field.network import losses
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling, far_losses
+from farfield.validation.harness.measure import token_losses
 from farfield.validation.models.folder import describe
-from farfield.validation.models.opened import View, open_model
-from farfield.validation.models.text import nats_of
+from farfield.validation.models.opened import ALL, View, open_model
 
 transformers = pytest.importorskip("transformers")
 SIZES = {
@@ -66,9 +66,8 @@ def text():
     return torch.randint(0, 64, (6 * ROW + 1,), generator=torch.Generator().manual_seed(3))
 
 
-def of_library(opened, rows, view=None):
-    found = nats_of(opened, rows.numpy(), *([view] if view else []), last=LAST)
-    return torch.from_numpy(found)
+def of_library(opened, rows, view=ALL):
+    return torch.from_numpy(token_losses(opened, rows.numpy(), view, LAST))
 
 
 def test_real_rows_are_those_of_the_library(opened, text):
