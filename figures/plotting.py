@@ -370,7 +370,7 @@ def _draw(
         "ylabel": kind.y_name,
         "xlim": (high, low) if kind.falling else (low, max(high, 2 * low)),
         "ylim": _ends(what, ys),
-        "title": f"upright: eps = {share(eps)}" if marked else "",
+        "title": f"vertical line: eps = {share(eps)}" if marked else "",
     }
     decades = [t for k in range(7) if low <= (t := 10**k) <= max(high, 2 * low)]
     panel = Panel(lines, axes, None if kind.falling else decades, upright=[float(eps)] * marked)

@@ -347,7 +347,7 @@ def _residual(kernel: np.ndarray, a: float) -> np.ndarray:
 
 
 def _product(steps: Sequence[tuple[np.ndarray, int]]) -> np.ndarray:
-    """The cumulative mass of steps one after the other, each so many times."""
+    """The cumulative mass of steps one after the other, each this many times."""
     size = len(steps[0][0])
     circle = 1 << (2 * size - 1).bit_length()
     theta = -np.log(TILT) / circle

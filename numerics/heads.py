@@ -185,7 +185,7 @@ def per_head(
         fold: the one answer of several heads, as `decisive` gives it.
         divergent: the fields where the series of a bias diverges.
         outside: why the question does not concern the encoding.
-        in_row: the answer in a row of so many keys, asked where the whole series has none.
+        in_row: the answer in a row of this many keys, asked where the whole series has none.
         budget_s: seconds; whatever is open after them stays unknown.
     """
 

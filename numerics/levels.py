@@ -55,7 +55,7 @@ class SuperlevelSet:
     levels: dict[int, arb] = field(default_factory=dict)
 
     def _level(self, bits: int) -> arb:
-        """The level, to so many bits."""
+        """The level, to this many bits."""
 
         def finite() -> arb | None:
             value = self.level()
@@ -140,7 +140,7 @@ class SuperlevelSet:
 
 
 def merged(runs: Sequence[range], most: int) -> list[tuple[int, int]]:
-    """The first distances that are in a run, as intervals (first, last), at most so many.
+    """The first distances that are in a run, as intervals (first, last), at most this many.
 
     >>> merged([range(0, 40, 2), range(1, 9, 2), range(40, 50)], 3)
     [(0, 8), (10, 10), (12, 12)]

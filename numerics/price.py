@@ -174,7 +174,7 @@ class Reach(HeadAnswer):
             ),
             (
                 self.tokens,
-                "with an advantage of {g} nats a key has {share} of the attention up to {far} "
+                "a key that leads by {g} nats has {share} of the attention up to {far} "
                 "back{row}{head}{holes}.",
             ),
             (

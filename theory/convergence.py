@@ -217,9 +217,11 @@ class Convergence(Answer):
         yield Sentence(self._first(), self.label or self.windowable.label)
         if self.formula is not None:
             yield Formula(words("`p(n)`"), self.formula)
+        for remark in self.remarks:
+            yield note("{said}", said=remark)
         if self.assumptions:
-            remark = listed([f"{name} {domain}" for name, domain in self.assumptions], 6)
-            yield note("Assumed: {said}.", said=remark)
+            assumed = listed([f"{name} {domain}" for name, domain in self.assumptions], 6)
+            yield note("Assumed: {said}.", said=assumed)
         if self.heads:
             rows = [
                 (
@@ -241,8 +243,6 @@ class Convergence(Answer):
             yield note("The exp-series does not apply: {reason}.", reason=str(self.reason))
         else:
             yield Note(words("{what}", what=self.implication))
-        for remark in self.remarks:
-            yield note("{said}", said=remark)
         if self.verdict is Verdict.UNDECIDED:
             yield self.proof.block("What was tried")
         elif self.verdict is not Verdict.OUT_OF_SCOPE:
@@ -350,7 +350,7 @@ def growth(decay: Decay | None, converges: bool | None, formula: Expr | None) ->
     if decay.of_bound:
         return ()
     if depth == 1 and last == 0 and not _oscillates(formula):
-        return words("its terms fall, if at all, more slowly than any power of `n`")
+        return words("its terms do not fall fast enough, more slowly than any power of `n`")
     if depth == 1 and last.is_finite and _is_positive(last):
         return words("its terms fall about like {term}", term=n**-last)
     if depth == 2 and last == 0:

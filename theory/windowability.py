@@ -13,7 +13,7 @@ from farfield.theory.answers.blocks import Block, facts, sentence
 from farfield.theory.answers.notation import shortened
 from farfield.theory.mechanisms import MECHANISMS, Mechanism
 
-BLOCKS = "every row sees at most so many keys"
+BLOCKS = "every row sees at most this many keys"
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,10 +15,11 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
+from farfield.commands import theory
 from farfield.options import CountOrNone, Formula, Output, Subject, lengths
 from farfield.output import lay_out, print_out, speaks_unicode, write_answers
 from farfield.progress_bar import progress
-from farfield.theory.answers.errors import refuse
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 
 
@@ -164,6 +165,33 @@ def _catalogue(names: Sequence[str], subject: Subject, output: Output) -> int:
     return write_answers(tuple(every.encodings) if output.json else every, output)
 
 
+def papers(
+    name: str | None = None, /, *, out: str = "out/figures", output: Output = Output()
+) -> int:
+    """The three papers: what holds, by section; with a name one claim, figure, table or theorem.
+
+    Args:
+        name: a paper, a claim, a figure or table, or a theorem.
+        out: folder of a figure and its data.
+    """
+    from farfield.figures.index import INDEX as EXHIBITS
+    from farfield.theory.answers.names import closest
+    from farfield.theory.theorems import theorems
+    from farfield.validation.papers.claim import CHECKS
+    from farfield.validation.papers.ledger import PAPERS
+
+    if name is None or name in (*PAPERS, *CHECKS):
+        return claims(name, output=output)
+    if name in theorems():
+        return theory.prove(name, output=output)
+    try:
+        return figures(name, out=out, output=output)
+    except InputError:
+        every = [*PAPERS, *CHECKS, *EXHIBITS, *theorems()]
+        said = f"{name[:40]!r} is no paper, claim, figure, table or theorem; {closest(name, every)}"
+        raise InputError(said) from None
+
+
 def figures(
     *names: str,
     listing: Annotated[bool, Parameter(name="--list")] = False,
@@ -200,7 +228,9 @@ def figures(
     )
     alone = [d.caption for d in gallery.drawn.values()] if len(gallery.drawn) == 1 else []
     count = len(gallery.files)
-    return write_answers(gallery, output, *alone, f"{count} file{'s' * (count != 1)} in {out}")
+    written = f"{count} file{'s' * (count != 1)} in {out}"
+    index = [f"index: {path}" for path in gallery.files[-1:] if path.endswith("index.html")]
+    return write_answers(gallery, output, *alone, written, *index)
 
 
 def claims(

@@ -57,7 +57,7 @@ def design(
         family: a formula in `n` with one free parameter, a name of the catalogue (its formula with
             one free parameter a head), or an `Encoding`.
         parameter: the name of the free parameter, where others have no value.
-        heads: so many heads, one value each; then a target is a pair, spaced geometrically, or a
+        heads: this many heads, one value each; then a target is a pair, spaced geometrically, or a
             list of one target a head.
         budget_s: seconds; whatever is open after them stays unknown.
         optimise: a quantity whose best value the interval allows is taken: `leak` and `window` the
@@ -97,7 +97,7 @@ def design(
         warnings.warn(former, DeprecationWarning, stacklevel=2)
         targets.setdefault("tested", targets.pop("evaluated"))
     if not asked:
-        raise InputError(f"a design needs a target; accepted: {', '.join(TARGETS)}")
+        raise InputError(f"a design needs a target, as trf=512; accepted: {', '.join(TARGETS)}")
     deadline = time.monotonic() + seconds(budget_s)
     goal = _goal(asked, targets, heads, optimise, notice or (lambda *_: None))
     fixed = {**targets, **(values or {})}

@@ -14,7 +14,7 @@ import sympy
 from sympy import Basic, Expr, Integer, Rational, S
 
 from farfield.theory.answers.answer import Code, InputError, Reason
-from farfield.theory.answers.names import bare_name, nearest, one_of
+from farfield.theory.answers.names import bare_name, closest, nearest, one_of
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural, plural
 from farfield.theory.encodings.catalogue import CATALOGUE
@@ -328,7 +328,7 @@ def _from_formula(
                 f"{text} is no encoding of the catalogue; write {_FORMULAS[bare_name(text)]}"
             )
         close = nearest(text, [s for e in CATALOGUE.values() for s in (e.name, e.title)])
-        hint = f"did you mean {close!r}?" if close else f"known: {', '.join(CATALOGUE)}"
+        hint = f"did you mean {close!r}?" if close else closest(text, CATALOGUE)
         raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
     expression = read if isinstance(source, str) else as_expression
     try:
@@ -377,14 +377,14 @@ def _no_settings(text: str, pairs: Mapping[str, str]) -> NoReturn:
     inside = (CATALOGUE.get(word) for word in name.lower().split("_"))
     entry = named(name) or next(filter(None, inside), None)
     settings = () if entry is None or callable(entry.parameters) else entry.parameters
-    given, before = pairs, "after a formula: "
+    given, before = pairs, "it after the formula as "
     if entry is not None and len(pairs) == len(settings) == 1:
         given, before = {settings[0].name: pairs[name]}, f"{entry.name} "
     options = " ".join(f"--set {k}={v}" for k, v in given.items())
     if "n" in pairs:
         before, options = "", f"--length {pairs['n']} for the keys of a row; n is the distance"
     raise InputError(
-        f"{text[:60]!r} gives a name a number, it is no formula in n; accepted: {before}{options}"
+        f"{text[:60]!r} sets a parameter and is no formula in n; write {before}{options}"
     )
 
 

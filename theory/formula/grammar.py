@@ -34,6 +34,7 @@ from sympy import Expr, Integer, Rational, S
 from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.names import closest
 from farfield.theory.formula import ambiguities, conditions, finite_sums, typeset
 from farfield.theory.formula.bounded_nodes import MAX_DIGITS, MAX_LENGTH, READ_S, power
 from farfield.theory.formula.parameters import parameter
@@ -232,7 +233,7 @@ def _meant(word: str, names: Iterable[str]) -> str:
     if alike:
         return f"; did you mean {alike[0]!r}?"
     accepted = sorted(record.names[0] for record in records() if record.names)
-    return f"; accepted, among others: {', '.join(accepted)}"
+    return f"; {closest(word, accepted)}"
 
 
 _FUNCTION_LETTERS = "fghpq"  # before a bracket: a function that nobody has defined

@@ -228,7 +228,7 @@ def _bounds(parameter: Parameter) -> tuple[float, float]:
 
 
 def own_module(own: Own, heads: int, size: int) -> nn.Module:
-    """The module of a user's class, for a layer with so many heads of this size.
+    """The module of a user's class, for a layer with this many heads of this size.
 
     Raises:
         InputError: the file does not run, or has no such module.

@@ -63,7 +63,7 @@ class EmpiricalReceptiveField(Answer):
         tokens: the receptive field.
         at_least: whether it fills its segment, and a longer one may show more.
         interval: its 95 % bootstrap interval over the segments; None for a single one.
-        curve: pairs (tokens, share of the gradient or attention on the nearest so many tokens) at
+        curve: pairs (tokens, share of the gradient or attention on the nearest this many tokens) at
             powers of two, means over the segments.
         length, segments: tokens of a segment, and segments.
         text_source, first: what was read, and what segments begin with.
@@ -99,12 +99,13 @@ class EmpiricalReceptiveField(Answer):
         eps = 1 - self.threshold if self.method == "gradient" else self.threshold
         yield sentence(
             "{model}{seen}: by its {method}, {least}the nearest {tokens} tokens{between} hold all "
-            "but {eps}, measured on {sampled}.",
+            "but {eps}{theory}, measured on {sampled}.",
             self.label,
             model=self.model,
             seen=f" under {self.visible}" if self.visible else "",
             method=self.method,
             least="at least " * self.at_least,
+            theory="" if self.trf is None else f" (by its bias alone {self.trf:.1f})",
             tokens=f"{self.tokens:.{digits}f}",
             between=_between(self.interval, f".{digits}f"),
             eps=share(sympy.Rational(eps).limit_denominator(10**9)),
@@ -189,7 +190,7 @@ def empirical_receptive_field(
     return _answer(opened.model, kind, share, field, read, view)
 
 
-class _Field(NamedTuple):
+class _Measured(NamedTuple):
     """A measured field: see `EmpiricalReceptiveField`; the curve of each segment, shape (segments,
     length), and the most that a segment could show."""
 
@@ -207,7 +208,7 @@ def _by_gradient(
     share: float,
     view: View,
     done: Callable[[int], None],
-) -> _Field:
+) -> _Measured:
     parts = []
     for k, row in enumerate(rows, 1):
         parts.append(gradient_shares(opened, row[None], view))
@@ -215,7 +216,7 @@ def _by_gradient(
     curves = np.concatenate(parts)
     tokens, low, high = suffix(curves, 1 - share)
     interval = (low, high) if len(curves) > 1 else None
-    return _Field(tokens, interval, curves, share * curves.shape[1])
+    return _Measured(tokens, interval, curves, share * curves.shape[1])
 
 
 def _by_attention(
@@ -224,13 +225,13 @@ def _by_attention(
     eps: float,
     rows: int,
     done: Callable[[int], None],
-) -> _Field:
+) -> _Measured:
     """The mean over heads and layers, of each head, and of the bias alone on the same rows."""
     by_layer, curves = attention_fields(opened, segments, eps, rows, done)
     fields, size = torch.stack([*by_layer.values()]), curves.shape[1]
     biased = [layer for layer in opened.model.layers if layer.encoding is not None]
     alone = [bias_field(layer, second_half(size, rows), eps).mean() for layer in biased]
-    return _Field(
+    return _Measured(
         float(fields.mean()),
         _interval(fields.mean((0, 2, 3)).numpy()),
         curves,
@@ -241,7 +242,7 @@ def _by_attention(
 
 
 def _answer(
-    given: ModelOutline, kind: str, share: float, field: _Field, read: TokenText, view: View
+    given: ModelOutline, kind: str, share: float, field: _Measured, read: TokenText, view: View
 ) -> EmpiricalReceptiveField:
     count, size = field.curves.shape
     refuse(

@@ -433,6 +433,10 @@ def survey(
         **({"measure": {"lengths": list(tested)}} if tested else {}),
     }
     usual = settle(preset_name, said)
+    if tested and max(tested) <= usual.length:
+        raise InputError(
+            f"tested = {max(tested)} must be above the training length, {usual.length} tokens"
+        )
     unknown = sorted(set(train) - {name for name, _ in subjects})
     if unknown:
         raise InputError(f"{unknown[0]!r} is not among the encodings of the study")

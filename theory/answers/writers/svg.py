@@ -307,7 +307,7 @@ class Axis:
         return f"{kind} {self.low:.9g} {self.high:.9g} {self.first:.1f} {self.last:.1f}"
 
     def ticks(self, most: int = 6) -> list[tuple[float, str]]:
-        """Round values with their names, at most so many."""
+        """Round values with their names, at most this many."""
         if self.log:
             low, high = (
                 math.ceil(math.log10(self.low) - 1e-9),
