@@ -34,9 +34,9 @@ def index_sheet(
         said: the sentences of the papers on each.
     """
     lead = note(
-        "Nothing is drawn without results. Each comes with its data as CSV. A dot is a sentence of "
-        "the paper on its figure: green where it holds as printed, violet where it needs a "
-        "correction or cannot be tested, orange where it is wrong."
+        "A figure without results is listed as missing. Each comes with its data as CSV. A dot "
+        "is a sentence of the paper on its figure: green where it holds as printed, violet where "
+        "it needs a correction or cannot be tested, orange where it is wrong."
     )
     sections = [Section((), [*told, lead])]
     for paper, cited in PAPERS.items():
@@ -81,7 +81,11 @@ def exhibit_sheet(e: Exhibit, drawing: Drawing, svg: str, said: Sequence[Claim])
         said: the sentences on it.
     """
     home = note("{index}", index=StyledWord(TITLE, "to index.html"))
-    again = note("{again}", again=StyledWord(f"farfield figures {e.id}", "code"))
+    again = note(
+        "{again} draws it again. Its data: {data}.",
+        again=StyledWord(f"farfield figures {e.id}", "code"),
+        data=StyledWord(f"{e.id}.csv", f"to {e.id}.csv"),
+    )
     first, *items = drawing.items(e.title, svg, e.kind)
     claimed: list[Item] = []
     if said:

@@ -20,7 +20,7 @@ from farfield.figures.index import INDEX, PAPERS, Exhibit
 from farfield.figures.style import FORMATS, inline, rendered
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, sentence, table
-from farfield.theory.answers.names import nearest, one_of
+from farfield.theory.answers.names import closest, one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import plural
 from farfield.validation.json_files import writable_folder, write
@@ -81,9 +81,8 @@ def named(name: str) -> tuple[Exhibit, ...]:
         return exact
     if found := tuple(e for e in every if asked in _spellings(e)):
         return found
-    close = nearest(name, [*PAPERS, *(e.id for e in every)])
-    hint = f"did you mean {close!r}?" if close else "`farfield figures --list` names them"
-    raise InputError(f"figure {name[:40]!r} is not known; {hint}")
+    known = closest(name, [*PAPERS, *(e.id for e in every)])
+    raise InputError(f"figure {name[:40]!r} is not known; {known}; --list names them")
 
 
 def _spellings(e: Exhibit) -> tuple[str, ...]:

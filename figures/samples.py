@@ -33,7 +33,7 @@ PERPLEXITIES = (LAST, WHOLE)
 
 
 def subject(label: str, heads: int = 8) -> Encoding:
-    """The encoding that a label names, in models with so many heads.
+    """The encoding that a label names, in models with this many heads.
 
     >>> subject("alibi shift -3").num_heads
     8

@@ -45,15 +45,12 @@ from .numerics.resolution import (
 )
 from .numerics.retrieval import RetrievalCurve as RetrievalCurve
 from .numerics.retrieval import retrieval_curve as retrieval_curve
-from .numerics.scaling import LogitScale as LogitScale
-from .numerics.scaling import logit_scale as logit_scale
 from .numerics.windows.question import Window as Window
 from .numerics.windows.question import WindowError as WindowError
 from .numerics.windows.row_bound import RowCertificates as RowCertificates
 from .numerics.windows.row_bound import window_certificate as window_certificate
 from .numerics.windows.rows import NormalisedBias as NormalisedBias
 from .numerics.windows.rows import ScaledBias as ScaledBias
-from .numerics.windows.rows import row_window_error as row_window_error
 from .numerics.windows.window import certified_window as certified_window
 from .numerics.windows.window import window_error as window_error
 from .theory.answers.errors import InputError as InputError

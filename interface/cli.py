@@ -14,13 +14,14 @@ import signal
 import sys
 import textwrap
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
-from itertools import takewhile
-from typing import Any, Literal
+from itertools import pairwise, takewhile
+from typing import Any, Literal, get_args
 
 from cyclopts import (
     App,
+    CoercionError,
     CycloptsError,
     Group,
     MissingArgumentError,
@@ -30,37 +31,49 @@ from cyclopts import (
 )
 
 from farfield import __version__
-from farfield.commands import explore, far, goals, models, pages, start, theory, training
+from farfield.help import Help
 from farfield.output import BAD_INPUT, INTERNAL, INTERRUPTED, OK, print_error, print_out
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError, InternalError, MissingValues
 
 GROUPS = {
-    "Start here": (start.demo, pages.study, explore.explore),
+    "Start here": ("start.demo", "pages.study", "explore.explore"),
     "Decide and certify": (
-        theory.check,
-        theory.lint,
-        theory.trf,
-        theory.reach,
-        theory.forecast,
-        models.window,
-        theory.compare,
-        theory.resolution,
+        "theory.check",
+        "theory.trf",
+        "theory.reach",
+        "models.window",
+        "theory.compare",
+        "theory.lint",
+        "theory.forecast",
     ),
-    "From a goal": (goals.design, goals.plot, goals.map),
-    "Look up": (pages.atlas, theory.prove, pages.claims, pages.figures, start.doctor),
-    "Models": (
-        models.audit,
-        models.diff,
-        models.erf,
-        models.perplexity,
-        far.foresee,
-        far.mend,
-        training.train,
-        training.sweep,
-        training.runs,
+    "From a goal": ("goals.design", "goals.plot"),
+    "Look up": ("pages.atlas", "pages.papers", "start.doctor"),
+    "Models": ("models.audit", "models.measure", "far.foresee", "far.mend", "training.train"),
+}
+"""The verbs that the help lists, each by its module in `farfield.commands`."""
+
+MORE = {
+    "Further verbs": (
+        "theory.resolution",
+        "goals.map",
+        "models.diff",
+        "training.sweep",
+        "training.runs",
+        "cli.completion",
+    ),
+    "Parts of papers and measure": (
+        "pages.claims",
+        "pages.figures",
+        "theory.prove",
+        "models.erf",
+        "models.perplexity",
     ),
 }
+"""The verbs that `--help-all` lists besides."""
+
+VERBS = tuple(path.partition(".")[2] for part in (GROUPS | MORE).values() for path in part)
+"""Their names."""
 
 FORMER = {
     "leak": ("trf",),
@@ -71,12 +84,15 @@ FORMER = {
 }
 """Words of a command line in earlier versions, and what they are today."""
 
+ALL = "--help-all"
+"""Shows the options of every verb too."""
+
 NAMED_BY_USERS = ("map",)
 """Verbs that take parameters of a formula as options, and refuse unknown ones themselves."""
 
 
 def completion(shell: Literal["bash", "zsh", "fish"] = "bash", /) -> int:
-    """The script that completes verbs and options: eval "$(farfield completion bash)".
+    """The script that completes verbs and options in a shell.
 
     Args:
         shell: bash, zsh or fish.
@@ -86,14 +102,20 @@ def completion(shell: Literal["bash", "zsh", "fish"] = "bash", /) -> int:
 
 
 @cache
-def application() -> App:
-    """The verbs with their options."""
+def application(whole: bool = False) -> App:
+    """The verbs with their options; each is imported when it is called.
+
+    Args:
+        whole: whether the help shows all of them.
+    """
     app = App(
         name="farfield",
-        help="How far can a positional encoding see? "
-        'Begin with: farfield study "-2*log(1+n)", everything farfield knows of one idea. '
-        "A share is 1/100, 0.01 or 1%; a number of tokens is 4096 or 4k; [-n/4; 0 x7] is a formula "
-        "a head.",
+        help="How far can a positional encoding see?\n\n"
+        "A bias is a formula in n, the distance, or a name of the catalogue. A share is 1/100, "
+        "0.01 or 1%; a number of tokens is 4096 or 4k; [-n/4; 0 x7] is one formula per head.",
+        help_formatter=Help("", whole),
+        help_epilogue="farfield VERB -h: its examples and options. farfield --help-all: all "
+        "verbs. docs/reference/commands.md: an answer of each.",
         version=__version__,
         version_flags=["--version"],
         help_flags=["--help"],
@@ -101,11 +123,20 @@ def application() -> App:
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
-    for title, verbs in GROUPS.items():
+    app["--help"].show = app["--version"].show = False
+    for title, verbs in (GROUPS | MORE).items():
         group = Group.create_ordered(title)
-        for verb in verbs:
-            app.command(verb, name=verb.__name__, group=group)
-    app.command(completion, group=Group.create_ordered("Shell"))
+        for place, path in enumerate(verbs):
+            module, _, name = path.partition(".")
+            app.command(
+                f"farfield.{'' if module == 'cli' else 'commands.'}{module}:{name}",
+                name=name,
+                group=group,
+                sort_key=place,
+                show=whole or title in GROUPS,
+                help_formatter=Help(name, whole),
+                help_epilogue="",
+            )
     return app
 
 
@@ -122,12 +153,16 @@ def main(args: Sequence[str] | None = None) -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # spinning wastes cores that are shared
     typed = asked_for_help(sys.argv[1:] if args is None else args)
     given = todays(typed)
-    app = application()
+    app = application(ALL in given)
+    given = ["--help" if word == ALL else word for word in given]
     sys.unraisablehook = _unraisable
+    if not given or given[0] in ("--help", "completion"):
+        for verb in VERBS:
+            app[verb]  # imported, for what its help says
     try:
-        _require_known(app, given)
+        _require_known(given)
         code = app(given, exit_on_error=False, print_error=False) or OK
-        if given != typed:
+        if given != typed and ALL not in typed:
             today = f"farfield {shlex.join(given)}"
             print_error(f"farfield: this command is now: {today}")
     except MissingValues as error:
@@ -189,6 +224,11 @@ def _plainly(app: App, error: CycloptsError, given: Sequence[str]) -> str:
         return f"{verb} needs {name} ({said})"
     if isinstance(error, RepeatArgumentError) and error.token.keyword:
         return f"{verb}: {error.token.keyword} is given twice; accepted: once"
+    if isinstance(error, CoercionError) and error.token is not None:
+        wanted = ", ".join(map(str, get_args(error.target_type)))
+        wanted = wanted or ("a whole number" if error.target_type is int else "a number")
+        where = error.token.keyword or verb
+        return f"{where} {error.token.value!r} is not known; accepted: {wanted}"
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         return (
             f"{verb}: {error.unused_tokens[0]!r} is one argument too many; "
@@ -225,35 +265,72 @@ def _complain(what: str, code: int) -> int:
 
 @cache
 def _names(verb: str) -> set[str]:
-    """The arguments and options of a verb."""
+    """The options of a verb, without the forms that only a program would write."""
     arguments = application()[verb].assemble_argument_collection()
-    return {name for one in arguments for name in one.names} | {"--help", "--version"}
+    names = {name for one in arguments for name in one.names} | {"--help", "--version"}
+    return {name for name in names if not name.startswith(("--no-", "--empty-"))}
 
 
-def _require_known(app: App, given: Sequence[str]) -> None:
-    """Refuse an unknown option by its name, before its value is taken for the formula."""
-    for word in takewhile(lambda word: word != "--", given):
+UNITS = ("token", "tokens", "key", "keys", "head", "heads", "nat", "nats", "layer", "layers", "%")
+"""Words that people write behind a number."""
+
+COUNT = r"[-+]?\d[\d_,]*[kKmM]?"
+
+
+def _require_known(given: Sequence[str]) -> None:
+    """Refuse slips that would be read as a verb or as a formula: short flags, unknown options,
+    units, and numbers beside formulas."""
+    words = list(takewhile(lambda word: word != "--", given))
+    if not words:
+        return
+    verb = words[0] if words[0] in VERBS else ""
+    if not verb and not words[0].startswith("--"):
+        raise InputError(_no_verb(words[0]))
+    known = _names(verb) if verb else {"--help", "--help-all", "--version"}
+    for before, word in pairwise(["", *words]):
         name = word.partition("=")[0]
         if re.fullmatch("-[A-Za-z]", name) and name != "-n":
-            options = sorted(_names(given[0]) if given[0] in app else ("--help", "--version"))
-            alike = [o for o in options if re.match(f"-{name}(?!mpty)", o, re.IGNORECASE)]
-            meant = f"did you mean {' or '.join(alike)}? " if alike else ""
+            alike = sorted(o for o in known if re.match(f"-{name}", o, re.IGNORECASE))
+            hint = f"did you mean {' or '.join(alike)}? " if alike else ""
             raise InputError(
-                f"{name} is no option, and no formula in n; {meant}accepted: options by their long "
+                f"{name} is no option, and no formula in n; {hint}accepted: options by their long "
                 "names"
             )
-    if not given or given[0].startswith("-") or given[0] not in app or given[0] in NAMED_BY_USERS:
-        return
-    known = _names(given[0])
-    for word in takewhile(lambda word: word != "--", given[1:]):
-        name = word.partition("=")[0]
-        if re.fullmatch("--[a-z][a-z-]+", name) and name not in known:
-            from farfield.theory.answers.names import nearest
+        if re.fullmatch("--[A-Za-z][A-Za-z-]*", name) and name not in known:
+            if verb in NAMED_BY_USERS:
+                continue
+            raise InputError(_no_option(verb or "farfield", word, known))
+        if f"--{name}" in known and name != word and before not in ("--set", "--assume"):
+            raise InputError(f"{word!r} is no formula; write it as an option: --{word}")
+        if word in UNITS and re.fullmatch(rf"{COUNT}|[\d./]+", before):
+            shown = f"{before}%" if word == "%" else before
+            raise InputError(f"{word!r} is a unit, which is not written; write {shown}")
 
-            close = nearest(name, known, 0.6)
-            accepted = ", ".join(sorted(n for n in known if n.startswith("--")))
-            hint = f"did you mean {close}? " if close else ""
-            raise InputError(f"{given[0]} has no option {name}; {hint}accepted: {accepted}")
+
+def _no_verb(word: str) -> str:
+    """What to type for a first word that is no verb."""
+    from farfield.theory.answers.names import closest, nearest
+    from farfield.theory.encodings import CATALOGUE
+
+    if re.search(r"\bn\b|\(", word) or word.lower() in CATALOGUE:
+        return f"{word[:40]!r} is a bias, and a verb comes first: farfield study {word[:40]!r}"
+    close = nearest(word, [*VERBS, "help"], 0.6)
+    hint = f"did you mean {close!r}? " if close else ""
+    return f"{word[:40]!r} is no verb; {hint}{closest(word, VERBS)}; farfield --help lists them"
+
+
+def _no_option(verb: str, word: str, known: Collection[str]) -> str:
+    """What to type for an option that a verb does not have."""
+    from farfield.theory.answers.names import closest, nearest
+
+    name, _, value = word.partition("=")
+    options = sorted(o for o in known if o.startswith("--") and o not in ("--help", "--version"))
+    start = max((o for o in options if name.startswith(o) or o.startswith(name)), default=None)
+    close = start or nearest(name, options, 0.6)
+    hint = f"did you mean {close}? " if close else ""
+    if close is None and "--set" in known:
+        hint = f"a parameter is written --set {name[2:]}={value or 'VALUE'}; "
+    return f"{verb} has no option {name}; {hint}{closest(name, options)}"
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
+from farfield.help import FOLDED
 from farfield.theory.answers.errors import InputError, refuse
 
 if TYPE_CHECKING:
@@ -48,7 +49,10 @@ CountFrom0 = Annotated[int, _count(0)]
 _RESERVED = ("heads", "head", "dialect", "tail", "bca", "values", "name", "assumptions")
 
 
-@Parameter(name="*", negative=())
+_FORMULA, _ANSWER = map(Group.create_ordered, FOLDED)
+
+
+@Parameter(name="*", negative=(), group=_FORMULA)
 @dataclass(frozen=True, kw_only=True)
 class Subject:
     """Which encoding is meant, and how long may be thought about it."""
@@ -60,15 +64,15 @@ class Subject:
     heads: int | None = None
     "Number of heads of an encoding that has values for each."
     head: int | None = None
-    "This head alone, counted from 1."
+    "Only this head, counted from 1."
     dialect: str | None = None
     "Variant of an encoding of the catalogue."
     tail: str | None = None
-    "How a table of values goes on: constant (if not given) or cut."
+    "How a table of values continues: constant (the default) or cut."
     bca: CountOrNone = None
     "Half-width in tokens of blockwise causal attention."
     budget: float | None = None
-    "Seconds to think; an answer not found by then is unknown."
+    "Time limit in seconds; an answer that is open then is unknown."
 
     def given(self) -> bool:
         """Whether any of these options was said."""
@@ -78,13 +82,14 @@ class Subject:
         """The budget, or the usual one."""
         return unless if self.budget is None else self.budget
 
-    def read(self, formula: str, wide: int | None = None) -> Encoding:
+    def read(self, formula: str, wide: int | None = None, *, alone: bool = True) -> Encoding:
         """The encoding that is meant.
 
         Args:
             formula: or a name.
             wide: heads of a model; an encoding with values for each has as many, unless `heads` or
                 the formula says how many.
+            alone: whether no other formula is asked about, whose head `head` may be.
 
         Raises:
             InputError: no formula, unknown names, values outside their domain, no such head.
@@ -119,8 +124,16 @@ class Subject:
             ) from None
         if self.head is not None and found.num_heads > 1:
             return found.one_head(self.head)
+        refuse(
+            alone and (self.head or 1) > 1,
+            f"--head {self.head}: {formula[:40]} has one head; leave the option out",
+        )
         if self.heads is None and found.num_heads not in (1, wide or found.num_heads):
-            return found if found.source == LISTED else replace(self, heads=wide).read(formula)
+            return (
+                found
+                if found.source == LISTED
+                else replace(self, heads=wide).read(formula, alone=alone)
+            )
         return found
 
     def restricted_to(self, formula: str) -> Subject:
@@ -150,6 +163,12 @@ class Subject:
         )
         if len(formulas) == 1:
             return [self.read(formulas[0], wide)]
+        for word in formulas:
+            refuse(
+                re.fullmatch(r"[-+]?[\d.,_]*[1-9][\d.,_]*[kKmM%]?", word),
+                f"{word!r} is a number beside formulas; write the option that it belongs to before "
+                f"it, as {'--eps' if re.search('[.%]', word) else '--length'} {word}",
+            )
         taken = set().union(*map(_option_names, formulas))
         for option, given in (("--set", self.set), ("--assume", self.assume)):
             for name in pairs(given, option):
@@ -158,7 +177,9 @@ class Subject:
                     raise InputError(
                         f"{option} {name}=...: none of the formulas has it; they have: {known}"
                     )
-        return [self.restricted_to(formula).read(formula, wide) for formula in formulas]
+        return [
+            self.restricted_to(formula).read(formula, wide, alone=False) for formula in formulas
+        ]
 
     @contextmanager
     def within_budget(self) -> Iterator[None]:
@@ -173,7 +194,7 @@ class Subject:
             yield
 
 
-@Parameter(name="*", negative=())
+@Parameter(name="*", negative=(), group=_ANSWER)
 @dataclass(frozen=True, kw_only=True)
 class Output:
     """How the answer is written."""
@@ -183,9 +204,9 @@ class Output:
     proof: bool = False
     "The proof as well, or what was tried."
     ascii: bool = False
-    "ASCII signs alone."
+    "Plain ASCII output."
     progress: bool = False
-    "Progress on standard error where that is no terminal, too."
+    "Progress lines also where standard error is no terminal."
 
 
 def lengths(text: str) -> list[int]:
@@ -197,6 +218,13 @@ def lengths(text: str) -> list[int]:
     from farfield.theory.answers.number import natural
 
     return [natural(part, "--tested") for part in text.split(",")]
+
+
+EXPECTED = {
+    "--set": "NAME=VALUE, as --set r1=6/5",
+    "--assume": "NAME=DOMAIN, as --assume r1=real",
+    "": "NAME=VALUE",
+}
 
 
 def pairs(given: Sequence[str], option: str) -> dict[str, str]:
@@ -212,7 +240,12 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
         name, equals, value = (part.strip() for part in item.partition("="))
         refuse(
             not equals or not name or not value,
-            f"{option} {item!r}: expected NAME=VALUE, as {option} r1=6/5",
+            f"{option} {item!r}: expected NAME="
+            + (
+                f"DOMAIN, as {option} r1=real"
+                if option == "--assume"
+                else f"VALUE, as {option} r1=6/5"
+            ),
         )
         name = canonical(name)
         refuse(name in found, f"{option} gives {name!r} twice")

@@ -17,7 +17,7 @@ from sympy import Symbol
 from farfield.theory.answers.answer import Code, Reason
 
 CONTENT = "content logits lie in [-beta, beta]"
-VALUES = "values of bounded norm, free of the logits"
+VALUES = "value norms are bounded and do not depend on the logits"
 BOUNDED = "every logit, position included, lies in [-beta, beta]"
 GAMMA = Symbol("gamma", positive=True)
 
@@ -51,7 +51,7 @@ def _bounded(name: str, what: str, why: str, *more: str) -> Mechanism:
         f"no fixed window is ever enough: {what}, so outside any window the mass tends to 1 as "
         "rows grow, for every input"
     )
-    hypotheses = (f"{BOUNDED}: {why}", "nothing is masked but the future", VALUES, *more)
+    hypotheses = (f"{BOUNDED}: {why}", "the mask is causal and hides nothing else", VALUES, *more)
     return Mechanism(name, words, False, "bounded-logits", hypotheses)
 
 

@@ -26,11 +26,16 @@ def remarks(formula: Expr) -> Iterator[str]:
 
     >>> from farfield.theory.formula.grammar import read
     >>> list(remarks(read("exp(-n/64)")))
-    ['If exp(-n/64) is the weight itself, not the logit, write log(exp(-n/64)).']
+    ['p(n) is the bias of a logit. If exp(-n/64) is the weight itself, write -n/64.']
     """
-    if _falls_to_zero(formula):
-        line = expression_line(formula, unicode=False)
-        yield f"If {line} is the weight itself, not the logit, write log({line})."
+    line = expression_line(formula, unicode=False)
+    match _slope_where_positive(formula):
+        case -1:
+            logit = door.expand_log(sympy.log(formula), force=True)
+            shown = expression_line(logit, unicode=False)
+            yield f"p(n) is the bias of a logit. If {line} is the weight itself, write {shown}."
+        case 1:
+            yield f"This bias grows with the distance. If a sign is lost, write -({line})."
     for name in sorted({s.name for s in formula.free_symbols} & {*_ROW}):
         yield (
             f"{name} is read as a constant. If it is the row's length, the bias is normalised by "
@@ -61,14 +66,16 @@ def _is_past(condition: sympy.Basic, formula: Expr) -> bool:
     return sided and all(e.is_finite is not False for e in others)
 
 
-def _falls_to_zero(formula: Expr) -> bool:
-    """Whether a bias is positive and falls, as a weight does."""
+def _slope_where_positive(formula: Expr) -> int:
+    """-1 for a bias that is positive and falls, as a weight does, 1 for one that is positive and
+    grows, 0 for all others."""
     if formula.could_extract_minus_sign() or formula.has(Lookup, sympy.Piecewise):
-        return False
+        return 0
     halves = dict.fromkeys(formula.free_symbols, Rational(1, 2))
-    near, far = (enclose(formula, values=halves | {n: at}) for at in (1, 16))
-    falls = near is not None and far is not None and bool(0 < far < near)  # not without n
-    return falls and door.assumed(formula, "positive") is True
+    near, far = (enclose(formula, values=halves | {n: distance}) for distance in (1, 16))
+    if near is None or far is None or door.assumed(formula, "nonnegative") is not True:
+        return 0
+    return -1 if bool(0 < far < near) else int(bool(0 < near < far))
 
 
 def with_infinity(formula: Expr) -> Expr:

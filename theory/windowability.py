@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import sympy
-from sympy import S
+from sympy import Basic, S
 
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, facts, sentence
 from farfield.theory.answers.notation import shortened
 from farfield.theory.mechanisms import MECHANISMS, Mechanism
 
-BLOCKS = "every row sees at most so many keys"
+BLOCKS = "every row sees at most this many keys"
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,7 +29,7 @@ class Windowable(Answer):
     """
 
     value: bool | None
-    condition: Any = None
+    condition: Basic | None = None
     theorem: str = ""
     hypotheses: tuple[str, ...] = ()
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from farfield.numerics.counts import Bracket, Enclosure, Exact, Value
 from farfield.numerics.leak import LEAST
 from farfield.numerics.price import Reach
-from farfield.numerics.receptive_field import Bracket, Enclosure, Exact, ReceptiveField
+from farfield.numerics.receptive_field import ReceptiveField
 from farfield.theory.answers.answer import Status
 from farfield.theory.answers.number import count
 
@@ -21,14 +22,19 @@ def field_text(field: ReceptiveField) -> str:
     >>> field_text(theoretical_receptive_field("-1.2*log(1+n)", "1e-6"))
     '5.71e+29'
     """
-    match field.answer:
+    return size_text(field.answer, field.status is Status.INFINITE)
+
+
+def size_text(answer: Value | None, infinite: bool) -> str:
+    """The answer of a receptive field; without one, whether it is infinite or unknown."""
+    match answer:
         case Exact(tokens):
             return count(tokens)
         case Enclosure(low, _):
             return count(int(math.exp(low))) if low < MOST else f"exp({low:.4g})"
         case Bracket(low, _):
             return f"at least {count(low)}"
-    return "infinite" if field.status is Status.INFINITE else "unknown"
+    return "infinite" if infinite else "unknown"
 
 
 def reach_text(reach: Reach) -> str:

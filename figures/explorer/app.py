@@ -77,7 +77,8 @@ def _(mo, session, state, typed):
         }
     )
     trouble = [
-        mo.callout(f"{line}. The last answer stands below.", kind="warn") for line in asked.trouble
+        mo.callout(f"{line}. The answer below is the one before.", kind="warn")
+        for line in asked.trouble
     ]
     mo.vstack([*trouble, mo.hstack(moved.elements.values(), widths="equal", wrap=True)])
     return asked, moved

@@ -127,7 +127,7 @@ HEADS = 8
 
 
 def mixed(slope: str) -> dict[int, dict[str, Any]]:
-    """The cases with so many local heads of eight, all of one slope, the others without a bias."""
+    """Cases by the number of local heads of eight, all of one slope, the others without a bias."""
     known = {t["name"]: t for t in cases()}
     names = {k: f"{k} head{'s' * (k > 1)} {slope}" for k in range(1, HEADS)}
     names = {0: "nope", **names, HEADS: SLOPES[slope]}

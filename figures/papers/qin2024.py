@@ -131,7 +131,7 @@ def fig6() -> Drawing:
         Data(("encoding", "bias", "row", "eps", "head", "tokens"), tuple(rows)),
         f"{whole['Type 2']:.0f} tokens hold 99.9 % of the mass of Type 2, {whole['Type 1']:.0f} "
         f"that of Type 1; KERPLE needs {whole['KERPLE-log, r1 = 6/5']:.2g}, and no number does for "
-        "Sandwich, whose series diverges. Above: a row of its own; below: the whole series.",
+        "Sandwich, whose series diverges. Top: one row of keys. Bottom: the infinite series.",
         charted(4.6, *panels),
         made=f"Above: finite-row TRF(eps, {ROW}), the least number of nearest keys that hold more "
         f"than 1 - eps of the prior mass of a row of {ROW} keys, over {ROW}. Below: TRF(eps) of "

@@ -96,7 +96,7 @@ def _said(found: Sequence[Cell], reference: str) -> str:
     trained = f"trained on {listed(list(map(str, bases)))} tokens"
     ways = listed([_of(own[base], "direction") or "0 of 0" for base in bases])
     sides = listed([side for base in bases if (side := _of(own[base], "side"))])
-    said = f"Beyond the training length ours rises or falls as printed in {ways} cells ({trained})."
+    said = f"Beyond the training length ours moves as the print in {ways} cells ({trained})."
     return said + f" It is better or worse than {reference} as printed in {sides}." * bool(sides)
 
 

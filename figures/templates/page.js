@@ -54,7 +54,46 @@
     const [a, b] = text.replace(/^[^\d.-]+/, "").split("/").map(parseFloat);
     return Number.isNaN(a) ? text : b ? a / b : a;
   };
+  const added = (text, label, act) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "tool";
+    button.textContent = text;
+    button.setAttribute("aria-label", label);
+    button.addEventListener("click", () => act(button));
+    return button;
+  };
+  const saved = (name, kind, text) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: kind }));
+    link.download = name;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
+  for (const code of document.querySelectorAll("code")) {
+    if (!code.textContent.startsWith("farfield ")) continue;
+    code.after(" ", added("copy", `copy ${code.textContent}`, (button) => {
+      navigator.clipboard.writeText(code.textContent).then(() => { button.textContent = "copied"; }, () => getSelection().selectAllChildren(code));
+    }));
+  }
+  for (const caption of document.querySelectorAll("figure:has(svg) > figcaption")) {
+    caption.append(" ", added("SVG", "download the figure as SVG", () => {
+      const drawn = [...caption.parentElement.querySelectorAll("svg")];
+      const copy = drawn.find((svg) => svg.getBoundingClientRect().width > 0).cloneNode(true);
+      copy.classList.add("farfield");
+      copy.prepend(document.querySelector("style").cloneNode(true));
+      saved("figure.svg", "image/svg+xml", new XMLSerializer().serializeToString(copy));
+    }));
+  }
+  const named = document.title.toLowerCase().replace(/[^a-z0-9]+/g, "-");
   for (const table of document.querySelectorAll(".farfield table")) {
+    const rows = [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent.trim().replace(/\s+/g, " ")));
+    const csv = () => rows.map((row) => row.map((cell) => /[",]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell).join(",")).join("\n");
+    const tex = () => [`\\begin{tabular}{${"l".repeat(rows[0].length)}}`, ...rows.map((row) => `${row.map((cell) => cell.replace(/[&%$#_{}]/g, "\\$&").replaceAll("−", "$-$")).join(" & ")} \\\\`), "\\end{tabular}"].join("\n");
+    const tools = document.createElement("p");
+    tools.className = "tools";
+    tools.append(added("CSV", "download the table as CSV", () => saved(`${named}.csv`, "text/csv", csv())), " ", added("LaTeX", "download the table as LaTeX", () => saved(`${named}.tex`, "text/plain", tex())));
+    table.parentElement.after(tools);
     const body = table.tBodies[0];
     if (!table.tHead || body.rows.length < 4) continue;
     if (body.rows.length >= 24) {

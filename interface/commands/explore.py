@@ -17,10 +17,10 @@ def explore(
     """Formulas answered as they are typed, their parameters on sliders; in a browser, offline.
 
     Args:
-        formulas: what it begins with.
+        formulas: formulas to start with.
         port: on the loopback address.
         edit: open a copy of the notebook, farfield_explorer.py in this folder, for changes.
-        headless: open no browser, say the address alone.
+        headless: print the address and open no browser.
     """
     import shutil
     import webbrowser

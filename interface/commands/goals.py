@@ -199,6 +199,7 @@ def _ranges(words: Sequence[str]) -> dict[str, str]:
     rest = list(words)
     while rest:
         name, equals, given = rest.pop(0).partition("=")
+        refuse(equals and not name.startswith("-"), f"'{name}={given}': write --{name} {given}")
         refuse(
             not name.startswith("--") or len(name) == 2,
             f"{name[:40]!r}: a map draws one formula; accepted after it are ranges of its "

@@ -6,7 +6,7 @@ from typing import Any
 
 import farfield
 from farfield.options import Count, CountFrom0, CountOrNone, Formula, Output, Subject
-from farfield.output import ask, write_answers
+from farfield.output import ask, print_error, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import refuse
 
@@ -34,9 +34,9 @@ def window(
     """How many keys are enough: certified for a formula, or measured for a model on a text.
 
     Args:
-        formulas: a formula in n, or a name of the catalogue; several are several ideas.
+        formulas: a formula in n, or a name of the catalogue; several are answered one by one.
         error: budget for the change of a head's output, as 1/100 or 1%.
-        logit_bound: bound of |q.k|/sqrt(d).
+        logit_bound: bound of |q.k|/sqrt(d); 1 if not given.
         value_bound: bound of ||v||; 1 if not given.
         sinks: first keys that are also kept, whatever their logits.
         row: keys of one row, as 4096 or 4k, for a window that is enough there.
@@ -61,9 +61,16 @@ def window(
             loss or text or length or segments,
             "--loss, --text, --length and --segments belong to --model",
         )
-        refuse(error is None, "a formula needs --error, a budget such as 1/100")
-        refuse(logit_bound is None, "a formula needs a bound of |q.k|/sqrt(d), as --logit-bound 1")
-        subjects, bounded = subject.read_each(formulas), (error, logit_bound, value_bound or "1")
+        refuse(
+            error is None,
+            "a formula needs --error, the change of the output that is allowed, as --error 1%",
+        )
+        if logit_bound is None:
+            print_error(
+                "farfield: assumed |q.k|/sqrt(d) within 1; --logit-bound sets another bound"
+            )
+        bounded = error, logit_bound or "1", value_bound or "1"
+        subjects = subject.read_each(formulas)
         how: dict[str, Any] = {"sinks": sinks, "row": row, "temper": temper, "gate": gate}
         return ask(
             "certified window",
@@ -84,6 +91,51 @@ def window(
         lambda step: farfield.smallest_window(model, text, progress=step, **read),
         output,
     )
+
+
+def measure(
+    model: str,
+    *,
+    runs: str = "runs",
+    text: str | None = None,
+    context: tuple[str, ...] = ("64", "256"),
+    length: CountOrNone = None,
+    segments: CountOrNone = None,
+    window: CountOrNone = None,
+    bca: CountOrNone = None,
+    bos: str = "auto",
+    output: Output = Output(),
+) -> int:
+    """How far a trained model looks back, beside the theory of its bias, and its perplexity.
+
+    Args:
+        model: a folder, a GGUF file, a name in the hub's cache, or the key of a run.
+        runs: folder where runs are kept.
+        text: a file or folder to read; the sources of Python's library if not given.
+        context: tokens of context of the perplexity (repeatable).
+        length: tokens of a segment of the receptive fields.
+        segments: how many.
+        window: let queries see a sliding window of this many tokens.
+        bca: half-width of blockwise causal attention.
+        bos: whether segments begin with the tokenizer's first token; auto, yes or no.
+    """
+    require_models()
+    from farfield.validation.models.folder import place_of
+    from farfield.validation.models.opened import View
+    from farfield.validation.models.perplexities import model_perplexity
+
+    place = place_of(model, runs)
+    how: dict[str, Any] = {"bos": bos, "view": View(window, bca=bca)}
+    field = {**how, "length": length, "segments": segments}
+
+    def question(step: Any) -> list[Any]:
+        fields = [
+            farfield.empirical_receptive_field(place, text, kind=kind, progress=step, **field)
+            for kind in ("attention", "gradient")
+        ]
+        return [*fields, model_perplexity(place, context, text=text, progress=step, **how)]
+
+    return ask("measure", question, output)
 
 
 def erf(
@@ -112,7 +164,7 @@ def erf(
         eps: attention left outside.
         length: tokens of a segment; 1024, attention 512.
         segments: how many; 32, attention 8.
-        window: let queries see a sliding window of so many tokens.
+        window: let queries see a sliding window of this many tokens.
         bca: half-width of blockwise causal attention.
         bos: whether segments begin with the tokenizer's first token; auto, yes or no.
     """
@@ -152,8 +204,8 @@ def perplexity(
         text: a file or folder to read.
         protocol: last-token, non-overlapping, hf-stride, llama.cpp or lm-eval.
         samples: targets, or rows of the longest length.
-        window: let queries see a sliding window of so many tokens.
-        sinks: and so many first keys.
+        window: let queries see a sliding window of this many tokens.
+        sinks: and this many first keys.
         positions: where these stand: in the text, or in the cache, as StreamingLLM has them.
         bca: half-width of blockwise causal attention.
         bos: whether rows begin with the tokenizer's first token; auto, yes or no.

@@ -9,15 +9,17 @@ import webbrowser
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
+from farfield.commands import theory
 from farfield.options import CountOrNone, Formula, Output, Subject, lengths
 from farfield.output import lay_out, print_out, speaks_unicode, write_answers
 from farfield.progress_bar import progress
-from farfield.theory.answers.errors import refuse
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 
 
@@ -33,11 +35,12 @@ def study(
     seed: NonNegativeInt = 0,
     runs: str | None = None,
     out: str | None = None,
+    page: bool = False,
     opened: Annotated[bool, Parameter(name="--open")] = False,
     over: Annotated[bool, Parameter(name="--replace")] = False,
     output: Output = Output(),
 ) -> int:
-    """Everything farfield can say about a bias, as one page; --train measures it too.
+    """Everything farfield can say about a bias; --page writes it, --train measures it too.
 
     Args:
         formulas: formulas in n, or names of the catalogue.
@@ -49,11 +52,11 @@ def study(
         text: a file or folder to train on.
         seed: of the models.
         runs: folder where runs are kept; OUT/runs if not given.
+        page: write a page with everything; so do --out, --open and --train.
         opened: open the page in a browser.
         out: folder of the page; named after the formula and its options if not given.
-        over: write over the study of another question that is there.
+        over: overwrite an existing page.
     """
-    from farfield.figures.answer_pages import write_study
     from farfield.validation.json_files import writable_folder
     from farfield.validation.study.study import BASELINES, require_same
     from farfield.validation.study.study import study as examine
@@ -62,9 +65,12 @@ def study(
         not train and (baseline or text or runs), "--baseline, --text and --runs belong to --train"
     )
     subjects = subject.read_each(formulas)
-    folder = writable_folder(out or f"out/study/{folder_name(formulas, subject)}")
-    if not over:
-        require_same(folder, subjects, train=train)
+    folder = Path(out or f"out/study/{folder_name(formulas, subject)}")
+    if wanted := page or opened or train or out is not None:
+        writable_folder(folder)
+        if not over:
+            require_same(folder, subjects, train=train)
+    after = "\n--page writes a page with everything, --proof prints it"
     with subject.within_budget():
         with progress("study", output) as step:
             result = examine(
@@ -79,10 +85,14 @@ def study(
                 seed=seed,
                 notice=step,
             )
-        page = write_study(result, folder)
+        if wanted:
+            from farfield.figures.answer_pages import write_study
+
+            place = write_study(result, folder)
+            after = f"\npage: {place}"
     if opened:
-        webbrowser.open(page.resolve().as_uri())
-    return write_answers(result, output, f"\npage: {page}")
+        webbrowser.open(place.resolve().as_uri())
+    return write_answers(result, output, after)
 
 
 def folder_name(formulas: tuple[str, ...], subject: Subject = Subject()) -> str:
@@ -155,6 +165,33 @@ def _catalogue(names: Sequence[str], subject: Subject, output: Output) -> int:
     return write_answers(tuple(every.encodings) if output.json else every, output)
 
 
+def papers(
+    name: str | None = None, /, *, out: str = "out/figures", output: Output = Output()
+) -> int:
+    """The three papers: what holds, by section; with a name one claim, figure, table or theorem.
+
+    Args:
+        name: a paper, a claim, a figure or table, or a theorem.
+        out: folder of a figure and its data.
+    """
+    from farfield.figures.index import INDEX as EXHIBITS
+    from farfield.theory.answers.names import closest
+    from farfield.theory.theorems import theorems
+    from farfield.validation.papers.claim import CHECKS
+    from farfield.validation.papers.ledger import PAPERS
+
+    if name is None or name in (*PAPERS, *CHECKS):
+        return claims(name, output=output)
+    if name in theorems():
+        return theory.prove(name, output=output)
+    try:
+        return figures(name, out=out, output=output)
+    except InputError:
+        every = [*PAPERS, *CHECKS, *EXHIBITS, *theorems()]
+        said = f"{name[:40]!r} is no paper, claim, figure, table or theorem; {closest(name, every)}"
+        raise InputError(said) from None
+
+
 def figures(
     *names: str,
     listing: Annotated[bool, Parameter(name="--list")] = False,
@@ -191,7 +228,9 @@ def figures(
     )
     alone = [d.caption for d in gallery.drawn.values()] if len(gallery.drawn) == 1 else []
     count = len(gallery.files)
-    return write_answers(gallery, output, *alone, f"{count} file{'s' * (count != 1)} in {out}")
+    written = f"{count} file{'s' * (count != 1)} in {out}"
+    index = [f"index: {path}" for path in gallery.files[-1:] if path.endswith("index.html")]
+    return write_answers(gallery, output, *alone, written, *index)
 
 
 def claims(

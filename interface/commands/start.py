@@ -1,4 +1,4 @@
-"""Verbs of the first two minutes: an idea in theory and trained, and what is installed."""
+"""Verbs of the first two minutes: an idea in theory and trained, what is installed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def demo(
 
     Args:
         formula: in n, or a name of the catalogue.
-        out: folder of the page and of the runs; begun again, it continues.
+        out: folder of the page and the runs; it resumes after an interruption.
         no_open: do not open the page in a browser at the end.
     """
     import webbrowser

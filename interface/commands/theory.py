@@ -44,7 +44,7 @@ def check(
     """Does the exp-series of a bias converge? With proof.
 
     Args:
-        formulas: a formula in n, or a name of the catalogue; several are several ideas.
+        formulas: a formula in n, or a name of the catalogue; several are answered one by one.
         file: decide each line of a file instead (- for standard input); numbers alone are a table.
         expect: exit with 1 unless the verdict is this one.
         certificate: write the verdict there, as a theorem that a prover checks.
@@ -63,7 +63,8 @@ def check(
         )
     refuse(
         bool(formulas) == (file is not None),
-        "give a formula, or a list of them with --file (- for standard input)",
+        'give a formula, as farfield check "-2*log(1+n)", or a list of them with --file (- for '
+        "standard input)",
     )
     refuse(
         (verify and certificate is None) or (certificate is not None and len(formulas) != 1),
@@ -185,17 +186,17 @@ def trf(
     dtype: str | None = None,
     output: Output = Output(),
 ) -> int:
-    """How far does a bias see? The nearest keys that hold all but a share eps of the mass.
+    """How far does a bias see? The number of nearest keys that hold all but eps of the mass.
 
     With --trained it says which share of a row's prior mass lies beyond the training length, with
     --dtype from which distance on the weights round to 0.
 
     Args:
-        formulas: a formula in n, or a name of the catalogue; several are several ideas.
+        formulas: a formula in n, or a name of the catalogue; several are answered one by one.
         eps: mass left outside, as 0.01, 1/100 or 1% (repeatable).
         length: keys of the row, for the finite-row receptive field; 4k is 4096.
         exact: all digits of a count beyond 10^18, whose logarithm is enclosed otherwise.
-        layers: so many layers: the layered receptive field (approximate).
+        layers: number of layers; the receptive field through depth (approximate).
         layer: a layer of a hybrid in place of a formula, once for each layer from the first: a
             bias, or a table of some of mechanism, window, sinks, mixing, such as '{window = 128}';
             one that ends with x12 stands for twelve.
@@ -205,6 +206,11 @@ def trf(
         tested: with --trained, the test length in tokens; all lengths if not given.
         dtype: fp16, bf16, fp32 or fp64.
     """
+    for share in eps:
+        refuse(
+            "," in share,
+            f"--eps {share!r} holds several shares; write --eps {' --eps '.join(share.split(','))}",
+        )
     refuse(tested and not trained, "--tested belongs to --trained, the training length")
     other = trained is not None or dtype is not None
     refuse(other and (layers or length), "--trained and --dtype take no --layers and no --length")
@@ -262,7 +268,7 @@ def reach(
     """How far a logit advantage reaches, and which advantage a distance costs.
 
     Args:
-        formulas: a formula in n, or a name of the catalogue; several are several ideas.
+        formulas: a formula in n, or a name of the catalogue; several are answered one by one.
         advantage: of the key that is sought over the others, in nats.
         distance: from the query to the key; the advantage that half of the attention on it costs.
         share: with --advantage, of the attention that the key is to have.
@@ -337,7 +343,11 @@ def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = O
     Args:
         formulas: two or more formulas or names; every head of a name is compared, or --head.
     """
-    refuse(len(formulas) < 2, f"compare takes two formulas or more; {len(formulas)} given")
+    refuse(
+        len(formulas) < 2,
+        f"compare takes two formulas or more, as farfield compare alibi '-2*log(1+n)'; "
+        f"{len(formulas)} given",
+    )
     subjects = subject.read_each(formulas)
     return ask("comparing tails", lambda _: farfield.compare_tails(*subjects), output, subject)
 
@@ -354,7 +364,7 @@ def resolution(
     """Attention resolution of a bias, or of measured scores.
 
     Args:
-        formulas: a formula in n, or a name of the catalogue; several are several ideas.
+        formulas: a formula in n, or a name of the catalogue; several are answered one by one.
         length: tokens of the row, as 4096 or 4k; its limit if not given.
         scale: factor of the bias or scores, as 1/32 or 1/sqrt(64).
         mask: "window 128" or "bca 512".

@@ -45,10 +45,10 @@ class ModelOptions:
     tested: str | None = None
     "Context lengths to measure in tokens, as 64,256,1024."
     window: CountOrNone = None
-    "Measure with a sliding window of so many tokens as well."
+    "Measure with a sliding window of this many tokens too."
 
     def run(self, heads: int | None) -> Run:
-        """The run of a model without positional encoding, with so many heads."""
+        """The run of a model without positional encoding, with this many heads."""
         from farfield.validation.harness.settings import settle
 
         said: dict[str, Any] = {k: v for k, v in asdict(self).items() if v is not None}
@@ -70,7 +70,7 @@ def train(
     log: str | None = None,
     output: Output = Output(),
 ) -> int:
-    """Train a model with each encoding and measure it; a killed training continues.
+    """Train a model with each encoding and measure it; it resumes after an interruption.
 
     Args:
         formulas: a formula in n, a name of the catalogue, or heads as "[-n/4; 0 x7]"; several are
@@ -118,7 +118,7 @@ def sweep(
     gpus_per_job: float | None = None,
     output: Output = Output(),
 ) -> int:
-    """Make every run of a plan that is not finished; killed and begun again, it continues.
+    """Make every unfinished run of a plan; it resumes after an interruption.
 
     Args:
         plan: a TOML file.

@@ -57,7 +57,7 @@ def design(
         family: a formula in `n` with one free parameter, a name of the catalogue (its formula with
             one free parameter a head), or an `Encoding`.
         parameter: the name of the free parameter, where others have no value.
-        heads: so many heads, one value each; then a target is a pair, spaced geometrically, or a
+        heads: this many heads, one value each; then a target is a pair, spaced geometrically, or a
             list of one target a head.
         budget_s: seconds; whatever is open after them stays unknown.
         optimise: a quantity whose best value the interval allows is taken: `leak` and `window` the
@@ -82,8 +82,8 @@ def design(
             contradict each other; a series that diverges for every parameter; no free parameter or
             several; numbers out of range.
 
-    >>> found = design("alibi", trf=512, eps="1/100")
-    >>> found.value, found.achieved, [float(x) for x in found.low]
+    >>> answer = design("alibi", trf=512, eps="1/100")
+    >>> answer.value, answer.achieved, [float(x) for x in answer.low]
     (1/111, 512, [0.0089944730195, 0.0089944730196])
     >>> design("window", layered=202, layers=12).nearest
     (201, 206)
@@ -97,7 +97,7 @@ def design(
         warnings.warn(former, DeprecationWarning, stacklevel=2)
         targets.setdefault("tested", targets.pop("evaluated"))
     if not asked:
-        raise InputError(f"a design needs a target; accepted: {', '.join(TARGETS)}")
+        raise InputError(f"a design needs a target, as trf=512; accepted: {', '.join(TARGETS)}")
     deadline = time.monotonic() + seconds(budget_s)
     goal = _goal(asked, targets, heads, optimise, notice or (lambda *_: None))
     fixed = {**targets, **(values or {})}

@@ -10,7 +10,8 @@ import time
 import pytest
 
 import farfield.progress_bar
-from farfield.cli import GROUPS, main
+from farfield.cli import GROUPS, VERBS, _require_known, application, main
+from farfield.help import EXAMPLES
 from farfield.options import Output
 from farfield.theory.encodings.listing import catalogue
 
@@ -165,13 +166,36 @@ def test_progress_is_shown_where_it_is_asked_for(capsys, monkeypatch):
 def test_help_names_every_verb_and_option(capsys):
     for words in ((), ("--help",)):
         code, out, _ = run(capsys, *words)
-        assert code == 0 and {"check", "trf", "study", "claims"} <= set(out.split())
+        assert code == 0 and {"check", "trf", "study", "papers"} <= set(out.split())
     assert run(capsys, "--version")[1].strip() == farfield.__version__
-    for verbs in GROUPS.values():
-        for verb in verbs:
-            code, out, _ = run(capsys, verb.__name__, "--help")
-            assert code == 0 and ("--json" in out or verb.__name__ == "explore")  # an application
+    shown = {name for paths in GROUPS.values() for name in map(name_of, paths)}
+    listed = {line.split()[1] for line in out.splitlines() if re.match("│ [a-z]", line)}
+    assert listed == shown and len(shown) <= 20
+    whole = run(capsys, "--help-all")[1].split()
+    assert {*VERBS} <= {*whole} and {*EXAMPLES} == {"", *VERBS}
     assert "farfield" in run(capsys, "completion", "bash")[1]
+
+
+def name_of(path):
+    return path.partition(".")[2]
+
+
+@pytest.mark.parametrize("verb", ["check", "study", "measure", "design"])
+def test_the_help_of_a_verb_has_examples_first_and_folds_what_many_share(capsys, verb):
+    code, short, _ = run(capsys, "help", verb)
+    whole = run(capsys, verb, "--help-all")[1]
+    assert code == 0 and short.index(f"    farfield {EXAMPLES[verb][0]}") < short.index("╭─")
+    assert "╭─ The answer" in whole and "╭─ The answer" not in short and "--json" in short
+    assert short.index("--json") > short.rindex("╰─") and len(short) < len(whole)
+
+
+@pytest.mark.parametrize("line", [(verb, line) for verb in VERBS for line in EXAMPLES[verb]])
+def test_every_example_of_the_help_is_a_line_that_the_verb_takes(line):
+    verb, example = line[0], shlex.split(re.sub("  .*", "", line[1]))
+    app = application()
+    _require_known(example)
+    app.parse_args(example, exit_on_error=False, print_error=False)
+    assert example[0] == verb
 
 
 FORMER = {
@@ -194,7 +218,7 @@ def test_former_words_answer_as_todays_and_say_so(capsys, words):
 
 def test_help_begins_with_the_command_to_start_with(capsys):
     out = " ".join(run(capsys, "--help")[1].split())
-    assert out.index("Begin with: farfield study") < out.index(" explore ") < out.index(" check ")
+    assert out.index("farfield demo") < out.index(" explore ") < out.index(" check ")
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +287,7 @@ def test_a_study_says_first_how_far_an_advantage_reaches(capsys, tmp_path):
         main(["study", "-2*log(1+n)", "--out", str(tmp_path)])
     said = " ".join(capsys.readouterr().out.split("p(n)")[0].split())
     assert stop.value.code == 0
-    assert "an advantage of 7 nats a key has half of the attention up to 24 tokens back" in said
+    assert "a key that leads by 7 nats has half of the attention up to 24 tokens back" in said
 
 
 @pytest.mark.parametrize("budget", ["0.001", "0.1"])

@@ -80,7 +80,7 @@ WRONG = {
     ("design", "-a*n", "--leak", "<=1%", "--trained", "x"): ("trained 'x'", "4k (4096)"),
     ("train", "-n", "--tested", "64,x"): ("'x'", "4k (4096)"),
     ("train", "log(-n)"): ("no real number",),
-    ("claims", "qin2025"): ("did you mean", "qin2024"),
+    ("claims", "qin2025"): ("the nearest", "qin2024"),
     ("check", "-n", "-2*n", "--certificate", "x.v"): ("one formula",),
     ("check", "-n", "--tail", "cut"): ("a table alone",),
     ("check", "[0; -1]"): ("[0, -1]", "heads"),
@@ -150,8 +150,8 @@ def test_a_name_and_its_number_are_no_formula(run, seed):
             assert (code, out) == (2, "") and len(err.splitlines()) == 1, typed
             assert "is no formula in n" in err and "--set" in err, typed
     for typed, hint in (
-        (("window=4096",), "accepted: window --set w=4096"),
-        (("sliding_window = 64",), "accepted: window --set w=64"),
+        (("window=4096",), "write window --set w=4096"),
+        (("sliding_window = 64",), "write window --set w=64"),
         (("n=64",), "n is the distance"),
         (("-a*log(1+b*n)", "--set", "a=3", "b=0.5"), "--set b=0.5"),
         (("a=3 b=0.5",), "--set a=3 --set b=0.5"),

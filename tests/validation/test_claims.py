@@ -239,8 +239,8 @@ def test_the_ledger_needs_no_torch(paper):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: claim("qin2024.lema0.2"), "did you mean 'qin2024.lemma0.2'?"),
-        (lambda: claim("nothing at all"), "papers: qin2024, sun2023, chi2023"),
+        (lambda: claim("qin2024.lema0.2"), "the nearest of 175: qin2024.lemma0.2"),
+        (lambda: claim("nothing at all"), "the nearest of 175: "),
         (lambda: claims("qin"), "paper 'qin' is not known; accepted: qin2024"),
         (lambda: sections("qin"), "paper 'qin' is not known; accepted: qin2024"),
         (lambda: claims(kind="proofs"), "kind 'proofs' is not known; did you mean 'proof'"),

@@ -6,11 +6,14 @@ from collections.abc import Collection, Iterable
 
 from farfield.theory.answers.errors import InputError
 
+FEW = 8
+"""Names that an error lists in full."""
 
-def plain(name: str) -> str:
+
+def bare_name(name: str) -> str:
     """A name without what people vary in writing it: case, spaces, hyphens, underscores.
 
-    >>> plain("KERPLE-log") == plain("kerple_log")
+    >>> bare_name("KERPLE-log") == bare_name("kerple_log")
     True
     """
     return "".join(c for c in name.lower() if c.isalnum())
@@ -24,9 +27,24 @@ def nearest(name: str, names: Iterable[str], least: float = 0.7) -> str | None:
     """
     import difflib  # of use where a name is wrong alone; the command line starts without it
 
-    by_plain = {plain(k): k for k in names}
-    close = difflib.get_close_matches(plain(name), by_plain, 1, least)
+    by_plain = {bare_name(k): k for k in names}
+    close = difflib.get_close_matches(bare_name(name), by_plain, 1, least)
     return by_plain[close[0]] if close else None
+
+
+def closest(name: str, names: Collection[str]) -> str:
+    """The accepted names for an error: all where they are few, else the three nearest.
+
+    >>> closest("bce", ["a", "b"]), closest("x12", [f"x{k}" for k in range(40)])
+    ('accepted: a, b', 'the nearest of 40: x12, x2, x1')
+    """
+    if len(names) <= FEW:
+        return f"accepted: {', '.join(names)}"
+    import difflib
+
+    by_plain = {bare_name(k): str(k) for k in names}
+    near = [by_plain[k] for k in difflib.get_close_matches(bare_name(name), by_plain, 3, 0.0)]
+    return f"the nearest of {len(names)}: {', '.join(near)}"
 
 
 def one_of(value: object, what: str, accepted: Collection[str]) -> str:
@@ -42,5 +60,6 @@ def one_of(value: object, what: str, accepted: Collection[str]) -> str:
         return value
     close = nearest(value, accepted) if isinstance(value, str) else None
     hint = f"did you mean {str(close)!r}? " if close else ""
-    choices = f"{hint}accepted: {', '.join(accepted)}"
-    raise InputError(f"{what} {repr(value)[:40]} is not known; {choices}")
+    raise InputError(
+        f"{what} {repr(value)[:40]} is not known; {hint}{closest(str(value), accepted)}"
+    )

@@ -239,7 +239,7 @@ def _printed(e: Basic, unicode: bool) -> str:
 
 
 def beginning(value: object, most: int = 60) -> str:
-    """A value's text, cut after so many characters.
+    """A value's text, cut after this many characters.
 
     >>> beginning("0123456789", 7)
     '0123...'
@@ -249,7 +249,7 @@ def beginning(value: object, most: int = 60) -> str:
 
 
 def shortened(shown: str, width: int = LONG) -> str:
-    """A line of at most so many characters, its middle left out.
+    """A line of at most this many characters, its middle left out.
 
     >>> shortened("0123456789", 7)
     '012…789'

@@ -75,7 +75,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def decimal(value: float | None, digits: int = 6) -> str:
-    """A number to so many digits; the distance from 1 where that is what counts.
+    """A number to this many digits; the distance from 1 where that is what counts.
 
     >>> decimal(0.25), decimal(1 - 1e-9), decimal(None), decimal(math.inf)
     ('0.25', '1 - 1e-09', 'unknown', 'infinite')
@@ -91,7 +91,7 @@ def decimal(value: float | None, digits: int = 6) -> str:
 
 
 def at_most(value: float, digits: int = 3) -> str:
-    """A positive number rounded down to so many digits: a bound that holds up to it.
+    """A positive number rounded down to this many digits: a bound that holds up to it.
 
     >>> at_most(0.134548), at_most(0.000291782), at_most(0.5)
     ('0.134', '0.000291', '0.5')

@@ -152,7 +152,7 @@ def _is_root(e: Expr) -> bool:
 
 
 def _decided(e: Expr, digits: int) -> bool:
-    """Whether so many digits of its atoms tell the constant's sign."""
+    """Whether this many digits of its atoms tell the constant's sign."""
     symbols = {a: Dummy() for a in dict.fromkeys(_atoms(e))}
     values = {}
     for a, x in symbols.items():
@@ -163,7 +163,7 @@ def _decided(e: Expr, digits: int) -> bool:
 
 
 def _bounds(a: Expr, digits: int) -> Interval:
-    """Bounds of an atom with so many digits."""
+    """Bounds of an atom with this many digits."""
     ball = enclose(a, 128)
     if ball is None:
         raise NoCertificate(f"the constant {str(a)[:60]} is not enclosed")
@@ -188,7 +188,7 @@ def _sentences(a: Expr, digits: int) -> Iterator[str]:
 
 
 def _in_parts(a: Expr, digits: int) -> bool:
-    """Whether the prover's tactic finds bounds of so many digits: those of e^x = (e^(x/64))^64 by
+    """Whether the prover's tactic finds bounds of this many digits: those of e^x = (e^(x/64))^64 by
     the cubic of e^(x/64), whose error is its fourth power over 24; powers by rationals."""
     if isinstance(a, sympy.log):
         x, scale = math.log(a.args[0]) if a.args[0].is_Rational else -1, 1.0

@@ -294,7 +294,7 @@ def _number_sign(c: Expr) -> Sign | str:
 
 
 def _ball_sign(c: Expr, bits: int) -> int | None:
-    """The sign where a ball of so many bits shows it."""
+    """The sign where a ball of this many bits shows it."""
     ball = BALLS.enclose(c, bits)
     return None if ball is None else 1 if ball > 0 else -1 if ball < 0 else None
 

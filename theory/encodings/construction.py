@@ -14,7 +14,7 @@ import sympy
 from sympy import Basic, Expr, Integer, Rational, S
 
 from farfield.theory.answers.answer import Code, InputError, Reason
-from farfield.theory.answers.names import nearest, one_of, plain
+from farfield.theory.answers.names import bare_name, closest, nearest, one_of
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural, plural
 from farfield.theory.encodings.catalogue import CATALOGUE
@@ -22,6 +22,7 @@ from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
 from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.encodings.head_lists import as_list, is_table, repeated, worded
 from farfield.theory.formula.assumptions import BEHIND, parted
+from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import domain_of
 from farfield.theory.formula.reading import canonical, settings
@@ -200,11 +201,13 @@ def named(name: str) -> Entry | None:
     """
     if name in CATALOGUE:
         return CATALOGUE[name]
-    return _ENTRIES.get(plain(name)) if re.fullmatch(r"[A-Za-z][\w ,-]*", name.strip()) else None
+    return (
+        _ENTRIES.get(bare_name(name)) if re.fullmatch(r"[A-Za-z][\w ,-]*", name.strip()) else None
+    )
 
 
 _ENTRIES = {
-    plain(spelled): e for e in CATALOGUE.values() for spelled in (*e.aliases, e.title, e.name)
+    bare_name(spelled): e for e in CATALOGUE.values() for spelled in (*e.aliases, e.title, e.name)
 }
 _FORMULAS = {
     "gaussian": "-n^2/(2*sigma^2)",
@@ -320,12 +323,12 @@ def _from_formula(
     if words and "n" not in words:
         if text in spellings():
             raise InputError(f"{text} is a function, not a formula; write {text}(n)")
-        if plain(text) in _FORMULAS:
+        if bare_name(text) in _FORMULAS:
             raise InputError(
-                f"{text} is no encoding of the catalogue; write {_FORMULAS[plain(text)]}"
+                f"{text} is no encoding of the catalogue; write {_FORMULAS[bare_name(text)]}"
             )
         close = nearest(text, [s for e in CATALOGUE.values() for s in (e.name, e.title)])
-        hint = f"did you mean {close!r}?" if close else f"known: {', '.join(CATALOGUE)}"
+        hint = f"did you mean {close!r}?" if close else closest(text, CATALOGUE)
         raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
     expression = read if isinstance(source, str) else as_expression
     try:
@@ -374,14 +377,14 @@ def _no_settings(text: str, pairs: Mapping[str, str]) -> NoReturn:
     inside = (CATALOGUE.get(word) for word in name.lower().split("_"))
     entry = named(name) or next(filter(None, inside), None)
     settings = () if entry is None or callable(entry.parameters) else entry.parameters
-    given, before = pairs, "after a formula: "
+    given, before = pairs, "it after the formula as "
     if entry is not None and len(pairs) == len(settings) == 1:
         given, before = {settings[0].name: pairs[name]}, f"{entry.name} "
     options = " ".join(f"--set {k}={v}" for k, v in given.items())
     if "n" in pairs:
         before, options = "", f"--length {pairs['n']} for the keys of a row; n is the distance"
     raise InputError(
-        f"{text[:60]!r} gives a name a number, it is no formula in n; accepted: {before}{options}"
+        f"{text[:60]!r} sets a parameter and is no formula in n; write {before}{options}"
     )
 
 
@@ -436,10 +439,10 @@ def _from_heads(
     return Encoding(worded(names), None, tuple(biases), free, source=LISTED)
 
 
-def _one_head(given: object, name: Collection[str]) -> Encoding:
-    """A formula of a list, or a name; `said` are the parameters that the list has values for."""
+def _one_head(given: object, names: Collection[str]) -> Encoding:
+    """A formula of a list, or a name; `names` are the parameters that the list has values for."""
     if isinstance(given, str) and named(given) is None and as_list(given) is None:
-        return _from_formula(given, None, {}, {}, name)
+        return _from_formula(given, None, {}, {}, names)
     return encoding(given)
 
 
@@ -539,7 +542,7 @@ def _head_values(
 def _substitute(formula: Expr, parameters: Sequence[Parameter], chosen: Values) -> Expr:
     """A head's bias; sums whose bounds are now numbers are written out."""
     symbols = {p.name: p.symbol for p in parameters}
-    bias = formula.xreplace({symbols[k]: v for k, v in chosen.items()})
+    bias = valued(formula, {symbols[k]: v for k, v in chosen.items()})
     return bias.replace(_constant_sum, _written_out) if bias.has(sympy.Sum) else bias
 
 

@@ -44,7 +44,7 @@ class Entry:
         title: how it is written in prose; the name where nothing is said.
         aliases: other names in papers.
         trained: options with which it is trained on rows of a length, where defaults do not do.
-        tables: of an encoding whose formula is a table: the options that give so many parameters.
+        tables: of an encoding whose formula is a table: the options that give this many parameters.
             Its tables go by one name, since each training length has its own.
         examples: heads that represent it where many are compared.
         baseline: whether a study trains it beside the encodings asked about.

@@ -110,7 +110,7 @@ def t5_parameters(buckets: object, **_: object) -> tuple[Parameter, ...]:
 
 
 def t5_tables(count: int) -> Iterator[Mapping[str, int]]:
-    """The options with so many buckets, by their greatest distance, powers of two first."""
+    """The options with this many buckets, by their greatest distance, powers of two first."""
     if count >= 2 and count % 2 == 0:
         for far in sorted(range(count // 2 + 1, 4097), key=lambda d: (d & (d - 1) != 0, d)):
             yield {"buckets": count, "max_distance": far}

@@ -202,7 +202,7 @@ def recalled(
         network: a causal language model of the library transformers, in evaluation mode.
         row: with needles.
         kept: places, ascending; all of them are the real row.
-        cut: the row is cut to so many last tokens, and positions begin there.
+        cut: the row is cut to this many last tokens, and positions begin there.
 
     Returns:
         One entry a needle. A needle that is cut off is asked for all the same.

@@ -202,7 +202,7 @@ def probe(
 
 
 def gap_losses(network: Any, rows: Tensor, length: int) -> Tensor:
-    """Nats at the end of rows whose second half is moved to the end of so many positions.
+    """Nats at the end of rows whose second half is moved to the end of this many positions.
 
     Args:
         network: a causal language model of the library.

@@ -119,7 +119,7 @@ class Repaired:
 
 
 def candidates(trained: int) -> list[Repair]:
-    """Changes to choose from, for a model trained on rows of so many tokens."""
+    """Changes to choose from, for a model trained on rows of this many tokens."""
     half, quarter = trained // 2, trained // 4
     return [
         Repair(window=trained),

@@ -41,7 +41,7 @@ class Setting:
         window: nearest keys that a query sees, its own included.
         sinks: first keys that it sees besides.
         in_cache: whether first keys stand next to the window, where positions count in the cache.
-        cut: the text is cut to so many last tokens.
+        cut: the text is cut to this many last tokens.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Setting:
     cut: int | None = None
 
     def keys(self, length: int) -> int:
-        """Keys in the cache after so many tokens.
+        """Keys in the cache after this many tokens.
 
         >>> Setting("window", window=4096, sinks=4).keys(16384)
         4100

@@ -97,7 +97,7 @@ class Stages:
         strangers: far keys come from these rows instead, (rows, T + 1), as those of another text.
         sees: which layer sees which part of the far field.
         bos: the token that a text begins with, in place of its own first; None for none.
-        paired: row `r` sees the row so many before it, as it ends stage 1, key by key; 0: none.
+        paired: row `r` sees the row this many before it, as it ends stage 1, key by key; 0: none.
     """
 
     def __init__(

@@ -219,7 +219,7 @@ def _by_table(
 def _chunks(
     mask: Mask, offset: int, length: int, chunk: int, width: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Queries from and to, and the first key that they see within so many keys."""
+    """Queries from and to, and the first key that they see within this many keys."""
     chunk = mask.bca or min(chunk, max(128, width // 2))  # c queries take c + width keys each
     for start in range(offset // chunk * chunk, length, chunk):
         begin, stop = max(start, offset), min(start + chunk, length)

@@ -26,6 +26,7 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
+from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n
 from farfield.validation.harness import attention
 from farfield.validation.harness.attention import ScoreMod, table_score
@@ -174,7 +175,7 @@ class LearnedBias(DistanceBias):
         """The encoding with the values that the parameters have now, exactly, one a head."""
         values = {self.symbols[name]: value.tolist() for name, value in self.values.items()}
         biases = tuple(
-            formula.xreplace({s: sympy.Rational(each[h]) for s, each in values.items()})
+            valued(formula, {s: sympy.Rational(each[h]) for s, each in values.items()})
             for h, formula in enumerate(self.formulas)
         )
         return dataclasses.replace(self.encoding, biases=biases, source="values learned in a run")
@@ -227,7 +228,7 @@ def _bounds(parameter: Parameter) -> tuple[float, float]:
 
 
 def own_module(own: Own, heads: int, size: int) -> nn.Module:
-    """The module of a user's class, for a layer with so many heads of this size.
+    """The module of a user's class, for a layer with this many heads of this size.
 
     Raises:
         InputError: the file does not run, or has no such module.

@@ -77,7 +77,7 @@ class Text:
         return tokens[:, :-1], tokens[:, 1:]
 
     def require(self, trained: int, measured: int) -> None:
-        """Raise InputError unless each part holds a row of so many tokens, and a target."""
+        """Raise InputError unless each part holds a row of this many tokens, and a target."""
         for name, part, length in (
             ("training", self.train, trained),
             ("held-out", self.held_out, measured),

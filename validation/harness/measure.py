@@ -452,7 +452,7 @@ class ExpectedScores(NamedTuple):
     scores: np.ndarray
 
     def resolution(self, length: int, mask: Mask = CAUSAL) -> float | None:
-        """`R(s)` of rows of so many tokens [S, Eq. 12]."""
+        """`R(s)` of rows of this many tokens [S, Eq. 12]."""
         known = self.scores[:length]
         known = known[np.isfinite(known)]
         full = len(known) == length

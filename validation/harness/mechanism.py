@@ -46,7 +46,7 @@ Source = Encoding | Own
 
 
 def read(spec: Spec, heads: int) -> Source:
-    """An encoding, with so many heads where it has one formula a head; or a class of a file.
+    """An encoding, with this many heads where it has one formula a head; or a class of a file.
 
     Raises:
         InputError: no such encoding or file; a parameter without a value that is not learned.
@@ -66,7 +66,7 @@ def read(spec: Spec, heads: int) -> Source:
 
 
 def fitted(heads: int, /, **options: Any) -> Encoding:
-    """An encoding that models with so many heads have, as `read` refuses others."""
+    """An encoding that models with this many heads have, as `read` refuses others."""
     built = read_encoding(**options)
     if "heads" not in options and built.source != LISTED and built.num_heads not in (1, heads):
         built = read_encoding(heads=heads, **options)

@@ -109,7 +109,7 @@ def positions_of(length: int, device: torch.device) -> Tensor:
 
 
 def logit_factor(scale: ScaleSettings, keys: Tensor, trained: int, training: bool) -> Tensor:
-    """The factor of the logits of queries that see so many keys, float32, shape of `keys`.
+    """The factor of the logits of queries that see this many keys, float32, shape of `keys`.
 
     >>> logit_factor(ScaleSettings(), torch.tensor([64, 4096]), trained=64, training=False)
     tensor([1., 2.])
@@ -151,7 +151,7 @@ class Layer(nn.Module):
     def qkv(self, x: Tensor, last: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values (batch, heads, length, size) of a residual, rotated and scaled.
 
-        With `last`, the queries of so many last tokens alone.
+        With `last`, the queries of this many last tokens alone.
         """
         split = self.qkv_proj(self.ln_attn(x)).split(x.shape[-1], -1)
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in split)
@@ -320,7 +320,7 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """The normalised last residual, shape (batch, length, width), from input embeddings.
 
-        With `last`, of so many last tokens alone: the last layer then computes no others.
+        With `last`, of this many last tokens alone: the last layer then computes no others.
         """
         prepared = prepared or self.prepare(x.shape[1], mask)
         if self.settings.dropout:

@@ -482,10 +482,11 @@ def finished_run(folder: str | os.PathLike[str], key: str) -> Path:
         f"run {key[:60]!r} is no key; accepted: its first digits, 0 to 9 and a to f",
     )
     kept = [path.parent for path in Path(folder).glob(f"{key}*/{WEIGHTS}")]
+    known = sorted(path.parent.name for path in Path(folder).glob(f"*/{WEIGHTS}"))
     refuse(
         len(kept) != 1,
         f"run {key!r} names {'several' if kept else 'no'} finished runs in {str(folder)!r}; "
-        "accepted: the digits of a key",
+        f"there: {', '.join(known[:3]) or 'none'}",
     )
     return kept[0]
 

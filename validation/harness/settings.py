@@ -112,7 +112,7 @@ class Mask:
     Args:
         window: keys of a sliding window, the query's own included.
         bca: `half` of blockwise causal attention [S, 3.3]: query `i` sees the keys of its own block
-            of so many tokens, and of the block before.
+            of this many tokens, and of the block before.
         sinks: first keys that every query sees although a window ends before them.
         reach: keys that a query sees at most, the `sinks` included: a layer's own window.
 
@@ -369,7 +369,7 @@ class Run(Sizes):
             follows: `cosine` to 5 % of the peak, `linear` to 0, or `inverse sqrt`.
         weight_decay, clip, betas, epsilon: of AdamW; the clip bounds the gradient's norm.
         precision: `bfloat16` for products under autocast; all else stays in float32.
-        accumulate: a step's rows go through the model in so many parts, to save memory.
+        accumulate: a step's rows go through the model in this many parts, to save memory.
         measure: what is measured.
 
     >>> Run(encoding="-n/4", lr=1e-3).key() == Run(encoding="-n/4", lr=1e-3, label="slow").key()

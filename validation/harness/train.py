@@ -58,7 +58,7 @@ class Report(NamedTuple):
 
     @classmethod
     def at(cls, run: Run, done: int, loss: float, held: float | None, seconds: float) -> Report:
-        """After so many steps of a run, which took so many seconds."""
+        """After this many steps of a run, which took this many seconds."""
         speed = done * run.batch * run.length / seconds
         return cls(done, loss, held, learning_rate(done - 1, run), speed, seconds)
 

@@ -464,7 +464,7 @@ def _with_heads(
     hypothesis = BOUNDS[bounds]
     if bounds == "given":
         hypothesis = f"if its logits stay within {logit} and its values within {value}"
-        hypothesis += ", which nobody measured" if assumed else ""
+        hypothesis += " (assumed, not measured)" if assumed else ""
         limits = [(HeadBounds(float(logit), float(value)),) * o.heads for o in given.layers]
     else:
         limits = weight_bounds(given)

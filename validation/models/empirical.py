@@ -63,7 +63,7 @@ class EmpiricalReceptiveField(Answer):
         tokens: the receptive field.
         at_least: whether it fills its segment, and a longer one may show more.
         interval: its 95 % bootstrap interval over the segments; None for a single one.
-        curve: pairs (tokens, share of the gradient or attention on the nearest so many tokens) at
+        curve: pairs (tokens, share of the gradient or attention on the nearest this many tokens) at
             powers of two, means over the segments.
         length, segments: tokens of a segment, and segments.
         text_source, first: what was read, and what segments begin with.
@@ -99,12 +99,13 @@ class EmpiricalReceptiveField(Answer):
         eps = 1 - self.threshold if self.method == "gradient" else self.threshold
         yield sentence(
             "{model}{seen}: by its {method}, {least}the nearest {tokens} tokens{between} hold all "
-            "but {eps}, measured on {sampled}.",
+            "but {eps}{theory}, measured on {sampled}.",
             self.label,
             model=self.model,
             seen=f" under {self.visible}" if self.visible else "",
             method=self.method,
             least="at least " * self.at_least,
+            theory="" if self.trf is None else f" (by its bias alone {self.trf:.1f})",
             tokens=f"{self.tokens:.{digits}f}",
             between=_between(self.interval, f".{digits}f"),
             eps=share(sympy.Rational(eps).limit_denominator(10**9)),

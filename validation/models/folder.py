@@ -92,6 +92,8 @@ _INSTEAD = {
 def _instead(path: Path) -> str:
     """What lies at a path that is no folder of a model, and what is accepted."""
     if not path.exists():
+        if re.fullmatch(r"[\w-]+/[\w.-]+", str(path)):
+            return f"is not in the hub's cache; download it first: hf download {path}"
         return f"does not exist; accepted: {_ACCEPTED}"
     if not path.is_dir():
         return f"is a file; accepted: {_ACCEPTED} (that may be {str(path.parent)!r})"

@@ -118,7 +118,8 @@ class Opened:
 
     def hidden(self, embedded: Tensor, view: View = ALL, *, last: int = 0) -> Tensor:
         """Scores of the next token, shape (batch, length, vocabulary), from input embeddings; with
-        `last`, of so many last tokens. The library gives no hidden state by one name for all types.
+        `last`, of this many last tokens. The library gives no hidden state by one name for all
+        types.
 
         Raises:
             InputError: rows longer than the model's table of positions; a view that its layers
@@ -276,7 +277,7 @@ _IN_CACHE = "farfield_in_cache"
 
 
 def _turned(module: Any, x: Tensor, turn: tuple[Tensor, Tensor], by: Tensor, back: bool) -> Tensor:
-    """Queries turned by so many positions, forward or back, as the layer's own code turns them."""
+    """Queries turned by some positions, forward or back, as the layer's own code turns them."""
     cos, sin = (part[:, by] / turn[0][0, 0, 0] for part in turn)
     size = cos.shape[-1]
     apply = sys.modules[type(module).__module__].apply_rotary_pos_emb
@@ -299,7 +300,7 @@ def _in_cache(
     """Attention whose first keys stand next to the window. The mask is narrowed already.
 
     A query at position i sees its first keys as from position `min(i, width + sinks - 1)`: the
-    query is turned back by the rest. Rows are computed so many at a time.
+    query is turned back by the rest. Rows are computed this many at a time.
     """
     opened, layer = module.farfield
     view: View = opened.view
@@ -467,7 +468,7 @@ def _network(model: ModelOutline, tokens: int) -> Any:
 
 
 def _require_memory(model: ModelOutline, numbers: int, tokens: int) -> None:
-    """Raise InputError where so many weights, and activations, take more than is free."""
+    """Raise InputError where this many weights, and activations, take more than is free."""
     heads = max((layer.heads for layer in model.layers), default=1)
     width, layers = model.width, len(model.layers)
     activations = max(4 * tokens * width * (_FLOATS + layers), 80 * tokens * heads * 32)

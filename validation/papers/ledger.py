@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, Note, sentence, table
 from farfield.theory.answers.errors import InputError
-from farfield.theory.answers.names import nearest, one_of
+from farfield.theory.answers.names import closest, nearest, one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import listed, plural
 from farfield.validation.papers import chi2023, qin2024, sun2023
@@ -16,6 +18,9 @@ from farfield.validation.papers.claim import CHECKS, KINDS, Check, Claim, Passag
 
 MODULES = {"qin2024": qin2024, "sun2023": sun2023, "chi2023": chi2023}
 PAPERS = tuple(MODULES)
+SUMMARY = (Verdict.CONFIRMED, Verdict.CORRECTED, Verdict.REFUTED)
+MOST = 40
+"""Claims of several papers that are listed one by one; of more, the counts by section."""
 
 
 def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ...]:
@@ -66,16 +71,41 @@ class Decided(Result):
     def blocks(self) -> Sequence[Block]:
         verdicts = [c.verdict for c in self.claims]
         counts = [f"{verdicts.count(v)} {v.replace('_', ' ')}" for v in Verdict if v in verdicts]
+        papers = {c.paper for c in self.claims}
         rows = [(c.verdict, c.id, c.statement) for c in self.claims]
+        header: tuple[str, ...] = ("verdict", "claim", "statement")
+        told = "`farfield claims ID` shows one with its evidence."
+        numeric: tuple[int, ...] = ()
+        if len(papers) > 1 and len(rows) > MOST:
+            rows, header = self._by_section(), ("section", *SUMMARY, "others")
+            numeric = tuple(range(1, len(header)))
+            told = (
+                "`farfield claims qin2024` lists those of one paper, `--verdict refuted` those of "
+                "one verdict; " + told
+            )
         return (
             sentence(
                 "{claims} of the papers: {counts}.",
-                claims=plural(len(rows), "claim"),
+                claims=plural(len(self.claims), "claim"),
                 counts=listed(counts) or "none like that",
             ),
-            *([table(("verdict", "claim", "statement"), rows)] if rows else []),
-            Note(code("`farfield claims ID` shows one with its evidence.")),
+            *([table(header, rows, numeric=numeric)] if rows else []),
+            Note(code(told)),
         )
+
+    def _by_section(self) -> list[tuple[Any, ...]]:
+        """How many claims of each section have each verdict."""
+        counts = {(c.paper, c.section): Counter[str]() for c in self.claims}
+        for c in self.claims:
+            counts[c.paper, c.section][c.verdict] += 1
+        return [
+            (
+                f"{paper}, {section}",
+                *(found[v] or "" for v in SUMMARY),
+                found.total() - sum(found[v] for v in SUMMARY) or "",
+            )
+            for (paper, section), found in counts.items()
+        ]
 
 
 def verdict_of(name: str) -> Verdict:
@@ -127,7 +157,6 @@ def claim(identifier: str) -> Claim:
     """
     if identifier in CHECKS:
         return CHECKS[identifier].run()
-    text = str(identifier)
-    close = nearest(text, CHECKS, 0.5)
-    hint = f"did you mean {close!r}?" if close else f"papers: {', '.join(PAPERS)}"
-    raise InputError(f"no claim {text[:60]!r}; {hint}")
+    raise InputError(
+        f"no claim {str(identifier)[:60]!r}; {closest(str(identifier), [*PAPERS, *CHECKS])}"
+    )

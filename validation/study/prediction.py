@@ -23,7 +23,7 @@ from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.validation.defaults import DTYPES, EPS
 from farfield.validation.forecast import Forecast, forecast
-from farfield.validation.table_cells import field_text, reach_text, share_text
+from farfield.validation.table_cells import field_text, reach_text, share_text, size_text
 
 WINDOW_ERRORS, LOGIT_BOUND, VALUE_BOUND = ("1/10", "1/100"), 1, 1
 ADVANTAGE = 7
@@ -80,12 +80,26 @@ class Prediction(Result):
         return self.leaks[-1].value if self.leaks else None
 
     def blocks(self) -> Sequence[Block]:
-        verdict, *proof = dataclasses.replace(self.convergence, subject=self.name).blocks()
+        _, *proof = dataclasses.replace(self.convergence, subject=self.name).blocks()
+        return (*self.sentences(), *proof, *self._numbers())
+
+    def sentences(self) -> tuple[Block, ...]:
+        """The verdict, how far the bias sees, and what the nearest trained models lost."""
+        verdict = dataclasses.replace(self.convergence, subject=self.name).blocks()[0]
         far = (*self.receptive_fields[1:2], *self.reaches[:1])
         sentences = [dataclasses.replace(answer, subject=self.name).blocks()[0] for answer in far]
         near = self.forecast if self.forecast and self.forecast.near else None
         trained = dataclasses.replace(near, subject=self.name).blocks()[:1] if near else ()
-        return (verdict, *sentences, *trained, *proof, *self._numbers())
+        return (verdict, *sentences, *trained)
+
+    def numbers(self) -> tuple[Any, ...]:
+        """Name, verdict, TRF(1/100), leak and window: a line beside other encodings."""
+        field = self.receptive_fields[1] if self.receptive_fields else None
+        window = count(self.windows[0].width) if self.windows else "none"
+        diverges = self.convergence.verdict is Verdict.DIVERGES
+        far = field_text(field) if field else size_text(None, diverges)
+        leak = share_text(self.longest_leak)
+        return self.name, self.convergence.verdict, far, leak, window
 
     def _numbers(self) -> Iterator[Block]:
         if self.missing:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError, Label, Result, Status, plain
-from farfield.theory.answers.blocks import Block, Curve, Line, Sentence, note, sentence, table
-from farfield.theory.answers.notation import words
+from farfield.theory.answers.blocks import (
+    Block,
+    Curve,
+    Line,
+    Note,
+    Sentence,
+    Table,
+    note,
+    sentence,
+    table,
+    written,
+)
+from farfield.theory.answers.notation import StyledWord, words
 from farfield.theory.answers.number import listed, plural
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
@@ -30,6 +42,9 @@ from farfield.validation.progress import Progress, about, silent
 from farfield.validation.results import LAST
 from farfield.validation.study.place import Place, place
 from farfield.validation.study.prediction import Prediction, predict
+
+HARDLY, BYTES = 0.7, 256
+"""The share of the loss of a uniform guess among bytes above which a model has hardly learned."""
 
 SIZES = ("layers", "width", "heads", "steps", "batch", "length")
 """Settings that a study names beside what was measured."""
@@ -161,6 +176,24 @@ class Study(Result):
         placed = self.place.blocks() if self.place else ()
         return [*(asked or [self.lead()]), *others, *placed, *self.measured()]
 
+    def text(self, *, details: bool = False, unicode: bool = True, **terminal: Any) -> str:
+        """The answer in short for a terminal; with `details`, all blocks."""
+        blocks = self.blocks() if details else self.brief()
+        return written(blocks, details=details, unicode=unicode, **terminal)
+
+    def brief(self) -> list[Block]:
+        """What trained models lost, the theorem, how far the bias sees, its place; a screenful."""
+        asked = [e.prediction for e in self.about(asked=True)]
+        measured = [b for b in self.measured() if isinstance(b, (Table, Note))]
+        told = [sentence for p in asked for sentence in p.sentences()] or [self.lead()]
+        if len(asked) > 1:
+            told = [self.lead()]
+        header = ("encoding", "series", "TRF(1/100)", f"leak to {self.lengths[-1]}", "window, 1/10")
+        rows = [e.prediction.numbers() for e in self.entries if e.prediction.row_fields]
+        numbers = [table(header, rows, numeric=(2, 3, 4))] * bool(rows)
+        placed = [self.place.said()] if self.place else []
+        return [*measured, *told, *placed, *numbers]
+
     def measured(self) -> list[Block]:
         """What trained models lost, and what they and their text are; nothing without any."""
         found = [
@@ -186,6 +219,7 @@ class Study(Result):
             *(block for e in self.trained for block in e.blocks()),
             drawn,
             table(header, rows, "Measured", numeric=tuple(range(1, len(header)))),
+            *self._untrained(),
             note(
                 "Preset {preset}: {layers} layers, width {width}, {heads} heads, {steps} steps of "
                 "{batch} rows of {length} tokens, seed {seed}, on {text} (SHA-256 {sha}).",
@@ -194,6 +228,19 @@ class Study(Result):
                 **{k: self.settings[k] for k in SIZES},
             ),
         ]
+
+    def _untrained(self) -> Iterator[Block]:
+        """A warning, where a model predicts bytes hardly better than chance."""
+        losses = [x["nats"] for e in self.trained for x in e.measured(LAST)[:1]]
+        if losses and max(losses) > HARDLY * math.log(BYTES):
+            yield note(
+                "These models have hardly learned: their loss is {loss} nats a token, a uniform "
+                "guess has {guess}. What they show says little of trained ones; {more} trains "
+                "longer.",
+                loss=f"{max(losses):.2f}",
+                guess=f"{math.log(BYTES):.2f}",
+                more=StyledWord("--preset demo", "code"),
+            )
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write `study.json` into a folder, which is made if need be.
@@ -386,6 +433,10 @@ def survey(
         **({"measure": {"lengths": list(tested)}} if tested else {}),
     }
     usual = settle(preset_name, said)
+    if tested and max(tested) <= usual.length:
+        raise InputError(
+            f"tested = {max(tested)} must be above the training length, {usual.length} tokens"
+        )
     unknown = sorted(set(train) - {name for name, _ in subjects})
     if unknown:
         raise InputError(f"{unknown[0]!r} is not among the encodings of the study")

@@ -101,6 +101,9 @@ REMARKS = {
     "gamma^n": "the weight itself",
     "exp(-n^2/2048)": "the weight itself",
     "1/(1+n^2)": "the weight itself",
+    "1/(1+n)^2": r"write -2\*log\(n \+ 1\)",
+    "log(1+n)": r"If a sign is lost, write -\(log\(n \+ 1\)\)",
+    "n + 1": "grows with the distance",
     "-8*n/L": "row's length",
     "-log(1+n)/log(seq_len)": "row's length",
     "where(n<64, 0, -1e9)": r"Piecewise\(\(0, n < 64\), \(-oo, True\)\), and its series converges",
@@ -118,7 +121,7 @@ def test_what_a_formula_may_mean_besides_is_said_beside_the_verdict(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["-n/8", "-log(1+n)", "where(n<64, 0, -oo)", "log(1+n)", "3", "where(n>=0, -n, -oo)", "n + 1"],
+    ["-n/8", "-log(1+n)", "where(n<64, 0, -oo)", "3", "where(n>=0, -n, -oo)", "sin(n)", "0"],
 )
 def test_a_plain_formula_has_no_remark(text):
     assert check_convergence(text).remarks == ()

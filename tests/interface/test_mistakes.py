@@ -1,0 +1,110 @@
+"""Plausible slips at the command line: one line says what is wrong, where, and what to type."""
+
+import re
+
+import pytest
+
+from farfield.cli import main
+
+SLIPS = {
+    # formulas and names
+    ("check", "-logg(1+n)"): r"column 2: unknown function 'logg'; did you mean 'log'\?",
+    ("check", "-2log(1+n"): r"column 10: expected '\)'",
+    ("check", "-2*log(1+i)"): r"column 10: i may mean .* write another letter",
+    ("check", "-2*log(1+m)"): r"has no n, the distance; did you mean n for m\?",
+    ("check", "-x^2"): r"did you mean n for x\?",
+    ("check", "-0,5*n"): r"column 3: .* a decimal number has a point, 0.5",
+    ("check", "-n/0"): r"column 4: is undefined \(a division by zero\)",
+    ("check", "ropee"): r"did you mean 'RoPE'\?",
+    ("atlas", "foo"): r"'foo' is neither .*; the nearest of \d+: (\w+, ){2}\w+$",
+    ("check", "-alibi"): r"alibi may mean the encoding ALiBi, written -m\*n",
+    ("check",): r'farfield check "-2\*log\(1\+n\)"',
+    ("-log(1+n)",): r"a verb comes first: farfield study '-log\(1\+n\)'",
+    ("alibi",): r"a verb comes first: farfield study 'alibi'",
+    # parameters
+    ("check", "alibi", "--set", "c=3"): r"no parameter or option 'c' \(parameters: m\)",
+    ("check", "alibi", "--set", "a 3"): r"'a 3': expected NAME=VALUE, as --set r1=6/5",
+    ("check", "-k*n", "--set", "k:3"): r"'k:3': expected NAME=VALUE",
+    ("check", "-a*n*b", "--set", "a=3", "b=0.5"): r"'b=0.5' .* --set b=0.5$",
+    ("check", "-a*log(1+b*n)", "a=3"): r"'a=3' .* --set a=3$",
+    ("trf", "eps=0.01", "-n"): r"'eps=0.01' .* as an option: --eps=0.01$",
+    ("study", "alibi", "--m", "0.5"): r"no option --m; ",
+    ("check", "-n", "--head", "3"): r"--head 3: -n has one head; leave the option out",
+    ("check", "alibi", "--heads", "many"): r"--heads 'many' is not known; accepted: a whole number",
+    # numbers
+    ("trf", "-n", "--eps", "99"): r"eps 99 is out of range; accepted: a number in \(0, 1\)",
+    ("trf", "-n", "--eps", "0"): r"eps 0 is out of range",
+    ("trf", "-n", "--eps", "5e-2,1e-2"): r"write --eps 5e-2 --eps 1e-2$",
+    ("trf", "-n", "--eps", "1", "%"): r"'%' is a unit, which is not written; write 1%",
+    ("trf", "-n", "0.01"): r"'0.01' is a number beside formulas; .* --eps 0.01$",
+    ("trf", "-n", "4k"): r"'4k' is a number beside formulas; .* --length 4k$",
+    ("trf", "-n", "--length", "8192", "tokens"): r"'tokens' is a unit, .*; write 8192$",
+    ("trf", "-n", "--length", "4,096"): r"length '4,096' is not a number; accepted: .* 4k",
+    ("trf", "-n", "--dtype", "fp8"): r"dtype 'fp8' is not known; accepted: fp16, bf16",
+    ("reach", "-n", "--advantage", "7nats"): r"7nats is no finite number; accepted: .* nats",
+    ("study", "-n", "--trained", "1k", "--tested", "512"): r"tested = 512 must be above",
+    ("forecast", "-n", "--trained", "64", "--tested", "9"): r"tested = 9 must be above trained",
+    # options
+    ("trf", "-n", "-e", "1%"): r"-e is no option, .* did you mean --eps",
+    ("check", "-v", "-n"): r"-v is no option, .* did you mean --verify",
+    ("trf", "-n", "--epsilon", "1%"): r"no option --epsilon; did you mean --eps\? .*\d+: --eps",
+    ("check", "-n", "--expected", "converges"): r"did you mean --expect\?",
+    ("trf", "-n", "--eps"): r"--eps has no value \(.*0.01, 1/100 or 1%",
+    ("reach", "-n"): r"give --advantage, in nats, or --distance, in tokens",
+    ("window", "-n/2"): r"needs --error, .* as --error 1%",
+    ("compare", "-n"): r"two formulas or more, as farfield compare alibi .*; 1 given",
+    ("design", "-a*n"): r"needs a target, as trf=512; accepted: trf, leak",
+    ("design", "-n", "--trf", "64"): r"-n has no free parameter; accepted: .* as -a\*n",
+    ("map", "-a*n"): r"as --a 0.01:1; 0 are given",
+    ("map", "-a*n", "--a", "0.1-1"): r"range of a '0.1-1': accepted .* 0.01:1",
+    ("map", "-a*n", "a=0.1:1"): r"'a=0.1:1': write --a 0.1:1$",
+    ("plot", "-n", "--what", "TRF"): r"did you mean 'trf'\?",
+    ("plot", "-n", "--out", "x.jpg"): r"names that end with .svg, .png, .pdf",
+    # files, models, papers and verbs
+    ("study", "-n", "--out", "/proc/x"): r"output folder '/proc/x': No such file",
+    ("train", "alibi", "--preset", "big"): r"preset 'big' .*; accepted: a TOML file, or demo",
+    ("train", "alibi", "--text", "no.txt"): r"text 'no.txt' does not exist; accepted: a file",
+    ("erf", "abc", "--runs", "/nonexistent"): r"run 'abc' names no finished runs .*; there: none",
+    ("audit", "meta-llama/Llama-3-8B"): r"download it first: hf download meta-llama/Llama-3-8B",
+    ("figures", "fig99"): r"figure 'fig99' is not known; the nearest of \d+: \w+",
+    ("prove", "foo"): r"theorem 'foo' is not known; the nearest of \d+: (\S+, ){2}\S+$",
+    ("claims", "qin"): r"no claim 'qin'; the nearest of \d+: qin2024, ",
+    ("papers", "fig66"): r"'fig66' is no paper, claim, figure, table or theorem; the nearest",
+    ("stdy", "-n"): r"'stdy' is no verb; did you mean 'study'\?",
+    ("docter",): r"'docter' is no verb; did you mean 'doctor'\?",
+    ("completion", "tcsh"): r"'tcsh' is not known; accepted: bash, zsh, fish",
+    ("check", "softmax(-n)"): r"unknown function 'softmax'; the nearest of \d+: \w+",
+    ("check", "-a*n", "--assume", "a"): r"'a': expected NAME=DOMAIN, as --assume r1=real",
+    ("hlp",): r"'hlp' is no verb; did you mean 'help'\?",
+}
+
+
+@pytest.mark.parametrize("words", SLIPS, ids=" ".join)
+def test_a_slip_is_answered_by_one_line_with_the_right_spelling(words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(list(words))
+    said = capsys.readouterr()
+    assert (stop.value.code, said.out) == (2, "")
+    assert said.err.startswith("farfield: ") and said.err.count("\n") == 1 and len(said.err) < 330
+    assert re.search(SLIPS[words], said.err.strip()), said.err
+
+
+@pytest.mark.parametrize(
+    ("formula", "hint"),
+    [
+        ("exp(-n)", "write -n."),
+        ("1/(1+n)^2", "write -2*log(n + 1)."),
+        ("log(1+n)", "-(log(n + 1))"),
+    ],
+)
+def test_a_weight_or_a_lost_sign_has_a_hint_below_its_verdict(formula, hint, capsys):
+    with pytest.raises(SystemExit):
+        main(["check", formula, "--ascii"])
+    assert hint in capsys.readouterr().out
+
+
+def test_a_window_without_a_bound_says_which_one_is_assumed(capsys):
+    with pytest.raises(SystemExit):
+        main(["window", "-n/2", "--error", "0.01"])
+    said = capsys.readouterr()
+    assert "nearest 15 tokens" in said.out and "within 1; --logit-bound sets" in said.err
