@@ -64,15 +64,13 @@ from .theory.encodings import encoding as encoding
 from .theory.encodings import encodings as encodings
 from .theory.encodings.inspection import BiasInspection as BiasInspection
 from .theory.encodings.inspection import inspect_bias as inspect_bias
-from .validation.far_field.extension import Extension as Extension
-from .validation.far_field.extension import extend as extend
 from .validation.far_field.foresee import Foresight as Foresight
 from .validation.far_field.foresee import blame as blame
 from .validation.far_field.foresee import foresee as foresee
+from .validation.far_field.foresee import gap_probe as gap_probe
 from .validation.far_field.mend import Mending as Mending
 from .validation.far_field.mend import mend as mend
 from .validation.far_field.probe import GapProbe as GapProbe
-from .validation.far_field.probe import gap_probe as gap_probe
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
 from .validation.models.empirical import EmpiricalReceptiveField as EmpiricalReceptiveField

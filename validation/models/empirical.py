@@ -190,7 +190,7 @@ def empirical_receptive_field(
     return _answer(opened.model, kind, share, field, read, view)
 
 
-class _SegmentField(NamedTuple):
+class _Measured(NamedTuple):
     """A measured field: see `EmpiricalReceptiveField`; the curve of each segment, shape (segments,
     length), and the most that a segment could show."""
 
@@ -208,7 +208,7 @@ def _by_gradient(
     share: float,
     view: View,
     done: Callable[[int], None],
-) -> _SegmentField:
+) -> _Measured:
     parts = []
     for k, row in enumerate(rows, 1):
         parts.append(gradient_shares(opened, row[None], view))
@@ -216,7 +216,7 @@ def _by_gradient(
     curves = np.concatenate(parts)
     tokens, low, high = suffix(curves, 1 - share)
     interval = (low, high) if len(curves) > 1 else None
-    return _SegmentField(tokens, interval, curves, share * curves.shape[1])
+    return _Measured(tokens, interval, curves, share * curves.shape[1])
 
 
 def _by_attention(
@@ -225,13 +225,13 @@ def _by_attention(
     eps: float,
     rows: int,
     done: Callable[[int], None],
-) -> _SegmentField:
+) -> _Measured:
     """The mean over heads and layers, of each head, and of the bias alone on the same rows."""
     by_layer, curves = attention_fields(opened, segments, eps, rows, done)
     fields, size = torch.stack([*by_layer.values()]), curves.shape[1]
     biased = [layer for layer in opened.model.layers if layer.encoding is not None]
     alone = [bias_field(layer, second_half(size, rows), eps).mean() for layer in biased]
-    return _SegmentField(
+    return _Measured(
         float(fields.mean()),
         _interval(fields.mean((0, 2, 3)).numpy()),
         curves,
@@ -245,7 +245,7 @@ def _answer(
     outline: ModelOutline,
     kind: str,
     share: float,
-    field: _SegmentField,
+    field: _Measured,
     read: TokenText,
     view: View,
 ) -> EmpiricalReceptiveField:

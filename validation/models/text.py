@@ -7,7 +7,7 @@ are the same with and without it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,6 +129,19 @@ def tokenizer_of(model: ModelOutline) -> Any:
             f"model {model.name!r}: tokenizer.json cannot be read ({first_line(error, 120)}); "
             "accepted: a tokenizer of the library tokenizers"
         ) from None
+
+
+def encoder_of(model: ModelOutline) -> Callable[[str], list[int]] | None:
+    """A text in the tokens of a model, without a first token; None without a tokenizer."""
+    if model.path.suffix != ".gguf" and not (model.path / "tokenizer.json").is_file():
+        return None
+    coder = tokenizer_of(model)
+
+    def encode(words: str) -> list[int]:
+        tokens: list[int] = coder.encode(words, add_special_tokens=False).ids
+        return tokens
+
+    return encode
 
 
 def _wanted(model: ModelOutline, bos: str, put: int | None, named: Any) -> int | None:

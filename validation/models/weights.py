@@ -5,6 +5,7 @@ Where there is an index, the files that it names are read and no others. Nothing
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,12 +61,18 @@ def require_weights(model: ModelOutline) -> dict[str, Path]:
     return named
 
 
-def weights_stamp(model: ModelOutline) -> str:
-    """What tells the weights of a model from others: its files with their times, or sums."""
-    if model.network is not None:
-        return str([float(weight.detach().double().sum()) for weight in model.network.parameters()])
+def stamped(model: ModelOutline, *parts: bytes) -> str:
+    """The name of a file that changes with the weights of a model, and with all else that decides
+    its numbers: with its files and their times, or sums of a live model."""
     files = [model.path] if model.path.is_file() else sorted(model.path.glob("*.safetensors"))
-    return str([(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files])
+    weights = str([(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files])
+    if model.network is not None:
+        weights = str([float(x.detach().double().sum()) for x in model.network.parameters()])
+    stamp = hashlib.sha256(weights.encode())
+    for part in parts:
+        stamp.update(part)
+    safe = "".join(c if c.isalnum() else "-" for c in model.name).strip("-")
+    return f"{safe}-{stamp.hexdigest()[:16]}.json"
 
 
 def _wrong(model: ModelOutline, what: str, accepted: str) -> InputError:

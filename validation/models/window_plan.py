@@ -12,7 +12,6 @@ Every measurement is written down as it is made, so that a search that was stopp
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
 import os
@@ -25,14 +24,14 @@ import numpy as np
 import sympy
 import torch
 
-from farfield.theory.answers.answer import Answer, InputError, Label, Status
+from farfield.theory.answers.answer import Answer, Label, Status
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import inside, natural, plural, share
 from farfield.validation.harness.measure import ratio_of, token_losses
-from farfield.validation.json_files import CorruptFile, read_json, write_json
+from farfield.validation.json_files import Book
 from farfield.validation.models.cache import Serving, row_cache, size_text
 from farfield.validation.models.empirical import attention_fields, bias_field
 from farfield.validation.models.folder import describe
@@ -40,7 +39,7 @@ from farfield.validation.models.layers import ModelOutline, keys_text
 from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
 from farfield.validation.models.text import TokenText, rows_of, text_of
 from farfield.validation.models.transformers_config import library_config
-from farfield.validation.models.weights import weights_stamp
+from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
 
 SINKS = 4
@@ -205,28 +204,25 @@ class Search:
         place: Path,
         progress: Progress,
     ) -> None:
-        self.opened, self.parts, self.place, self.progress = opened, parts, place, progress
+        self.opened, self.parts, self.progress = opened, parts, progress
         self.length = parts[0].shape[1] - 1
         self.half = self.length - self.length // 2
-        self.stage, self.kept = "windows", dict[str, list[float]]()
+        self.stage, self.book = "windows", Book(place)
         each = len(_grid(self.length)).bit_length()  # a bisection asks so often
         self.total = 2 * self.length.bit_length() + 2 * each * len(opened.model.layers) + 10
-        if place.is_file():
-            try:
-                self.kept = {k: v for k, v in read_json(place).items() if isinstance(v, list)}
-            except CorruptFile as error:
-                raise InputError(f"{place}: {error}; accepted: remove it") from None
 
     def nats(self, view: View, part: int) -> np.ndarray:
         """Mean nats of each row of a part."""
-        key = json.dumps([part, view.widths, view.sinks, view.in_cache])
-        if key not in self.kept:
+
+        def measure() -> list[float]:
             losses = token_losses(self.opened, self.parts[part], view, self.half)
-            self.kept[key] = losses.mean(1).tolist()
-            self.place.parent.mkdir(parents=True, exist_ok=True)
-            write_json(self.place, self.kept)
-            self.progress(self.stage, min(len(self.kept), self.total), self.total)
-        return np.array(self.kept[key])
+            return list(losses.mean(1))
+
+        key, made = json.dumps([part, view.widths, view.sinks, view.in_cache]), len(self.book.kept)
+        nats = np.array(self.book.of(key, measure))
+        if len(self.book.kept) > made:
+            self.progress(self.stage, min(len(self.book.kept), self.total), self.total)
+        return nats
 
     def ratio(self, view: View, part: int = 0) -> tuple[float, float, float]:
         """The ratio of perplexities to that without windows, and its interval."""
@@ -307,19 +303,10 @@ def smallest_window(
     opened, read = open_model(outline, tokens=size), text_of(outline, text, bos)
     halves = np.split(read.held_out, [len(read.held_out) // 2])
     parts = tuple(rows_of(read, part, count, size) for part in halves)
-    search = Search(
-        opened, (parts[0], parts[1]), Path(folder) / _name(outline, read, parts), progress
-    )
+    values = json.dumps(outline.values, sort_keys=True, default=str).encode()
+    place = Path(folder) / stamped(outline, values, *(part.tobytes() for part in parts))
+    search = Search(opened, (parts[0], parts[1]), place, progress)
     return _found(search, read, most, positions == "cache")
-
-
-def _name(outline: ModelOutline, read: TokenText, parts: Sequence[np.ndarray]) -> str:
-    """A file name that changes with the model, the text and the rows."""
-    stamp = hashlib.sha256(json.dumps(outline.values, sort_keys=True, default=str).encode())
-    stamp.update(weights_stamp(outline).encode())
-    for part in parts:
-        stamp.update(part.tobytes())
-    return f"{outline.name}-{stamp.hexdigest()[:16]}.json"
 
 
 def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool) -> SmallestWindow:
