@@ -155,7 +155,7 @@ class Decision:
     Fields:
         condition: when it converges: true, false, or a condition on the parameters; None where that
             is not decided.
-        steps: what carried the decision, or what was tried.
+        steps: what carried the decision, or the attempts.
         reason: why it is not decided.
         real: whether the formula is real for all the parameters.
         fall: how the terms fall, where one case decides and tells it.
@@ -203,7 +203,7 @@ def _rung(values: Mapping[str, object]) -> Rung | None:
 
 @dataclass(frozen=True)
 class Proof(Result):
-    """A claim and the steps that establish it, in order (for `undecided`: what was tried); `cells`
+    """A claim and the steps that establish it, in order (for `undecided`: the attempts); `cells`
     has the steps along the tree of the parameters, for who prints them otherwise."""
 
     claim: str

@@ -39,7 +39,7 @@ class Setting:
         rope: entries that replace those of `rope_parameters`; empty for the model's own.
         longest: `max_position_embeddings` that belongs to it; None leaves the model's own.
         window: nearest keys that a query sees, its own included.
-        sinks: first keys that it sees besides.
+        sinks: first keys that it sees in addition.
         in_cache: whether first keys stand next to the window, where positions count in the cache.
         cut: the text is cut to this many last tokens.
     """
@@ -198,7 +198,7 @@ class Paste(NamedTuple):
 
     Fields:
         library: its name.
-        text: what is pasted; None where the library cannot be set so.
+        text: the text to paste; None where the library cannot be set so.
         where: the file or the command that takes it, or why there is nothing.
     """
 

@@ -76,7 +76,7 @@ class SmallestWindow(Answer):
         loss: the share by which perplexity may rise.
         sliding_window: the smallest width for all layers; infinite where none below the row is
             enough.
-        with_sinks: the smallest width with `SINKS` first keys besides; None where none is enough.
+        with_sinks: the smallest width with `SINKS` first keys too; None where none is enough.
         plan: a width for each layer; None for a layer that keeps what it sees.
         need: the width that each layer needs alone, the others being free, for an equal part of
             the loss.
@@ -85,7 +85,7 @@ class SmallestWindow(Answer):
         alike: what a uniform window with as many keys as the plan costs, and `alike_width`.
         full: keys, bytes and perplexities of the model as it is.
         setting: the plan as keys of `config.json`, where the library's class has them.
-        length, rows, text_source, first: what was read.
+        length, rows, text_source, first: the text and its beginning.
         label: `measured`.
     """
 
