@@ -51,7 +51,7 @@ class Extra(NamedTuple):
     Args:
         k, v: shape (batch or 1, heads or 1, m, size), in the frame of the row's keys.
         logits: added to `q . k / sqrt(d)`: a bias at the key's distance, the logarithm of how many
-            keys one stands for, or a learned sink; shape (heads or 1, queries or 1, m).
+            keys one represents, or a learned sink; shape (heads or 1, queries or 1, m).
     """
 
     k: Tensor

@@ -5,7 +5,7 @@ parameters is the same formula evaluated on tensors, so that gradients reach the
 that are alike share one bias, as in KERPLE.
 
 A module of your own, `FILE.py:Class`, is made as `Class(heads, size)`, `size` that of a head, one a
-layer. It is called as `module(q, k, i, j)` and returns what is added to the logits; or it has a
+layer. It is called as `module(q, k, i, j)` and returns the term to add to the logits; or it has a
 method `factor(i)` that multiplies them (`farfield.validation.harness.model.Transformer`).
 """
 

@@ -140,7 +140,7 @@ def perplexities(
     """Perplexity of the same targets at each length, those of `count` rows of the longest one.
 
     Args:
-        model: what is measured.
+        model: a model.
         text: of bytes or tokens, one-dimensional, longer than the longest length.
         lengths: of the context, in tokens. A row whose length is no multiple of a shorter one ends
             with a shorter segment.
@@ -301,7 +301,7 @@ def attention_field(
     learned sink is no key. A bias that depends on the content counts as content.
 
     Args:
-        model: what is measured.
+        model: a model.
         text: of bytes or tokens.
         thresholds: the `eps`, each between 0 and 1.
         length: tokens a segment.
@@ -508,7 +508,7 @@ def expected_scores(
 
 class Recall(NamedTuple):
     """Of the rows that were asked at a distance in rows of a length: the share of right answers,
-    and the mean attention on the key of the answer, of the head that has most of it."""
+    and the mean attention on the key of the answer, of the head that has the most."""
 
     length: int
     distance: int
@@ -529,9 +529,9 @@ def recall(
     """Ask a model that was trained on the task, at every length and distance.
 
     Args:
-        model: what is asked.
+        model: a model.
         rows: of the task.
-        lengths: of the rows, in tokens; the first decides the head whose attention is told.
+        lengths: of the rows, in tokens; the first decides the head whose attention is reported.
         distances: from the query to the key of the answer; none given takes 8, evenly spaced in
             their logarithm.
         count: rows at each length and distance.

@@ -492,7 +492,7 @@ def finished_run(folder: str | os.PathLike[str], key: str) -> Path:
 
 
 class RunState(NamedTuple):
-    """A run of a folder: its key, what was asked, `finished` or `unfinished`, and the step it is
+    """A run of a folder: its key, its settings, `finished` or `unfinished`, and the step it is
     at."""
 
     key: str

@@ -3,7 +3,7 @@
 A run is named by the hash of what decides its weights, in canonical JSON. Labels are in no key, nor
 are the measurements: one training serves many.
 
-A plan is a TOML file. Each `[[runs]]` table holds settings of `Run`, and a list stands for one run
+A plan is a TOML file. Each `[[runs]]` table holds settings of `Run`, and a list represents one run
 an element, in every combination:
 
     title = "slopes and learning rates"
@@ -64,7 +64,7 @@ class Record(BaseModel):
     """Settings that are checked as they are made; what is wrong is said in one line.
 
     Raises:
-        InputError: an unknown setting or a bad value, with its place and what is accepted.
+        InputError: an unknown setting or a bad value, with its place and the accepted forms.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -87,7 +87,7 @@ class Record(BaseModel):
 
 
 def _line(kind: type[BaseModel], error: ValidationError) -> str:
-    """The first thing that is wrong: its place, its value, and what is accepted."""
+    """The first thing that is wrong: its place, its value, and the accepted forms."""
     first = next((e for e in error.errors() if e["type"] == "extra_forbidden"), error.errors()[0])
     place, cause = ".".join(map(str, first["loc"])), first.get("ctx", {}).get("error")
     if first["type"] == "extra_forbidden":
@@ -312,7 +312,7 @@ class Measure(Record):
         last_tokens: targets of the last-token protocol; 0 for none.
         strides: of the sliding-window protocol, in tokens.
         windows, bca: sliding windows, and half-widths of blockwise causal attention, that the model
-            is measured with besides.
+            is measured with, in addition.
         row_length, row_segments, rows: tokens a segment, segments, and query rows a head and
             segment of the attention receptive field.
         thresholds: its `eps`.
@@ -354,7 +354,7 @@ class Induction(Record):
 
 
 class Run(Sizes):
-    """A training: what is trained on what, how, and what is measured of it.
+    """A training: what is trained on what, how, and its measurements.
 
     Args:
         encoding: of all layers; or a hybrid, whose layers are listed.
@@ -370,7 +370,7 @@ class Run(Sizes):
         weight_decay, clip, betas, epsilon: of AdamW; the clip bounds the gradient's norm.
         precision: `bfloat16` for products under autocast; all else stays in float32.
         accumulate: a step's rows go through the model in this many parts, to save memory.
-        measure: what is measured.
+        measure: the measurements.
 
     >>> Run(encoding="-n/4", lr=1e-3).key() == Run(encoding="-n/4", lr=1e-3, label="slow").key()
     True

@@ -5,7 +5,7 @@ checkpoint is one file that takes the place of the one before: weights, the opti
 the history. From it a training goes on bit for bit on a CPU. It holds only
 states whose losses and gradients were seen to be finite.
 
-On a GPU the model is compiled whole. Tables and block masks are made outside of it, once a length
+On a GPU the model is compiled whole. Tables and block masks are made outside, once a length
 where nothing of them learns, and no step waits for the device but those that report. Under
 `torchrun` each process takes its rows of every batch.
 """

@@ -99,7 +99,7 @@ class Audit(Answer):
             bounds that nobody gave or measured.
         heads: one entry a head with a bias, or a layer and head where layers differ.
         source: where the formula or table of a bias is from.
-        notes: what is to be said besides.
+        notes: further remarks.
         measurable: whether a window can be measured on a text.
         label: `theorem` for what follows from the widths of the layers; `certified` for bounds
             that were given or proved, `approximate` for assumed ones.

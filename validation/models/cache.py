@@ -52,7 +52,7 @@ class RowCache:
         length: of the row.
         keys: over all layers, each at most as many as it sees.
         least: bytes of these keys and values, or of the latents that make them.
-        indexer: bytes of what an indexer keeps besides.
+        indexer: bytes of what an indexer keeps in addition.
         paged: bytes in whole pages, where layers that slide keep their window alone.
         whole: bytes in whole pages, where every layer keeps the row.
         states: bytes of states of fixed size; None where they are not known.
@@ -68,7 +68,7 @@ class RowCache:
 
     @property
     def reserved(self) -> float:
-        """Bytes of one row in whole pages, with all that it keeps besides."""
+        """Bytes of one row in whole pages, with all that it keeps in addition."""
         return self.paged + self.indexer + (self.states or 0)
 
 

@@ -66,7 +66,7 @@ class EmpiricalReceptiveField(Answer):
         curve: pairs (tokens, share of the gradient or attention on the nearest this many tokens) at
             powers of two, means over the segments.
         length, segments: tokens of a segment, and segments.
-        text_source, first: what was read, and what segments begin with.
+        text_source, first: the text, and what segments begin with.
         visible: which keys a query saw, in words; empty for all that its layer shows.
         heads: for attention, the mean of each head, one tuple a layer that attends.
         trf: for attention, the finite-row TRF of the bias alone on the same rows; None for a model

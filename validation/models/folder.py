@@ -90,7 +90,7 @@ _INSTEAD = {
 
 
 def _instead(path: Path) -> str:
-    """What lies at a path that is no folder of a model, and what is accepted."""
+    """What lies at a path that is no folder of a model, and the accepted forms."""
     if not path.exists():
         if re.fullmatch(r"[\w-]+/[\w.-]+", str(path)):
             return f"is not in the hub's cache; download it first: hf download {path}"

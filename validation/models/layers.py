@@ -44,7 +44,7 @@ class LayerOutline:
         picks: how many of these keys an indexer chooses for each query; None where it has none.
         heads, key_heads, head_size: of its attention.
         cached: numbers that a token takes in its cache; 0 where it has none of its own.
-        indexed: numbers that a token takes for an indexer besides.
+        indexed: numbers that a token takes for an indexer in addition.
         state: numbers of fixed size that it keeps; None where they are not known.
         shares: whether it uses the cache of a layer below.
         positions: `rotation`, `none`, `absolute` or `bias`; empty where they are not known.
@@ -131,7 +131,7 @@ class ModelOutline:
         trained_from: where that is from.
         longest: the row that its table of positions ends with; None where there is none.
         unknown: why there is no number; empty where there is.
-        notes: what is to be said besides.
+        notes: further remarks.
         values: the content of its configuration, or the record of the run.
         network: the model itself, where it was opened already.
     """

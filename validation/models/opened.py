@@ -46,7 +46,7 @@ class View:
     Args:
         widths: nearest keys, its own included, of each layer; one number for all, None for no
             limit.
-        sinks: how many of the first keys are seen besides.
+        sinks: how many of the first keys are seen in addition.
         bca: half-width of blockwise causal attention; None without.
         in_cache: whether positions are counted in the cache, as StreamingLLM does: beyond the
             window, a first key stands next to it.

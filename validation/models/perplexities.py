@@ -53,8 +53,8 @@ class PerplexityByLength(Answer):
         ratio: of the perplexity at the longest length to that at the base of the ratios.
         lengths: one entry a length.
         visible: which keys a query saw, in words; empty for all that its layer shows.
-        text_source, first: what was read, and what rows begin with.
-        notes: what is to be said besides.
+        text_source, first: the text, and what rows begin with.
+        notes: further remarks.
         label: `measured`.
     """
 

@@ -34,7 +34,7 @@ class TokenText:
     Args:
         train, held_out: its parts, one-dimensional.
         bos: the token that each row begins with; None for none.
-        source: what was read, in words.
+        source: the text, in words.
     """
 
     train: np.ndarray

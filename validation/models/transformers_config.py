@@ -87,7 +87,7 @@ def configurations() -> Iterator[ModuleType]:
     """The library transformers for its classes of configurations alone.
 
     Where neither it nor torch is imported yet, it is imported without torch, which takes less than
-    half of the time, and hidden afterwards: whoever runs a model imports it anew.
+    half of the time, and hidden afterwards: a program that runs a model imports it anew.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     alone = not {"torch", "transformers"} & {*sys.modules}

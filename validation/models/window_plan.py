@@ -89,7 +89,7 @@ class SmallestWindow(Answer):
         costs: by name what each costs: the model `as it is`, `one window` for all layers, without
             and with first keys, the `plan by layer`, and one window with as many keys as the plan.
         setting: the plan as keys of `config.json`, where the library's class has them.
-        length, rows, text_source, first: what was read.
+        length, rows, text_source, first: the text and its beginning.
         label: `measured`.
     """
 
