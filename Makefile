@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PIP_ARGS ?=
+PARTS ?= 20
 PYTEST_ARGS ?= -n auto --maxprocesses 2 --dist loadfile
 BROWSER ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 AXE ?= axe-core@4.14.1
@@ -9,7 +10,7 @@ pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow pinned formal formal-random demo figures gpu bench sm90 docs browser lint \
+.PHONY: test test-slow test-part pinned formal formal-random demo figures gpu bench sm90 docs browser lint \
 	types install clean
 
 test: install  ## the tests, and every example of the documentation
@@ -17,6 +18,10 @@ test: install  ## the tests, and every example of the documentation
 
 test-slow: install  ## the same with the tests marked slow
 	$(VENV)/bin/pytest $(PYTEST_ARGS) -m "" $(examples) tests/ README.md
+
+test-part: install  ## of the slow tests the part of today: each has its turn within PARTS days
+	$(VENV)/bin/pytest $(PYTEST_ARGS) -m slow tests/ \
+		--slow-part $$(( 10\#$$(date +%j) % $(PARTS) + 1 ))/$(PARTS)
 
 pinned: install  ## every recorded answer again, by the public names alone
 	$(VENV)/bin/python tests/pinned/check.py

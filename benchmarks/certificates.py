@@ -92,10 +92,8 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
         "{trig}-{constant}",
         "{trig}-{constant}*log(n+1)",
         "({trig})/{constant}-n/5",
-        "-(4+cos(n))*log(n+1)",
         "{trig}-{constant}*sqrt(n)+log(n)",
         "-{constant}*({sums})",
-        "-n+{r}*n*sin(n)/4",
     ),
 }
 """What a formula is made of. X is one argument throughout a part, A and B are parameters."""

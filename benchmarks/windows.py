@@ -13,7 +13,8 @@ import numpy as np
 from side_by_side import program
 
 from farfield.numerics.windows.row_bound import window_certificate
-from farfield.numerics.windows.rows import row_window_error
+from farfield.numerics.windows.window import window_error
+from farfield.theory.encodings import encoding
 
 BETA = 1.0
 ROUNDING = 1e-12  # of a difference of two outputs of norm 1
@@ -60,7 +61,8 @@ def biased(content, factor):
         for each, keys, width, p in shapes(count):
             inside = np.arange(keys) < width
             x, v = drawn(each, keys, worst, inside)
-            bound = row_window_error(p, width, factor(keys) * BETA, 1)
+            row = encoding(values=p, tail="cut")
+            bound = window_error(row, width, factor(keys) * BETA, 1).value
             yield moved(content(x, keys, inside) + p, v, inside), bound
 
     return check

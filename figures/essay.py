@@ -97,7 +97,7 @@ def _ladders() -> Iterator[dict[str, Any]]:
             "verdict": str(verdict.verdict),
             "wide": Markup(climbed(ladder, WIDE)),
             "narrow": Markup(climbed(ladder, NARROW)),
-            "steps": [Markup(html(step)) for step in steps.steps],
+            "steps": [Markup(html(step.words())) for step in steps.steps],
         }
 
 

@@ -45,15 +45,12 @@ from .numerics.resolution import (
 )
 from .numerics.retrieval import RetrievalCurve as RetrievalCurve
 from .numerics.retrieval import retrieval_curve as retrieval_curve
-from .numerics.scaling import LogitScale as LogitScale
-from .numerics.scaling import logit_scale as logit_scale
 from .numerics.windows.question import Window as Window
 from .numerics.windows.question import WindowError as WindowError
 from .numerics.windows.row_bound import RowCertificates as RowCertificates
 from .numerics.windows.row_bound import window_certificate as window_certificate
 from .numerics.windows.rows import NormalisedBias as NormalisedBias
 from .numerics.windows.rows import ScaledBias as ScaledBias
-from .numerics.windows.rows import row_window_error as row_window_error
 from .numerics.windows.window import certified_window as certified_window
 from .numerics.windows.window import window_error as window_error
 from .theory.answers.errors import InputError as InputError
@@ -67,15 +64,13 @@ from .theory.encodings import encoding as encoding
 from .theory.encodings import encodings as encodings
 from .theory.encodings.inspection import BiasInspection as BiasInspection
 from .theory.encodings.inspection import inspect_bias as inspect_bias
-from .validation.far_field.extension import Extension as Extension
-from .validation.far_field.extension import extend as extend
 from .validation.far_field.foresee import Foresight as Foresight
 from .validation.far_field.foresee import blame as blame
 from .validation.far_field.foresee import foresee as foresee
+from .validation.far_field.foresee import gap_probe as gap_probe
 from .validation.far_field.mend import Mending as Mending
 from .validation.far_field.mend import mend as mend
 from .validation.far_field.probe import GapProbe as GapProbe
-from .validation.far_field.probe import gap_probe as gap_probe
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
 from .validation.models.empirical import EmpiricalReceptiveField as EmpiricalReceptiveField

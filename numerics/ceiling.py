@@ -71,7 +71,7 @@ class AttentionCeiling(HeadAnswer):
             ),
         )
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         return {
             "logits": "content logits" if self.longest is None else "logits",
             "bound": self.logit_bound,
@@ -81,7 +81,7 @@ class AttentionCeiling(HeadAnswer):
             "best": self.among("any head"),
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         far, longest = self.farthest, self.longest
         return {
             "farthest_for_half": None if far is None else f"{integer(far)} back",
@@ -94,7 +94,7 @@ def _percent(value: float | None) -> str:
 
 
 def attention_ceiling(
-    f: Any, logit_bound: Any, *, length: Any, distance: Any = None, **values: Any
+    f: object, logit_bound: object, *, length: object, distance: object = None, **values: Any
 ) -> AttentionCeiling:
     """The most attention that a key of a row can have, for all inputs within a bound (ours).
 
@@ -112,8 +112,8 @@ def attention_ceiling(
     Raises:
         InputError: numbers out of range; free parameters of a bias.
 
-    >>> found = attention_ceiling("rope", 4, length=4096)
-    >>> round(found.value, 4), found.longest
+    >>> answer = attention_ceiling("rope", 4, length=4096)
+    >>> round(answer.value, 4), answer.longest
     (0.4213, 2981)
     >>> attention_ceiling("-n/32", 4, length=4096).farthest
     144

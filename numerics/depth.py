@@ -25,13 +25,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import sympy
 from flint import arb
 from sympy import Expr
 
+from farfield.numerics.counts import Bracket, Exact
+from farfield.numerics.float_rows import bias_row
 from farfield.numerics.heads import (
     BUDGET_S,
     Fields,
@@ -42,7 +43,7 @@ from farfield.numerics.heads import (
     unknown,
 )
 from farfield.numerics.heads import within as within_time
-from farfield.numerics.receptive_field import Bracket, Exact, theoretical_receptive_field
+from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import at_precision
 from farfield.numerics.shown import BiasAnswer, Cases
 from farfield.numerics.summation.series import Series, series
@@ -90,7 +91,7 @@ class LayeredReceptiveField(BiasAnswer):
     sunk: float = 0.0
     rule: float | None = None
 
-    def span(self) -> tuple[Any, Any] | None:
+    def span(self) -> tuple[float, float] | None:
         if self.tokens is None and self.bracket is not None:
             return self.bracket.span()
         return super().span()
@@ -101,7 +102,7 @@ class LayeredReceptiveField(BiasAnswer):
         unknown = "an unknown number of tokens."
         return ((True, template + (unknown if self.span() is None else near)),)
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         return {
             "share": share(self.q),
             "layers": plural(self.layers, "layer"),
@@ -109,7 +110,7 @@ class LayeredReceptiveField(BiasAnswer):
             "bracket": None if self.bracket is None else self.bracket.text(),
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         row = None if self.length is None else plural(self.length, "key")
         return {
             "share_of_a_layer_through_attention": self.mixing,
@@ -199,8 +200,8 @@ def layered_receptive_field(
     >>> layered_receptive_field("window", 12, w=40).tokens
     201
     >>> local = {"window": 100, "mixing": "1/20"}
-    >>> found = layered_receptive_field(layers=[local] * 100)
-    >>> found.tokens, round(found.rule)
+    >>> answer = layered_receptive_field(layers=[local] * 100)
+    >>> answer.tokens, round(answer.rule)
     (588, 154)
     """
     a, quantile = inside(mixing, "mixing", "(0, 1]"), inside(q, "q", "(0, 1)")
@@ -292,10 +293,7 @@ def total_of(s: Series) -> float:
 
 def step_weights(bias: Expr, size: int, total: float | None) -> np.ndarray:
     """The weights of one step; those of a whole row where there is no total."""
-    weights = np.exp(tabulate(bias, np.arange(size)))
-    if not np.isfinite(weights).all():
-        at = int(np.argmin(np.isfinite(weights)))
-        raise InputError(f"the bias is undefined or infinite at n = {at}")
+    weights = np.exp(bias_row(bias, size))
     return weights / (weights.sum() if total is None else total)
 
 

@@ -124,8 +124,8 @@ def reach_frontier(
     Raises:
         InputError: one formula, lengths out of order, numbers out of range, free parameters.
 
-    >>> found = reach_frontier(["[0 x8]", "[-n x7; 0]", "-n/64"], 7, trained=64, length=1024)
-    >>> [(row.name, round(row.exposure, 2), row.farthest, row.best) for row in found.rows]
+    >>> answer = reach_frontier(["[0 x8]", "[-n x7; 0]", "-n/64"], 7, trained=64, length=1024)
+    >>> [(row.name, round(row.exposure, 2), row.farthest, row.best) for row in answer.rows]
     [('[-n x7; 0]', 0.12, 1023, True), ('-n/64', 1.0, 181, False), ('[0 x8]', 1.0, 1023, False)]
     """
     if len(formulas) < 2:

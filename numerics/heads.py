@@ -41,7 +41,7 @@ Fields = dict[str, Any]
 """What was found about one bias: fields of an answer, by name."""
 
 
-class Unsummed(Unreachable):
+class NoCertifiedSum(Unreachable):
     """A series without certified sums; `reason` says why."""
 
     def __init__(self, reason: Reason) -> None:
@@ -49,7 +49,7 @@ class Unsummed(Unreachable):
         self.reason = reason
 
 
-class Diverging(Unsummed):
+class Diverging(NoCertifiedSum):
     """The series diverges."""
 
 
@@ -127,13 +127,13 @@ def summed(bias: Expr, length: int | None = None, *, masked: bool = False) -> Se
 
     Raises:
         Diverging: the whole series diverges.
-        Unsummed: it has no certified sums.
+        NoCertifiedSum: it has no certified sums.
     """
     s = exp_series(bias, diverges) if masked else series(bias, diverges)
     if length is not None:
         return s.truncated(length)
     if reason := obstacle(s):
-        raise (Diverging if reason.code is Code.DIVERGES else Unsummed)(reason)
+        raise (Diverging if reason.code is Code.DIVERGES else NoCertifiedSum)(reason)
     return s
 
 
@@ -142,7 +142,7 @@ def summed(bias: Expr, length: int | None = None, *, masked: bool = False) -> Se
 
 def reason_of(why: Exception) -> Reason:
     """Why a number is not known: the time was spent, no sum encloses it, no rule decides."""
-    if isinstance(why, Unsummed):
+    if isinstance(why, NoCertifiedSum):
         return why.reason
     if isinstance(why, Unreachable):
         return Reason(Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE, str(why))
@@ -154,16 +154,11 @@ def unknown(reason: Reason | None) -> Fields:
     return {"status": Status.UNKNOWN, "label": None, "reason": reason}
 
 
-def sharp(ball: arb) -> bool:
-    """Whether a ball is narrow enough to be told as a number."""
-    return bool(ball.rel_accuracy_bits() > 20 or ball.rad() < 1e-12)
-
-
 def numeric(ball: arb, least: float = -math.inf, most: float = math.inf) -> Fields:
     """A number between two bounds, with floats around it; those alone where its ball is wide."""
     low, high = outward(ball)
     fields: Fields = {"enclosure": (max(least, low), min(most, high))}
-    if sharp(ball):
+    if ball.rel_accuracy_bits() > 20 or ball.rad() < 1e-12:
         return fields | {"value": float(ball.mid())}
     reason = Reason(Code.NO_ENCLOSURE, "the sums are enclosed no further")
     return fields | {"status": Status.ENCLOSED, "reason": reason}

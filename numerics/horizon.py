@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.heads import BUDGET_S, Fields, decisive, per_head, resolve
-from farfield.numerics.levels import Above, Vast
+from farfield.numerics.levels import BeyondCounting, SuperlevelSet
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.search import decide
 from farfield.numerics.shown import Cases, HeadAnswer
@@ -82,7 +81,7 @@ class Horizon(HeadAnswer):
             (True, "from distance {tokens} on every weight rounds to 0 in {kind}{worst}."),
         )
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         return {
             "kind": self.dtype + (" with subnormals flushed" if self.flush_to_zero else ""),
             "worst": self.among("the farthest head"),
@@ -157,8 +156,10 @@ def _last(bias: Expr, limit: fmpq, closed: bool) -> Fields:
 
     kept = tuple(s for s in row.stretches if s.end is not None or s.bias.has(n))
     try:
-        return {"tokens": Above(Series(bias, kept), level, meets, MAX_BITS, MAX_BALLS).end()}
-    except Vast:
+        return {
+            "tokens": SuperlevelSet(Series(bias, kept), level, meets, MAX_BITS, MAX_BALLS).end()
+        }
+    except BeyondCounting:
         raise Unreachable(f"the horizon has more than {MAX_BITS} bits") from None
 
 

@@ -84,7 +84,7 @@ class Leak(HeadAnswer):
             (True, "{rows}, {share} of a query's prior mass lies beyond {m}{worst}."),
         )
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         return {
             "rows": "as rows grow" if self.tested is None else f"in a row of {self.tested} keys",
             "share": self._between() if self.value is None else _percent(self.value),
@@ -92,7 +92,7 @@ class Leak(HeadAnswer):
             "m": plural(self.trained, "token"),
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         where = "ever longer rows" if self.tested is None else plural(self.tested, "key")
         value = None if self.value is None else decimal(self.value, 10)
         if self.value is not None and 0 < self.value < LEAST:

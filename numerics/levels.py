@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from flint import arb, fmpq
 from sympy import S
@@ -20,12 +19,13 @@ from farfield.numerics.search import decide, doubled
 from farfield.numerics.summation.series import Series, Stretch
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.evaluation.real_balls import Environment
+from farfield.theory.functions.balls import Ball, Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
 
-class Vast(Exception):
+class BeyondCounting(Exception):
     """Distances beyond counting are at or above the level, at least `low` of them if that is
     known."""
 
@@ -34,7 +34,7 @@ class Vast(Exception):
 
 
 @dataclass
-class Above:
+class SuperlevelSet:
     """The distances of a row at or above a level.
 
     Args:
@@ -98,7 +98,7 @@ class Above:
             elif above:
                 yield s.distances(a, b)
 
-    def _decided(self, height: Callable[[Any], Any], a: int, b: int) -> bool | None:
+    def _decided(self, height: Callable[[Environment], Ball], a: int, b: int) -> bool | None:
         """Whether all of a <= n < b is above, or none; None where one ball does not tell."""
         self.balls += 1
         if self.balls > self.most_balls:
@@ -135,7 +135,7 @@ class Above:
                     pass
             if j.bit_length() >= self.most_bits:
                 proved = falls is not None and self._decided(height, j, j + 1)
-                raise Vast(j - falls if proved and falls is not None else None)
+                raise BeyondCounting(j - falls if proved and falls is not None else None)
             j = min(j * j, 1 << self.most_bits)
 
 

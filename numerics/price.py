@@ -23,13 +23,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
+from farfield.numerics.counts import Bracket, Exact
+from farfield.numerics.float_rows import head_prices, in_floats, row_instead
 from farfield.numerics.heads import (
     BUDGET_S,
     Fields,
@@ -40,20 +41,19 @@ from farfield.numerics.heads import (
     summed,
     unknown,
 )
-from farfield.numerics.levels import Above, Vast, merged
-from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, Bracket, Exact
+from farfield.numerics.levels import BeyondCounting, SuperlevelSet, merged
 from farfield.numerics.search import at_precision, decide, doubled
 from farfield.numerics.shown import Cases, H, HeadAnswer, of_row
 from farfield.numerics.summation.series import Series
-from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import decimal, exact, inside, listed, natural, plural
 from farfield.theory.answers.number import share as share_text
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.functions.balls import Ball, Undefined, outward, rational
-from farfield.theory.functions.nodes import n as N_
-from farfield.theory.values import compile_ball, tabulate
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball
 
 PRICE_BITS = 58  # correct bits of a price, absolute or relative, whichever is the coarser
 MAX_BITS = 8_192  # at which a price is settled or given up
@@ -113,7 +113,7 @@ class DistancePrice(HeadAnswer):
             ),
         )
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         return {
             "n": self.distance,
             "row": of_row(self.length),
@@ -121,7 +121,7 @@ class DistancePrice(HeadAnswer):
             "cheapest": self.among("the cheapest head"),
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         return {"price": decimal(self.value, 10)} | super()._facts()
 
 
@@ -155,7 +155,7 @@ class Reach(HeadAnswer):
     answer: Exact | Bracket | None = None
     intervals: tuple[tuple[int, int], ...] = ()
 
-    def span(self) -> tuple[Any, Any] | None:
+    def span(self) -> tuple[float, float] | None:
         return self.answer.span() if isinstance(self.answer, Bracket) else super().span()
 
     def head_text(self) -> str:
@@ -188,7 +188,7 @@ class Reach(HeadAnswer):
             ),
         )
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         holes = self.among("the head that reaches farthest")
         if not holes and self.farthest is not None and self.tokens != self.farthest + 1:
             holes = f", at {tokens_text(self.tokens).replace('token', 'distance')} in all"
@@ -202,7 +202,7 @@ class Reach(HeadAnswer):
             "holes": holes,
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         parts = [str(a) if a == b else f"{a} to {b}" for a, b in self.intervals]
         among = ", the query's own among them" if parts and self.intervals[0][0] == 0 else ""
         return {
@@ -315,8 +315,8 @@ def reach(
         InputError: an advantage that is not finite; a share outside (0, 1); a length that is no
             integer; free parameters; terms that are undefined or infinite.
 
-    >>> found = reach("-2*log(1+n)", 7)
-    >>> found.tokens, found.farthest
+    >>> answer = reach("-2*log(1+n)", 7)
+    >>> answer.tokens, answer.farthest
     (25, 24)
     >>> reach("-log(1+n)", 7).tokens, reach("-log(1+n)", 7, length=1024).tokens
     (0, 146)
@@ -375,8 +375,8 @@ def _price_of_bias(bias: Expr, at: int, length: int | None) -> Fields:
     try:
         ball = _price(row, at)
     except Unreachable as why:
-        value = float(head_prices(_float_row(bias, length, why))[0, at])
-        return {"value": value} | _in_floats(why)
+        value = float(head_prices(row_instead(bias, length, why))[0, at])
+        return {"value": value} | in_floats(why)
     if ball == math.inf:
         return infinite(ball, Code.NO_WEIGHT, f"the bias masks the key at distance {at}")
     if ball == -math.inf:
@@ -410,7 +410,7 @@ def for_prices(
 def _price(row: Series, at: int) -> Ball:
     """log(others / weight) as a ball, or an infinite float."""
 
-    def settled() -> Any:
+    def settled() -> Ball | None:
         odds = _log_odds(row, at)
         return odds if not isinstance(odds, arb) or _settled(odds) else None
 
@@ -465,12 +465,12 @@ def _height(row: Series, at: int) -> Ball:
     """p(at); None where it is not defined at this precision."""
     bias, k = row.at(at)
     try:
-        return compile_ball(bias)({N_: fmpq(k)})
+        return compile_ball(bias)({n: fmpq(k)})
     except Undefined:
         return None
 
 
-def _exactly(value: Any) -> Ball:
+def _exactly(value: Ball) -> Ball:
     """A ball without a radius as a rational, where that is short."""
     exact = isinstance(value, arb) and value.is_exact() and value.is_finite()
     return value.fmpq() if exact and abs(int(value.man_exp()[1])) <= MAX_BITS else value
@@ -491,27 +491,29 @@ def _reach_of_bias(bias: Expr, asked: Reach) -> Fields:
 
     try:
         none = at_precision(row.total, 64) == 0  # no key has any weight
-        level = Above(row, lambda: asked.level(row.total()), meets, MAX_COUNT_BITS, MAX_BALLS)
+        level = SuperlevelSet(
+            row, lambda: asked.level(row.total()), meets, MAX_COUNT_BITS, MAX_BALLS
+        )
         runs = [] if none else level.runs()
-    except Vast as vast:
+    except BeyondCounting as vast:
         reason = Reason(Code.TOO_LARGE, f"the answer has more than {MAX_COUNT_BITS} bits")
         if vast.low is None:
             return unknown(reason)
         return {"answer": Bracket(vast.low, None), "status": Status.ENCLOSED, "reason": reason}
     except Unreachable as why:
         bar = float(asked.advantage) - math.log(asked.share / (1 - asked.share))
-        inside = np.flatnonzero(head_prices(_float_row(bias, asked.length, why))[0] <= bar)
+        inside = np.flatnonzero(head_prices(row_instead(bias, asked.length, why))[0] <= bar)
         parts = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1) if len(inside) else []
-        return _reached([range(part[0], part[-1] + 1) for part in parts]) | _in_floats(why)
+        return _reached([range(part[0], part[-1] + 1) for part in parts]) | in_floats(why)
     reached = _reached(runs)
     if ties:
         low = reached["tokens"]
-        said = f"at distance {ties[0][0]} price and advantage agree to all digits tried"
+        near = f"at distance {ties[0][0]} price and advantage agree to all digits tried"
         return {
             "answer": Bracket(low, low + sum(map(_count, ties))),
             "intervals": reached["intervals"],
             "status": Status.ENCLOSED,
-            "reason": Reason(Code.TIE, said),
+            "reason": Reason(Code.TIE, near),
         }
     return reached
 
@@ -557,39 +559,3 @@ def _within(row: Series, at: int, asked: Reach) -> bool | None:
 
 
 # -- float64 --------------------------------------------------------------------------------------
-
-
-def head_prices(bias: np.ndarray) -> np.ndarray:
-    """The price of each distance in a row, in float64; shape (heads, N) as the bias.
-
-    A key that is masked costs `inf`, the only key that is not `-inf`.
-
-    Raises:
-        InputError: a bias that is no number or `+inf`.
-
-    >>> head_prices(np.array([[0.0, 0.0, 0.0], [0.0, -np.inf, -np.inf]])).round(3)
-    array([[0.693, 0.693, 0.693],
-           [ -inf,   inf,   inf]])
-    """
-    row = np.atleast_2d(np.asarray(bias, dtype=np.float64))
-    if np.isnan(row).any() or (row == np.inf).any():
-        raise InputError("a head's bias is undefined or infinite")
-    edge = np.full((len(row), 1), -np.inf)
-    near = np.hstack([edge, np.logaddexp.accumulate(row, axis=1)[:, :-1]])
-    far = np.logaddexp.accumulate(row[:, ::-1], axis=1)[:, ::-1]
-    others = np.logaddexp(near, np.hstack([far[:, 1:], edge]))
-    masked = np.isneginf(row)
-    return np.where(masked, np.inf, others - np.where(masked, 0, row))
-
-
-def _float_row(bias: Expr, length: int | None, why: Unreachable) -> np.ndarray:
-    """The biases of a row in float64, shape (1, length); `why` again where that cannot help."""
-    if length is None or length > MAX_FLOAT_LENGTH or isinstance(why, OutOfTime):
-        raise why
-    return tabulate(bias, np.arange(length))[None]
-
-
-def _in_floats(why: Unreachable) -> Fields:
-    """The weight of what float64 sums tell, and why they do."""
-    reason = Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums")
-    return {"label": Label.APPROXIMATE, "reason": reason}

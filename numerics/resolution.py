@@ -8,24 +8,26 @@ and `x_w = 0`. Blockwise causal attention is a window of half + 1 to 2 half toke
 the place of the row in its block. R is the mean over the rows of a block (ours: [S] does not say).
 
 With `Q = sum x_i^2` and `C = sum x_i x_{i+1}`, `R = (Q - C) / B^2` is three exp-series: of `2 p`,
-of `p(n) + p(n+1)` and of `p`. They are summed by the kernels of the room `summation` where
-those know them, else term by term in balls; beyond `MAX_BALLS` terms in float64 (`approximate`).
+of `p(n) + p(n+1)` and of `p`. Long rows of a bias are summed by the kernels of the room `summation`
+where those know them; rows of up to `MAX_BALLS` terms, also of given scores, term by term in balls;
+other rows in float64 (`approximate`).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.arrays import ROUNDOFF, TINY, floats
+from farfield.numerics.arrays import ROUNDOFF, floats
+from farfield.numerics.float_rows import bias_row, resolution_curve, windowed_curve
 from farfield.numerics.heads import (
     BUDGET_S,
     Diverging,
@@ -61,14 +63,13 @@ from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import Undefined, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.skipped import skipped_terms
-from farfield.theory.values import compile_ball, tabulate
+from farfield.theory.values import compile_ball
 
 BITS = 128  # of balls of limits and short rows
 FIRST_TERMS = 4_096  # of a sum over neighbours, one by one
 MAX_BALLS = 20_000  # terms of a row in balls; longer ones in float64, approximate
 MAX_FLOATS = 5 * 10**6  # tokens of a mask that is read
 MAX_SCORE = 1e300  # beyond it a score times its scale is no float
-CHUNK = 1 << 16  # distances at a time, which bounds the memory
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,8 +83,7 @@ class Resolution(HeadAnswer):
         mask: `none`, `window W` or `bca HALF`.
         last: the score used as `s_{N+1}`, in words.
         value: R; the mean of the heads; None where it is not known.
-        enclosure: floats around it, where it is certified or of given scores, true under every
-            rounding.
+        enclosure: floats around it, where it is certified or of up to 20,000 given scores.
         bounds: for a non-increasing row `((P_0^2 - P_{N+1}^2)/2, P_0 (P_0 - P_{N+1}))`, else
             (None, sum P_i^2): theorems (ours), rounded outward from float64.
         limit: R of ever longer rows under the same mask; None where it is not known.
@@ -117,15 +117,17 @@ class Resolution(HeadAnswer):
             (True, "the attention resolution {where} is {value}{mean}."),
         )
 
-    def _values(self) -> dict[str, Any]:
-        scores = {} if self.subject or self.formula is not None else {"subject": "the scores"}
+    def _values(self) -> dict[str, object]:
+        scores: dict[str, object] = (
+            {} if self.subject or self.formula is not None else {"subject": "the scores"}
+        )
         return scores | {
             "where": "as rows grow" if self.length is None else f"in a row of {self.length} tokens",
             "value": decimal(self.value, 10),
             "mean": f", the mean of {len(self.heads)} heads" if self.heads else "",
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         low, high = self.bounds or (None, None)
         bounds = None if high is None else words("`R <= sum P_i^2` = {high}", high=decimal(high))
         if low is not None:
@@ -292,23 +294,41 @@ def _mean_of(values: Sequence[float | None]) -> float | None:
 # -- biases ---------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Row:
+    """The scores of one row, in floats and in balls.
+
+    Args:
+        floats: count -> the first scores, shape (count,).
+        weights: count -> exp of the first scores as balls, up to a common factor: R does not
+            change, and no term is out of range.
+        bias: the formula that all of them follow; None for given scores.
+    """
+
+    floats: Callable[[int], np.ndarray]
+    weights: Callable[[int], list[arb]]
+    bias: Expr | None = None
+
+
 def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: RowMask) -> Fields:
     """The resolution of one row, or of all rows as they grow, under the mask."""
     bias = p if scale == 1 else scale * p
+    row = _Row(partial(_scores_of, bias), partial(_terms, bias), bias)
     if mask.half is not None:
-        return _of_blocks(bias, mask.half)
+        fields = _of_blocks(row, mask.half)
+        return fields | {"limit": fields.get("value")}
     cut = mask.window is not None and (tokens is None or mask.window <= tokens - 1)
     terms = mask.window if cut else None if tokens is None else tokens - 1
     if terms is None:
         fields = _limit(bias)
         more = {"limit": fields.get("value"), "closed_form": limit_closed_form(bias)}
         return fields | more | {"last": "the limit"}
-    fields = _finite(bias, terms, cut)
+    fields = _finite(row, terms, cut)
     whole = fields if cut else _limit(bias) if mask.window is None else {}
     form = None if cut else finite_closed_form(bias)
     return fields | {
         "last": "-oo, masked" if cut else f"p({terms}) at the scale",
-        "bounds": _bounds(table(bias, terms + 1), terms, cut) if terms <= MAX_FLOATS else None,
+        "bounds": _bounds(row.floats(terms + 1), terms, cut) if terms <= MAX_FLOATS else None,
         "limit": whole.get("value"),
         "closed_form": None if form is None else form.subs(ROWS, terms - 1),
     }
@@ -320,6 +340,8 @@ _BLOCKS = Reason(Code.BOUNDED_SUPPORT, "mean over the rows of a block beyond the
 def _certified(ball: arb) -> Fields:
     """The ball's middle with its ends rounded outward; unknown where they are far apart."""
     fields = numeric(ball)
+    if math.isinf(fields.get("value", 0.0)):
+        return unknown(Reason(Code.TOO_LARGE, "it is too large for a float64"))
     return fields if "value" in fields else unknown(fields["reason"])
 
 
@@ -366,42 +388,50 @@ def _neighbours(s: Series, squares: Series) -> arb:
     return inner + low.union(high)
 
 
-def _finite(bias: Expr, terms: int, cut: bool) -> Fields:
+def _finite(row: _Row, terms: int, cut: bool) -> Fields:
     """R of `x_0 .. x_{terms-1}`, with `x_terms` or, if cut, 0 after them."""
     if terms <= MAX_BALLS:
         try:
-            return _certified(at_precision(lambda: _direct(bias, terms, cut), BITS))
+            return _certified(at_precision(lambda: _direct(row.weights(terms + 1), cut), BITS))
         except Unreachable as why:
             return unknown(reason_of(why))
     try:
-        parts = [exp_series(q) for q in (bias, 2 * bias, _shifted(bias))]
+        if row.bias is not None:
+            parts = [exp_series(q) for q in (row.bias, 2 * row.bias, _shifted(row.bias))]
 
-        def closed() -> arb:
-            b, q = (to_arb(part.partial(terms)) for part in parts[:2])
-            c = to_arb(parts[2].partial(terms - 1 if cut else terms))
-            return (q - c) / b**2
+            def closed() -> arb:
+                b, q = (to_arb(part.partial(terms)) for part in parts[:2])
+                c = to_arb(parts[2].partial(terms - 1 if cut else terms))
+                return (q - c) / b**2
 
-        return _certified(at_precision(closed, BITS + 2 * terms.bit_length()))
+            return _certified(at_precision(closed, BITS + 2 * terms.bit_length()))
     except (Unreachable, ValueError):
         check_time()
         if terms > MAX_FLOATS:
             reason = f"{terms} terms would have to be summed one by one"
             return unknown(Reason(Code.NO_ENCLOSURE, reason))
-    scores = table(bias, terms + 1)
+    scores = row.floats(terms + 1)
     if cut:
         scores[terms] = -np.inf
     return {"value": float(resolution_curve(scores)[-1]), "label": Label.APPROXIMATE}
 
 
-def _direct(bias: Expr, terms: int, cut: bool) -> arb:
-    """The same of one row, term by term."""
-    x = _terms(bias, terms + 1)
-    *_, (gained, last, total) = _windows(x[:terms])
-    return (gained + last * (last - (0 if cut else x[terms]))) / total**2
+def _direct(x: list[arb], cut: bool) -> arb:
+    """The same of one row and the weight after it, term by term."""
+    *_, (gained, last, total) = _windows(x[:-1])
+    return (gained + last * (last - (0 if cut else x[-1]))) / total**2
+
+
+def _scores_of(bias: Expr, count: int) -> np.ndarray:
+    """The first biases in float64."""
+    scores = bias_row(bias, count)
+    if scores[0] == -np.inf:
+        raise InputError("b_0 = exp(p(0)) must be positive, and the bias is -oo at n = 0")
+    return scores
 
 
 def _terms(bias: Expr, count: int) -> list[arb]:
-    """exp(p(n) - p(0)) for n < count: R does not change, and no term is out of range."""
+    """exp(p(n)) for n < count."""
     weight = compile_ball(sympy.exp(bias))
     try:
         x = [to_arb(weight({n: fmpq(i)})) for i in range(count)]
@@ -422,94 +452,25 @@ def _windows(x: list[arb]) -> Iterator[tuple[arb, arb, arb]]:
         gained += new * (new - after)
 
 
-def _of_blocks(bias: Expr, half: int) -> Fields:
+def _of_blocks(row: _Row, half: int) -> Fields:
     """Blockwise causal attention: rows see half + 1 to 2 half keys, in equal shares."""
-    each = _windowed_curve(table(bias, 2 * half))[half:]
+    each = windowed_curve(row.floats(2 * half))[half:]
     if 2 * half <= MAX_BALLS:
-        fields = _certified(at_precision(lambda: _block_mean(bias, half), BITS))
+        fields = _certified(at_precision(lambda: _block_mean(row.weights(2 * half)), BITS))
     else:
         fields = {"value": float(each.mean()), "label": Label.APPROXIMATE}
     span = (float(each.min()), float(each.max()))
-    more = {"last": "-oo, masked", "limit": fields.get("value"), "rows": span}
-    return {"reason": _BLOCKS} | fields | more
+    return {"reason": _BLOCKS} | fields | {"last": "-oo, masked", "rows": span}
 
 
-def _block_mean(bias: Expr, half: int) -> arb:
+def _block_mean(x: list[arb]) -> arb:
     """The mean over the rows of the second block, each from the one before."""
-    rows = itertools.islice(_windows(_terms(bias, 2 * half)), half, None)
-    return sum(((gained + x * x) / total**2 for gained, x, total in rows), arb(0)) / half
+    half = len(x) // 2
+    rows = itertools.islice(_windows(x), half, None)
+    return sum(((gained + new * new) / total**2 for gained, new, total in rows), arb(0)) / half
 
 
 # -- scores in float64 ----------------------------------------------------------------------------
-
-
-def table(bias: Expr, count: int) -> np.ndarray:
-    """p(0) .. p(count - 1) as float64, in pieces that bound the memory."""
-    pieces = (np.arange(a, min(a + CHUNK, count)) for a in range(0, count, CHUNK))
-    scores = np.concatenate([tabulate(bias, piece) for piece in pieces])
-    if np.isnan(scores).any() or (scores == np.inf).any() or scores[0] == -np.inf:
-        raise InputError(
-            f"the bias {shortened(str(bias), 90)} is not finite at some distance below {count}"
-        )
-    return scores
-
-
-def resolution_curve(scores: object) -> np.ndarray:
-    """R of every row that ends within the scores: N = 0, 1, ..., T - 2, in one vectorised pass.
-
-    By the identity `R = W - P_N P_{N+1}` (ours) with
-    `2 W = P_0^2 + P_N^2 + sum_{i<N} (P_i - P_{i+1})^2`, in logarithms: no score overflows, and one
-    difference alone cancels.
-
-    Args:
-        scores: `s_0 .. s_{T-1}`, shape (T,), T >= 2; -inf means masked.
-
-    Returns:
-        float64, shape (T - 1,).
-
-    >>> resolution_curve(np.zeros(3)).tolist()
-    [0.0, 0.0]
-    """
-    s = np.asarray(scores, dtype=np.float64)
-    s = s - s.max()
-    total = np.logaddexp.accumulate(s[:-1])
-    with np.errstate(over="ignore"):
-        curve: np.ndarray = _windowed_curve(s[:-1]) - np.exp(s[:-1] + s[1:] - 2 * total)
-    return curve
-
-
-def _windowed_curve(scores: np.ndarray) -> np.ndarray:
-    """R of the windows of 1, 2, ..., T tokens, shape (T,): the score after each is -oo."""
-    s = scores - scores.max()
-    total = np.logaddexp.accumulate(s)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gap = np.where(s[:-1] == s[1:], 0.0, np.abs(s[:-1] - s[1:]))
-        steps = 2 * (np.maximum(s[:-1], s[1:]) + np.log(-np.expm1(-gap)))
-    steps = np.where(np.isnan(steps), -np.inf, steps)
-    before = np.concatenate([[-np.inf], np.logaddexp.accumulate(steps)])
-    first, last = 2 * (s[0] - total), 2 * (s - total)
-    windows: np.ndarray = (np.exp(first) + np.exp(before - 2 * total) + np.exp(last)) / 2
-    return windows
-
-
-def _row(s: np.ndarray, after: float, off: float) -> tuple[float, float]:
-    """R of scores with one after them, and a bound of its error where each is off by at most `off`.
-
-    With x_i = e^(s_i - max) the terms `x_i (x_i - x_{i+1})` are taken by expm1. Each is off by some
-    units of roundoff u, and by u times its exponents; a sum of m adds m u of absolute values.
-    """
-    top, count = s.max(), len(s)
-    step = np.diff(s, append=after)
-    with np.errstate(over="ignore"):
-        logs = np.append(s, after) - top
-        squares, products = np.exp(2 * logs[:-1]), np.exp(logs[:-1] + logs[1:])
-        terms = np.where(step > 0, products, -squares) * np.expm1(-np.abs(step))
-        mass = np.exp(logs[:-1]).sum() ** 2
-        exponents = 8 * (np.abs(s - top) + np.maximum(step, 0))
-        wide = ROUNDOFF * (np.abs(terms) * (64 + 8 * count + exponents)).sum() + TINY * count
-        if off:
-            wide += 16 * off * (squares + products).sum() if off < 0.01 else math.inf
-        return float(terms.sum() / mass), float(wide / mass)
 
 
 def _bounds(scores: np.ndarray, terms: int, cut: bool) -> tuple[float | None, float]:
@@ -543,39 +504,28 @@ def _scores(given: object) -> np.ndarray:
 
 
 def _of_scores(given: object, length: object, scale: Expr, mask: RowMask) -> Resolution:
-    """The resolution of given scores, with a bound of what float64 may be off."""
-    s = _scores(given)
-    if (np.abs(s) > MAX_SCORE / float(scale)).any():
+    """The resolution of given scores, which are taken to be exact."""
+    s, factor = _scores(given), float(scale)
+    if (np.abs(s) > MAX_SCORE / factor).any():
         raise InputError(f"scores times scale {scale} exceed {MAX_SCORE:g}; accepted: smaller ones")
-    off = 0.0
-    if scale != 1:
-        s = s * float(scale)
-        off = 4 * ROUNDOFF * float(np.abs(s).max())
     tokens = len(s) if length is None else natural(length, "length", 2)
     if tokens > len(s):
         raise InputError(f"length {tokens} needs scores up to s_{tokens - 1}; {len(s)} given")
     _mask_fits(mask, tokens)
-    s, rows = s[:tokens], None
+    multiplied, top = compile_ball(scale), float(s[:tokens].max())
+
+    def weights(count: int) -> list[arb]:
+        c = to_arb(multiplied({}))
+        return [((arb(x) - top) * c).exp() for x in s[:count].tolist()]
+
+    row = _Row(lambda count: s[:count] * factor, weights)
     cut = mask.window is not None and mask.window < tokens
     terms = mask.window if cut and mask.window is not None else tokens - 1
-    last = "-oo, masked" if cut or mask.half else f"the last score given, s_{tokens - 1}"
     if mask.half is not None:
-        each = _windowed_curve(s)[mask.half :]
-        value, rows = float(each.mean()), (float(each.min()), float(each.max()))
-        size = 1_000 + float(np.ptp(s))
-        wide = value * (ROUNDOFF * 32 * len(s) * size + 16 * off)
+        fields = _of_blocks(row, mask.half)
     else:
-        value, wide = _row(s[:terms], -np.inf if cut else float(s[terms]), off)
-    asked = Resolution(None, tokens, scale, str(mask), last)
-    if not math.isfinite(value) or not math.isfinite(wide):
-        reason = "it is too large for a float64, or rounding leaves nothing of it"
-        return replace(asked, **unknown(Reason(Code.TOO_LARGE, reason)))
-    return replace(
-        asked,
-        value=value,
-        enclosure=(math.nextafter(value - wide, -math.inf), math.nextafter(value + wide, math.inf)),
-        bounds=None if mask.half is not None else _bounds(s, terms, cut),
-        rows=rows,
-        label=Label.MEASURED,
-        reason=None if rows is None else _BLOCKS,
-    )
+        bounds = _bounds(row.floats(terms + 1), terms, cut)
+        last = "-oo, masked" if cut else f"the last score given, s_{tokens - 1}"
+        fields = _finite(row, terms, cut) | {"bounds": bounds, "last": last}
+    label = Label.MEASURED if "value" in fields else None
+    return replace(Resolution(None, tokens, scale, str(mask)), **fields | {"label": label})

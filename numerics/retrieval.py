@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from farfield.numerics.arrays import floats
+from farfield.numerics.float_rows import MAX_KEYS
 from farfield.numerics.heads import out_of_reach, resolve
-from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH
 from farfield.numerics.shown import BiasAnswer, Cases
 from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.theory.answers.blocks import Block, Curve, Formula, Line
@@ -65,7 +65,7 @@ class RetrievalCurve(BiasAnswer):
         template = "in a row of {length}, the key at distance {far} is forecast to draw {share} of "
         return ((True, template + "the attention."),)
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         far, share = max(zip(self.distances, self.attention or self.distances, strict=True))
         return {
             "length": plural(self.length, "key"),
@@ -107,18 +107,18 @@ def retrieval_curve(
         InputError: logits of unequal shapes or that are no finite numbers; several heads; a
             distance outside the row.
 
-    >>> found = retrieval_curve([9.0, 9.0], [[0.0], [0.0]], "0", length=1024, distances=[8, 500])
-    >>> [round(a, 3) for a in found.attention]
+    >>> answer = retrieval_curve([9.0, 9.0], [[0.0], [0.0]], "0", length=1024, distances=[8, 500])
+    >>> [round(a, 3) for a in answer.attention]
     [0.888, 0.888]
     """
     size, repeats = natural(length, "length"), natural(draws, "draws")
     start = natural(seed, "seed", 0)
     each = _distances(distances, size)
     measured = _Logits.read(target, others, near)
-    if size > MAX_FLOAT_LENGTH or size * repeats > MAX_WORK:
+    if size > MAX_KEYS or size * repeats > MAX_WORK:
         raise InputError(
             f"{repeats} draws of {size} keys are too many: accepted are rows of up to "
-            f"{MAX_FLOAT_LENGTH} keys, and 10^9 logits in all"
+            f"{MAX_KEYS} keys, and 10^9 logits in all"
         )
     subject = resolve(f, values)
     asked = RetrievalCurve(None, size, each, draws=repeats, seed=start, subject=subject.name)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from flint import arb, fmpq
 
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.functions.balls import Undefined, precision
+from farfield.theory.functions.balls import Ball, Undefined, precision
 
 Fields = TypeVar("Fields")
 
@@ -49,10 +49,10 @@ def decide(predicate: Callable[[], Fields | None], bits: Iterable[int]) -> Field
     return None
 
 
-def at_precision(value: Callable[[], Any], bits: int) -> Any:
+def at_precision(value: Callable[[], Ball], bits: int) -> Ball:
     """The value at `bits` bits or, where that is too few to define it, at up to 16 times more."""
 
-    def finite() -> Any:
+    def finite() -> Ball | None:
         result = value()
         return result if isinstance(result, fmpq) or result.is_finite() else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from sympy import Expr
 
@@ -53,11 +53,11 @@ class BiasAnswer(Answer):
         """What the first sentence may say of its subject."""
         raise NotImplementedError
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         """What is named in it, beside the subject and the reason."""
         return {}
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         """The named values below it."""
         return {}
 
@@ -105,10 +105,10 @@ class HeadAnswer(BiasAnswer):
         """In which head, where there are several."""
         return f", in {which}" if self.heads else ""
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         return {"by_head": self.by_head()}
 
-    def span(self) -> tuple[Any, Any] | None:
+    def span(self) -> tuple[float, float] | None:
         ends = super().span()
         return getattr(self, "enclosure", None) if ends is None else ends
 

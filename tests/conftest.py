@@ -4,6 +4,7 @@ import collections
 import gc
 import os
 import tomllib
+import zlib
 
 import pytest
 from hypothesis import settings
@@ -29,9 +30,19 @@ def pytest_collection_finish():
     gc.enable()
 
 
+def pytest_addoption(parser):
+    parser.addoption("--slow-part", metavar="K/N", help="of the slow tests part K of N alone")
+
+
+def pytest_report_header(config):
+    part = config.getoption("slow_part")
+    return f"slow tests: part {part}" if part else None
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Mark as slow all but every k-th case of a test that is sampled(k)."""
+def pytest_collection_modifyitems(config, items):
+    """Mark as slow all but every k-th case of a test that is sampled(k); of what is slow, keep the
+    part that is asked for. Parts are by name, so that a new test moves no other."""
     seen = collections.Counter()
     for item in items:
         if marker := item.get_closest_marker("sampled"):
@@ -39,6 +50,15 @@ def pytest_collection_modifyitems(items):
             if seen[place] % marker.args[0]:
                 item.add_marker(pytest.mark.slow)
             seen[place] += 1
+    if part := config.getoption("slow_part"):
+        k, parts = map(int, part.split("/"))
+        aside = {
+            item
+            for item in items
+            if item.get_closest_marker("slow") and zlib.crc32(item.nodeid.encode()) % parts != k - 1
+        }
+        config.hook.pytest_deselected(items=list(aside))
+        items[:] = [item for item in items if item not in aside]
 
 
 @pytest.fixture(scope="session")

@@ -77,8 +77,6 @@ ELSEWHERE = {  # what needs a prover or a model: a page whose example runs, and 
     "mend": ("docs/far_field.md", "mend("),
     "GapProbe": ("docs/rotary.md", "gap_probe("),
     "gap_probe": ("docs/rotary.md", "gap_probe("),
-    "Extension": ("docs/rotary.md", "extend("),
-    "extend": ("docs/rotary.md", "extend("),
 }
 
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import sympy
 from sympy import Basic, Expr, S
@@ -47,7 +47,7 @@ from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
 from farfield.theory.mechanisms import MECHANISMS
-from farfield.theory.proofs import Decision, Fall, Proof, Step
+from farfield.theory.proofs import Decay, Decision, Proof, Step
 from farfield.theory.remarks import remarks
 from farfield.theory.skipped import skipped_terms
 from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
@@ -78,6 +78,8 @@ IMPLICATION = {
     Verdict.OUT_OF_SCOPE: "[Q, Theorem 0.4] covers additive biases only; it does not apply.",
     Verdict.UNDECIDED: "Nothing is claimed.",
 }
+
+R = TypeVar("R")
 
 SHOWN = 8  # skipped terms that are named
 
@@ -155,7 +157,7 @@ class Convergence(Answer):
         True
         """
         domains = dict(self.assumptions)
-        chosen: dict[Any, Expr] = {}
+        chosen: dict[str, Expr] = {}
         for name, value in values.items():
             if name not in domains:
                 raise InputError(
@@ -209,7 +211,7 @@ class Convergence(Answer):
             )
         if self.reason is not None:  # bounded support, or no series where the formula is not real
             raise NoCertificate(str(self.reason))
-        return Certifiable(self.formula, dict(self.assumptions), self.condition, self.proof.cells)
+        return Certifiable(self.formula, dict(self.assumptions), self.condition)
 
     def _blocks(self) -> Iterator[Block]:
         yield Sentence(self._first(), self.label or self.windowable.label)
@@ -279,7 +281,7 @@ class Convergence(Answer):
         text: Text
         match self.verdict:
             case Verdict.CONVERGES | Verdict.DIVERGES:
-                how = growth(self.proof.fall, self.converges, self.formula)
+                how = growth(self.proof.decay, self.converges, self.formula)
                 if self.formula is not None and not self.formula.has(n):
                     how = words("its terms are all equal")
                 elif isinstance(self.formula, Lookup) and self.formula.args[2].is_finite:
@@ -336,16 +338,16 @@ _OF_HEADS = {
 }
 
 
-def growth(fall: Fall | None, converges: bool | None, formula: Expr | None) -> Text:
+def growth(decay: Decay | None, converges: bool | None, formula: Expr | None) -> Text:
     """How the terms fall, in words; nothing where several cases share the proof."""
-    if fall is None:
+    if decay is None:
         return ()
-    if not fall.limits:
+    if not decay.limits:
         return words("it is a finite sum" if converges else "its terms do not tend to 0")
-    last, depth = fall.limits[-1], len(fall.limits)
+    last, depth = decay.limits[-1], len(decay.limits)
     if depth == 1 and last is sympy.oo:
         return words("its terms fall faster than any power of `n`")
-    if fall.of_bound:
+    if decay.of_bound:
         return ()
     if depth == 1 and last == 0 and not _oscillates(formula):
         return words("its terms do not fall fast enough, more slowly than any power of `n`")
@@ -461,10 +463,12 @@ def check_convergence(
                 present = {s.name for s in bias.free_symbols}
                 present_domains = {name: d for name, d in domains.items() if name in present}
                 decided[bias] = _decide_bias(bias, present_domains)
-        besides = tuple(dict.fromkeys(r for bias in decided for r in _remarks(bias)))
+        asides = _in_time(lambda: [r for bias in decided for r in remarks(bias)]) or ()
     results = tuple(decided[b] for b in subject.biases)
     whole = results[0] if len(results) == 1 else _together(subject, results)
-    return dataclasses.replace(whole, subject=subject.name, budget_s=budget, remarks=besides)
+    return dataclasses.replace(
+        whole, subject=subject.name, budget_s=budget, remarks=tuple(dict.fromkeys(asides))
+    )
 
 
 def _merged(assumptions: Mapping[str, str] | None, options: dict[str, object]) -> dict[str, Any]:
@@ -501,20 +505,12 @@ def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergenc
     )
 
 
-def _skipped(p: Expr) -> tuple[int, ...] | None:
-    """The skipped terms of one bias, within the budget of the question."""
+def _in_time(ask: Callable[[], R]) -> R | None:
+    """What is asked beside the verdict; None where the budget of the question is spent."""
     try:
-        return skipped_terms(p)
+        return ask()
     except OutOfTime:
         return None
-
-
-def _remarks(p: Expr) -> tuple[str, ...]:
-    """The remarks on one bias; none where the budget of the question is spent."""
-    try:
-        return tuple(remarks(p))
-    except OutOfTime:
-        return ()
 
 
 def _all_skipped(heads: tuple[Convergence, ...]) -> tuple[int, ...] | None:
@@ -554,7 +550,9 @@ def _decide_bias(p: Expr, domains: Mapping[str, str]) -> Convergence:
     return _convergence(p, decision, tuple(domains.items()))
 
 
-def _convergence(p: Expr, decision: Decision, assumptions: tuple[Any, ...]) -> Convergence:
+def _convergence(
+    p: Expr, decision: Decision, assumptions: tuple[tuple[str, str], ...]
+) -> Convergence:
     """A decision as an answer: its condition is the verdict, its steps the proof."""
     truth = decision.condition
     if truth is None:
@@ -564,7 +562,7 @@ def _convergence(p: Expr, decision: Decision, assumptions: tuple[Any, ...]) -> C
             None,
             Proof("", decision.steps),
             assumptions,
-            skipped_terms=_skipped(p),
+            skipped_terms=_in_time(lambda: skipped_terms(p)),
             status=Status.UNKNOWN,
             label=None,
             reason=Reason(Code.UNDECIDED, decision.reason),
@@ -578,9 +576,9 @@ def _convergence(p: Expr, decision: Decision, assumptions: tuple[Any, ...]) -> C
         p,
         verdict,
         truth,
-        Proof(claim, decision.steps, decision.fall, decision.cells),
+        Proof(claim, decision.steps, decision.decay),
         assumptions,
-        skipped_terms=_skipped(p),
+        skipped_terms=_in_time(lambda: skipped_terms(p)),
         label=Label.THEOREM,
         reason=None if decision.real else reason,
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy
+from sympy import Basic, Expr
 
 from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, Ladder, Rung, Sentence, Steps
@@ -36,9 +37,6 @@ RULES: dict[str, str] = {
     "series with larger terms converges.",
     "lower bound": "Oscillating parts are bounded: `p >= {bound}{error}` for all large `n`, and a "
     "series with smaller terms diverges.",
-    "recurrence": "Almost periodicity (Bohr): the oscillating coefficients come within any `eps` "
-    "of their values at `n = {at}` on a set with bounded gaps; there `p >= {bound}{error}`. Over a "
-    "set with bounded gaps an eventually monotone series diverges with the full one.",
     "infimum": "{phase} is equidistributed modulo `2pi` over any run of consecutive distances: the "
     "coefficient comes near its infimum on a set with bounded gaps; there `p >= {bound}{error}`. "
     "Over a set with bounded gaps an eventually monotone series diverges with the full one.",
@@ -89,7 +87,6 @@ DECIDING = (
     "infinite",
     "upper bound",
     "lower bound",
-    "recurrence",
     "infimum",
     "returns",
     "average",
@@ -135,7 +132,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Fall:
+class Decay:
     """How the terms of a series fall.
 
     Fields:
@@ -144,7 +141,7 @@ class Fall:
         of_bound: whether they are the limits of a bound of the terms.
     """
 
-    limits: tuple[Any, ...] = ()
+    limits: tuple[Expr, ...] = ()
     of_bound: bool = False
 
 
@@ -162,11 +159,11 @@ class Decision:
         cells: the tree of the cells, each with its decision; None on one cell.
     """
 
-    condition: Any
+    condition: Basic | bool | None
     steps: tuple[Step, ...] = ()
     reason: str = ""
     real: bool = True
-    fall: Fall | None = None
+    decay: Decay | None = None
     cells: Any = field(default=None, compare=False, repr=False)
 
     @property
@@ -180,14 +177,14 @@ class Decision:
 
     def of_bound(self, step: Step) -> Decision:
         """The decision on a series of which this one is on a bound."""
-        fall = self.fall and replace(self.fall, of_bound=True)
-        return replace(self, steps=(step, *self.steps), fall=fall)
+        decay = self.decay and replace(self.decay, of_bound=True)
+        return replace(self, steps=(step, *self.steps), decay=decay)
 
     def at(self, values: Mapping[object, object]) -> Decision:
         """The decision for these values of its symbols."""
-        limits = () if self.fall is None else self.fall.limits
-        fall = self.fall and replace(self.fall, limits=tuple(c.xreplace(values) for c in limits))
-        return replace(self, steps=tuple(step.at(values) for step in self.steps), fall=fall)
+        limits = () if self.decay is None else self.decay.limits
+        decay = self.decay and replace(self.decay, limits=tuple(c.xreplace(values) for c in limits))
+        return replace(self, steps=tuple(step.at(values) for step in self.steps), decay=decay)
 
 
 def _rung(values: Mapping[str, object]) -> Rung | None:
@@ -203,20 +200,17 @@ def _rung(values: Mapping[str, object]) -> Rung | None:
 
 @dataclass(frozen=True)
 class Proof(Result):
-    """A claim and the steps that establish it, in order (for `undecided`: the attempts); `cells`
-    has the steps along the tree of the parameters, for who prints them otherwise."""
+    """A claim and the steps that establish it, in order (for `undecided`: the attempts)."""
 
     claim: str
     steps: tuple[Step, ...] = ()
-    fall: Fall | None = None
-    cells: Any = field(default=None, compare=False, repr=False)
+    decay: Decay | None = None
 
     def block(self, title: str = "Proof") -> Steps:
         """The proof as one block."""
         deciding_steps = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
         deciding = deciding_steps[0] if len(deciding_steps) == 1 else -1  # else one of a case each
-        steps = tuple(step.words() for step in self.steps)
-        return Steps(words(title), steps, as_text(self.claim) if self.claim else (), deciding)
+        return Steps(words(title), self.steps, as_text(self.claim) if self.claim else (), deciding)
 
     def ladder(self) -> Ladder | None:
         """The rungs as a picture; None where the proof climbs none, several ladders, or to limits

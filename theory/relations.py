@@ -48,5 +48,5 @@ SIX = (
     OrderRelation("!=", "Ne", "not_equal", sympy.Ne, operator.ne, (1, -1), "!=", "≠", r"\ne", "<>"),
 )
 BY_SIGN = {relation.sign: relation for relation in SIX}
-BY_KIND: dict[Any, OrderRelation] = {relation.kind: relation for relation in SIX}
+BY_KIND: dict[type[sympy.Basic], OrderRelation] = {relation.kind: relation for relation in SIX}
 BY_SIGNS = {relation.signs: relation for relation in SIX}

@@ -72,7 +72,7 @@ def _slope_where_positive(formula: Expr) -> int:
     if formula.could_extract_minus_sign() or formula.has(Lookup, sympy.Piecewise):
         return 0
     halves = dict.fromkeys(formula.free_symbols, Rational(1, 2))
-    near, far = (enclose(formula, values=halves | {n: at}) for at in (1, 16))
+    near, far = (enclose(formula, values=halves | {n: distance}) for distance in (1, 16))
     if near is None or far is None or door.assumed(formula, "nonnegative") is not True:
         return 0
     return -1 if bool(0 < far < near) else int(bool(0 < near < far))

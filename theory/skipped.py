@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -90,17 +91,24 @@ def _halved(p: Expr, low: int, high: int, left: list[int]) -> list[int] | None:
     return None if first is None or second is None else first + second
 
 
-def _has_value(p: Expr, at: fmpq | arb, undetermined: bool = True) -> bool:
+def _has_value(p: Expr, distance: fmpq | arb, undetermined: bool = True) -> bool:
     """Whether a bias is a number or -oo at a distance, or on a ball of them; what to say where no
-    ball determines it."""
+    ball determines it. It is -oo where its weight is 0, as in log(exp(-oo) + exp(-oo))."""
     with precision(256):
         try:
-            ball = to_arb(compile_ball(p)({n: at}))
+            ball = to_arb(compile_ball(p)({n: distance}))
             return ball.is_finite() or bool(ball < 0)
         except Undetermined:
             return undetermined
         except (Undefined, ZeroDivisionError, OverflowError):
-            return False
+            return isinstance(distance, fmpq) and p.has(sympy.log) and weighs_nothing(p, distance)
+
+
+def weighs_nothing(p: Expr, at: fmpq) -> bool:
+    """Whether exp(p) is 0, exactly."""
+    with suppress(Undefined, ZeroDivisionError, OverflowError):
+        return bool(compile_ball(sympy.exp(p))({n: at}) == 0)
+    return False
 
 
 def defined(formulas: Sequence[Expr], distances: Any) -> np.ndarray:

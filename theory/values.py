@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flint import arb
-from sympy import Expr, Symbol
+from sympy import Basic, Expr, Symbol
 
 from farfield.theory.coefficients.signs import BALLS
 from farfield.theory.evaluation.real_balls import Environment
+from farfield.theory.functions.balls import Ball
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from farfield.theory.evaluation.vectorised import Floats
 
 
-def compile_ball(e: object) -> Callable[[Environment], Any]:
+def compile_ball(e: Basic) -> Callable[[Environment], Ball]:
     """A function of the values of the symbols of `e`: fmpq (exact) or arb, in; the same out.
 
     Of a condition, its truth; `Undefined` where the balls do not decide.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import sympy
-from sympy import S
+from sympy import Basic, S
 
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, facts, sentence
@@ -30,7 +29,7 @@ class Windowable(Answer):
     """
 
     value: bool | None
-    condition: Any = None
+    condition: Basic | None = None
     theorem: str = ""
     hypotheses: tuple[str, ...] = ()
 

@@ -57,7 +57,7 @@ class AtlasEntry(Result):
         header = ("verdict", "claim", "statement", "what holds, or why not")
         claimed = [table(header, rows, "What papers say of it")] * bool(rows)
         every = (*self.listed.blocks(), *self.prediction.blocks(), *proved, *claimed)
-        return tuple(dict.fromkeys(every))  # the formula once
+        return tuple(x for k, x in enumerate(every) if x not in every[:k])  # the formula once
 
     def fields(self) -> dict[str, Any]:
         own: dict[str, Any] = {"prediction": plain(self.prediction), "claims": plain(self.claims)}

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,33 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
     text = _canonical(value)
     seal = hashlib.sha256(text).hexdigest()
     write(path, text[:-1] + (b', "sha256": "%s"}' % seal.encode()))
+
+
+class Book:
+    """Numbers that are made once and kept in a file, so that a stopped search goes on.
+
+    Args:
+        place: of the file.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.kept = place, dict[str, list[float]]()
+        if place.is_file():
+            try:
+                self.kept = {k: v for k, v in read_json(place).items() if isinstance(v, list)}
+            except CorruptFile as error:
+                raise InputError(f"{place}: {error}; accepted: remove it") from None
+
+    def of(self, name: str, make: Callable[[], Sequence[float]]) -> list[float]:
+        """The numbers of this name."""
+        if name not in self.kept:
+            self.kept[name] = [float(x) for x in make()]
+            self.place.parent.mkdir(parents=True, exist_ok=True)
+            write_json(self.place, self.kept)
+        return self.kept[name]
 
 
 def recorded(value: Any) -> Any:

@@ -7,7 +7,9 @@ A line is a job with what it gave. Both commands go on where they were stopped; 
 long rows in the order of `ROWS`, so that a part of them is a result.
 """
 
+import functools
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -15,9 +17,15 @@ from pathlib import Path
 import torch
 import transformers
 
-from farfield.validation.far_field.needles import blocks_of, needle_row, recalled
-from farfield.validation.far_field.probe import gap_losses, losses_at
-from farfield.validation.far_field.rotary import applied, candidates
+from farfield.validation.far_field.library import LibraryNetwork
+from farfield.validation.far_field.network import losses, scores_at
+from farfield.validation.far_field.probe import gap_losses
+from farfield.validation.far_field.recall import needle_row, recalled
+from farfield.validation.far_field.repairs import Repair
+from farfield.validation.far_field.rotary import applied, settings_of
+from farfield.validation.far_field.stages import Sampling, Stages
+from farfield.validation.models.folder import describe
+from farfield.validation.models.opened import open_model
 
 HERE = Path(__file__).parent
 TRAINED, TO, LAST = 8192, 16384, 256
@@ -26,6 +34,8 @@ DISTANCES = (1024, 3072, 6144, 9216, 12288, 15360)
 LENGTHS = (16384, 12288, 8192, 10240, 11264, 9216, 32768)
 CUT, AS_IS, YARN = f"text cut to {TRAINED}", "as it is", "YaRN 2"
 SETTINGS = (YARN, "Llama 3 2", "base 2", "YaRN 4", "linear 2", "dynamic 2", "base 4")
+ROW = 1024  # of the far field
+FAR = ("kjv", 0)  # the row that the far field is asked about
 INSIDE = (4096, 8192, 9216, 10240, 11264, 12288, 14336)  # where blocks of a long row end
 ROWS = (
     ("handbook", 0, AS_IS),
@@ -43,13 +53,14 @@ class Model:
 
     def __init__(self, folder, files):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        how = {"dtype": torch.float32}
-        self.network = transformers.AutoModelForCausalLM.from_pretrained(folder, **how).eval()
+        opened = open_model(describe(folder))
+        self.live, self.network = opened.network, LibraryNetwork(opened)
         self.encode = lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]
         self.texts = {
             name: torch.tensor(self.encode(Path(file).read_text())) for name, file in files.items()
         }
-        self.settings = {s.name: s for s in candidates(self.network.config, TRAINED, TO)}
+        self.settings = {s.name: s for s in settings_of(self.live.config, TRAINED, TO)}
+        self.settings[AS_IS] = Repair()
 
     def row(self, text, k, length):
         """`length` tokens that end with the targets of row `k`, and the last target."""
@@ -63,7 +74,7 @@ class Model:
     def alone(self, text, rows):
         """Loss of the targets of rows after 256 to 512 tokens."""
         short = torch.stack([self.row(text, k, 512) for k in range(rows)])
-        return {"loss": losses_at(self.network, short, torch.arange(512), LAST).mean(1).tolist()}
+        return {"loss": losses(self.network, short, LAST).mean(1).tolist()}
 
     def gap(self, text, rows, length):
         """Loss of the same targets, 512 tokens before them at the far end of a row."""
@@ -72,9 +83,26 @@ class Model:
 
     def recall(self, text, k, setting):
         """Needles of a row, from its blocks."""
-        row = self.needles(text, k)
-        each = recalled(self.network, row, blocks_of(row), setting.cut)
-        return {"recall": [vars(one) for one in each]}
+        read = functools.partial(scores_at, self.network)
+        each = recalled(self.needles(text, k), read, setting.cut)
+        return {"recall": [one._asdict() for one in each]}
+
+    def far(self, text, k, setting, ends):
+        """The far field in one stage: loss of blocks of a row that end at places and before its
+        questions, and its needles.
+
+        A group is the 5 rows of 1,024 tokens up to the end of the block.
+        """
+        row, results = self.needles(text, k), {"loss": {}}
+        begin = TO - (setting.cut or TO)
+        for end in (*ends, last_of(row)):
+            group = row.tokens[end - 5 * ROW : end + 1].unfold(0, ROW + 1, ROW)
+            stages = Stages(self.network, group, LAST, Sampling(1024, math.inf))
+            stages.plain()
+            results["loss"][end] = float(stages.stage(1, [ROW, end - begin])[-1].mean())
+        read = functools.partial(stages.blocks, ends=[ROW, TO - begin])
+        results["recall"] = [one._asdict() for one in recalled(row, read, setting.cut)]
+        return results
 
     def real(self, text, k, setting):
         """A real row, in one pass: its needles, and the loss of blocks inside it.
@@ -83,16 +111,13 @@ class Model:
         """
         row = self.needles(text, k)
         cut = setting.cut or TO
-        begin, last = (
-            TO - cut,
-            min(n.answer.start for n in row.needles) - 64,
-        )  # before the questions
-        ends = [end for end in (*INSIDE, last) if end - LAST > begin]
-        nats, right = scored(self.network, row.tokens[begin:])
+        begin = TO - cut
+        ends = [end for end in (*INSIDE, last_of(row)) if end - LAST > begin]
+        nats, right = scored(self.live, row.tokens[begin:])
         results = {"loss": {}, "alone": {}, "recall": []}
         for end in ends:
             short = row.tokens[end - 512 : end + 1][None]
-            alone = losses_at(self.network, short, torch.arange(512), LAST)
+            alone = losses(self.network, short, LAST)
             results["loss"][end] = float(nats[end - begin - LAST : end - begin].mean())
             results["alone"][end] = float(alone.mean())
         for needle in row.needles:
@@ -100,6 +125,11 @@ class Model:
             said = {"log_probability": -float(nats[at].sum()), "right": bool(right[at].all())}
             results["recall"].append({"kind": needle.kind, "distance": needle.distance, **said})
         return results
+
+
+def last_of(row):
+    """Where the last block of a row ends, before its questions."""
+    return min(needle.answer.start for needle in row.needles) - 64
 
 
 @torch.no_grad()
@@ -131,6 +161,9 @@ def forecasts(model):
             yield ("gap", text, name, TO), name, lambda text=text: model.gap(text, 2, TO)
         yield ("gap", text, YARN, TRAINED), YARN, lambda text=text: model.gap(text, 2, TRAINED)
         yield ("alone", text, YARN), YARN, lambda text=text: model.alone(text, 2)
+    for name, ends in ((YARN, ()), (CUT, ()), (AS_IS, (8192,))):
+        work = lambda name=name, ends=ends: model.far(*FAR, settings[name], ends)  # noqa: E731
+        yield ("far", *FAR, name), name, work
 
 
 def measurements(model):
@@ -151,7 +184,7 @@ def main(task, folder, *files):
         if key in done:
             continue
         begun = time.process_time()
-        with applied(model.network, model.settings[name]):
+        with applied(model.live, model.settings[name]):
             result = work()
         line = {"job": key, "cpu": round(time.process_time() - begun, 1), **result}
         with place.open("a") as file:

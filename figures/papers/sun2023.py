@@ -21,7 +21,7 @@ from farfield.figures.papers.printed_tables import (
     yes_or_no,
 )
 from farfield.figures.style import INK, SOFT, house, new_figure
-from farfield.numerics.resolution import resolution_curve
+from farfield.numerics.float_rows import resolution_curve
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.sun2023 import PAPER, enclosed, in_blocks

@@ -32,11 +32,12 @@ def foresee(
     """
     _require_torch()
     if quick:
-        refuse(length or blame, "--quick reads rows of 1,024 tokens: no --length, no --blame")
+        refuse(blame, "--quick asks positions alone: no --blame")
+        how: dict[str, Any] = {"to": to, "length": length}
         return ask(
-            "positions", lambda step: farfield.gap_probe(model, text, to=to, progress=step), output
+            "positions", lambda step: farfield.gap_probe(model, text, progress=step, **how), output
         )
-    how: dict[str, Any] = {"to": to, "length": length, "causes": blame}
+    how = {"to": to, "length": length, "causes": blame}
     return ask(
         "far field", lambda step: farfield.foresee(model, text, progress=step, **how), output
     )
@@ -62,24 +63,16 @@ def mend(
         text: a file or folder to read.
         length: tokens of the rows that are read; the training length if not given, at most 1024.
         keys: that a query may see at most.
-        quick: for a model whose positions are rotations, the settings of the library, by the gap
-            probe: which to paste, and whether it gains anything over cutting the text.
+        quick: ask the gap probe in place of the far field: minutes, and nothing about windows.
         measure: measure the best three on real rows, beside no change.
         out: folder where numbers are kept; a stopped search goes on from it.
     """
     _require_torch()
-    if quick:
-        refuse(
-            length or keys or measure,
-            "--quick reads rows of 1,024 tokens: no --length, no --keys, no --measure",
-        )
-        return ask(
-            "settings", lambda step: farfield.extend(model, text, to=to, progress=step), output
-        )
     how: dict[str, Any] = {"to": to, "length": length, "keys": keys, "measure": measure}
+    how |= {"folder": out, "quick": quick}
     return ask(
         "repairs",
-        lambda step: farfield.mend(model, text, folder=out, progress=step, **how),
+        lambda step: farfield.mend(model, text, progress=step, **how),
         output,
     )
 

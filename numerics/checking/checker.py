@@ -130,7 +130,7 @@ def _checked(
 ) -> bool:
     """Whether a step was computed anew; what it says is read again from its text."""
 
-    def said(name: str, value: Any) -> Any:
+    def read_value(name: str, value: Any) -> Any:
         if name in PLAIN:
             return value
         if name == "limit" and value in INFINITE:
@@ -145,4 +145,4 @@ def _checked(
     if "bounded" in given:  # a named remainder has no value to check
         state.rest = UNREADABLE
         return False
-    return apply(rule, {k: said(k, v) for k, v in given.items()}, state)
+    return apply(rule, {k: read_value(k, v) for k, v in given.items()}, state)

@@ -27,12 +27,10 @@ NEAR = (101, 317, 1009)  # where an exact expansion is compared
 # Where errors are: an expansion that is wrong shows by then, and balls still reach it.
 FAR = (10**40 + 7, 10**60 + 9, 10**90 + 49)
 CLASSES = (10**9 + 7, 10**20 + 39)  # where the distances of one residue class are compared
-ROWS = np.arange(1000, 3_000_000)
-"""Distances where waves are tabulated, one by one."""
 UNREADABLE = S.NaN
 """What is left of an expansion with a named remainder."""
 
-Said = Mapping[str, Any]
+Values = Mapping[str, Any]
 
 
 @dataclass
@@ -55,24 +53,24 @@ class CheckState:
         return count // 20 if slow else count
 
 
-Relation = Callable[[Said, CheckState], bool]
+Relation = Callable[[Values, CheckState], bool]
 Row = tuple[Relation | None, str, bool | None]
 """Whether numbers bear a step out (it raises Open where they cannot tell); which value of the step
 is the bias from here on, with a sign; what it decides."""
 
 
-def apply(name: str, said: Said, state: CheckState) -> bool:
+def apply(name: str, values: Values, state: CheckState) -> bool:
     """Whether the step had something to compute; raises ProofError if it is false."""
     relation, leaves, verdict = CHECKED.get(name, (None, "", None))
     try:
         computed = relation is not None
-        if relation is not None and not relation(said, state):
-            values = ", ".join(f"{key} {value}" for key, value in said.items())
-            raise ProofError(f"a step {name!r} is false: {values[:200]}")
+        if relation is not None and not relation(values, state):
+            shown = ", ".join(f"{key} {value}" for key, value in values.items())
+            raise ProofError(f"a step {name!r} is false: {shown[:200]}")
     except Open:
         computed = False
     if leaves:
-        state.p = -said[leaves[1:]] if leaves[0] == "-" else said[leaves]
+        state.p = -values[leaves[1:]] if leaves[0] == "-" else values[leaves]
     state.verdicts += () if verdict is None else (verdict,)
     return computed
 
@@ -86,29 +84,29 @@ def points(p: Expr, count: int = 40) -> list[int]:
 # -- the bias, and its classes --------------------------------------------------
 
 
-def _same_far_out(values: Said, state: CheckState) -> bool:
+def _same_far_out(values: Values, state: CheckState) -> bool:
     """The formula for large n is the formula."""
     return not any(state.numbers.compare(state.p, values["p"], at) for at in FAR)
 
 
-def _no_number(masked: bool, values: Said, state: CheckState) -> bool:
+def _no_number(masked: bool, values: Values, state: CheckState) -> bool:
     """The bias is minus infinity far out where it is said to be masked, else plus infinity."""
     ball = state.numbers.value(state.p, {n: fmpq(FAR[0])})
     return not ball.is_finite() and bool(ball < 0) is masked
 
 
-def _is_zero(values: Said, state: CheckState) -> bool:
+def _is_zero(values: Values, state: CheckState) -> bool:
     """The constant's ball holds 0 and is narrow: no proof of 0, but none of the contrary."""
     ball = state.numbers.value(values["constant"], {})
     return bool(ball.contains(0) and ball.rad() < arb(2) ** (-BITS // 2))
 
 
-def _parts(values: Said, state: CheckState) -> bool:
+def _parts(values: Values, state: CheckState) -> bool:
     state.whole, state.period = state.p, values["period"]
     raise Open("what follows decides")
 
 
-def _is_class(values: Said, state: CheckState) -> bool:
+def _is_class(values: Values, state: CheckState) -> bool:
     """The bias on a residue class is the whole bias there."""
     residue, period = values["residue"], values["period"]
     wanted = state.period == period and residue in {*range(period)} - {*state.seen}
@@ -148,7 +146,7 @@ def _excess(e: Expr, error: Expr, numbers: Numbers, at: int) -> float:
     return 0.0 if ball.contains(0) else size
 
 
-def _expands(values: Said, state: CheckState) -> bool:
+def _expands(values: Values, state: CheckState) -> bool:
     """|p + rho| <= C error, for a C that does not grow from 10^40 to 10^90."""
     placed = state.rest in (None, UNREADABLE) or bool(state.verdicts)
     state.rest, state.rung, state.limit = values["rho"], 0, None
@@ -159,7 +157,7 @@ def _expands(values: Said, state: CheckState) -> bool:
     return placed and not (near or max(sizes) > 1e12 or grows)
 
 
-def _on_the_ladder(values: Said, state: CheckState) -> Expr:
+def _on_the_ladder(values: Values, state: CheckState) -> Expr:
     """What is left of the expansion; the scale of a rung is its logarithm."""
     if state.rest is UNREADABLE:
         raise Open("a named remainder")
@@ -167,7 +165,7 @@ def _on_the_ladder(values: Said, state: CheckState) -> Expr:
     return state.rest if scaled else None
 
 
-def _is_rung(values: Said, state: CheckState) -> bool:
+def _is_rung(values: Values, state: CheckState) -> bool:
     """The limit of rest/L_k, found again."""
     rest, follows = (
         _on_the_ladder(values, state),
@@ -180,7 +178,7 @@ def _is_rung(values: Said, state: CheckState) -> bool:
     return bool(value == state.limit) or state.numbers.is_near(value - state.limit, 0)
 
 
-def _is_tie(values: Said, state: CheckState) -> bool:
+def _is_tie(values: Values, state: CheckState) -> bool:
     """At a limit of 1 the scale leaves the rest."""
     rest = _on_the_ladder(values, state)
     ones = all(state.numbers.is_near(x, 1) for x in (state.limit, values["limit"]))
@@ -190,7 +188,7 @@ def _is_tie(values: Said, state: CheckState) -> bool:
     return True
 
 
-def _ends(above: bool, values: Said, state: CheckState) -> bool:
+def _ends(above: bool, values: Values, state: CheckState) -> bool:
     """The last limit against 1, and the comparison series that belongs to its rung."""
     rest, last, rung = state.rest, state.limit, state.rung
     state.rest, state.rung, state.limit = None, 0, None
@@ -208,7 +206,7 @@ def _ends(above: bool, values: Said, state: CheckState) -> bool:
 # -- bounds --------------------------------------------------------------------------------------
 
 
-def _gaps(side: int, values: Said, state: CheckState, at: Iterable[int]) -> list[tuple[arb, arb]]:
+def _gaps(side: int, values: Values, state: CheckState, at: Iterable[int]) -> list[tuple[arb, arb]]:
     """How far the bound lies above p (below it for a side of -1), up to the error, and the size of
     both, at each distance where balls know them."""
     wanted = state.p, values["bound"], values["error"]
@@ -222,7 +220,7 @@ def _gaps(side: int, values: Said, state: CheckState, at: Iterable[int]) -> list
         ]
 
 
-def _bounded(side: int, values: Said, state: CheckState) -> bool:
+def _bounded(side: int, values: Values, state: CheckState) -> bool:
     """An upper (lower) bound lies above (below) p everywhere, and near it somewhere."""
     gaps = _gaps(side, values, state, points(state.p, 60))
     with precision(BITS):
@@ -231,7 +229,7 @@ def _bounded(side: int, values: Said, state: CheckState) -> bool:
 
 
 def _reached(
-    returns: Callable[[Said, CheckState], Iterable[int]], values: Said, state: CheckState
+    returns: Callable[[Values, CheckState], Iterable[int]], values: Values, state: CheckState
 ) -> bool:
     """p comes up to the bound at some of the distances where it should."""
     reached = any(not gap < 0 for gap, _ in _gaps(-1, values, state, returns(values, state)))
@@ -240,17 +238,7 @@ def _reached(
     return reached
 
 
-def _where_waves_return(values: Said, state: CheckState) -> Iterable[int]:
-    """Distances where the oscillation is near its value at `at`."""
-    away = np.zeros(len(ROWS))
-    for wave in state.p.atoms(sympy.sin, sympy.cos):
-        if wave.has(n):
-            turn = float(sympy.expand(wave.args[0]).coeff(n))
-            away = np.maximum(away, np.abs(np.sin(ROWS * turn / 2)))
-    return (int(values["at"] + ROWS[i]) for i in _least(away))
-
-
-def _where_large(values: Said, state: CheckState) -> Iterable[int]:
+def _where_large(values: Values, state: CheckState) -> Iterable[int]:
     """Distances where p is large beside the bound."""
     far = np.geomspace(1e5, 1e9, state.few(40_000)).astype(np.int64)
     p, bound = state.numbers.table(far, state.p, values["bound"])
@@ -262,13 +250,13 @@ def _least(values: np.ndarray) -> np.ndarray:
     return np.argpartition(values, 20)[:20]
 
 
-def _adds_a_constant(values: Said, state: CheckState) -> bool:
+def _adds_a_constant(values: Values, state: CheckState) -> bool:
     """The bound of p is `-log n` at least, so that each interval [x, 2x] adds a constant."""
     bound = values["bound"] + 100 * (1 + abs(values["error"]))
     return all(state.numbers.compare(bound, -sympy.log(n), at) >= 0 for at in FAR)
 
 
-def _averaged(values: Said, state: CheckState) -> bool:
+def _averaged(values: Values, state: CheckState) -> bool:
     """The mean of exp(p + bound) over many distances stays between positive constants."""
     rng, means, width = np.random.default_rng(0), [], _turn(values["phase"], state.numbers)
     for size in (1e6, 1e8, 1e10):
@@ -296,7 +284,7 @@ def _turn(phase: str, numbers: Numbers) -> int:
     raise Open("the average over a phase that turns too slowly for numbers")
 
 
-def _comes_back(values: Said, state: CheckState) -> bool:
+def _comes_back(values: Values, state: CheckState) -> bool:
     """In each decade some term stays above a constant."""
     (p,) = state.numbers.table(np.arange(100, 10**6), state.p)
     return not min(np.nanmax(p[10**k - 100 : 10 ** (k + 1) - 100]) for k in range(2, 6)) < -50
@@ -316,7 +304,6 @@ CHECKED: dict[str, Row] = {
     "diverges": (partial(_ends, False), "", False),
     "upper bound": (partial(_bounded, 1), "bound", None),
     "lower bound": (partial(_bounded, -1), "bound", None),
-    "recurrence": (partial(_reached, _where_waves_return), "bound", None),
     "infimum": (partial(_reached, _where_large), "bound", None),
     "very slow phase": (_adds_a_constant, "", False),
     "average": (_averaged, "-bound", None),

@@ -28,7 +28,7 @@ class Family:
         domain: where it lives, as `positive` or `[0, 2)`.
         fixed: values of the other parameters and options of the encoding.
         whole: the formula before these values were put in.
-        own: the domain of the parameter where nothing is assumed.
+        default: the domain of the parameter where nothing is assumed.
     """
 
     given: str | Expr
@@ -37,7 +37,7 @@ class Family:
     domain: str
     fixed: Mapping[str, Any] = field(default_factory=dict)
     whole: Expr = S.Zero
-    own: str = "positive"
+    default: str = "positive"
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class Family:
 
     def _takes(self, values: Sequence[Expr]) -> bool:
         """Whether the given text takes these values of its parameter, without an assumption."""
-        domain = interval(self.own)
+        domain = interval(self.default)
         return isinstance(self.given, str) and all(v in domain for v in values)
 
     def call(self, values: Sequence[Expr]) -> str:

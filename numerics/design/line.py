@@ -88,7 +88,7 @@ class ParameterLine:
         return _inside(self.part.start, 1), _inside(self.part.end, -1)
 
     @property
-    def own(self) -> list[bool]:
+    def at_domain(self) -> list[bool]:
         """Whether each end is one of the family's domain, not of its convergence."""
         whole = self.family.interval
         return [self.part.start == whole.inf, self.part.end == whole.sup]
@@ -97,9 +97,7 @@ class ParameterLine:
     def closed(self) -> list[bool]:
         """Whether each end is one of the domain and belongs to it."""
         ends = (self.part.start, self.part.end)
-        return [
-            at_domain and end in self.part for at_domain, end in zip(self.own, ends, strict=True)
-        ]
+        return [whole and end in self.part for whole, end in zip(self.at_domain, ends, strict=True)]
 
     @cached_property
     def reach(self) -> tuple[float, float]:
@@ -245,7 +243,7 @@ class ParameterLine:
         """Around an end of the interval where the series ceases to converge; None at the domain's
         own end."""
         end = self.ends[k]
-        if self.own[k] or end is None:
+        if self.at_domain[k] or end is None:
             return None
         down, up = self.around(end)
         outside = end if end in (self.part.start, self.part.end) else (down, up)[k]

@@ -82,8 +82,8 @@ def design(
             contradict each other; a series that diverges for every parameter; no free parameter or
             several; numbers out of range.
 
-    >>> found = design("alibi", trf=512, eps="1/100")
-    >>> found.value, found.achieved, [float(x) for x in found.low]
+    >>> answer = design("alibi", trf=512, eps="1/100")
+    >>> answer.value, answer.achieved, [float(x) for x in answer.low]
     (1/111, 512, [0.0089944730195, 0.0089944730196])
     >>> design("window", layered=202, layers=12).nearest
     (201, 206)

@@ -292,7 +292,7 @@ TARGETS: dict[str, Quantity] = {
             "trf",
             theoretical_receptive_field,
             {"eps": "1/100", "length": None},
-            lambda own: f"TRF({share(exact(own['eps']))})",
+            lambda options: f"TRF({share(exact(options['eps']))})",
             ratio=_field,
             closed=lambda _: False,
             of="of",
@@ -301,8 +301,8 @@ TARGETS: dict[str, Quantity] = {
             "leak",
             leak,
             {"trained": 2048, "tested": None},
-            lambda own: f"leak beyond {plural(int(own['trained']), 'token')}",
-            lambda own: f"leak({', '.join(str(k) for k in own.values() if k is not None)})",
+            lambda options: f"leak beyond {plural(int(options['trained']), 'token')}",
+            lambda options: f"leak({', '.join(str(k) for k in options.values() if k is not None)})",
             ratio=_leaked,
             relation="<=",
             integer=False,
@@ -320,8 +320,8 @@ TARGETS: dict[str, Quantity] = {
                 "row": None,
                 "temper": None,
             },
-            lambda own: f"certified window for an error of {exact(own['error'])}",
-            lambda own: f"window({exact(own['error'])})",
+            lambda options: f"certified window for an error of {exact(options['error'])}",
+            lambda options: f"window({exact(options['error'])})",
             ratio=_windowed,
             better=-1,
             keys="row",
@@ -330,8 +330,8 @@ TARGETS: dict[str, Quantity] = {
             "layered",
             layered_receptive_field,
             {"layers": MUST, "mixing": "2/5", "q": "99/100", "length": None},
-            lambda own: f"receptive field of {plural(int(own['layers']), 'layer')}",
-            lambda own: f"layered({own['layers']})",
+            lambda options: f"receptive field of {plural(int(options['layers']), 'layer')}",
+            lambda options: f"layered({options['layers']})",
             gauge=_layered,
             approximate=True,
         ),
@@ -339,8 +339,8 @@ TARGETS: dict[str, Quantity] = {
             "reach",
             reach,
             {"advantage": MUST, "share": "1/2", "length": None},
-            lambda own: f"reach of {exact(own['advantage'])} nats",
-            lambda own: f"reach({exact(own['advantage'])})",
+            lambda options: f"reach of {exact(options['advantage'])} nats",
+            lambda options: f"reach({exact(options['advantage'])})",
             gauge=_reached,
             ordered=lambda *_: False,  # light tails make far keys dear, heavy ones all keys
             most=_farthest,
@@ -350,10 +350,10 @@ TARGETS: dict[str, Quantity] = {
             "horizon",
             dtype_horizon,
             {"dtype": "bf16", "flush_to_zero": False},
-            lambda own: f"horizon in {_dtype(own)}",
-            lambda own: f"horizon({_dtype(own)})",
+            lambda options: f"horizon in {_dtype(options)}",
+            lambda options: f"horizon({_dtype(options)})",
             gauge=_rounded,
-            closed=lambda own: not own["flush_to_zero"],
+            closed=lambda options: not options["flush_to_zero"],
             keys="",
         ),
         Quantity(
@@ -402,16 +402,16 @@ class Target:
 
     Args:
         quantity, relation, limit: as they are called.
-        said: the target of which this is one bound; its own words if empty.
+        text: the target of which this is one bound; its own words if empty.
     """
 
     quantity: Quantity
     relation: str
     limit: Rational
-    said: str = ""
+    text: str = ""
 
     def __str__(self) -> str:
-        return self.said or f"{self.quantity.words()} {self.relation} {self.limit}"
+        return self.text or f"{self.quantity.words()} {self.relation} {self.limit}"
 
     @property
     def wanted(self) -> bool:
@@ -441,11 +441,11 @@ class Target:
         """What must hold: Q <= limit or Q > limit of counts, any inequality of shares."""
         step = int(self.relation in "<>")
         if not self.quantity.integer:
-            yield replace(self, said=str(self))
+            yield replace(self, text=str(self))
         elif self.relation[0] in "<=":
-            yield replace(self, relation="<=", limit=self.limit - step, said=str(self))
+            yield replace(self, relation="<=", limit=self.limit - step, text=str(self))
         if self.quantity.integer and self.relation[0] in ">=":
-            yield replace(self, relation=">", limit=self.limit - 1 + step, said=str(self))
+            yield replace(self, relation=">", limit=self.limit - 1 + step, text=str(self))
 
 
 _RELATION = re.compile(r"\s*(<=|>=|==|<|>|=)?\s*([^<>=]+)")

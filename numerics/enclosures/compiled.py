@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import sympy
-from flint import acb, arb
+from flint import acb, arb, arb_series
 from sympy import Expr, Symbol
 
 from farfield.numerics.outcomes import Unrecognised
@@ -20,6 +20,7 @@ from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
 from farfield.theory.functions.balls import to_arb
 from farfield.theory.values import compile_ball
 
+Point = TypeVar("Point", arb, acb, arb_series)
 MAX_EXPONENT = 2**20  # of a power by multiplication
 
 
@@ -37,11 +38,11 @@ class _OfOneVariable(Arithmetic):
             return self.root, (e.base,)
         return self.general_power, e.args
 
-    def root(self, z: Any) -> Any:
+    def root(self, z: Point) -> Point:
         """The square root."""
         return z.sqrt()
 
-    def general_power(self, z: Any, q: Any) -> Any:
+    def general_power(self, z: Point, q: Point) -> Point:
         """exp(q log z)."""
         return (z.log() * q).exp()
 
@@ -57,13 +58,13 @@ class ComplexBalls(_OfOneVariable):
     def __init__(self, analytic: bool) -> None:
         self.analytic = analytic
 
-    def applied(self, rule: Callable[..., object]) -> Callable[..., Any]:
+    def applied(self, rule: Callable[..., object]) -> Callable[..., object]:
         return partial(rule, self.analytic)
 
-    def root(self, z: object) -> Any:
+    def root(self, z: Point) -> Point:
         return acb(z).sqrt(analytic=self.analytic)
 
-    def general_power(self, z: object, q: object) -> Any:
+    def general_power(self, z: Point, q: Point) -> Point:
         return (acb(z).log(analytic=self.analytic) * q).exp()
 
 
@@ -90,7 +91,7 @@ def compile_complex(e: Expr, x: Symbol) -> Callable[[acb, bool], acb]:
 
 
 @lru_cache(maxsize=1024)
-def compile_real(e: Expr, x: Symbol) -> Callable[[Any], Any]:
+def compile_real(e: Expr, x: Symbol) -> Callable[[Point], Point]:
     """z -> e at x = z, a real ball or a power series of real balls; not finite off its domain.
 
     >>> x = sympy.Symbol("x")

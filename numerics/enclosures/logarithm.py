@@ -12,10 +12,8 @@ records say: loggamma(z) = (z - 1/2) log z - z + log(2 pi)/2 + binet(z).
 
 from __future__ import annotations
 
-from typing import Any
-
 import sympy
-from flint import acb
+from flint import acb, arb
 from sympy import Expr, S, Symbol
 
 from farfield.numerics.enclosures.compiled import compile_complex
@@ -161,7 +159,7 @@ def _log(u: Expr, s: Symbol) -> Expr:
     return sympy.log(u)
 
 
-def _value(e: Expr, s: Symbol) -> Any:
+def _value(e: Expr, s: Symbol) -> arb:
     """A ball of e at a large s, to compare with."""
     program = compile_complex(e, s)
     for at in _PROBES:

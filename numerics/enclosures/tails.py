@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cmp_to_key, lru_cache, partial
 from threading import Lock
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 from weakref import WeakValueDictionary
 
 from flint import acb, acb_series, arb, ctx, fmpq
@@ -36,7 +36,7 @@ from farfield.theory.values import compile_ball
 
 Chain = tuple[fmpq, ...]
 Exponents = tuple[tuple[Chain, fmpq], ...]
-Coefficient = Any  # fmpq (exact) or acb
+Coefficient: TypeAlias = fmpq | acb  # exact, or a ball
 
 ORDER = 5  # Taylor coefficients kept exactly; the next is a ball
 KEPT = 10  # terms of an enclosure, the smallest joined to one
@@ -55,7 +55,7 @@ class TailMonomial:
         self.chain, self.exponents = chain, exponents
 
 
-_KNOWN: WeakValueDictionary[Any, TailMonomial] = WeakValueDictionary()
+_KNOWN: WeakValueDictionary[object, TailMonomial] = WeakValueDictionary()
 _LOCK = Lock()
 
 
@@ -508,7 +508,7 @@ class Tails(Arithmetic):
             return lambda base: power(base, rational(e.exp)), (e.base,)
         return lambda exponent, base: exp(exponent * log(base)), (e.exp, e.base)
 
-    def applied(self, rule: Callable[..., object]) -> Callable[..., Any]:
+    def applied(self, rule: Callable[..., object]) -> Callable[..., object]:
         return partial(rule, OPERATIONS)
 
     def lacking(self, name: str, why: str) -> Exception:
@@ -544,5 +544,5 @@ def tail_enclosure(
     e: Expr, s: Symbol, variable: TailEnclosure, others: dict[Expr, TailEnclosure] | None = None
 ) -> TailEnclosure:
     """`e` on the half-line, with its variable s, and other symbols, given."""
-    values: dict[Any, Any] = {s: variable, **(others or {})}
+    values: dict[object, object] = {s: variable, **(others or {})}
     return value(e, Tails(variable.where, values), values)

@@ -4,22 +4,19 @@ r"""Sums of any exp-series whose bias is analytic near the half-line, or falls f
 quadrature (`integral`), the derivatives at N by arithmetic of power series of balls, the remainder
 by Cauchy's estimate |f^{(2m)}(u)| <= (2m)! (theta u)^{-2m} sup |f| on the disc of radius theta u:
 block by block from balls, beyond the last block from a tail enclosure on the sector
-(`analytic_bias`). `SmoothRow` is the same for a stretch. What falls too fast is in
-`superpolynomial`.
+(`analytic_bias`). A finite stretch needs no tail. What falls too fast is in `superpolynomial`.
 
 All bounds are (ours).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
 import sympy
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 from sympy import Expr, S, Symbol
 
 from farfield.numerics.enclosures.compiled import compile_real
@@ -44,10 +41,10 @@ from farfield.numerics.summation.analytic_bias import (
     read_bias,
     rises,
 )
-from farfield.numerics.summation.euler_maclaurin import at_end, remainder
+from farfield.numerics.summation.euler_maclaurin import EulerMaclaurin
 from farfield.numerics.summation.integral import TailIntegral
 from farfield.numerics.summation.kept_sums import memory
-from farfield.numerics.summation.kernel import Direct, Kernel, reached, suffix_sums
+from farfield.numerics.summation.kernel import Kernel
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.superpolynomial import MAX_TERMS, superpolynomial_kernel
 from farfield.theory.algebra import door
@@ -59,19 +56,27 @@ from farfield.theory.functions.nodes import n
 MAX_DEPTH = 4  # logarithms of x in which an integrand falls exponentially
 # Sines of the sectors tried, widest first: remainders are smallest there.
 ANGLES = (0.5, 0.125, 0.03125)
+NEAR = 4_096  # place up to which a formula without bounds is tried again farther out
 
 
 @dataclass(frozen=True)
-class Analytic(Direct):
-    """Euler-Maclaurin for a bias that is analytic on a sector; see the module's description."""
+class Analytic(EulerMaclaurin):
+    """Euler-Maclaurin for a bias that is analytic on a sector; see the module's description.
+
+    Without an `area` nothing is asked of the tail, and finite stretches alone are summed.
+    """
 
     source: Bias
-    area: TailIntegral
+    area: TailIntegral | None
     sector: Sector
 
     first_bits: ClassVar[int] = 64  # sums by quadrature are the cheaper the less is asked
     max_bits: ClassVar[int] = 1_100
-    farthest: ClassVar[int] = MAX_TERMS // 2
+    checked: ClassVar[bool] = False
+
+    @property
+    def converges(self) -> bool:
+        return self.area is not None
 
     @property
     def monotone_from(self) -> int:
@@ -79,133 +84,53 @@ class Analytic(Direct):
             raise Unreachable("the bias is not proved to be monotone")
         return self.start
 
+    def term(self, j: int) -> arb:
+        return self.source.term(j)
+
+    def between(self, a: int, b: int) -> arb:
+        return self._beyond(a, b) if self.area is None else super().between(a, b)
+
     def integral(self, x: arb) -> arb:
+        assert self.area is not None
         return self.area.beyond(self.area.to_t(x))
 
     def density(self, x: arb) -> arb:
         return compile_real(self.source.in_s, self.source.s)(x.log()).exp()
 
-    def _beyond(self, j: int) -> arb:
-        """Euler-Maclaurin, of an order whose remainder is below the precision, less what its bounds
-        were seen to lose."""
-        bits = ctx.prec - 32
-        m = self.sector.order(j, bits + 4 + memory(self).get("loss", 0))
-        if not m:
-            return arb.nan()
-        ends = at_end(self.sector.coefficients(j, m))
-        return self.integral(arb(j)) + ends + remainder(m, self.sector.remainder(j, m))
-
     def _begin(self, bits: int) -> int:
-        return max(self.first, bits // 2 + 16)
+        return max(self.start + 2, bits // 2 + 16)
 
-    def _end(self, bits: int) -> tuple[int, arb]:
-        """The first trial that is too wide tells what the bounds lose."""
+    def order(self, at: int, bits: int) -> int:
+        return self.sector.order(at, bits + 4 + memory(self).get("loss", 0))
 
-        def trial(at: int) -> arb:
-            try:
-                value = self._beyond(at)
-            except Unreachable:
-                if at > 4096:
-                    raise
-                return arb.nan()
-            got = value.rel_accuracy_bits() if value.is_finite() else 0
-            if 0 < got < bits - 4 and "loss" not in memory(self):
-                memory(self)["loss"] = bits - got + 8
-                return trial(at)
-            return value
+    def coefficients(self, at: int, m: int) -> list[arb]:
+        return self.sector.coefficients(at, m)
 
-        return reached(trial, self._begin(bits), bits - 4, self.start + self.farthest)
+    def area_between(self, at: int, end: int | None) -> arb:
+        if end is None:
+            return self.integral(arb(at))
+        return integral(self.source.integrand(), self.source.s, arb(at).log(), arb(end).log())
 
-    def tail(self, j: int) -> arb:
-        bits = ctx.prec
-        at, sums = self._base(bits)
-        if j <= at:
-            return sums[j - self.start]
-        last, value = memory(self).get(("last", bits), (0, None))
-        with precision(bits + 32):
-            if j == last - 1:
-                value += self.source.term(j)
-            elif j == last + 1:
-                value -= self.source.term(last)
-            elif j != last:
-                value = self._beyond(j)
-        memory(self)["last", bits] = j, value
+    def derivative_bound(self, at: int, m: int, end: int | None) -> arb:
+        return self.sector.remainder(at, m, end)
+
+    def _formula(self, at: int, bits: int, end: int | None) -> arb:
+        """The first trial that is too wide tells what the bounds lose: a higher order mends it."""
+        try:
+            value = super()._formula(at, bits, end)
+        except Unreachable:
+            if at > NEAR:
+                raise
+            return arb.nan()
+        accuracy = value.rel_accuracy_bits() if value.is_finite() else 0
+        if 0 < accuracy < bits - 4 and "loss" not in memory(self):
+            memory(self)["loss"] = bits - accuracy + 8
+            return self._formula(at, bits, end)
         return value
-
-    def guess_index(self, goal: Callable[[int], arb], most: int) -> int | None:
-        """A guess of the least j with T_j < goal(bits): from the sums up to N, beyond by Newton's
-        method on log of the integral against t, at rising precision. It is None beyond
-        `max_bits`."""
-        if (index := self._guess_in_sums(goal)) is not None:
-            return index
-        with precision(64):
-            t, target = self.area.to_t(arb(self._base(64)[0])).mid(), goal(64).log()
-            for _ in range(60):
-                whole = self.area.beyond(t)
-                step = (whole.log() - target) * (whole.log() - self.area.exponent(t)).exp()
-                t = (t + step.min(t / 2 + 4).max(-t / 2)).mid()
-                if abs(step) < arb(2) ** -40 * (1 + abs(t)):
-                    break
-            size = t
-            for _ in range(self.area.depth - 1):
-                size = size.min(arb(64)).exp()
-            if size > self.max_bits:
-                return None
-        digits = int(float(size) / math.log(2)) + 1
-        last, bits = 64 * (1 + (min(digits, most) + 32) // 64), 64
-        with precision(last):
-            target = goal(last).log()
-        while True:
-            with precision(min(bits, last)):
-                whole = self.area.beyond(t)
-                t = (t + (whole.log() - target) * (whole.log() - self.area.exponent(t)).exp()).mid()
-            if bits >= last:
-                break
-            bits *= 2
-        with precision(max(last, 64 + 2 * digits)):
-            for _ in range(self.area.depth):
-                t = t.exp()
-            return max(1, int((t + fmpq(1, 2)).mid().ceil().unique_fmpz()))
-
-
-@dataclass(frozen=True)
-class SmoothRow(Kernel):
-    """Sums of a stretch by Euler-Maclaurin at both ends; nothing is asked of the tail."""
-
-    source: Bias
-    near: Expr
-    sector: Sector
-
-    @property
-    def converges(self) -> bool:
-        return False
-
-    def between(self, a: int, b: int) -> arb:
-        bits = ctx.prec
-
-        def beyond(at: int) -> arb:
-            m = self.sector.order(at, bits + 4)
-            return self._row_sum(at, b, m) if m and at < b else arb.nan()
-
-        with precision(bits + 32):
-            try:
-                most = min(b, a + MAX_TERMS) - 1
-                at, value = reached(beyond, max(a, bits // 2 + 16), bits - 4, most)
-            except Unreachable:
-                if b - a > MAX_TERMS:
-                    raise
-                at, value = b, arb(0)
-            return suffix_sums(value, self.source.term, at, a)[0]
-
-    def _row_sum(self, at: int, b: int, m: int) -> arb:
-        """Euler-Maclaurin between two ends, corrected at both by coefficients on the sector."""
-        low, high = (at_end(self.sector.coefficients(x, m)) for x in (at, b))
-        area = integral(self.near, self.source.s, arb(at).log(), arb(b).log())
-        return area + low - high + remainder(m, self.sector.remainder(at, m, b))
 
 
 @lru_cache(maxsize=64)
-def smooth_row(p: Expr, start: int) -> SmoothRow | None:
+def smooth_row(p: Expr, start: int) -> Analytic | None:
     """The kernel of long rows of an analytic bias whose series diverges; None if it is not one.
 
     >>> row = smooth_row(-sympy.log(sympy.log(n + 3)), 0)
@@ -219,8 +144,7 @@ def smooth_row(p: Expr, start: int) -> SmoothRow | None:
         return None
     if any(_turns(wave.args[0]) for wave in p.atoms(sympy.sin, sympy.cos)):
         return None  # panels would have to follow each wave
-    near = door.expand_mul(source.in_s + source.s)
-    return SmoothRow(start, S.Zero, source, near, Sector(source, ANGLES[0], start))
+    return Analytic(start, S.Zero, source, None, Sector(source, ANGLES[0], start))
 
 
 def _turns(phase: Expr) -> bool:
@@ -256,11 +180,8 @@ def _heavy(source: Bias, start: int) -> Analytic | None:
         for theta in ANGLES:
             at = _sector(source, theta, start)
             if at is not None:
-                near = door.expand_mul(source.in_s + source.s)
-                area = TailIntegral(source.s, near, depth, t, h)
-                return Analytic(
-                    start, S.Zero, source.p, start + 2, source, area, Sector(source, theta, at)
-                )
+                area = TailIntegral(source.s, source.integrand(), depth, t, h)
+                return Analytic(start, S.Zero, source, area, Sector(source, theta, at))
     return None
 
 

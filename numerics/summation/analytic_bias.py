@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import sympy
 from flint import acb, arb, ctx, fmpq
@@ -31,6 +31,7 @@ from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
+from farfield.theory.evaluation.real_balls import Environment
 from farfield.theory.functions.balls import Ball, Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
@@ -55,12 +56,17 @@ class Bias:
     p: Expr
     s: Symbol
     in_s: Expr
-    direct: Any = field(compare=False, repr=False)
+    direct: Callable[[Environment], Ball] = field(compare=False, repr=False)
 
     def term(self, j: int) -> Ball:
         """exp(p(j))."""
         value = self.direct({n: fmpq(j)})
         return to_arb(value).exp()
+
+    @remembered
+    def integrand(self) -> Expr:
+        """The logarithm of exp(p) dn/ds, in s."""
+        return door.expand_mul(self.in_s + self.s)
 
     def real(self, log_x: arb) -> TailEnclosure:
         """p on [x, oo)."""

@@ -10,16 +10,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import sympy
-from flint import arb
+from flint import arb, ctx
 from sympy import Expr, S
 
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic_bias import sign_from
-from farfield.numerics.summation.kernel import ComposedKernel, Direct, Kernel, number
+from farfield.numerics.summation.kernel import Direct, Kernel, number, terms
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.call_tree import traced
@@ -38,12 +38,14 @@ MAX_WAVES = 6  # oscillations replaced by bounds, which widen with each
 
 
 @dataclass(frozen=True)
-class StepsKernel(ComposedKernel):
+class StepsKernel(Kernel):
     """p = gamma - a floor(log(n + h)/log b)."""
 
     a: Expr
     h: int
     b: int
+
+    checked: ClassVar[bool] = False
 
     @property
     def converges(self) -> bool:
@@ -79,20 +81,28 @@ def by_steps(p: Expr, start: int) -> StepsKernel:
 
 @dataclass(frozen=True)
 class Envelope(Direct):
-    """A bias between two others from `first` on."""
+    """A bias p between two others from `first` on."""
 
+    p: Expr
+    weight: Callable[[int], arb] = field(compare=False, repr=False)
+    first: int
     low: Kernel | None
     high: Kernel
 
     first_bits: ClassVar[int] = 64  # the bounds are wider than that
+    checked: ClassVar[bool] = False
 
-    def _end(self, bits: int) -> tuple[int, arb]:
-        return self.first, self._beyond(self.first)
+    def term(self, j: int) -> arb:
+        return self.weight(j)
+
+    def _begin(self, bits: int) -> int:
+        return self.first
 
     def _beyond(self, j: int) -> arb:
         """Between the sums of the lower and the upper bound."""
-        least = arb(0) if self.low is None else to_arb(self.low.tail(j))
-        return least.union(to_arb(self.high.tail(j)))
+        with precision(ctx.prec + 32):
+            least = arb(0) if self.low is None else to_arb(self.low.tail(j))
+            return least.union(to_arb(self.high.tail(j)))
 
 
 @traced(2)
@@ -132,7 +142,7 @@ def by_envelope(p: Expr, start: int, find: Find) -> Envelope:
         least = to_arb(above.tail(first)) * arb(2) ** -SUFFICIENT
         enough = (start + (DIRECT << k) for k in range(1, 3))
         first = next((at for at in enough if to_arb(above.tail(at)) < least), start + MOST_DIRECT)
-    return Envelope(start, S.Zero, p, first, below, above)
+    return Envelope(start, S.Zero, p, terms(p), first, below, above)
 
 
 def _waves(q: Expr) -> dict[Expr, tuple[Expr, Expr]]:

@@ -14,19 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, TypeVar
 
 from flint import arb, arb_series, ctx, fmpq
 from sympy import Expr
 
-from farfield.numerics.summation.kernel import Kernel, number
+from farfield.numerics.summation.kernel import Direct, number
 from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision
 
-MAX_SHIFT = 1 << 16  # terms before the formula is applied
+Point = TypeVar("Point", arb, arb_series)
+FARTHEST = 1 << 16  # terms before the formula is given up
 
 
-def taylor(f: Callable[[Any], Any], at: arb, m: int) -> list[arb]:
+def taylor(f: Callable[[arb_series], arb_series], at: arb, m: int) -> list[arb]:
     """The Taylor coefficients c_0, ..., c_{2m-1} at a point of a function of power series."""
     before = ctx.cap
     try:
@@ -51,16 +53,74 @@ def remainder(m: int, size: arb) -> arb:
 
 
 @dataclass(frozen=True)
-class Smooth(Kernel):
-    """A kernel in u = n + h summed by Euler-Maclaurin, the integral in closed form."""
+class EulerMaclaurin(Direct):
+    """Sums by terms up to a place from which on the formula has the precision."""
+
+    lenient: ClassVar[bool] = False
+    """Whether a sum that misses the precision is told all the same."""
+
+    def order(self, at: int, bits: int) -> int:
+        """m for sums of so many bits from a place on; 0 where none serves."""
+        return bits // 8 + 2
+
+    def coefficients(self, at: int, m: int) -> list[arb]:
+        """The first 2m Taylor coefficients of f at a place."""
+        raise NotImplementedError
+
+    def area_between(self, at: int, end: int | None) -> arb:
+        """int_at^end f, to infinity without an end."""
+        raise NotImplementedError
+
+    def derivative_bound(self, at: int, m: int, end: int | None) -> arb:
+        """An upper bound of int_at^end |f^{(2m)}| / (2m)!."""
+        raise NotImplementedError
+
+    def _formula(self, at: int, bits: int, end: int | None) -> arb:
+        """The sum between two places."""
+        m = self.order(at, bits)
+        if not m:
+            return arb.nan()
+        size = self.derivative_bound(at, m, end)
+        value = self.area_between(at, end) + at_end(self.coefficients(at, m)) + remainder(m, size)
+        return value if end is None else value - at_end(self.coefficients(end, m))
+
+    def _beyond(self, j: int, end: int | None = None) -> arb:
+        """sum_{j<=n<end} f(n), to infinity without an end: terms, then the formula."""
+        bits = ctx.prec
+        with precision(bits + 32):
+            head, at, best, stalls = arb(0), j, arb(0, arb.pos_inf()), 0
+            upto = max(j, self._begin(bits))
+            while True:
+                check_time()
+                upto = upto if end is None else min(upto, end)
+                head, at = sum(map(self.term, range(at, upto)), head), upto
+                if at == end:
+                    return head
+                before, value = best.rel_accuracy_bits(), head + self._formula(at, bits, end)
+                best = value if value.is_finite() and value.rad() < best.rad() else best
+                stalls += best.is_finite() and best.rel_accuracy_bits() <= before + 2
+                if best.rel_accuracy_bits() >= bits - 8:
+                    return best
+                if stalls > 4 or at - j > FARTHEST:
+                    if self.lenient:
+                        return best
+                    raise Unreachable(f"no bound of a sum reaches {bits} bits")
+                upto = at + max(64, at - j)
+
+
+@dataclass(frozen=True)
+class Smooth(EulerMaclaurin):
+    """A kernel in u = n + h, the integral in closed form."""
 
     h: Expr
+
+    lenient: ClassVar[bool] = True
 
     @property
     def completely_monotone(self) -> bool:
         return False
 
-    def exponent(self, u: object) -> Any:
+    def exponent(self, u: Point) -> Point:
         """p as a function of u, a ball or a power series of balls, u > 0."""
         raise NotImplementedError
 
@@ -77,7 +137,6 @@ class Smooth(Kernel):
         raise NotImplementedError
 
     def term(self, j: int) -> arb:
-        """exp(p(j)) for an integer j >= start."""
         return self.exponent(j + number(self.h)).exp()
 
     def integral(self, x: arb) -> arb:
@@ -86,33 +145,25 @@ class Smooth(Kernel):
     def density(self, x: arb) -> arb:
         return self.exponent(x + number(self.h)).exp()
 
-    def tail(self, j: int) -> arb:
-        """Direct terms up to where the Euler-Maclaurin remainder is below the precision."""
-        bits = ctx.prec
-        with precision(bits + 32):
-            u = j + number(self.h)
-            head, at, best, stalls = arb(0), j, arb(0, arb.pos_inf()), 0
-            upto = j if u > bits // 2 + 8 else j + bits // 2 + 8 - min(0, int(float(u)))
-            while True:
-                check_time()
-                for i in range(at, upto):
-                    head += self.term(i)
-                at, before = upto, best.rel_accuracy_bits()
-                if at + number(self.h) > 0:
-                    value = head + self._euler_maclaurin(at, bits // 8 + 2)
-                    best = value if value.rad() < best.rad() else best
-                stalls += best.is_finite() and best.rel_accuracy_bits() <= before + 2
-                if best.rel_accuracy_bits() >= bits - 8 or stalls > 4 or at - j > MAX_SHIFT:
-                    return best
-                upto = at + max(64, at - j)
+    def _begin(self, bits: int) -> int:
+        return int((bits // 2 + 9 - number(self.h)).upper().ceil().unique_fmpz())
 
-    def _euler_maclaurin(self, at: int, m: int) -> arb:
-        """The sum from `at` on; of decreasing terms also by the integral alone: the narrower."""
-        u = at + number(self.h)
-        c, area = taylor(lambda x: self.exponent(x).exp(), u, m), self.area(u)
-        size = abs(c[-1]) / (2 * m) if self.completely_monotone else self.cauchy(u, m)
-        candidates = [area + at_end(c) + remainder(m, size)]
-        if self.decreasing(u):
-            candidates.append(area + c[0] / 2 + arb(0, (c[0] / 2).abs_upper()))
-        finite = [value for value in candidates if value.is_finite()]
-        return min(finite, key=arb.rad, default=arb(0, arb.pos_inf()))
+    def coefficients(self, at: int, m: int) -> list[arb]:
+        return taylor(lambda x: self.exponent(x).exp(), at + number(self.h), m)
+
+    def area_between(self, at: int, end: int | None) -> arb:
+        return self.integral(arb(at))
+
+    def derivative_bound(self, at: int, m: int, end: int | None) -> arb:
+        if self.completely_monotone:
+            return abs(self.coefficients(at, m)[-1]) / (2 * m)
+        return self.cauchy(at + number(self.h), m)
+
+    def _formula(self, at: int, bits: int, end: int | None) -> arb:
+        """Of decreasing terms also by the integral alone: the narrower."""
+        value = super()._formula(at, bits, end)
+        if value.rel_accuracy_bits() >= bits or not self.decreasing(at + number(self.h)):
+            return value
+        half = self.term(at) / 2
+        wide = self.area_between(at, end) + half + arb(0, half.abs_upper())
+        return value if value.is_finite() and value.rad() < wide.rad() else wide

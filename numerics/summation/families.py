@@ -8,14 +8,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.euler_maclaurin import Smooth
+from farfield.numerics.summation.euler_maclaurin import Point, Smooth
 from farfield.numerics.summation.kept_sums import remembered
 from farfield.numerics.summation.kernel import Kernel, number
 from farfield.numerics.summation.normal_form import NormalForm, normal_form, sign
@@ -195,7 +194,7 @@ class Stretched(Smooth):
     def _plain(self) -> bool:
         return self.d == 0
 
-    def exponent(self, u: Any) -> Any:
+    def exponent(self, u: Point) -> Point:
         if isinstance(u, arb) and u == 0:
             return number(self.gamma)
         log = u.log()
@@ -251,7 +250,7 @@ class LogNormal(Smooth):
     def monotone_from(self) -> int:
         return max(self.start, above(sympy.exp(self.l) - self.h))
 
-    def exponent(self, u: Any) -> Any:
+    def exponent(self, u: Point) -> Point:
         v = u.log() - number(self.l)
         return number(self.gamma) - number(self.c) * v * v
 
@@ -306,7 +305,7 @@ class Rational(Smooth):
     def monotone_from(self) -> int:
         return max(self.start, above(-self.h))
 
-    def exponent(self, u: Any) -> Any:
+    def exponent(self, u: Point) -> Point:
         return number(self.gamma) - number(self.r) * (u * u + number(self.c)).log()
 
     def area(self, u: arb) -> arb:
@@ -346,14 +345,14 @@ class Bertrand(Smooth):
     def completely_monotone(self) -> bool:
         return True
 
-    def _logs(self, u: Any) -> list[Any]:
+    def _logs(self, u: Point) -> list[Point]:
         """The iterated logarithms of u, up to the depth."""
         logs = [u.log()]
         while len(logs) < self.depth:
             logs.append(logs[-1].log())
         return logs
 
-    def exponent(self, u: object) -> Any:
+    def exponent(self, u: Point) -> Point:
         *inner, last = self._logs(u)
         p = number(self.gamma) - number(self.r) * last
         for log in inner:

@@ -9,14 +9,18 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from flint import ctx
 
-_KEPT: dict[int, dict[Any, Any]] = {}
+Value = TypeVar("Value")
+Result = TypeVar("Result")
+Given = ParamSpec("Given")
+Method = Callable[Concatenate[Value, Given], Result]
+_KEPT: dict[int, dict[object, Any]] = {}
 
 
-def memory(of: object) -> dict[Any, Any]:
+def memory(of: object) -> dict[object, Any]:
     """The cache of one object, not of equal ones; it ends with the object."""
     place = id(of)
     if place not in _KEPT:
@@ -25,24 +29,27 @@ def memory(of: object) -> dict[Any, Any]:
     return _KEPT[place]
 
 
-def remembered(method: Callable[..., object]) -> Callable[..., Any]:
+def remembered(method: Method[Value, Given, Result]) -> Method[Value, Given, Result]:
     """A method of a value that is computed once for the same arguments."""
     return _kept(method, lambda: None)
 
 
-def remembered_by_precision(method: Callable[..., object]) -> Callable[..., Any]:
+def remembered_by_precision(method: Method[Value, Given, Result]) -> Method[Value, Given, Result]:
     """The same, once for each precision of balls at work."""
     return _kept(method, lambda: ctx.prec)
 
 
-def _kept(method: Callable[..., object], apart: Callable[[], object]) -> Callable[..., Any]:
+def _kept(
+    method: Method[Value, Given, Result], apart: Callable[[], object]
+) -> Method[Value, Given, Result]:
     """A method whose results are kept, those of what is apart for themselves."""
 
     @functools.wraps(method)
-    def asked(self: object, *given: object) -> Any:
-        results, key = memory(self), (method.__name__, apart(), *given)
+    def asked(self: Value, /, *args: Given.args, **named: Given.kwargs) -> Result:
+        results, key = memory(self), (method.__name__, apart(), *args)
         if key not in results:
-            results[key] = method(self, *given)
-        return results[key]
+            results[key] = method(self, *args, **named)
+        result: Result = results[key]
+        return result
 
     return asked

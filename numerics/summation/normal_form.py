@@ -174,7 +174,7 @@ def _rewrite(e: Expr, start: int) -> Expr:
         if exponent.is_Integer and exponent > 0:
             return base**exponent
         factors = _factors(base, start, sign(exponent) < 0)
-        return sympy.Mul(*(f ** (k * exponent) for f, k in factors))
+        return sympy.Mul(*(door.raised(f, k * exponent) for f, k in factors))
     raise Unrecognised(f"{e.func.__name__} has no closed form here")
 
 

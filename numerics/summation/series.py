@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import sympy
 from flint import arb, ctx, fmpq
@@ -47,6 +46,7 @@ from farfield.theory.functions.balls import (
 )
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
+from farfield.theory.skipped import weighs_nothing
 from farfield.theory.values import compile_ball
 
 LONG = 1_000  # terms from which a closed form is cheaper than their sum
@@ -132,9 +132,9 @@ class Stretch:
                         return max(at, self.start)
         return None
 
-    def _suffix_sums(self) -> list[Any]:
+    def _suffix_sums(self) -> list[Ball]:
         """All suffix sums at once, exact while there are few terms."""
-        kept: dict[int, list[Any]] = memory(self)
+        kept = memory(self)
         if ctx.prec not in kept:
             assert self.end is not None
             size = sum(1 for _ in sympy.preorder_traversal(self.bias))
@@ -145,7 +145,7 @@ class Stretch:
             exact = self.end - self.start <= EXACT_TERMS
             plain = self.bias.has(sympy.log, Lookup) or self.end - self.start > SHARED_TERMS
             weight = term(self.bias) if plain else _shared_term(self.bias)
-            total: Any = fmpq(0)
+            total: Ball = fmpq(0)
             sums = [total]
             for i in range(self.end - 1, self.start - 1, -1):
                 if i % CLOCKED == 0:
@@ -370,7 +370,7 @@ def _check(s: Stretch) -> None:
     if not s.bias.has(n):
         if s.bias is S.Infinity or s.bias.has(S.NaN, S.ComplexInfinity):
             at = s.distances(s.start, s.start + 1)[0]
-            raise InputError(f"the bias is {_shown(s.bias)} at n = {at}")
+            raise InputError(f"the bias has no finite value at n = {at}; accepted: -oo masks a key")
         return
     if (s.kernel is not None and s.kernel.checked) or s.bias.has(Lookup):
         return
@@ -380,7 +380,7 @@ def _check(s: Stretch) -> None:
 
 def _defined(s: Stretch, i: int) -> None:
     """Bad input where the term has no value at any precision. It is no error that the term is too
-    large, or that no precision decides a floor in it."""
+    large, that no precision decides a floor in it, or that all parts of it are masked."""
     why: Undefined | None = None
     for bits in (64, 256, 1024):
         with precision(bits):
@@ -391,7 +391,8 @@ def _defined(s: Stretch, i: int) -> None:
                 return
             except Undefined as reason:
                 why = reason
-    if isinstance(why, Undetermined):
+    masked = s.bias.has(S.NegativeInfinity) and weighs_nothing(s.bias, fmpq(i))
+    if masked or isinstance(why, Undetermined):
         return
     at = s.distances(i, i + 1)[0]
     raise InputError(

@@ -6,16 +6,15 @@ They are summed one by one up to a Y with a proved bound of the rest: where p(x)
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from flint import arb, ctx, fmpq
 from sympy import S
 
 from farfield.numerics.summation.analytic_bias import Bias
 from farfield.numerics.summation.kept_sums import memory, remembered
-from farfield.numerics.summation.kernel import ComposedKernel, first_below, suffix_sums
+from farfield.numerics.summation.kernel import Kernel, suffix_sums
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
@@ -25,11 +24,13 @@ LEAST = 16  # end of a row from which the rest beyond it is bounded
 
 
 @dataclass(frozen=True)
-class SuperpolynomialSum(ComposedKernel):
+class SuperpolynomialSum(Kernel):
     """The sums, and a bound of the rest."""
 
     source: Bias
     first: int
+
+    checked: ClassVar[bool] = False
 
     @remembered
     def rest(self, y: int) -> arb:
@@ -47,7 +48,7 @@ class SuperpolynomialSum(ComposedKernel):
                     return ((1 - a) * log_x).exp() / (a - 1)
         return arb.pos_inf()
 
-    def _sums(self) -> dict[int, list[Any]]:
+    def _sums(self) -> dict[int, list[arb]]:
         """Sums from the start on, by precision."""
         return memory(self).setdefault("sums", {})
 
@@ -66,16 +67,6 @@ class SuperpolynomialSum(ComposedKernel):
             value = total - arb(0).union(self.rest(max(b, LEAST)).upper())
             precise = b >= LEAST and value.rel_accuracy_bits() >= bits + 4
         return value if precise else total - self.tail(b)
-
-    def guess_index(self, goal: Callable[[int], arb], most: int) -> int | None:
-        """From the sums."""
-        with precision(64):
-            small, reach = goal(64), 1
-            self.tail(self.start)
-            while not self._sums()[64][reach - 1] < small:
-                reach *= 2
-                self.tail(self.start + reach - 1)
-            return self.start + first_below(self._sums()[64][:reach], small)
 
     def _extend(self, j: int, bits: int) -> None:
         """Suffix sums up to where the rest is below the precision, relative to T_j."""

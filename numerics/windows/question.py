@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import sympy
@@ -68,8 +67,8 @@ class Window(HeadAnswer):
         >>> from farfield import certified_window
         >>> certified_window("-n/2", "1/100", 1, 1).block_mask(512, 128).sum(axis=1).tolist()
         [1, 2, 2, 2]
-        >>> found = certified_window("-n/2", "1/100", 1, 1, sinks=4)
-        >>> found.block_mask(512, 128).sum(axis=1).tolist()
+        >>> answer = certified_window("-n/2", "1/100", 1, 1, sinks=4)
+        >>> answer.block_mask(512, 128).sum(axis=1).tolist()
         [1, 2, 3, 3]
         """
         size, side = natural(length, "length"), natural(block, "block")
@@ -102,7 +101,7 @@ class Window(HeadAnswer):
             ),
         )
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         kept, of = _first_keys(self.sinks), of_row(self.row)
         return {
             "error": self.error,
@@ -112,7 +111,7 @@ class Window(HeadAnswer):
             "first": kept and f", with {kept} kept besides,",
         }
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, object]:
         template = "`|q.k|/sqrt(d) <= {logit}`, values of norm at most {value}"
         bounds = words(template, logit=self.logit_bound, value=self.value_bound)
         return {"where": bounds} | super()._facts()
@@ -148,7 +147,7 @@ class WindowError(HeadAnswer):
             (True, "a window of {width}{first} changes no output by more than {value}{worst}."),
         )
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         certain = self.status is Status.EXACT or self.enclosure is None
         kept = _first_keys(self.sinks)
         return {

@@ -106,9 +106,9 @@ def window_certificate(
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> found = window_certificate(rng.normal(size=(64, 8)), rng.normal(size=(64, 8)), window=32,
+    >>> answer = window_certificate(rng.normal(size=(64, 8)), rng.normal(size=(64, 8)), window=32,
     ...                            sinks=4, error="1/2")
-    >>> bool(found.certified[:36].all()), bool(found.bound[:36].max() == 0)
+    >>> bool(answer.certified[:36].all()), bool(answer.bound[:36].max() == 0)
     (True, True)
     """
     q, k = _array(query, "query"), _array(keys, "keys")

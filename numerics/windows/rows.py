@@ -5,48 +5,38 @@ the worst error is exactly (a maximum over inputs):
 
     2 V T / (T + e^{-2 beta_i} B),    B = sum_{n<j} e^{p_i(n)},    T = sum_{j<=n<i} e^{p_i(n)}.
 
-Windowable is such an encoding exactly if the supremum over rows `i > j` of `e^{2 beta_i} T/B` tends
-to 0. Two kinds are objects, whose supremum is decided: `f(psi(n)/psi(i))`, as FIRE has it, never
-(`normalised-bias`); `s(i) p(n)` with content scaled by c(i), as SSMax has it, by the limits of s
-and c and the exp-series of `t p` (`scaled-bias`).
+Such an encoding is windowable exactly if the supremum over rows `i > j` of `e^{2 beta_i} T/B` tends
+to 0. That is decided for two kinds: `f(psi(n)/psi(i))`, as FIRE has it, never (`normalised-bias`);
+`s(i) p(n)` with content scaled by c(i), as SSMax has it, by the limits of s and c and the
+exp-series of `t p` (`scaled-bias`).
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 import sympy
 from flint import arb, fmpq
 from sympy import Expr, Integer, Rational, S, Symbol
 
-from farfield.numerics.arrays import ROUNDOFF, floats
+from farfield.numerics.float_rows import bias_row
 from farfield.numerics.heads import BUDGET_S, within
-from farfield.numerics.search import decide
-from farfield.numerics.windows.question import read_bounds
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
-from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.number import natural
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
-from farfield.theory.functions.balls import Undefined, outward, precision, rational, to_arb
+from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import CONTENT, VALUES
-from farfield.theory.values import compile_ball, tabulate
+from farfield.theory.values import compile_ball
 from farfield.theory.windowability import Windowable, of_mechanism
 
 MAX_ROW = 10**7  # keys of a row that is tabulated
-MAX_BALLS = 20_000  # keys of a row whose biases are rounded from balls
-MAX_VALUE = 10**300  # of a bound of values
-BITS = (128, 1024, 8192)  # of the balls that a bias is rounded from
-NARROW = 60  # bits of a bias, relative or absolute, before it is rounded
 NEAR = tuple(fmpq(1, 1 << k) for k in (1, 4, 16, 64))
 """Ends of the stretches [0, d] on which a function is tried to be bounded."""
 
@@ -65,19 +55,12 @@ class RowBias:
         """
         raise NotImplementedError
 
-    def content_scale(self, keys: int) -> Rational | Expr:
-        """The factor of the content logits in a row."""
-        return S.One
-
     def bias(self, keys: object) -> np.ndarray:
         """The bias of a row at distances 0 .. i - 1, float64, shape (i,)."""
         count = natural(keys, "keys")
         if count > MAX_ROW:
             raise InputError(f"a row of {count} keys; at most {MAX_ROW} are tabulated")
-        row = tabulate(self.row(count), np.arange(count))
-        if np.isnan(row).any() or (row == np.inf).any():
-            raise InputError(f"{self}: the bias of a row of {count} keys is undefined or infinite")
-        return row
+        return bias_row(self.row(count), count)
 
     @property
     def windowable(self) -> Windowable:
@@ -175,17 +158,12 @@ class ScaledBias(RowBias):
     def _bias(self) -> Expr:
         return encoding(self.formula).biases[0]
 
-    def _at(self, name: str, keys: int) -> Expr:
-        value = _in_one(getattr(self, name), "i", name).xreplace({_I: Integer(keys)})
-        if not value.is_nonnegative:
-            raise InputError(f"{name} {getattr(self, name)} is not 0 or more in a row of {keys}")
-        return value
-
     def row(self, keys: object) -> Expr:
-        return self._at("scale", natural(keys, "keys")) * self._bias
-
-    def content_scale(self, keys: int) -> Expr:
-        return self._at("content", keys)
+        count = natural(keys, "keys")
+        factor = _in_one(self.scale, "i", "scale").xreplace({_I: Integer(count)})
+        if not factor.is_nonnegative:
+            raise InputError(f"scale {self.scale} is not 0 or more in a row of {count}")
+        return factor * self._bias
 
     def _windowable(self) -> Windowable:
         subject = str(self)
@@ -302,120 +280,3 @@ def _unknown(subject: str, why: str) -> Windowable:
         reason=Reason(Code.MISSING_BOUND, why),
         subject=subject,
     )
-
-
-def row_window_error(
-    bias: Sequence[float] | np.ndarray | RowBias,
-    width: object,
-    logit_bound: object,
-    value_bound: object,
-    *,
-    row: object = None,
-    sink: float | None = None,
-) -> float:
-    """A bound of the worst error of one row, from its own biases, sharp to ten digits (ours).
-
-    Args:
-        bias: `p_i(n)` at distances 0 .. i - 1, finite or -inf, shape (i,); or a `RowBias`.
-        width: nearest keys that are kept, at least 1.
-        logit_bound: bound beta of the content logits, before a `RowBias` scales them.
-        value_bound: bound V of the values.
-        row: keys of the row, i, of a `RowBias`, at most 10^7. Up to 20,000 keys its biases are
-            rounded from balls, beyond that they are computed in float64 and taken as they are.
-        sink: the logit of a learned constant in the denominator, whose value is 0; None without.
-
-    Returns:
-        A float no less than the worst error, under every rounding from the biases on. Float64
-        biases of a `RowBias` of more than 20,000 keys have no bound of their own error, and the
-        result is then approximate.
-
-    Raises:
-        InputError: a misshapen bias, one that masks the whole window, numbers out of range.
-
-    >>> round(row_window_error([0.0, 0.0, 0.0, 0.0], 2, 0, 1), 9)
-    1.0
-    >>> round(row_window_error(NormalisedBias("-4*x"), 256, 1, 1, row=4096), 4)
-    1.9223
-    """
-    w = natural(width, "width")
-    logit, most = read_bounds(logit_bound, value_bound)
-    if most > MAX_VALUE:
-        raise InputError(f"value_bound {str(value_bound)[:40]}: accepted is at most 1e300")
-    beta, value, table = float(logit), outward(arb(rational(most)))[1], isinstance(bias, RowBias)
-    if isinstance(bias, RowBias):
-        if row is None:
-            raise InputError("a bias that depends on the row needs row, the keys of one")
-        beta *= float(bias.content_scale(natural(row, "row")))
-        bias = _rounded(bias, natural(row, "row"))
-    elif row is not None:
-        raise InputError("row belongs to a bias that depends on it; an array is a row itself")
-    wanted = "finite numbers or -inf, shape (keys,)"
-    given = floats(bias, "bias", wanted)
-    if given.ndim != 1 or not given.size or np.isnan(given).any() or (given == np.inf).any():
-        raise InputError(f"bias has shape {given.shape}; accepted: {wanted}")
-    sink = None if sink is None else float(exact(sink, "sink"))
-    if sink is not None and not abs(sink) <= MAX_VALUE:
-        raise InputError(f"sink {sink}: accepted is a logit from -1e300 to 1e300")
-    if not np.isfinite(given[:w].max()):
-        raise InputError(f"the bias masks all of the {w} nearest keys")
-    if (given[w:] == -np.inf).all():
-        return 0.0
-    top = float(given.max() if sink is None else max(given.max(), sink))
-    with np.errstate(over="ignore"):
-        given = given - top
-    inside, outside, constant = _log_sum(given[:w]), _log_sum(given[w:]), (sink or 0.0) - top
-    # what rounding takes from logarithms of sums, from their differences, and from biases before
-    size = abs(inside) + abs(outside) + 4 * beta + (abs(constant) if sink is not None else 0.0)
-    margin = ROUNDOFF * (4096 + 2 * len(given) + 16 * size + (16 * abs(top) if table else 0.0))
-    if not math.isfinite(margin):
-        return 2 * value
-    if sink is None:
-        share = 2 * _sigmoid(outside - inside + 2 * beta + margin)
-    else:
-        share = _with_sink(outside + beta, inside, beta, constant, margin)
-    return min(2 * value, math.nextafter(value * share * (1 + 64 * ROUNDOFF), math.inf))
-
-
-def _rounded(bias: RowBias, keys: int) -> np.ndarray:
-    """The biases of a row, rounded from balls unless it is long."""
-    values = bias.bias(keys)
-    if keys > MAX_BALLS:
-        return values
-    value = compile_ball(bias.row(keys))
-    for i in np.flatnonzero(np.isfinite(values)).tolist():
-        rounded = decide(partial(_narrow, value, i), BITS)
-        if rounded is None:
-            raise InputError(f"{bias}: the bias at distance {i} is not known to {NARROW} bits")
-        values[i] = rounded
-    return values
-
-
-def _narrow(value: Callable[[Any], Any], i: int) -> float | None:
-    """The middle of the ball of a bias at one distance; None where the ball is wide."""
-    ball = to_arb(value({n: fmpq(i)}))
-    narrow = ball.rel_accuracy_bits() > NARROW or ball.rad() < arb(2) ** -NARROW
-    return float(ball.mid()) if narrow else None
-
-
-def _log_sum(logits: np.ndarray) -> float:
-    """log of the sum of exp."""
-    top = logits.max(initial=-np.inf)
-    if top == -np.inf:
-        return -math.inf
-    with np.errstate(over="ignore"):
-        return float(top + np.log(np.exp(logits - top).sum()))
-
-
-def _sigmoid(x: float) -> float:
-    """1/(1 + e^-x), never below it where e^-x overflows."""
-    return 1 / (1 + math.exp(min(-x, 700)))
-
-
-def _with_sink(outside: float, inside: float, beta: float, sink: float, margin: float) -> float:
-    """O (2I + S)/((O + I + S)(I + S)) at the worst inner mass I in [e^-beta B, e^beta B], all in
-    logarithms. The outer mass is taken larger by the margin, the sum I + S smaller."""
-    near = np.logaddexp(2 * sink, math.log(2) + sink + outside) / 2
-    worst = sink + outside - np.logaddexp(near, sink)
-    kept = min(max(worst, inside - beta), inside + beta)
-    lost = _sigmoid(float(outside - np.logaddexp(kept, sink)) + margin)
-    return lost * (1 + _sigmoid(kept - sink + margin))

@@ -31,6 +31,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr
 
+from farfield.numerics.counts import Exact
 from farfield.numerics.heads import (
     BUDGET_S,
     Diverging,
@@ -44,7 +45,7 @@ from farfield.numerics.heads import (
     summed,
     unknown,
 )
-from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
+from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import at_precision, decide, doubled, least
 from farfield.numerics.summation.series import Series
 from farfield.numerics.windows.question import (
@@ -265,13 +266,14 @@ def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
 
 def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
     """Whether T_w <= eta' e^{-2 beta} B_w, proved either way."""
-    tail, total, share = s.tail(w), s.total(), asked.exact_share()
-    if share is not None and isinstance(tail, fmpq) and isinstance(total, fmpq):
-        return bool(tail <= share * (total - tail))
+    share = asked.exact_share()
 
     def within() -> bool | None:
-        tail = to_arb(s.tail(w))
-        allowed = asked.share() * (to_arb(s.total()) - tail)
+        tail, total = s.tail(w), s.total()
+        if share is not None and isinstance(tail, fmpq) and isinstance(total, fmpq):
+            return bool(tail <= share * (total - tail))
+        tail = to_arb(tail)
+        allowed = asked.share() * (to_arb(total) - tail)
         return True if tail <= allowed else False if tail > allowed else None
 
     proved = decide(within, doubled(128 + 2 * w.bit_length(), MAX_BITS))
@@ -303,10 +305,7 @@ def _of_mechanism(name: str, asked: WindowQuestion, gate: object = None) -> Fiel
     if name == "row_scaled" and asked.temper is None:
         asked = replace(asked, temper=sympy.Integer(1))
     if name == "row_dependent" and asked.row is not None and asked.error < 2 * asked.value_bound:
-        reason = (
-            "its function of the distance is learned; row_window_error of a NormalisedBias tells"
-        )
-        return unknown(Reason(Code.MISSING_BOUND, reason))
+        return unknown(Reason(Code.MISSING_BOUND, "its function of the distance is learned"))
     return _bounded(asked, rule.theorem, rule.words if name == "row_dependent" else "")
 
 

@@ -123,7 +123,7 @@ def test_a_parameter_just_above_the_border_is_no_error(name):
         assert found.status in ("exact", "enclosed", "unknown")
 
 
-def test_what_a_sum_encloses_badly_is_no_number():
+def test_what_a_sum_encloses_badly_is_no_number(short_envelopes):
     found = leak("-n^(1/9)*(2+sin(n^(1/2)))", 100)
     assert found.status == "enclosed" and found.value is None
     low, high = found.enclosure

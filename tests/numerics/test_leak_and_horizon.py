@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from farfield.numerics import horizon
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
 from farfield.theory.answers.errors import InputError
@@ -123,7 +124,8 @@ def test_horizons_of_any_series(text, bias):
     assert dtype_horizon(text, "fp32").tokens == last + 1
 
 
-def test_a_horizon_that_is_not_proved_is_unknown():
+def test_a_horizon_that_is_not_proved_is_unknown(short_envelopes, monkeypatch):
+    monkeypatch.setattr(horizon, "MAX_BALLS", 500)
     found = dtype_horizon("-2*log(1+n)+sin(n)", "fp32")
     assert found.tokens is None and found.label is None and found.status == "unknown"
 

@@ -7,10 +7,11 @@ import mpmath
 import numpy as np
 import pytest
 import sympy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.numerics.resolution import attention_resolution, resolution_curve
+from farfield.numerics.float_rows import resolution_curve
+from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding
@@ -69,7 +70,8 @@ def test_the_resolution_of_scores_is_enclosed_under_every_rounding(size):
         assert r.enclosure[0] <= exactly(scores[:width]) <= r.enclosure[1]
         half = len(scores) // 2
         r = attention_resolution(scores[: 2 * half], mask=f"bca {half}")
-        truth = sum(exactly(scores[:k]) for k in range(half + 1, 2 * half + 1)) / half
+        with mpmath.workprec(400):
+            truth = sum(exactly(scores[:k]) for k in range(half + 1, 2 * half + 1)) / half
         assert r.enclosure[0] <= truth <= r.enclosure[1]
 
 
@@ -88,6 +90,7 @@ def test_scores_whose_definition_cancels_in_floats():
     assert vast.status == "unknown" and vast.value is None and vast.reason.code == "too_large"
 
 
+@settings(max_examples=20)
 @given(st.lists(st.fractions(min_value="1/9", max_value=9, max_denominator=9), min_size=2))
 def test_the_identity_in_exact_arithmetic(x):
     total = sum(x[:-1])
@@ -183,7 +186,7 @@ def test_scores_do_not_overflow():
 def test_the_scale_can_reverse_an_order():
     values = {
         scale: [
-            attention_resolution(name, 512, scale=scale)
+            attention_resolution(name, 256, scale=scale)
             for name in ("xpos_surrogate", "rope_surrogate")
         ]
         for scale in ("1", "1/32")

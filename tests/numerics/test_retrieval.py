@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from farfield.numerics.price import head_prices
+from farfield.numerics.float_rows import head_prices
 from farfield.numerics.retrieval import retrieval_curve
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding

@@ -16,15 +16,10 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farfield.numerics.counts import Bracket, Enclosure, Exact
+from farfield.numerics.field_search import TailComparison, _Tie
 from farfield.numerics.heads import diverges, obstacle
-from farfield.numerics.receptive_field import (
-    Bracket,
-    Enclosure,
-    Exact,
-    _Comparison,
-    _Tie,
-    theoretical_receptive_field,
-)
+from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.summation.series import series
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.errors import InputError
@@ -552,5 +547,5 @@ def test_no_sharper_tail_where_the_total_decides_nothing(known, asked):
             return arb(1, 1e-9)
 
     with pytest.raises(_Tie, match="differ by at most"):
-        _Comparison(Sums()).below(10**9, sympy.Rational(1, 2))
+        TailComparison(Sums()).below(10**9, sympy.Rational(1, 2))
     assert len(tails) == asked

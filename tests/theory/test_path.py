@@ -15,7 +15,7 @@ FORMULA = "-r1*log(1+r2*n)"
 ROOM = "farfield.theory."
 MOST = 28
 SIMPLEST = "-log(1+n)"
-MOST_CALLS = 860
+MOST_CALLS = 700
 
 
 def crossed(ask):

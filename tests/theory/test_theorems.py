@@ -9,12 +9,12 @@ import pytest
 import sympy
 from sympy import Derivative, Function, cos, exp, log, pi, sin, symbols
 
-from farfield.numerics.identities import never_exceeds, vanishes
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encodings
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.theorems import theorem, theorems
+from farfield.validation.identities import never_exceeds, vanishes
 
 PROOFS = Path(__file__).parents[2] / "docs" / "theory" / "proofs"
 identity, inequality, limit = "identity", "inequality", "limit"

@@ -32,7 +32,7 @@ def traced(arguments: int, value: Callable[[Any], object] = str) -> Callable[[F]
 
 def _shown(function: F, arguments: int, value: Callable[[Any], object]) -> F:
     @functools.wraps(function)
-    def shown(*args: object, **options: object) -> Any:
+    def shown(*args: object, **options: object) -> object:
         above, below, end = _ABOVE.get(), list[str](), ""
         token = _ABOVE.set(below)
         try:

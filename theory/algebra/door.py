@@ -9,12 +9,12 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 from weakref import WeakSet
 
 import mpmath
 import sympy
-from sympy import Basic
+from sympy import Basic, Expr
 from sympy.core.cache import clear_cache
 from sympy.core.parameters import global_parameters
 from sympy.simplify.fu import TR8
@@ -22,9 +22,13 @@ from sympy.simplify.fu import TR8
 from farfield.theory.algebra.budget import UNLIMITED, budget, check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Undecided
 
+R = TypeVar("R")
+
 STEP_S = 0.04  # how late a call may be ended
 AGAIN_S = 0.5  # where an exception was lost, as in a finaliser, it is raised again
 IDLE_S = 5.0  # after which no one looks any more
+FEW = 1_000  # a denominator of an exponent up to which SymPy draws any root in no time
+SPLIT = 1 << 15  # SymPy splits off smaller primes
 
 
 # -- the thread that ends late calls --------------------------------------------------------------
@@ -105,7 +109,7 @@ def inside() -> bool:
     return _WATCHER.slot().inside
 
 
-def watched(spent: Callable[[], bool], call: Callable[[], object]) -> Any:
+def watched(spent: Callable[[], bool], call: Callable[[], R]) -> R:
     """The value of a call.
 
     Args:
@@ -146,7 +150,7 @@ FAILURES = (
 # -- the door -------------------------------------------------------------------------------------
 
 
-def supervised(call: Callable[..., object], *args: object, **options: object) -> Any:
+def supervised(call: Callable[..., R], *args: object, **options: object) -> R:
     """What SymPy answers to a call.
 
     Raises:
@@ -170,9 +174,7 @@ def supervised(call: Callable[..., object], *args: object, **options: object) ->
         raise OutOfTime from None
 
 
-def _answered(
-    call: Callable[..., object], args: tuple[object, ...], options: dict[str, object]
-) -> Any:
+def _answered(call: Callable[..., R], args: tuple[object, ...], options: dict[str, object]) -> R:
     """What the call returns; what SymPy itself raises is undecided, what we raise passes."""
     try:
         return call(*args, **options)
@@ -200,7 +202,7 @@ def _put_back(evaluate: bool, distribute: bool, exp_is_pow: bool, bits: int) -> 
     clear_cache()
 
 
-def _through(call: Callable[..., object]) -> Callable[..., Any]:
+def _through(call: Callable[..., R]) -> Callable[..., R]:
     """A function of SymPy, every use of it supervised.
 
     >>> from farfield.theory.algebra import door
@@ -233,17 +235,31 @@ solve = _through(sympy.solve)
 together = _through(sympy.together)
 
 
-def rewritten(e: Basic, function: Any) -> Any:
+def raised(base: Expr, exponent: Expr) -> Expr:
+    """base^exponent, of rationals prime by prime where the denominator q of the exponent is large:
+    SymPy would form 1111^q to draw one root of 5^5*1111.
+
+    >>> raised(sympy.Integer(135), sympy.Rational(7_200_001, 10**7))
+    9*3**(1600003/10000000)*5**(7200001/10000000)
+    """
+    rational = base.is_Rational and base > 0 and exponent.is_Rational
+    if not rational or exponent.q <= FEW:
+        return base**exponent
+    primes = sympy.factorrat(base, limit=SPLIT)
+    return sympy.Mul(*(prime ** (k * exponent) for prime, k in primes.items()))
+
+
+def rewritten(e: Basic, function: type[Basic]) -> Basic:
     """e in terms of another function."""
     return supervised(e.rewrite, function)
 
 
-def summed(e: Basic) -> Any:
+def summed(e: Basic) -> Basic:
     """A sum in closed form, where there is one; harmonic numbers by polygamma functions."""
     return supervised(lambda: e.doit().rewrite(sympy.polygamma))
 
 
-def replaced(e: Basic, swap: dict[object, object]) -> Any:
+def replaced(e: Basic, swap: dict[Basic, Basic]) -> Basic:
     """e with some parts replaced, and evaluated anew."""
     return supervised(e.xreplace, swap)
 

@@ -19,7 +19,9 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
+
+from sympy import Basic
 
 from farfield.theory.answers.notation import (
     StyledWord,
@@ -45,7 +47,7 @@ class Formula:
     """An expression that has a name, as `p(n)`."""
 
     name: Text
-    expression: Any
+    expression: Basic
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,13 @@ class Facts:
     """Named values, a line each."""
 
     rows: tuple[tuple[Text, Text], ...]
+
+
+class Worded(Protocol):
+    """What is put into words where it is shown."""
+
+    def words(self) -> Text:
+        """What it says."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,7 @@ class Steps:
     """
 
     title: Text
-    steps: tuple[Text, ...]
+    steps: tuple[Worded, ...]
     conclusion: Text = ()
     deciding: int = -1
 
@@ -308,7 +317,7 @@ def _lines(block: Block, details: bool, unicode: bool, width: int) -> Iterator[s
             if details:
                 yield f"{line(title)}:"
                 for k, step in enumerate(steps, 1):
-                    yield from _wrapped(f"  {k}. {line(step)}", "     ", width=width)
+                    yield from _wrapped(f"  {k}. {line(step.words())}", "     ", width=width)
                 if conclusion:
                     yield from _wrapped(f"  Hence: {line(conclusion)}.", "     ", width=width)
         case Table():

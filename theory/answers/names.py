@@ -10,10 +10,10 @@ FEW = 8
 """Names that an error lists in full."""
 
 
-def plain(name: str) -> str:
+def bare_name(name: str) -> str:
     """A name without what people vary in writing it: case, spaces, hyphens, underscores.
 
-    >>> plain("KERPLE-log") == plain("kerple_log")
+    >>> bare_name("KERPLE-log") == bare_name("kerple_log")
     True
     """
     return "".join(c for c in name.lower() if c.isalnum())
@@ -27,8 +27,8 @@ def nearest(name: str, names: Iterable[str], least: float = 0.7) -> str | None:
     """
     import difflib  # of use where a name is wrong alone; the command line starts without it
 
-    by_plain = {plain(k): k for k in names}
-    close = difflib.get_close_matches(plain(name), by_plain, 1, least)
+    by_plain = {bare_name(k): k for k in names}
+    close = difflib.get_close_matches(bare_name(name), by_plain, 1, least)
     return by_plain[close[0]] if close else None
 
 
@@ -42,8 +42,8 @@ def closest(name: str, names: Collection[str]) -> str:
         return f"accepted: {', '.join(names)}"
     import difflib
 
-    by_plain = {plain(k): str(k) for k in names}
-    near = [by_plain[k] for k in difflib.get_close_matches(plain(name), by_plain, 3, 0.0)]
+    by_plain = {bare_name(k): str(k) for k in names}
+    near = [by_plain[k] for k in difflib.get_close_matches(bare_name(name), by_plain, 3, 0.0)]
     return f"the nearest of {len(names)}: {', '.join(near)}"
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sympy
 from sympy import Expr, S
@@ -108,7 +107,7 @@ def _spelled(comment: str) -> Iterator[tuple[str | None, Certifiable]]:
         yield name or None, Certifiable(p, domains, decision.condition, decision.cells)
 
 
-def _expression(text: str, domains: Mapping[str, str]) -> Any:
+def _expression(text: str, domains: Mapping[str, str]) -> Expr:
     """The expression of a formula, or a table."""
     if table := re.fullmatch(r"table\((.+)\)", text):
         *entries, tail = (_expression(entry, domains) for entry in re.split("[,;] ", table[1]))

@@ -78,7 +78,7 @@ class Expander:
 
     context: Context
     steps: list[str] = field(default_factory=list)
-    known: dict[Form, Transseries] = field(default_factory=dict)
+    expansions: dict[Form, Transseries] = field(default_factory=dict)
 
     # -- assertions -------------------------------------------------------------------------------
 
@@ -110,8 +110,8 @@ class Expander:
 
     def expand(self, f: Form) -> Transseries:
         """The expansion of a part: a constant or bounded one, a sum, else by its rule."""
-        if f in self.known:
-            return self.known[f]
+        if f in self.expansions:
+            return self.expansions[f]
         if f.constant:  # 0 is a term, too: the prover has it as one
             g = Transseries(self.context, [(UNIT, coefficient(kept_roots(f.expr)))])
         elif _bounded(f, self.context):
@@ -122,7 +122,7 @@ class Expander:
             g = rule(f)
         else:
             raise NoCertificate(f"{beginning(f.expr)} is neither bounded nor expanded")
-        self.known[f] = g
+        self.expansions[f] = g
         if not f.constant and f.op != "index":
             self.expands(self.function(f), g)
         return g
@@ -137,7 +137,7 @@ class Expander:
         g = self.expand(f)
         led = with_proved_lead(g)
         if len(led.terms) < len(g.terms) and not f.constant:
-            self.known[f] = led
+            self.expansions[f] = led
             self.expands(self.function(f), led)
         return self.context.sign(led.terms[0][1]) if led.terms else 0
 
@@ -184,7 +184,7 @@ class Expander:
     def _exp(self, f: Form) -> Transseries:
         """By its series; what falls faster than every power of n is as small as the order of the
         decision asks."""
-        s, g = self.lead(f.args[0]), self.known[f.args[0]]
+        s, g = self.lead(f.args[0]), self.expansions[f.args[0]]
         if size(g.terms[0][0], self.context) < 0:
             return g.exp()
         if s > 0 or compare(g.terms[0][0], iterated_log(1), self.context) <= 0:
@@ -223,14 +223,14 @@ class Expander:
         """A part as c m (1 + d); c > 0 where it is asked."""
         if self.lead(f) < 0 and positive is not None:
             raise NoCertificate(f"{beginning(positive.expr)} is not real for large n")
-        parts = factored(self.known[f])
+        parts = factored(self.expansions[f])
         assert parts is not None
         return to_sympy(parts[0]), *parts[1:]
 
     def _abs(self, f: Form) -> Transseries:
         """By the sign of the leading term."""
         s = self.lead(f.args[0])
-        return self.known[f.args[0]] * fmpq(s)
+        return self.expansions[f.args[0]] * fmpq(s)
 
     def _max(self, f: Form) -> Transseries:
         """The larger, or smaller, of two, by a comparison that holds from some n on."""

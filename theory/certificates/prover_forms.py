@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sympy
 from sympy import Basic, Expr, S, Symbol
@@ -45,7 +44,7 @@ class Form:
 
     op: str
     args: tuple[Form, ...] = ()
-    expr: Any = None
+    expr: Basic = S.NaN
     notation: Notation | None = None
 
     @property
@@ -222,10 +221,10 @@ def _affine(e: Expr) -> str:
 
 
 def _mod(e: Expr) -> Form:
-    at, modulus = e.args
+    argument, modulus = e.args
     if not (modulus.is_Integer and modulus > 0):
         raise NoCertificate(f"{beginning(e)}: only residues modulo a natural number are covered")
-    return Form("mod", (), e, (f"INR ({_affine(at)} mod {modulus})", 10, ()))
+    return Form("mod", (), e, (f"INR ({_affine(argument)} mod {modulus})", 10, ()))
 
 
 def _call(op: str, *, choice: bool = False) -> Callable[[Expr], Form]:
@@ -273,14 +272,14 @@ def _pieces(e: Expr) -> Form:
 
 def _entries(e: Expr) -> Form:
     """A lookup as its entries and its tail."""
-    at, table, tail = e.args
-    if at != n:
-        raise NoCertificate(f"a table at {beginning(at)} instead of n")
+    index, table, tail = e.args
+    if index != n:
+        raise NoCertificate(f"a table at {beginning(index)} instead of n")
     listed, levels = "; ".join(["{}"] * len(table)), (*[200] * len(table), 9)
     return Form("table", (*map(form, table), form(tail)), e, (f"nth n [{listed}] {{}}", 10, levels))
 
 
-_BUILDERS: dict[Any, Callable[[Expr], Form]] = {
+_BUILDERS: dict[type[Basic], Callable[[Expr], Form]] = {
     sympy.Add: _sum,
     sympy.Mul: _product,
     sympy.Pow: _power,

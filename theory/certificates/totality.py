@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 import sympy
 from sympy import Basic, Expr, S
@@ -32,7 +31,7 @@ _MAY_BE_MASKED = (sympy.Add, sympy.Mul, Lookup, sympy.Tuple, sympy.Piecewise, Ex
 _FLOORS = SimpleNamespace(floor=partial(sympy.floor, evaluate=False))
 
 
-def total(formula: Expr) -> tuple[Expr, Any]:
+def total(formula: Expr) -> tuple[Expr, Basic]:
     """A formula that is finite, and the condition under which it is the bias, which is -oo
     elsewhere.
 
@@ -71,15 +70,15 @@ def _unmasked(e: Expr) -> Expr:
     if not e.has(MASKED):
         return e
     if isinstance(e, Lookup):
-        at, entries, tail = (a.xreplace({MASKED: S.Zero}) for a in e.args)
-        return Lookup(at, entries, tail)
+        index, entries, tail = (a.xreplace({MASKED: S.Zero}) for a in e.args)
+        return Lookup(index, entries, tail)
     *pieces, (last, _) = (piece for piece in e.args if piece[0] != MASKED)
     if not pieces:
         return last
     return sympy.Piecewise(*pieces, (last, e.args[-1][1]), evaluate=False)
 
 
-def has_values(e: object) -> Any:
+def has_values(e: Basic) -> Basic:
     """An expression, or a condition, that has a value wherever it may be asked for.
 
     Raises:
@@ -90,12 +89,12 @@ def has_values(e: object) -> Any:
     return e
 
 
-def _needed(e: Basic) -> Iterator[Any]:
+def _needed(e: Basic) -> Iterator[Basic]:
     """Conditions that hold exactly where an expression has a value, but for those seen to hold."""
     if e == MASKED:
         yield S.false
     if isinstance(e, sympy.Piecewise):
-        before: list[Any] = []
+        before: list[Basic] = []
         for value, condition in e.args:
             for needed in _needed(value):
                 yield sympy.Or(*before, sympy.Not(has_values(condition)), needed)
@@ -107,10 +106,10 @@ def _needed(e: Basic) -> Iterator[Any]:
         has_values(e.function.xreplace({index: counter + low}))
         return
     if isinstance(e, Lookup):
-        at, entries, tail = e.args
+        index, entries, tail = e.args
         for k, entry in enumerate(entries):
-            yield from (sympy.Or(sympy.Ne(at, k), needed) for needed in _needed(entry))
-        yield from (sympy.Or(at < len(entries), needed) for needed in _needed(tail))
+            yield from (sympy.Or(sympy.Ne(index, k), needed) for needed in _needed(entry))
+        yield from (sympy.Or(index < len(entries), needed) for needed in _needed(tail))
         return
     for part in e.args:
         yield from _needed(part)
@@ -120,7 +119,7 @@ def _needed(e: Basic) -> Iterator[Any]:
         yield from _of_power(e.base, e.exp)
 
 
-def _of_power(base: Expr, exponent: Expr) -> Iterator[Any]:
+def _of_power(base: Expr, exponent: Expr) -> Iterator[Basic]:
     """Conditions under which a power has a value that is printed."""
     if exponent.is_Integer:
         yield from _asked(base, "nonzero", sympy.Ne)
@@ -137,12 +136,12 @@ def _of_power(base: Expr, exponent: Expr) -> Iterator[Any]:
         yield sympy.Or(positive, _relation(sympy.Ge, exponent))
 
 
-def _asked(e: Expr, known: str, relation: object) -> Iterator[Any]:
+def _asked(e: Expr, fact: str, relation: type[Basic]) -> Iterator[Basic]:
     """That an expression is positive, say, unless it is known to be."""
-    if _known(e, known):
+    if _known(e, fact):
         return
     if not e.has(n):
-        raise NoCertificate(f"the constant {beginning(e)} is not known to be {known}")
+        raise NoCertificate(f"the constant {beginning(e)} is not known to be {fact}")
     yield _relation(relation, e)
 
 
@@ -153,5 +152,5 @@ def _known(e: Expr, what: str) -> bool:
     return bool(door.assumed(e, what))
 
 
-def _relation(relation: Basic, e: Expr) -> Any:
+def _relation(relation: type[Basic], e: Expr) -> Basic:
     return relation(e, 0, evaluate=False)

@@ -22,7 +22,7 @@ from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence, table
-from farfield.theory.answers.notation import expression_line, shortened, words
+from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import listed, seconds
 from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.prover import Rejected, checked
@@ -148,7 +148,9 @@ def _stated(text: str) -> Claims:
     return stated
 
 
-def _answer(name: str, stated: Claims, proved: bool | None = None, **known: Any) -> Any:
+def _answer(
+    name: str, stated: Claims, proved: bool | None = None, **fields: Any
+) -> ReceivedCertificate:
     return ReceivedCertificate(
         proved=proved,
         status=Status.EXACT if proved else Status.UNKNOWN,
@@ -157,13 +159,13 @@ def _answer(name: str, stated: Claims, proved: bool | None = None, **known: Any)
         formulas=tuple(s.formula for s in stated.values()),
         stated=stated,
         subject=name,
-        **known,
+        **fields,
     )
 
 
-def _in_words(s: Certifiable) -> tuple[Any, str]:
+def _in_words(s: Certifiable) -> tuple[str | Text, str]:
     """The verdict, and for which parameters."""
-    verdict: Any = {S.true: "converges", S.false: "diverges"}.get(s.condition)
+    verdict: str | Text | None = {S.true: "converges", S.false: "diverges"}.get(s.condition)
     if verdict is None:
         verdict = words("converges exactly if {condition}", condition=s.condition)
     return verdict, listed([f"{name} {domain}" for name, domain in s.domains.items()], 6)

@@ -16,10 +16,9 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import sympy
-from sympy import Basic, Expr, S
+from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.certificates.prover_forms import (
@@ -54,11 +53,11 @@ class Certifiable:
 
     formula: Expr
     domains: Mapping[str, str]
-    condition: Any
+    condition: Basic
     cells: Tree | None = field(default=None, compare=False, repr=False)
 
     @property
-    def parameters(self) -> list[Any]:
+    def parameters(self) -> list[Symbol]:
         return sorted(self.formula.free_symbols - {n}, key=lambda s: str(s.name))
 
 
@@ -235,9 +234,9 @@ def _wrapped(sentence: str, indent: str) -> str:
     return "\n".join(lines)
 
 
-def _folded(tree: Tree | None, known: bool) -> list[str]:
-    """The verdict from the cases, along the splits that led to them; `known` where it is the same
-    in all."""
+def _folded(tree: Tree | None, unconditional: bool) -> list[str]:
+    """The verdict from the cases, along the splits that led to them; `unconditional`
+    where it is the same in all."""
     numbers = {id(leaf): k for k, (_, leaf) in enumerate(leaves(tree), 1)}
     inexact = any(
         a.is_number and not a.is_Rational
@@ -253,7 +252,7 @@ def _folded(tree: Tree | None, known: bool) -> list[str]:
             return ["exfalso. contrary."]
         if isinstance(part, Leaf):
             case = f"apply case_{numbers[id(part)]}; assumption"
-            if known:
+            if unconditional:
                 return [f"{case}."]
             if part.outcome.converges:
                 return [f"split; intros _; [condition | {case}]."]

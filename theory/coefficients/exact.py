@@ -2,7 +2,7 @@
 
 An expression is a real constant, a polynomial in parameters, or an oscillating quantity, which
 contains the distance `n` or a bounded atom. Or it contains a *named tail*, a bounded remainder of
-unknown size.
+unknown size. A coefficient is false where it is the number 0 itself, without any test.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TypeAlias
 
 import sympy
 from flint import fmpq
@@ -35,7 +35,7 @@ class Tail(sympy.Dummy):
     __slots__ = ()
 
 
-Coefficient = Any  # fmpq or a SymPy Expr
+Coefficient: TypeAlias = fmpq | Expr
 ZERO, ONE = fmpq(0), fmpq(1)
 MAX_TERMS = 3000
 MAX_ATOMS = 150
@@ -128,8 +128,8 @@ def plus(a: Coefficient, b: Coefficient) -> Coefficient:
 
 def total(parts: Sequence[Coefficient]) -> Coefficient:
     """The sum of several coefficients, at once: one by one, SymPy sorts the sum anew each time."""
-    if len(parts) < 3:
-        return parts[0] if len(parts) == 1 else plus(*parts)
+    if len(parts) == 2:
+        return plus(*parts)
     numbers = sum((c for c in parts if type(c) is fmpq), ZERO)
     others = [c for c in parts if type(c) is not fmpq]
     if not others:
@@ -162,11 +162,6 @@ def minus(a: Coefficient) -> Coefficient:
 def inverse(a: Coefficient) -> Coefficient:
     """One over a coefficient known not to be 0."""
     return 1 / a if type(a) is fmpq else coefficient(1 / a)
-
-
-def is_zero_literally(c: Coefficient) -> bool:
-    """Whether the coefficient is the number 0 itself, without any test."""
-    return type(c) is fmpq and c == 0
 
 
 def oscillates(c: Coefficient) -> bool:

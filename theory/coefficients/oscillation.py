@@ -103,9 +103,9 @@ def _product_to_sum(waves: list[Expr]) -> list[Expr]:
     return out
 
 
-def in_harmonics(c: Coefficient) -> Coefficient:
+def in_harmonics(c: Expr) -> Coefficient:
     """The coefficient in harmonics, so that sin^2 + cos^2 is the constant it is."""
-    if type(c) is fmpq or not (c.is_Add and c.has(n)):
+    if not (c.is_Add and c.has(n)):
         return c
     try:
         simpler = coefficient(harmonics(c))
@@ -318,7 +318,7 @@ def power_of(c: Coefficient, r: Coefficient, context: Context) -> Coefficient:
             return c ** int(r.p)
         if huge and c != 1 and (type(c) is fmpq or c.has(sympy.Rational)):
             raise Undecided("a constant is too large")
-        return coefficient(to_sympy(c) ** to_sympy(r))
+        return coefficient(door.raised(to_sympy(c), to_sympy(r)))
     if r == -1:
         return inverse_of(c, context)
     if eventual_sign(c, context) < 0:

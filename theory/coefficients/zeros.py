@@ -16,7 +16,6 @@ prod (1 + i a_i)^k_i is 0 then sum k_i atan a_i is a multiple of pi; hence if in
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import sympy
 from flint import arb
@@ -153,7 +152,7 @@ def _known_logarithm(base: Expr) -> Expr | None:
 
 def _algebraic_zero(c: Expr) -> bool:
     """Whether a ball below the separation bound proves that an algebraic constant is 0."""
-    radicals: dict[Any, int] = {}
+    radicals: dict[tuple[object, ...], int] = {}
     try:
         u, low = _bfmss(c, radicals)
     except Undecided:
@@ -174,7 +173,7 @@ def _algebraic_zero(c: Expr) -> bool:
 _UNITY = object()  # the key of roots of unity among the radicals
 
 
-def _bfmss(e: Expr, radicals: dict[object, int]) -> tuple[float, float]:
+def _bfmss(e: Expr, radicals: dict[tuple[object, ...], int]) -> tuple[float, float]:
     """Upper bounds of log2 u(E) and log2 l(E) of the separation bound."""
     if e.is_Rational:
         return _log2(abs(int(e.p))), _log2(int(e.q))

@@ -282,17 +282,17 @@ def leaves(
 
 def condition(
     tree: Tree, truth: Callable[[Any], bool | None], facts: list[Constraint] | None = None
-) -> Any:
+) -> Basic | None:
     """The simplest Boolean found under which `truth(outcome)` holds, given the domains `facts`;
     cells where it is None do not matter."""
     return _simplest(_condition_of_tree(tree, truth), facts or [])
 
 
-def _simplest(c: object, facts: list[Constraint]) -> Any:
+def _simplest(c: Basic | None, facts: list[Constraint]) -> Basic | None:
     """A disjunction of conjunctions without parts that others (or the domains) imply."""
     if c is None or c in (S.true, S.false):
         return c
-    kept: list[list[Any]] = []
+    kept: list[list[Basic]] = []
     parts = _disjuncts(c)
     if len(parts) > 24:
         return c
@@ -314,7 +314,7 @@ def _simplest(c: object, facts: list[Constraint]) -> Any:
     return sympy.Or(*(sympy.And(*part) for part in kept))
 
 
-def _weakened(part: list[Any], others: list[list[Any]], facts: list[Constraint]) -> list[Any]:
+def _weakened(part: list[Basic], others: list[list[Basic]], facts: list[Constraint]) -> list[Basic]:
     """A part of a disjunction with as few relations as the whole allows; relations of other parts
     that it implies are taken in first: (a >= b & b > 1) | (a < b & a > 1) is (a > 1 & b > 1)."""
     implied = [
@@ -334,7 +334,7 @@ def _weakened(part: list[Any], others: list[list[Any]], facts: list[Constraint])
     return part
 
 
-def _contained(part: list[object], others: list[list[object]], facts: list[Constraint]) -> bool:
+def _contained(part: list[Basic], others: list[list[Basic]], facts: list[Constraint]) -> bool:
     """Whether a conjunction is proved to imply the disjunction of the others."""
     if not _possible_with(facts, part):
         return True
@@ -343,7 +343,7 @@ def _contained(part: list[object], others: list[list[object]], facts: list[Const
     return all(_contained([*part, x], others[1:], facts) for r in others[0] for x in _negation(r))
 
 
-def _disjuncts(c: object) -> list[list[Any]]:
+def _disjuncts(c: Basic) -> list[list[Basic]]:
     """A condition as alternatives, each a list of relations."""
     if isinstance(c, sympy.Or):
         return [d for a in c.args for d in _disjuncts(a)]
@@ -353,7 +353,7 @@ def _disjuncts(c: object) -> list[list[Any]]:
     return [[c]]
 
 
-def _possible_with(facts: list[Constraint], relations: list[object]) -> bool:
+def _possible_with(facts: list[Constraint], relations: list[Basic]) -> bool:
     """Whether domains and relations can hold together (True if that is not known)."""
     return possible([*facts, *filter(None, map(_constraint, relations))])
 
@@ -368,14 +368,14 @@ def _constraint(r: Basic) -> Constraint | None:
     return expand(way * (r.lhs - r.rhs)), 2 if len(signs) > 1 else abs(signs[0])
 
 
-def _negation(r: Basic) -> list[Any]:
+def _negation(r: Basic) -> list[Basic]:
     """Relations one of which holds when r does not."""
     if isinstance(r, sympy.Eq):
         return [sympy.Gt(r.lhs, r.rhs), sympy.Lt(r.lhs, r.rhs)]
     return [r.negated]
 
 
-def _condition_of_tree(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
+def _condition_of_tree(tree: Tree, truth: Callable[[Any], bool | None]) -> Basic | None:
     """A condition that says where the leaves hold. Parts of a split that agree share one relation,
     and what cannot occur, or does not matter (None), goes with its neighbour."""
     if isinstance(tree, Leaf):
@@ -398,7 +398,7 @@ def _condition_of_tree(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
     return sympy.Or(*conditions)
 
 
-def relation(g: Expr, op: OrderRelation) -> Any:
+def relation(g: Expr, op: OrderRelation) -> Basic:
     """`g op 0` as a user would write it: solved for a parameter where that is simple."""
     left, right, way = _solved(g)
     return (op if way > 0 else BY_SIGN[op.mirrored]).kind(left, right)
@@ -423,7 +423,7 @@ def _solved(g: Expr) -> tuple[Expr, Expr, int]:
     return expanded, S.Zero, 1
 
 
-def at(c: Basic, values: Mapping[str, Expr]) -> Any:
+def at(c: Basic, values: Mapping[str, Expr]) -> Basic:
     """The condition where some parameters have values; comparisons of numbers are decided."""
     if isinstance(c, (sympy.And, sympy.Or)):
         return c.func(*(at(a, values) for a in c.args))

@@ -47,7 +47,7 @@ from farfield.theory.decision import cells
 from farfield.theory.formula.bounded_nodes import substituted
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
-from farfield.theory.proofs import Decision, Fall, Step
+from farfield.theory.proofs import Decay, Decision, Step
 from farfield.theory.relations import BY_SIGNS
 from farfield.theory.transseries.expansion import direction, eventual, transseries
 from farfield.theory.transseries.scale import bertrand_test
@@ -58,6 +58,7 @@ MAX_POWER = 12  # of n in what is periodic
 
 def common_period(p: Expr, rounding: bool = False) -> int:
     """A common period of what is periodic in p; with `rounding`, of fractional parts too."""
+    check_time()
     periods = (_cycle(x, rounding) for x in sympy.preorder_traversal(p))
     return math.lcm(*(k for k in periods if k))
 
@@ -66,7 +67,6 @@ def _cycle(x: Expr, rounding: bool) -> int:
     """The period of `(-1)^P`, `Mod(P, b)`, `cos(pi P)`, `frac(P)` for a polynomial P with rational
     coefficients, its constant aside; 0 for anything else. If D is their common denominator,
     P(n + T) - P(n) is a multiple of T/D."""
-    check_time()
     record = record_of(x.func)
     if x.is_Pow and x.base == -1:
         inside, modulus = x.exp, sympy.Integer(2)
@@ -155,8 +155,8 @@ def _decided(p: Expr, domains: Mapping[str, sympy.Set]) -> Decision:
     facts = [c for s in parameters for c in cells.domain_constraints(s, domains[s.name])]
     condition = cells.condition(tree, lambda decision: decision.converges, facts)
     real = all(decision.real for _, decision in leaves)
-    fall = None if leaves[0][0] else leaves[0][1].fall
-    return Decision(condition, tuple(steps), real=real, fall=fall, cells=tree)
+    decay = None if leaves[0][0] else leaves[0][1].decay
+    return Decision(condition, tuple(steps), real=real, decay=decay, cells=tree)
 
 
 def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:
@@ -258,7 +258,7 @@ def _from_expansion(p: Expr, context: Context) -> Decision:
     tail = eventual(p, context)
     steps: tuple[Step, ...] = ()
     if tail is S.NegativeInfinity:
-        return Decision(True, (Step("masked", {}),), fall=Fall())
+        return Decision(True, (Step("masked", {}),), decay=Decay())
     if tail is S.Infinity:
         return Decision(False, (Step("infinite", {}),))
     if tail != p:

@@ -146,14 +146,14 @@ def _curves(
     other = 1 - k
     curve: list[tuple[float, float]] = []
     for x in between(*ends[other], CURVE):
-        at = _at(root, {names[other]: x})
-        if at.is_real and low <= at <= high:
-            near = Rational(str(sympy.N(at, 30)))
+        value = _at(root, {names[other]: x})
+        if value.is_real and low <= value <= high:
+            near = Rational(str(sympy.N(value, 30)))
             sides = (
                 holds(condition, {names[k]: near + way * step, names[other]: x}) for way in (-1, 1)
             )
             if len({*sides}) == 2:
-                curve.append((float(x), float(at)) if other == 0 else (float(at), float(x)))
+                curve.append((float(x), float(value)) if other == 0 else (float(value), float(x)))
                 continue
         if len(curve) > 1:
             yield tuple(curve)

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from sympy import Expr
 
 from farfield.theory.algebra.door import Interrupted, watched
 from farfield.theory.answers.errors import InputError
@@ -38,6 +39,7 @@ _ACCEPTED = (
     "or a module of lengths, scores or hidden states"
 )
 T = TypeVar("T")
+Subject = Callable[..., object]
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Sample:
     keys: np.ndarray
     how: str
     kind: str = "float64"
-    texts: tuple[Any, ...] = ()
+    texts: tuple[str | Expr, ...] = ()
     content: str = ""
 
 
@@ -67,7 +69,7 @@ class Unfit(Exception):
     """A way of calling that an object does not take, and why."""
 
 
-def sampled(f: object, heads: int | None = None) -> Sample:
+def sampled(f: Any, heads: int | None = None) -> Sample:
     """The values of an object.
 
     Raises:
@@ -104,7 +106,7 @@ def _first(attempts: Iterable[Callable[[], T]]) -> T:
     raise Unfit("; ".join(dict.fromkeys((why[0], why[-1]))) if why else "nothing fits")
 
 
-def _required(f: Any) -> list[str]:
+def _required(f: Subject) -> list[str]:
     """The names of the arguments that have to be given."""
     call = getattr(f, "forward", f) if hasattr(f, "parameters") else f
     try:
@@ -116,14 +118,14 @@ def _required(f: Any) -> list[str]:
     return names or ["n"] * any(p.kind is p.VAR_POSITIONAL for p in given)
 
 
-def _takes_a_row(f: object, name: str) -> bool:
+def _takes_a_row(f: Subject, name: str) -> bool:
     """Whether a single argument is rather scores, a length or hidden states than a distance."""
     if re.fullmatch(r"n|d|t|delta|dist\w*|rel\w*|pos\w*", name):
         return False
     return hasattr(f, "parameters") or bool(re.match(r"score|logit|att|dots|qk|sim", name))
 
 
-def _called(f: Any, how: str, *args: Any) -> Any:
+def _called(f: Subject, how: str, *args: object) -> object:
     """What a call gives; Unfit with what it raised."""
     end, arguments = time.monotonic() + CALL_S, list(map(_own, args))
     try:
@@ -135,7 +137,7 @@ def _called(f: Any, how: str, *args: Any) -> Any:
         raise Unfit(f"called with {how}: {reason}") from None
 
 
-def _own(given: object) -> Any:
+def _own(given: object) -> object:
     if isinstance(given, Dual):
         return Dual(_own(given.value), given.text, given.binds)
     copied = getattr(given, "clone", getattr(given, "copy", lambda: given))
@@ -172,33 +174,35 @@ def _grids(*arrays: np.ndarray, names: str) -> Iterator[tuple[Any, ...]]:
 # -- functions of the distance --------------------------------------------------------------------
 
 
-def _of_distance(f: object, heads: int | None) -> Sample:
+def _of_distance(f: Subject, heads: int | None) -> Sample:
     """`f(n)` for an array of distances, with the formula where it can be traced."""
 
     def attempts() -> Iterator[Callable[[], Sample]]:
         for size in (LONG, MIDDLE, SHORT):
-            at = np.concatenate([np.arange(float(size)), FAR if size == LONG else ()])
-            for (given,) in _grids(at, names="n"):
-                yield partial(_of_array_of_distances, f, at, given)
+            distances = np.concatenate([np.arange(float(size)), FAR if size == LONG else ()])
+            for (given,) in _grids(distances, names="n"):
+                yield partial(_of_array_of_distances, f, distances, given)
                 if not isinstance(given, Dual):
-                    yield partial(_of_array_of_distances, f, at, given[:, None])
+                    yield partial(_of_array_of_distances, f, distances, given[:, None])
         yield partial(_one_by_one, f)
 
     return _first(attempts())
 
 
-def _of_array_of_distances(f: Any, at: np.ndarray, given: Any) -> Sample:
+def _of_array_of_distances(f: Subject, distances: np.ndarray, given: Any) -> Sample:
     """The bias at each distance; of a function that sees the whole row, in rows of all lengths."""
     how = "an array of distances"
-    sample = _table(_called(f, how, given), at, how)
+    sample = _table(_called(f, how, given), distances, how)
     if sample.kind == "exact":
         return sample
-    plain, size = getattr(given, "value", given), len(at)
-    half = _table(_called(f, how, plain[: size // 2]), at[: size // 2], how)
+    plain, size = getattr(given, "value", given), len(distances)
+    half = _table(_called(f, how, plain[: size // 2]), distances[: size // 2], how)
     if np.array_equal(sample.bias[..., : size // 2], half.bias, equal_nan=True):
         return sample
     lengths = [2**k for k in range(4, 13) if 2**k <= size]
-    rows = [_table(_called(f, how, plain[:k]), at[:k], how).bias[:, 0, ::-1] for k in lengths]
+    rows = [
+        _table(_called(f, how, plain[:k]), distances[:k], how).bias[:, 0, ::-1] for k in lengths
+    ]
     return _of_rows([(k - 1, row) for k, row in zip(lengths, rows, strict=True)], how, sample.kind)
 
 
@@ -206,18 +210,20 @@ def _of_rows(rows: list[tuple[int, np.ndarray]], how: str, kind: str) -> Sample:
     """Rows of several lengths, each the query's position with its keys, shape (heads, keys)."""
     size = max(row.shape[-1] for _, row in rows)
     bias = np.full((len(rows[0][1]), len(rows), size), -np.inf)
-    for at, (_, row) in enumerate(rows):
-        bias[:, at, : row.shape[-1]] = row
+    for place, (_, row) in enumerate(rows):
+        bias[:, place, : row.shape[-1]] = row
     return Sample(bias, np.array([q for q, _ in rows]), np.arange(size), how, kind)
 
 
-def _table(result: object, at: np.ndarray, how: str) -> Sample:
+def _table(result: object, distances: np.ndarray, how: str) -> Sample:
     """A bias at each distance, one a head, as a row of keys that lie so far back."""
-    size, last = len(at), at[-1]
+    size, last = len(distances), distances[-1]
     each = result if isinstance(result, (list, tuple)) else [result]
     texts = tuple(getattr(one, "text", None) for one in each)
     if hasattr(result, "free_symbols"):  # SymPy's own functions were called
-        return Sample(np.zeros((1, 1, size)), at[-1:], last - at, "a symbol", "exact", (result,))
+        return Sample(
+            np.zeros((1, 1, size)), distances[-1:], last - distances, "a symbol", "exact", (result,)
+        )
     table, kind = _values(result, how)
     if kind == "bool":
         raise InputError(
@@ -233,18 +239,18 @@ def _table(result: object, at: np.ndarray, how: str) -> Sample:
     if table.shape[1:] != (size,):
         raise Unfit(f"called with {how} of shape ({size},): it gives shape {shape}")
     texts = texts if None not in texts and len(texts) == len(table) else ()
-    return Sample(table[:, None, :], at[-1:], last - at, how, kind, texts)
+    return Sample(table[:, None, :], distances[-1:], last - distances, how, kind, texts)
 
 
-def _one_by_one(f: object) -> Sample:
+def _one_by_one(f: Subject) -> Sample:
     """`f(0), f(1), ...` for a function of one number."""
-    how, at = "one distance after the other", np.arange(float(MIDDLE))
+    how, distances = "one distance after the other", np.arange(float(MIDDLE))
 
-    def all_of(make: Any) -> Sample:
+    def all_of(make: type[float]) -> Sample:
         values = [_values(_called(f, how, make(k)), how)[0] for k in range(MIDDLE)]
         if len({v.shape for v in values}) > 1 or values[0].ndim > 1:
             raise Unfit(f"called with {how}: it gives {values[0].shape}")
-        return _table(np.stack(values, axis=-1), at, how)
+        return _table(np.stack(values, axis=-1), distances, how)
 
     return _first(partial(all_of, make) for make in (int, float))
 
@@ -253,7 +259,7 @@ def _one_by_one(f: object) -> Sample:
 
 
 def _of_positions(
-    f: object, heads: int | None, order: str = "qk", how: str = "positions q and k"
+    f: Subject, heads: int | None, order: str = "qk", how: str = "positions q and k"
 ) -> Sample:
     """`f` of a column of queries and a row of keys; `order` names its arguments."""
 
@@ -267,7 +273,7 @@ def _of_positions(
     return _first(attempts())
 
 
-def _each_head(f: object, heads: int | None, order: str, how: str, q: object, k: object) -> Sample:
+def _each_head(f: Subject, heads: int | None, order: str, how: str, q: object, k: object) -> Sample:
     """The values of each head, until the object has no further one."""
     count = heads or _head_count(f) or 8
     samples: list[Sample] = []
@@ -288,7 +294,7 @@ def _each_head(f: object, heads: int | None, order: str, how: str, q: object, k:
     return Sample(bias, first.queries, first.keys, how, first.kind, texts, first.content)
 
 
-def _one_head(f: Any, order: str, how: str, q: Any, k: Any, h: int) -> Sample:
+def _one_head(f: Subject, order: str, how: str, q: Any, k: Any, h: int) -> Sample:
     """The values of a head, of a function of `(q, k)` perhaps of all heads."""
     queries, keys = (getattr(x, "value", x) for x in (q, k))
     tensor = getattr(sys.modules.get("torch"), "tensor", np.asarray)
@@ -323,13 +329,18 @@ def _one_head(f: Any, order: str, how: str, q: Any, k: Any, h: int) -> Sample:
             bounded = abs(one).max() <= 1.01 * abs(one[..., near]).max()
             linear = np.allclose(two, -2 * one) and bounded
             text, content = None, FACTOR if linear else "the content logit"
-    at = (floats(queries)[:, 0].astype(int), floats(keys)[0].astype(int))
+    positions = (floats(queries)[:, 0].astype(int), floats(keys)[0].astype(int))
     return Sample(
-        values.reshape((-1, *shape)), *at, how, kind, () if text is None else (text,), content
+        values.reshape((-1, *shape)),
+        *positions,
+        how,
+        kind,
+        () if text is None else (text,),
+        content,
     )
 
 
-def _head_count(f: Any) -> int | None:
+def _head_count(f: Subject) -> int | None:
     """The number of heads that an object says: an attribute, or a number that it closes over."""
     counts = [getattr(f, name, None) for name in _HEADS]
     with contextlib.suppress(TypeError):
@@ -341,7 +352,7 @@ def _head_count(f: Any) -> int | None:
 # -- modules of a whole row -----------------------------------------------------------------------
 
 
-def _of_row(f: object, heads: int | None, how: str) -> Sample:
+def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
     """A module that gives the matrix of a row, from its length, its scores or its hidden states."""
     torch: Any = sys.modules.get("torch")
     if torch is None and "length" not in how:
@@ -350,7 +361,7 @@ def _of_row(f: object, heads: int | None, how: str) -> Sample:
     weights = f.parameters() if hasattr(f, "parameters") else ()
     widths = dict.fromkeys(s for p in weights for s in tuple(p.shape)[::-1])
 
-    def given(size: int, width: int, noise: bool) -> tuple[Any, ...]:
+    def given(size: int, width: int, noise: bool) -> tuple[object, ...]:
         if "length" in how:
             return (size,) * (1 if how == "a length" else 2)
         shape = (1, size, width) if how == "hidden states" else (1, count, size, size)
@@ -368,12 +379,16 @@ def _of_row(f: object, heads: int | None, how: str) -> Sample:
             apart = np.subtract(other, square, out=np.zeros_like(square), where=seen)
             added = floats(args[0]) * seen if how == "scores" else 0.0
             if apart.any() and not np.allclose(apart, added, atol=1e-4):
-                at = np.arange(size)
-                return Sample(square, at, at, how, kind, content=f"the {how}")
+                places = np.arange(size)
+                return Sample(square, places, places, how, kind, content=f"the {how}")
         half, _ = _values(_called(f, how, *given(size // 2, width, False)), how)
         half = _square(half, how, size // 2)
         pairs = ((square, size), (half, size // 2))
-        rows = [(end - len(x[0]) + at, x[:, at]) for x, end in pairs for at in range(len(x[0]))]
+        rows = [
+            (end - len(x[0]) + places, x[:, places])
+            for x, end in pairs
+            for places in range(len(x[0]))
+        ]
         return _of_rows(rows, how, kind)
 
     sizes = (SHORT,) if how == "hidden states" else (MIDDLE, SHORT, LEAST)
@@ -399,12 +414,14 @@ def of_array(array: object) -> Sample:
     if axes == "matrix":
         queries, size = values.shape[1:]
         return Sample(values, np.arange(size - queries, size), np.arange(size), "an array", kind)
-    at = np.arange(float(MIDDLE if axes == "slopes" else values.shape[-1]))
-    values = -values[:, None] * at if axes == "slopes" else np.atleast_2d(values)
-    return Sample(values[:, None, :], at[-1:], at[-1] - at, f"an array of {axes}", kind)
+    distances = np.arange(float(MIDDLE if axes == "slopes" else values.shape[-1]))
+    values = -values[:, None] * distances if axes == "slopes" else np.atleast_2d(values)
+    return Sample(
+        values[:, None, :], distances[-1:], distances[-1] - distances, f"an array of {axes}", kind
+    )
 
 
-_WAYS: dict[int, tuple[Callable[[Any, int | None], Sample], ...]] = {
+_WAYS: dict[int, tuple[Callable[[Subject, int | None], Sample], ...]] = {
     1: (_of_distance, *(partial(_of_row, how=h) for h in ("scores", "a length", "hidden states"))),
     2: (_of_positions, partial(_of_row, how="two lengths")),
     3: (partial(_of_positions, order="hqk", how="(h, q, k)"),),

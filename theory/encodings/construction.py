@@ -14,7 +14,7 @@ import sympy
 from sympy import Basic, Expr, Integer, Rational, S
 
 from farfield.theory.answers.answer import Code, InputError, Reason
-from farfield.theory.answers.names import closest, nearest, one_of, plain
+from farfield.theory.answers.names import bare_name, closest, nearest, one_of
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural, plural
 from farfield.theory.encodings.catalogue import CATALOGUE
@@ -22,6 +22,7 @@ from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
 from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.encodings.head_lists import as_list, is_table, repeated, worded
 from farfield.theory.formula.assumptions import BEHIND, parted
+from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import domain_of
 from farfield.theory.formula.reading import canonical, settings
@@ -200,11 +201,13 @@ def named(name: str) -> Entry | None:
     """
     if name in CATALOGUE:
         return CATALOGUE[name]
-    return _ENTRIES.get(plain(name)) if re.fullmatch(r"[A-Za-z][\w ,-]*", name.strip()) else None
+    return (
+        _ENTRIES.get(bare_name(name)) if re.fullmatch(r"[A-Za-z][\w ,-]*", name.strip()) else None
+    )
 
 
 _ENTRIES = {
-    plain(spelled): e for e in CATALOGUE.values() for spelled in (*e.aliases, e.title, e.name)
+    bare_name(spelled): e for e in CATALOGUE.values() for spelled in (*e.aliases, e.title, e.name)
 }
 _FORMULAS = {
     "gaussian": "-n^2/(2*sigma^2)",
@@ -320,9 +323,9 @@ def _from_formula(
     if words and "n" not in words:
         if text in spellings():
             raise InputError(f"{text} is a function, not a formula; write {text}(n)")
-        if plain(text) in _FORMULAS:
+        if bare_name(text) in _FORMULAS:
             raise InputError(
-                f"{text} is no encoding of the catalogue; write {_FORMULAS[plain(text)]}"
+                f"{text} is no encoding of the catalogue; write {_FORMULAS[bare_name(text)]}"
             )
         close = nearest(text, [s for e in CATALOGUE.values() for s in (e.name, e.title)])
         hint = f"did you mean {close!r}?" if close else closest(text, CATALOGUE)
@@ -436,10 +439,10 @@ def _from_heads(
     return Encoding(worded(names), None, tuple(biases), free, source=LISTED)
 
 
-def _one_head(given: object, name: Collection[str]) -> Encoding:
-    """A formula of a list, or a name; `said` are the parameters that the list has values for."""
+def _one_head(given: object, names: Collection[str]) -> Encoding:
+    """A formula of a list, or a name; `names` are the parameters that the list has values for."""
     if isinstance(given, str) and named(given) is None and as_list(given) is None:
-        return _from_formula(given, None, {}, {}, name)
+        return _from_formula(given, None, {}, {}, names)
     return encoding(given)
 
 
@@ -539,7 +542,7 @@ def _head_values(
 def _substitute(formula: Expr, parameters: Sequence[Parameter], chosen: Values) -> Expr:
     """A head's bias; sums whose bounds are now numbers are written out."""
     symbols = {p.name: p.symbol for p in parameters}
-    bias = formula.xreplace({symbols[k]: v for k, v in chosen.items()})
+    bias = valued(formula, {symbols[k]: v for k, v in chosen.items()})
     return bias.replace(_constant_sum, _written_out) if bias.has(sympy.Sum) else bias
 
 

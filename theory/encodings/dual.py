@@ -53,6 +53,7 @@ _ALONE = ("min", "max", "amin", "amax", "where")
 
 
 _BOUNDS = ("min", "max", "a_min", "a_max")
+Args = tuple[object, ...]
 
 
 def floats(value: Any) -> np.ndarray:
@@ -71,21 +72,31 @@ class Dual:
         self.value, self.binds = value, binds
         self.text = None if text is None or len(text) > 10_000 else text
 
-    def _sympy_(self) -> Any:
+    def _sympy_(self) -> sympy.Expr:
         return read(self.text or "")
 
-    def __array__(self, *args: Any, **options: Any) -> Any:
+    def __array__(self, *args: object, **options: object) -> np.ndarray:
         return self.value.__array__(*args, **options)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *args: object, **options: object
+    ) -> object:
         name = ufunc.__name__ if method == "__call__" else ""
         return _applied(getattr(ufunc, method), name, args, options)
 
-    def __array_function__(self, func: Any, types: Any, args: Any, options: Any) -> Any:
+    def __array_function__(
+        self, func: Callable[..., object], types: object, args: Args, options: dict[str, object]
+    ) -> object:
         return _applied(func, func.__name__, args, options)
 
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), options: Any = None) -> Any:
+    def __torch_function__(
+        cls,
+        func: Callable[..., object],
+        types: object,
+        args: Args = (),
+        options: dict[str, object] | None = None,
+    ) -> object:
         name = func.__name__.removeprefix("special_")
         if name.startswith("__r") and name.strip("_")[1:] in _OPERATORS:
             back = name.strip("_")[1:]
@@ -97,18 +108,18 @@ class Dual:
         if not callable(attribute):
             return attribute
 
-        def method(*args: Any, **options: Any) -> Any:
+        def method(*args: object, **options: object) -> object:
             call = lambda value, *rest, **more: getattr(value, name)(*rest, **more)  # noqa: E731
             return _applied(call, name, (self, *args), options)
 
         return method
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Dual:
         keys = key if isinstance(key, tuple) else (key,)
         whole = all(k is None or k is Ellipsis or k == slice(None) for k in map(_plain, keys))
         return Dual(self.value[_plain(key)], self.text if whole else None, self.binds)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self.value[_plain(key)] = _plain(value)
         held, other = (_text(x, SUM) for x in (key, value))
         traced = isinstance(key, Dual) and None not in (held, other, self.text)
@@ -118,11 +129,11 @@ class Dual:
         return id(self)
 
 
-def _operator(name: str, back: bool) -> Callable[[Dual, Any], Any]:
+def _operator(name: str, back: bool) -> Callable[[Dual, object], object]:
     """A Python operator; `back` where the dual is on the right."""
     call = getattr(operator, name if name not in ("and", "or") else f"{name}_")
 
-    def apply(self: Dual, other: Any) -> Any:
+    def apply(self: Dual, other: object) -> object:
         if isinstance(other, sympy.Basic):
             return NotImplemented if back else call(self._sympy_(), other)
         return _applied(call, name, (other, self) if back else (self, other), {})
@@ -130,7 +141,7 @@ def _operator(name: str, back: bool) -> Callable[[Dual, Any], Any]:
     return apply
 
 
-def _whole(call: Callable[[Any], Any], name: str = "") -> Callable[[Dual], Any]:
+def _whole(call: Callable[..., object], name: str = "") -> Callable[[Dual], object]:
     """A function of all values: with a name it has a text, without one it is no array."""
     return lambda self: _applied(call, name, (self,), {}) if name else call(self.value)
 
@@ -152,7 +163,9 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Dual) else value
 
 
-def _applied(call: Callable[..., Any], name: str, args: Any, options: dict[str, Any]) -> Any:
+def _applied(
+    call: Callable[..., object], name: str, args: Args, options: dict[str, object]
+) -> object:
     """What a function gives: its values, and its text where the grammar has all of it."""
     value = call(*_plain(args), **{k: _plain(v) for k, v in options.items()})
     if not hasattr(value, "dtype"):
@@ -165,9 +178,9 @@ def _applied(call: Callable[..., Any], name: str, args: Any, options: dict[str, 
     return Dual(value, text, binds)
 
 
-def _written(name: str, args: Any, options: dict[str, Any]) -> tuple[str, int] | None:
+def _written(name: str, args: Args, options: dict[str, object]) -> tuple[str, int] | None:
     """The text of a call, and how it binds; None where an argument is not understood."""
-    ends: dict[str, Any] = {}
+    ends: dict[str, object] = {}
     if name in ("clip", "clamp"):
         ends = dict(zip(("min", "max"), args[1:], strict=False))
         ends |= {k.removeprefix("a_"): v for k, v in options.items() if k in _BOUNDS}

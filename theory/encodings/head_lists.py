@@ -122,11 +122,11 @@ def _require_one_meaning(part: str, text: str) -> None:
 def _split(text: str, sign: str) -> list[str]:
     """The parts between a sign outside all brackets."""
     parts, depth, begin = [], 0, 0
-    for at, c in enumerate(text):
+    for place, c in enumerate(text):
         depth += (c in "([{") - (c in ")]}")
         if c == sign and depth == 0:
-            parts.append(text[begin:at])
-            begin = at + 1
+            parts.append(text[begin:place])
+            begin = place + 1
     return [*parts, text[begin:]]
 
 

@@ -22,7 +22,14 @@ from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import listed, plural
 from farfield.theory.encodings.calls import FACTOR, Sample, of_array, sampled
 from farfield.theory.encodings.head_lists import notation
-from farfield.theory.encodings.recognition import EPSILON, MASKED, fitted, number, visible
+from farfield.theory.encodings.recognition import (
+    EPSILON,
+    MASKED,
+    Fit,
+    fitted,
+    shortest_decimal,
+    visible,
+)
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import Lookup, n
@@ -156,7 +163,7 @@ def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
         merged=tuple(_merged(table, seen)),
         findings=(),
         table=table,
-        beyond="".join(f", {int(d)}" for d in view.at[view.count :]),
+        beyond="".join(f", {int(d)}" for d in view.distances[view.count :]),
         subject=name,
     )
     return replace(inspection, findings=tuple(_findings(inspection, sample, view)))
@@ -175,7 +182,7 @@ class _Diagonals:
             see; shape (heads,), else 0.
     """
 
-    at: np.ndarray
+    distances: np.ndarray
     values: np.ndarray
     count: int
     alike: bool
@@ -187,7 +194,7 @@ def _diagonals(sample: Sample) -> _Diagonals:
     longest = int(np.argmax(sample.queries))
     away = sample.queries[longest] - sample.keys
     order = np.argsort(away)[np.sort(away) >= 0]
-    at, values = away[order], sample.bias[:, longest, order]
+    distances, values = away[order], sample.bias[:, longest, order]
     scale = np.array([np.abs(one[one > MASKED]).max(initial=0) for one in sample.bias])
     tolerance = float(8 * EPSILON.get(sample.kind, 2.0**-52) * scale.max())
     first = np.take_along_axis(values, np.argmax(visible(values), axis=1)[:, None], axis=1)
@@ -202,10 +209,10 @@ def _diagonals(sample: Sample) -> _Diagonals:
         base = np.take_along_axis(gap, np.argmax(seen, axis=1)[:, None], axis=1)
         alike &= bool((np.abs(np.where(seen, gap - base, 0)) <= tolerance).all())
         shifted |= bool(np.abs(base).max() > tolerance)
-    steps = np.flatnonzero(np.diff(at) != 1)
-    count = int(steps[0]) + 1 if steps.size else len(at)
+    steps = np.flatnonzero(np.diff(distances) != 1)
+    count = int(steps[0]) + 1 if steps.size else len(distances)
     less = values - first if shifted else values
-    return _Diagonals(at, less, count, alike, scale * shifted)
+    return _Diagonals(distances, less, count, alike, scale * shifted)
 
 
 def _shrinks(sample: Sample) -> bool:
@@ -247,7 +254,6 @@ _Known = tuple[tuple[Expr, ...], str, str, float | None]
 
 def _formulas(sample: Sample, view: _Diagonals) -> _Known:
     """The formulas of all heads, where they come from, their family, the largest difference."""
-    fits = []
     undefined = np.isnan(view.values) | (view.values == np.inf)
     if undefined[:, SKIPPED:].any() or (undefined.any() and not sample.texts):
         raise InputError(f"it gives NaN or inf, called with {sample.how}")
@@ -258,25 +264,26 @@ def _formulas(sample: Sample, view: _Diagonals) -> _Known:
             )
             if sample.kind == "exact":
                 return traced, "traced", "", None
-            got = np.stack([tabulate(f, view.at.astype(int)) for f in traced])
+            got = np.stack([tabulate(f, view.distances.astype(int)) for f in traced])
             both = np.isfinite(got) & np.isfinite(view.values)
             gap = np.abs(np.subtract(got, view.values, out=np.zeros_like(got), where=both))
             told = np.isneginf(got) == np.isneginf(view.values)
             if (told & (gap <= AGREE * (1 + np.abs(np.where(both, got, 0))))).all():
-                fit = fitted(view.at, view.values[0], sample.kind, view.scale[0])
+                fit = fitted(view.distances, view.values[0], sample.kind, view.scale[0])
                 return traced, "traced", fit.family if fit else "", float(gap.max())
         except InputError:
             pass  # the grammar does not have it; the values are there
-    formulas: dict[bytes, Any] = {}
+    formulas: dict[bytes, Fit | None] = {}
     for row, scale in zip(view.values, view.scale, strict=True):
         if row.tobytes() not in formulas:
-            formulas[row.tobytes()] = fitted(view.at, row, sample.kind, float(scale))
-        fits.append(formulas[row.tobytes()])
-    if all(fits):
+            formulas[row.tobytes()] = fitted(view.distances, row, sample.kind, float(scale))
+    each = [formulas[row.tobytes()] for row in view.values]
+    fits = [fit for fit in each if fit is not None]
+    if len(fits) == len(each):
         families = listed(list(dict.fromkeys(fit.family for fit in fits)), 3)
         most = max(fit.difference for fit in fits)
         return tuple(fit.formula for fit in fits), "recognised", families, most
-    exact = ([number(v, "float64") for v in row] for row in view.values[:, : view.count])
+    exact = ([shortest_decimal(v, "float64") for v in row] for row in view.values[:, : view.count])
     tables = tuple(Lookup(n, sympy.Tuple(*row), S.NegativeInfinity) for row in exact)
     return tables, "tabulated", "", None
 
@@ -358,8 +365,8 @@ def _findings(inspection: BiasInspection, sample: Sample, view: _Diagonals) -> I
                 f"no formula is known; answers are those of rows of {inspection.rows} keys",
             ),
             *(
-                (True, f"in {name} distances {at} and {at + 1} have the same value")
-                for name, at in inspection.merged
+                (True, f"in {name} distances {distances} and {distances + 1} have the same value")
+                for name, distances in inspection.merged
             ),
         )
         if holds

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from math import gcd
-from typing import Any
 
 import numpy as np
 import sympy
-from sympy import Expr, Rational, S
+from sympy import Basic, Expr, Rational, S
 
 from farfield.theory.encodings.formulas import t5_bucket_starts
 from farfield.theory.functions.nodes import Lookup, n
@@ -109,11 +108,11 @@ def visible(values: np.ndarray) -> np.ndarray:
     return ~low if several else np.isfinite(values)
 
 
-def fitted(at: np.ndarray, values: np.ndarray, kind: str, scale: float = 0.0) -> Fit | None:
+def fitted(distances: np.ndarray, values: np.ndarray, kind: str, scale: float = 0.0) -> Fit | None:
     """The formula of values at distances, None where none agrees.
 
     Args:
-        at: distances from 0, ascending, shape (count,).
+        distances: from 0, ascending, shape (count,).
         values: finite or -inf, shape (count,).
         kind: the type in which they were computed, as `float32`.
         scale: of numbers that cancelled in them, as where rows differ by a constant.
@@ -127,45 +126,45 @@ def fitted(at: np.ndarray, values: np.ndarray, kind: str, scale: float = 0.0) ->
     seen = visible(values)
     if not seen.any():
         return None
-    mask = _mask(at, seen)
+    mask = _mask(distances, seen)
     if mask is None:
         return None
     condition, named = mask
     epsilon = EPSILON.get(kind, 2.0**-52)
     near = np.abs(values[seen])
     tolerance = epsilon * np.maximum(near, near.max() / 4) + epsilon * scale + 1e-300
-    fit = _smooth(at[seen], values[seen], tolerance, kind)
+    fit = _smooth(distances[seen], values[seen], tolerance, kind)
     if fit is None or condition == S.true:
         return fit
     hidden = values[~seen]
     if hidden.min() != hidden.max():
         return None
-    rest = (number(hidden[0], kind), S.true)
+    rest = (shortest_decimal(hidden[0], kind), S.true)
     formula = sympy.Piecewise((fit.formula, condition), rest, evaluate=False)
     family = named if fit.formula == 0 else f"{fit.family}, in {named}"
     return Fit(formula, family, fit.difference)
 
 
-def _mask(at: np.ndarray, seen: np.ndarray) -> tuple[Any, str] | None:
+def _mask(distances: np.ndarray, seen: np.ndarray) -> tuple[Basic, str] | None:
     """The condition under which a key is seen, in words too."""
     if seen.all():
         return S.true, ""
-    width = int(at[np.argmin(seen)])
+    width = int(distances[np.argmin(seen)])
     inside = n < width
-    if np.array_equal(seen, at < width):
+    if np.array_equal(seen, distances < width):
         return inside, f"a window of {width} keys"
-    stride = reduce(gcd, (int(d) for d in at[seen & (at >= width)]), 0)
-    last = int(at[seen].max())
+    stride = reduce(gcd, (int(d) for d in distances[seen & (distances >= width)]), 0)
+    last = int(distances[seen].max())
     every = sympy.Eq(sympy.Mod(n, stride), 0, evaluate=False)
     for held, condition, words in (
-        (at % stride == 0, every, f"every {stride}th key"),
+        (distances % stride == 0, every, f"every {stride}th key"),
         (
-            (at % stride == 0) & (at <= last),
+            (distances % stride == 0) & (distances <= last),
             every & (n <= last),
             f"every {stride}th of {last} keys",
         ),
         (
-            (at % stride == 0) | (at < width),
+            (distances % stride == 0) | (distances < width),
             every | inside,
             f"every {stride}th key and the nearest {width}",
         ),
@@ -175,51 +174,53 @@ def _mask(at: np.ndarray, seen: np.ndarray) -> tuple[Any, str] | None:
     return None
 
 
-def _smooth(at: np.ndarray, values: np.ndarray, tolerance: np.ndarray, kind: str) -> Fit | None:
+def _smooth(
+    distances: np.ndarray, values: np.ndarray, tolerance: np.ndarray, kind: str
+) -> Fit | None:
     """Values without a mask: constant, a shape, or buckets."""
     if np.abs(values - values[0]).max() <= tolerance.max():
-        base = number(values[0], kind)
+        base = shortest_decimal(values[0], kind)
         return Fit(base, "no bias" if base == 0 else "constant", float(np.ptp(values)))
-    if (buckets := _buckets(at, values, kind)) is not None:
+    if (buckets := _buckets(distances, values, kind)) is not None:
         return buckets
-    if at[0] == 0:
+    if distances[0] == 0:
         base = float(values[0])
         steps = np.diff(values)
         plain = (steps >= -tolerance[1:]).all() or (steps <= tolerance[1:]).all()
         shapes = _SHAPES if plain else tuple(map(_waves, (16, 32, 64, 128, 256, 512)))
-        few = np.unique(np.geomspace(1, len(at), 48).astype(int) - 1)
-        for shape in shapes if len(at) > 4 else shapes[:1]:
+        few = np.unique(np.geomspace(1, len(distances), 48).astype(int) - 1)
+        for shape in shapes if len(distances) > 4 else shapes[:1]:
             for start in shape.starts:
-                numbers = _gauss_newton(shape, at[few], values[few] - base, start)
-                off = np.abs(shape.values(at[few], *numbers) + base - values[few]).max()
+                numbers = _gauss_newton(shape, distances[few], values[few] - base, start)
+                off = np.abs(shape.values(distances[few], *numbers) + base - values[few]).max()
                 if not off < 1e-4 * np.abs(values).max() + tolerance.max():
                     continue
                 for exact, loose in ((e, loose) for loose in (1, 4) for e in _shorter(numbers)):
-                    got = shape.values(at, *map(float, exact)) + base
+                    got = shape.values(distances, *map(float, exact)) + base
                     if (np.abs(got - values) <= loose * tolerance).all():
-                        formula = shape.formula(*exact) + number(base, kind)
+                        formula = shape.formula(*exact) + shortest_decimal(base, kind)
                         return Fit(formula, shape.name, float(np.abs(got - values).max()))
     return None
 
 
 def _gauss_newton(
-    shape: _Shape, at: np.ndarray, values: np.ndarray, start: tuple[float, ...]
+    shape: _Shape, distances: np.ndarray, values: np.ndarray, start: tuple[float, ...]
 ) -> np.ndarray:
     """The numbers of a shape for which the squares of the relative differences are least."""
     theta = np.array(start)
     if len(theta) == 1:  # a factor of one curve
-        curve = shape.values(at, 1.0)
+        curve = shape.values(distances, 1.0)
         return np.array([curve @ values / (curve @ curve)])
     weight = 1 / np.maximum(np.abs(values), np.abs(values).max() * 1e-3)
 
     def residual(theta: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             return np.nan_to_num(
-                (shape.values(at, *theta) - values) * weight, posinf=1e9, neginf=-1e9
+                (shape.values(distances, *theta) - values) * weight, posinf=1e9, neginf=-1e9
             )
 
     theta[0] *= np.median(
-        np.abs(values[1:]) / np.maximum(np.abs(shape.values(at, *start)[1:]), 1e-9)
+        np.abs(values[1:]) / np.maximum(np.abs(shape.values(distances, *start)[1:]), 1e-9)
     )
     for _ in range(_STEPS):
         r = residual(theta)
@@ -250,7 +251,7 @@ def _shorter(numbers: np.ndarray) -> Iterator[tuple[Rational, ...]]:
             yield tuple(Rational(f"{x:.{digits}g}") for x in numbers)
 
 
-def number(value: float, kind: str) -> Expr:
+def shortest_decimal(value: float, kind: str) -> Expr:
     """A value as its type prints it, with the fewest digits that tell it from its neighbours.
 
     >>> number(0.1, "float64"), number(float(np.float32(0.1)), "float32")
@@ -261,14 +262,14 @@ def number(value: float, kind: str) -> Expr:
     return Rational(str(np.float32(value)) if kind == "float32" else repr(float(value)))
 
 
-def _buckets(at: np.ndarray, values: np.ndarray, kind: str) -> Fit | None:
+def _buckets(distances: np.ndarray, values: np.ndarray, kind: str) -> Fit | None:
     """Values that are constant on the buckets of T5 alone, a table with a constant end."""
-    jumps = at[1:][np.diff(values) != 0].astype(int).tolist()
+    jumps = distances[1:][np.diff(values) != 0].astype(int).tolist()
     for buckets in (8, 16, 32, 64, 128):
         for far in (2**k for k in range(3, 11) if 2**k > buckets // 2):
             starts = t5_bucket_starts(buckets, far)
-            if jumps == starts[1:] and np.array_equal(at[: jumps[-1]], np.arange(jumps[-1])):
-                table = sympy.Tuple(*(number(v, kind) for v in values[: jumps[-1]]))
-                formula = Lookup(n, table, number(values[-1], kind))
+            if jumps == starts[1:] and np.array_equal(distances[: jumps[-1]], np.arange(jumps[-1])):
+                table = sympy.Tuple(*(shortest_decimal(v, kind) for v in values[: jumps[-1]]))
+                formula = Lookup(n, table, shortest_decimal(values[-1], kind))
                 return Fit(formula, f"T5 with {buckets} buckets up to {far}", 0.0)
     return None

@@ -89,12 +89,12 @@ def _of_many(
     return lambda *values: functools.reduce(operation, values)
 
 
-def value(e: object, arithmetic: Arithmetic, known: MutableMapping[object, object]) -> Any:
-    """The value of a formula; `known` are those of its symbols, and receives those of its parts."""
-    if e not in known:
+def value(e: object, arithmetic: Arithmetic, memo: MutableMapping[object, object]) -> Any:
+    """The value of a formula; `memo` has those of its symbols, and receives those of its parts."""
+    if e not in memo:
         operation, parts = arithmetic.operation(e)
-        known[e] = operation(*[value(part, arithmetic, known) for part in parts])
-    return known[e]
+        memo[e] = operation(*[value(part, arithmetic, memo) for part in parts])
+    return memo[e]
 
 
 class Program:

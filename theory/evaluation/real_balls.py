@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sympy
 from flint import acb, arb, fmpq
@@ -30,7 +30,7 @@ from farfield.theory.functions.balls import (
     sign_of,
     to_arb,
 )
-from farfield.theory.functions.nodes import Held, Lookup, Root
+from farfield.theory.functions.nodes import Lookup, OpaqueRational, Root
 from farfield.theory.functions.record import Function
 from farfield.theory.relations import BY_KIND
 
@@ -73,10 +73,10 @@ class RealBalls(Arithmetic):
             try:
                 return rule(*values[:count])
             except Undetermined:
-                at = values[count:]
-                if not all(isinstance(v, fmpq) for v in at):
+                points = values[count:]
+                if not all(isinstance(v, fmpq) for v in points):
                     raise
-                exact = {s: _sympy(v) for s, v in zip(symbols, at, strict=True)}
+                exact = {s: _sympy(v) for s, v in zip(symbols, points, strict=True)}
                 turns = (inside / modulus).xreplace(exact)
                 k = (to_arb(self.constant(turns)) + fmpq(1, 2)).floor().unique_fmpz()
                 if k is None or not is_zero(turns - int(k)):
@@ -86,8 +86,8 @@ class RealBalls(Arithmetic):
         return decided
 
     def structure(self, e: Basic) -> Operation:
-        if e.is_Rational or isinstance(e, Held):
-            number = rational(e.value if isinstance(e, Held) else e)
+        if e.is_Rational or isinstance(e, OpaqueRational):
+            number = rational(e.value if isinstance(e, OpaqueRational) else e)
             return lambda: number, ()
         if e in _CONSTANTS:
             return _CONSTANTS[e], ()
@@ -108,12 +108,12 @@ class RealBalls(Arithmetic):
     def lacking(self, name: str, why: str) -> Exception:
         return Undefined(f"{name} has no enclosure")
 
-    def _compiled(self, e: object) -> Callable[[Environment], Any]:
+    def _compiled(self, e: Basic) -> Callable[[Environment], Ball]:
         """The formula as a program over its symbols; what has no value there is Undefined."""
         symbols = _symbols(e)
         program = Program(e, self, symbols)
 
-        def run(env: Environment) -> Any:
+        def run(env: Environment) -> Ball:
             try:
                 values = [env[s] for s in symbols]
             except KeyError as missing:
@@ -170,7 +170,9 @@ _CONSTANTS: dict[Expr, Callable[[], Ball]] = {
 Compile = Callable[..., Program]
 
 
-def _joined(join: Callable[[Iterable[bool]], bool]) -> Callable[[Any, Compile], Any]:
+def _joined(
+    join: Callable[[Iterable[bool]], bool],
+) -> Callable[[Basic, Compile], Callable[..., bool]]:
     """`all` or `any` of the parts, as far as they have to be looked at."""
 
     def rule(e: Basic, compiled: Compile) -> Callable[..., bool]:
@@ -201,11 +203,11 @@ def _piecewise(e: sympy.Piecewise, compiled: Compile) -> Callable[..., Ball]:
 
 def _lookup(e: Lookup, compiled: Compile) -> Callable[..., Ball]:
     """The table's entry at a natural number, its tail behind the last."""
-    at, (_, table, tail) = compiled(e.args[0]), e.args
+    index, (_, table, tail) = compiled(e.args[0]), e.args
     entries: dict[int, Program] = {}  # a table may be long, and most of it never asked for
 
     def entry(*values: Ball) -> Ball:
-        place = at(*values)
+        place = index(*values)
         if not (isinstance(place, fmpq) and place.q == 1 and place >= 0):
             raise Undefined("a table needs a distance that is a natural number")
         i = min(int(place.p), len(table.args))
@@ -233,7 +235,7 @@ def _finite_sum(e: sympy.Sum, compiled: Compile) -> Callable[..., Ball]:
     return total
 
 
-_DEFERRED: tuple[tuple[Any, Callable[[Any, Compile], Callable[..., Any]]], ...] = (
+_DEFERRED: tuple[tuple[type[Basic], Callable[[Basic, Compile], Callable[..., Ball]]], ...] = (
     (sympy.And, _joined(all)),
     (sympy.Or, _joined(any)),
     (sympy.ITE, _if_else),

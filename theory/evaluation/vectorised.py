@@ -17,23 +17,26 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import sympy
 from flint import arb, fmpq
-from sympy import Basic, Expr, S
+from sympy import Basic, Expr, S, Symbol
 from sympy.core.relational import Relational
 
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.evaluation.fold import LOOK, Arithmetic, Operation, Program
 from farfield.theory.evaluation.logarithms import LogSum, within_range
-from farfield.theory.evaluation.real_balls import RealBalls
+from farfield.theory.evaluation.real_balls import PLAIN, RealBalls
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function
 from farfield.theory.relations import SIX
+
+Bound: TypeAlias = float | np.ndarray
+"""For a whole block, or for each entry."""
 
 BLOCK = 1 << 14  # distances at a time: the values of all parts of a formula stay in the cache
 TURN = 1 << 10  # distances that share a factor of a wave
@@ -97,8 +100,8 @@ class Arrays(Arithmetic):
         if isinstance(e, sympy.Piecewise):
             return self._first, [part for piece in e.args for part in piece]
         if isinstance(e, Lookup):
-            at, table, tail = e.args
-            return self.look_up, (at, *table.args, tail)
+            index, table, tail = e.args
+            return self.look_up, (index, *table.args, tail)
         relation = _RELATIONS.get(type(e))
         if relation is None:
             raise self.lacking(type(e).__name__, "no rule")
@@ -107,6 +110,7 @@ class Arrays(Arithmetic):
     def log_sum(self, *parts: Any) -> Any:
         """The logarithm of a sum, whose terms are shifted by the largest exponent."""
         shift = functools.reduce(self.xp.maximum, parts[1::2])
+        shift = self.xp.where(shift == -math.inf, 0.0, shift)  # a sum of nothing
         pairs = zip(parts[::2], parts[1::2], strict=True)
         return shift + self.xp.log(sum(c * self.xp.exp(x - shift) for c, x in pairs))
 
@@ -120,12 +124,12 @@ class Arrays(Arithmetic):
                 result = self.xp.where(chosen, piece, result)
         return result
 
-    def look_up(self, at: Any, *entries: Any) -> Any:
+    def look_up(self, index: Any, *entries: Any) -> Any:
         """The entry of a table at each distance; the last is what follows it."""
         raise NotImplementedError
 
 
-_RELATIONS: dict[Any, Callable[..., Any]] = {
+_RELATIONS: dict[type[Basic], Callable[..., Any]] = {
     **{relation.kind: relation.holds for relation in SIX},
     sympy.And: lambda *parts: functools.reduce(operator.and_, parts),
     sympy.Or: lambda *parts: functools.reduce(operator.or_, parts),
@@ -156,8 +160,8 @@ class Near:
     """
 
     value: Any
-    relative: Any = 0.0
-    absolute: Any = 0.0
+    relative: Bound = 0.0
+    absolute: Bound = 0.0
     ends: tuple[float, float] | None = None
 
     @property
@@ -174,7 +178,7 @@ class Near:
         return self.ends
 
 
-def _zero(bound: Any) -> bool:
+def _zero(bound: Bound) -> bool:
     return isinstance(bound, float) and bound == 0
 
 
@@ -226,11 +230,11 @@ class Floats(Arrays):
         """|x|, or its minimum."""
         return abs(x.value) if self.entrywise else max(x.span[0], -x.span[1], 0.0)
 
-    def worst(self, bound: Any) -> Any:
+    def worst(self, bound: Bound) -> Bound:
         """A bound for each entry, or its maximum."""
-        return bound if self.entrywise or np.ndim(bound) == 0 else float(bound.max())
+        return bound if self.entrywise or np.ndim(bound) == 0 else float(np.max(bound))
 
-    def error(self, x: Near, more: float = 0.0) -> Any:
+    def error(self, x: Near, more: float = 0.0) -> Bound:
         """How far it may be off, by `more` relatively; not at all where it is infinite."""
         relative = x.relative + more
         if _zero(relative):
@@ -238,14 +242,16 @@ class Floats(Arrays):
         size = np.nan_to_num(self.size(x), posinf=0.0) if self.entrywise else self.size(x)
         return x.absolute + relative * size
 
-    def ratio(self, x: Near) -> Any:
+    def ratio(self, x: Near) -> Bound:
         """The same relative to its value."""
         if _zero(x.absolute):
             return x.relative
         share = np.divide(x.absolute, self.least(x))
         return x.relative + np.where(np.equal(x.absolute, 0), 0, share)
 
-    def near(self, value: Any, relative: Any, absolute: Any, unsound: Any = False) -> Near:
+    def near(
+        self, value: Any, relative: Bound, absolute: Bound, unsound: bool | np.ndarray = False
+    ) -> Near:
         """A value with its bounds, without one where it is nan or `unsound`. An infinity is sound
         where the true value is beyond all floats."""
         if self.entrywise:
@@ -317,7 +323,7 @@ class Floats(Arrays):
         return functools.reduce(self._times, parts)
 
     def _times(self, x: Near, y: Near) -> Near:
-        absolute = 0.0
+        absolute: Bound = 0.0
         if not _zero(x.absolute):
             absolute = absolute + x.absolute * (self.size(y) + self.error(y))
         if not _zero(y.absolute):
@@ -348,7 +354,7 @@ class Floats(Arrays):
         )
         return self._grown(base.value**exponent.value, bound, least, gone)
 
-    def _log_size(self, x: Near) -> Any:
+    def _log_size(self, x: Near) -> Bound:
         """|log x|, or a bound of it; 0 where x is 0, whose powers are exact."""
         if self.entrywise:
             return np.where(np.equal(x.value, 0), 0, np.abs(np.log(np.abs(x.value))))
@@ -365,7 +371,9 @@ class Floats(Arrays):
             power.ends = math.exp(x.span[0]), math.exp(x.span[1])
         return power
 
-    def _grown(self, value: Any, bound: Any, least: float, unsound: Any = False) -> Near:
+    def _grown(
+        self, value: Any, bound: Bound, least: float, unsound: bool | np.ndarray = False
+    ) -> Near:
         """A value whose logarithm is off by a bound; what is off by much has none."""
         if _zero(bound):
             return self.near(value, 2 * EPS, least, unsound)
@@ -383,13 +391,14 @@ class Floats(Arrays):
 
     def log_sum(self, *parts: Near) -> Near:
         """The logarithm of a sum, whose terms are shifted by the largest exponent."""
-        shift = functools.reduce(np.maximum, [x.value for x in parts[1::2]])
+        largest = functools.reduce(np.maximum, [x.value for x in parts[1::2]])
+        shift = np.where(np.isneginf(largest), 0.0, largest)
         pairs = zip(parts[::2], parts[1::2], strict=True)
         terms = [self.multiply(c, self.exp(self.add(x, Near(-shift)))) for c, x in pairs]
         total = self.add(Near(shift), self.log(self.add(*terms)))
-        if self.entrywise:
-            total.value = np.where(np.isposinf(shift), shift, total.value)
-            total.absolute = np.where(np.isposinf(shift), 0.0, total.absolute)
+        total.value = np.where(np.isinf(largest), largest, total.value)
+        off = sum(x.absolute for x in parts[1::2])  # an infinity that is not sound is off by one
+        total.absolute = np.where(np.isinf(largest), off, total.absolute)
         return total
 
     def function(self, record: Function, e: Expr) -> Operation:
@@ -424,7 +433,7 @@ class Floats(Arrays):
         total = record.array(self.xp, *values)
         if not self.entrywise and not math.isfinite(np.sum(total)):
             raise FloatingPointError
-        bound: Any = 2 * EPS
+        bound: Bound = 2 * EPS
         for place, x in enumerate(parts):
             if record.gentle:
                 bound = bound + 2 * (x.relative + x.absolute)
@@ -444,7 +453,7 @@ class Floats(Arrays):
 
     def structure(self, e: Basic) -> Operation:
         if e == PLACES:
-            return lambda at: _Places(at.value), (n,)
+            return lambda index: _Places(index.value), (n,)
         if isinstance(e, sympy.Sum):
             return self._finite_sum(e)
         relation = _RELATIONS.get(type(e))
@@ -461,7 +470,9 @@ class Floats(Arrays):
             if chosen.value is True:
                 result = piece
                 continue
-            pick = functools.partial(np.where, chosen.value) if self.entrywise else np.maximum
+            pick: Callable[..., Any] = np.maximum
+            if self.entrywise:
+                pick = functools.partial(np.where, chosen.value)
             result = Near(
                 np.where(chosen.value, piece.value, result.value),
                 pick(piece.relative, result.relative),
@@ -469,24 +480,26 @@ class Floats(Arrays):
             )
         return result
 
-    def look_up(self, at: Near, *entries: Near) -> Near:
-        whole = (at.value == np.floor(at.value)) & (at.value >= 0)
-        place = np.where(whole, np.minimum(at.value, len(entries) - 1), 0).astype(np.int64)
+    def look_up(self, index: Near, *entries: Near) -> Near:
+        whole = (index.value == np.floor(index.value)) & (index.value >= 0)
+        place = np.where(whole, np.minimum(index.value, len(entries) - 1), 0).astype(np.int64)
         values = np.array([x.value for x in entries])[place]
-        return Near(values, EPS, self.worst(np.where(whole & at.exact, 0.0, np.inf)))
+        return Near(values, EPS, self.worst(np.where(whole & index.exact, 0.0, np.inf)))
 
-    def by_balls(self, e: Expr, at: np.ndarray, *, relative: bool = False) -> np.ndarray:
+    def by_balls(self, e: Expr, distances: np.ndarray, *, relative: bool = False) -> np.ndarray:
         """Each value from a ball, at a precision that fixes 50 of its bits: `relative` of them
-        also below 1. It is nan where there is none."""
-        function, narrow = self.balls.compiled(e), arb(2) ** (-1080 if relative else -60)
-        values, left = np.full(at.shape, np.nan), list(range(at.size))
-        for bits in (80, 320, 1280, 5120):
+        also below 1. It is nan where there is none. A proof that an argument is at a jump costs
+        more than all these bits, so that it comes last."""
+        narrow = arb(2) ** (-1080 if relative else -60)
+        values, left = np.full(distances.shape, np.nan), list(range(distances.size))
+        plain, proving = PLAIN.compiled(e), self.balls.compiled(e)
+        for function, bits in (*((plain, 80 << k) for k in (0, 2, 4, 6, 8)), (proving, 80 << 6)):
             open_ = []
             for start in range(0, len(left), LOOK):
                 with precision(bits):  # looks at the clock
                     for k in left[start : start + LOOK]:
                         try:
-                            ball = to_arb(function({n: fmpq(int(at[k]))}))
+                            ball = to_arb(function({n: fmpq(int(distances[k]))}))
                         except Undefined:
                             open_.append(k)
                             continue
@@ -497,8 +510,8 @@ class Floats(Arrays):
             left = open_
         return values
 
-    def _by_balls(self, e: Expr, at: Near) -> Near:
-        values = self.by_balls(e, at.value, relative=True)
+    def _by_balls(self, e: Expr, distances: Near) -> Near:
+        values = self.by_balls(e, distances.value, relative=True)
         return Near(values, EPS, self.worst(np.where(np.isnan(values), np.inf, TINY)))
 
     def _in_integers(self, record: Function, e: Expr) -> Operation | None:
@@ -517,7 +530,10 @@ class Floats(Arrays):
                 return self._by_balls(e, parts[0])
             q = form.denominator
             if record.range is not None:
-                return Near((total % q * int(modulus.p)) / (q * int(modulus.q)), EPS)
+                unit = Fraction(int(modulus.p), q * int(modulus.q))
+                dyadic = unit.denominator & (unit.denominator - 1) == 0
+                exact = dyadic and q * unit.numerator < LARGEST
+                return Near(total % q * unit.numerator / unit.denominator, 0.0 if exact else EPS)
             return Near(
                 (total // q if e.func is sympy.floor else -(-total // q)).astype(np.float64)
             )
@@ -599,17 +615,17 @@ class Floats(Arrays):
             )
         return functools.partial(self._by_balls, e), (n,)
 
-    def _partial_sums(self, e: Expr, k: Any, low: int, body: Expr, n_: Near, high: Near) -> Near:
+    def _partial_sums(self, e: Expr, k: Symbol, low: int, body: Expr, n_: Near, high: Near) -> Near:
         """A sum at all its upper ends at once, as differences of one running sum."""
         last = np.asarray(high.value).astype(np.int64)
         count = max(0, int(last.max()) + 1 - low)
         if count > MOST_SUMMED:
             return self._by_balls(e, n_)
-        at = np.arange(low, low + count, dtype=np.float64)
-        (terms,) = self.finer.compiled((body.xreplace({k: n}),))(Near(at))
-        values = np.broadcast_to(terms.value, at.shape).astype(np.longdouble)
+        indices = np.arange(low, low + count, dtype=np.float64)
+        (terms,) = self.finer.compiled((body.xreplace({k: n}),))(Near(indices))
+        values = np.broadcast_to(terms.value, indices.shape).astype(np.longdouble)
         rounding = count * float(np.finfo(np.longdouble).eps)
-        off = np.broadcast_to(self.finer.error(terms), at.shape) + rounding * abs(values)
+        off = np.broadcast_to(self.finer.error(terms), indices.shape) + rounding * abs(values)
         place, some = np.clip(last - low, 0, None), (last >= low) & (count > 0)
         total, bound = (
             np.where(some, np.append(np.cumsum(x), 0)[place], 0).astype(np.float64)
@@ -662,7 +678,7 @@ def _integer_form(e: Expr) -> _IntegerForm | None:
     return _IntegerForm((n, *whole), tuple((powers, int(c * q)) for powers, c in terms), q)
 
 
-def _outermost(e: Expr, kinds: tuple[Any, ...]) -> list[Expr]:
+def _outermost(e: Expr, kinds: tuple[type[Basic], ...]) -> list[Expr]:
     """The parts of these kinds that lie within no other of them."""
     if isinstance(e, kinds):
         return [e]
@@ -734,26 +750,29 @@ def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.nda
     size = len(formulas) * len(distances)
     if size * 8 > MEMORY:
         raise InputError(f"a table of {size:,} numbers: accepted is what fits into the memory")
-    at = np.asarray(distances)
-    if at.ndim != 1 or (at.size and (at.dtype.kind not in "iu" or at.min() < 0)):
+    whole = np.asarray(distances)
+    if whole.ndim != 1 or (whole.size and (whole.dtype.kind not in "iu" or whole.min() < 0)):
         raise InputError("distances must be a one-dimensional list of integers >= 0")
     free = sorted({s.name for formula in formulas for s in formula.free_symbols - {n}})
     if free:
         raise MissingValues("the bias", free)
-    table = np.empty((len(formulas), at.size))
-    off = EPS if at.size and at.max() >= 1 << 53 else 0.0
+    table = np.empty((len(formulas), whole.size))
+    off = EPS if whole.size and whole.max() >= 1 << 53 else 0.0
     with np.errstate(over="raise", divide="raise", invalid="raise", under="ignore"):
-        for start in range(0, at.size, BLOCK):
+        for start in range(0, whole.size, BLOCK):
             block = slice(start, start + BLOCK)
             check_time()
-            where = Near(at[block].astype(np.float64), off)
-            _fill(table[:, block], tuple(formulas), at[block], where, floats)
-    table += 0.0  # without negative zeros
+            where = Near(whole[block].astype(np.float64), off)
+            _fill(table[:, block], tuple(formulas), whole[block], where, floats)
     return table
 
 
 def _fill(
-    table: np.ndarray, formulas: tuple[Expr, ...], at: np.ndarray, where: Near, floats: Floats
+    table: np.ndarray,
+    formulas: tuple[Expr, ...],
+    distances: np.ndarray,
+    where: Near,
+    floats: Floats,
 ) -> None:
     """A block of a table: by bounds for the whole of it, for each entry, and by balls."""
     try:
@@ -762,14 +781,14 @@ def _fill(
         rows = (None,) * len(formulas)
     for row, formula, whole in zip(table, formulas, rows, strict=True):
         if whole is not None:
-            row[:] = whole.value
+            np.add(whole.value, 0.0, out=row)  # without negative zeros
             bound = whole.relative + whole.absolute
             if bound < TOLERANCE or bound < TOLERANCE * floats.least(whole):
                 continue
         with np.errstate(all="ignore"):
             (each,) = floats.finer.compiled((formula,))(where)
-            row[:] = each.value
+            np.add(each.value, 0.0, out=row)
             sound = floats.finer.error(each) < TOLERANCE * np.fmax(1, np.abs(row))
         bad = np.flatnonzero(~(sound & ~np.isnan(row)))
         if bad.size:
-            row[bad] = floats.by_balls(formula, at[bad])
+            row[bad] = floats.by_balls(formula, distances[bad])

@@ -29,7 +29,7 @@ def require_closed(p: Reading, base: Expr, column: int, begin: int) -> None:
     follows, after = p.token, p.tokens[min(p.position + 1, len(p.tokens) - 1)]
     if any(kind == "op" and value not in _OPEN for kind, value, _ in exponent):
         return
-    sign, at = p.tokens[begin - 1][1:]
+    sign, place = p.tokens[begin - 1][1:]
     typeset = sign == "**" or p.latex
     if follows[:2] in (("op", "/"), ("op", "//")):
         wide = _is_first(exponent) or (not typeset and _divides(p, base, exponent, after))
@@ -39,7 +39,7 @@ def require_closed(p: Reading, base: Expr, column: int, begin: int) -> None:
         wide = not typeset and _goes_on(p, base, exponent)
     if not wide:
         return
-    what = _shortened(p.text[column:at].strip())
+    what = _shortened(p.text[column:place].strip())
     power = "".join(value for _, value, _ in exponent)
     joined = follows[1] if follows[0] == "op" and follows[1] != "(" else ""
     rest = after if joined else follows
@@ -145,19 +145,19 @@ def require_remainder(p: Reading, begin: int, op: str) -> None:
 
     Python takes the sign into the remainder, C and writing on paper do not.
     """
-    factors, at = p.tokens[begin : p.position - 1], p.tokens[p.position - 1][2]
+    factors, place = p.tokens[begin : p.position - 1], p.tokens[p.position - 1][2]
     kind, number, column = factors[-1]
     if op == "%" and kind == "number":
         p.fail(
             column,
-            f"{p.text[column : at + 1]} may mean {number}/100, or the remainder of {number}; "
+            f"{p.text[column : place + 1]} may mean {number}/100, or the remainder of {number}; "
             f"write {number}/100, or Mod({number}, ...)",
         )
     if p.token[0] == "end":
         what = "a remainder" if op == "%" else "a rounded quotient"
-        p.fail(at, f"nothing stands behind {op}; expected the divisor of {what}")
+        p.fail(place, f"nothing stands behind {op}; expected the divisor of {what}")
     if factors[0][1] == "-" and p.text[factors[0][2]] in "-\u2212":
-        inner = _shortened(p.text[factors[1][2] : at].strip())
+        inner = _shortened(p.text[factors[1][2] : place].strip())
         last = p.token[1]
         p.fail(
             factors[0][2],
@@ -179,9 +179,9 @@ def require_base(p: Reading, column: int, args: Sequence[Expr]) -> None:
 
 def require_end(p: Reading, value: str, column: int, argument: str) -> None:
     """Refuse `log n+1`, whose spaces say something else than its signs."""
-    _, sign, at = p.token
+    _, sign, place = p.token
     after = p.tokens[min(p.position + 1, len(p.tokens) - 1)]
-    closed_up = not p.text[at - 1].isspace() and not p.text[at + 1 : at + 2].isspace()
+    closed_up = not p.text[place - 1].isspace() and not p.text[place + 1 : place + 2].isspace()
     if sign in ("+", "-") and closed_up and not p.latex:
         rest = f"{sign}{after[1]}"
         p.fail(

@@ -34,14 +34,14 @@ def parted(text: str) -> tuple[str, dict[str, str]]:
     if plain.strip().startswith("["):
         return text, {}
     words = {*spellings(), *CALLED, *RESERVED}
-    tokens = [(canonical(value), at) for _, value, at in spelled(plain, words)]
+    tokens = [(canonical(value), place) for _, value, place in spelled(plain, words)]
     depth = 0
-    for k, (value, at) in enumerate(tokens):
+    for k, (value, place) in enumerate(tokens):
         depth += (value in "([{") - (value in ")]}") if len(value) == 1 else 0
         if depth == 0 and k and (value == "," or value in ("where", "with")):
             domains = _domains([value for value, _ in tokens[k + (value == ",") :]])
             if domains is not None:
-                return re.sub(r"(?:\s|\\q?quad|\\[,;!])+$", "", text[:at]), domains
+                return re.sub(r"(?:\s|\\q?quad|\\[,;!])+$", "", text[:place]), domains
     return text, {}
 
 

@@ -7,11 +7,11 @@ far beyond what biases need. Each is where SymPy began to take seconds, or Pytho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import sympy
 from sympy import Basic, Expr, S
 
+from farfield.theory.algebra import door
 from farfield.theory.answers.number import MAX_BITS
 from farfield.theory.evaluation.real_balls import PLAIN
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
@@ -100,10 +100,13 @@ def power(base: Expr, exponent: Expr) -> Expr:
             size = max(abs(factor.p), factor.q).bit_length() * abs(shift)
             if size > MAX_FACTOR:
                 raise Refused(f"has a constant factor of more than {MAX_FACTOR} bits")
+    factor, rest = base.as_coeff_Mul()
+    if exponent.is_Rational and factor.is_Rational and factor > 0:
+        return sympy.Mul(door.raised(factor, exponent), sympy.Pow(rest, exponent))
     return sympy.Pow(base, exponent)
 
 
-def substituted(e: Basic, swap: Mapping[Expr, Expr]) -> Any:
+def substituted(e: Basic, swap: Mapping[Expr, Expr]) -> Basic:
     """e with some parts replaced.
 
     >>> from farfield.theory.functions.nodes import n
@@ -117,7 +120,18 @@ def substituted(e: Basic, swap: Mapping[Expr, Expr]) -> Any:
     return e if args == e.args else rebuilt(e.func, args)
 
 
-def rebuilt(func: Any, args: tuple[object, ...]) -> Any:
+def valued(e: Expr, values: Mapping[Expr, Expr]) -> Expr:
+    """e with numbers for symbols, none of which lets SymPy hang on a power.
+
+    >>> a, b = sympy.symbols("a b", positive=True)
+    >>> valued(a**b, {a: sympy.Integer(135), b: sympy.Rational(7_200_001, 10**7)})
+    9*3**(1600003/10000000)*5**(7200001/10000000)
+    """
+    powers = any(x.exp.has(*values) for x in e.atoms(sympy.Pow)) if values else False
+    return substituted(e, values) if powers else e.xreplace(dict(values))
+
+
+def rebuilt(func: type[Basic], args: tuple[Basic, ...]) -> Basic:
     """A node with new arguments, built as the reader would: unevaluated where SymPy might hang.
 
     Raises:
@@ -135,7 +149,7 @@ def rebuilt(func: Any, args: tuple[object, ...]) -> Any:
         return func(*args, evaluate=func is sympy.Pow)
 
 
-def branches_taken(e: Expr, decide: object, kinds: tuple[Any, ...]) -> Expr:
+def branches_taken(e: Expr, decide: object, kinds: tuple[type[Basic], ...]) -> Expr:
     """e with the branch of each function of these kinds that `decide` chooses, innermost first.
 
     `decide` has methods `sign(e)`, `difference(x, y)` (the sign of x - y) and `floor(e)`, as far as

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import sympy
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.formula.reading import Reading
 from farfield.theory.formula.vocabulary import CONDITIONS
@@ -58,7 +57,7 @@ def indicator(p: Reading, column: int) -> Expr:
     return where(p, column, held, S.One, S.Zero)
 
 
-def pieced(p: Reading, column: int, pieces: list[tuple[Expr, Any]]) -> Expr:
+def pieced(p: Reading, column: int, pieces: list[tuple[Expr, Basic]]) -> Expr:
     """The pieces as one node; a single one that always holds is itself."""
     for _, c in pieces:  # SymPy takes a Piecewise out of a condition, and evaluates on the way
         around = c.atoms(sympy.Function, sympy.Pow) - c.atoms(sympy.Piecewise)
@@ -72,14 +71,14 @@ def pieced(p: Reading, column: int, pieces: list[tuple[Expr, Any]]) -> Expr:
     return p.build(column, unevaluated(sympy.Piecewise), *(live or pieces))
 
 
-def ended(pieces: Iterable[tuple[Expr, Any]]) -> bool:
+def ended(pieces: Iterable[tuple[Expr, Basic]]) -> bool:
     """Whether plain conditions give no value at a distance beyond what people write."""
     conditions = [c for _, c in pieces]
     plain = not any(c.atoms(sympy.Function, sympy.Pow) for c in conditions)
     return plain and all(c.subs(n, _FAR) == S.false for c in conditions)
 
 
-def _piece(p: Reading) -> tuple[Expr, Any]:
+def _piece(p: Reading) -> tuple[Expr, Basic]:
     p.expect("(")
     value = p.sum()
     p.expect(",")
@@ -88,7 +87,7 @@ def _piece(p: Reading) -> tuple[Expr, Any]:
     return piece
 
 
-def condition(p: Reading) -> Any:
+def condition(p: Reading) -> Basic:
     """A comparison, True, Eq(...) and the like; & binds closer than |."""
     parts = [p.within_bars(lambda: _conjunction(p))]
     while p.accept("|") or p.accept_name("or"):
@@ -96,7 +95,7 @@ def condition(p: Reading) -> Any:
     return parts[0] if len(parts) == 1 else sympy.Or(*parts, evaluate=False)
 
 
-def _conjunction(p: Reading) -> Any:
+def _conjunction(p: Reading) -> Basic:
     """And binds more tightly than or."""
     parts = [_comparison(p)]
     while p.accept("&") or p.accept_name("and"):
@@ -104,7 +103,7 @@ def _conjunction(p: Reading) -> Any:
     return parts[0] if len(parts) == 1 else sympy.And(*parts, evaluate=False)
 
 
-def _comparison(p: Reading) -> Any:
+def _comparison(p: Reading) -> Basic:
     """One condition: a truth value, a negation, a bracket, or a comparison, possibly chained."""
     kind, value, column = p.token
     if kind == "name" and value in ("True", "False"):
@@ -131,7 +130,7 @@ def _comparison(p: Reading) -> Any:
     return relations[0] if len(relations) == 1 else sympy.And(*relations, evaluate=False)
 
 
-def _called(p: Reading, value: str, column: int) -> Any:
+def _called(p: Reading, value: str, column: int) -> Basic:
     """A condition written as a function: Eq(a, b), And(...)."""
     p.next()
     p.expect("(")
@@ -151,10 +150,10 @@ def _in_brackets(p: Reading) -> bool:
     return p.begins("(") and opened(p, p.position + 1)
 
 
-def opened(p: Reading, at: int | None = None) -> bool:
-    """Whether the bracket that was opened before here, or before `at`, holds a comparison."""
+def opened(p: Reading, start: int | None = None) -> bool:
+    """Whether the bracket that was opened before here, or before `start`, holds a comparison."""
     depth, compared, before = 1, False, ""
-    for kind, value, _ in p.tokens[p.position if at is None else at :]:
+    for kind, value, _ in p.tokens[p.position if start is None else start :]:
         depth += (value == "(") - (value == ")")
         compared |= value in BY_SIGN
         if depth == 1 and (

@@ -132,15 +132,15 @@ def sum_of_sympy(e: sympy.Sum) -> Expr:
 
 def _end_of_body(p: Reading, kind: str) -> int:
     """The place of the comma that ends the body."""
-    at, depth = p.position, 0
+    place, depth = p.position, 0
     while True:
-        token, value, where = p.tokens[at]
+        token, value, where = p.tokens[place]
         if token == "end" or (depth == 0 and value == ")"):
             p.fail(where, f"expected {kind}(f, (k, a, b))")
         if depth == 0 and value == ",":
-            return at
+            return place
         depth += (value == "(") - (value == ")")
-        at += 1
+        place += 1
 
 
 def _index(p: Reading) -> str:

@@ -100,21 +100,23 @@ def power_of(p: Reading, value: str, column: int) -> Expr:
         p.position -= 1
         return p.parameter(value, column)
     grouped = p.accept("{") or p.accept("(")
-    at = p.column
+    place = p.column
     if not grouped:
         kind, digits, _ = p.next()
         exponent = Integer(int(digits)) if kind == "number" and digits.isdigit() else None
     elif grouped == "{" and p.begins("("):
-        p.fail(at, f"{value}^{{(...)}} may mean a power or a function applied again; write which")
+        p.fail(
+            place, f"{value}^{{(...)}} may mean a power or a function applied again; write which"
+        )
     else:
         exponent = p.choice()
         p.expect("}" if grouped == "{" else ")")
     if exponent is None or not exponent.is_Rational or not 0 < exponent < 100:
-        p.fail(at, f"{value}^... takes a positive power, as {value}^2(n); write another outside")
+        p.fail(place, f"{value}^... takes a positive power, as {value}^2(n); write another outside")
     if p.begins("/"):
         shown = "".join(p.ahead(2))
         p.fail(
-            at,
+            place,
             f"{value}^{exponent}{shown}(...) may mean {value}^({exponent}{shown})(...) or a "
             "quotient; write it with brackets",
         )
@@ -222,12 +224,12 @@ def _clipped(p: Reading, value: str, column: int, args: list[Expr], named: dict[
     return clipped
 
 
-def _meant(word: str, known: Iterable[str]) -> str:
+def _meant(word: str, names: Iterable[str]) -> str:
     """What a user may have meant by a word that is misspelt, never another function."""
-    alike = [k for k in known if k.lower() == word.lower()]
+    alike = [k for k in names if k.lower() == word.lower()]
     letters = word.rstrip("0123456789")
     if not alike and letters == word and len(word) > 3:
-        alike = [k for k in difflib.get_close_matches(word, list(known), 1, 0.8) if k.isalpha()]
+        alike = [k for k in difflib.get_close_matches(word, list(names), 1, 0.8) if k.isalpha()]
     if alike:
         return f"; did you mean {alike[0]!r}?"
     accepted = sorted(record.names[0] for record in records() if record.names)
@@ -324,7 +326,7 @@ class Parser(Reading):
         column, begin = self.column, self.position
         factors, op = [self.unary()], "*"
         while True:
-            at, before = self.column, op
+            place, before = self.column, op
             op = self.accept("*", "/", "//", "%") or self._implied()
             if not op:
                 break
@@ -332,20 +334,20 @@ class Parser(Reading):
                 ambiguities.require_product(self)
             elif op in ("//", "%"):
                 ambiguities.require_remainder(self, begin, op)
-            if op == "implied" and before in ("/", "//", "%") and not self._apart(at):
-                self._two_meanings(at, before)
-            at = self.column
+            if op == "implied" and before in ("/", "//", "%") and not self._apart(place):
+                self._two_meanings(place, before)
+            place = self.column
             factor = self.power() if op == "implied" else self.unary()
             if op in ("/", "//"):
-                factors.append(self.build(at, power, factor, S.NegativeOne))
+                factors.append(self.build(place, power, factor, S.NegativeOne))
             elif op == "%":
                 whole = self.build(column, sympy.Mul, *factors)
-                factors = [self.build(at, spellings()["Mod"].build, whole, factor)]
+                factors = [self.build(place, spellings()["Mod"].build, whole, factor)]
             else:
                 factors.append(factor)
             if op == "//":
                 whole = self.build(column, sympy.Mul, *factors)
-                factors = [self.build(at, spellings()["floor"].build, whole)]
+                factors = [self.build(place, spellings()["floor"].build, whole)]
         infinite = any(f in (S.Infinity, S.NegativeInfinity) for f in factors)
         if infinite and not all(f.is_number for f in factors):
             self.fail(column, "a product with infinity; write where(n > 64, -oo, 0) or the like")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import NoReturn, TypeVar
 
 from sympy import Expr
 
@@ -21,6 +21,7 @@ from farfield.theory.formula.vocabulary import CALLED, RESERVED
 from farfield.theory.functions.record import Refused, spellings
 from farfield.theory.relations import BY_SIGN, SIX
 
+R = TypeVar("R")
 Token = tuple[str, str, int]  # its kind, its text, its column
 
 PREFIXES = (
@@ -323,17 +324,17 @@ def spelled(text: str, words: Collection[str] = ()) -> Iterator[Token]:
     """
     latex = is_latex(text)
     heading = _HEADING.match(text)
-    at = heading.end() if heading else 0
+    place = heading.end() if heading else 0
     last = len(text.rstrip(" \t\n,;"))
-    while at < last:
-        match = _LATEX_WORD.match(text, at) if latex else None
+    while place < last:
+        match = _LATEX_WORD.match(text, place) if latex else None
         if match and match.group() in words:
-            yield ("name", match.group(), at)
-            at = match.end()
+            yield ("name", match.group(), place)
+            place = match.end()
             continue
-        match = (_LATEX if latex else _PLAIN).match(text, at)
+        match = (_LATEX if latex else _PLAIN).match(text, place)
         if match is None:
-            yield ("bad", text[at], at)
+            yield ("bad", text[place], place)
             return
         kind, value = str(match.lastgroup), match.group()
         if kind in _COMMANDS:
@@ -341,12 +342,12 @@ def spelled(text: str, words: Collection[str] = ()) -> Iterator[Token]:
         else:
             kind, value = "", _WRITTEN[kind][1](value)
         if kind:
-            yield (kind, value, at)
+            yield (kind, value, place)
         else:
             yield from (
-                (t.lastgroup or "", t[t.lastgroup or 0], at) for t in _TOKEN.finditer(value)
+                (t.lastgroup or "", t[t.lastgroup or 0], place) for t in _TOKEN.finditer(value)
             )
-        at = match.end()
+        place = match.end()
 
 
 def _command(kind: str, command: str, words: Collection[str]) -> tuple[str, str]:
@@ -402,14 +403,14 @@ class Tokens:
         self.position = 0
         self.tokens: list[Token] = []
         written: dict[str, str] = {}
-        for kind, value, at in spelled(text, {*spellings(), *CALLED, *RESERVED}):
+        for kind, value, place in spelled(text, {*spellings(), *CALLED, *RESERVED}):
             if kind == "bad":
                 hint = _HINTS.get(value, "")
-                self.fail(at, f"{quoted(value[:20])} is not part of a formula{hint}")
+                self.fail(place, f"{quoted(value[:20])} is not part of a formula{hint}")
             name = canonical(value) if kind == "name" and value not in domains else value
             if written.setdefault(name, value) != value and not self.latex:
-                self.fail(at, f"{written[name]} and {value} are one name; give one another name")
-            self.tokens.append((kind, name, at))
+                self.fail(place, f"{written[name]} and {value} are one name; give one another name")
+            self.tokens.append((kind, name, place))
             if len(self.tokens) > MAX_TOKENS:
                 raise InputError(f"the formula has more than {MAX_TOKENS} symbols")
         self._positions()
@@ -471,8 +472,8 @@ class Tokens:
             read.add(len(tokens))
             tokens.append(("name", "n", column))
         others = {query, key, "n"} if read else {query, key} if sure else set()
-        for at, (kind, value, column) in enumerate(tokens):
-            if kind == "name" and value in others and at not in read:
+        for place, (kind, value, column) in enumerate(tokens):
+            if kind == "name" and value in others and place not in read:
                 self.fail(
                     column,
                     f"{value} beside {query} - {key}: a bias is a function of the distance alone, "
@@ -515,7 +516,7 @@ class Tokens:
     @property
     def column(self) -> int:
         """Where the next symbol stands."""
-        return self.token[2]
+        return self.tokens[self.position][2]
 
     def ahead(self, count: int) -> list[str]:
         """The texts of the next symbols."""
@@ -523,17 +524,17 @@ class Tokens:
 
     def next(self) -> Token:
         """The next symbol, read."""
-        token = self.token
+        token = self.tokens[self.position]
         self.position = min(self.position + 1, len(self.tokens) - 1)  # the end stays the end
         return token
 
     def begins(self, op: str) -> bool:
         """Whether this operator comes next."""
-        return self.token[:2] == ("op", op)
+        return self.tokens[self.position][:2] == ("op", op)
 
     def accept(self, *ops: str) -> str | None:
         """Read one of these operators, if it comes next."""
-        kind, value, _ = self.token
+        kind, value, _ = self.tokens[self.position]
         if kind == "op" and value in ops:
             self.position += 1
             return value
@@ -541,7 +542,7 @@ class Tokens:
 
     def accept_name(self, name: str) -> bool:
         """Read this name, if it comes next."""
-        accepted = self.token[:2] == ("name", name)
+        accepted = self.tokens[self.position][:2] == ("name", name)
         self.position += accepted
         return accepted
 
@@ -583,21 +584,21 @@ class Reading(Tokens):
         except Undecided:
             self.fail(column, "this part cannot be evaluated")
 
-    def within_bars(self, part: Callable[[], object]) -> Any:
+    def within_bars(self, part: Callable[[], R]) -> R:
         """A part in which `|` ends something, so that it begins no factor."""
         self.bars += 1
         value = part()
         self.bars -= 1
         return value
 
-    def apart(self, part: Callable[[], object]) -> Any:
+    def apart(self, part: Callable[[], R]) -> R:
         """A part in brackets, in which `|` may begin a factor again."""
         bars, self.bars = self.bars, 0
         value = part()
         self.bars = bars
         return value
 
-    def nested(self, part: Callable[[], object]) -> Any:
+    def nested(self, part: Callable[[], R]) -> R:
         """A part one level deeper."""
         self.depth += 1
         if self.depth > MAX_DEPTH:

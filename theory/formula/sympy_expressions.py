@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
 
 import sympy
 from sympy import Basic, Expr, S, Symbol
@@ -65,7 +64,7 @@ def as_expression(f: object, domains: Mapping[str, str] | None = None) -> Expr:
     if any(max(abs(x.p), x.q).bit_length() > MAX_BITS for x in expr.atoms(sympy.Rational)):
         raise InputError(f"the formula has a number of more than {MAX_BITS} bits")
     assumptions = dict(domains or {})
-    swap: dict[Any, Expr] = {x: exact(x) for x in expr.atoms(sympy.Float)}
+    swap: dict[Basic, Expr] = {x: exact(x) for x in expr.atoms(sympy.Float)}
     distance = _distance(expr, f)
     for symbol in expr.free_symbols:
         if symbol == distance:
@@ -85,7 +84,7 @@ def as_expression(f: object, domains: Mapping[str, str] | None = None) -> Expr:
     return expr
 
 
-def _as_read(e: Basic) -> Any:
+def _as_read(e: Basic) -> Basic:
     """Rebuild functions of several arguments with the constructors of the grammar, and sums by
     SymPy's convention."""
     args = tuple(map(_as_read, e.args))

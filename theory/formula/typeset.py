@@ -29,9 +29,9 @@ def command(p: Reading, value: str, column: int) -> Expr | None:
     if value == "sqrt" and not p.begins("("):
         root = Integer(2)
         if p.accept("["):
-            kind, digits, at = p.next()
+            kind, digits, place = p.next()
             if kind != "number" or not digits.isdigit() or int(digits) < 2:
-                p.fail(at, "the index of a root is a whole number from 2")
+                p.fail(place, "the index of a root is a whole number from 2")
             root = Integer(int(digits))
             p.expect("]")
         return p.build(column, power, _part(p), Rational(1, root))
@@ -64,11 +64,11 @@ def cases(p: Reading, value: str, column: int) -> Expr:
             parts.append(p.next()[1])
         other = "otherwise" in parts or "else" in parts
         pieces.append((piece, S.true if other else conditions.condition(p)))
-        kind, word, at = p.next()
+        kind, word, place = p.next()
         if kind == "tex" and word == "row" and p.token[1] != "end cases":
             continue
         if kind == "tex" and word == "row":
-            kind, word, at = p.next()
+            kind, word, place = p.next()
         if kind == "tex" and word == "end cases":
             return conditions.pieced(p, column, pieces)
-        p.fail(at, "expected the next case or the end of the cases")
+        p.fail(place, "expected the next case or the end of the cases")

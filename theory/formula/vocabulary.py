@@ -8,10 +8,8 @@ may mean.
 
 from __future__ import annotations
 
-from typing import Any
-
 import sympy
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.relations import SIX
 
@@ -27,7 +25,7 @@ CONSTANTS: dict[str, Expr] = {
     "infty": S.Infinity,
     "Infinity": S.Infinity,
 }
-CONDITIONS: dict[str, Any] = {
+CONDITIONS: dict[str, type[Basic]] = {
     **{relation.name: relation.kind for relation in SIX},
     "And": sympy.And,
     "Or": sympy.Or,

@@ -27,7 +27,7 @@ Each is a plain function, handed what it needs, so that this room imports none o
 
 A function with `elementary` (an identity) or `asymptotic` (elementary terms and a remainder
 function) needs no `complex_ball`, `series`, `tail` and `expansion`: it is evaluated in these terms.
-The other fields are facts: where it is real, increasing or continuous, its range and period, its
+The other fields are facts: where it is real or increasing, its range and period, its
 branches.
 
 A law test holds all rules of each record against each other, so a slip in one shows.

@@ -14,7 +14,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TypeAlias
 
 import sympy
 from flint import acb, arb, ctx, fmpq
@@ -22,7 +22,7 @@ from flint import acb, arb, ctx, fmpq
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.door import inside
 
-Ball = Any  # fmpq (exact) or arb
+Ball: TypeAlias = fmpq | arb
 NAN = acb(arb.nan())
 
 

@@ -13,7 +13,7 @@ from sympy import Basic, Expr
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, to_arb
-from farfield.theory.functions.elementary import NO_REAL_RULE, REMAINDER, own, remainder
+from farfield.theory.functions.elementary import NO_REAL_RULE, REMAINDER, auxiliary, remainder
 from farfield.theory.functions.record import Function, Refused
 
 HALF = fmpq(1, 2)
@@ -21,20 +21,22 @@ MAX_ORDER = 20
 MAX_TERMS = 400  # of a divergent series, which ends where its terms are least
 
 
-bessel_slope = own("bessel_slope", "the derivative of bessel_rest")
-bessel_rest = own("bessel_rest", "log I_0(z) - z + log(2 pi z)/2", lambda f, z: bessel_slope(z))
-besseli_scaled = own("besseli_scaled", "exp(-z) I_v(z), z > 0")
-besselk_scaled = own("besselk_scaled", "exp(z) K_v(z), z > 0")
-bessel_small = own("bessel_small", "I_0(z) - 1")
+bessel_slope = auxiliary("bessel_slope", "the derivative of bessel_rest")
+bessel_rest = auxiliary(
+    "bessel_rest", "log I_0(z) - z + log(2 pi z)/2", lambda f, z: bessel_slope(z)
+)
+besseli_scaled = auxiliary("besseli_scaled", "exp(-z) I_v(z), z > 0")
+besselk_scaled = auxiliary("besselk_scaled", "exp(z) K_v(z), z > 0")
+bessel_small = auxiliary("bessel_small", "I_0(z) - 1")
 
 
 def _of_order(node: Basic) -> Callable[[Expr, Expr], Expr]:
     """A Bessel function whose order is a small rational; others are refused by name."""
 
-    def build(order: Expr, at: Expr) -> Expr:
+    def build(order: Expr, x: Expr) -> Expr:
         if not (order.is_Rational and abs(order) <= MAX_ORDER and order.q <= 100):
             raise Refused(f"needs a rational order from -{MAX_ORDER} to {MAX_ORDER}")
-        return node(order, at, evaluate=False)
+        return node(order, x, evaluate=False)
 
     return build
 
@@ -232,7 +234,6 @@ FUNCTIONS = (
         names=("besselk", "kv"),
         arity=(2, 2),
         build=_of_order(sympy.besselk),
-        continuous=False,
         logarithm=lambda order, x: sympy.log(besselk_scaled(order, x)) - x,
         ball=_ball("bessel_k"),
         complex_ball=_complex("bessel_k", False),

@@ -10,7 +10,7 @@ from typing import Any
 
 import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
-from sympy import Expr
+from sympy import Basic, Expr
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import Ball, BeyondBalls, finite, to_arb
@@ -19,7 +19,9 @@ from farfield.theory.functions.record import Function, Spelling
 SMALL = fmpq(1, 8)  # below it a remainder function is summed, so that nothing cancels
 
 
-def own(name: str, what: str, slope: Callable[[Expr, Expr], Expr] | None = None) -> Any:
+def auxiliary(
+    name: str, what: str, slope: Callable[[Expr, Expr], Expr] | None = None
+) -> type[Basic]:
     """A function of our own that formulas do not contain.
 
     Args:
@@ -27,25 +29,28 @@ def own(name: str, what: str, slope: Callable[[Expr, Expr], Expr] | None = None)
         what: it is at z.
         slope: its derivative there, from its value and z.
     """
-    body: dict[str, Any] = {"__doc__": what, "__module__": sys._getframe(1).f_globals["__name__"]}
+    module = sys._getframe(1).f_globals["__name__"]
+    body: dict[str, object] = {"__doc__": what, "__module__": module}
     if slope is not None:
         body["fdiff"] = lambda self, argindex=1: slope(self, self.args[0])
     return type(sympy.Function)(name, (sympy.Function,), body)
 
 
-log1p = own("log1p", "log(1 + z)", lambda f, z: 1 / (1 + z))
-expm1 = own("expm1", "exp(z) - 1", lambda f, z: sympy.exp(z))
-log1p_rest = own("log1p_rest", "log(1 + z) - z", lambda f, z: -z / (1 + z))
-expm1_rest = own("expm1_rest", "exp(z) - 1 - z", lambda f, z: expm1(z))
+log1p = auxiliary("log1p", "log(1 + z)", lambda f, z: 1 / (1 + z))
+expm1 = auxiliary("expm1", "exp(z) - 1", lambda f, z: sympy.exp(z))
+log1p_rest = auxiliary("log1p_rest", "log(1 + z) - z", lambda f, z: -z / (1 + z))
+expm1_rest = auxiliary("expm1_rest", "exp(z) - 1 - z", lambda f, z: expm1(z))
 REMAINDER = "a remainder function: formulas do not contain it"
 NO_REAL_RULE = {"expansion": REMAINDER, "array": REMAINDER}
 
 
-def remainder(complex_ball: Callable[..., acb], series: Callable[[Any], Any]) -> dict[str, Any]:
+def remainder(
+    complex_ball: Callable[..., acb], series: Callable[[arb_series], arb_series]
+) -> dict[str, Any]:
     """The rules of a remainder function: its power series takes the constant term, which would
     cancel there, from the ball."""
 
-    def jet(z: Any) -> Any:
+    def jet(z: arb | arb_series) -> arb | arb_series:
         if isinstance(z, arb):
             return complex_ball(False, acb(z)).real
         return arb_series([complex_ball(False, acb(z[0])).real, *series(z).coeffs()[1:]])

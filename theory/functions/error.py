@@ -36,7 +36,7 @@ class erfcx(sympy.Function):
         return (sympy.exp(x**2) * sympy.erfc(x))._evalf(prec)
 
 
-def _scaled_integral(k: int, z: Any) -> Any:
+def _scaled_integral(k: int, z: arb | acb) -> arb | acb:
     """2^k e^{z^2} i^k erfc(z) = U((k + 1)/2, 1/2, z^2)/sqrt(pi), Re z > 0 (DLMF 7.18.10): (-1)^k
     times the k-th Taylor coefficient of erfcx at z, at most 1/(sqrt(pi) R^{k+1}), R = Re z."""
     return (z * z).hypgeom_u(fmpq(k + 1, 2), fmpq(1, 2)) / arb.pi().sqrt()
@@ -51,17 +51,17 @@ def _complex_erfcx(analytic: bool, z: acb) -> acb:
     return _scaled_integral(0, z.mid()) + around
 
 
-def _erfcx_series(z: Any) -> Any:
+def _erfcx_series(z: arb | arb_series) -> arb | arb_series:
     """Scaled repeated integrals of erfc: small where exp(z^2) and erfc(z) over- and underflow."""
     if isinstance(z, arb):
         return _complex_erfcx(False, acb(z)).real
-    at = z[0]
-    if not at > 1:
+    centre = z[0]
+    if not centre > 1:
         return (z * z).exp() * z.erfc()
     step, total = arb_series([0, *z.coeffs()[1:]]), arb_series([0])
     for k in reversed(range(ctx.cap)):
-        spread = (k + 1) * at.rad() / (arb.pi().sqrt() * at.lower() ** (k + 2))
-        c = (-1) ** k * _scaled_integral(k, at.mid()) + arb(0, spread.upper())
+        spread = (k + 1) * centre.rad() / (arb.pi().sqrt() * centre.lower() ** (k + 2))
+        c = (-1) ** k * _scaled_integral(k, centre.mid()) + arb(0, spread.upper())
         total = total * step + c
     return total
 

@@ -18,8 +18,8 @@ from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, precision, to_arb
-from farfield.theory.functions.elementary import NO_REAL_RULE, own, remainder
-from farfield.theory.functions.nodes import evaluated_if_small, held, unevaluated
+from farfield.theory.functions.elementary import NO_REAL_RULE, auxiliary, remainder
+from farfield.theory.functions.nodes import evaluated_if_small, opaque, unevaluated
 from farfield.theory.functions.record import Function, Refused, Spelling
 
 HALF = fmpq(1, 2)
@@ -27,9 +27,9 @@ MAX_ORDER = 20
 MAX_TERMS = 400  # of Stirling's series, which ends where its terms are least
 
 
-psi_slope = own("psi_slope", "trigamma(z) - 1/z")
-psi_rest = own("psi_rest", "digamma(z) - log z", lambda f, z: psi_slope(z))
-binet = own(
+psi_slope = auxiliary("psi_slope", "trigamma(z) - 1/z")
+psi_rest = auxiliary("psi_rest", "digamma(z) - log z", lambda f, z: psi_slope(z))
+binet = auxiliary(
     "binet",
     "what loggamma(z) has beyond Stirling's elementary terms",
     lambda f, z: psi_rest(z) + 1 / (2 * z),
@@ -39,20 +39,20 @@ binet = own(
 # -- nodes ----------------------------------------------------------------------------------------
 
 
-def _polygamma(order: Expr, at: Expr) -> Expr:
+def _polygamma(order: Expr, x: Expr) -> Expr:
     """Of numbers unevaluated: SymPy would sum the terms."""
     if not (order.is_Integer and 0 <= order <= MAX_ORDER):
         raise Refused(f"needs an order from 0 to {MAX_ORDER}")
-    return sympy.polygamma(order, held(at), evaluate=False)
+    return sympy.polygamma(order, opaque(x), evaluate=False)
 
 
-def _harmonic(at: Expr, order: Expr = S.One) -> Expr:
+def _harmonic(x: Expr, order: Expr = S.One) -> Expr:
     """H_n, or sum_{k<=n} k^-m as zeta(m) - (-1)^m polygamma(m - 1, n + 1)/(m - 1)!."""
     if order == 1:
-        return evaluated_if_small(sympy.harmonic, hold=True)(at)
+        return evaluated_if_small(sympy.harmonic, large_opaque=True)(x)
     if not (order.is_Integer and 2 <= order <= MAX_ORDER):
         raise Refused(f"needs an order from 1 to {MAX_ORDER}")
-    rest = sympy.polygamma(order - 1, at + 1, evaluate=False)
+    rest = sympy.polygamma(order - 1, x + 1, evaluate=False)
     return sympy.zeta(order) - (-1) ** order * rest / sympy.factorial(order - 1)
 
 
@@ -351,12 +351,11 @@ FUNCTIONS = (
     Function(
         node=sympy.gamma,
         names=("gamma", "Gamma"),
-        build=evaluated_if_small(sympy.gamma, hold=True),
+        build=evaluated_if_small(sympy.gamma, large_opaque=True),
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z)),
         exact=unevaluated(sympy.gamma),
         logarithm=_log_gamma,
-        continuous=False,
         ball=_gamma_ball,
         expansion=lambda t, e, a: gamma_of(t, t.transseries(a)),
         array=lambda xp, x: xp.special("gamma")(x),
@@ -364,7 +363,7 @@ FUNCTIONS = (
     Function(
         node=sympy.loggamma,
         names=("loggamma", "lgamma", "gammaln"),
-        build=evaluated_if_small(sympy.loggamma, of_numbers=False, hold=True),
+        build=evaluated_if_small(sympy.loggamma, of_numbers=False, large_opaque=True),
         domain=lambda x: (x, 1),
         asymptotic=_stirling,
         exact=_known_loggamma,
@@ -375,8 +374,8 @@ FUNCTIONS = (
     Spelling("beta", _beta, 2, 2),
     Spelling("gammaincc", _upper_share, 2, 2),
     Spelling("gammainc", lambda a, x: 1 - _upper_share(a, x), 2, 2),
-    Spelling("digamma", lambda at: _polygamma(S.Zero, at)),
-    Spelling("psi", lambda at: _polygamma(S.Zero, at)),
+    Spelling("digamma", lambda x: _polygamma(S.Zero, x)),
+    Spelling("psi", lambda x: _polygamma(S.Zero, x)),
     Function(
         node=sympy.polygamma,
         names=("polygamma",),
@@ -385,7 +384,6 @@ FUNCTIONS = (
         positive=True,
         asymptotic=_polygamma_by_rest,
         exact=_known(sympy.polygamma),
-        continuous=False,
         ball=_polygamma_ball,
         expansion=_expand_polygamma,
         array=_polygamma_array,
@@ -393,12 +391,11 @@ FUNCTIONS = (
     Function(
         node=sympy.factorial,
         names=("factorial",),
-        build=evaluated_if_small(sympy.factorial, hold=True),
+        build=evaluated_if_small(sympy.factorial, large_opaque=True),
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z + 1)),
         exact=_known(sympy.factorial),
         logarithm=lambda x: _log_gamma(x + 1),
-        continuous=False,
         ball=lambda x: _gamma_ball(x + 1),
         expansion=lambda t, e, a: gamma_of(t, t.transseries(a) + 1),
         array=lambda xp, x: xp.special("gamma")(x + 1),
@@ -414,7 +411,6 @@ FUNCTIONS = (
         ),
         exact=_known(sympy.binomial),
         logarithm=lambda a, b: _log_gamma(a + 1) - _log_gamma(b + 1) - _log_gamma(a - b + 1),
-        continuous=False,
         ball=_binomial_ball,
         expansion=_expand_binomial,
         array=_binomial_array,
@@ -427,7 +423,6 @@ FUNCTIONS = (
         positive=True,
         asymptotic=lambda z: _digamma(z + 1) + S.EulerGamma,
         exact=_known(sympy.harmonic),
-        continuous=False,
         ball=lambda x: finite(to_arb(x + 1).digamma()) + arb.const_euler(),
         expansion=_expand_harmonic,
         array=lambda xp, x: xp.special("digamma")(x + 1) + float(S.EulerGamma),
@@ -438,7 +433,6 @@ FUNCTIONS = (
         arity=(1, 2),
         build=evaluated_if_small(sympy.zeta),
         exact=_known(sympy.zeta),
-        continuous=False,
         ball=_zeta_ball,
         complex_ball=lambda analytic, z, a=1: z.zeta() if a == 1 else z.zeta(acb(a)),
         series=methodcaller("zeta"),

@@ -39,7 +39,6 @@ FUNCTIONS = (
         node=sympy.coth,
         names=("coth",),
         elementary=lambda z: (1 + sympy.exp(-2 * z)) / (1 - sympy.exp(-2 * z)),
-        continuous=False,
         ball=real("coth"),
         array=lambda xp, x: 1 / xp.tanh(x),
     ),

@@ -13,7 +13,7 @@ from sympy import Expr
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, real
-from farfield.theory.functions.elementary import own, remainder
+from farfield.theory.functions.elementary import auxiliary, remainder
 from farfield.theory.functions.nodes import evaluated_if_small
 from farfield.theory.functions.record import Function, Refused, Spelling
 
@@ -21,7 +21,7 @@ MAX_TERMS = 400  # of a divergent series, which ends where its terms are least
 NO_TAIL = {"tail": "no bound of its wave at large arguments is written down yet"}
 
 
-ei_rest = own("ei_rest", "s e^{-s} Ei(s)", lambda f, s: f * (1 / s - 1) + 1)
+ei_rest = auxiliary("ei_rest", "s e^{-s} Ei(s)", lambda f, s: f * (1 / s - 1) + 1)
 
 
 def _complex_ei_rest(analytic: bool, s: acb) -> acb:
@@ -128,7 +128,6 @@ FUNCTIONS = (
         build=evaluated_if_small(sympy.li),
         domain=lambda x: (x, 0),
         asymptotic=lambda z: z * ei_rest(sympy.log(z)) / sympy.log(z),
-        continuous=False,
         ball=real("li"),
         expansion=lambda t, e, a: li_of(t, t.transseries(a)),
         array=lambda xp, x: xp.where(x == 0, 0.0, xp.special("expi")(xp.log(x))),
@@ -138,7 +137,6 @@ FUNCTIONS = (
         names=("Ei",),
         build=evaluated_if_small(sympy.Ei),
         asymptotic=lambda z: sympy.exp(z) * ei_rest(z) / z,
-        continuous=False,
         ball=real("ei"),
         expansion=_expand_ei,
         array=lambda xp, x: xp.special("expi")(x),

@@ -12,11 +12,11 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, real
-from farfield.theory.functions.elementary import own, remainder
+from farfield.theory.functions.elementary import auxiliary, remainder
 from farfield.theory.functions.nodes import evaluated_if_small
 from farfield.theory.functions.record import Function
 
-omega_rest = own(
+omega_rest = auxiliary(
     "omega_rest",
     "LambertW(e^s) - s + log s",
     lambda f, s: 1 / s - 1 / (1 + s - sympy.log(s) + f),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import sympy
 from sympy import Basic, Expr, Symbol
@@ -18,26 +17,26 @@ class Lookup(sympy.Function):
     nargs = 3
 
     @classmethod
-    def eval(cls, at: Expr, table: sympy.Tuple, tail: Expr) -> Expr | None:
-        if at.is_Integer and at.is_nonnegative:
-            return table[int(at)] if int(at) < len(table) else tail
+    def eval(cls, index: Expr, table: sympy.Tuple, tail: Expr) -> Expr | None:
+        if index.is_Integer and index.is_nonnegative:
+            return table[int(index)] if int(index) < len(table) else tail
         return None
 
-    def _latex(self, printer: Any, exp: Any = None) -> str:
+    def _latex(self, printer: sympy.printing.Printer, exp: object = None) -> str:
         return rf"T\left[{printer.doprint(self.args[0])}\right]"
 
-    def _sympystr(self, printer: Any) -> str:
-        at, table, tail = self.args
-        return f"table[{printer.doprint(at)}; {len(table.args)} values, then {tail}]"
+    def _sympystr(self, printer: sympy.printing.Printer) -> str:
+        index, table, tail = self.args
+        return f"table[{printer.doprint(index)}; {len(table.args)} values, then {tail}]"
 
 
-class Held(sympy.NumberSymbol):
+class OpaqueRational(sympy.NumberSymbol):
     """A rational number within a special function, that SymPy does not see as one: it would sum
     the 10^6 terms of digamma(10^6) whenever it builds the function anew."""
 
     is_real = True
 
-    def __new__(cls, value: sympy.Rational) -> Held:
+    def __new__(cls, value: sympy.Rational) -> OpaqueRational:
         self = super().__new__(cls)
         self.value = value
         return self
@@ -46,7 +45,7 @@ class Held(sympy.NumberSymbol):
         return (self.value,)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Held) and self.value == other.value
+        return isinstance(other, OpaqueRational) and self.value == other.value
 
     __hash__ = sympy.NumberSymbol.__hash__
 
@@ -56,10 +55,10 @@ class Held(sympy.NumberSymbol):
     def _eval_is_positive(self) -> bool:
         return bool(self.value > 0)
 
-    def _as_mpf_val(self, prec: int) -> Any:
+    def _as_mpf_val(self, prec: int) -> object:
         return self.value._as_mpf_val(prec)
 
-    def _sympystr(self, printer: Any) -> str:
+    def _sympystr(self, printer: sympy.printing.Printer) -> str:
         return str(printer._print(self.value))
 
     _latex = _sympystr
@@ -80,7 +79,7 @@ class Root(sympy.Function):
         """The power itself."""
         return sympy.Pow(*self.args)
 
-    def _sympystr(self, printer: Any) -> str:
+    def _sympystr(self, printer: sympy.printing.Printer) -> str:
         return str(printer._print(self.plain))
 
 
@@ -89,22 +88,25 @@ def is_small(e: Expr, bound: int = 100) -> bool:
     return bool(e.is_Rational and abs(e.p) <= bound and e.q <= bound)
 
 
-def held(a: Expr) -> Expr:
+def opaque(a: Expr) -> Expr:
     """The argument of a function that SymPy would sum term by term at a large rational."""
-    return Held(a) if a.is_Rational and not is_small(a) else a
+    return OpaqueRational(a) if a.is_Rational and not is_small(a) else a
 
 
-def evaluated_if_small(node: Basic, *, of_numbers: bool = True, hold: bool = False) -> Any:
+def evaluated_if_small(
+    node: type[Basic], *, of_numbers: bool = True, large_opaque: bool = False
+) -> Callable[..., Expr]:
     """A builder that lets SymPy evaluate small rationals (`of_numbers`) and arguments with symbols.
 
-    SymPy may hang on others. With `hold` it does not see large rationals at all.
+    SymPy may hang on others. With `large_opaque` it does not see large
+    rationals at all.
     """
 
     def build(*args: Expr) -> Expr:
         numbers = [not a.free_symbols for a in args]
         if not any(numbers) or (all(map(is_small, args)) and (of_numbers or not all(numbers))):
             return node(*args)
-        return node(*(map(held, args) if hold else args), evaluate=False)
+        return node(*(map(opaque, args) if large_opaque else args), evaluate=False)
 
     return build
 

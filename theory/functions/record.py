@@ -5,12 +5,11 @@ See the package's description for what each rule is handed and has to return.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sympy import Expr
+from sympy import Basic, Expr
 
 Rule = Callable[..., Any]
 ARITHMETICS = ("ball", "complex_ball", "series", "tail", "expansion", "array")
@@ -54,13 +53,12 @@ class Function:
         rounds: it has the period of a fractional part, of use where nothing else decides.
         jumps: it jumps where `inside`/`modulus` is an integer.
         odd: it is odd and increases, so that it has the sign of its argument.
-        continuous: it is continuous where it is real.
         gentle: neither its slope nor x times its slope exceeds 2 anywhere.
         ball, complex_ball, series, tail, expansion, array: its rules in the arithmetics.
         lacks: for each arithmetic without a rule, why.
     """
 
-    node: Any
+    node: type[Basic]
     names: tuple[str, ...] = ()
     arity: tuple[int, int] = (1, 1)
     build: Callable[..., Expr] | None = None
@@ -78,7 +76,6 @@ class Function:
     rounds: bool = False
     jumps: bool = False
     odd: bool = False
-    continuous: bool = True
     gentle: bool = False
     ball: Rule | None = None
     complex_ball: Rule | None = None
@@ -113,7 +110,7 @@ class Function:
         return tuple(Spelling(name, self.build or self.node, *self.arity) for name in self.names)
 
 
-_RECORDS: dict[Any, Function] = {}
+_RECORDS: dict[object, Function] = {}
 _SPELLINGS: dict[str, Spelling] = {}
 
 
@@ -127,18 +124,6 @@ def register(*entries: Function | Spelling) -> None:
             _SPELLINGS[spelling.name] = spelling
         if isinstance(entry, Function):
             _RECORDS[entry.node] = entry
-
-
-@contextmanager
-def registered(record: Function) -> Iterator[None]:
-    """A function that is known within the context only."""
-    register(record)
-    try:
-        yield
-    finally:
-        del _RECORDS[record.node]
-        for spelling in record.spellings:
-            del _SPELLINGS[spelling.name]
 
 
 def record_of(node: object) -> Function | None:

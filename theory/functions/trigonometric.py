@@ -13,15 +13,15 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.exceptions import OrderTooLow
 from farfield.theory.functions.balls import NAN, power_of, real
-from farfield.theory.functions.elementary import SMALL, own, remainder, small_sum
+from farfield.theory.functions.elementary import SMALL, auxiliary, remainder, small_sum
 from farfield.theory.functions.record import Function
 
 WAVE = (S.NegativeOne, S.One)
 HALF = fmpq(1, 2)
 
 
-cos_rest = own("cos_rest", "cos(z) - 1", lambda f, z: -sympy.sin(z))
-sin_rest = own("sin_rest", "sin(z) - z", lambda f, z: cos_rest(z))
+cos_rest = auxiliary("cos_rest", "cos(z) - 1", lambda f, z: -sympy.sin(z))
+sin_rest = auxiliary("sin_rest", "sin(z) - z", lambda f, z: cos_rest(z))
 
 
 def _complex_sin_rest(analytic: bool, z: acb) -> acb:
@@ -170,7 +170,6 @@ FUNCTIONS = (
         names=("tan",),
         elementary=lambda x: sympy.sin(x) / sympy.cos(x),
         period=_half_turns,
-        continuous=False,
         ball=real("tan"),
         array=lambda xp, x: xp.tan(x),
     ),
@@ -179,7 +178,6 @@ FUNCTIONS = (
         names=("cot",),
         elementary=lambda x: sympy.cos(x) / sympy.sin(x),
         period=_half_turns,
-        continuous=False,
         ball=real("cot"),
         array=lambda xp, x: 1 / xp.tan(x),
     ),
@@ -187,7 +185,6 @@ FUNCTIONS = (
         node=sympy.sec,
         names=("sec",),
         elementary=lambda x: 1 / sympy.cos(x),
-        continuous=False,
         ball=real("sec"),
         array=lambda xp, x: 1 / xp.cos(x),
     ),
@@ -195,7 +192,6 @@ FUNCTIONS = (
         node=sympy.csc,
         names=("csc",),
         elementary=lambda x: 1 / sympy.sin(x),
-        continuous=False,
         ball=real("csc"),
         array=lambda xp, x: 1 / xp.sin(x),
     ),
@@ -236,7 +232,6 @@ FUNCTIONS = (
         node=sympy.acot,
         names=("acot",),
         elementary=lambda x: sympy.atan(1 / x),
-        continuous=False,
         ball=lambda x: real("atan")(power_of(x, fmpq(-1))),
         array=lambda xp, x: xp.atan(1 / x),
     ),

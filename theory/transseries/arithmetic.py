@@ -61,7 +61,6 @@ from farfield.theory.coefficients.exact import (
     coefficient,
     expand,
     has_tail,
-    is_zero_literally,
     minus,
     oscillates,
     plus,
@@ -91,7 +90,7 @@ class Monomial:
 
     def __init__(self, chain: Iterable[Coefficient] = (), exponent: Iterable[Term] = ()) -> None:
         powers = list(chain)
-        while powers and is_zero_literally(powers[-1]):
+        while powers and not powers[-1]:
             powers.pop()
         self.chain: tuple[Coefficient, ...] = tuple(powers)
         self.exponent: tuple[Term, ...] = tuple(exponent)
@@ -124,7 +123,7 @@ class Monomial:
         return Monomial(chain, self.exponent or other.exponent)
 
     def __pow__(self, r: Coefficient) -> Monomial:
-        if is_zero_literally(r):
+        if not r:
             return UNIT
         return Monomial(
             [times(a, r) for a in self.chain], [(m, times(c, r)) for m, c in self.exponent]
@@ -135,7 +134,7 @@ class Monomial:
         parts = [
             f"{name}^{a}" if a != 1 else name
             for name, a in zip(names, self.chain, strict=True)
-            if not is_zero_literally(a)
+            if a
         ]
         if self.exponent:
             parts.append("exp(" + " + ".join(f"{c}*{m}" for m, c in self.exponent) + ")")
@@ -187,8 +186,8 @@ def collected(terms: Iterable[Term], context: Context) -> list[Term]:
     like: dict[Monomial, list[Coefficient]] = {}
     for m, c in terms:
         like.setdefault(m, []).append(c)
-    sums = ((m, total(cs)) for m, cs in like.items())
-    items = [t for t in sums if not is_zero_literally(t[1])]
+    sums = ((m, total(cs) if len(cs) > 1 else cs[0]) for m, cs in like.items())
+    items = [t for t in sums if t[1]]
     if all(m.literal for m, _ in items):
         width = max((len(m.chain) for m, _ in items), default=0)
         items.sort(key=lambda t: t[0].chain + (ZERO,) * (width - len(t[0].chain)), reverse=True)
@@ -203,7 +202,7 @@ def collected(terms: Iterable[Term], context: Context) -> list[Term]:
         if out and not (m.literal and out[-1][0].literal) and compare(out[-1][0], m, context) == 0:
             m, d = out.pop()  # equal, though written differently
             c = plus(d, c)
-            if is_zero_literally(c):
+            if not c:
                 continue
         out.append((m, c))
     return out
@@ -301,15 +300,13 @@ class Transseries:
             return self.of([(m.times(other, context), c) for m, c in self.terms], rest)
         if not isinstance(other, Transseries):
             factor = _constant(other)
-            if is_zero_literally(factor):
+            if not factor:
                 return self.of()
             return self.of([(m, times(c, factor)) for m, c in self.terms], self.remainder)
         context.spend(1 + len(self.terms) * len(other.terms))
-        if self.literally_zero or other.literally_zero:
-            return self.of()
         remainder = None
         for x, y in ((self, other), (other, self)):
-            if y.remainder is not None:
+            if y.remainder is not None and not x.literally_zero:
                 _require_bounded(x.terms)
                 remainder = larger(remainder, x.top().times(y.remainder, context), context)
         products = [
@@ -414,14 +411,15 @@ def with_proved_lead(g: Transseries) -> Transseries:
 def normalised(terms: Iterable[Term], remainder: Monomial | None, context: Context) -> Transseries:
     """A transseries in normal form: like terms collected, what lies below the remainder or beyond
     the order of the decision given up to it."""
-    items = [(m, in_harmonics(c) if oscillates(c) else c) for m, c in collected(terms, context)]
+    like = collected(terms, context)
+    items = [(m, c if type(c) is fmpq else in_harmonics(c)) for m, c in like]
     if context.named:
         if remainder is not None:
             kept = [t for t in items if compare(t[0], remainder, context) > 0]
             _require_bounded(items[len(kept) :])
             items = kept
         items = [(m, coefficient(expand(c)) if has_tail(c) else c) for m, c in items]
-        return _name_tails([t for t in items if not is_zero_literally(t[1])], remainder, context)
+        return _name_tails([t for t in items if t[1]], remainder, context)
     keep = len(items)
     if remainder is not None:
         while keep and compare(items[keep - 1][0], remainder, context) <= 0:
@@ -442,7 +440,7 @@ def _require_bounded(terms: Iterable[Term]) -> None:
 
 def number(c: Coefficient, context: Context) -> Transseries:
     """A constant."""
-    return Transseries(context, [] if is_zero_literally(c) else [(UNIT, c)])
+    return Transseries(context, [] if not c else [(UNIT, c)])
 
 
 def monomial(m: Monomial, context: Context) -> Transseries:
@@ -525,7 +523,7 @@ def _plain_taylor(coef: Coefficients, delta: Transseries) -> Transseries:
             if not power_of_delta.terms:
                 break
         a = coef(k)
-        if is_zero_literally(a):
+        if not a:
             continue
         terms += [(m, times(a, c)) for m, c in power_of_delta.terms]
         if remainder is not None and compare(power_of_delta.terms[0][0], remainder, context) <= 0:
@@ -609,7 +607,7 @@ def factored(g: Transseries) -> tuple[Coefficient, Monomial, Transseries] | None
 
 def log_of_monomial(m: Monomial, context: Context) -> Transseries:
     """The logarithm of a monomial, exactly."""
-    chain = [(iterated_log(i + 1), a) for i, a in enumerate(m.chain) if not is_zero_literally(a)]
+    chain = [(iterated_log(i + 1), a) for i, a in enumerate(m.chain) if a]
     return normalised([*m.exponent, *chain], None, context)
 
 

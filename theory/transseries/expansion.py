@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sympy
 from sympy import Basic, Expr, S
@@ -194,7 +194,7 @@ def _ask_real(e: Expr, context: Context) -> None:
         raise Undecided(f"{record.name} of a constant that is not positive")
 
 
-def function_value(function: Any, *args: Expr) -> Expr:
+def function_value(function: type[Basic], *args: Expr) -> Expr:
     """A function of numbers: evaluated at small rationals, elsewhere as the reader builds it."""
     small = all(a.is_Rational and max(abs(a.p), a.q) <= 1000 for a in args)
     return door.supervised(function, *args) if small else rebuilt(function, args)
@@ -273,7 +273,7 @@ def at_finite(f: Callable[[Expr], Expr], g: Transseries, name: object) -> Transs
     return taylor(coef, delta)
 
 
-def increasing_or_taylor(f: Any, g: Transseries) -> Transseries:
+def increasing_or_taylor(f: type[Basic], g: Transseries) -> Transseries:
     """An increasing function of what is bounded: of an oscillation by its bounds, else by Taylor's
     series."""
     limit, delta = finite(g)
@@ -417,7 +417,7 @@ class _AtInfinity:
         return _weak_sign(g) if g.terms else 0
 
 
-def _with_infinity(operation: Any, args: list[Expr], context: Context) -> Expr:
+def _with_infinity(operation: type[Basic], args: list[Expr], context: Context) -> Expr:
     """A sum or product in which some arguments are -oo or oo, the others finite."""
     infinite, others = sympy.sift(args, lambda a: a in _INFINITE, binary=True)
     total = operation(*infinite)

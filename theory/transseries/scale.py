@@ -25,7 +25,7 @@ from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import Tail, has_tail, plus, to_sympy
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Decision, Fall, Step
+from farfield.theory.proofs import Decay, Decision, Step
 from farfield.theory.transseries.arithmetic import (
     Monomial,
     Transseries,
@@ -98,7 +98,7 @@ def bertrand_test_and_rest(rho: Transseries) -> tuple[Decision, Transseries]:
         if strict:
             name = "converges" if strict > 0 else "diverges"
             steps.append(Step(name, {"comparison": comparison(k), "k": k}))
-            return Decision(strict > 0, tuple(steps), fall=Fall(tuple(limits))), rest
+            return Decision(strict > 0, tuple(steps), decay=Decay(tuple(limits))), rest
         steps.append(Step("tie", values))
         rest = drop_lead(rest)
     raise Undecided("the ladder did not end")

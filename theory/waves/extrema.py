@@ -30,19 +30,18 @@ import heapq
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import sympy
 from flint import arb, fmpq
-from sympy import Expr, Rational, S, Symbol
+from sympy import Basic, Expr, Rational, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import coefficient, to_sympy
-from farfield.theory.coefficients.oscillation import amplitude, decompose
 from farfield.theory.coefficients.signs import Context, proved_rational
+from farfield.theory.evaluation.real_balls import Environment
 from farfield.theory.formula.bounded_nodes import branches_taken
-from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.balls import Ball, Undefined, precision, to_arb
 from farfield.theory.values import compile_ball
 from farfield.theory.waves.phases import ANGLE
 
@@ -60,7 +59,7 @@ Evaluator = Callable[[arb], arb]
 def _evaluator(f: Expr) -> Evaluator:
     """A function of a ball of angles; jumps inside the ball give all values between."""
     swap: dict[Expr, Expr] = {}
-    jumps: list[tuple[Symbol, Any, Any]] = []
+    jumps: list[tuple[Symbol, type[Basic], Callable[[Environment], Ball]]] = []
     for e in sympy.postorder_traversal(f):
         if isinstance(e, (sympy.sign, sympy.Heaviside, sympy.frac)) and e not in swap:
             symbol = sympy.Dummy(real=True)
@@ -69,7 +68,7 @@ def _evaluator(f: Expr) -> Evaluator:
     body = compile_ball(f.xreplace(swap))
 
     def value(x: arb) -> arb:
-        env: dict[Symbol, Any] = {ANGLE: x}
+        env: dict[Symbol, Ball] = {ANGLE: x}
         for symbol, kind, inner in jumps:
             env[symbol] = _jump(kind, to_arb(inner(env)))
         return to_arb(body(env))
@@ -90,12 +89,13 @@ def _jump(kind: object, y: arb) -> arb:
 
 
 @lru_cache(maxsize=256)
-def enclosure(f: Expr, gap: float) -> tuple[fmpq, fmpq, tuple[tuple[float, float], ...]]:
+def enclosure(f: Expr, gap: float) -> tuple[fmpq | None, fmpq, tuple[tuple[float, float], ...]]:
     """(low, high, where): f >= low everywhere and f <= high on some arc, high - low at most `gap`
-    where that can be reached. `where` are arcs that may hold a minimum.
+    where that can be reached; `low` is None where balls find no bound. `where` are arcs that may
+    hold a minimum.
 
     Raises:
-        Undecided: when f has no finite lower bound that balls find.
+        Undecided: when balls find no bound on any arc.
 
     >>> low, high, _ = enclosure(sympy.sin(ANGLE) + sympy.cos(2 * ANGLE), 0.01)
     >>> float(low) < -2 <= float(high) < -1.98
@@ -133,14 +133,14 @@ def enclosure(f: Expr, gap: float) -> tuple[fmpq, fmpq, tuple[tuple[float, float
             heapq.heappop(heap)
             push(level + 1, 2 * k)
             push(level + 1, 2 * k + 1)
-    if best is None or heap[0][0] == -math.inf:
+    if best is None:
         raise Undecided("the bounds of an oscillation")
     near = tuple(
         (2 * k * 2.0**-level, 2 * (k + 1) * 2.0**-level)
         for low, level, k, _ in heap
         if low <= float(best)
     )
-    return heap[0][3], best, near
+    return (None if heap[0][0] == -math.inf else heap[0][3]), best, near
 
 
 # -- exactly --------------------------------------------------------------------------------------
@@ -157,9 +157,6 @@ def infimum(f: Expr, context: Context) -> tuple[Expr, int, int]:
     >>> infimum(sympy.sin(ANGLE) + sympy.cos(2 * ANGLE), Context())
     (-2, 2, 2)
     """
-    lowest = _of_sinusoid(f)
-    if lowest is not None:
-        return lowest, 2, 2
     points = list(dict.fromkeys(_closed_form(x) for x in _refined(f)))
     sides = [(p, _Side(f, p, way, context)) for p in points for way in (1, -1)]
     low = sides[0][1].limit
@@ -180,18 +177,11 @@ def infimum(f: Expr, context: Context) -> tuple[Expr, int, int]:
     return low, largest, max(min(pair) if len(pair) == 2 else 0 for pair in orders.values())
 
 
-def _of_sinusoid(f: Expr) -> Expr | None:
-    """The infimum of c + x sin(k t) + y cos(k t): c - sqrt(x^2 + y^2)."""
-    constant, waves, others = decompose(f, ANGLE)
-    if others or len(waves) != 1:
-        return None
-    (wave,) = waves.values()
-    return constant - amplitude(*wave)
-
-
 def _refined(f: Expr) -> list[float]:
     """Where the minima are, by ternary search in the arcs that the enclosure leaves."""
-    _, high, near = enclosure(f, 1e-5)
+    low, high, near = enclosure(f, 1e-5)
+    if low is None:
+        raise Undecided("the bounds of an oscillation")
     value = _evaluator(f)
 
     def at(x: float) -> arb:

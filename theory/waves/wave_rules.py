@@ -1,19 +1,10 @@
-r"""Oscillating biases: what recurrence and equidistribution decide, each rule with its proof.
+r"""Oscillating biases: what bounds and equidistribution decide, each rule with its proof.
 
 Throughout rho = -p is a transseries with coefficients that oscillate. A rule that does not apply
 raises `Undecided`; nothing is inferred from its failure.
 
 **Bounds.** Replace each oscillating coefficient by its upper (lower) bound. If the series of the
 lower bound of rho converges, so does the series; if that of the upper bound diverges, so does it.
-
-**Recurrence.** Let the oscillating coefficients be continuous at the point in question and built
-from finitely many sin and cos of `w n + phi`. The rotation of a torus by the w's is an isometry,
-so returns to a neighbourhood of any point of an orbit have bounded gaps (Bohr). Hence for every
-integer n0 and eps > 0 all coefficients are within eps of their values at n0 on a set S with gaps
-at most G. On S, rho <= R, the transseries with these values plus eps. R lies in a Hardy field, so
-exp(-R) is eventually monotone: if it does not tend to 0, infinitely many terms of S are bounded
-below. If it decreases, the sum over S is at least 1/G of the full sum up to a constant. So if
-sum exp(-R) diverges, the series diverges.
 
 **Phases.** A coefficient that oscillates is `c + f_1(P_1) + ... + f_d(P_d)` with functions f_j of
 period 2 pi and independent phases P_j. They are polynomials in n, or a single slow phase.
@@ -23,9 +14,12 @@ jumps, so they have finitely many monotone pieces; module `extrema` bounds them 
 infima.
 
 **Infimum.** Polynomial phases. Every box of the torus is visited with bounded gaps. If a
-function of the phases is at most v on a box, it is so on a set S of distances with bounded gaps. On
-S, rho <= R, the transseries with v for the coefficient, and one concludes as for recurrence. Near a
-minimum, v is any number above the infimum; on an arc where f is constant, its value.
+function of the phases is at most v on a box, it is so on a set S of distances with gaps of at most
+G. On S, rho <= R, the transseries with v for the coefficient. R lies in a Hardy field, so exp(-R)
+is eventually monotone: if it does not tend to 0, infinitely many terms of S are bounded below. If
+it decreases, the sum over S is at least 1/G of the full sum up to a constant. So if sum exp(-R)
+diverges, the series diverges. Near a minimum, v is any number above the infimum; on an arc where f
+is constant, its value.
 
 **Very slow phase.** f(g) with one phase g in a Hardy field, g -> oo, g = o(log n). Where g grows by
 a given amount from x to y, y/x -> oo as x grows. So the n with f(g) <= v, where f <= v on an arc,
@@ -64,7 +58,6 @@ from functools import partial
 
 import sympy
 from flint import fmpq
-from sympy import Expr
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.call_tree import traced
@@ -72,17 +65,13 @@ from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
-    expand,
-    is_zero_literally,
     oscillates,
-    plus,
     to_sympy,
 )
 from farfield.theory.coefficients.oscillation import bounds, harmonics
 from farfield.theory.coefficients.signs import Context
-from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Decision, Fall, Step
+from farfield.theory.proofs import Decay, Decision, Step
 from farfield.theory.transseries.arithmetic import (
     UNIT,
     Monomial,
@@ -96,18 +85,15 @@ from farfield.theory.transseries.arithmetic import (
     size,
 )
 from farfield.theory.transseries.scale import as_step_values, bertrand_test, monomial_expression
-from farfield.theory.values import compile_ball, tabulate
-from farfield.theory.waves.swing import (
-    Swing,
-    almost_periodic,
+from farfield.theory.waves.leading_wave import (
+    LeadingWave,
+    leading_wave,
     subpolynomial,
     suits_average,
-    swing_of,
     very_slow_lead,
     written_out,
 )
 
-SAMPLES = 4096
 MARGINS = (fmpq(1, 1000), fmpq(1, 10**8))
 GAPS = (fmpq(1, 50), fmpq(1, 5000))
 
@@ -121,7 +107,7 @@ def prepared(rho: Transseries) -> Transseries:
             c = c if oscillates(plain) else plain
         if oscillates(c) and size(m, rho.context) <= 0 and _is_bounded(c, rho.context):
             dropped = True
-        elif not is_zero_literally(c):
+        elif c:
             terms.append((m, c))
     if dropped:
         return normalised(terms, larger(rho.remainder, UNIT, rho.context), rho.context)
@@ -215,10 +201,10 @@ def _bounds(rho: Transseries) -> Decision:
     def attempt(side: int, rule: str) -> Decision:
         return concluded(bounded(rho, side), side == 0, rule)
 
-    return first([partial(attempt, 0, "upper bound"), partial(attempt, 1, "lower bound")])
+    return first_decision([partial(attempt, 0, "upper bound"), partial(attempt, 1, "lower bound")])
 
 
-def first(attempts: Iterable[Callable[[], Decision]]) -> Decision:
+def first_decision(attempts: Iterable[Callable[[], Decision]]) -> Decision:
     """The first of some attempts that decides."""
     reason = Undecided("nothing applies")
     for attempt in attempts:
@@ -229,156 +215,89 @@ def first(attempts: Iterable[Callable[[], Decision]]) -> Decision:
     raise reason
 
 
-@_rule
-def _recurrence(rho: Transseries) -> Decision:
-    """An almost periodic oscillation comes back near its lowest sampled value for ever."""
-    meanings = {
-        j: meaning
-        for j, (_, c) in enumerate(rho.terms)
-        if oscillates(c)
-        and (meaning := almost_periodic(c)) is not None
-        and meaning.free_symbols == {n}
-    }
-    if not meanings:
-        raise Undecided("no coefficient is almost periodic")
-    import numpy as np
-
-    sampled = tabulate(meanings[min(meanings)], np.arange(SAMPLES))
-    if not np.isfinite(sampled).any():
-        raise Undecided("no sample of the oscillation is finite")
-    at = int(np.nanargmin(np.where(np.isfinite(sampled), sampled, np.inf)))
-    values = {j: _value_above(e, at) for j, e in meanings.items()}
-
-    def attempt(gap: fmpq) -> Decision:
-        upper = bounded(rho, 1, {j: plus(v, gap) for j, v in values.items()})
-        return concluded(upper, False, "recurrence", at=at)
-
-    return first(partial(attempt, gap) for gap in MARGINS)
-
-
-@_rule
-def _bounded_returns(rho: Transseries) -> Decision:
-    """Terms m c, m bounded, c unbounded but almost periodic: c is near its value at n = 1 on a
-    set with bounded gaps, hence bounded there, whatever its parameters are."""
-    lower = [(m, c) for m, c in rho.terms if oscillates(c) and size(m, rho.context) <= 0]
-    rest = rho.of(
-        [t for t in rho.terms if t not in lower], larger(rho.remainder, UNIT, rho.context)
-    )
-    if not lower or any(oscillates(c) for _, c in rest.terms):
-        raise Undecided("more than bounded multiples of oscillations")
-    for _, c in lower:
-        meaning = almost_periodic(c)
-        if meaning is None:
-            raise Undecided("no coefficient is almost periodic")
-        symbols = dict.fromkeys(meaning.free_symbols - {n}, sympy.pi / 3)
-        _value_above(meaning.xreplace(symbols), 1)
-        if symbols and not _logs_of_waves(meaning):
-            raise Undecided("an oscillation with parameters")
-    return concluded(rest, False, "recurrence", at=1)
-
-
-def _logs_of_waves(e: Expr) -> bool:
-    """Whether the parameters of e are only factors of terms without them."""
-    moving = (t.as_independent(n, as_Add=False)[1] for t in sympy.Add.make_args(expand(e)))
-    return all(rest.free_symbols <= {n} for rest in moving)
-
-
-def _value_above(e: Expr, at: int) -> Coefficient:
-    """A rational just above the value of e at the integer `at`."""
-    with precision(128):
-        try:
-            ball = to_arb(compile_ball(e)({n: fmpq(at)}))
-        except Undefined as why:
-            raise Undecided(f"a sample of the oscillation: {why}") from None
-        top = (ball * 10**12).upper().ceil().unique_fmpz()
-    if top is None:
-        raise Undecided("a sample of the oscillation has no good enclosure")
-    return fmpq(int(top), 10**12)
-
-
-def gaps(swing: Swing) -> tuple[fmpq, ...]:
+def gaps(wave: LeadingWave) -> tuple[fmpq, ...]:
     """How near to the infimum the coefficient is taken."""
-    return GAPS if swing.functions else MARGINS
+    return GAPS if wave.functions else MARGINS
 
 
 @_rule
 def _range(rho: Transseries) -> Decision:
     """Converges if it does with a lower bound of the coefficient that balls find."""
-    swing = swing_of(rho)
+    wave = leading_wave(rho)
 
     def attempt(gap: fmpq) -> Decision:
-        return concluded(bounded(rho, 0, {swing.index: swing.below(gap)}), True, "upper bound")
+        return concluded(bounded(rho, 0, {wave.index: wave.below(gap)}), True, "upper bound")
 
-    return first(partial(attempt, gap) for gap in GAPS)
+    return first_decision(partial(attempt, gap) for gap in GAPS)
 
 
 @_rule
 def _infimum(rho: Transseries) -> Decision:
     """Sum only the n at which the coefficient is within `gap` of its infimum; if that sum
     diverges, the series does."""
-    swing = swing_of(rho)
-    if not swing.polynomial:
+    wave = leading_wave(rho)
+    if not wave.polynomial:
         raise Undecided("the phase is no polynomial")
 
     def attempt(gap: fmpq) -> Decision:
-        upper = bounded(rho, 1, {swing.index: swing.near(gap)})
-        return concluded(upper, False, "infimum", **swing.stated())
+        upper = bounded(rho, 1, {wave.index: wave.near(gap)})
+        return concluded(upper, False, "infimum", **wave.stated())
 
-    return first(partial(attempt, gap) for gap in gaps(swing))
+    return first_decision(partial(attempt, gap) for gap in gaps(wave))
 
 
-def on_intervals(upper: Transseries, swing: Swing) -> Decision:
+def on_intervals(upper: Transseries, wave: LeadingWave) -> Decision:
     """Diverges if this bound near the infimum of a very slow wave is log n + O(1) at most:
     intervals [x, 2x] then add a positive constant each."""
     if not _bounded_above(upper + monomial(iterated_log(1), upper.context) * fmpq(-1)):
         raise Undecided(_OTHERWISE[False])
-    values = as_step_values("bound", -upper) | swing.stated()
+    values = as_step_values("bound", -upper) | wave.stated()
     return Decision(False, (Step("very slow phase", values),))
 
 
 @_rule
 def _very_slow_phase(rho: Transseries) -> Decision:
     """So slow that the intervals near the infimum have a series of their own that diverges."""
-    swing = swing_of(rho)
-    if swing.polynomial:
+    wave = leading_wave(rho)
+    if wave.polynomial:
         raise Undecided("the phase is not very slow")
     context = rho.context
-    top = very_slow_lead(swing.phases[0], context)
+    top = very_slow_lead(wave.phases[0], context)
 
     def attempt(value: Coefficient) -> Decision:
-        return on_intervals(bounded(rho, 1, {swing.index: value}), swing)
+        return on_intervals(bounded(rho, 1, {wave.index: value}), wave)
 
     def at_infimum() -> Decision:
-        low, kappa, _ = swing.infimum(context)
-        moved = (swing.scale**kappa).times(top, context)
+        low, kappa, _ = wave.infimum(context)
+        moved = (wave.scale**kappa).times(top, context)
         moved = moved.times(iterated_log(1) ** fmpq(-1), context)
-        if size(moved, context) > 0 or not subpolynomial(swing.scale, context):
+        if size(moved, context) > 0 or not subpolynomial(wave.scale, context):
             raise Undecided("the phase moves too far on an interval")
         return attempt(low)
 
-    near = (lambda gap=gap: attempt(swing.near(gap)) for gap in gaps(swing))
-    return first([*near, at_infimum])
+    near = (lambda gap=gap: attempt(wave.near(gap)) for gap in gaps(wave))
+    return first_decision([*near, at_infimum])
 
 
 @_rule
 def _average(rho: Transseries) -> Decision:
     """By the rule *Average*."""
-    swing = swing_of(rho)
-    m, context = swing.scale, rho.context
+    wave = leading_wave(rho)
+    m, context = wave.scale, rho.context
     if size(m, context) <= 0:
         raise Undecided("the oscillation has no growing factor")
     if not all(subpolynomial(x, context) for x, _ in rho.terms if size(x, context) > 0):
         raise Undecided("p grows like a power of n")
     if rho.remainder is not None and size(rho.remainder, context) > 0:
         raise OrderTooLow
-    if not swing.polynomial and not suits_average(swing.phases[0], rho):
+    if not wave.polynomial and not suits_average(wave.phases[0], rho):
         raise Undecided("the phase is not known to be equidistributed")
-    low, kappa, _ = swing.infimum(context)
+    low, kappa, _ = wave.infimum(context)
     values = {"scale": monomial_expression(m), "order": to_sympy(kappa), "infimum": to_sympy(low)}
-    values |= swing.stated()
+    values |= wave.stated()
     several = sum(oscillates(c) for _, c in rho.terms) > 1
     for side, wanted in ((0, True), (1, False)):
-        lower = bounded(rho, side, {swing.index: low})
+        lower = bounded(rho, side, {wave.index: low})
         mean = lower + log_of_monomial(m, context) * kappa
         decision = bertrand_test(mean)
         if decision.converges is wanted or not several:
@@ -397,30 +316,28 @@ def _bounded_above(h: Transseries) -> bool:
 @_rule
 def _returns(rho: Transseries) -> Decision:
     """By the rule *Returns*."""
-    swing = swing_of(rho)
-    phase = swing.phases[0]
-    if len(swing.phases) > 1 or not swing.polynomial or door.degree(phase, n) != 1:
+    wave = leading_wave(rho)
+    phase = wave.phases[0]
+    if len(wave.phases) > 1 or not wave.polynomial or door.degree(phase, n) != 1:
         raise Undecided("Khinchin's theorem speaks of one linear phase")
     context = rho.context
-    low, _, order = swing.infimum(context)
+    low, _, order = wave.infimum(context)
     if context.sign(low):
         raise Undecided("the infimum of the oscillation is not 0")
-    if compare(swing.scale, Monomial((fmpq(order),)), context) > 0:
+    if compare(wave.scale, Monomial((fmpq(order),)), context) > 0:
         raise Undecided("the oscillation does not return to 0 often enough")
-    h = rho.of([t for j, t in enumerate(rho.terms) if j != swing.index], rho.remainder)
+    h = rho.of([t for j, t in enumerate(rho.terms) if j != wave.index], rho.remainder)
     if any(oscillates(c) for _, c in h.terms) or not _bounded_above(h):
         raise Undecided("what else p consists of is not bounded below")
-    values = {"scale": monomial_expression(swing.scale), "order": order} | swing.stated()
-    return Decision(False, (Step("returns", values), Step("term test", {})), fall=Fall())
+    values = {"scale": monomial_expression(wave.scale), "order": order} | wave.stated()
+    return Decision(False, (Step("returns", values), Step("term test", {})), decay=Decay())
 
 
 RULES: dict[str, Callable[[Transseries], Decision]] = {
     "bounds of the oscillation": _bounds,
-    "recurrence": _recurrence,
     "distances near the infimum": _infimum,
     "intervals of a very slow phase": _very_slow_phase,
     "the range of the oscillation": _range,
     "the average over the phase": _average,
     "returns to 0": _returns,
-    "returns of bounded multiples": _bounded_returns,
 }

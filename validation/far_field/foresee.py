@@ -9,6 +9,7 @@ once. Where they differ by more than the interval over the groups of a text, not
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,18 +24,19 @@ from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
-from farfield.theory.encodings import Encoding
-from farfield.validation.far_field.network import Network, TrainedNetwork
+from farfield.validation.far_field.network import Network, TrainedNetwork, nats, scores_at
 from farfield.validation.far_field.probe import GapProbe, mean_and_half, probe
+from farfield.validation.far_field.recall import Encode
 from farfield.validation.far_field.repairs import Repair, Repaired
-from farfield.validation.far_field.stages import Sampling, Sees, everything, far_losses
+from farfield.validation.far_field.stages import Sampling, far_losses
 from farfield.validation.harness.data import samples
 from farfield.validation.harness.runs import asked_of
+from farfield.validation.models.layers import ModelOutline
 from farfield.validation.progress import Progress, silent
 
 LEAST = 16  # tokens of a row
-PAIRS = 4  # of rows that the gap probe reads
 CLOSE = 0.02  # a difference of log ratios that is none
+LONG = 512  # tokens of rows that are dear
 DOUBLING, ONE_STAGE = Sampling(1024, 2), Sampling(1024, math.inf)
 
 
@@ -57,6 +59,10 @@ class Settings:
 
 
 USUAL = Settings()
+DEAR = Settings(groups=4, rows=5, last=128)
+"""Of rows of 512 tokens or more."""
+QUICK = Settings(groups=4, rows=1)
+"""Of the gap probe."""
 
 
 @dataclass(frozen=True)
@@ -64,33 +70,42 @@ class ModelOnText:
     """A model and the rows that are read.
 
     Args:
-        name: of the model.
+        outline: what its folder says.
         network: its layers.
+        live: the model itself, whose rotations can be changed.
         groups: (groups, rows, length + 1).
-        base: losses of each group in rows of its own, (groups, rows - 1, last).
         text: what they are taken from, one-dimensional.
         source: the text, in words.
         bos: the token that a text begins with, None for none.
+        encode: its tokenizer; None without one.
         settings: how much is read.
-        encodings: the bias of each layer, None where there is none.
-        stamp: what tells its weights from others.
     """
 
-    name: str
+    outline: ModelOutline
     network: Network
+    live: Any
     groups: Tensor
-    base: Tensor
     text: np.ndarray
     source: str
     bos: int | None
+    encode: Encode | None
     settings: Settings
-    encodings: tuple[Encoding | None, ...]
-    stamp: str
 
     @property
     def length(self) -> int:
         """Tokens of a row."""
         return self.groups.shape[2] - 1
+
+    @functools.cached_property
+    def base(self) -> Tensor:
+        """Losses of each group in rows of its own, (groups, rows - 1, last)."""
+        last, bos = self.settings.last, self.bos
+        each = [far_losses(self.network, rows, [], last=last, bos=bos) for rows in self.groups]
+        return torch.stack([losses[self.length] for losses in each])
+
+    def turns(self) -> bool:
+        """Whether its positions are rotations."""
+        return any(layer.rotation is not None for layer in self.outline.layers)
 
     def ratios(
         self,
@@ -98,7 +113,6 @@ class ModelOnText:
         sampling: Sampling,
         network: Network | None = None,
         *,
-        sees: Sees = everything,
         strange: bool = False,
         step: Callable[[], None] = lambda: None,
     ) -> dict[int, np.ndarray]:
@@ -108,9 +122,9 @@ class ModelOnText:
             drawn = replace(sampling, seed=sampling.seed + g)
             others = self.groups[(g + 1) % len(self.groups)] if strange else None
             asked, last = network or self.network, self.settings.last
-            losses = far_losses(asked, rows, lengths, drawn, last, others, sees, self.bos)
-            for n, found in losses.items():
-                each[n].append(float((found - self.base[g]).mean()))
+            losses = far_losses(asked, rows, lengths, drawn, last, others, self.bos)
+            for n, at in losses.items():
+                each[n].append(float((at - self.base[g]).mean()))
             step()
         return {n: np.array(x) for n, x in each.items()}
 
@@ -157,7 +171,7 @@ class Foresight(Answer):
         ratios: at each doubling.
         seconds: processor time a target row, of main setting and check.
         pairs: of queries and keys a target row: by main setting, by check, in a real row.
-        positions: what positions alone cost a model of the library; None for another.
+        positions: what positions alone cost a model that turns its queries; None for another.
         blame: what causes it; none where it was not asked.
         source: the text.
     """
@@ -286,7 +300,7 @@ def foresee(
     *,
     to: Any,
     length: Any = None,
-    settings: Settings = USUAL,
+    settings: Settings | None = None,
     causes: bool = False,
     progress: Progress = silent,
 ) -> Foresight:
@@ -297,7 +311,7 @@ def foresee(
         text: a file or a folder; None takes the text of the run, or the standard library's code.
         to: tokens of the longest row.
         length: tokens of the rows that are read; None takes the training length, at most 1,024.
-        settings: how much is read, and how.
+        settings: how much is read, and how; None reads less of a model with long rows.
         causes: whether to add `blame`.
         progress: called as `progress(stage, done, total)`.
 
@@ -306,60 +320,76 @@ def foresee(
             `to` below the length or beyond the positions that there are.
     """
     subject = subject_of(model, text, length, settings)
-    far = reach_of(subject, to)
+    far, how = reach_of(subject, to), subject.settings
     lengths = Sampling().ends(subject.length, far)[1:]
-    samplings, results, seconds = (settings.main, settings.check), [], []
-    rows = len(subject.groups) * (settings.rows - 1)
-    done, total = 0, len(samplings) * len(subject.groups)
+    results, seconds = [], []
+    rows = len(subject.groups) * (how.rows - 1)
+    done, total = 0, 2 * len(subject.groups)
 
     def step() -> None:
         nonlocal done
         done += 1
         progress("far field", done, total)
 
-    for sampling in samplings:
+    for sampling in (how.main, how.check):
         begun = time.process_time()
         results.append(subject.ratios(lengths, sampling, step=step))
         seconds.append((time.process_time() - begun) / rows)
     ratios = tuple(ratio_of(n, results[0][n], results[1][n]) for n in lengths)
-    positions = _positions(subject, lengths)
+    gaps = probe(subject.network, subject.groups[:, 0], lengths) if subject.turns() else None
     last = ratios[-1]
     known = last.log_ratio is not None
     why = (
         f"doubling says {last.main:.3f} and one stage {last.check:.3f}, further apart than the "
         f"interval of {last.interval[0]:.3f} to {last.interval[1]:.3f}"
     )
+    main, check = (_pairs(subject, far, s) for s in (how.main, how.check))
     return Foresight(
         status=Status.ENCLOSED if known else Status.UNKNOWN,
         label=Label.FORECAST if known else None,
         reason=None if known else Reason(Code.SETTINGS_DISAGREE, why),
-        subject=subject.name,
+        subject=subject.outline.name,
         to=far,
         length=subject.length,
         log_ratio=last.log_ratio,
         ratios=ratios,
         seconds=(seconds[0], seconds[1]),
-        pairs=(*(_pairs(subject, far, s) for s in samplings), far * (far + 1) // 2),  # type: ignore[arg-type]
-        positions=positions,
+        pairs=(main, check, far * (far + 1) // 2),
+        positions=gaps,
         blame=blame(subject, to=far) if causes else None,
         source=subject.source,
     )
 
 
+def gap_probe(
+    model: Any, text: Any = None, *, to: Any, length: Any = None, progress: Progress = silent
+) -> GapProbe:
+    """What positions alone cost a model, up to `to` tokens: the first answer, within seconds.
+
+    Args:
+        model: a folder, a GGUF file, a name in the hub's cache, or a model of the library.
+        text: a file or a folder, as of `foresee`.
+        to: the longest row; each doubling up to it is asked, and lengths where costs begin.
+        length: tokens of the rows that are read, as of `foresee`.
+        progress: called as `progress(stage, done, total)`.
+
+    Raises:
+        InputError: as `foresee`.
+    """
+    subject = subject_of(model, text, length, QUICK)
+    lengths = Sampling().ends(subject.length, reach_of(subject, to))[1:]
+    gaps = probe(
+        subject.network,
+        subject.groups[:, 0],
+        lengths,
+        lambda done, total: progress("positions", done, total),
+    )
+    return replace(gaps, subject=subject.outline.name)
+
+
 def _parts(whole: float, positions: float) -> tuple[str, str]:
     """A loss in the cost of positions alone, and the rest."""
     return f"{positions:+.3f}", f"{whole - positions:+.3f}"
-
-
-def _positions(subject: ModelOnText, lengths: Sequence[int]) -> GapProbe | None:
-    """What positions alone cost, from two rows of a few groups; None where nothing is turned."""
-    from farfield.validation.far_field.library import LibraryNetwork
-
-    network = subject.network
-    if not isinstance(network, LibraryNetwork) or network.rotary is None or subject.length % 2:
-        return None
-    pairs = subject.groups[:PAIRS, :2]
-    return probe(network.network, torch.cat([pairs[:, 0, :-1], pairs[:, 1]], 1), lengths)
 
 
 def _pairs(subject: ModelOnText, to: int, sampling: Sampling) -> int:
@@ -377,7 +407,7 @@ def blame(
     *,
     to: Any,
     length: Any = None,
-    settings: Settings = USUAL,
+    settings: Settings | None = None,
 ) -> Blame:
     """What causes the loss at a length, by one stage; the arguments are those of `foresee`."""
     subject = model if isinstance(model, ModelOnText) else subject_of(model, text, length, settings)
@@ -392,11 +422,15 @@ def blame(
         others = tuple(k for k in every if k != layer)
         alone = Repair(window=subject.length, layers=others) if others else Repair()
         layers.append(mean(network=Repaired(network, alone)))
-    whole = mean()
+    whole, at = mean(), torch.arange(far - subject.length, far)
+    moved = [
+        nats(scores_at(network, rows[:, :-1], at, subject.settings.last), rows)[1:] - base
+        for rows, base in zip(subject.groups, subject.base, strict=True)
+    ]
     return Blame(
         layers=tuple(layers),
         worst=1 + int(np.argmax(layers)),
-        positions=mean(sees=lambda layer, part: False),
+        positions=float(torch.stack(moved).mean()),
         document=mean(strange=True) - whole,
         everything=whole,
     )
@@ -414,14 +448,14 @@ def reach_of(subject: ModelOnText, to: Any) -> int:
     )
     refuse(
         longest is not None and far > longest,
-        f"{subject.name} has vectors for {longest} positions, {far} are asked for; accepted: to "
-        "that length",
+        f"{subject.outline.name} has vectors for {longest} positions, {far} are asked for; "
+        "accepted: to that length",
     )
     return far
 
 
-def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -> ModelOnText:
-    """The model and the rows of a text.
+def subject_of(model: Any, text: Any, length: Any, settings: Settings | None = None) -> ModelOnText:
+    """The model and the rows of a text: of the held-out part for a run, else of all of it.
 
     Raises:
         InputError: as `foresee`.
@@ -429,31 +463,30 @@ def subject_of(model: Any, text: Any, length: Any, settings: Settings = USUAL) -
     from farfield.validation.far_field.library import LibraryNetwork
     from farfield.validation.models.folder import describe
     from farfield.validation.models.opened import OpenedRun, open_model
-    from farfield.validation.models.text import text_of
-    from farfield.validation.models.weights import weights_stamp
+    from farfield.validation.models.text import encoder_of, text_of
 
     outline = describe(model)
     size = min(outline.trained or 1024, 1024) if length is None else natural(length, "length")
+    settings = settings or (USUAL if size < LONG else DEAR)
     opened = open_model(outline, tokens=settings.rows * size)
+    network: Network
     if isinstance(opened, OpenedRun):
-        network: Network = TrainedNetwork(opened.network)
-        text = asked_of(outline.path).text if text is None else text
+        network = TrainedNetwork(opened.network)
+        read = text_of(outline, asked_of(outline.path).text if text is None else text)
+        tokens, encode = read.held_out, None
     else:
-        network = LibraryNetwork(opened)
-    read = text_of(outline, text)
-    groups, last = _groups(read.held_out, read.source, size, settings), settings.last
-    base = [far_losses(network, rows, [], last=last, bos=read.bos)[size] for rows in groups]
+        network, read = LibraryNetwork(opened), text_of(outline, text)
+        tokens, encode = np.concatenate([read.train, read.held_out]), encoder_of(outline)
     return ModelOnText(
-        name=outline.name,
+        outline=outline,
         network=network,
-        groups=groups,
-        base=torch.stack(base),
-        text=read.held_out,
+        live=opened.network,
+        groups=_groups(tokens, read.source, size, settings),
+        text=tokens,
         source=read.source,
         bos=read.bos,
+        encode=encode,
         settings=settings,
-        encodings=tuple(layer.encoding for layer in outline.layers),
-        stamp=weights_stamp(outline),
     )
 
 
@@ -463,8 +496,8 @@ def _groups(text: np.ndarray, source: str, length: int, settings: Settings) -> T
     most = settings.rows * length
     refuse(
         len(text) <= most,
-        f"{source}: its held-out part has {len(text)} tokens, {settings.rows} rows "
-        f"of {length} take {most + 1}; accepted: a longer text, or a shorter length",
+        f"{source} has {len(text)} tokens to read, {settings.rows} rows of {length} take "
+        f"{most + 1}; accepted: a longer text, or a shorter length",
     )
     long = torch.from_numpy(samples(text, settings.groups, most))
     refuse(len(long) < 2, f"{source} has one group of rows; accepted: a longer text")

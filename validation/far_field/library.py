@@ -10,6 +10,7 @@ import functools
 import inspect
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,15 @@ import torch
 from torch import Tensor
 
 from farfield.theory.answers.errors import refuse
-from farfield.validation.far_field.network import Attend
+from farfield.theory.encodings import Encoding
+from farfield.validation.far_field.network import Attend, DistanceTable, Keep, kept, whole
+from farfield.validation.far_field.rotary import rotations
 from farfield.validation.models.opened import Opened
 from farfield.validation.optional import library
 
 HOOK = "farfield_far"
-TURNS = ("default", "linear", "yarn", "llama3")
-"""Rotations that do not change with the length of the row."""
+TURNS = ("default", "linear", "yarn", "llama3", "dynamic", "longrope")
+"""Rotations of the library that are known here; the last two change with the length of a row."""
 
 
 class LibraryNetwork:
@@ -40,11 +43,11 @@ class LibraryNetwork:
         self.attentions = opened.attentions
         self.scaling, self.sinks = dict[int, float](), dict[int, Tensor]()
         self.attend: Attend | None = None
-        self.tables: dict[int, Tensor] = {}
+        each = {k: layer.encoding for k, layer in enumerate(opened.model.layers)}
+        self.tables = {k: DistanceTable(_table(e), e) for k, e in each.items() if e is not None}
         self.takes = inspect.signature(self.network.forward).parameters
-        modules = [m for m in self.network.modules() if hasattr(m, "inv_freq")]
-        self.rotary = modules[0] if len(modules) == 1 else None
-        self._require(len(modules))
+        self.turns = [module for _, _, module in rotations(self.network)]
+        self._require()
         transformers = library("transformers", "a model from outside", "hf")
         transformers.AttentionInterface.register(HOOK, _hooked)
         masks = transformers.masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
@@ -53,7 +56,7 @@ class LibraryNetwork:
             module.far_field = (self, layer)
         self._try()
 
-    def _require(self, rotations: int) -> None:
+    def _require(self) -> None:
         model, layers = self.model, self.model.layers
         start = f"model {model.name!r} ({model.kind})"
         bare = next((k for k, layer in enumerate(layers, 1) if not layer.attends), None)
@@ -67,26 +70,24 @@ class LibraryNetwork:
             any(layer.chunked or layer.picks or layer.shares for layer in layers)
             or len(self.attentions) < self.depth
             or not kinds <= {*TURNS}
-            or (bool(kinds) and rotations != 1)
+            or (bool(kinds) and len(self.turns) != 1)
             or ((absolute or bool(kinds)) and "position_ids" not in self.takes),
             f"{start} has an attention whose keys cannot be had at other positions; accepted are "
-            "causal layers with no positions, biases by distance, rotations that do not change "
-            "with the row, windows and sinks",
+            "causal layers with no positions, biases by distance, rotations, windows and sinks",
         )
 
     def _try(self) -> None:
         """Compare a short row, placed further on, with the library's own."""
-        tokens = torch.arange(12)[None] % self.model.vocabulary
+        at = torch.arange(12)
+        tokens = at[None] % self.model.vocabulary
         asked = set[int]()
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            from farfield.validation.far_field.network import whole
-
             asked.add(layer)
-            return whole(self, layer, q, k, v)
+            return whole(self, layer, q, k, v, at)
 
         with torch.no_grad():
-            here = self.scores(tokens, 0, 12, attend)
+            here = self.scores(tokens, at, 12, attend)
             own = self.network(tokens, use_cache=False).logits
         refuse(
             len(asked) < self.depth or not torch.allclose(here, own, rtol=1e-3, atol=1e-3),
@@ -94,10 +95,11 @@ class LibraryNetwork:
             "here; accepted are models that ask the library's attention hook",
         )
 
-    def scores(self, tokens: Tensor, first: int, last: int, attend: Attend) -> Tensor:
+    def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
         """As `Network.scores`."""
-        more: dict[str, Any] = {"logits_to_keep": last} if "logits_to_keep" in self.takes else {}
-        self.at = torch.arange(first, first + tokens.shape[1])
+        keeps = "logits_to_keep" in self.takes
+        more: dict[str, Any] = {"logits_to_keep": keep} if keeps else {}
+        self.at, self.turns = positions, [module for _, _, module in rotations(self.network)]
         if "position_ids" in self.takes:
             more["position_ids"] = self.at[None].expand(len(tokens), -1)
         before, self.attend = self.network.config._attn_implementation, attend
@@ -114,40 +116,41 @@ class LibraryNetwork:
                 del module.forward
             if not closed:
                 self.network.set_attn_implementation(before)
-        return scores[:, -last:]
+        return scores if keeps else kept(scores, keep)
 
     def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
         """As `Network.query`."""
-        return self._turned(layer, q, i) * self.scaling[layer]
+        return self._turned(layer, q, i, int(i[-1])) * self.scaling[layer]
 
     def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
         """As `Network.key`."""
-        return self._turned(layer, k, j)
+        return self._turned(layer, k, j, end)
 
     def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
         """As `Network.bias`."""
         outline, n = self.model.layers[layer], i[:, None] - j
         added = torch.zeros(1, 1, 1)
-        if outline.encoding is not None:
-            length = 1 << int(i[-1]).bit_length()
-            if layer not in self.tables or self.tables[layer].shape[1] < length:
-                table = np.asarray(outline.encoding.bias(np.arange(length)))
-                self.tables[layer] = torch.from_numpy(table).float()
-            added = self.tables[layer][:, n.clamp(min=0)]
+        if layer in self.tables:
+            added = self.tables[layer].at(n.clamp(min=0))
         return added.masked_fill((n < 0) | (n >= (outline.width or math.inf)), -math.inf)
 
     def sink(self, layer: int) -> Tensor | None:
         """As `Network.sink`."""
         return self.sinks.get(layer)
 
-    def _turned(self, layer: int, x: Tensor, at: Tensor, back: bool = False) -> Tensor:
-        """Vectors turned at their positions, or turned back."""
+    def _turned(self, layer: int, x: Tensor, at: Tensor, end: int, back: bool = False) -> Tensor:
+        """Vectors turned at their positions, or turned back, in a row that ends at `end`."""
         rotation = self.model.layers[layer].rotation
-        if self.rotary is None or rotation is None:
+        if not self.turns or rotation is None:
             return x
-        cos, sin = self.rotary(x, at[None])
+        kinds = getattr(self.network.config, "layer_types", None)
+        (rotary,) = self.turns
+        takes = "layer_type" in inspect.signature(rotary.forward).parameters
+        more = {"layer_type": kinds[layer]} if takes and kinds else {}
+        cos, sin = rotary(x, torch.cat([at, torch.tensor([end])])[None], **more)
+        cos, sin = cos[:, :-1], sin[:, :-1]
         if back:
-            square = getattr(self.rotary, "attention_scaling", 1.0) ** 2
+            square = cos[:, :1, :1] ** 2 + sin[:, :1, :1] ** 2  # of the factor that YaRN turns with
             cos, sin = cos / square, -sin / square
         apply = sys.modules[type(self.attentions[layer]).__module__].apply_rotary_pos_emb
         size = rotation.size
@@ -163,9 +166,13 @@ class LibraryNetwork:
         if sinks is not None:
             self.sinks[layer] = sinks
         groups = q.shape[1] // k.shape[1]
-        q, k = (self._turned(layer, x, self.at, back=True) for x in (q, k))
+        q, k = (self._turned(layer, x, self.at, int(self.at[-1]), True) for x in (q, k))
         k, v = (x.repeat_interleave(groups, 1) for x in (k, v))
         return self.attend(layer, q, k, v)
+
+
+def _table(encoding: Encoding) -> Callable[[int], Tensor]:
+    return lambda length: torch.from_numpy(np.asarray(encoding.bias(np.arange(length))))
 
 
 def _hooked(

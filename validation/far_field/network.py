@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from farfield.theory.answers.errors import refuse
+from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings import Encoding
+from farfield.validation.harness.bias import FixedBias, LearnedBias
 from farfield.validation.harness.model import (
     DistanceBias,
     Transformer,
@@ -28,7 +30,10 @@ from farfield.validation.harness.model import (
 )
 
 QUERIES = 256  # of a row at a time, where all its keys are seen
+TABLE = 1 << 16  # distances whose bias is kept
 
+Keep: TypeAlias = "int | Tensor"
+"""How many of the last tokens of a row are kept, or their places."""
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """What a layer does with its queries, keys and values, shape (rows, heads, length, size), before
 positions enter; the result has the shape of the queries."""
@@ -44,9 +49,9 @@ class Network(Protocol):
     depth: int
     """Layers."""
 
-    def scores(self, tokens: Tensor, first: int, last: int, attend: Attend) -> Tensor:
-        """Scores of the token after each of the `last` tokens, (rows, last, vocabulary), of rows
-        whose first token stands at position `first`."""
+    def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
+        """Scores of the token after those that are kept, (rows, kept, vocabulary), of rows whose
+        tokens stand at `positions`, ascending."""
 
     def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
         """Queries at positions `i`, multiplied by all that multiplies their logits."""
@@ -69,30 +74,33 @@ class TrainedNetwork:
     """
 
     def __init__(self, model: Transformer) -> None:
-        self.model, self.tables = model, dict[int, Tensor]()
+        self.model, self.tables = model, list[DistanceTable]()
         self.trained, self.depth = model.settings.length, len(model.layers)
         self.longest = self.trained if model.settings.absolute == "learned" else None
-        refuse(
-            any(not isinstance(bias, DistanceBias) for bias in model.biases),
-            "the bias of this model depends on more than the distance; accepted are biases p(n), "
-            "rotations, windows and no positions",
-        )
+        for bias in model.biases:
+            if not isinstance(bias, DistanceBias):
+                raise InputError(
+                    "the bias of this model depends on more than the distance; accepted are biases "
+                    "p(n), rotations, windows and no positions"
+                )
+            learned = bias.fixed if isinstance(bias, LearnedBias) else None
+            formula = bias.encoding if isinstance(bias, FixedBias) else learned
+            self.tables.append(DistanceTable(bias.table, formula))
 
-    def scores(self, tokens: Tensor, first: int, last: int, attend: Attend) -> Tensor:
+    def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
         """As `Network.scores`."""
         model = self.model
         x = model.embedding(tokens)
         if model.settings.absolute == "sinusoidal":
-            positions = torch.arange(first, first + tokens.shape[-1])
             x = x + sinusoid(positions, x.shape[-1], model.settings.spread).to(x)
         elif model.absolute is not None:
-            x = x + model.absolute.weight[first : first + tokens.shape[-1]]
+            x = x + model.absolute.weight[positions]
         for at, layer in enumerate(model.layers):
             split = layer.qkv_proj(layer.ln_attn(x)).split(x.shape[-1], -1)
             q, k, v = (y.unflatten(-1, (layer.heads, -1)).transpose(1, 2) for y in split)
             x = x + layer.attn_out(attend(at, q, k, v).transpose(1, 2).flatten(2))
             x = x + layer.mlp(layer.ln_mlp(x))
-        return model.logits(model.ln(x[:, -last:]))
+        return model.logits(model.ln(kept(x, keep)))
 
     def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
         """As `Network.query`; rotations are counted from the last query."""
@@ -116,33 +124,55 @@ class TrainedNetwork:
         n, width = i[:, None] - j, self.model.layers[layer].settings.window
         at, added = self.model.bias_of[layer], torch.zeros(1, 1, 1)
         if at is not None:
-            added = self._table(at, int(i[-1]) + 1)[:, n.clamp(min=0)]
+            added = self.tables[at].at(n.clamp(min=0))
         return added.masked_fill((n < 0) | (n >= (width or math.inf)), -math.inf)
 
     def sink(self, layer: int) -> Tensor | None:
         """As `Network.sink`."""
         return self.model.layers[layer].sinks
 
-    def _table(self, at: int, length: int) -> Tensor:
-        """The bias of index `at` at distances below `length` or more, float32."""
-        if at not in self.tables or self.tables[at].shape[1] < length:
-            bias = self.model.biases[at]
-            assert isinstance(bias, DistanceBias)
-            self.tables[at] = bias.table(1 << (length - 1).bit_length()).detach().float()
-        return self.tables[at]
+
+class DistanceTable:
+    """A bias by distance: a table of the near ones, which are few, and the formula of the others,
+    so that memory does not grow with the row.
+
+    Args:
+        table: the bias at distances below a length.
+        formula: its encoding; None where there is only the table.
+    """
+
+    def __init__(self, table: Callable[[int], Tensor], formula: Encoding | None) -> None:
+        self.table, self.formula, self.near = table, formula, torch.empty(1, 0)
+
+    def at(self, n: Tensor) -> Tensor:
+        """At distances `n` of any shape, (heads or 1, *shape), float32."""
+        most = int(n.max()) + 1
+        if most > TABLE and self.formula is not None:
+            parts = [self.formula.bias(part.numpy()) for part in n.flatten().split(TABLE)]
+            return torch.cat([torch.from_numpy(part).float() for part in parts], 1).unflatten(
+                1, n.shape
+            )
+        if self.near.shape[1] < most:
+            self.near = self.table(1 << (most - 1).bit_length()).detach().float()
+        return self.near[:, n]
 
 
-def whole(network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Attention of rows that begin at position 0 to their own keys, some queries at a time."""
-    j = torch.arange(k.shape[2])
-    k = network.key(layer, k, j, len(j) - 1)
+def kept(x: Tensor, keep: Keep) -> Tensor:
+    """The tokens of rows (rows, length, size) that are kept."""
+    return x[:, -keep:] if isinstance(keep, int) else x[:, keep]
+
+
+def whole(
+    network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: Tensor
+) -> Tensor:
+    """Attention of rows to their own keys, some queries at a time."""
+    k = network.key(layer, k, positions, int(positions[-1]))
+    q, sink = network.query(layer, q, positions), network.sink(layer)
     parts = []
-    for i in j.split(QUERIES):
-        end = int(i[-1]) + 1
-        queries = network.query(layer, q, j)[:, :, i]
-        bias = network.bias(layer, i, j[:end])[None]
-        sink = network.sink(layer)
-        parts.append(attention(queries, k[:, :, :end], v[:, :, :end], bias, sink))
+    for at in torch.arange(len(positions)).split(QUERIES):
+        end = int(at[-1]) + 1
+        bias = network.bias(layer, positions[at], positions[:end])[None]
+        parts.append(attention(q[:, :, at], k[:, :, :end], v[:, :, :end], bias, sink))
     return torch.cat(parts, 2)
 
 
@@ -158,13 +188,19 @@ def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None
 
 
 @torch.no_grad()
-def losses(network: Network, tokens: Tensor, last: int) -> Tensor:
-    """Loss of the last targets of real rows (rows, length + 1), in nats, (rows, last)."""
+def scores_at(network: Network, tokens: Tensor, positions: Tensor, keep: Keep) -> Tensor:
+    """Scores of rows (rows, length) whose tokens stand at positions and see one another alone."""
 
     def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return whole(network, layer, q, k, v)
+        return whole(network, layer, q, k, v, positions)
 
-    return nats(network.scores(tokens[:, :-1], 0, last, attend), tokens)
+    return network.scores(tokens, positions, keep, attend)
+
+
+def losses(network: Network, tokens: Tensor, last: int) -> Tensor:
+    """Loss of the last targets of real rows (rows, length + 1), in nats, (rows, last)."""
+    positions = torch.arange(tokens.shape[1] - 1)
+    return nats(scores_at(network, tokens[:, :-1], positions, last), tokens)
 
 
 def nats(scores: Tensor, tokens: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """Settings of a rotary model for rows beyond its training length, as people set them.
 
-A setting changes `rope_parameters` of `config.json`, or keeps a window with first keys, or cuts the
-text. Frequencies are the library's: a setting is applied to a live model by the model's own rotary
-module, built from the changed configuration. What is pasted into transformers, vLLM and llama.cpp
-comes from the same entries.
+A setting changes `rope_parameters` of `config.json`, or keeps a window with first keys, scales
+logits, or cuts the text. Frequencies are the library's: a setting is applied to a live model by its
+own rotary module, built from the changed configuration. What is pasted into transformers, vLLM and
+llama.cpp comes from the same entries.
 
 vLLM takes a longer row only where `max_position_embeddings` or the factor allows it. Its dynamic
 scaling has the frequencies of the longest row at every length, so it is another setting there.
@@ -16,63 +16,16 @@ from __future__ import annotations
 import copy
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from torch import nn
 
 from farfield.theory.answers.errors import refuse
+from farfield.validation.far_field.repairs import FIRST_KEYS, Repair
 
-FIRST_KEYS = 4
-"""First keys that a window keeps, as StreamingLLM does."""
 _FULL = "full_attention"  # the library's name for layers without a window
-
-
-@dataclass(frozen=True)
-class Setting:
-    """How a rotary model is run on long rows.
-
-    Args:
-        name: in words.
-        rope: entries that replace those of `rope_parameters`; empty for the model's own.
-        longest: `max_position_embeddings` that belongs to it; None leaves the model's own.
-        window: nearest keys that a query sees, its own included.
-        sinks: first keys that it sees in addition.
-        in_cache: whether first keys stand next to the window, where positions count in the cache.
-        cut: the text is cut to this many last tokens.
-    """
-
-    name: str
-    rope: Mapping[str, Any] = field(default_factory=dict)
-    longest: int | None = None
-    window: int | None = None
-    sinks: int = 0
-    in_cache: bool = False
-    cut: int | None = None
-
-    def keys(self, length: int) -> int:
-        """Keys in the cache after this many tokens.
-
-        >>> Setting("window", window=4096, sinks=4).keys(16384)
-        4100
-        """
-        kept = length if self.window is None else self.window + self.sinks
-        return min(length, kept, self.cut or length)
-
-    def entries(self, config: Any) -> dict[str, Any]:
-        """What changes in `config.json`, for a configuration of the library transformers."""
-        if not self.rope:
-            return {}
-        whole = config.rope_parameters
-        rope = dict(self.rope)
-        changed = {**whole, _FULL: rope} if _FULL in whole else rope
-        longest = {} if self.longest is None else {"max_position_embeddings": self.longest}
-        return {"rope_parameters": changed, **longest}
-
-
-UNCHANGED = Setting("as it is")
 
 
 def rope_of(config: Any) -> dict[str, Any]:
@@ -97,8 +50,9 @@ def turned(config: Any) -> int:
     return int(size * rope_of(config).get("partial_rotary_factor", 1.0))
 
 
-def candidates(config: Any, trained: int, to: int) -> list[Setting]:
-    """Settings to choose from, for rows of `to` tokens of a model trained on `trained`.
+def settings_of(config: Any, trained: int, to: int) -> list[Repair]:
+    """Settings to choose from, for rows of `to` tokens of a model trained on `trained`; the cut
+    text is the first.
 
     A model that is scaled already keeps its kind of scaling, with a larger factor. A base is raised
     by `factor^(d/(d-2))`, which turns the slowest of `d/2` pairs `factor` times slower.
@@ -114,13 +68,15 @@ def candidates(config: Any, trained: int, to: int) -> list[Setting]:
     own, factor, d = rope_of(config), to / trained, turned(config)
     base, half = own["rope_theta"], trained // 2
 
-    def scaled(name: str, by: float, kind: str, **more: float) -> Setting:
+    def scaled(name: str, by: float, kind: str, **more: float) -> Repair:
         kept = {k: v for k, v in own.items() if k not in ("rope_type", "factor")}
         longest = None if kind == "dynamic" else to  # it measures rows by the model's own length
-        return Setting(f"{name} {by:g}", {"rope_type": kind, **kept, "factor": by, **more}, longest)
+        rope = {"rope_type": kind, **kept, "factor": by, **more}
+        return Repair(setting=f"{name} {by:g}", rope=rope, longest=longest)
 
-    def raised(by: float) -> Setting:
-        return Setting(f"base {by:g}", {**own, "rope_theta": base * by ** (d / (d - 2))}, to)
+    def raised(by: float) -> Repair:
+        rope = {**own, "rope_theta": base * by ** (d / (d - 2))}
+        return Repair(setting=f"base {by:g}", rope=rope, longest=to)
 
     where: dict[str, float] = {"original_max_position_embeddings": trained}
     if own.get("rope_type", "default") == "default":
@@ -136,17 +92,24 @@ def candidates(config: Any, trained: int, to: int) -> list[Setting]:
         kind, before = own["rope_type"], own.get("factor", 1.0)
         frequencies = [scaled(kind, before * by, kind) for by in (factor, 2 * factor)]
     return [
-        UNCHANGED,
-        Setting(f"text cut to {trained}", cut=trained),
+        Repair(cut=trained),
         *frequencies,
         raised(factor),
         raised(2 * factor),
-        Setting(f"window {half}", window=half),
-        *(
-            Setting(f"window {half}, first keys {place}", window=half, sinks=FIRST_KEYS, in_cache=c)
-            for place, c in (("in the cache", True), ("in the text", False))
-        ),
+        Repair(window=half),
+        *(Repair(window=half, sinks=FIRST_KEYS, in_cache=held) for held in (True, False)),
+        Repair(scale=True),
     ]
+
+
+def entries(repair: Repair, config: Any) -> dict[str, Any]:
+    """What a change of rotations is in `config.json`, for a configuration of transformers."""
+    if not repair.rope:
+        return {}
+    whole, rope = config.rope_parameters, dict(repair.rope)
+    changed = {**whole, _FULL: rope} if _FULL in whole else rope
+    longest = {} if repair.longest is None else {"max_position_embeddings": repair.longest}
+    return {"rope_parameters": changed, **longest}
 
 
 # -- on a live model ------------------------------------------------------------------------------
@@ -161,26 +124,26 @@ def rotations(network: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
 
 
 @contextmanager
-def applied(network: Any, setting: Setting) -> Iterator[None]:
-    """The frequencies of a setting in a live model; its own come back at the end.
+def applied(network: Any, repair: Repair) -> Iterator[None]:
+    """The rotations of a change in a live model; its own come back at the end.
 
     Args:
-        network: a model of the library transformers.
-        setting: its window and its cut are not applied here.
+        network: a model of the library transformers; any other where no rotation changes.
+        repair: its window and its cut are not applied here.
 
     Raises:
         InputError: the model has no rotary module.
     """
-    before = list(rotations(network)) if setting.rope else []
+    before = list(rotations(network)) if repair.rope else []
     refuse(
-        setting.rope and not before,
-        f"a model of type {network.config.model_type!r} turns its queries in a way that "
-        "rope_parameters do not set; accepted: models with a rotary module of the library",
+        bool(repair.rope) and not before,
+        "this model turns its queries in a way that rope_parameters do not set; accepted: models "
+        "with a rotary module of the library transformers",
     )
     try:
         for parent, name, module in before:
-            config = copy.deepcopy(module.config)
-            for key, value in setting.entries(config).items():
+            config: Any = copy.deepcopy(module.config)
+            for key, value in entries(repair, config).items():
                 setattr(config, key, copy.deepcopy(value))
             device = next(module.buffers()).device
             setattr(parent, name, type(module)(config).to(device))
@@ -207,31 +170,35 @@ class Paste(NamedTuple):
     where: str
 
 
-def pastes(setting: Setting, config: Any, to: int) -> tuple[Paste, Paste, Paste]:
-    """What transformers, vLLM and llama.cpp take for a setting on rows of `to` tokens."""
-    return _transformers(setting, config), _vllm(setting, config, to), _llama_cpp(setting, to)
+_LACKS = {
+    "transformers": "its windows keep no first keys, and it scales no logits by length",
+    "vLLM": "it keeps no first keys beside a window, and scales no logits",
+    "llama.cpp": "its context shift drops half of the cache at a time, and it scales no logits",
+}
 
 
-def _transformers(setting: Setting, config: Any) -> Paste:
-    if setting.window is not None:
-        return Paste(
-            "transformers", None, "its windows keep no first keys, and few models have any"
-        )
-    if setting.cut is not None:
-        cut = {"model_max_length": setting.cut, "truncation_side": "left"}
+def pastes(repair: Repair, config: Any, to: int) -> tuple[Paste, Paste, Paste]:
+    """What transformers, vLLM and llama.cpp take for a change on rows of `to` tokens."""
+    if repair.window is not None or repair.scale:
+        first, second, third = (Paste(library, None, why) for library, why in _LACKS.items())
+        return first, second, third
+    return _transformers(repair, config), _vllm(repair, config, to), _llama_cpp(repair, to)
+
+
+def _transformers(repair: Repair, config: Any) -> Paste:
+    if repair.cut is not None:
+        cut = {"model_max_length": repair.cut, "truncation_side": "left"}
         return Paste("transformers", json.dumps(cut), "tokenizer_config.json, with truncation=True")
-    return Paste("transformers", json.dumps(setting.entries(config)), "config.json")
+    return Paste("transformers", json.dumps(entries(repair, config)), "config.json")
 
 
-def _vllm(setting: Setting, config: Any, to: int) -> Paste:
-    if setting.window is not None:
-        return Paste("vLLM", None, "it keeps no first keys beside a window")
-    if setting.cut is not None:
-        flags = f"--max-model-len {setting.cut}"
+def _vllm(repair: Repair, config: Any, to: int) -> Paste:
+    if repair.cut is not None:
+        flags = f"--max-model-len {repair.cut}"
         return Paste("vLLM", flags, "vllm serve; requests set truncate_prompt_tokens")
-    if setting.rope.get("rope_type") == "dynamic":
+    if repair.rope.get("rope_type") == "dynamic":
         return Paste("vLLM", None, "its dynamic scaling has one base for rows of every length")
-    changed = setting.entries(config) or {"max_position_embeddings": to}
+    changed = entries(repair, config) or {"max_position_embeddings": to}
     return Paste(
         "vLLM",
         f"--hf-overrides {shlex.quote(json.dumps(changed))} --max-model-len {to}",
@@ -239,11 +206,9 @@ def _vllm(setting: Setting, config: Any, to: int) -> Paste:
     )
 
 
-def _llama_cpp(setting: Setting, to: int) -> Paste:
-    rope, size = setting.rope, f"--ctx-size {setting.cut or to}"
+def _llama_cpp(repair: Repair, to: int) -> Paste:
+    rope, size = repair.rope, f"--ctx-size {repair.cut or to}"
     kind = rope.get("rope_type", "default")
-    if setting.window is not None:
-        return Paste("llama.cpp", None, "its context shift drops half of the cache at a time")
     if kind not in ("default", "linear", "yarn"):
         return Paste("llama.cpp", None, f"it has no flag for {kind} scaling")
     flags = {

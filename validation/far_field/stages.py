@@ -13,21 +13,26 @@ all rows of the group, each placed at the end of the stage. A query sees
 All rows of a group share these keys, since they have one history; the tokens of a row are never
 among its own far keys. If the keys of a cell are exchangeable given the query, the sums of the cell
 are unbiased, and the output is consistent as the samples grow.
+
+`blocks` reads some blocks of a row at their true positions, as those of a question and its answer,
+with far keys at all others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from farfield.validation.far_field.network import Attend, Network, attention, nats, whole
+from farfield.validation.far_field.network import Keep, Network, attention, nats, whole
 
 NOTHING = torch.zeros(1, 1, 1, 1)
+LOGITS = 1 << 17  # of a head, at a time
+NO_ROWS = torch.zeros(1, 0, dtype=torch.long)
 
 
 @dataclass(frozen=True)
@@ -76,15 +81,6 @@ class Keys(NamedTuple):
     more: Tensor
 
 
-Sees = Callable[[int, str], bool]
-"""Whether queries of a layer see a part of the far field: `first`, `before` or `far`."""
-
-
-def everything(layer: int, part: str) -> bool:
-    """A layer sees every part."""
-    return True
-
-
 class Stages:
     """The states of one group of rows, stage by stage.
 
@@ -95,9 +91,7 @@ class Stages:
         last: targets scored at the end of each row.
         sampling: how far keys are drawn.
         strangers: far keys come from these rows instead, (rows, T + 1), as those of another text.
-        sees: which layer sees which part of the far field.
         bos: the token that a text begins with, in place of its own first; None for none.
-        paired: row `r` sees the row this many before it, as it ends stage 1, key by key; 0: none.
     """
 
     def __init__(
@@ -107,20 +101,18 @@ class Stages:
         last: int,
         sampling: Sampling,
         strangers: Tensor | None = None,
-        sees: Sees = everything,
         bos: int | None = None,
-        paired: int = 0,
     ) -> None:
         self.network, self.tokens, self.last, self.sampling = network, tokens, last, sampling
         self.others = None
         if strangers is not None:
             self.others = Stages(network, strangers, last, sampling, bos=bos)
-        self.sees, self.row, self.bos = sees, tokens.shape[1] - 1, bos
+        self.row, self.bos = tokens.shape[1] - 1, bos
+        self.own = torch.arange(len(tokens))[:, None]
         self.places = (len(tokens) - 1) * self.row
         self.draws = torch.Generator().manual_seed(sampling.seed)
         self.pools: dict[int, list[tuple[Tensor, Tensor, Tensor]]] = {}
-        self.first, self.pairs = list[tuple[Tensor, Tensor]](), list[tuple[Tensor, Tensor]]()
-        self.paired = paired
+        self.first: list[tuple[Tensor, Tensor]] = []
 
     @torch.no_grad()
     def plain(self) -> Tensor:
@@ -128,14 +120,14 @@ class Stages:
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             self.first.append((k[:1], v[:1]))
-            return whole(self.network, layer, q, k, v)
+            return whole(self.network, layer, q, k, v, positions)
 
         if self.others is not None:
             self.others.plain()
-        tokens = self.tokens
+        tokens, positions = self.tokens, torch.arange(self.row)
         if self.bos is not None:
             tokens = torch.cat([torch.full_like(tokens[:, :1], self.bos), tokens[:, 1:]], 1)
-        return self._nats(tokens, 0, attend)
+        return nats(self.network.scores(tokens[:, :-1], positions, self.last, attend), tokens)
 
     @torch.no_grad()
     def stage(self, s: int, ends: Sequence[int]) -> Tensor:
@@ -146,51 +138,85 @@ class Stages:
         before = end - 2 * row >= begin
         spans = [(r, ends[r - 1], ends[r]) for r in range(1, s)]
         spans.append((s, begin, end - row * (1 + before)))
-        if self.paired and s > 1:
-            spans[0] = (1, ends[0], ends[1] - row)
-        cells = [self._cell(*span) for span in spans if span[1] < span[2]]
+        cells = [self._cell(r, torch.arange(a, b)) for r, a, b in spans if a < b]
         chosen, i = self._choice(), torch.arange(end - row, end)
         self.pools[s] = []
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             self.pools[s].append((self._pick(k, chosen), self._pick(v, chosen), chosen))
             parts = [Keys(k, v, i, NOTHING)]
-            if self.sees(layer, "first"):
-                parts.append(Keys(*self.first[layer], torch.arange(row), NOTHING))
-            if before and self.sees(layer, "before"):
+            parts.append(Keys(*self.first[layer], torch.arange(row), NOTHING))
+            if before:
                 parts.append(Keys(k.roll(1, 0), v.roll(1, 0), i - row, NOTHING))
-            if self.paired and s == 1:
-                self.pairs.append((k.roll(self.paired, 0), v.roll(self.paired, 0)))
-            elif self.paired:
-                at = torch.arange(ends[1] - row, ends[1])
-                parts.append(Keys(*self.pairs[layer], at, NOTHING))
-            if self.sees(layer, "far"):
-                parts += [self._far(cell, layer) for cell in cells]
+            parts += [self._far(cell, layer, self.own) for cell in cells]
             return self._mix(layer, q, i, parts)
 
-        return self._nats(self.tokens, end - row, attend)
+        scores = self.network.scores(self.tokens[:, :-1], i, self.last, attend)
+        return nats(scores, self.tokens)
+
+    @torch.no_grad()
+    def blocks(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        keep: Keep,
+        ends: Sequence[int],
+        own: Tensor = NO_ROWS,
+    ) -> Tensor:
+        """Scores of rows of which some blocks are read, with far keys at all other positions.
+
+        Args:
+            tokens: (rows, places).
+            positions: of these tokens, ascending. Where they begin beyond the first row of the
+                group, that row stands before them.
+            keep: whose next token is scored, the last ones or places.
+            ends: of the stages, all of them done; the last one is the length of the row.
+            own: (rows, any), rows of the group that are no far keys of each row; none by default.
+
+        Returns:
+            Shape (rows, kept, vocabulary).
+        """
+        led = int(positions[0]) >= self.row
+        free = torch.ones(ends[-1], dtype=torch.bool)
+        free[positions] = False
+        free[: self.row * led] = False
+        spans = zip([0, *ends[1:-1]], ends[1:], strict=True) if len(self.pools) else ()
+        places = [a + free[a:b].nonzero()[:, 0] for a, b in spans]
+        cells = [self._cell(s, at) for s, at in enumerate(places, 1) if len(at)]
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            parts = [Keys(k, v, positions, NOTHING)]
+            if led:
+                parts.append(Keys(*self.first[layer], torch.arange(self.row), NOTHING))
+            parts += [self._far(cell, layer, own) for cell in cells]
+            return self._mix(layer, q, positions, parts)
+
+        return self.network.scores(tokens, positions, keep, attend)
 
     def _mix(self, layer: int, q: Tensor, i: Tensor, parts: Sequence[Keys]) -> Tensor:
-        """One softmax over all parts, and its mean of the values."""
-        rows, heads, network = len(q), q.shape[1], self.network
+        """One softmax over all parts, and its mean of the values; some queries of one row at a
+        time, so that memory is bounded."""
+        network, sink = self.network, self.network.sink(layer)
         q = network.query(layer, q, i)
-        k = torch.cat(
-            [
-                network.key(layer, p.k, p.positions, int(i[-1])).expand(rows, heads, -1, -1)
-                for p in parts
-            ],
-            2,
-        )
-        v = torch.cat([p.v.expand(rows, heads, -1, -1) for p in parts], 2)
-        positions = torch.cat([p.positions for p in parts])
-        more = torch.cat([p.more.expand(rows, 1, 1, len(p.positions)) for p in parts], -1)
-        return attention(q, k, v, network.bias(layer, i, positions) + more, network.sink(layer))
+        keys = [network.key(layer, p.k, p.positions, int(i[-1])) for p in parts]
+        positions, mixed = torch.cat([p.positions for p in parts]), list[Tensor]()
+        for at in torch.arange(len(i)).split(max(1, LOGITS // len(positions))):
+            bias, each = network.bias(layer, i[at], positions), list[Tensor]()
+            for r in range(len(q)):
+                k = torch.cat([of_row(x, r) for x in keys], 2)
+                v = torch.cat([of_row(p.v, r) for p in parts], 2)
+                more = [of_row(p.more, r).expand(1, 1, 1, len(p.positions)) for p in parts]
+                each.append(attention(q[r : r + 1, :, at], k, v, bias + torch.cat(more, -1), sink))
+            mixed.append(torch.cat(each))
+        return torch.cat(mixed, 2)
 
-    def _cell(self, stage: int, begin: int, end: int) -> Cell:
-        """Positions in `begin .. end - 1`, one in each of as many equal parts."""
-        m = min(self.sampling.samples, end - begin, self.places)
-        at = (torch.arange(m) + torch.rand(m, generator=self.draws)) * (end - begin) / m
-        return Cell(stage, (begin + at).floor().long().clamp(max=end - 1), end - begin)
+    def _cell(self, stage: int, places: Tensor) -> Cell:
+        """Some of the places, one in each of as many equal parts."""
+        count, begin = len(places), int(places[0])
+        m = min(self.sampling.samples, count, self.places)
+        at = (torch.arange(m) + torch.rand(m, generator=self.draws)) * count / m
+        parts = (begin + at).floor().long() - begin
+        return Cell(stage, places[parts.clamp(max=count - 1)], count)
 
     def _choice(self) -> Tensor:
         """Which tokens of a stage become far keys, never those of the first row."""
@@ -201,21 +227,21 @@ class Stages:
         """Vectors of the chosen tokens, shape (1, heads, samples, size)."""
         return y.transpose(1, 2).flatten(0, 1)[chosen].transpose(0, 1)[None]
 
-    def _far(self, cell: Cell, layer: int) -> Keys:
+    def _far(self, cell: Cell, layer: int, own: Tensor) -> Keys:
         """Keys of a cell with the logarithm of the positions that each represents, by row."""
         k, v, chosen = (self.others or self).pools[cell.stage][layer]
         m = len(cell.positions)
         k, v, chosen = k[:, :, :m], v[:, :, :m], chosen[:m]
-        each, source = torch.arange(len(self.tokens))[:, None], chosen // self.row
-        own = source == each
-        if self.paired:
-            own = own | (source == (each - self.paired) % len(self.tokens))
-        alien = ~own if self.others is None else torch.ones_like(own)
+        alien = (chosen // self.row != own[..., None]).all(1)
+        if self.others is not None:
+            alien = torch.ones_like(alien)
         share = (cell.count / alien.sum(-1, keepdim=True)).log().float()
         return Keys(k, v, cell.positions, share.where(alien, -math.inf)[:, None, None])
 
-    def _nats(self, tokens: Tensor, first: int, attend: Attend) -> Tensor:
-        return nats(self.network.scores(tokens[:, :-1], first, self.last, attend), tokens)
+
+def of_row(x: Tensor, r: int) -> Tensor:
+    """What belongs to a row, of a tensor of one a row or of one for all."""
+    return x[r : r + 1] if len(x) > 1 else x
 
 
 def far_losses(
@@ -225,7 +251,6 @@ def far_losses(
     sampling: Sampling = Sampling(),
     last: int = 8,
     strangers: Tensor | None = None,
-    sees: Sees = everything,
     bos: int | None = None,
 ) -> dict[int, Tensor]:
     """Loss of the last targets of each row of a group but the first, at each length.
@@ -237,14 +262,13 @@ def far_losses(
         sampling: how far keys are drawn.
         last: targets scored at the end of each row.
         strangers: far keys come from these rows instead, those of another text.
-        sees: which layer sees which part of the far field.
         bos: the token that a text begins with, in place of its own first; None for none.
 
     Returns:
         By length, and at `T` itself, shape (rows - 1, last), in nats.
     """
     row = tokens.shape[1] - 1
-    stages = Stages(network, tokens, last, sampling, strangers, sees, bos)
+    stages = Stages(network, tokens, last, sampling, strangers, bos)
     losses = {row: stages.plain()[1:]}
     while waiting := set(lengths) - set(losses):  # lengths at which stages end share them
         ends = sampling.ends(row, max(waiting))

@@ -337,8 +337,7 @@ def _by_content(
             k, v, logits = Extra(more[0], more[1], wide).beside(Extra(k, v, logits))
         return scaled_dot_product_attention(q, k, v, logits)
 
-    for start in range(offset, len(j), CONTENT_CHUNK):
-        stop = min(start + CONTENT_CHUNK, len(j))
+    for start, stop, _ in _chunks(CAUSAL, offset, len(j), CONTENT_CHUNK, len(j)):
         own = slice(start - offset, stop - offset)
         more = () if extra is None else (extra.k, extra.v, extra.logits[:, own])
         part = q[:, :, own], k[:, :, :stop], v[:, :, :stop], j[start:stop], j[:stop], *more

@@ -26,13 +26,14 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
+from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n
 from farfield.validation.harness import attention
 from farfield.validation.harness.attention import ScoreMod, table_score
 from farfield.validation.harness.formula import evaluate, learned_rows
 from farfield.validation.harness.mechanism import Own, Understood, understood
 from farfield.validation.harness.model import DistanceBias, Transformer, reach_of
-from farfield.validation.harness.settings import Mask, ModelSettings, Run
+from farfield.validation.harness.settings import Mask, ModelSettings, Run, Sizes
 
 EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
 MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
@@ -174,7 +175,7 @@ class LearnedBias(DistanceBias):
         """The encoding with the values that the parameters have now, exactly, one a head."""
         values = {self.symbols[name]: value.tolist() for name, value in self.values.items()}
         biases = tuple(
-            formula.xreplace({s: sympy.Rational(each[h]) for s, each in values.items()})
+            valued(formula, {s: sympy.Rational(each[h]) for s, each in values.items()})
             for h, formula in enumerate(self.formulas)
         )
         return dataclasses.replace(self.encoding, biases=biases, source="values learned in a run")
@@ -275,17 +276,9 @@ def model_of(run: Run, vocabulary: int = 256) -> Transformer:
     torch.Size([8, 2])
     """
     layers = understood(run)
-    settings = ModelSettings(
-        layers=layers.layers,
-        width=run.width,
-        heads=run.heads,
-        vocabulary=vocabulary,
-        length=run.length,
-        absolute=layers.absolute,
-        dropout=run.dropout,
-        spread=run.spread,
-        embedding_spread=run.embedding_spread,
-    )
+    sizes = {name: getattr(run, name) for name in Sizes.model_fields}
+    more = {"layers": layers.layers, "vocabulary": vocabulary, "absolute": layers.absolute}
+    settings = ModelSettings.of({**sizes, **more})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         model = Transformer(settings)  # drawn first: models of one seed differ in their bias alone

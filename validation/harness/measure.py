@@ -19,7 +19,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -30,11 +31,12 @@ from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import refuse
 from farfield.validation.harness.attention import content_bias, diagonals
 from farfield.validation.harness.data import InductionRows, samples
-from farfield.validation.harness.model import Attend, Layer, Prepared
+from farfield.validation.harness.model import Attend, Layer, Prepared, Transformer
 from farfield.validation.harness.settings import CAUSAL, Mask
 
 TOKENS = 8_192  # a forward pass, unless one row has more
-SCORES = 1 << 22  # numbers of scores held at a time
+PASS = 1 << 25  # scores of a forward pass, unless one row has more
+SCORES = 1 << 22  # scores held at a time, where the model gives them for a part of its positions
 NATS = 300  # beyond every model that has learned anything
 NORMAL = 1.959964  # two-sided 95 %
 SLACK = 1e-9  # of a logarithm, so that exact ties are no violation
@@ -43,34 +45,41 @@ RESAMPLES = 1000
 
 
 class LanguageModel(Protocol):
-    """What is measured: a `Transformer`, or another model that lets its layers be looked at."""
+    """What is measured: a `Transformer`, or another model with its interface.
+
+    The view is what hides keys, in the model's own terms: of a `Transformer` a `Mask`.
+    """
 
     length: int
     vocabulary: int
 
     @property
     def device(self) -> torch.device: ...
-    def parameters(self) -> object: ...
     def embed(self, tokens: Tensor) -> Tensor: ...
-    def hidden(
-        self, x: Tensor, mask: Mask = CAUSAL, *, attend: Attend | None = None, last: int = 0
-    ) -> Tensor: ...
+    def hidden(self, x: Tensor, view: Any = ..., *, last: int = 0) -> Tensor: ...
     def logits(self, hidden: Tensor) -> Tensor: ...
 
 
 # -- perplexity -----------------------------------------------------------------------------------
 
 
-class Perplexity(NamedTuple):
-    """Mean loss at a length, and the ratio of its perplexity to that at the `base` length.
+@dataclass(frozen=True)
+class Perplexity:
+    """Perplexity at a length of the context, and its ratio to that at the `base` length.
 
-    `error` is the standard error of `nats` over rows; the ratio has a 95 % interval, paired over
-    the rows, whose targets are the same at all lengths.
+    Fields:
+        protocol, length: by which, with how many tokens of context.
+        nats, perplexity: mean loss a target, and its exponential.
+        error: standard error of `nats` over rows.
+        targets: tokens predicted.
+        base: the training length where it is among the lengths, or the shortest.
+        ratio, low, high: to the perplexity there, with its 95 % interval, paired over the rows.
     """
 
     protocol: str
     length: int
     nats: float
+    perplexity: float
     error: float
     targets: int
     base: int
@@ -78,21 +87,29 @@ class Perplexity(NamedTuple):
     low: float
     high: float
 
-    @property
-    def perplexity(self) -> float:
-        """exp of the mean loss."""
-        return math.exp(self.nats)
+
+Sums = tuple[np.ndarray, np.ndarray]
+"""Of each row, the sum of the nats of its targets, and the sum of their weights."""
 
 
 @torch.no_grad()
 def token_losses(
-    model: LanguageModel, rows: np.ndarray, mask: Mask = CAUSAL, last: int = 0
+    model: LanguageModel,
+    rows: np.ndarray,
+    view: object = CAUSAL,
+    last: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> np.ndarray:
-    """Nats of each target of rows (rows, length + 1), or of the `last` ones; float64."""
-    results = []
-    for part in torch.from_numpy(rows).split(max(1, TOKENS // rows.shape[1])):
+    """Nats of each target of rows (rows, length + 1), or of the `last` ones; float64.
+
+    Raises:
+        InputError: one is not finite, or beyond all that a model gives that has learned anything.
+    """
+    length, results = rows.shape[1] - 1, list[Tensor]()
+    size = max(1, min(TOKENS // length, PASS // ((last or length) * model.vocabulary)))
+    for part in torch.from_numpy(rows).split(size):
         part = part.to(model.device)
-        hidden = model.hidden(model.embed(part[:, :-1]), mask, last=last)
+        hidden = model.hidden(model.embed(part[:, :-1]), view, last=last)
         targets = part[:, 1:][:, -hidden.shape[1] :]
         at = max(1, SCORES // (len(part) * model.vocabulary))
         losses = [
@@ -100,6 +117,12 @@ def token_losses(
             for h, t in zip(hidden.split(at, 1), targets.split(at, 1), strict=True)
         ]
         results.append(torch.cat(losses, 1))
+        progress(min(len(results) * size, len(rows)), len(rows))
+        refuse(
+            not results[-1].max() < NATS,
+            f"the loss of the model on this text is NaN, infinite, or beyond {NATS} nats a token; "
+            "accepted: a model whose weights and activations are finite",
+        )
     return torch.cat(results).numpy()
 
 
@@ -110,7 +133,8 @@ def perplexities(
     *,
     count: int = 64,
     last: int = 0,
-    mask: Mask = CAUSAL,
+    view: object = CAUSAL,
+    first: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Perplexity]:
     """Perplexity of the same targets at each length, those of `count` rows of the longest one.
@@ -123,40 +147,74 @@ def perplexities(
         count: of rows, evenly spaced.
         last: 0 scores all targets of a row without overlap; 1 the last one; a stride those that
             are new in a window.
-        mask: which keys a query sees.
-        progress: called with the number of lengths done, and of all.
+        view: which keys a query sees.
+        first: the token that takes the place of the first of each segment; None for none.
+        progress: called with how much is done, and of how much.
 
     Raises:
-        InputError: the text is too short; the stride is longer than the shortest length.
+        InputError: the text is too short; the stride is longer than the shortest length; as
+            `token_losses`.
     """
     refuse(
         not 0 <= last <= min(lengths),
         f"stride {last} with windows of {min(lengths)} tokens; accepted is a stride from 1 to the "
         "shortest length",
     )
-    longest, losses = max(lengths), []
+    longest, sums = max(lengths), list[Sums]()
     rows = samples(text, count, longest)
-    for done, length in enumerate(lengths, 1):
+    for done, length in enumerate(lengths):
         starts = [longest - length] if last else range(0, longest, length)
-        parts = [token_losses(model, rows[:, s : s + length + 1], mask, last) for s in starts]
-        losses.append(np.concatenate(parts, 1))
-        refuse(
-            not losses[-1].max(initial=0.0) < NATS,
-            f"the loss of the model on this text is not finite, or beyond {NATS} nats a token; "
-            "accepted: a model whose weights and activations are finite",
-        )
-        progress(done, len(lengths))
+        losses = []
+        for at, start in enumerate(starts):
+            segments = led(rows[:, start : start + length + 1], first)
+            losses.append(token_losses(model, segments, view, last))
+            progress(done * longest + longest * (at + 1) // len(starts), len(lengths) * longest)
+        nats = np.concatenate(losses, 1)
+        sums.append((nats.sum(1), np.full(len(nats), float(nats.shape[1]))))
     names = {0: "non-overlapping", 1: "last token"}
-    name = names.get(last, f"sliding window, stride {last}")
-    base = model.length if model.length in lengths else min(lengths)
-    at_base, results = losses[lengths.index(base)].mean(1), []
-    for length, scored in zip(lengths, losses, strict=True):
-        nats, error = mean_of(scored.mean(1))
-        log_ratio, spread = mean_of(scored.mean(1) - at_base)
-        ratio, low, high = (math.exp(log_ratio + s * NORMAL * spread) for s in (0, -1, 1))
-        line = Perplexity(name, length, nats, error, scored.size, base, ratio, low, high)
-        results.append(line)
+    return compared(names.get(last, f"sliding window, stride {last}"), lengths, sums, model.length)
+
+
+def led(rows: np.ndarray, first: int | None) -> np.ndarray:
+    """Rows that begin with a first token, in place of their own."""
+    if first is None:
+        return rows
+    rows = rows.copy()
+    rows[:, 0] = first
+    return rows
+
+
+def compared(
+    protocol: str, lengths: Sequence[int], sums: Sequence[Sums], trained: int
+) -> list[Perplexity]:
+    """The perplexity at each length beside that at the training length, or at the shortest one."""
+    base, results = trained if trained in lengths else min(lengths), []
+    for length, (nats, weights) in zip(lengths, sums, strict=True):
+        mean, rest = _centred(nats, weights)
+        ratios = ratio_of((nats, weights), sums[lengths.index(base)])
+        targets = round(float(weights.sum()))
+        known = math.exp(min(mean, NATS)), mean_of(rest)[1], targets, base
+        results.append(Perplexity(protocol, length, mean, *known, *ratios))
     return results
+
+
+def ratio_of(of: Sums, to: Sums) -> tuple[float, float, float]:
+    """The ratio of two perplexities on the same targets, with its 95 % interval, paired by rows.
+
+    >>> one = np.full(4, 1.0)
+    >>> [round(x, 3) for x in ratio_of((one + np.log(2), one), (one, one))]
+    [2.0, 2.0, 2.0]
+    """
+    (mean, rest), (other, far) = _centred(*of), _centred(*to)
+    log, spread = mean - other, NORMAL * mean_of(rest - far)[1]
+    ratio, low, high = (math.exp(min(x, NATS)) for x in (log, log - spread, log + spread))
+    return ratio, low, high
+
+
+def _centred(nats: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """A ratio of sums over rows, and what each row adds to its error."""
+    mean = float(nats.sum() / weights.sum())
+    return mean, (nats - mean * weights) / weights.mean()
 
 
 def mean_of(values: np.ndarray) -> tuple[float, float]:
@@ -212,6 +270,12 @@ def field(tails: Tensor, log_eps: Tensor | float) -> Tensor:
     return ((tails >= threshold) & (tails > 0)).sum(-1)
 
 
+def _segment_by_segment(model: Transformer, rows: np.ndarray, mask: Mask, look: Attend) -> None:
+    """Show every layer to `look`, one segment at a time."""
+    for row in torch.from_numpy(rows[:, :-1]):
+        model.hidden(model.embed(row[None].to(model.device)), mask, attend=look)
+
+
 class _Rows(NamedTuple):
     """Of sampled rows, shape (eps, heads, rows): measured, of the bias alone, failed bounds."""
 
@@ -222,7 +286,7 @@ class _Rows(NamedTuple):
 
 @torch.no_grad()
 def attention_field(
-    model: LanguageModel,
+    model: Transformer,
     text: np.ndarray,
     *,
     thresholds: Sequence[float] = (0.1, 0.05, 0.01),
@@ -247,21 +311,19 @@ def attention_field(
     """
     at = torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
     log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None]
-    segment: list[list[_Rows]] = []
+    layers: list[_Rows] = []
 
     def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, given: Prepared) -> Tensor:
         step = max(1, SCORES // (len(at) * length))
         heads = [range(h, min(h + step, q.shape[1])) for h in range(0, q.shape[1], step)]
         parts = [_row_fields(q[0], k[0], given, at, list(some), log_eps) for some in heads]
-        segment[-1].append(_Rows(*(torch.cat(x, 1) for x in zip(*parts, strict=True))))
+        layers.append(_Rows(*(torch.cat(x, 1) for x in zip(*parts, strict=True))))
         return layer.attend(q, k, v, given)
 
-    for sample in torch.from_numpy(samples(text, segments, length)[:, :-1]):
-        segment.append([])
-        model.hidden(model.embed(sample[None].to(model.device)), mask, attend=look)
+    _segment_by_segment(model, samples(text, segments, length), mask, look)
     erf, trf, failed = (
-        torch.stack([torch.stack([getattr(x, name) for x in each]) for each in segment]).double()
-        for name in _Rows._fields
+        torch.stack(each).double().unflatten(0, (-1, len(model.layers)))
+        for each in zip(*layers, strict=True)
     )  # (segment, layer, eps, head, row)
     return [
         AttentionField(
@@ -362,7 +424,7 @@ def resampled(values: np.ndarray) -> np.ndarray:
     return means
 
 
-def gradient_shares(model: LanguageModel, rows: np.ndarray, mask: Mask = CAUSAL) -> np.ndarray:
+def gradient_shares(model: LanguageModel, rows: np.ndarray, view: object = CAUSAL) -> np.ndarray:
     """`s_m` of each segment, nearest token first; float64, shape (segments, length).
 
     The rows are int64, shape (segments, length + 1), their last column the observed next tokens.
@@ -370,7 +432,7 @@ def gradient_shares(model: LanguageModel, rows: np.ndarray, mask: Mask = CAUSAL)
 
     def shares(part: Tensor) -> Tensor:  # nothing of a pass is kept for the next
         x = model.embed(part[:, :-1]).detach().requires_grad_()
-        logits = model.logits(model.hidden(x, mask, last=1)[:, -1])
+        logits = model.logits(model.hidden(x, view, last=1)[:, -1])
         chosen = logits.log_softmax(-1).gather(-1, part[:, -1:])
         (gradient,) = torch.autograd.grad(chosen.sum(), x)
         norms = gradient.double().norm(dim=-1).flip(-1).cpu()
@@ -405,7 +467,7 @@ class ExpectedScores(NamedTuple):
 
 @torch.no_grad()
 def expected_scores(
-    model: LanguageModel,
+    model: Transformer,
     text: np.ndarray,
     *,
     length: int = 1024,
@@ -436,8 +498,7 @@ def expected_scores(
         layers.append(scores.cpu())
         return layer.attend(q, k, v, given)
 
-    for sample in torch.from_numpy(samples(text, segments, length)[:, :-1]):
-        model.hidden(model.embed(sample[None].to(model.device)), mask, attend=look)
+    _segment_by_segment(model, samples(text, segments, length), mask, look)
     return ExpectedScores(torch.stack(layers).mean(0).numpy())
 
 
@@ -453,7 +514,7 @@ class Recall(NamedTuple):
 
 @torch.no_grad()
 def recall(
-    model: LanguageModel,
+    model: Transformer,
     rows: InductionRows,
     lengths: Sequence[int],
     *,

@@ -342,7 +342,7 @@ def measured(
     for last, count in counts.items():
         if count:
             for score in perplexities(
-                model, text, asked.lengths, count=count, last=last, mask=mask, progress=stage
+                model, text, asked.lengths, count=count, last=last, view=mask, progress=stage
             ):
                 yield {name: getattr(score, name) for name in told}
     yield from _fields(asked, job.run.length, model, text, mask)

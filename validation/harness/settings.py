@@ -221,29 +221,37 @@ class LayerSettings(Record):
     scale: ScaleSettings | None = None
 
 
-class ModelSettings(Record):
-    """Sizes of a model, its initial weights, and its layers.
+class Sizes(Record):
+    """Sizes of a model and its initial weights.
 
     Args:
-        layers: one entry a layer.
         width, heads: of the model; the width is an even multiple of the heads.
-        vocabulary: different tokens.
-        length: training length in tokens; all that learned absolute positions know.
-        absolute: vectors that are added to the embedding.
+        length: of training rows, in tokens; all that learned absolute positions know.
         dropout: share of the embedding and of each residual branch set to 0 in training.
         spread: standard deviation of the initial weights.
         embedding_spread: of the initial embedding; the output then has a matrix of its own.
     """
 
-    layers: Annotated[tuple[LayerSettings, ...], Field(min_length=1)]
     width: Count = 128
     heads: Count = 8
-    vocabulary: Count = 256
     length: Count = 64
-    absolute: Literal["none", "sinusoidal", "learned"] = "none"
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     spread: Positive = 0.02
     embedding_spread: Positive | None = None
+
+
+class ModelSettings(Sizes):
+    """A model: its sizes, and its layers.
+
+    Args:
+        layers: one entry a layer.
+        vocabulary: different tokens.
+        absolute: vectors that are added to the embedding.
+    """
+
+    layers: Annotated[tuple[LayerSettings, ...], Field(min_length=1)]
+    vocabulary: Count = 256
+    absolute: Literal["none", "sinusoidal", "learned"] = "none"
 
 
 class LayerEntry(Record):
@@ -345,7 +353,7 @@ class Induction(Record):
     chance: Share = 0.35
 
 
-class Run(Record):
+class Run(Sizes):
     """A training: what is trained on what, how, and its measurements.
 
     Args:
@@ -355,14 +363,13 @@ class Run(Record):
             code of the running Python's standard library.
         task: in place of a text.
         seed: of the initial weights and of the order of the text.
-        layers, width, heads, length: of the model; tokens of a training row.
+        layers: of the model, whose other sizes are those of `Sizes`.
         batch, steps: rows a step, and steps.
         lr, warmup, schedule: peak of the learning rate, the steps that lead up to it, and what
             follows: `cosine` to 5 % of the peak, `linear` to 0, or `inverse sqrt`.
         weight_decay, clip, betas, epsilon: of AdamW; the clip bounds the gradient's norm.
         precision: `bfloat16` for products under autocast; all else stays in float32.
         accumulate: a step's rows go through the model in this many parts, to save memory.
-        dropout, spread, embedding_spread: as in `ModelSettings`.
         measure: the measurements.
 
     >>> Run(encoding="-n/4", lr=1e-3).key() == Run(encoding="-n/4", lr=1e-3, label="slow").key()
@@ -377,9 +384,6 @@ class Run(Record):
     task: Induction | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = 0
     layers: Count = 4
-    width: Count = 128
-    heads: Count = 8
-    length: Count = 64
     batch: Count = 32
     steps: Count = 400
     lr: Positive = 2e-3
@@ -394,9 +398,6 @@ class Run(Record):
     epsilon: Positive = 1e-8
     precision: Literal["float32", "bfloat16"] = "float32"
     accumulate: Count = 1
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    spread: Positive = 0.02
-    embedding_spread: Positive | None = None
     measure: Measure = Measure()
 
     @model_validator(mode="after")

@@ -27,10 +27,7 @@ from farfield.theory.answers.answer import (
 )
 from farfield.theory.answers.blocks import (
     Block,
-    Curve,
-    Line,
     Sentence,
-    Table,
     facts,
     note,
     sentence,
@@ -41,7 +38,7 @@ from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import Text, code, words
 from farfield.theory.answers.number import count, inside, listed, natural, plural, runs
 from farfield.theory.encodings import encoding
-from farfield.validation.defaults import DTYPES, EPS, TRAINED
+from farfield.validation.defaults import EPS, TRAINED
 from farfield.validation.models.cache import (
     RowCache,
     Serving,
@@ -52,14 +49,12 @@ from farfield.validation.models.cache import (
     size_text,
 )
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline
+from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, keys_text
 from farfield.validation.models.transformers_config import architectures
+from farfield.validation.table_cells import field_text
 
 if TYPE_CHECKING:
     from farfield.validation.models.head_audit import Head
-
-FRAME = 10**9
-"""The widest window that is drawn."""
 
 BOUNDS = {
     "given": "for logits and values within the bounds of the table",
@@ -82,33 +77,6 @@ class Kind:
     token: float
     row: float
 
-    @property
-    def sees(self) -> str:
-        """Which keys a query sees, in words."""
-        if not self.layer.attends:
-            return "a state" if self.layer.state != 0 else "no keys"
-        own, width = self.layer, keys_text(self.layer.width)
-        said = "all" if own.width is None else f"nearest {width}"
-        said = f"its chunk of {width}" if own.chunked else said
-        said += f", of which {own.picks} are picked" if own.picks else ""
-        return said + " and a state" * (own.state != 0)
-
-    @property
-    def positions(self) -> str:
-        """How it knows positions, in words."""
-        own = self.layer
-        if not own.attends:
-            return "-"
-        said = own.positions or "not known"
-        if own.encoding is not None:
-            said = own.encoding.name
-        elif (turned := own.rotation) is not None:
-            kind = "" if turned.kind == "default" else f", {turned.kind}"
-            said = f"rotation of {turned.size} of {own.head_size}, base {turned.base:g}{kind}"
-        said += " + sink" * own.sink
-        said += "" if own.cap is None else f", logits capped at {own.cap:g}"
-        return said + ", logits grow" * bool(own.temper)
-
 
 @dataclass(frozen=True, repr=False)
 class Audit(Answer):
@@ -121,12 +89,11 @@ class Audit(Answer):
         caches: what a row of the training length, and of each other, takes on one device.
         budget: bytes of a cache that were given; None without.
         longest: tokens of the longest row that fits into them; infinite where every row does.
-        requests: rows of the training length that fit into them.
         reach: input tokens that the last output depends on at most, through depth.
         trained: the training length, and `trained_from`: where it is from.
         sliding_window: keys that are enough for every layer; infinite where one sees all and no
             window is enough, None where that is not known.
-        lengths, eps, dtypes: of the numbers of the heads.
+        eps: shares of the receptive fields of the heads.
         error: the budget of their windows, and `bounds`: `given` or `weights`.
         hypothesis: under which the windows are enough, in words; `assumed`: whether it rests on
             bounds that nobody gave or measured.
@@ -151,11 +118,8 @@ class Audit(Answer):
     error: sympy.Rational
     budget: int | None = None
     longest: float | None = None
-    requests: int | None = None
     sliding_window: float | None = None
-    lengths: tuple[int, ...] = ()
     eps: tuple[sympy.Rational, ...] = ()
-    dtypes: tuple[str, ...] = DTYPES
     bounds: str = "given"
     hypothesis: str = ""
     assumed: bool = False
@@ -176,12 +140,18 @@ class Audit(Answer):
         return listed([name for name in found if name]) or "no attention"
 
     @property
+    def requests(self) -> int | None:
+        """Rows of the training length that fit into the budget; None without one."""
+        each = self.caches[0].reserved if self.caches and self.budget else 0
+        return int((self.budget or 0) // each) if each else None
+
+    @property
     def head_count(self) -> int:
         """Heads of a layer, the most."""
         return max((k.layer.heads for k in self.kinds), default=0)
 
     def blocks(self) -> Sequence[Block]:
-        return (*self.what(), *self.by_layer(), *self.fields_by_head(), *self.windows())
+        return (*self.what(), *self.by_layer(), *self.by_head())
 
     def what(self) -> Iterator[Block]:
         """What may be set, in a sentence, and what the cache takes."""
@@ -275,9 +245,9 @@ class Audit(Answer):
             (
                 which(kind.layers, total),
                 len(kind.layers),
-                kind.sees,
-                kind.positions,
-                _heads(kind.layer),
+                kind.layer.sees,
+                kind.layer.mechanism,
+                kind.layer.shape,
                 "shared" if kind.layer.shares else size_text(kind.token),
                 size_text(kind.row),
             )
@@ -305,8 +275,8 @@ class Audit(Answer):
                 command=code("`farfield window --model FOLDER --text FILE --loss 1%`"),
             )
 
-    def fields_by_head(self) -> Iterator[Block]:
-        """How far each head sees: a curve, and the first columns of its numbers."""
+    def by_head(self) -> Iterator[Block]:
+        """How far each head sees, and its certified window."""
         if not self.heads:
             return
         verdicts = [h.verdict for h in self.heads]
@@ -315,101 +285,34 @@ class Audit(Answer):
             for v, k in Counter(verdicts).items()
         ]
         yield sentence("Heads: {counts}.", Label.THEOREM, counts=listed(counts))
-        if (drawn := self._curve()) is not None:
-            yield drawn
-        yield self.by_head().first(4 + len(self.eps))
-        yield note(
-            "One line a head. Receptive fields in tokens are certified integers, and infinite "
-            "where the series diverges. `--json` also has receptive fields of finite rows, leaks "
-            "beyond {trained} and horizons of floating-point types.",
-            trained=plural(self.trained, "token"),
-        )
-
-    def by_head(self) -> Table:
-        """Every number of each head."""
-        last = self.lengths[-1]
-        header = (
-            "layers",
-            "head",
-            "bias",
-            "series",
-            *(f"TRF({e})" for e in self.eps),
-            *(f"TRF({e}), row of {last}" for e in self.eps),
-            *(f"leak to {n}" for n in self.lengths),
-            *(f"{d} horizon" for d in self.dtypes),
-        )
-        alike: dict[Any, list[Head]] = {}
-        for h in self.heads:  # layers that differ in their bounds alone stand together
-            seen = (h.head, h.bias, h.verdict, h.receptive_fields, h.row_fields, h.leaks)
-            alike.setdefault(seen, []).append(h)
-        rows = [
-            (
-                runs(sorted({k for h in group for k in h.layers})),
-                group[0].head,
-                _typeset(group[0].bias),
-                group[0].verdict,
-                *group[0].cells(),
-            )
-            for group in alike.values()
-        ]
-        return table(header, rows, numeric=(1, *range(4, len(header))))
-
-    def _curve(self) -> Curve | None:
-        """Windows and receptive fields by head; None where no head has a window to draw."""
-        shown = [
-            h
-            for h in self.heads
-            if h.window is not None
-            and h.window <= FRAME
-            and (h.receptive_fields[-1].tokens or FRAME) < FRAME
-        ]
-        if not shown:
-            return None
-        first = {h.head: h for h in reversed(shown)}
-        heads = sorted(first)
-        widest = {k: max(float(h.window or 0) for h in shown if h.head == k) for k in heads}
-        fields = [float(first[k].receptive_fields[-1].tokens or 0) for k in heads]
-        x = tuple(map(float, heads))
-        return Curve(
-            "Certified window, the widest over layers, and receptive field of each head whose "
-            f"window has at most {FRAME:,} tokens.",
-            "head",
-            "tokens",
-            (
-                Line("window", x, tuple(widest.values())),
-                Line(f"TRF({self.eps[-1]})", x, tuple(fields)),
-            ),
-            log_y=True,
-            marks=(("trained on", float(self.trained)),),
-        )
-
-    def windows(self) -> Iterator[Block]:
-        """The certified windows."""
-        if not self.heads:
-            return
         if self.assumed:
             yield sentence(
                 "Nobody measured these logits and values: {weights} proves bounds.",
                 weights=code("`farfield audit FOLDER --bounds weights`"),
             )
+        header = ("layers", "head", "bias", "series", *(f"TRF({e})" for e in self.eps))
+        header += ("window", "logits within", "values within")
         rows = [
             (
                 runs(h.layers),
                 h.head,
+                _typeset(h.bias),
+                h.verdict,
+                *map(field_text, h.receptive_fields),
                 count(h.window),
                 f"{h.logit_bound:.4g}",
                 f"{h.value_bound:.4g}",
             )
             for h in self.heads
         ]
-        header = ("layers", "head", "window", "logits within", "values within")
-        yield table(header, rows, numeric=tuple(range(1, len(header))))
+        yield table(header, rows, numeric=(1, *range(4, len(header))))
         for reason in dict.fromkeys(h.reason for h in self.heads if h.reason is not None):
             yield note("Where there is none: {why}.", why=reason)
         yield note(
-            "Keys that keep the output of a head within {error} in norm: one head, one layer, "
-            "exact arithmetic, before the output projection; {bounds}. The whole model is another "
-            "question, which a measurement answers.",
+            "Receptive fields in tokens, exact integers, certified; infinite where the series "
+            "diverges. A window keeps the output of a head within {error} in norm: one head, one "
+            "layer, exact arithmetic, before the output projection; {bounds}. The whole model is "
+            "another question, which a measurement answers.",
             error=self.error,
             bounds=BOUNDS[self.bounds],
         )
@@ -444,68 +347,57 @@ def audit(
         eps: shares for the receptive fields of a bias, exact.
         error: budget of the certified windows of a bias.
         bounds: of a bias: `given` takes the two numbers; `weights` proves them by the norms.
-        logit_bound: of |q.k|/sqrt(d), where bounds are given; 1 if not, which is assumed.
+        logit_bound: of |q.k|/sqrt(d); 1 if not given, which is assumed.
         value_bound: of ||v||, in the same way.
-        text: where bounds are of the weights: what the model reads while its logits are held
-            against them.
+        text: with bounds of the weights, what the model reads while its logits are held to them.
 
     Raises:
         InputError: as `describe`; a bad argument.
     """
     one_of(bounds, "bounds", BOUNDS)
     given = describe(model)
-    m, origin = given.trained, given.trained_from
-    if trained is not None:
-        m, origin = natural(trained, "trained"), "as given"
-    elif m is None:
-        m, origin = TRAINED, "assumed: the configuration names none"
-    tested = _lengths(given, m, lengths)
+    (m, *tested), origin = _rows(given, trained, lengths)
     serving = serving_of(given, cache_dtype, tensor_parallel, page)
-    limit = None if budget is None else bytes_of(budget)
-    eta = inside(error, "error", "(0, oo)")
-    layers = given.layers
-    rows = tuple(row_cache(layers, n, serving) for n in dict.fromkeys((m, *tested)) if layers)
-    first = rows[0] if rows else None
-    each = None if first is None or limit is None else first.reserved
+    layers, limit = given.layers, None if budget is None else bytes_of(budget)
     found = Audit(
-        given.name,
-        given.kind,
-        _kinds(layers, m, serving),
-        serving,
-        rows,
-        m,
-        origin,
-        reach(layers),
-        eta,
-        limit,
-        None if limit is None else longest(layers, limit, serving),
-        None if each is None else int((limit or 0) // each) if each else 0,
-        lengths=tested,
+        model=given.name,
+        family=given.kind,
+        kinds=_kinds(layers, m, serving),
+        serving=serving,
+        caches=tuple(row_cache(layers, n, serving) for n in (m, *tested) if layers),
+        trained=m,
+        trained_from=origin,
+        reach=reach(layers),
+        error=inside(error, "error", "(0, oo)"),
+        budget=limit,
+        longest=None if limit is None else longest(layers, limit, serving),
         notes=given.notes,
         measurable=_measurable(given),
         label=Label.THEOREM,
     )
-    if given.biased:
+    if given.biased or bounds == "weights":
         return _with_heads(found, given, eps, bounds, (logit_bound, value_bound), text)
-    if bounds == "weights":
-        from farfield.validation.models.norms import weight_bounds
-
-        weight_bounds(given)  # says that there is no bias
     return dataclasses.replace(found, **_widest(given))
 
 
-def _lengths(given: ModelOutline, trained: int, lengths: Sequence[Any]) -> tuple[int, ...]:
-    tested = tuple(sorted({natural(n, "length") for n in lengths}))
-    if tested and tested[0] < trained:
-        raise InputError(
-            f"length {tested[0]}: accepted are lengths from {trained}, the training length"
-        )
-    if tested and given.longest is not None and tested[-1] > given.longest:
-        raise InputError(
-            f"length {tested[-1]}: accepted are lengths up to {given.longest}, where the rows of "
-            f"{given.name!r} end"
-        )
-    return tested or ((2 * trained, 4 * trained, 16 * trained) if given.biased else ())
+def _rows(given: ModelOutline, trained: Any, lengths: Sequence[Any]) -> tuple[list[int], str]:
+    """The training length and the other lengths of rows; where the first is from."""
+    m, origin = given.trained or TRAINED, given.trained_from
+    if trained is not None:
+        m, origin = natural(trained, "trained"), "as given"
+    elif given.trained is None:
+        origin = "assumed: the configuration names none"
+    tested = sorted({natural(n, "length") for n in lengths})
+    refuse(
+        tested and tested[0] < m,
+        f"length {tested and tested[0]}: accepted are lengths from {m}, the training length",
+    )
+    refuse(
+        tested and given.longest is not None and tested[-1] > given.longest,
+        f"length {tested and tested[-1]}: accepted are lengths up to {given.longest}, where the "
+        f"rows of {given.name!r} end",
+    )
+    return list(dict.fromkeys((m, *tested))), origin
 
 
 def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[Kind, ...]:
@@ -576,8 +468,7 @@ def _with_heads(
         limits = [(HeadBounds(float(logit), float(value)),) * o.heads for o in given.layers]
     else:
         limits = weight_bounds(given)
-    asked = {"trained": found.trained, "lengths": found.lengths, "eps": shares, "dtypes": DTYPES}
-    heads, windows = heads_of(given, limits, found.error, **asked)
+    heads, windows = heads_of(given, limits, found.error, shares)
     worst = deciding_head(windows, lambda w: w.width)
     uncertain = assumed and worst.label is Label.CERTIFIED
     sources = dict.fromkeys(o.encoding.source for o in given.layers if o.encoding is not None)
@@ -642,22 +533,6 @@ def which(layers: Sequence[int], of: int) -> str:
             ending = {2: "nd", 3: "rd"}.get(step, "th")
             return f"{prefix}every {step}{ending} from {named[0]}"
     return runs(layers)
-
-
-def keys_text(value: float | None) -> str:
-    """A number of keys, every digit of one that a row may have.
-
-    >>> keys_text(8192), keys_text(10485760), keys_text(math.inf)
-    ('8192', '10,485,760', 'infinite')
-    """
-    return f"{int(value):,}" if value is not None and 10**7 <= value < 10**12 else count(value)
-
-
-def _heads(layer: LayerOutline) -> str:
-    if not layer.attends:
-        return "-"
-    keys = "" if layer.key_heads == layer.heads else f", {layer.key_heads} of keys"
-    return f"{layer.heads} of {layer.head_size}{keys}"
 
 
 def _typeset(bias: str) -> Any:

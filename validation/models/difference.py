@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import plural
-from farfield.validation.models.audit import keys_text, which
+from farfield.validation.models.audit import which
 from farfield.validation.models.cache import Serving, row_cache, size_text
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import LayerOutline, ModelOutline
+from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.transformers_config import read_json
 
 _TOKENIZER_BYTES = 256 << 20
@@ -92,11 +92,11 @@ def _points(model: ModelOutline) -> Iterator[tuple[str, str]]:
     """Every point that is compared, in words."""
     yield "type", model.kind
     yield "layers", str(len(model.layers)) if model.layers else model.unknown
-    yield "windows", _by(model, lambda o: keys_text(o.width) if o.width else "all" * o.attends)
-    yield "positions", _by(model, _positions)
-    yield "heads", _by(model, lambda o: f"{o.heads} of {o.head_size}, {o.key_heads} of keys")
+    for point, name in (("windows", "sees"), ("positions", "mechanism"), ("heads", "shape")):
+        yield point, _by(model, name)
     if model.layers:
-        yield "cache of 8192 tokens", _bytes(model)
+        row = row_cache(model.layers, 8192, Serving())
+        yield "cache of 8192 tokens", size_text(row.least + row.indexer + (row.states or 0))
     yield "training length", str(model.trained)
     yield "vocabulary", str(model.vocabulary)
     yield "notes", "; ".join(model.notes) or "none"
@@ -104,31 +104,15 @@ def _points(model: ModelOutline) -> Iterator[tuple[str, str]]:
     yield from _tokenizer(model)
 
 
-def _by(model: ModelOutline, of: Any) -> str:
-    """What layers have, those that are alike together."""
-    found: dict[str, list[int]] = {}
+def _by(model: ModelOutline, name: str) -> str:
+    """What layers say of themselves, those that are alike together."""
+    alike: dict[str, list[int]] = {}
     for k, layer in enumerate(model.layers, 1):
-        found.setdefault(of(layer) or "a state", []).append(k)
-    if len(found) == 1:
-        return next(iter(found))
+        alike.setdefault(getattr(layer, name), []).append(k)
+    if len(alike) == 1:
+        return next(iter(alike))
     total = len(model.layers)
-    return "; ".join(f"{which(layers, total)}: {what}" for what, layers in found.items())
-
-
-def _positions(layer: LayerOutline) -> str:
-    said, r = layer.positions or "not known", layer.rotation
-    if layer.encoding is not None:
-        said = f"{layer.encoding.name}: {str(layer.encoding.head(1))[:60]}"
-    elif r is not None:
-        said = f"{r.size} turn, base {r.base:g}, {r.kind}" + f" {r.note}" * bool(r.note)
-        said += f", logits times {r.scale:.4g}" * (r.scale != 1)
-    said += "" if layer.cap is None else f", logits capped at {layer.cap:g}"
-    return said + f", logits times {layer.temper}" * bool(layer.temper)
-
-
-def _bytes(model: ModelOutline) -> str:
-    row = row_cache(model.layers, 8192, Serving())
-    return size_text(row.least + row.indexer + (row.states or 0))
+    return "; ".join(f"{which(layers, total)}: {what}" for what, layers in alike.items())
 
 
 def _readers(model: ModelOutline) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import sympy
@@ -18,13 +18,20 @@ from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import inside, listed, natural, share
 from farfield.validation.harness.data import samples
-from farfield.validation.harness.measure import field, resampled, suffix, tail_sums
+from farfield.validation.harness.measure import (
+    field,
+    gradient_shares,
+    led,
+    resampled,
+    suffix,
+    tail_sums,
+)
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import LayerOutline, ModelOutline
 from farfield.validation.models.norms import HeadBounds
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
 from farfield.validation.models.perplexities import hidden
-from farfield.validation.models.text import led, text_of
+from farfield.validation.models.text import TokenText, text_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.table_cells import sampled
 
@@ -147,7 +154,7 @@ def empirical_receptive_field(
         model: a folder of the library transformers (safetensors; never remote code) or of a
             finished run, what `describe` says of one, or an opened model.
         text: a file or folder, a `Text`, an array of tokens; None takes the source code of the
-            standard library. Of a corpus the held-out part is read.
+            standard library. The held-out part is read.
         kind: `gradient` [C, 5.1; the scalar is our choice] or `attention` [Q, after Eq. 21].
         q: share of the gradient, between 0 and 1.
         eps: share of the attention that may stay outside, between 0 and 1.
@@ -158,71 +165,107 @@ def empirical_receptive_field(
         view: which keys a query sees; for the gradient.
         progress: told how many segments are read.
 
-    For the gradient, memory holds the activations of one layer at a time. For the attention it
-    holds the weights of one segment.
+    Memory holds the activations of one layer, or the weights of one segment.
 
     Raises:
         InputError: the folder is no model, its weights are pickled, incomplete or not finite, it
             is too large for the memory; the text is too short; a bad argument.
     """
     one_of(kind, "kind", KINDS)
-    threshold = inside(*((q, "q") if kind == "gradient" else (eps, "eps")), "(0, 1)")
+    share = float(inside(*((q, "q") if kind == "gradient" else (eps, "eps")), "(0, 1)"))
     size = natural(_LENGTH[kind] if length is None else length, "length")
     count = natural(_SEGMENTS[kind] if segments is None else segments, "segments")
-    rows = natural(rows, "rows")
     opened = _opened(model, size)
-    given = opened.model
-    read, part = text_of(given, text, bos), float(threshold)
+    read = text_of(opened.model, text, bos)
     segments_read = led(samples(read.held_out, count, size), read.bos)
 
     def done(segments: int) -> None:
         progress("segments", segments, len(segments_read))
 
+    if kind == "gradient":
+        field = _by_gradient(opened, segments_read, share, view, done)
+    else:
+        refuse(not view.plain, "windows with kind 'attention': accepted with kind 'gradient'")
+        field = _by_attention(opened, segments_read, share, natural(rows, "rows"), done)
+    return _answer(opened.model, kind, share, field, read, view)
+
+
+class _Measured(NamedTuple):
+    """A measured field: see `EmpiricalReceptiveField`; the curve of each segment, shape (segments,
+    length), and the most that a segment could show."""
+
+    tokens: float
+    interval: tuple[float, float] | None
+    curves: np.ndarray
+    most: float
     heads: tuple[tuple[float, ...], ...] = ()
     trf: float | None = None
-    found: float
-    if kind == "gradient":
-        parts = []
-        for k, row in enumerate(segments_read, 1):
-            parts.append(_gradient(opened, row, view))
-            done(k)
-        curves, most = np.stack(parts), part * size
-        found, *ends = suffix(curves, 1 - part)
-        interval = (ends[0], ends[1]) if len(curves) > 1 else None
-    else:
-        refuse(
-            not view.plain,
-            "windows with kind 'attention': accepted with kind 'gradient'",
-        )
-        by_layer, curves = attention_fields(opened, segments_read, part, rows, done)
-        fields, most = torch.stack([*by_layer.values()]), (1 - part) * 0.75 * size
-        found, heads = float(fields.mean()), tuple(map(tuple, fields.mean((1, 3)).tolist()))
-        interval = _interval(fields.mean((0, 2, 3)).numpy())
-        biased = [layer for layer in given.layers if layer.encoding is not None]
-        alone = [bias_field(layer, second_half(size, rows), part).mean() for layer in biased]
-        trf = float(torch.stack(alone).mean()) if alone else None
+
+
+def _by_gradient(
+    opened: Opened | OpenedRun,
+    rows: np.ndarray,
+    share: float,
+    view: View,
+    done: Callable[[int], None],
+) -> _Measured:
+    parts = []
+    for k, row in enumerate(rows, 1):
+        parts.append(gradient_shares(opened, row[None], view))
+        done(k)
+    curves = np.concatenate(parts)
+    tokens, low, high = suffix(curves, 1 - share)
+    interval = (low, high) if len(curves) > 1 else None
+    return _Measured(tokens, interval, curves, share * curves.shape[1])
+
+
+def _by_attention(
+    opened: Opened | OpenedRun,
+    segments: np.ndarray,
+    eps: float,
+    rows: int,
+    done: Callable[[int], None],
+) -> _Measured:
+    """The mean over heads and layers, of each head, and of the bias alone on the same rows."""
+    by_layer, curves = attention_fields(opened, segments, eps, rows, done)
+    fields, size = torch.stack([*by_layer.values()]), curves.shape[1]
+    biased = [layer for layer in opened.model.layers if layer.encoding is not None]
+    alone = [bias_field(layer, second_half(size, rows), eps).mean() for layer in biased]
+    return _Measured(
+        float(fields.mean()),
+        _interval(fields.mean((0, 2, 3)).numpy()),
+        curves,
+        (1 - eps) * 0.75 * size,
+        tuple(map(tuple, fields.mean((1, 3)).tolist())),
+        float(torch.stack(alone).mean()) if alone else None,
+    )
+
+
+def _answer(
+    given: ModelOutline, kind: str, share: float, field: _Measured, read: TokenText, view: View
+) -> EmpiricalReceptiveField:
+    count, size = field.curves.shape
     refuse(
-        not np.isfinite(curves).all(),
+        not np.isfinite(field.curves).all(),
         f"{given.name}: its {kind} on this text is not finite, or 0 everywhere; accepted: a "
         "model whose weights and activations are finite",
     )
-    points = tuple(1 << k for k in range(size.bit_length()))
-    within = curves.cumsum(1)
+    within = field.curves.cumsum(1).mean(0)
     return EmpiricalReceptiveField(
         given.name,
         kind,
-        part,
-        found,
-        found >= _REACHES * most,
-        interval,
-        tuple((p, float(within[:, min(p, size) - 1].mean())) for p in points),
+        share,
+        field.tokens,
+        field.tokens >= _REACHES * field.most,
+        field.interval,
+        tuple((1 << k, float(within[(1 << k) - 1])) for k in range(size.bit_length())),
         size,
-        len(segments_read),
+        count,
         read.source,
         read.first,
         "" if view.plain else str(view),
-        heads,
-        trf,
+        field.heads,
+        field.trf,
         _DEFINITION[kind],
         tuple(hidden(given, view)),
         label=Label.MEASURED,
@@ -234,16 +277,6 @@ def _opened(model: Any, size: int) -> Opened | OpenedRun:
     if isinstance(model, Opened | OpenedRun):
         return model
     return open_model(describe(model), tokens=size)
-
-
-def _gradient(opened: Opened | OpenedRun, row: np.ndarray, view: View) -> np.ndarray:
-    """Shares of the gradient of one segment, nearest token first."""
-    tokens = torch.from_numpy(row[None]).to(opened.device)
-    embedded = opened.embed(tokens[:, :-1]).detach().requires_grad_()
-    chosen = opened.scores(embedded, view, last=1)[:, -1].log_softmax(-1)[0, tokens[0, -1]]
-    (gradient,) = torch.autograd.grad(chosen, embedded)
-    norms = gradient[0].double().norm(dim=-1).flip(-1).cpu().numpy()
-    return np.asarray(norms / norms.sum())
 
 
 def second_half(length: int, rows: int) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.models.biases import with_bias
-from farfield.validation.models.gguf_headers import describe_gguf
+from farfield.validation.models.gguf_files import describe_gguf
 from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.transformers_config import described, read_json
 from farfield.validation.optional import library
@@ -80,6 +80,15 @@ def place_of(model: str, runs: str) -> str | Path:
     return finished_run(runs, model)
 
 
+_INSTEAD = {
+    "adapter_config.json": ("holds an adapter without its model", "a folder with it merged"),
+    "*.gguf": ("holds a GGUF file", "its path, {!r}"),
+    "snapshots/*": ("is the root of a download cache", "{!r}"),
+    "params.json": ("has params.json, the layout of another library", "the model converted"),
+}
+"""What may lie in a folder that has no config.json, and what is accepted in its place."""
+
+
 def _instead(path: Path) -> str:
     """What lies at a path that is no folder of a model, and the accepted forms."""
     if not path.exists():
@@ -88,12 +97,7 @@ def _instead(path: Path) -> str:
         return f"does not exist; accepted: {_ACCEPTED}"
     if not path.is_dir():
         return f"is a file; accepted: {_ACCEPTED} (that may be {str(path.parent)!r})"
-    if (path / "adapter_config.json").is_file():
-        return "holds an adapter without its model; accepted: a folder with the adapter merged"
-    if headers := sorted(path.glob("*.gguf")):
-        return f"holds a GGUF file; accepted: its path, {str(headers[0])!r}"
-    if snapshots := sorted(p for p in path.glob("snapshots/*") if p.is_dir()):
-        return f"is the root of a download cache; accepted: {str(snapshots[-1])!r}"
-    if (path / "params.json").is_file():
-        return "has params.json, the layout of another library; accepted: the model converted"
+    for pattern, (what, accepted) in _INSTEAD.items():
+        if lies := sorted(path.glob(pattern)):
+            return f"{what}; accepted: {accepted.format(str(lies[-1]))}"
     return f"has no config.json; accepted: {_ACCEPTED}"

@@ -6,27 +6,22 @@ Numbers are those of the theory, on the formula or table that the folder holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sympy
 from sympy import Expr
 
-from farfield.numerics.horizon import dtype_horizon
-from farfield.numerics.leak import Leak, leak
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.numerics.windows.question import MAX_LOGIT, Window
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import Code, Reason, Status
 from farfield.theory.answers.notation import shortened
-from farfield.theory.answers.number import count
 from farfield.theory.convergence import Verdict, check_convergence
-from farfield.theory.encodings import Encoding
 from farfield.theory.functions.nodes import Lookup
 from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.norms import HeadBounds
-from farfield.validation.table_cells import field_text, share_text
 
 
 @dataclass(frozen=True)
@@ -43,10 +38,6 @@ class Head:
         reason: why the window is no number.
         verdict: of the exp-series.
         receptive_fields: TRF at each `eps` of the audit.
-        row_fields: the finite-row TRF of a row of the longest length.
-        leaks: prior mass beyond the training length, for a row of each length; None if unknown,
-            the least positive float where it is less than that.
-        horizons: distance from which weights round to 0 in each of `DTYPES`; infinite if never.
     """
 
     layers: tuple[int, ...]
@@ -58,24 +49,13 @@ class Head:
     reason: Reason | None
     verdict: Verdict
     receptive_fields: tuple[ReceptiveField, ...] = ()
-    row_fields: tuple[ReceptiveField, ...] = ()
-    leaks: tuple[float | None, ...] = ()
-    horizons: tuple[float | None, ...] = ()
-
-    def cells(self) -> tuple[str, ...]:
-        """Receptive fields, leaks and horizons in a few characters each."""
-        return (
-            *map(field_text, (*self.receptive_fields, *self.row_fields)),
-            *map(share_text, self.leaks),
-            *map(count, self.horizons),
-        )
 
 
 def heads_of(
     model: ModelOutline,
     limits: Sequence[tuple[HeadBounds, ...]],
     error: sympy.Rational,
-    **asked: Any,
+    eps: Sequence[sympy.Rational],
 ) -> tuple[list[Head], list[Window]]:
     """The heads of every layer with a bias, and their windows in the same order; layers that share
     a bias and its bounds share their entries.
@@ -84,61 +64,28 @@ def heads_of(
         model: what a folder says of its model.
         limits: the bounds of the heads of each layer.
         error: the budget of the windows.
-        asked: of every head: `trained`, `lengths`, `eps` and `dtypes` as an audit has them.
+        eps: shares of the receptive fields.
     """
     alike: dict[tuple[int, tuple[HeadBounds, ...]], list[int]] = {}
     for at, (layer, limit) in enumerate(zip(model.layers, limits, strict=True), 1):
         if layer.encoding is not None:
             alike.setdefault((id(layer.encoding), limit), []).append(at)
-    heads, windows, theory = [], [], dict[int, list[dict[str, Any]]]()
+    heads, windows, theory = [], [], dict[int, tuple[Any, ...]]()
     for (of, limit), layers in alike.items():
         given = model.layers[layers[0] - 1].encoding
         assert given is not None
         if of not in theory:
-            theory[of] = list(_theory(given, len(limit), **asked))
+            theory[of] = check_convergence(given), *theoretical_receptive_field(given, eps)
         for h, bound in enumerate(limit, 1):
             bias = given.head(h if given.num_heads > 1 else 1)
+            verdict, *fields = (
+                a.heads[(h - 1) % len(a.heads)] if a.heads else a for a in theory[of]
+            )
             window = head_window(bias, bound, error)
             windows.append(window)
             said = (tuple(layers), h, bias_text(bias), bound.logit, bound.value)
-            heads.append(Head(*said, window.width, window.reason, **theory[of][h - 1]))
+            heads.append(Head(*said, window.width, window.reason, verdict.verdict, tuple(fields)))
     return heads, windows
-
-
-def _theory(
-    subject: Encoding,
-    heads: int,
-    *,
-    trained: int,
-    lengths: Sequence[int],
-    eps: Sequence[sympy.Rational],
-    dtypes: Sequence[str],
-) -> Iterator[dict[str, Any]]:
-    """What the theory says of each head."""
-    verdict = check_convergence(subject)
-    fields = theoretical_receptive_field(subject, eps)
-    rows = theoretical_receptive_field(subject, eps, length=lengths[-1])
-    leaks = [leak(subject, trained, length) for length in lengths]
-    horizons = [dtype_horizon(subject, dtype) for dtype in dtypes]
-
-    def of(answer: Any, h: int) -> Any:
-        return answer.heads[h % len(answer.heads)] if answer.heads else answer
-
-    for h in range(heads):
-        yield {
-            "verdict": of(verdict, h).verdict,
-            "receptive_fields": tuple(of(f, h) for f in fields),
-            "row_fields": tuple(of(f, h) for f in rows),
-            "leaks": tuple(_above(of(k, h)) for k in leaks),
-            "horizons": tuple(of(d, h).tokens for d in horizons),
-        }
-
-
-def _above(answer: Leak) -> float | None:
-    """The leak; where it is too small for a float, the float above it."""
-    if answer.value == 0 and answer.enclosure is not None:
-        return answer.enclosure[1]
-    return answer.value
 
 
 def bias_text(bias: sympy.Expr) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from farfield.theory.answers.number import count
 from farfield.theory.encodings import Encoding
 
 RUN = "farfield"
@@ -72,6 +73,49 @@ class LayerOutline:
     sink: bool = False
     cap: float | None = None
     temper: str = ""
+
+    @property
+    def sees(self) -> str:
+        """Which keys a query sees, in words."""
+        if not self.attends:
+            return "a state" if self.state != 0 else "no keys"
+        width = keys_text(self.width)
+        said = "all" if self.width is None else f"nearest {width}"
+        said = f"its chunk of {width}" if self.chunked else said
+        said += f", of which {self.picks} are picked" if self.picks else ""
+        return said + " and a state" * (self.state != 0)
+
+    @property
+    def mechanism(self) -> str:
+        """How it knows positions, in words."""
+        if not self.attends:
+            return "-"
+        said = self.positions or "not known"
+        if self.encoding is not None:
+            said = self.encoding.name
+        elif (turned := self.rotation) is not None:
+            kind = "" if turned.kind == "default" else f", {turned.kind}"
+            said = f"rotation of {turned.size} of {self.head_size}, base {turned.base:g}{kind}"
+        said += " + sink" * self.sink
+        said += "" if self.cap is None else f", logits capped at {self.cap:g}"
+        return said + ", logits grow" * bool(self.temper)
+
+    @property
+    def shape(self) -> str:
+        """Its heads, in words."""
+        if not self.attends:
+            return "-"
+        keys = "" if self.key_heads == self.heads else f", {self.key_heads} of keys"
+        return f"{self.heads} of {self.head_size}{keys}"
+
+
+def keys_text(value: float | None) -> str:
+    """A number of keys, every digit of one that a row may have.
+
+    >>> keys_text(8192), keys_text(10485760), keys_text(float("inf"))
+    ('8192', '10,485,760', 'infinite')
+    """
+    return f"{int(value):,}" if value is not None and 10**7 <= value < 10**12 else count(value)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -28,7 +29,7 @@ from farfield.theory.answers.errors import InputError, refuse
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import Mask
-from farfield.validation.models.gguf_weights import gguf_network, gguf_numbers
+from farfield.validation.models.gguf_files import gguf_network, gguf_numbers
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.transformers_config import architectures, library_config, quiet
 from farfield.validation.models.weights import require_weights
@@ -98,6 +99,7 @@ class Opened:
 
     def __init__(self, model: ModelOutline, network: Any) -> None:
         self.model, self.network = model, network.eval().requires_grad_(False)
+        self.length, self.vocabulary = model.trained or 0, model.vocabulary
         self.view, self.turns = ALL, dict[int, tuple[Tensor, Tensor]]()
         self.tried = self.continues = False
         self.attentions = dict(_attentions(network, model))
@@ -114,9 +116,10 @@ class Opened:
         embedded: Tensor = self.network.get_input_embeddings()(tokens)
         return embedded
 
-    def scores(self, embedded: Tensor, view: View = ALL, last: int = 0) -> Tensor:
+    def hidden(self, embedded: Tensor, view: View = ALL, *, last: int = 0) -> Tensor:
         """Scores of the next token, shape (batch, length, vocabulary), from input embeddings; with
-        `last`, of this many last tokens.
+        `last`, of this many last tokens. The library gives no hidden state by one name for all
+        types.
 
         Raises:
             InputError: rows longer than the model's table of positions; a view that its layers
@@ -128,21 +131,20 @@ class Opened:
         named = inspect.signature(self.network.forward).parameters
         more = {"logits_to_keep": last} if last and "logits_to_keep" in named else {}
         shifted = view.in_cache and view.sinks and not view.plain
-        before = self.network.config._attn_implementation
         try:
-            if shifted:
-                self.network.set_attn_implementation(_IN_CACHE)
-            out = self.network(inputs_embeds=embedded, use_cache=False, **more).logits
+            with _attending(self.network, _IN_CACHE) if shifted else nullcontext():
+                out = self.network(inputs_embeds=embedded, use_cache=False, **more).logits
         finally:
             self.view = ALL
-            if shifted:
-                self.network.set_attn_implementation(before)
         return out[:, -last:]
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The scores, which `hidden` has already."""
+        return hidden
 
     def weights(self, tokens: Tensor) -> Iterator[tuple[int, Tensor]]:
         """The attention of each layer that attends on one row of tokens, (heads, rows, keys)."""
         found: dict[int, Tensor] = {}
-        before = self.network.config._attn_implementation
 
         def look(layer: int, module: Any, given: Any, out: Any) -> None:
             for part in out:
@@ -155,11 +157,9 @@ class Opened:
             for layer, module in self.attentions.items()
         ]
         try:
-            self.network.set_attn_implementation("eager")
-            with torch.no_grad():
+            with _attending(self.network, "eager"), torch.no_grad():
                 self.network(tokens[None], use_cache=False)
         finally:
-            self.network.set_attn_implementation(before)
             for hook in hooks:
                 hook.remove()
         if not found:
@@ -186,7 +186,7 @@ class Opened:
             return
         tokens = torch.ones(2, 8, dtype=torch.long)
         tokens[1, 0] = 2 % self.model.vocabulary
-        one, other = self.scores(self.embed(tokens.to(self.device)), View(1), last=1)
+        one, other = self.hidden(self.embed(tokens.to(self.device)), View(1), last=1)
         if not torch.equal(one, other):
             self.tried = False
             raise _no_hook(self.model)
@@ -232,6 +232,17 @@ class Opened:
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.network.parameters()).device
+
+
+@contextmanager
+def _attending(network: Any, name: str) -> Iterator[None]:
+    """The library's model with another attention, by its name, for a while."""
+    before = network.config._attn_implementation
+    network.set_attn_implementation(name)
+    try:
+        yield
+    finally:
+        network.set_attn_implementation(before)
 
 
 def _require_positions(model: ModelOutline, length: int) -> None:
@@ -346,18 +357,16 @@ def _require_rotation(opened: Opened) -> None:
         groups = query.shape[1] // key.shape[1]
         return value.repeat_interleave(groups, 1).transpose(1, 2), None
 
-    interface = _library().AttentionInterface
-    before = opened.network.config._attn_implementation
-    interface.register(_SPY, spy)
+    _library().AttentionInterface.register(_SPY, spy)
+    opened.view = View(1)
     try:
-        opened.network.set_attn_implementation(_SPY)
-        opened.view = View(1)
-        opened.network(torch.ones(1, 6, dtype=torch.long, device=opened.device), use_cache=False)
+        with _attending(opened.network, _SPY):
+            row = torch.ones(1, 6, dtype=torch.long, device=opened.device)
+            opened.network(row, use_cache=False)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
         seen.append(False)  # the layer's own code has another form
     finally:
         opened.view = ALL
-        opened.network.set_attn_implementation(before)
     opened.continues = seen == [True]
     refuse(
         not opened.continues,
@@ -489,14 +498,16 @@ class OpenedRun:
 
     def __init__(self, model: ModelOutline, network: Transformer) -> None:
         self.model, self.network = model, network.requires_grad_(False)
+        self.length, self.vocabulary = network.length, network.vocabulary
+        self.logits, self.device = network.logits, network.device
 
     def embed(self, tokens: Tensor) -> Tensor:
         """As `Opened.embed`."""
         _require_positions(self.model, tokens.shape[1])
         return self.network.embed(tokens)
 
-    def scores(self, embedded: Tensor, view: View = ALL, last: int = 0) -> Tensor:
-        """As `Opened.scores`."""
+    def hidden(self, embedded: Tensor, view: View = ALL, *, last: int = 0) -> Tensor:
+        """The last residual, under a view."""
         refuse(
             view.in_cache and view.sinks,
             f"run {self.model.name!r} keeps positions of the text; accepted: positions 'text'",
@@ -507,7 +518,7 @@ class OpenedRun:
                 zip(self.network.prepare(embedded.shape[1]), self.model.layers, strict=True)
             )
         ]
-        return self.network.logits(self.network.hidden(embedded, prepared=prepared, last=last))
+        return self.network.hidden(embedded, prepared=prepared, last=last)
 
     @torch.no_grad()
     def weights(self, tokens: Tensor) -> Iterator[tuple[int, Tensor]]:
@@ -522,8 +533,3 @@ class OpenedRun:
 
         self.network.hidden(self.embed(tokens[None]), attend=look)
         yield from enumerate(found)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.network.device

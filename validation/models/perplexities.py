@@ -9,9 +9,9 @@ and the rolling windows of lm-evaluation-harness compute, on the first tokens of
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,42 +21,25 @@ from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.number import natural, plural
-from farfield.validation.harness.measure import NORMAL, mean_of
+from farfield.validation.harness.measure import (
+    Perplexity,
+    Sums,
+    compared,
+    led,
+    perplexities,
+    token_losses,
+)
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
-from farfield.validation.models.text import TokenText, led, nats_of, require_rows, rows_of, text_of
+from farfield.validation.models.text import TokenText, require_rows, text_of
 from farfield.validation.progress import Progress, silent
 
-OURS = ("last-token", "non-overlapping")
+OURS = {"last-token": 1, "non-overlapping": 0}
 PROTOCOLS = (*OURS, "hf-stride", "llama.cpp", "lm-eval")
 
 Scored = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
 """Rows with their targets, the place in the text of each target that counts, and its weight."""
-
-
-@dataclass(frozen=True)
-class AtLength:
-    """A measured perplexity at one length of context.
-
-    Fields:
-        length: of the context, in tokens.
-        perplexity: exp of the mean loss.
-        standard_error: of the mean loss in nats, over independent rows.
-        targets: tokens predicted.
-        ratio, ratio_low, ratio_high: to the perplexity at `base`, with its 95 % interval, paired
-            over the rows.
-        base: the training length, or the shortest length.
-    """
-
-    length: int
-    perplexity: float
-    standard_error: float
-    targets: int
-    ratio: float
-    ratio_low: float
-    ratio_high: float
-    base: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +64,7 @@ class PerplexityByLength(Answer):
     protocol: str
     trained: int | None
     ratio: float
-    lengths: tuple[AtLength, ...]
+    lengths: tuple[Perplexity, ...]
     visible: str = ""
     text_source: str = ""
     first: str = ""
@@ -93,8 +76,8 @@ class PerplexityByLength(Answer):
             (
                 p.length,
                 f"{p.perplexity:.5g}",
-                f"{p.standard_error:.2g}",
-                f"{p.ratio:.4g} ({p.ratio_low:.4g} to {p.ratio_high:.4g})",
+                f"{p.error:.2g}",
+                f"{p.ratio:.4g} ({p.low:.4g} to {p.high:.4g})",
             )
             for p in self.lengths
         ]
@@ -159,23 +142,20 @@ def model_perplexity(
     one_of(protocol, "protocol", PROTOCOLS)
     count, given = natural(samples, "samples"), describe(model)
     opened, read = open_model(given, tokens=sizes[-1]), text_of(given, text, bos)
-
-    def report(step: int) -> Callable[[int, int], None]:
-        return lambda done, total: progress("lengths", step * total + done, len(sizes) * total)
-
+    told = partial(progress, "lengths")
     if protocol in OURS:
-        found = _same_targets(opened, read, sizes, count, protocol, view, report)
+        how: dict[str, Any] = {"last": OURS[protocol], "count": count, "view": view}
+        require_rows(read.held_out, sizes[-1])
+        lines = perplexities(opened, read.held_out, sizes, first=read.bos, progress=told, **how)
     else:
-        found = _of_others(opened, read, sizes, count, protocol, view, report)
-    base = given.trained if given.trained in sizes else sizes[0]
-    at_base = found[sizes.index(base)]
-    each = tuple(_at(n, *part, base, *at_base) for n, part in zip(sizes, found, strict=True))
+        sums = _of_others(opened, read, sizes, count, protocol, view, told)
+        lines = compared(protocol, sizes, sums, opened.length)
     return PerplexityByLength(
         given.name,
         protocol,
         given.trained,
-        each[-1].ratio,
-        each,
+        lines[-1].ratio,
+        tuple(lines),
         "" if view.plain else str(view),
         read.source,
         read.first,
@@ -199,47 +179,6 @@ def hidden(model: ModelOutline, view: View) -> Iterator[str]:
             f"{plural(len(own), 'layer')} of the model with windows of {widths} keys hide keys "
             "beyond them, first keys too"
         )
-
-
-def _at(
-    length: int, nats: np.ndarray, weights: np.ndarray, base: int, to: np.ndarray, on: np.ndarray
-) -> AtLength:
-    """A perplexity from sums of nats and of weights, one of each a row."""
-    mean = float(nats.sum() / weights.sum())
-    rest = nats - mean * weights  # of a ratio of sums
-    error = mean_of(rest)[1] / weights.mean()
-    other = float(to.sum() / on.sum())
-    log, off = mean - other, rest / weights.mean() - (to - other * on) / on.mean()
-    spread = NORMAL * mean_of(off)[1]
-    ratio, low, high = (math.exp(min(x, 700.0)) for x in (log, log - spread, log + spread))
-    targets = int((weights > 0).sum()) if weights.max() <= 1 else round(weights.sum())
-    return AtLength(
-        length, math.exp(min(mean, 700.0)), float(error), targets, ratio, low, high, base
-    )
-
-
-def _same_targets(
-    opened: Opened | OpenedRun,
-    read: TokenText,
-    sizes: Sequence[int],
-    count: int,
-    protocol: str,
-    view: View,
-    report: Callable[[int], Callable[[int, int], None]],
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Sums of nats, and numbers of targets, of each row of the longest length."""
-    rows = rows_of(read, read.held_out, count, sizes[-1])
-    found = []
-    for step, length in enumerate(sizes):
-        if protocol == "last-token":
-            parts = [nats_of(opened, led(rows[:, -length - 1 :], read.bos), view, 1, report(step))]
-        else:
-            starts = range(0, sizes[-1], length)
-            cut = [led(rows[:, s : s + length + 1], read.bos) for s in starts]
-            parts = [nats_of(opened, part, view, 0, report(step)) for part in cut]
-        nats = np.concatenate(parts, 1)
-        found.append((nats.sum(1), np.full(len(nats), float(nats.shape[1]))))
-    return found
 
 
 # -- protocols of others ---------------------------------------------------------------------------
@@ -301,8 +240,8 @@ def _of_others(
     count: int,
     protocol: str,
     view: View,
-    report: Callable[[int], Callable[[int, int], None]],
-) -> list[tuple[np.ndarray, np.ndarray]]:
+    progress: Callable[[int, int], None],
+) -> list[Sums]:
     """Weighted sums of nats, and of weights, of each stretch of the longest length."""
     longest = sizes[-1]
     tokens = read.held_out[: count * longest].astype(np.int64)
@@ -316,10 +255,10 @@ def _of_others(
         parts = list(WINDOWS[protocol](tokens, length, read.bos))
         places = itertools.accumulate((len(at) for _, at, _ in parts), initial=0)
         for done, ((row, at, weight), place) in enumerate(zip(parts, places, strict=False), 1):
-            losses = nats_of(opened, row[None], view)[0][at - 1]
+            losses = token_losses(opened, row[None], view)[0][at - 1]
             block = min(place * blocks // len(tokens), blocks - 1)
             nats[block] += losses @ weight
             weights[block] += weight.sum()
-            report(step)(done, len(parts))
+            progress(step * len(parts) + done, len(sizes) * len(parts))
         found.append((nats, weights))
     return found

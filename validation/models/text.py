@@ -1,4 +1,4 @@
-"""A text in the tokens of a model, and nats of its tokens under a view.
+"""A text in the tokens of a model.
 
 Texts are encoded with truncation and padding switched off, whatever `tokenizer.json` says. Where a
 first token is wanted (BOS), it takes the place of the first token of each row: then the targets
@@ -7,29 +7,24 @@ are the same with and without it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch.nn.functional import cross_entropy
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.validation.harness.data import BYTES, Text, read_text, samples
-from farfield.validation.harness.measure import NORMAL, mean_of
-from farfield.validation.models.gguf_weights import gguf_tokenizer
+from farfield.validation.harness.measure import led
+from farfield.validation.models.gguf_files import gguf_tokenizer
 from farfield.validation.models.layers import RUN, ModelOutline
-from farfield.validation.models.opened import ALL, Opened, OpenedRun, View
 from farfield.validation.optional import first_line, library
 
 FIRST = ("auto", "yes", "no")
 """Whether rows begin with the first token that the tokenizer puts before a text."""
 
 _TEXT_BYTES = 2 << 20  # of each part of a text: seconds of a tokeniser, and more than is measured
-_NUMBERS = 1 << 25  # scores of the vocabulary held at a time, unless one row has more
 
 
 @dataclass(frozen=True)
@@ -134,6 +129,19 @@ def tokenizer_of(model: ModelOutline) -> Any:
         ) from None
 
 
+def encoder_of(model: ModelOutline) -> Callable[[str], list[int]] | None:
+    """A text in the tokens of a model, without a first token; None without a tokenizer."""
+    if model.path.suffix != ".gguf" and not (model.path / "tokenizer.json").is_file():
+        return None
+    coder = tokenizer_of(model)
+
+    def encode(words: str) -> list[int]:
+        tokens: list[int] = coder.encode(words, add_special_tokens=False).ids
+        return tokens
+
+    return encode
+
+
 def _wanted(model: ModelOutline, bos: str, put: int | None, named: Any) -> int | None:
     """The first token of each row."""
     if bos == "no":
@@ -165,56 +173,3 @@ def require_rows(tokens: np.ndarray, length: int) -> None:
         f"the text has {len(tokens)} tokens, {2 * (length + 1)} are needed for two rows of "
         f"{length}; accepted: a longer text, or shorter rows",
     )
-
-
-def led(rows: np.ndarray, bos: int | None) -> np.ndarray:
-    """Rows that begin with a first token, in place of their own."""
-    if bos is None:
-        return rows
-    rows = rows.copy()
-    rows[:, 0] = bos
-    return rows
-
-
-@torch.no_grad()
-def nats_of(
-    opened: Opened | OpenedRun,
-    rows: np.ndarray,
-    view: View = ALL,
-    last: int = 0,
-    report: Callable[[int, int], None] = lambda done, total: None,
-) -> np.ndarray:
-    """Nats of each target of some rows, or of their `last` ones, in float64, (rows, targets).
-
-    Raises:
-        InputError: they are not finite.
-    """
-    length, results = rows.shape[1] - 1, []
-    step = max(1, _NUMBERS // ((last or length) * opened.model.vocabulary))
-    step = max(1, min(step, 8192 // length))
-    for start in range(0, len(rows), step):
-        part = torch.from_numpy(rows[start : start + step]).to(opened.device)
-        scores = opened.scores(opened.embed(part[:, :-1]), view, last).double()
-        target = part[:, 1:][:, -scores.shape[1] :]
-        found = cross_entropy(scores.transpose(1, 2), target, reduction="none")
-        refuse(
-            not torch.isfinite(found).all(),
-            f"model {opened.model.name!r} gives NaN or infinity on this text; accepted: finite "
-            "scores",
-        )
-        results.append(found.cpu().numpy())
-        report(min(start + step, len(rows)), len(rows))
-    return np.concatenate(results)
-
-
-def ratio_of(of: np.ndarray, to: np.ndarray) -> tuple[float, float, float]:
-    """The ratio of two perplexities on the same targets, with its 95 % interval, paired by rows.
-
-    >>> one = np.full((4, 2), 1.0)
-    >>> [round(x, 3) for x in ratio_of(one + np.log(2), one)]
-    [2.0, 2.0, 2.0]
-    """
-    mean, error = mean_of((of - to).mean(1))
-    ends = (mean, mean - NORMAL * error, mean + NORMAL * error)
-    low, middle, high = (math.exp(min(x, 700.0)) for x in (ends[1], ends[0], ends[2]))
-    return middle, low, high

@@ -558,16 +558,10 @@ def _trained(values: Mapping[str, Any], text: Any) -> tuple[int | None, str]:
 
 def _notes(found: ModelOutline, text: Any, values: Mapping[str, Any]) -> Iterator[str]:
     """What the configuration says beyond the table of layers."""
-    turns = {layer.rotation: None for layer in found.layers if layer.rotation is not None}
-    for r in turns:
-        size = max(layer.head_size for layer in found.layers if layer.rotation == r)
-        rescaled = f", rescaled ({r.kind}: {r.note})" if r.note else ""
-        times = f", logits times {r.scale:.4g}" if r.scale != 1 else ""
-        turned = f"{r.size} of {size} dimensions of a head are rotated, base {r.base:g}"
-        yield turned + rescaled + times
-    still = sum(layer.positions == "none" for layer in found.layers)
-    if still and turns:
-        yield f"{still} layers without positions"
+    for r in dict.fromkeys(layer.rotation for layer in found.layers):
+        if r is not None and r.note:
+            times = f", logits times {r.scale:.4g}" if r.scale != 1 else ""
+            yield f"rotations with base {r.base:g} are rescaled ({r.kind}: {r.note}){times}"
     if any(layer.sink for layer in found.layers):
         yield "the denominator of each head has a learned constant too, a sink without value"
     for cap in {layer.cap: None for layer in found.layers if layer.cap is not None}:
@@ -576,8 +570,6 @@ def _notes(found: ModelOutline, text: Any, values: Mapping[str, Any]) -> Iterato
         yield f"logits grow as {factor}, i the place of the query in its row, from 1"
     if found.longest:
         yield f"rows end with the table of {found.longest} positions"
-    if shared := sum(layer.shares for layer in found.layers):
-        yield f"{shared} layers use the keys of layers below"
     if getattr(text, "is_encoder_decoder", False):
         yield "the self-attention of the decoder; keys of the encoder's output are kept besides"
     parts = (values, values.get("text_config") or {})

@@ -1,12 +1,11 @@
-"""Tensors of a folder, read one at a time without torch: those that the library itself would read.
+"""Tensors of a folder, read one at a time: those that the library itself would read.
 
 Where there is an index, the files that it names are read and no others. Nothing is unpickled.
 """
 
 from __future__ import annotations
 
-import json
-import math
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,11 +14,10 @@ import numpy as np
 from farfield.theory.answers.answer import InputError
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.transformers_config import read_json
-from farfield.validation.optional import first_line, library
+from farfield.validation.optional import first_line, library, require
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-_INDEX_BYTES, _TENSOR_BYTES = 32 << 20, 1 << 30
-_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+_INDEX_BYTES = 32 << 20
 _MARKS = {
     "base_layer.": "an adapter that is not merged",
     "lora_A.": "an adapter that is not merged",
@@ -50,9 +48,9 @@ def require_weights(model: ModelOutline) -> dict[str, Path]:
         named = {key: path / Path(value).name for key, value in table.items()}
     else:
         single = path / ("weights.safetensors" if model.kind == RUN else SINGLE)
-        named = dict.fromkeys(_header(model, single), single)
+        named = dict.fromkeys(_names(model, single), single)
     for file in sorted({*named.values()}):
-        present = _header(model, file)
+        present = _names(model, file)
         if lost := next((k for k, f in named.items() if f == file and k not in present), None):
             raise _wrong(
                 model, f"lacks {lost!r} in {file.name}", "the tensors that the index names"
@@ -63,20 +61,26 @@ def require_weights(model: ModelOutline) -> dict[str, Path]:
     return named
 
 
-def weights_stamp(model: ModelOutline) -> str:
-    """What tells the weights of a model from others: its files with their times, or sums."""
-    if model.network is not None:
-        return str([float(weight.detach().double().sum()) for weight in model.network.parameters()])
+def stamped(model: ModelOutline, *parts: bytes) -> str:
+    """The name of a file that changes with the weights of a model, and with all else that decides
+    its numbers: with its files and their times, or sums of a live model."""
     files = [model.path] if model.path.is_file() else sorted(model.path.glob("*.safetensors"))
-    return str([(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files])
+    weights = str([(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files])
+    if model.network is not None:
+        weights = str([float(x.detach().double().sum()) for x in model.network.parameters()])
+    stamp = hashlib.sha256(weights.encode())
+    for part in parts:
+        stamp.update(part)
+    safe = "".join(c if c.isalnum() else "-" for c in model.name).strip("-")
+    return f"{safe}-{stamp.hexdigest()[:16]}.json"
 
 
 def _wrong(model: ModelOutline, what: str, accepted: str) -> InputError:
     return InputError(f"model {model.name!r} {what}; accepted: {accepted}")
 
 
-def _header(model: ModelOutline, file: Path) -> dict[str, tuple[str, list[int], int, int]]:
-    """Type, shape, begin and end of each tensor of a file, whose sizes the library checks."""
+def _names(model: ModelOutline, file: Path) -> set[str]:
+    """The tensors of a file, whose sizes the library checks."""
     if not file.is_file():
         others = [p.name for p in model.path.glob("*.safetensors")]
         pickled = [p.name for s in ("bin", "pt", "pth") for p in model.path.glob(f"*.{s}")]
@@ -88,26 +92,13 @@ def _header(model: ModelOutline, file: Path) -> dict[str, tuple[str, list[int], 
         raise _wrong(model, what, f"{SINGLE}, or the files that {INDEX} names")
     safetensors = library("safetensors", "weights", "hf")
     try:
-        with safetensors.safe_open(file, framework="numpy"):
-            pass
-        with file.open("rb") as opened:
-            size = int.from_bytes(opened.read(8), "little")
-            table = json.loads(opened.read(size))
+        with safetensors.safe_open(file, "numpy") as opened:
+            return {*opened.keys()}
     except (OSError, safetensors.SafetensorError) as error:
         why = first_line(error, 100)
         raise _wrong(
             model, f"has a damaged {file.name} ({why})", "a whole safetensors file"
         ) from None
-    return {
-        key: (
-            v["dtype"],
-            v["shape"],
-            8 + size + v["data_offsets"][0],
-            8 + size + v["data_offsets"][1],
-        )
-        for key, v in table.items()
-        if key != "__metadata__"
-    }
 
 
 def reader(model: ModelOutline) -> Callable[[str], np.ndarray | None]:
@@ -131,20 +122,19 @@ def reader(model: ModelOutline) -> Callable[[str], np.ndarray | None]:
 
 
 def _tensor(model: ModelOutline, file: Path, name: str) -> np.ndarray:
-    dtype, shape, start, stop = _header(model, file)[name]
-    if dtype not in _TYPES:
-        accepted = ", ".join(_TYPES)
-        raise _wrong(
-            model, f"has {name!r:.60} in {dtype!r:.20}, quantised", f"weights in {accepted}"
-        )
-    if stop - start > _TENSOR_BYTES or math.prod(shape) * int(_TYPES[dtype][2]) != stop - start:
-        raise _wrong(model, f"has {name!r:.60} of {stop - start} bytes", f"at most {_TENSOR_BYTES}")
-    with file.open("rb") as opened:
-        opened.seek(start)
-        found = np.frombuffer(opened.read(stop - start), dtype=_TYPES[dtype])
-    if dtype == "BF16":  # the upper half of a float32
-        found = (found.astype(np.uint32) << 16).view(np.float32)
-    wide = found.astype(np.float64).reshape(shape)
+    safetensors = library("safetensors", "weights", "hf")
+    with safetensors.safe_open(file, "numpy") as opened:
+        kind = opened.get_slice(name).get_dtype()
+        if kind in ("F64", "F32", "F16"):
+            wide = opened.get_tensor(name).astype(np.float64)
+        elif kind == "BF16":  # NumPy has no such type
+            require("torch", "a weight in bfloat16", "hf")
+            with safetensors.safe_open(file, "pt") as again:
+                wide = again.get_tensor(name).double().numpy()
+        else:
+            raise _wrong(
+                model, f"has {name!r:.60} in {kind!r}, quantised", "weights in floating point"
+            )
     if not np.isfinite(wide).all():
         raise _wrong(model, f"has {name!r:.60} with NaN or infinity", "finite weights")
-    return wide
+    return np.asarray(wide)

@@ -12,7 +12,6 @@ Every measurement is written down as it is made, so that a search that was stopp
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
 import os
@@ -25,22 +24,22 @@ import numpy as np
 import sympy
 import torch
 
-from farfield.theory.answers.answer import Answer, InputError, Label, Status
+from farfield.theory.answers.answer import Answer, Label, Status
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import inside, natural, plural, share
-from farfield.validation.json_files import CorruptFile, read_json, write_json
-from farfield.validation.models.audit import keys_text
+from farfield.validation.harness.measure import ratio_of, token_losses
+from farfield.validation.json_files import Book
 from farfield.validation.models.cache import Serving, row_cache, size_text
 from farfield.validation.models.empirical import attention_fields, bias_field
 from farfield.validation.models.folder import describe
-from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.layers import ModelOutline, keys_text
 from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
-from farfield.validation.models.text import TokenText, nats_of, ratio_of, rows_of, text_of
+from farfield.validation.models.text import TokenText, rows_of, text_of
 from farfield.validation.models.transformers_config import library_config
-from farfield.validation.models.weights import weights_stamp
+from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
 
 SINKS = 4
@@ -52,19 +51,26 @@ class Cost:
     """What windows cost: a ratio of perplexities with its 95 % interval, and keys of a row.
 
     Fields:
-        ratio, low, high: to the perplexity without them, on the part that they were fitted on.
-        held_out, held_low, held_high: the same on the other part.
+        width: keys of each layer, first ones apart; None where layers differ.
         keys, bytes: that a row of the measured length takes over all layers, in 16 bits.
+        perplexity: on the part that windows were fitted on.
+        ratio, low, high: to the perplexity there without them.
+        held_out, held_low, held_high: the same on the other part.
     """
 
+    width: int | None
+    keys: int
+    bytes: float
+    perplexity: float
     ratio: float
     low: float
     high: float
     held_out: float
     held_low: float
     held_high: float
-    keys: int
-    bytes: float
+
+
+AS_IS, PLAN = "as it is", "plan by layer"
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,14 +82,12 @@ class SmallestWindow(Answer):
         loss: the share by which perplexity may rise.
         sliding_window: the smallest width for all layers; infinite where none below the row is
             enough.
-        with_sinks: the smallest width with `SINKS` first keys too; None where none is enough.
         plan: a width for each layer; None for a layer that keeps what it sees.
         need: the width that each layer needs alone, the others being free, for an equal part of
             the loss.
         field: beside it, how far the layer's bias sees, or its attention; `field_name`: which.
-        uniform, sinks, by_layer: what these cost; None where there is none.
-        alike: what a uniform window with as many keys as the plan costs, and `alike_width`.
-        full: keys, bytes and perplexities of the model as it is.
+        costs: by name what each costs: the model `as it is`, `one window` for all layers, without
+            and with first keys, the `plan by layer`, and one window with as many keys as the plan.
         setting: the plan as keys of `config.json`, where the library's class has them.
         length, rows, text_source, first: the text and its beginning.
         label: `measured`.
@@ -94,20 +98,11 @@ class SmallestWindow(Answer):
     model: str
     loss: sympy.Rational
     sliding_window: float
-    with_sinks: int | None
     plan: tuple[int | None, ...]
     need: tuple[int, ...]
     field: tuple[float, ...]
     field_name: str
-    uniform: Cost | None
-    sinks: Cost | None
-    by_layer: Cost
-    alike: Cost | None
-    alike_width: int | None
-    keys: int
-    bytes: float
-    perplexity: float
-    held_perplexity: float
+    costs: dict[str, Cost]
     setting: str
     length: int
     rows: int
@@ -118,7 +113,7 @@ class SmallestWindow(Answer):
         said = "no window below {length} tokens costs at most {loss} of perplexity"
         if self.status is Status.EXACT:
             said = "{setting} = {width} costs at most {loss} of perplexity on this text"
-        planned = sum(width is not None for width in self.plan)
+        planned = any(width is not None for width in self.plan)
         said += (
             "; a plan by layer keeps {kept} of the keys" if planned else "; nor in single layers"
         )
@@ -130,31 +125,56 @@ class SmallestWindow(Answer):
             setting=code("sliding_window"),
             width=keys_text(self.sliding_window),
             loss=share(self.loss),
-            kept=f"{self.by_layer.keys / max(1, self.keys):.0%}",
+            kept=f"{self.costs[PLAN].keys / max(1, self.costs[AS_IS].keys):.0%}",
         )
-        named = [
-            ("as it is", "-", None),
-            ("one window", keys_text(self.sliding_window), self.uniform),
-            (f"one window, {SINKS} first keys", keys_text(self.with_sinks), self.sinks),
-            ("plan by layer", "-", self.by_layer),
-            ("one window, as many keys", keys_text(self.alike_width), self.alike),
-        ]
         yield table(
-            ("windows", "keys of each", "keys", "cache", "perplexity ratio", "on the other part"),
-            [row for row in (self._row(*each) for each in named) if row],
+            (
+                "windows",
+                "keys of each",
+                "keys",
+                "cache",
+                "perplexity",
+                "ratio",
+                "on the other part",
+            ),
+            [
+                (
+                    name,
+                    "-" if cost.width is None else cost.width,
+                    cost.keys,
+                    size_text(cost.bytes),
+                    f"{cost.perplexity:.5g}",
+                    f"{cost.ratio:.4f} ({cost.low:.4f} to {cost.high:.4f})",
+                    f"{cost.held_out:.4f} ({cost.held_low:.4f} to {cost.held_high:.4f})",
+                )
+                for name, cost in self.costs.items()
+            ],
             f"Rows of {self.length} tokens; ratios with 95 % intervals, paired",
-            numeric=(1, 2),
+            numeric=(1, 2, 4),
         )
+        yield from self._by_layer()
+        if self.setting:
+            yield note("As keys of config.json: {setting}", setting=code(f"`{self.setting}`"))
+        rows = f"{plural(self.rows, 'row')} in each part, {self.first}"
+        yield facts(text=f"{self.text_source}; {rows}")
+        yield note(
+            "Targets are the second half of each row, so that each is predicted from {half} tokens "
+            "or more. Rows are those of this text: another one may need more.",
+            half=self.length // 2,
+        )
+
+    def _by_layer(self) -> Iterator[Block]:
+        """What each layer needs, drawn and listed."""
         layers = tuple(float(k) for k in range(1, len(self.need) + 1))
-        lines = [Line("need", layers, tuple(map(float, self.need)))]
-        if self.field:
-            lines.append(Line(self.field_name, layers, self.field))
         yield Curve(
             f"Keys that each layer needs alone for an equal part of {share(self.loss)} of "
             "perplexity, beside how far it looks.",
             "layer",
             "keys",
-            tuple(lines),
+            (
+                Line("need", layers, tuple(map(float, self.need))),
+                Line(self.field_name, layers, self.field),
+            ),
             marks=(),
         )
         yield table(
@@ -164,31 +184,6 @@ class SmallestWindow(Answer):
                 for k, (w, f) in enumerate(zip(self.plan, self.field, strict=True), 1)
             ],
             numeric=(0, 1, 2, 3),
-        )
-        if self.setting:
-            yield note("As keys of config.json: {setting}", setting=code(f"`{self.setting}`"))
-        yield facts(
-            perplexity=f"{self.perplexity:.5g}, {self.held_perplexity:.5g} on the other part",
-            text=f"{self.text_source}; {plural(self.rows, 'row')} in each part, {self.first}",
-        )
-        yield note(
-            "Targets are the second half of each row, so that each is predicted from {half} tokens "
-            "or more. Rows are those of this text: another one may need more.",
-            half=self.length // 2,
-        )
-
-    def _row(self, name: str, width: str, cost: Cost | None) -> tuple[Any, ...]:
-        if cost is None:
-            return (
-                () if name != "as it is" else (name, width, self.keys, size_text(self.bytes), 1, 1)
-            )
-        return (
-            name,
-            width,
-            cost.keys,
-            size_text(cost.bytes),
-            f"{cost.ratio:.4f} ({cost.low:.4f} to {cost.high:.4f})",
-            f"{cost.held_out:.4f} ({cost.held_low:.4f} to {cost.held_high:.4f})",
         )
 
 
@@ -209,32 +204,30 @@ class Search:
         place: Path,
         progress: Progress,
     ) -> None:
-        self.opened, self.parts, self.place, self.progress = opened, parts, place, progress
+        self.opened, self.parts, self.progress = opened, parts, progress
         self.length = parts[0].shape[1] - 1
         self.half = self.length - self.length // 2
-        self.stage, self.kept = "windows", dict[str, list[float]]()
+        self.stage, self.book = "windows", Book(place)
         each = len(_grid(self.length)).bit_length()  # a bisection asks so often
         self.total = 2 * self.length.bit_length() + 2 * each * len(opened.model.layers) + 10
-        if place.is_file():
-            try:
-                self.kept = {k: v for k, v in read_json(place).items() if isinstance(v, list)}
-            except CorruptFile as error:
-                raise InputError(f"{place}: {error}; accepted: remove it") from None
 
     def nats(self, view: View, part: int) -> np.ndarray:
-        """Mean nats of each row of a part, shape (rows, 1)."""
-        key = json.dumps([part, view.widths, view.sinks, view.in_cache])
-        if key not in self.kept:
-            found = nats_of(self.opened, self.parts[part], view, self.half).mean(1)
-            self.kept[key] = found.tolist()
-            self.place.parent.mkdir(parents=True, exist_ok=True)
-            write_json(self.place, self.kept)
-            self.progress(self.stage, min(len(self.kept), self.total), self.total)
-        return np.array(self.kept[key])[:, None]
+        """Mean nats of each row of a part."""
+
+        def measure() -> list[float]:
+            losses = token_losses(self.opened, self.parts[part], view, self.half)
+            return list(losses.mean(1))
+
+        key, made = json.dumps([part, view.widths, view.sinks, view.in_cache]), len(self.book.kept)
+        nats = np.array(self.book.of(key, measure))
+        if len(self.book.kept) > made:
+            self.progress(self.stage, min(len(self.book.kept), self.total), self.total)
+        return nats
 
     def ratio(self, view: View, part: int = 0) -> tuple[float, float, float]:
         """The ratio of perplexities to that without windows, and its interval."""
-        return ratio_of(self.nats(view, part), self.nats(ALL, part))
+        one = np.ones(len(self.parts[part]))
+        return ratio_of((self.nats(view, part), one), (self.nats(ALL, part), one))
 
     def smallest(
         self, candidates: Sequence[int], view: Callable[[int], View], most: float
@@ -248,11 +241,12 @@ class Search:
             low, high = (low, middle) if enough else (middle, high)
         return candidates[high] if high < len(candidates) else None
 
-    def cost(self, view: View) -> Cost:
+    def cost(self, view: View = ALL, width: int | None = None) -> Cost:
         """What windows cost on both parts, and what they keep."""
-        layers = narrowed(self.opened.model, view)
-        row = row_cache(layers, self.length, Serving())
-        return Cost(*self.ratio(view), *self.ratio(view, 1), row.keys, row.least)
+        row = row_cache(narrowed(self.opened.model, view), self.length, Serving())
+        perplexity = math.exp(float(self.nats(view, 0).mean()))
+        ratios = self.ratio(view), self.ratio(view, 1)
+        return Cost(width, row.keys, row.least, perplexity, *ratios[0], *ratios[1])
 
 
 def narrowed(model: ModelOutline, view: View) -> list[Any]:
@@ -309,67 +303,52 @@ def smallest_window(
     opened, read = open_model(given, tokens=size), text_of(given, text, bos)
     halves = np.split(read.held_out, [len(read.held_out) // 2])
     parts = tuple(rows_of(read, part, count, size) for part in halves)
-    search = Search(
-        opened, (parts[0], parts[1]), Path(folder) / _name(given, read, parts), progress
-    )
+    values = json.dumps(given.values, sort_keys=True, default=str).encode()
+    place = Path(folder) / stamped(given, values, *(part.tobytes() for part in parts))
+    search = Search(opened, (parts[0], parts[1]), place, progress)
     return _found(search, read, most, positions == "cache")
-
-
-def _name(given: ModelOutline, read: TokenText, parts: Sequence[np.ndarray]) -> str:
-    """A file name that changes with the model, the text and the rows."""
-    stamp = hashlib.sha256(json.dumps(given.values, sort_keys=True, default=str).encode())
-    stamp.update(weights_stamp(given).encode())
-    for part in parts:
-        stamp.update(part.tobytes())
-    return f"{given.name}-{stamp.hexdigest()[:16]}.json"
 
 
 def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool) -> SmallestWindow:
     given, length, budget = search.opened.model, search.length, float(most)
+
+    def sunk(width: int) -> View:
+        return View(width, SINKS, in_cache=in_cache)
+
     search.stage = "one window for all layers"
-    every = range(1, length)
-    width = search.smallest(every, View, budget)
-    near = search.smallest(
-        range(1, max(2, length - SINKS)), lambda w: View(w, SINKS, in_cache=in_cache), budget
-    )
+    width = search.smallest(range(1, length), View, budget)
+    near = search.smallest(range(1, max(2, length - SINKS)), sunk, budget)
     search.stage = "layer by layer"
     need, plan = _plan(search, budget)
-    view = View(tuple(plan))
-    by_layer, full = search.cost(view), row_cache(given.layers, length, Serving())
-    same = next(
-        (
-            w
-            for w in every
-            if row_cache(narrowed(given, View(w)), length, Serving()).keys >= by_layer.keys
-        ),
-        None,
-    )
+    costs = {AS_IS: search.cost()}
+    if width is not None:
+        costs["one window"] = search.cost(View(width), width)
+    if near is not None:
+        costs[f"one window, {SINKS} first keys"] = search.cost(sunk(near), near)
+    costs[PLAN] = by_layer = search.cost(View(tuple(plan)))
+    if any(w is not None for w in plan):
+        keys = (
+            (w, row_cache(narrowed(given, View(w)), length, Serving()).keys)
+            for w in range(1, length)
+        )
+        same = next((w for w, kept in keys if kept >= by_layer.keys), None)
+        if same is not None:
+            costs["one window, as many keys"] = search.cost(View(same), same)
     field, name = _field(search)
-    flat = [math.exp(float(search.nats(ALL, part).mean())) for part in (0, 1)]
-    planned = any(w is not None for w in plan)
     return SmallestWindow(
-        given.name,
-        most,
-        math.inf if width is None else width,
-        near,
-        tuple(plan),
-        tuple(need),
-        field,
-        name,
-        None if width is None else search.cost(View(width)),
-        None if near is None else search.cost(View(near, SINKS, in_cache=in_cache)),
-        by_layer,
-        search.cost(View(same)) if planned and same is not None else None,
-        same if planned else None,
-        full.keys,
-        full.least,
-        flat[0],
-        flat[1],
-        _setting(given, plan),
-        length,
-        len(search.parts[0]),
-        read.source,
-        read.first,
+        model=given.name,
+        loss=most,
+        sliding_window=math.inf if width is None else width,
+        plan=tuple(plan),
+        need=tuple(need),
+        field=field,
+        field_name=name,
+        costs=costs,
+        setting=_setting(given, plan),
+        length=length,
+        rows=len(search.parts[0]),
+        text_source=read.source,
+        first=read.first,
         status=Status.INFINITE if width is None else Status.EXACT,
         label=Label.MEASURED,
         subject=given.name,

@@ -10,9 +10,9 @@ from itertools import combinations
 import numpy as np
 import sympy
 
-from farfield.numerics.identities import vanishes
 from farfield.theory.encodings import alibi_slope, encoding
 from farfield.validation.harness.settings import Mask
+from farfield.validation.identities import vanishes
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,

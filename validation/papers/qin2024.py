@@ -13,7 +13,6 @@ import numpy as np
 import sympy
 from flint import arb
 
-from farfield.numerics.identities import vanishes
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import at_precision
 from farfield.numerics.summation.series import Series, series
@@ -24,6 +23,7 @@ from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.theorems import theorem
 from farfield.theory.values import enclose
+from farfield.validation.identities import vanishes
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,

@@ -15,10 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from farfield.numerics.counts import Enclosure, Exact, Value
 from farfield.numerics.receptive_field import (
-    Enclosure,
-    Exact,
-    Value,
     theoretical_receptive_field,
 )
 from farfield.theory.algebra.budget import unhurried

@@ -41,7 +41,7 @@ def test_the_way_that_is_found(text):
 
 @pytest.mark.parametrize("text", KINDS)
 @pytest.mark.parametrize("start", [0, 5])
-def test_differences_of_tails_are_sums_of_terms(text, start):
+def test_differences_of_tails_are_sums_of_terms(text, start, short_envelopes):
     kernel = summed(text, start)
     with precision(96):
         term = terms(read(text))
@@ -79,7 +79,7 @@ def test_a_residue_class_that_diverges_makes_the_sum_diverge():
     assert summed("-2*log(n+1)*sin(pi*n/2)**2").converges is False
 
 
-def test_an_envelope_lies_between_its_two_biases():
+def test_an_envelope_lies_between_its_two_biases(short_envelopes):
     kernel = find(read("-4*log(n+2)-log(n+2)*sin(n**2)"), 0)
     with precision(64):
         far = kernel.first + 5

@@ -37,7 +37,13 @@ def test_each_method_sums_what_it_says(name):
 
 
 def test_the_trace_tells_the_choice_and_why_others_were_passed_over():
-    ask = "from farfield import leak; leak('-4*log(n+2)-log(n+2)*sin(n**2)', 64)"
+    ask = """
+from farfield.numerics import leak
+from farfield.numerics.summation import bounded
+
+bounded.DIRECT = bounded.MOST_DIRECT = 256
+leak.leak("-4*log(n+2)-log(n+2)*sin(n**2)", 64)
+"""
     traced = subprocess.run(
         [sys.executable, "-c", ask],
         env=os.environ | {"FARFIELD_TRACE": "1"},

@@ -6,11 +6,12 @@ import time
 from pathlib import Path
 
 import mpmath
+import numpy as np
 import pytest
 import sympy
 from sympy.core.parameters import global_parameters
 
-from farfield import check_convergence, theoretical_receptive_field
+from farfield import check_convergence, encoding, theoretical_receptive_field
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import budget, check_time, unless, until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
@@ -217,3 +218,21 @@ def test_there_is_one_door(room):
             for part in [node.func, *node.args] if isinstance(node, ast.Call) else []:
                 called = ast.unparse(part)
                 assert called.removeprefix("sympy.") not in HEAVY or called in HEAVY, f"{module}"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("-135^0.7200001*log(1+n)", {}),
+        ("-(a*n)^b", {"a": "3471875/8388608", "b": "6039797/8388608"}),
+        ("-(a*n+1)^b", {"a": "135/8388607", "b": "0.7200001"}),
+        ("-2*log(2+135*n)^b", {"b": "1.7200001"}),
+    ],
+)
+def test_powers_with_long_exponents_are_numbers(text, values):
+    """SymPy forms integers of millions of digits where a base has a repeated prime."""
+    bias = encoding(text, **values)
+    assert check_convergence(bias).verdict == "converges"
+    assert theoretical_receptive_field(bias, "1/10").status == "exact"
+    assert np.isfinite(bias.bias([1, 100])).all()

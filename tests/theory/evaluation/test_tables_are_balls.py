@@ -186,6 +186,17 @@ def test_parts_beyond_the_range_of_floats(formula, at, right):
     assert not wrong(read(formula), np.array([1, 2, at, at + 1, 2 * at]))
 
 
+@pytest.mark.parametrize("modulus", [2, 3, 8])
+@pytest.mark.parametrize("last", [7, 130])
+def test_a_sum_of_masked_terms_is_masked_where_all_of_them_are(modulus, last):
+    one = f"where((n%{modulus}==1)&(n<={last}),-log(1+n)^2,-inf)"
+    two = f"where((n%{modulus}==0)|(n<4),-n/2-frac(n/{modulus}),-inf)"
+    at = np.arange(300)
+    first, other = tabulate(read(one), at), tabulate(read(two), at)
+    total = tabulate(read(f"log(exp({one})+exp({two}))"), at)
+    assert np.allclose(total, np.logaddexp(first, other), rtol=1e-12) and np.isneginf(total).any()
+
+
 def test_what_is_below_all_floats_is_minus_infinity():
     assert tabulate(read("-exp(exp(n))"), [1, 800]).tolist() == [-math.exp(math.e), -math.inf]
     assert tabulate(read("-n+where(n<5,0,-oo)"), [4, 5]).tolist() == [-4, -math.inf]

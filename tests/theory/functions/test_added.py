@@ -11,8 +11,9 @@ import torch
 from farfield import check_convergence, encoding, theoretical_receptive_field
 from farfield.numerics.checking.checker import check_proof
 from farfield.numerics.checking.numbers import ProofError
+from farfield.theory.functions import record
 from farfield.theory.functions.balls import to_arb
-from farfield.theory.functions.record import Function, registered
+from farfield.theory.functions.record import Function, register
 
 
 class verhulst(sympy.Function):
@@ -33,9 +34,10 @@ RECORD = Function(
 
 
 @pytest.fixture(autouse=True)
-def known():
-    with registered(RECORD):
-        yield
+def known(monkeypatch):
+    monkeypatch.setattr(record, "_RECORDS", {**record._RECORDS})
+    monkeypatch.setattr(record, "_SPELLINGS", {**record._SPELLINGS})
+    register(RECORD)
 
 
 BIAS, SAME = "-2*log(n+1)*verhulst(n+1)", "-2*log(n+1)/(1+exp(-n-1))"

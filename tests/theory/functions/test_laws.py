@@ -22,11 +22,8 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import (
     ARITHMETICS,
     Function,
-    record_of,
     records,
     register,
-    registered,
-    spellings,
 )
 from farfield.theory.transseries.expansion import transseries
 from farfield.theory.transseries.scale import monomial_expression
@@ -289,11 +286,3 @@ def test_every_record_says_what_it_lacks():
         )
     with pytest.raises(TypeError, match="spelled 'log'"):
         register(READ["log"])
-
-
-def test_a_function_is_forgotten_after_its_context():
-    lacks = dict.fromkeys(ARITHMETICS[1:], "a test of the register")
-    airy = Function(node=sympy.airyai, names=("airyai",), ball=abs, lacks=lacks)
-    with registered(airy):
-        assert record_of(sympy.airyai) is airy and "airyai" in spellings()
-    assert record_of(sympy.airyai) is None and "airyai" not in spellings()

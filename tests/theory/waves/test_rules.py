@@ -15,7 +15,7 @@ from farfield.theory.coefficients.signs import Context
 from farfield.theory.formula.grammar import read
 from farfield.theory.transseries.arithmetic import iterated_log
 from farfield.theory.transseries.expansion import transseries
-from farfield.theory.waves.swing import compare_log, slow_lead, swing_of, very_slow_lead
+from farfield.theory.waves.leading_wave import compare_log, leading_wave, slow_lead, very_slow_lead
 from farfield.theory.waves.wave_rules import RULES, bounded, on_intervals, prepared
 
 DECIDED = [
@@ -108,11 +108,11 @@ def test_growth_against_powers(context):
 
 
 def test_intervals_where_the_terms_stay_large(context):
-    swing = swing_of(transseries(read("log(n)*(2+sin(log(log(n))))"), context))
+    wave = leading_wave(transseries(read("log(n)*(2+sin(log(log(n))))"), context))
     for text in ("log(n)+3", "log(n)-log(log(n))"):
-        assert not on_intervals(transseries(read(text), context), swing).converges
+        assert not on_intervals(transseries(read(text), context), wave).converges
     with pytest.raises(Undecided):
-        on_intervals(transseries(read("log(n)+log(log(n))"), context), swing)
+        on_intervals(transseries(read("log(n)+log(log(n))"), context), wave)
 
 
 def test_every_rule_refuses_what_it_is_not_for():

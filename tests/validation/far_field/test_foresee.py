@@ -6,15 +6,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field import recall
 from farfield.validation.far_field.foresee import Settings, ratio_of, reach_of, subject_of
-from farfield.validation.far_field.mend import Book
-from farfield.validation.far_field.network import losses
 from farfield.validation.far_field.repairs import Repair, Repaired
-from farfield.validation.far_field.stages import Sampling, Stages
+from farfield.validation.far_field.stages import Sampling
 from farfield.validation.harness.runs import job_of, run
 from farfield.validation.harness.settings import settle
 
@@ -71,62 +69,6 @@ def test_a_local_model_loses_nothing_by_its_far_keys(trained):
     assert not np.allclose(near, far[64], atol=1e-6)
 
 
-def test_no_change_is_one_of_the_changes_and_a_stopped_search_goes_on(trained, tmp_path):
-    folder, how = trained("-n/8"), {"to": 128, "settings": FEW, "measure": True}
-
-    def stop(stage, done, total):
-        if stage == "real rows":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        farfield.mend(folder, folder=tmp_path / "stopped", progress=stop, **how)
-    (kept,) = (tmp_path / "stopped").iterdir()
-    before = kept.read_text()
-    found = farfield.mend(folder, folder=tmp_path / "stopped", **how)
-    assert found == farfield.mend(folder, folder=tmp_path / "whole", **how)
-    assert set(json.loads(before)) < set(json.loads(kept.read_text()))
-    plain = next(row for row in found.rows if row.repair == "none")
-    assert plain.measured is not None and plain.short == 0 and plain.keys == 128
-    assert sum(row.measured is not None for row in found.rows) in (3, 4)
-    assert found.best in {row.repair for row in found.rows}
-
-
-def test_few_keys_leave_few_changes(trained, tmp_path):
-    found = farfield.mend(trained("-n/8"), to=64, keys=16, settings=FEW, folder=tmp_path)
-    assert all(row.keys <= 16 for row in found.rows if row.repair != "none")
-    assert found.best != "none" and found.window <= 16
-    kept = farfield.check_convergence(found.encoding[0])
-    assert kept.verdict == "converges"
-
-
-def test_what_is_written_is_not_asked_again(tmp_path):
-    book = Book(tmp_path / "book.json")
-    assert book.of("a", lambda: [1.0]).tolist() == [1.0]
-    assert Book(tmp_path / "book.json").of("a", lambda: [2.0]).tolist() == [1.0]
-
-
-def test_a_needle_is_exact_in_one_layer_where_nothing_else_is_far(trained):
-    """Of the third row of four, all keys are its own, of the rows before, and of the first."""
-    subject = subject_of(trained("0"), None, None, Settings(groups=2, rows=4, last=4))
-    network, tokens, row = subject.network, subject.groups[0], subject.length
-    network.depth, network.model.layers = 1, network.model.layers[:1]
-    stages = Stages(network, tokens, 4, Sampling(8), paired=2)
-    stages.plain()
-    stages.stage(1, [row, 2 * row])
-    far = stages.stage(2, [row, 2 * row, 4 * row])
-    long = torch.cat([tokens[:, :-1].flatten(), tokens[-1, -1:]])[None]
-    assert torch.allclose(far[3], losses(network, long, 4)[0], atol=1e-5)
-
-
-def test_recall_is_a_probability_and_its_distance_is_checked(trained):
-    subject = subject_of(trained("0"), None, None, FEW)
-    for far in recall.distances(subject.length, 256):
-        said = recall.foreseen(subject.network, subject.groups, 256, far, Sampling(32))
-        assert said.distance == far and 0 < said.probability < 1
-    with pytest.raises(InputError, match="accepted are 41 to 233"):
-        recall.foreseen(subject.network, subject.groups, 256, 16, Sampling(32))
-
-
 @pytest.mark.parametrize(
     "given, why",
     {
@@ -154,3 +96,21 @@ def test_a_limit_of_positions_is_asked_before_anything_runs(trained):
     subject = subject_of(trained("learned"), None, None, FEW)
     with pytest.raises(InputError, match="accepted: to that length"):
         reach_of(subject, 32)
+
+
+def test_the_far_field_has_the_probe_beside_it():
+    """Both stand in one table: what positions cost, and the rest."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 300}
+    sizes |= {"intermediate_size": 32, "initializer_range": 0.3, "max_position_embeddings": 32}
+    torch.manual_seed(0)
+    small = LlamaForCausalLM(LlamaConfig(**sizes)).eval()
+    words = np.random.default_rng(0).integers(0, 300, 2000)
+    found = farfield.foresee(small, words, to=128, settings=FEW)
+    costs = {g.length: g.cost for g in found.positions.gaps}
+    assert {r.length for r in found.ratios} <= {*costs}
+    told = found.text()
+    assert "positions alone" in told and "the rest" in told and "Positions alone cost" in told
+    for r in found.ratios:
+        assert f"{r.main - costs[r.length]:+.3f}" in told
+    alone = farfield.gap_probe(small, words, to=128)
+    assert alone.row == 32 and {64, 128} <= {g.length for g in alone.gaps}

@@ -7,12 +7,12 @@ import torch
 
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.library import LibraryNetwork
-from farfield.validation.far_field.network import losses
+from farfield.validation.far_field.network import losses, nats
 from farfield.validation.far_field.repairs import Repair, Repaired
-from farfield.validation.far_field.stages import Sampling, far_losses
+from farfield.validation.far_field.stages import Sampling, Stages, far_losses
+from farfield.validation.harness.measure import token_losses
 from farfield.validation.models.folder import describe
-from farfield.validation.models.opened import View, open_model
-from farfield.validation.models.text import nats_of
+from farfield.validation.models.opened import ALL, View, open_model
 
 transformers = pytest.importorskip("transformers")
 SIZES = {
@@ -29,10 +29,20 @@ YARN = {
     "rope_theta": 1e4,
     "original_max_position_embeddings": 64,
 }
+DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
 MODELS = {
     "grouped heads": ("llama", {"num_key_value_heads": 2}),
     "yarn": ("llama", {"rope_parameters": YARN}),
     "rotated in part": ("gpt_neox", {}),
+    "rotations by layer": (
+        "gemma3_text",
+        {
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+            "sliding_window": 12,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
     "window": ("mistral", {"sliding_window": 12, "num_key_value_heads": 2}),
     "alibi": ("bloom", {"n_layer": 2, "n_head": 4}),
     "absolute": ("gpt2", {"n_layer": 2, "n_head": 4, "n_embd": 32, "n_positions": 256}),
@@ -44,9 +54,7 @@ MODELS = {
 ROW, LAST = 16, 4
 
 
-@pytest.fixture(scope="module", params=MODELS)
-def opened(request, tmp_path_factory):
-    kind, more = MODELS[request.param]
+def a_model(path, kind, more):
     own = {} if "n_head" in more else SIZES
     config = transformers.CONFIG_MAPPING[kind](
         **({"vocab_size": 64, "hidden_size": 32} | own | more)
@@ -56,9 +64,14 @@ def opened(request, tmp_path_factory):
     for name, weight in network.named_parameters():
         if weight.dim() > 1 or "sinks" in name:
             torch.nn.init.normal_(weight, std=0.3)
-    path = tmp_path_factory.mktemp(kind)
     network.save_pretrained(path)
     return open_model(describe(path))
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def opened(request, tmp_path_factory):
+    kind, more = MODELS[request.param]
+    return a_model(tmp_path_factory.mktemp(kind), kind, more)
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +79,8 @@ def text():
     return torch.randint(0, 64, (6 * ROW + 1,), generator=torch.Generator().manual_seed(3))
 
 
-def of_library(opened, rows, view=None):
-    found = nats_of(opened, rows.numpy(), *([view] if view else []), last=LAST)
-    return torch.from_numpy(found)
+def of_library(opened, rows, view=ALL):
+    return torch.from_numpy(token_losses(opened, rows.numpy(), view, LAST))
 
 
 def test_real_rows_are_those_of_the_library(opened, text):
@@ -88,7 +100,10 @@ def test_the_second_row_of_a_text_at_twice_the_length_is_exact(opened, text, gro
 
 
 def test_a_window_is_the_view_of_the_library(opened, text):
-    for repair, view in ((Repair(window=7), View(7)), (Repair(window=7, sinks=2), View(7, 2))):
+    views = {Repair(window=7): View(7), Repair(window=7, sinks=2): View(7, 2)}
+    if opened.model.kind in ("llama", "gpt_neox", "mistral", "gemma3_text"):
+        views[Repair(window=7, sinks=2, in_cache=True)] = View(7, 2, in_cache=True)
+    for repair, view in views.items():
         found = losses(Repaired(LibraryNetwork(opened), repair), text[None], LAST)
         assert torch.allclose(found, of_library(opened, text[None], view), atol=1e-3)
 
@@ -100,3 +115,19 @@ def test_what_has_no_keys_is_refused_in_one_line(tmp_path):
     transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
     with pytest.raises(InputError, match="has no keys in layer 1"):
         LibraryNetwork(open_model(describe(tmp_path)))
+
+
+def test_rotations_that_change_with_the_row_are_those_of_its_end(text, tmp_path):
+    """Where every place is read; the rest sees a first row with the states of a short one."""
+    more = {"rope_parameters": DYNAMIC, "max_position_embeddings": 24}
+    opened = a_model(tmp_path, "llama", more)
+    network, rows = LibraryNetwork(opened), text.unfold(0, ROW + 1, ROW)
+    assert torch.allclose(
+        losses(network, text[None], LAST), of_library(opened, text[None]), atol=1e-3
+    )
+    stages = Stages(network, rows, LAST, Sampling(8))
+    stages.plain()
+    stages.stage(1, [ROW, 4 * ROW])
+    at, long = torch.arange(4 * ROW), text[None, : 4 * ROW + 1]
+    scores = stages.blocks(long[:, :-1], at, LAST, [ROW, 4 * ROW])
+    assert torch.allclose(nats(scores, long), of_library(opened, long), atol=1e-3)

@@ -4,12 +4,8 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 from transformers import (
-    BloomConfig,
-    BloomForCausalLM,
     Gemma3ForCausalLM,
     Gemma3TextConfig,
-    GPT2Config,
-    GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
@@ -17,28 +13,36 @@ from transformers import (
 )
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.probe import COST, gap_losses, losses_at, probe
+from farfield.validation.far_field.library import LibraryNetwork
+from farfield.validation.far_field.network import nats, scores_at
+from farfield.validation.far_field.probe import COST, gap_losses, probe
+from farfield.validation.models.folder import describe
+from farfield.validation.models.opened import open_model
 
 ROW = 32
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 64}
 SIZES |= {"intermediate_size": 32, "num_key_value_heads": 1, "initializer_range": 0.3}
 
 
+def opened(network):
+    return LibraryNetwork(open_model(describe(network)))
+
+
 def llama(**more):
     torch.manual_seed(0)
-    return LlamaForCausalLM(LlamaConfig(**SIZES, **more)).eval()
+    return opened(LlamaForCausalLM(LlamaConfig(**SIZES, **more)))
 
 
 def mistral(window):
     torch.manual_seed(0)
-    return MistralForCausalLM(MistralConfig(**SIZES, sliding_window=window)).eval()
+    return opened(MistralForCausalLM(MistralConfig(**SIZES, sliding_window=window)))
 
 
 def gemma(window):
     torch.manual_seed(0)
     kinds = ["sliding_attention", "full_attention"]
     sizes = {"head_dim": 16, "layer_types": kinds, "sliding_window": window}
-    return Gemma3ForCausalLM(Gemma3TextConfig(**SIZES, **sizes)).eval()
+    return opened(Gemma3ForCausalLM(Gemma3TextConfig(**SIZES, **sizes)))
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +50,15 @@ def rows():
     return torch.randint(0, 64, (3, ROW + 1), generator=torch.Generator().manual_seed(5))
 
 
-@pytest.mark.parametrize("network", (llama(), mistral(8), gemma(8)), ids=lambda m: type(m).__name__)
-def test_without_a_gap_it_is_the_loss_of_the_model(network, rows):
+def losses_at(network, rows, positions, last):
+    return nats(scores_at(network, rows[:, :-1], positions, last), rows)
+
+
+@pytest.mark.parametrize("make", (llama, lambda: mistral(8), lambda: gemma(8)))
+def test_without_a_gap_it_is_the_loss_of_the_model(make, rows):
+    network = make()
     with torch.no_grad():
-        scores = network(rows[:, :-1]).logits.double()
+        scores = network.network(rows[:, :-1]).logits.double()
     expected = cross_entropy(scores.mT, rows[:, 1:], reduction="none")[:, -ROW // 4 :]
     assert torch.allclose(gap_losses(network, rows, ROW), expected, atol=1e-5)
 
@@ -75,22 +84,26 @@ def test_the_row_is_one_text_over_the_gap(rows):
     """The library takes a skipped position for the begin of another text, unless it is told."""
     changed = rows.clone()
     changed[:, : ROW // 2] = 7
-    before, after = (gap_losses(llama(), r, 4 * ROW) for r in (rows, changed))
+    network = llama()
+    before, after = (gap_losses(network, r, 4 * ROW) for r in (rows, changed))
     assert not torch.allclose(before, after)
 
 
 def test_it_says_where_positions_begin_to_cost(rows, speaks, monkeypatch):
     """A model whose loss rises by .03 nats a token beyond 1,000."""
 
-    def losses(network, rows, positions, last):
-        return torch.full((len(rows), last), max(0.0, 0.03 * (int(positions[-1]) - 999)))
+    network = llama()
 
-    monkeypatch.setattr("farfield.validation.far_field.probe.losses_at", losses)
-    found = probe(llama(), rows, [256, 512, 2048, 4096])
+    def losses(network, rows, length):
+        alone = losses_at(network, rows[:, ROW // 2 :], torch.arange(ROW // 2), ROW // 4)
+        return alone + max(0.0, 0.03 * (length - 1000))
+
+    monkeypatch.setattr("farfield.validation.far_field.probe.gap_losses", losses)
+    found = probe(network, rows, [256, 512, 2048, 4096])
     assert found.holds <= 1000 + COST / 0.03 < found.breaks <= 1.2 * found.holds
     told = speaks(found)
     assert "cost nothing up to" in told and "+31.44 nats at 2,048" in told
-    assert probe(llama(), rows, [64, 512]).breaks is None
+    assert probe(network, rows, [64, 512]).breaks is None
 
 
 def test_its_interval_is_over_rows(rows):
@@ -102,12 +115,8 @@ def test_its_interval_is_over_rows(rows):
     assert gap.high - gap.cost == pytest.approx(4.3027 * float(costs.std()) / 3**0.5, rel=1e-4)
 
 
-def test_models_that_take_no_positions_are_refused_in_a_line(rows):
-    sizes = {"hidden_size": 32, "n_layer": 1, "n_head": 2, "vocab_size": 64}
-    with pytest.raises(InputError, match="'bloom' counts its distances itself"):
-        probe(BloomForCausalLM(BloomConfig(**sizes)), rows, [64])
-    with pytest.raises(InputError, match="a table of 48 positions, 64 are asked for"):
-        small = GPT2Config(n_embd=32, n_layer=1, n_head=2, vocab_size=64, n_positions=48)
-        probe(GPT2LMHeadModel(small), rows, [64])
+def test_what_cannot_be_probed_is_refused_in_a_line(rows):
     with pytest.raises(InputError, match="at least those of the rows, 32"):
         probe(llama(), rows, [16])
+    with pytest.raises(InputError, match="two rows or more"):
+        probe(llama(), rows[:1], [64])

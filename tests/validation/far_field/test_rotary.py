@@ -9,13 +9,12 @@ import torch
 from transformers import AutoConfig, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from farfield.theory.answers.errors import InputError
+from farfield.validation.far_field.repairs import Repair
 from farfield.validation.far_field.rotary import (
-    UNCHANGED,
-    Setting,
     applied,
-    candidates,
     pastes,
     rotations,
+    settings_of,
     turned,
 )
 
@@ -32,7 +31,7 @@ def model():
     return LlamaForCausalLM(config).eval()
 
 
-SETTINGS = candidates(
+SETTINGS = settings_of(
     LlamaConfig(**SIZES, rope_parameters={"rope_type": "default", "rope_theta": BASE}), TRAINED, TO
 )
 TURNING = [s for s in SETTINGS if s.rope]
@@ -164,7 +163,7 @@ def test_layers_with_a_window_keep_their_rotations():
     network = Gemma3ForCausalLM(config)
     ((_, _, module),) = rotations(network)
     before = module.sliding_attention_inv_freq.clone(), module.full_attention_inv_freq.clone()
-    (yarn_2, *_) = (s for s in candidates(config, TRAINED, TO) if s.name.startswith("YaRN"))
+    (yarn_2, *_) = (s for s in settings_of(config, TRAINED, TO) if s.name.startswith("YaRN"))
     with applied(network, yarn_2):
         ((_, _, module),) = rotations(network)
         assert torch.equal(module.sliding_attention_inv_freq, before[0])
@@ -175,7 +174,7 @@ def test_a_model_scaled_already_is_scaled_further_in_its_own_way():
     rope = {"rope_type": "llama3", "rope_theta": BASE, "factor": 8.0, "low_freq_factor": 1.0}
     rope |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 16}
     config = LlamaConfig(**SIZES, max_position_embeddings=TRAINED, rope_parameters=rope)
-    further = [s.rope for s in candidates(config, TRAINED, TO) if "factor" in s.rope]
+    further = [s.rope for s in settings_of(config, TRAINED, TO) if "factor" in s.rope]
     assert {r["rope_type"] for r in further} == {"llama3"}
     assert {r["original_max_position_embeddings"] for r in further} == {16}
     assert {16.0, 32.0} <= {r["factor"] for r in further}
@@ -183,16 +182,16 @@ def test_a_model_scaled_already_is_scaled_further_in_its_own_way():
 
 def test_what_cannot_be_set_is_refused_in_a_line(model):
     with pytest.raises(InputError, match="nothing is to be mended at 64"):
-        candidates(model.config, TRAINED, TRAINED)
+        settings_of(model.config, TRAINED, TRAINED)
     from transformers import BloomConfig
 
     with pytest.raises(InputError, match="'bloom' has no rope_parameters"):
-        candidates(BloomConfig(), TRAINED, TO)
+        settings_of(BloomConfig(), TRAINED, TO)
 
 
 def test_keys_that_a_setting_keeps():
     kept = {s.name: s.keys(TO) for s in SETTINGS}
-    assert kept["as it is"] == kept["YaRN 2"] == TO
+    assert kept["log scale"] == kept["YaRN 2"] == TO
     assert kept["text cut to 64"] == TRAINED
-    assert kept["window 32, first keys in the cache"] == 36
-    assert Setting("narrow", window=200).keys(TO) == TO and UNCHANGED.keys(9) == 9
+    assert kept["window 32, 4 first keys in the cache"] == 36
+    assert Repair(window=200).keys(TO) == TO and Repair().keys(9) == 9

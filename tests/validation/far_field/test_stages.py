@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from farfield.validation.far_field.network import TrainedNetwork, losses
+from farfield.validation.far_field.network import TrainedNetwork, losses, nats
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Cell, Sampling, Stages, far_losses
 from farfield.validation.harness.bias import model_of
@@ -91,7 +91,7 @@ def test_the_keys_of_a_cell_stand_for_its_positions(rows):
     stages = Stages(TrainedNetwork(a_model("0")), rows, LAST, Sampling(8))
     stages.plain()
     stages.stage(1, [ROW, 8 * ROW])
-    keys = stages._far(Cell(1, torch.arange(ROW, ROW + 8), 100), 0)
+    keys = stages._far(Cell(1, torch.arange(ROW, ROW + 8), 100), 0, stages.own)
     assert torch.allclose(keys.more.exp().sum(-1), torch.full_like(keys.more[..., 0], 100.0))
     own = stages.pools[1][0][2] // ROW == torch.arange(len(rows))[:, None]
     assert torch.equal(keys.more[:, 0, 0].isinf(), own)
@@ -102,3 +102,48 @@ def test_lengths_share_the_stages_that_end_there(rows):
     alone, both = (far_losses(network, rows, x, sampling) for x in ([64], [32, 64]))
     assert torch.equal(alone[64], both[64])
     assert far_losses(network, rows, [32, 48], sampling).keys() == {16, 32, 48}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_blocks_that_leave_nothing_out_are_the_row(encoding, rows, text):
+    """Where every place is read, or all but the first row, which the group has."""
+    model = a_model(encoding)
+    stages = Stages(TrainedNetwork(model), rows, LAST, Sampling(8))
+    stages.plain()
+    stages.stage(1, [ROW, 4 * ROW])
+    for begin in (0, ROW):
+        at, tokens = torch.arange(begin, 4 * ROW), text[None, begin : 4 * ROW + 1]
+        scores = stages.blocks(tokens[:, :-1], at, LAST, [ROW, 4 * ROW])
+        assert torch.allclose(
+            nats(scores, tokens), of_model(model, text[None, : 4 * ROW + 1]), atol=1e-4
+        )
+
+
+def test_keys_between_blocks_stand_for_their_places(rows, text):
+    """Places beyond the blocks are counted once each, and the rows that are named are not asked."""
+    stages = Stages(TrainedNetwork(a_model("0")), rows, LAST, Sampling(8))
+    stages.plain()
+    stages.stage(1, [ROW, 8 * ROW])
+    seen = []
+    stages._mix = lambda layer, q, i, parts: seen.append(parts) or q
+    at = torch.cat([torch.arange(ROW), torch.arange(7 * ROW, 8 * ROW)])
+    stages.blocks(text[None, : 2 * ROW], at, LAST, [ROW, 8 * ROW], torch.tensor([[2, 3]]))
+    _, far = seen[0]
+    assert float(far.more.exp().sum()) == pytest.approx(6 * ROW, rel=1e-5)
+    assert not {*far.positions.tolist()} & {*at.tolist()}
+    hidden = far.more[0, 0, 0].isinf()
+    source = stages.pools[1][0][2][: len(hidden)] // ROW
+    assert torch.equal(hidden, (source == 2) | (source == 3))
+
+
+def test_first_keys_in_the_cache_stand_next_to_the_window(text):
+    """A row no longer than window and first keys is the model; then distances are the cache's."""
+    window, sinks = 8, 3
+    held = Repair(window=window, sinks=sinks, in_cache=True)
+    network = TrainedNetwork(a_model("rope"))
+    short = text[None, : window + sinks]
+    alone = losses(network, short, LAST)
+    assert torch.allclose(losses(Repaired(network, held), short, LAST), alone, atol=1e-4)
+    long = losses(Repaired(network, held), text[None], LAST)
+    far = losses(Repaired(network, Repair(window=window, sinks=sinks)), text[None], LAST)
+    assert not torch.allclose(long, far, atol=1e-3)

@@ -1,10 +1,10 @@
 """Runs: finished parts are skipped, a kill loses nothing, a damaged file is named and stays."""
 
+import contextlib
 import errno
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -147,40 +147,46 @@ def test_a_sweep_goes_on_past_a_run_that_fails(workers, asked, text, tmp_path):
 
 
 SWEEP = """
-import sys
+import os
 from farfield.validation.harness.runs import local, on_ray, sweep
 from farfield.validation.harness.settings import read_plan
-runs = read_plan(sys.argv[1]).expand()
-if sys.argv[3] == "ray":
-    done = on_ray(runs, sys.argv[2], address=None, cpus=1, gpus=0)
+os.setsid()
+runs = read_plan(plan).expand()
+if engine == "ray":
+    done = on_ray(runs, folder, address=None, cpus=1, gpus=0)
 else:
-    workers = int(sys.argv[3])
-    done = local(runs, sys.argv[2], device="cpu", workers=workers, progress=lambda *told: None)
+    how = {"device": "cpu", "workers": int(engine), "progress": lambda *told: None}
+    done = local(runs, folder, **how)
 sweep(done, len(runs))
 """
-
-
 ENGINES = ["1", *(pytest.param(name, marks=pytest.mark.slow) for name in ("2", "ray"))]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_sweep_that_is_killed_goes_on_to_the_same_rows(engine, text, tmp_path):
     plan, folder = tmp_path / "plan.toml", tmp_path / "runs"
+    small = (
+        "lengths = [16, 40], row_length = 40, blocks = 2, last_tokens = 2, gradient_segments = 2"
+    )
     plan.write_text(
         f"[[runs]]\nencoding = ['alibi', 'kerple_log']\npreset = 'tiny'\n"
-        f"text = '{text}'\nsteps = 60\nmeasure = {{ lengths = [16, 40], row_length = 40 }}\n"
+        f"text = '{text}'\nmeasure = {{ {small} }}\n"
     )
-    command = [sys.executable, "-c", SWEEP, str(plan), str(folder), engine]
-    for marker in ("*/run.json", "*/weights.safetensors", "*/measured-*"):
-        with subprocess.Popen(command, start_new_session=True) as process:
-            until = time.monotonic() + 120
-            while not list(folder.glob(marker)) and process.poll() is None:
-                assert time.monotonic() < until
-                time.sleep(0.02)
-            if engine == "ray":  # and all that it has started
-                os.killpg(process.pid, signal.SIGKILL)
-            process.kill()
-    subprocess.run(command, check=True, timeout=250)
+    asked = {"plan": str(plan), "folder": str(folder), "engine": engine}
+    start = multiprocessing.get_context("forkserver")  # it imports once for all of them
+    start.set_forkserver_preload([module.__name__])
+    for marker in ("*/run.json", "*/weights.safetensors", "*/measured-*", None):
+        process = start.Process(target=exec, args=(SWEEP, asked))
+        process.start()
+        until = time.monotonic() + 120
+        while process.is_alive() and not (marker and list(folder.glob(marker))):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        if marker:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # and all that it has started
+        process.join()
+    assert process.exitcode == 0
     runs = module.listed(folder)
     assert [x.state for x in runs] == ["finished"] * 2
     for at, one in enumerate(runs):

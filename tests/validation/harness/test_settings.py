@@ -9,7 +9,7 @@ from farfield.validation.harness.settings import PRESETS, Plan, Run, preset, rea
 LAYER = {"mechanism": "rope", "window": 16}
 HYBRID = {"label": "mixed", "layers": [LAYER, "0", "-n/4", "[-n/4; 0 x7]"]}
 WRONG = {
-    "lrr = 1": "runs[0]: 'lrr' is no setting; did you mean lr? accepted: encoding, ",
+    "lrr = 1": "runs[0]: 'lrr' is no setting; did you mean lr? accepted: width, ",
     "lr = -1": "runs[0]: lr -1; accepted is greater than 0",
     "lr = inf": "runs[0]: lr inf; accepted is a finite number",
     "steps = 0": "runs[0]: steps 0; accepted is greater than or equal to 1",

@@ -103,7 +103,7 @@ def row():
 def scores(model, row, view=ALL):
     opened = open_model(describe(model))
     with torch.no_grad():
-        return opened.scores(opened.embed(row), view)
+        return opened.hidden(opened.embed(row), view)
 
 
 def test_a_gguf_file_gives_the_scores_of_its_model(network, packed, row):

@@ -38,7 +38,7 @@ def tokens(numbers):
 
 def scores(opened, row, view=ALL, last=0):
     with torch.no_grad():
-        return opened.scores(opened.embed(row), view, last)
+        return opened.hidden(opened.embed(row), view, last=last)
 
 
 @pytest.mark.parametrize("name", NARROWED)
@@ -369,6 +369,19 @@ def test_only_the_files_that_the_index_names_are_read(spoiled, outside_models, t
     next(place.glob("model-00001*")).unlink()
     with pytest.raises(InputError, match="has no model-00001-of-00002"):
         audit(place, bounds="weights")
+
+
+def test_weights_in_bfloat16_are_read_and_in_eight_bits_refused(spoiled, outside_models):
+    def cast(kind):
+        return spoiled(weights_with(lambda t: {k: v.to(kind) for k, v in t.items()}), "bloom")
+
+    exact, rounded = (
+        [h.logit_bound for h in audit(place, bounds="weights", error="1/10").heads]
+        for place in (outside_models.folder("bloom"), cast(torch.bfloat16))
+    )
+    assert exact != rounded == pytest.approx(exact, rel=0.02)
+    with pytest.raises(InputError, match="in 'F8_E4M3', quantised"):
+        audit(cast(torch.float8_e4m3fn), bounds="weights")
 
 
 def test_an_audit_recommends_no_command_that_would_refuse(spoiled):

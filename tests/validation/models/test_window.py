@@ -8,14 +8,15 @@ import torch
 
 from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.validation.harness.data import Text
+from farfield.validation.harness.measure import ratio_of, token_losses
 from farfield.validation.harness.runs import run
 from farfield.validation.harness.settings import Mask, settle
 from farfield.validation.harness.train import read_tensors, write_tensors
 from farfield.validation.models.audit import audit
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import ALL, View, open_model
-from farfield.validation.models.text import nats_of, ratio_of, rows_of, text_of
-from farfield.validation.models.window_plan import smallest_window
+from farfield.validation.models.text import rows_of, text_of
+from farfield.validation.models.window_plan import AS_IS, PLAN, smallest_window
 
 
 @pytest.fixture(scope="module")
@@ -36,31 +37,32 @@ def test_the_smallest_window_is_that_of_a_loop_over_all(name, outside_models, to
     opened = open_model(describe(place))
     read = text_of(opened.model, tokens)
     rows = rows_of(read, read.held_out[:1500], 6, 24)
-    whole = nats_of(opened, rows, ALL, 12).mean(1, keepdims=True)
+
+    def ratios(rows, view):
+        return ratio_of(
+            *((token_losses(opened, rows, v, 12).mean(1), np.ones(6)) for v in (view, ALL))
+        )
 
     def high(view):
-        return ratio_of(nats_of(opened, rows, view, 12).mean(1, keepdims=True), whole)[2]
+        return ratios(rows, view)[2]
 
     enough = [high(View(w)) <= 1.2 for w in range(1, 24)]
     if found.status is Status.EXACT:
         width = int(found)
         assert enough[width - 1] and (width == 1 or not enough[width - 2])
-        assert found.uniform.high <= 1.2 and found.label is Label.MEASURED
+        assert found.costs["one window"].high <= 1.2 and found.label is Label.MEASURED
     else:
         assert not enough[-1]
-    assert (
-        high(View(found.plan)) == pytest.approx(found.by_layer.high) and found.by_layer.high <= 1.2
-    )
+    planned = found.costs[PLAN]
+    assert high(View(found.plan)) == pytest.approx(planned.high) and planned.high <= 1.2
     kept = [
         min(w or 24, layer.width or 24, 24)
         for w, layer in zip(found.plan, opened.model.layers, strict=True)
     ]
-    assert found.by_layer.keys == sum(kept) <= found.keys
+    assert planned.keys == sum(kept) <= found.costs[AS_IS].keys
     other = rows_of(read, read.held_out[1500:], 6, 24)
-    ratio = ratio_of(
-        *(nats_of(opened, other, v, 12).mean(1, keepdims=True) for v in (View(found.plan), ALL))
-    )
-    assert (found.by_layer.held_out, found.by_layer.held_low) == pytest.approx(ratio[:2])
+    ratio = ratios(other, View(found.plan))
+    assert (planned.held_out, planned.held_low) == pytest.approx(ratio[:2])
     assert "plan by layer" in str(found) and len(found.field) == len(found.plan)
 
 
@@ -137,7 +139,7 @@ def test_local_layers_of_a_run_need_no_more_than_their_windows(tokens, tmp_path)
     asked = {"length": 24, "folder": tmp_path / "w"}
     found = smallest_window(place, segments=8, loss="1/100", **asked)
     assert found.need[0] <= 5 and (found.plan[0] or 5) <= 5
-    assert found.by_layer.high <= 1.01 and "farfield window --model" in str(audit(place))
+    assert found.costs[PLAN].high <= 1.01 and "farfield window --model" in str(audit(place))
     biased = smallest_window(trained("alibi", tmp_path), segments=4, **asked)
     assert biased.field_name.startswith("TRF") and len(biased.field) == 2
     place = trained("alibi", tmp_path)
@@ -172,9 +174,13 @@ def test_a_layer_that_needs_every_key_keeps_them_and_one_window_loses_more(seed,
     asked = {"length": 24, "segments": 48, "loss": "1/100", "folder": tmp_path / "w"}
     found = smallest_window(averaging(tmp_path), text, **asked)
     assert found.plan[0] <= 3 and found.plan[1] is None and found.need[1] == 24
-    assert found.by_layer.keys == found.alike.keys < 0.6 * found.keys
-    assert found.by_layer.held_high < 1.005 < found.alike.held_low
-    assert found.alike.held_out > 1.01 and "keeps" in speaks(found)
+    assert (
+        found.costs[PLAN].keys
+        == found.costs["one window, as many keys"].keys
+        < 0.6 * found.costs[AS_IS].keys
+    )
+    assert found.costs[PLAN].held_high < 1.005 < found.costs["one window, as many keys"].held_low
+    assert found.costs["one window, as many keys"].held_out > 1.01 and "keeps" in speaks(found)
 
 
 def test_what_a_run_says_of_its_layers_is_what_its_model_does(tmp_path):
@@ -197,12 +203,12 @@ def test_what_a_run_says_of_its_layers_is_what_its_model_does(tmp_path):
     torch.testing.assert_close(opened.network.tables(20)[1].double(), table)
     with torch.no_grad():
         x = opened.embed(row[None])
-        torch.testing.assert_close(opened.scores(x), opened.network(row[None]))
-        torch.testing.assert_close(opened.scores(x, View(20)), opened.network(row[None]))
+        scores = lambda *view, **last: opened.logits(opened.hidden(x, *view, **last))  # noqa: E731
+        torch.testing.assert_close(scores(), opened.network(row[None]))
+        torch.testing.assert_close(scores(View(20)), opened.network(row[None]))
         narrow = opened.network(row[None], Mask(window=3, sinks=4))
-        torch.testing.assert_close(opened.scores(x, View(3, sinks=4), 2), narrow[:, -2:])
-        mixed = opened.scores(x, View((None, 1)))
-        assert not torch.allclose(mixed, opened.scores(x))
+        torch.testing.assert_close(scores(View(3, sinks=4), last=2), narrow[:, -2:])
+        assert not torch.allclose(scores(View((None, 1))), scores())
     own = tmp_path / "mine.py"
     own.write_text(
         "import torch\n\nclass Own(torch.nn.Module):\n"

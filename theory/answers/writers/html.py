@@ -82,10 +82,10 @@ def values(block: Block) -> dict[str, Any]:
         case Facts(rows):
             shown = {"rows": [(m(name), m(value)) for name, value in rows]}
         case Steps(title, steps, conclusion, deciding):
-            decides = m(steps[deciding]) if deciding >= 0 else None
+            decides = m(steps[deciding].words()) if deciding >= 0 else None
             shown = {
                 "title": m(title),
-                "steps": [m(s) for s in steps],
+                "steps": [m(s.words()) for s in steps],
                 "conclusion": m(conclusion),
                 "deciding": decides,
             }

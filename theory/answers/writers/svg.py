@@ -127,13 +127,13 @@ class _Drawing:
         """The posts from the left: name, place, where the name begins, in which row it has room."""
         ends: dict[int, float] = {}
         told = [*self.curve.posts, *((f"↑ {name}", v) for name, v in self.above.items())]
-        places = [(self.x.at(v), name) for name, v in told if self.x.shows(v)]
-        for at, name in sorted(places):
+        places = [(self.x.pixel(v), name) for name, v in told if self.x.shows(v)]
+        for pixel, name in sorted(places):
             width = len(name) * self.shape.type * GLYPH
-            left = max(4.0, min(at - 4, self.shape.width - width - 4))
+            left = max(4.0, min(pixel - 4, self.shape.width - width - 4))
             row = next(k for k in count() if ends.get(k, 0) <= left)
             ends[row] = left + width + self.shape.type
-            yield name, at, left, row
+            yield name, pixel, left, row
 
     def element(self) -> str:
         """The whole."""
@@ -157,17 +157,17 @@ class _Drawing:
         shape, size = self.shape, self.shape.type
         most = max(2, int((self.right - shape.left) / (size * 4.5)))
         for value, name in self.x.ticks(most):
-            at = self.x.at(value)
+            pixel = self.x.pixel(value)
             yield (
-                f'<path d="M{at:.1f} {self.top:.0f}V{self.bottom:.0f}" class="grid"/>'
-                f'<text x="{at:.1f}" y="{self.bottom + 1.3 * size:.0f}" text-anchor="middle">'
+                f'<path d="M{pixel:.1f} {self.top:.0f}V{self.bottom:.0f}" class="grid"/>'
+                f'<text x="{pixel:.1f}" y="{self.bottom + 1.3 * size:.0f}" text-anchor="middle">'
                 f"{name}</text>"
             )
         for value, name in self.y.ticks(max(2, int((self.bottom - self.top) / (size * 2.6)))):
-            at = self.y.at(value)
+            pixel = self.y.pixel(value)
             yield (
-                f'<path d="M{shape.left} {at:.1f}H{self.right}" class="grid"/>'
-                f'<text x="{shape.left - 6}" y="{at + 0.35 * size:.1f}" text-anchor="end">'
+                f'<path d="M{shape.left} {pixel:.1f}H{self.right}" class="grid"/>'
+                f'<text x="{shape.left - 6}" y="{pixel + 0.35 * size:.1f}" text-anchor="end">'
                 f"{name}</text>"
             )
         middle = (shape.left + self.right) / 2
@@ -176,16 +176,16 @@ class _Drawing:
             f"{escape(self.curve.x_name)}</text>"
             f'<text x="4" y="{1.15 * size:.1f}">{escape(self.curve.y_name)}</text>'
         )
-        for name, at, left, row in self.posts:
+        for name, pixel, left, row in self.posts:
             base = self.top - (0.5 + STEP * row) * size
             text = f'<text x="{left:.1f}" y="{base:.1f}">{escape(name)}</text>'
-            mark = f'<path d="M{at:.1f} {self.top:.0f}V{self.bottom:.0f}" class="mark"/>'
+            mark = f'<path d="M{pixel:.1f} {self.top:.0f}V{self.bottom:.0f}" class="mark"/>'
             yield text if name.startswith("↑") else mark + text
 
     def _points(self, line: Line) -> list[tuple[float, float]]:
         """The visible part of a line, cut where it leaves the frame."""
         pairs = [
-            (self.x.at(a), self.y.at(b))
+            (self.x.pixel(a), self.y.pixel(b))
             for a, b in zip(line.x, line.y, strict=True)
             if self.x.shows(a) and self.y.shows(b)
         ]
@@ -205,17 +205,17 @@ class _Drawing:
         order = [Weight.CONTEXT, Weight.STRONG, Weight.PLAIN]
         lines.sort(key=lambda pair: order.index(pair[0].weight))
         shown = [(line, ink, p) for line, ink in lines if (p := self._points(line))]
-        levels = [(name, self.y.at(v)) for name, v in self.curve.marks if self.y.shows(v)]
-        ends = [(name, (self.right, at)) for name, at in levels]
+        levels = [(name, self.y.pixel(v)) for name, v in self.curve.marks if self.y.shows(v)]
+        ends = [(name, (self.right, pixel)) for name, pixel in levels]
         ends += [  # what is only context goes without a name where there are too many
             (line.name, p[-1])
             for line, _, p in reversed(shown)
             if self._beside(line) and line.name not in self.above
         ]
         names = self._names(ends)
-        for name, at in levels:
-            path = f"M{self.shape.left} {at:.1f}H{self.right}"
-            yield f'<path d="{path}" class="mark"/>{names.get((name, (self.right, at)), "")}'
+        for name, pixel in levels:
+            path = f"M{self.shape.left} {pixel:.1f}H{self.right}"
+            yield f'<path d="{path}" class="mark"/>{names.get((name, (self.right, pixel)), "")}'
         for line, ink, points in shown:
             dash = DASHES[line.dash % len(DASHES)]
             marks = f' stroke-dasharray="{dash}"' if dash else ""
@@ -293,7 +293,7 @@ class Axis:
         """Whether the axis has a place for a value."""
         return math.isfinite(value) and (value > 0 or not self.log)
 
-    def at(self, value: float) -> float:
+    def pixel(self, value: float) -> float:
         """The pixel of a value."""
         if self.log:
             part = math.log(value / self.low) / math.log(self.high / self.low)
@@ -367,7 +367,7 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
     rows = [(2.6 + 3.2 * k) * size for k in range(len(ladder.rungs))]
     middle, end = (left + right) / 2, (1.4 + 3.2 * len(rows)) * size
 
-    def at(limit: float) -> float:
+    def pixel(limit: float) -> float:
         return middle + ((right - left) / 2 - 14) * (2 / math.pi) * math.atan(1.4 * (limit - 1))
 
     told = "; ".join(terminal(rung.said) for rung in ladder.rungs)
@@ -386,7 +386,7 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
         )
     for value, name in ((-math.inf, "−∞"), (0, "0"), (1, "1"), (2, "2"), (math.inf, "∞")):
         parts.append(
-            f'<text x="{at(value):.0f}" y="{end + 1.4 * size:.0f}" text-anchor="middle">{name}'
+            f'<text x="{pixel(value):.0f}" y="{end + 1.4 * size:.0f}" text-anchor="middle">{name}'
             "</text>"
         )
     for y, rung in zip(rows, ladder.rungs, strict=True):
@@ -396,7 +396,7 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
         parts.append(
             f'<path d="M{left} {y:.1f}H{right}M{middle} {y - 6:.1f}v12" stroke="currentColor" '
             f'opacity="0.35"/><text x="{left + 4}" y="{y - size:.1f}" style="color:{ink}" '
-            f'fill="currentColor">{escape(text)}</text><circle cx="{at(rung.limit):.1f}" '
+            f'fill="currentColor">{escape(text)}</text><circle cx="{pixel(rung.limit):.1f}" '
             f'cy="{y:.1f}" r="{8 if last else 6}" style="color:{ink}" fill="currentColor"/>'
         )
     return "".join([*parts, "</svg>"])

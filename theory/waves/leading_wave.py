@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import sympy
 from flint import fmpq
-from sympy import Expr
+from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
 from farfield.theory.coefficients.exact import (
@@ -18,12 +17,12 @@ from farfield.theory.coefficients.exact import (
     expand,
     oscillates,
     plus,
+    times,
     to_sympy,
 )
 from farfield.theory.coefficients.oscillation import amplitude, decompose
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.functions.nodes import n
-from farfield.theory.functions.record import record_of
 from farfield.theory.transseries.arithmetic import (
     UNIT,
     Monomial,
@@ -36,6 +35,7 @@ from farfield.theory.transseries.arithmetic import (
 from farfield.theory.transseries.expansion import direction, transseries
 from farfield.theory.waves.extrema import enclosure, infimum
 from farfield.theory.waves.phases import (
+    Vector,
     coordinates,
     dependent,
     oscillating_parts,
@@ -57,36 +57,11 @@ def written_out(c: Coefficient) -> Expr | None:
     return e
 
 
-def almost_periodic(c: Coefficient) -> Expr | None:
-    """The coefficient in n alone, if it is built continuously from sin, cos of w n + phi."""
-    e = written_out(c)
-    if e is None:
-        return None
-    opaque = e
-    for wave in e.atoms(sympy.sin, sympy.cos):
-        if wave.has(n):
-            argument = expand(wave.args[0])
-            frequency = argument.coeff(n)
-            if expand(argument - frequency * n).has(n) or wave.free_symbols != {n}:
-                return None
-            opaque = opaque.xreplace({wave: sympy.Dummy(real=True)})
-    if opaque.has(n) or not all(map(_is_continuous, sympy.preorder_traversal(opaque))):
-        return None
-    return e
-
-
-def _is_continuous(node: Expr) -> bool:
-    """Whether the operation of a node is continuous wherever its value is finite."""
-    record = record_of(node.func)
-    if record is not None:
-        return record.continuous
-    return node.is_Atom or isinstance(node, (sympy.Add, sympy.Mul, sympy.Pow))
-
-
 @dataclass(frozen=True)
-class Swing:
+class LeadingWave:
     """The first oscillating coefficient: `centre` plus functions of phases, independent polynomials
-    or a single slow one; the functions are sinusoids of these amplitudes, or as given."""
+    or a single slow one; the functions are sinusoids of these amplitudes, or as given, all times a
+    positive `factor`, which alone has parameters then."""
 
     index: int
     scale: Monomial
@@ -95,6 +70,7 @@ class Swing:
     centre: Expr
     amplitudes: tuple[Expr, ...] = ()
     functions: tuple[Expr, ...] = ()
+    factor: Expr = S.One
 
     def near(self, gap: fmpq) -> Coefficient:
         """What the coefficient does not exceed on a box of the torus, near its infimum."""
@@ -114,8 +90,11 @@ class Swing:
         total = fmpq(0)
         for f in self.functions:
             low, high, _ = enclosure(f, float(gap))
-            total += fmpq((high * 10**6).ceil() if side else (low * 10**6).floor()) / 10**6
-        return plus(coefficient(self.centre), total)
+            end = high if side else low
+            if end is None:
+                raise Undecided("the bounds of an oscillation")
+            total += fmpq((end * 10**6).ceil() if side else (end * 10**6).floor()) / 10**6
+        return times(coefficient(self.factor), plus(coefficient(self.centre), total))
 
     def infimum(self, context: Context) -> tuple[Coefficient, fmpq, int]:
         """The infimum, the exponent kappa of the average, and the order near which it returns."""
@@ -124,43 +103,46 @@ class Swing:
                 raise Undecided("an amplitude is 0")
             return self._lowest(), fmpq(len(self.amplitudes), 2), 2
         infima = [infimum(f, context) for f in self.functions]
-        low = coefficient(self.centre + sympy.Add(*(x for x, _, _ in infima)))
+        low = coefficient(self.factor * (self.centre + sympy.Add(*(x for x, _, _ in infima))))
         return low, fmpq(0) + sum(fmpq(1, e) for _, e, _ in infima), infima[0][2]
 
-    def stated(self) -> dict[str, Any]:
+    def stated(self) -> dict[str, Basic]:
         """The phases as a value of a step."""
         return {"phase": self.phases[0] if len(self.phases) == 1 else sympy.Tuple(*self.phases)}
 
 
-def swing_of(rho: Transseries) -> Swing:
+def leading_wave(rho: Transseries) -> LeadingWave:
     """The first oscillating coefficient; Undecided where it is no function of phases."""
     index, (m, c) = next((j, t) for j, t in enumerate(rho.terms) if oscillates(t[1]))
     centre, waves, others = decompose(to_sympy(c))
     if not others and (len(waves) == 1 or _independent(waves)):
         sizes = tuple(amplitude(x, y) for x, y in waves.values())
         phases = tuple(waves)
-        return Swing(index, m, phases, all(map(_turns, phases)), centre, sizes)
+        return LeadingWave(index, m, phases, all(map(_turns, phases)), centre, sizes)
     meaning = written_out(c)
     if meaning is None:
         raise Undecided("an oscillation is known by its bounds only")
-    if all(_vector(angle) for _, angle in oscillating_parts(meaning)):
-        centre, functions = parts(meaning)
-        phases = tuple(part.phase for part in functions)
-        return Swing(index, m, phases, True, centre, (), tuple(p.function for p in functions))
-    part = slow_part(meaning)
-    return Swing(index, m, (part.phase,), False, sympy.S.Zero, (), (part.function,))
+    factor = S.One
+    if meaning.is_Mul and meaning.free_symbols != {n}:
+        factor, meaning = meaning.as_independent(n, as_Add=False)
+        if rho.context.sign(coefficient(factor)) < 0:
+            factor, meaning = -factor, -meaning
+    polynomial = all(_vector(angle) for _, angle in oscillating_parts(meaning))
+    centre, each = parts(meaning) if polynomial else (S.Zero, (slow_part(meaning),))
+    phases, functions = tuple(p.phase for p in each), tuple(p.function for p in each)
+    return LeadingWave(index, m, phases, polynomial, centre, (), functions, factor)
 
 
-def _vector(g: Expr) -> Any:
+def _vector(g: Expr) -> Vector | None:
     """The phase's coordinates on the torus, None where it is no such polynomial."""
     read = coordinates(g)
     return None if read is None else read[0]
 
 
-def _independent(phases: Iterable[Expr]) -> bool:
+def _independent(phases: Collection[Expr]) -> bool:
     """Whether the phases are independent over the rationals: they fill their torus (Kronecker)."""
-    vectors = [_vector(g) for g in phases]
-    return all(vectors) and not dependent(vectors)
+    vectors = [vector for g in phases if (vector := _vector(g))]
+    return len(vectors) == len(phases) and not dependent(vectors)
 
 
 def _turns(g: Expr) -> bool:

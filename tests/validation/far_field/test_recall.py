@@ -1,0 +1,168 @@
+"""Needles in a few blocks of a row: where all blocks are read it is the row."""
+
+import functools
+import math
+
+import pytest
+import torch
+
+from farfield.theory.answers.errors import InputError
+from farfield.validation.far_field.network import TrainedNetwork, kept, nats, scores_at
+from farfield.validation.far_field.recall import (
+    KINDS,
+    distances,
+    needle_row,
+    part_of,
+    recalled,
+)
+from farfield.validation.far_field.stages import Sampling, Stages
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.settings import Run
+
+LENGTH, BLOCK = 2048, 512
+
+
+def encode(text):
+    return list(text.encode())
+
+
+def decode(tokens):
+    return bytes(min(t, 255) for t in tokens).decode(errors="replace")
+
+
+@pytest.fixture(scope="module")
+def network():
+    run = Run(encoding="rope", layers=2, width=32, heads=4, length=64, spread=0.3)
+    return TrainedNetwork(model_of(run).eval())
+
+
+@pytest.fixture(scope="module")
+def row():
+    return needle_row(encode, torch.full((LENGTH,), 40), LENGTH, (600, 900, 1300), seed=1)
+
+
+def test_needles_stand_where_they_should_and_the_end_asks_for_each(row):
+    assert len(row.tokens) == LENGTH + 1 and {n.kind for n in row.needles} == {*KINDS}
+    for needle in row.needles:
+        place = LENGTH - needle.distance
+        answer = decode(row.tokens[needle.answer.start : needle.answer.stop])
+        sentence = decode(row.tokens[place : place + 100])
+        question = decode(row.tokens[needle.answer.start - 70 : needle.answer.start])
+        name = question.split()[-3] if needle.kind == "city" else question.split()[-2]
+        assert answer.strip() in sentence and name in sentence
+        assert needle.answer.start >= LENGTH - BLOCK
+
+
+def test_a_sequence_is_asked_for_by_its_first_half():
+    """In a text of 100 tokens, which begins again."""
+    far = distances(64, 1024)
+    row = needle_row(None, torch.arange(100) * 2, 1024, far, block=64)
+    assert [n.distance for n in row.needles] == far and len(row.tokens) == 1025
+    for needle in row.needles:
+        place, end = 1024 - needle.distance, needle.answer.stop
+        assert torch.equal(row.tokens[place : place + 8], row.tokens[end - 8 : end])
+        assert len(needle.answer) == 4 and {*range(place, place + 8)} <= {*row.places().tolist()}
+
+
+def test_with_all_places_read_it_is_the_loss_of_the_row(network, row):
+    read = functools.partial(scores_at, network)
+    whole = nats(read(row.tokens[None, :-1], torch.arange(LENGTH), LENGTH), row.tokens[None])[0]
+    scores = recalled(row, read, whole=True)
+    for needle, score in zip(row.needles, scores, strict=True):
+        own = whole[needle.answer.start - 1 : needle.answer.stop - 1]
+        assert score.log_probability == pytest.approx(-float(own.sum()), abs=1e-3)
+
+
+def test_blocks_are_read_at_their_true_positions(row):
+    """Of the row, and of the row that is cut: it begins with a block of its own."""
+    asked = []
+
+    def read(tokens, positions, keep):
+        asked.append((tokens[0], positions, keep))
+        return torch.zeros(1, len(keep), 256)
+
+    for cut in (None, 1000):
+        recalled(row, read, cut)
+        tokens, positions, keep = asked[-1]
+        begin = LENGTH - (cut or LENGTH)
+        assert torch.equal(tokens, row.tokens[positions + begin])
+        last = range(LENGTH - BLOCK - begin, LENGTH - begin)
+        assert {*range(BLOCK), *last} <= {*positions.tolist()}
+        assert len(positions) <= 2 * BLOCK + 3 * part_of(BLOCK)
+        answers = [place for needle in row.needles for place in needle.answer]
+        assert (positions[keep] + begin + 1).tolist() == answers
+
+
+def test_a_text_that_is_cut_has_lost_its_needles(network, row):
+    read = functools.partial(scores_at, network)
+    tokens = row.tokens.clone()
+    tokens[: LENGTH - 1000] = 7
+    other = row._replace(tokens=tokens)
+    assert recalled(other, read, 1000, whole=True) == recalled(row, read, 1000, whole=True)
+    assert recalled(other, read, whole=True) != recalled(row, read, whole=True)
+
+
+def test_rows_that_cannot_hold_their_needles_are_refused_in_a_line():
+    text = torch.full((LENGTH,), 40)
+    for far in ((400,), (700, 750), (2000,), ()):
+        with pytest.raises(InputError, match="at least 512 tokens before the end"):
+            needle_row(encode, text, LENGTH, far)
+    with pytest.raises(InputError, match="questions take"):
+        needle_row(encode, text, LENGTH, range(600, 1900, 130))
+
+
+class Copier:
+    """Two layers that say what followed a token: the first looks at the key before, the second
+    finds the key that stands behind the same token."""
+
+    trained, longest, depth = 64, None, 2
+
+    def __init__(self, sharpness):
+        draws = torch.Generator().manual_seed(0)
+        each = torch.randn(600, 32, generator=draws)
+        self.embedding, self.sharpness = each / each.norm(dim=-1, keepdim=True), sharpness
+
+    def scores(self, tokens, positions, keep, attend):
+        x = self.embedding[tokens][:, None]
+        before = attend(0, 0 * x, 0 * x, x)
+        copied = attend(1, self.sharpness * x, before, x)
+        return 20 * kept(copied[:, 0], keep) @ self.embedding.T
+
+    def query(self, layer, q, i):
+        return q
+
+    def key(self, layer, k, j, end):
+        return k
+
+    def bias(self, layer, i, j):
+        n = i[:, None] - j
+        bias = -50.0 * (n - 1).abs() if layer == 0 else torch.where(n > 0, 0.0, -math.inf)
+        return bias.masked_fill(n < 0, -math.inf)[None]
+
+    def sink(self, layer):
+        return None
+
+
+@pytest.mark.parametrize("sharpness", (5, 6))
+def test_recall_is_foreseen_with_its_dilution(sharpness):
+    """A row of 512 different tokens asks for one in its first block. The blocks of the question
+    alone say it is recalled; with far keys between, it is as likely as on the whole row."""
+    network, draws = Copier(sharpness), torch.Generator().manual_seed(1)
+    said, real, alone = [], [], []
+    for _ in range(6):
+        row = torch.randperm(600, generator=draws)[:513]
+        stages = Stages(network, row.unfold(0, 65, 64), 1, Sampling(1024, math.inf))
+        stages.plain()
+        stages.stage(1, [64, 512])
+        asked, answer = row[:-1].clone(), row[21]
+        asked[-1] = row[20]
+        at = torch.cat([torch.arange(64), torch.arange(384, 512)])
+        far = stages.blocks(asked[None, at], at, 1, [64, 512], torch.tensor([[6, 7]]))
+        whole, blocks = (
+            scores_at(network, asked[None], torch.arange(512), 1),
+            scores_at(network, asked[None, at], at, 1),
+        )
+        for into, scores in ((said, far), (real, whole), (alone, blocks)):
+            into.append(float(scores[0, 0].softmax(-1)[answer]))
+    said, real, alone = (torch.tensor(x).log().mean() for x in (said, real, alone))
+    assert abs(said - real) < 0.1 < alone - real

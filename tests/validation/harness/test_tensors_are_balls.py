@@ -1,0 +1,108 @@
+"""A learned bias on tensors, and its gradients, are the formula's own: to 1e-5 and 1e-4."""
+
+import random
+
+import pytest
+import sympy
+import torch
+
+from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings import encoding
+from farfield.theory.formula.bounded_nodes import valued
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import enclose
+from farfield.validation.harness.bias import LearnedBias
+from farfield.validation.harness.formula import evaluate
+
+SHAPES = (
+    "-({x})^b",
+    "-log(1+({x})^b)",
+    "-a*softplus({x}-b)",
+    "-a*log(cosh({x}))",
+    "log(a*exp(-{x})+(1-a)*exp(-b*n))",
+    "-a*log(1+exp({x}))",
+    "-a*log(1+b*{x})",
+    "-sqrt(b*({x}))",
+    "-a*sqrt(1+({x})^2)",
+    "-a*loggamma({x}+b)",
+    "-b*log(gamma({x}+1))",
+    "-a*log(binomial(2*({x}),{x}))",
+    "-a*log(besseli(0,{x}))",
+    "log(sigmoid(b-{x}))",
+    "-a/(1+exp(b-{x}))",
+    "-a*tanh({x})",
+    "-a*atan({x})-b*log(1+n)",
+    "-logaddexp({x},b)",
+    "-b*log(1+({x})^8)",
+    "log(1-tanh({x}))*b",
+    "log(erfc({x}))*a",
+    "-b*(1-exp(-({x})))",
+    "-a*log(2^({x})+b)",
+    "-n/(a+({x})^b)",
+    "-a*asinh({x})",
+    "-Min({x},b*n,200)",
+)
+ARGUMENTS = ("n", "n/a", "a*n", "sqrt(n)", "a*log(1+n)", "n^b")
+DISTANCES = (0, 1, 2, 7, 88, 100, 200, 711, 1023, 5000, 2**20)
+
+
+def errors(text, draw):
+    """Where values and slopes by tensors, of parameters in float32, are off."""
+    formula = encoding(text).head(1)
+    symbols = sorted(formula.free_symbols - {n}, key=str)
+    at = {s: torch.tensor(draw.uniform(0.2, 0.9)).item() for s in symbols}
+    exact = {s: sympy.Rational(v) for s, v in at.items()}
+    distance = torch.tensor(DISTANCES).double()
+    leaves = [torch.full_like(distance, at[s]).requires_grad_() for s in symbols]  # one a distance
+    row = evaluate(formula, {n: distance, **dict(zip(symbols, leaves, strict=True))})
+    slopes = torch.autograd.grad(row.sum(), leaves)
+    right, off = encoding(valued(formula, exact)).bias(DISTANCES)[0], []
+    for k, place in enumerate(DISTANCES):
+        shown = row[k].item()
+        if not abs(shown - right[k]) <= 1e-5 * max(1, abs(right[k])):
+            off.append(("value", place, shown, right[k]))
+        for s, slope in zip(symbols, slopes, strict=True):
+            ball = enclose(sympy.diff(formula, s), 300, {n: place, **exact})
+            true = slope[k].item() if ball is None else float(ball.mid())
+            if not abs(slope[k].item() - true) <= 1e-4 * max(1, abs(true)):
+                off.append((s, place, slope[k].item(), true))
+    return off
+
+
+def failures(count, seed):
+    """Formulas of a generator that are off, with where."""
+    draw = random.Random(seed)
+    texts = [draw.choice(SHAPES).format(x=draw.choice(ARGUMENTS)) for _ in range(count)]
+    return {text: off for text in texts if (off := errors(text, draw))}
+
+
+@pytest.mark.parametrize(("count", "seed"), [(20, 1), pytest.param(100, 2, marks=pytest.mark.slow)])
+def test_values_and_gradients_are_the_formulas_own(count, seed):
+    assert not failures(count, seed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-(n/a)^b",
+        "-log(1+(n/a)^b)",
+        "-a*softplus(n-b)",
+        "-a*log(cosh(b*n))",
+        "log(a*exp(-b*n)+(1-a)*exp(-c*n))",
+        "log(a*exp(where(n<8,-b*n,-inf))+exp(where(n%4==0,-c*n,-inf)))",
+    ],
+)
+def test_learned_biases_train_from_the_first_step(text):
+    torch.manual_seed(0)
+    bias = LearnedBias(encoding(text), 4)
+    row = bias.table(1024)
+    row[row > -torch.inf].sum().backward()
+    assert not row.isnan().any() and row[:, -4].isfinite().all() and row[:, -1].max() < -1
+    assert all(v.grad.isfinite().all() and (v.grad != 0).all() for v in bias.values.values())
+
+
+def test_what_tensors_do_not_hold_is_refused_with_its_distance():
+    with pytest.raises(InputError, match=r"at distance 1\d .*accepted are"):
+        LearnedBias(encoding("a*log(1-tanh(n)^2)"), 1).table(64)
+    with pytest.raises(InputError, match="gradient at distance 0 that is not finite"):
+        LearnedBias(encoding("-acos(1/(1+a*n))"), 1).table(8)
