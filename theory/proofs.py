@@ -104,7 +104,7 @@ class Step:
     """One step of a proof: the rule and the values it speaks of."""
 
     rule: str
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] = field(hash=False)
 
     def words(self) -> Text:
         """What the step says."""

@@ -132,10 +132,6 @@ class Smooth(EulerMaclaurin):
         """An upper bound of int_u^oo |f^{(2m)}| / (2m)!."""
         raise NotImplementedError
 
-    def decreasing(self, u: arb) -> bool:
-        """Whether p is proved to decrease on [u, oo)."""
-        raise NotImplementedError
-
     def term(self, j: int) -> arb:
         return self.exponent(j + number(self.h)).exp()
 
@@ -162,7 +158,7 @@ class Smooth(EulerMaclaurin):
     def _formula(self, at: int, bits: int, end: int | None) -> arb:
         """Of decreasing terms also by the integral alone: the narrower."""
         value = super()._formula(at, bits, end)
-        if value.rel_accuracy_bits() >= bits or not self.decreasing(at + number(self.h)):
+        if value.rel_accuracy_bits() >= bits or at < self.monotone_from:
             return value
         half = self.term(at) / 2
         wide = self.area_between(at, end) + half + arb(0, half.abs_upper())

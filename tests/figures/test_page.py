@@ -271,7 +271,7 @@ def test_an_axis_tells_a_script_what_its_pixels_mean():
     axis = Axis([1, 1e6], True, 60, 600)
     kind, low, high, first, last = axis.told().split()
     back = float(low) * (float(high) / float(low)) ** (
-        (axis.at(1234.5) - float(first)) / (float(last) - float(first))
+        (axis.pixel(1234.5) - float(first)) / (float(last) - float(first))
     )
     assert kind == "log" and back == pytest.approx(1234.5)
 

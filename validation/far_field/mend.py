@@ -175,7 +175,9 @@ def _columns(rows: Sequence[Mended], length: int) -> dict[str, list[str]]:
         "log ratio": ["" if row.log_ratio is None else f"{row.log_ratio:.3f}" for row in rows],
         "measured": ["{:.3f} ± {:.3f}".format(*x.measured) if x.measured else "" for x in rows],
         f"at {length}": [f"{row.short:.3f}" for row in rows],
-        "when trained": ["" if row.trained is None else f"{row.trained:+.3f}" for row in rows],
+        "at training length": [
+            "" if row.trained is None else f"{row.trained:+.3f}" for row in rows
+        ],
         "keys": [str(row.keys) for row in rows],
         "MiB": [f"{row.mib:.3g}" for row in rows],
     }
@@ -346,10 +348,11 @@ class _Readings:
     def needles(self) -> list[NeedleRow]:
         """A row with needles for each group."""
         subject, block = self.subject, min(self.subject.length, BLOCK)
+        words = subject.encode if block == BLOCK else None  # a shorter block has no room for them
         text, far = torch.from_numpy(subject.text.astype(np.int64)), distances(block, self.to)
         begins = np.linspace(0, max(0, len(text) - self.to), len(subject.groups)).astype(int)
         return [
-            needle_row(subject.encode, text[begin:], self.to, far, seed, block)
+            needle_row(words, text[begin:], self.to, far, seed, block)
             for seed, begin in enumerate(begins.tolist())
         ]
 

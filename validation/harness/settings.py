@@ -69,9 +69,9 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def __init__(self, **given: object) -> None:
+    def __init__(self, **settings: object) -> None:
         try:
-            super().__init__(**given)
+            super().__init__(**settings)
         except ValidationError as error:
             raise InputError(_line(type(self), error)) from None
 
@@ -89,14 +89,14 @@ class Record(BaseModel):
 def _line(kind: type[BaseModel], error: ValidationError) -> str:
     """The first thing that is wrong: its place, its value, and the accepted forms."""
     first = next((e for e in error.errors() if e["type"] == "extra_forbidden"), error.errors()[0])
-    place, own = ".".join(map(str, first["loc"])), first.get("ctx", {}).get("error")
+    place, cause = ".".join(map(str, first["loc"])), first.get("ctx", {}).get("error")
     if first["type"] == "extra_forbidden":
-        known = list(kind.model_fields)
-        near = nearest(place, known, 0.6)
+        names = list(kind.model_fields)
+        near = nearest(place, names, 0.6)
         hint = f"did you mean {near}? " if near else ""
-        return f"{place!r} is no setting; {hint}accepted: {', '.join(known)}"
-    if isinstance(own, InputError):
-        return f"{place}: {own}" if place else str(own)
+        return f"{place!r} is no setting; {hint}accepted: {', '.join(names)}"
+    if isinstance(cause, InputError):
+        return f"{place}: {cause}" if place else str(cause)
     why = first["msg"].replace("Input should be", "accepted is").replace("valid tuple", "list")
     why = why.replace("an instance of", "a").replace("a valid dictionary", "a table")
     return f"{place} {first['input']!r:.60}; {why.partition(' after')[0]}"
@@ -274,8 +274,8 @@ class LayerEntry(Record):
     scaling: float | None = None
 
 
-def _entry(given: object) -> object:
-    return LayerEntry.of(given if isinstance(given, dict) else {"mechanism": given})
+def _entry(value: object) -> object:
+    return LayerEntry.of(value if isinstance(value, dict) else {"mechanism": value})
 
 
 class Hybrid(Record):
@@ -287,16 +287,16 @@ class Hybrid(Record):
     ]
 
 
-def _encoding(given: object) -> object:
+def _encoding(value: object) -> object:
     """A hybrid where layers are listed; else a name, a formula, or a table with a name."""
-    if isinstance(given, dict) and "layers" in given:
-        return Hybrid.of(given)
+    if isinstance(value, dict) and "layers" in value:
+        return Hybrid.of(value)
     refuse(
-        not isinstance(given, str | Hybrid) and not (isinstance(given, dict) and "name" in given),
-        f"encoding {given!r:.60}; accepted: a name, a formula, heads such as "
+        not isinstance(value, str | Hybrid) and not (isinstance(value, dict) and "name" in value),
+        f"encoding {value!r:.60}; accepted: a name, a formula, heads such as "
         '"[-n/4; 0 x7]", FILE.py:Class, a table with a name, or one with a label and layers',
     )
-    return given
+    return value
 
 
 # -- a run ----------------------------------------------------------------------------------------
