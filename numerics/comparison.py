@@ -365,14 +365,14 @@ def _compared(p: Expr, q: Expr, names: tuple[str, str]) -> Comparison:
     """Two tails; a series that diverges is heavier than every one that converges."""
     steps = [Step("compared", {"a": p, "b": q})]
     try:
-        fields = _found(p, q, names, steps)
+        fields = _order_of_tails(p, q, names, steps)
     except OutOfTime as why:
         fields = unknown(reason_of(why))
     claim = fields.pop("claim", "nothing follows from this test")
     return Comparison((p, q), names, proof=Proof(claim, tuple(steps)), **fields)
 
 
-def _found(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Fields:
+def _order_of_tails(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Fields:
     """By divergence; by proportion, support, the limit of p_a - p_b; at a finite limit by sums."""
     reasons = _obstacle(p), _obstacle(q)
     for name, reason in zip(names, reasons, strict=True):

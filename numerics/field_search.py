@@ -11,7 +11,6 @@ is settled exactly for rational terms and for geometric series, otherwise the an
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -24,6 +23,7 @@ from farfield.numerics.search import crossing, decide, doubled, narrowed
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Code, Reason
 from farfield.theory.functions.balls import Ball, Undefined, precision, rational, to_arb
@@ -107,7 +107,7 @@ class TailComparison:
 
 
 def searched(
-    compare: TailComparison, eps: sympy.Rational, *, every_digit: bool, deadline: float
+    compare: TailComparison, eps: sympy.Rational, *, every_digit: bool
 ) -> tuple[Value, Reason | None]:
     """The least j with T_j < eps B; T_0 = B is never below, as eps < 1."""
     s, most, coarse, vast = compare.series, compare.series.max_bits, True, False
@@ -129,14 +129,13 @@ def searched(
     brackets = narrowed(proved, low, high, guesses, first=1, cap=cap)
     try:
         for low, high in brackets:
-            if time.monotonic() > deadline:
-                return Bracket(low + 1, high), Reason(Code.BUDGET, str(OutOfTime()))
+            check_time()
             if high is None and low >= COUNTED and not vast:
                 if _beyond(s, eps):
                     return _enclosure(s, eps, 1 << most)
                 vast = True
             if low >= COUNTED and not every_digit:
-                return _magnitude(compare, eps, low, high, guesses, deadline)
+                return _magnitude(compare, eps, low, high, guesses)
             if high is None and low.bit_length() > most:
                 return Bracket(low + 1, None), _beyond_reason(most)
     except _Tie as near:
@@ -151,12 +150,7 @@ def searched(
 
 
 def _magnitude(
-    compare: TailComparison,
-    eps: sympy.Rational,
-    low: int,
-    high: int | None,
-    guesses: list[int],
-    deadline: float,
+    compare: TailComparison, eps: sympy.Rational, low: int, high: int | None, guesses: list[int]
 ) -> tuple[Value, Reason | None]:
     """log TRF for an answer in (low, high], as fine as a low precision and the time allow."""
     most, near = compare.series.max_bits, list[int]()
@@ -172,14 +166,14 @@ def _magnitude(
         for low, high in brackets:
             if high is not None and (high - low) * FINE <= low:
                 break
-            if time.monotonic() > deadline:
-                reason = Reason(Code.BUDGET, str(OutOfTime()))
-                break
+            check_time()
             if high is None and low.bit_length() > most:
                 return Bracket(low + 1, None), _beyond_reason(most)
             near[:] = [g + (1 if g >= low else -1) * (g // (4 * FINE)) for g in guesses]
             if high is not None and guesses and 2 * guesses[-1] > low + high:
                 near[:] = [g - g // (2 * FINE) for g in near]
+    except OutOfTime as why:
+        reason = Reason(Code.BUDGET, str(why))
     except (_Tie, Unreachable):
         pass  # as fine as this precision tells
     if high is None:

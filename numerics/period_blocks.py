@@ -69,11 +69,11 @@ class PeriodBlock:
         """The series whose normalised tail is the smaller one at all large j of this residue;
         "neither" where they are equal, None where that is not decided."""
 
-        def told() -> str | None:
+        def proved() -> str | None:
             quotient = self.quotient(a, b)
             return "a" if quotient < 1 else "b" if quotient > 1 else None
 
-        side = decide(told, (128, 512))
+        side = decide(proved, (128, 512))
         if side is None and self.residue == 0 and _whole(a, b) and self.proportional:
             return "neither"  # the quotient of the totals is that of the blocks, as k = 0 is one
         return side

@@ -269,7 +269,7 @@ def theoretical_receptive_field(
     single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0
     each: Iterable[object] = (eps,) if single else eps  # type: ignore[assignment]
     grid = tuple(map(_eps, each))
-    asked = _Request(row, exact, time.monotonic() + seconds(budget_s))
+    deadline = time.monotonic() + seconds(budget_s)
 
     @cache
     def compared(bias: Expr) -> TailComparison | NoCertifiedSum:
@@ -286,7 +286,7 @@ def theoretical_receptive_field(
         def ask(bias: Expr) -> Fields:
             comparison = compared(bias)
             if isinstance(comparison, TailComparison):
-                return _solved(comparison, bias, eps, asked)
+                return _solved(comparison, bias, eps, row, every_digit=exact)
             if comparison.reason.code is Code.NO_ENCLOSURE:
                 return unknown(comparison.reason) | {"verdict": Verdict.CONVERGES}
             raise comparison
@@ -310,18 +310,9 @@ def theoretical_receptive_field(
         "status": Status.INFINITE,
         "label": Label.THEOREM,
     }
-    with until(asked.deadline):
+    with until(deadline):
         results = tuple(map(of, grid))
     return results[0] if single else results
-
-
-@dataclass(frozen=True)
-class _Request:
-    """The options beside the shares: keys of the row, all digits or not, and until when."""
-
-    length: int | None
-    exact: bool
-    deadline: float
 
 
 def _eps(value: object) -> sympy.Rational:
@@ -348,22 +339,29 @@ def log_size(head: ReceptiveField) -> float:
     return math.inf if head.answer is None else head.answer.logs()[1]
 
 
-def _solved(compare: TailComparison, bias: Expr, eps: sympy.Rational, asked: _Request) -> Fields:
+def _solved(
+    compare: TailComparison,
+    bias: Expr,
+    eps: sympy.Rational,
+    length: int | None,
+    *,
+    every_digit: bool,
+) -> Fields:
     """The search by balls; a row that cannot be summed by balls is summed in floats."""
-    verdict: Fields = {"verdict": Verdict.CONVERGES if asked.length is None else None}
+    verdict: Fields = {"verdict": Verdict.CONVERGES if length is None else None}
     try:
         at_precision(lambda: compare.total(ctx.prec), compare.series.first_bits)
-        answer, reason = searched(compare, eps, every_digit=asked.exact, deadline=asked.deadline)
+        answer, reason = searched(compare, eps, every_digit=every_digit)
     except Unreachable as why:
-        if asked.length is None:
+        if length is None:
             return verdict | unknown(reason_of(why))
-        return _by_floats(bias, eps, asked.length, why)
+        return _by_floats(bias, eps, length, why)
     counted = isinstance(answer, Exact)
     return verdict | {
         "tokens": answer.tokens if isinstance(answer, Exact) else None,
         "answer": answer,
         "total": compare.totals[max(compare.totals)],
-        "asymptotics": None if asked.length else _asymptotics(compare.series),
+        "asymptotics": None if length else _asymptotics(compare.series),
         "status": Status.EXACT if counted else Status.ENCLOSED,
         "reason": reason,
     }

@@ -79,7 +79,7 @@ def _slope_where_positive(formula: Expr) -> int:
 
 
 def with_infinity(formula: Expr) -> Expr:
-    """The bias with minus infinity for numbers that stand for it.
+    """The bias with minus infinity for numbers that represent it.
 
     >>> from farfield.theory.formula.grammar import read
     >>> with_infinity(read("where(n < 64, 0, -1e9)"))

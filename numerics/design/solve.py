@@ -229,7 +229,7 @@ def _of(goal: _Goal, family: Family) -> Design:
         monotone=all(d.monotone for d in designs),
         call=family.call(values) if whole else "",
         costs=tuple(
-            {q.header(): _known(q, bias) for q in goal.costs}
+            {q.header(): _cost(q, bias) for q in goal.costs}
             for bias in (family.encoding(values).biases if whole else ())
         ),
         heads=tuple(designs),
@@ -239,7 +239,7 @@ def _of(goal: _Goal, family: Family) -> Design:
     )
 
 
-def _known(asked: Quantity, bias: Expr) -> Any:
+def _cost(asked: Quantity, bias: Expr) -> Any:
     try:
         return asked.number(bias)
     except (InputError, Unreachable):

@@ -173,7 +173,7 @@ class Quantity:
         if self.gauge is not None:
             return arb(self.gauge(self, bias, limit))
         if self.ratio is None:
-            value = arb(float(self.span(_known(self, bias))[0])) / rational(limit)
+            value = arb(float(self.span(_certain_answer(self, bias))[0])) / rational(limit)
         else:
             s, ratio = self.summed(bias), self.ratio
             value = to_arb(at_precision(lambda: ratio(self, s, limit), ctx.prec))
@@ -184,18 +184,18 @@ class Quantity:
     def within(self, bias: Expr, limit: Rational, strict: bool = False) -> bool:
         """Whether it is at most the limit, or below it; Unreachable where neither is proved."""
 
-        def told() -> bool | None:
+        def inside() -> bool | None:
             ball = self.measured(bias, limit)
             return bool(ball < 0) if ball < 0 or ball > 0 else None
 
         if self.ratio is not None:
             try:
-                proved = decide(told, BITS)
+                proved = decide(inside, BITS)
             except Diverges:
                 return False
             if proved is not None:
                 return proved
-        answer, goal = _known(self, bias), Fraction(int(limit.p), int(limit.q))
+        answer, goal = _certain_answer(self, bias), Fraction(int(limit.p), int(limit.q))
         low, high = self.span(answer)
         if high < goal or (high == goal and not strict):
             return True
@@ -205,7 +205,7 @@ class Quantity:
 
 
 @lru_cache(maxsize=256)
-def _known(asked: Quantity, bias: Expr) -> Answer:
+def _certain_answer(asked: Quantity, bias: Expr) -> Answer:
     """The answer, once for the two limits of an equality; what more time may settle is not kept."""
     answer = asked.answer(bias)
     if answer.status is Status.UNKNOWN or (answer.reason and answer.reason.code is Code.BUDGET):
@@ -225,8 +225,7 @@ def _windowed(asked: Quantity, s: Series, limit: Rational) -> Ball:
     question = WindowQuestion.read(**asked.options)
     if question.error >= 2 * question.value_bound:
         return fmpq(0)
-    tail = to_arb(s.tail(int(limit)))
-    return tail / (question.share() * (s.total() - tail))
+    return question.excess(s.tail(int(limit)), s.total())
 
 
 def _layered(asked: Quantity, bias: Expr, limit: Rational) -> float:

@@ -4,7 +4,7 @@ r"""The Euler-Maclaurin formula: with f(x) = exp(p(x)),
     |R_m| <= |B_{2m}|/(2m)! int_N^oo |f^{(2m)}|.
 
 `taylor` and `at_end` give what stands at N, `remainder` the ball of R_m from a bound of the last
-integral over (2m)!, which whoever sums has to prove: if f is completely monotone it is
+integral over (2m)!, which the caller has to prove: if f is completely monotone it is
 |f^{(2m-1)}(N)|/(2m)!; otherwise Cauchy's estimate on circles of radius theta u around u bounds it,
 |f^{(2m)}| <= (2m)! (theta u)^{-2m} sup |f|. Where f decreases, also sum_{n>=N} f(n) - int_N^oo f
 lies in [0, f(N)]. All bounds are (ours).
@@ -132,10 +132,6 @@ class Smooth(EulerMaclaurin):
         """An upper bound of int_u^oo |f^{(2m)}| / (2m)!."""
         raise NotImplementedError
 
-    def decreasing(self, u: arb) -> bool:
-        """Whether p is proved to decrease on [u, oo)."""
-        raise NotImplementedError
-
     def term(self, j: int) -> arb:
         return self.exponent(j + number(self.h)).exp()
 
@@ -162,7 +158,7 @@ class Smooth(EulerMaclaurin):
     def _formula(self, at: int, bits: int, end: int | None) -> arb:
         """Of decreasing terms also by the integral alone: the narrower."""
         value = super()._formula(at, bits, end)
-        if value.rel_accuracy_bits() >= bits or not self.decreasing(at + number(self.h)):
+        if value.rel_accuracy_bits() >= bits or at < self.monotone_from:
             return value
         half = self.term(at) / 2
         wide = self.area_between(at, end) + half + arb(0, half.abs_upper())

@@ -227,10 +227,6 @@ class Stretched(Smooth):
             return arb.pos_inf()
         return self._area(u, r * kappa) * (-d * (1 - theta).log()).exp() / (theta * u) ** (2 * m)
 
-    def decreasing(self, u: arb) -> bool:
-        d, q = number(self.d), number(self.q)
-        return bool(d >= 0 or q * number(self.r) * (q * u.log()).exp() > -d)
-
     def asymptotics(self) -> str:
         return rf"\sim {_power(_over(_LOG, self.r), 1 / self.q)}"
 
@@ -275,9 +271,6 @@ class LogNormal(Smooth):
             both += self._area(u, 2 * m, -slope)
         return both * (c * delta * delta).exp() / theta ** (2 * m)
 
-    def decreasing(self, u: arb) -> bool:
-        return bool(u.log() > number(self.l))
-
     def asymptotics(self) -> str:
         return rf"\exp\left(\sqrt{{{_over(_LOG, self.c)}}}\,(1 + o(1))\right)"
 
@@ -319,9 +312,6 @@ class Rational(Smooth):
         loss = r * (arb(2).log() / 2 - 2 * (1 - theta).log())
         return self.area(u) * loss.exp() / (theta * u) ** (2 * m)
 
-    def decreasing(self, u: arb) -> bool:
-        return bool(u > 0)
-
     def asymptotics(self) -> str:
         return _power_law(2 * self.r, sympy.exp(self.gamma))
 
@@ -362,9 +352,6 @@ class Bertrand(Smooth):
     def area(self, u: arb) -> arb:
         r = number(self.r)
         return (number(self.gamma) + (1 - r) * self._logs(u)[-1]).exp() / (r - 1)
-
-    def decreasing(self, u: arb) -> bool:
-        return True
 
 
 @traced(2)

@@ -18,7 +18,7 @@ from farfield.numerics.enclosures.compiled import compile_real
 from farfield.numerics.enclosures.quadrature import integral
 from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.summation.analytic_bias import falls, half_line
-from farfield.numerics.summation.kept_sums import memory, remembered_by_precision
+from farfield.numerics.summation.kept_sums import memory, remembered
 from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision
@@ -100,20 +100,19 @@ class TailIntegral:
         """The integral from a to b, in s or in t."""
         if near:
             return integral(self.near, self.s, a, b)
-        form, loss = self._far_form()
+        form, loss = self._far_form(ctx.prec)
         return integral(form, self.t, a, b) * (1 + arb(0, loss))
 
-    @remembered_by_precision
-    def _far_since(self) -> arb:
+    @remembered
+    def _far_since(self, bits: int) -> arb:
         """The t from which on terms below 2^-bits are left out: x = 2^(bits + 24)."""
-        bits = ctx.prec
         with precision(128):
             return self._down((bits + 24) * arb(2).log()).mid()
 
-    @remembered_by_precision
-    def _far_form(self) -> tuple[Expr, arb]:
-        """h without its tiny terms, and what that changes."""
-        bits, since = ctx.prec, self._far_since()
+    @remembered
+    def _far_form(self, bits: int) -> tuple[Expr, arb]:
+        """h without what is tiny beside 2^-bits, and what that changes."""
+        since = self._far_since(bits)
         with precision(128):
             variable = TailEnclosure(half_line(self._up(since)), {level(self.depth): fmpq(1)})
             return without_tiny(self.h, self.t, variable, arb(2) ** -(bits + 8))
@@ -123,7 +122,7 @@ class TailIntegral:
         shorter where the exponent falls by more than `DROP` on a panel."""
         edges: list[PanelEdge] = memory(self).setdefault(("edges", ctx.prec), [])
         while len(edges) <= k:
-            since = self._far_since()
+            since = self._far_since(ctx.prec)
             with precision(64):
                 if not edges:
                     at = arb(FIRST_EDGE)
@@ -164,7 +163,7 @@ class TailIntegral:
 
     def _height(self, at: arb, near: bool) -> arb:
         """The logarithm of the integrand, in the variable near the start or in t."""
-        form, x = (self.near, self.s) if near else (self._far_form()[0], self.t)
+        form, x = (self.near, self.s) if near else (self._far_form(ctx.prec)[0], self.t)
         value = compile_real(form, x)(at)
         if not value.is_finite():
             raise Unreachable("the integrand is not analytic on the whole half-line")
@@ -178,7 +177,7 @@ class TailIntegral:
 
     def _area(self, t: arb) -> arb:
         """Panels of growing width, until the rest is below the precision; panels are kept."""
-        bits, k, since = ctx.prec, 0, self._far_since()
+        bits, k, since = ctx.prec, 0, self._far_since(ctx.prec)
         while not self._edge(k).t > t:
             k += 1
         panels = memory(self).setdefault(("panels", bits), {})

@@ -11,8 +11,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from flint import ctx
-
 Value = TypeVar("Value")
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
@@ -31,22 +29,10 @@ def memory(of: object) -> dict[object, Any]:
 
 def remembered(method: Method[Value, Given, Result]) -> Method[Value, Given, Result]:
     """A method of a value that is computed once for the same arguments."""
-    return _kept(method, lambda: None)
-
-
-def remembered_by_precision(method: Method[Value, Given, Result]) -> Method[Value, Given, Result]:
-    """The same, once for each precision of balls at work."""
-    return _kept(method, lambda: ctx.prec)
-
-
-def _kept(
-    method: Method[Value, Given, Result], apart: Callable[[], object]
-) -> Method[Value, Given, Result]:
-    """A method whose results are kept, those of what is apart for themselves."""
 
     @functools.wraps(method)
     def asked(self: Value, /, *args: Given.args, **named: Given.kwargs) -> Result:
-        results, key = memory(self), (method.__name__, apart(), *args)
+        results, key = memory(self), (method.__name__, *args)
         if key not in results:
             results[key] = method(self, *args, **named)
         result: Result = results[key]

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import sympy
-from flint import arb, fmpq
+from flint import arb
 
 from farfield.numerics.shown import Cases, HeadAnswer, of_row
 from farfield.theory.answers.answer import InputError, Status
 from farfield.theory.answers.blocks import Block, note
 from farfield.theory.answers.notation import words
 from farfield.theory.answers.number import decimal, inside, natural, plural
-from farfield.theory.functions.balls import rational
+from farfield.theory.functions.balls import Ball, rational
 from farfield.theory.proofs import Proof
 
 MAX_BITS = 2_048  # at which a width is settled or given up
@@ -204,15 +204,16 @@ class WindowQuestion:
             beta = beta * arb(rational(self.temper)) * arb(self.row).log()
         return (-2 * beta).exp()
 
-    def share(self) -> arb:
-        """eta' e^{-2 beta}, eta' = eta/(2 V - eta): what T may be of B_w."""
+    def share(self) -> Ball:
+        """eta' e^{-2 beta}, eta' = eta/(2 V - eta): what T may be of B_w; a rational where content
+        logits are 0."""
         eta = rational(self.error)
-        return self.spread() * arb(eta) / (2 * rational(self.value_bound) - eta)
+        whole = eta / (2 * rational(self.value_bound) - eta)
+        return self.spread() * whole if self.logit_bound else whole
 
-    def exact_share(self) -> fmpq | None:
-        """The same as a rational, where it is one: content logits that are 0."""
-        eta = rational(self.error)
-        return None if self.logit_bound else eta / (2 * rational(self.value_bound) - eta)
+    def excess(self, tail: Ball, total: Ball) -> Ball:
+        """T/(eta' e^{-2 beta} (B - T)): at most 1 exactly where the error is within the budget."""
+        return tail / (self.share() * (total - tail))
 
     def blank(self) -> Window:
         """The answer with its question and no value."""

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import sympy
-from flint import arb, fmpq
+from flint import arb
 from sympy import Expr
 
 from farfield.numerics.counts import Exact
@@ -59,7 +59,7 @@ from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import inside, natural
-from farfield.theory.functions.balls import outward, precision, rational, to_arb
+from farfield.theory.functions.balls import Ball, outward, precision, rational, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, Step
@@ -251,7 +251,8 @@ def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
     """error(w) <= eta iff T_w <= eps B with eps = x/(1 + x), x = eta' e^{-2 beta}: the receptive
     field at a rational near that eps is a guess, settled by ball comparisons."""
     with precision(256):
-        eps = asked.share() / (1 + asked.share())
+        share = to_arb(asked.share())
+        eps = share / (1 + share)
         scale = 200 + max(0, -int(eps.log().mid().floor().unique_fmpz()) * 2)
         grid = (eps * arb(2) ** scale).mid().floor().unique_fmpz()
     near = sympy.Rational(int(grid), 2**scale)
@@ -265,16 +266,11 @@ def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
 
 
 def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
-    """Whether T_w <= eta' e^{-2 beta} B_w, proved either way."""
-    share = asked.exact_share()
+    """Whether the error of a window is within the budget, proved either way."""
 
     def within() -> bool | None:
-        tail, total = s.tail(w), s.total()
-        if share is not None and isinstance(tail, fmpq) and isinstance(total, fmpq):
-            return bool(tail <= share * (total - tail))
-        tail = to_arb(tail)
-        allowed = asked.share() * (to_arb(total) - tail)
-        return True if tail <= allowed else False if tail > allowed else None
+        excess = asked.excess(s.tail(w), s.total())
+        return bool(excess <= 1) if excess <= 1 or excess > 1 else None
 
     proved = decide(within, doubled(128 + 2 * w.bit_length(), MAX_BITS))
     if proved is not None:
@@ -318,11 +314,7 @@ def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Fields:
         reason = Reason(Code.BOUNDED_LOGITS, why or _half_mass(asked.logit_bound))
         return _none(step) | {"reason": reason}
     row = asked.row
-    share = asked.exact_share()
-    if share is None:
-        width = _ceiling(lambda: arb(row) / (1 + asked.share()))
-    else:  # which may be an integer itself
-        width = max(1, int((row / (1 + share)).ceil()))
+    width = _ceiling(lambda: row / (1 + asked.share()))
     enough = f"{width} keys are enough in a row of {row}, and necessary"
     return _enough(width, step, reason=enough)
 
@@ -362,9 +354,14 @@ def _half_mass(logit_bound: sympy.Rational) -> str:
     )
 
 
-def _ceiling(value: Callable[[], arb]) -> int:
-    """The least integer that is no less than a ball's number, at least 1."""
-    ceiling = decide(lambda: value().ceil().unique_fmpz(), doubled(128, MAX_BITS))
+def _ceiling(value: Callable[[], Ball]) -> int:
+    """The least integer that is no less than a number, at least 1."""
+
+    def whole() -> Ball | None:
+        ceiling = value().ceil()
+        return ceiling.unique_fmpz() if isinstance(ceiling, arb) else ceiling
+
+    ceiling = decide(whole, doubled(128, MAX_BITS))
     if ceiling is None:
         raise Unreachable("the width agrees with an integer to all digits tried")
     return max(1, int(ceiling))

@@ -63,11 +63,10 @@ def page_of(s):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(tiny_runs):
     chosen = [(name, encoding(name)) for name in ("type1", "nope", "alibi", "rope")]
-    store = tmp_path_factory.mktemp("runs")
     chosen.append(("kerple_log", encoding("kerple_log")))
-    found = survey(chosen, train=[n for n, _ in chosen[:4]], preset_name="tiny", store=store)
+    found = survey(chosen, train=[n for n, _ in chosen[:4]], preset_name="tiny", store=tiny_runs)
     return dataclasses.replace(found, asked=tuple(n for n, _ in chosen))
 
 

@@ -109,7 +109,7 @@ class _Drawing:
         self.y = Axis(ys, curve.log_y, self.bottom, self.top)
 
     def _beside(self, line: Line) -> bool:
-        """Whether the name stands beside the line; on a phone that of a legend does not."""
+        """Whether the name is beside the line; on a phone the name in a legend is not."""
         wide, context = self.shape.name == WIDE.name, line.weight is Weight.CONTEXT
         return line.told and bool(line.name) and (wide or (context and len(line.name) <= SHORT))
 
