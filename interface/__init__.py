@@ -31,6 +31,7 @@ VERBS = {
     "window": "certified_window",
     "lint": "inspect_bias",
     "erf": "empirical_receptive_field",
+    "measure": "empirical_receptive_field",
 }
 """Verbs of the command line whose function has a longer name; each is a name of it too."""
 

@@ -73,6 +73,8 @@ from .validation.far_field.mend import mend as mend
 from .validation.far_field.probe import GapProbe as GapProbe
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
+from .validation.models.audit import Audit as Audit
+from .validation.models.audit import audit as audit
 from .validation.models.empirical import EmpiricalReceptiveField as EmpiricalReceptiveField
 from .validation.models.empirical import empirical_receptive_field as empirical_receptive_field
 from .validation.models.window_plan import SmallestWindow as SmallestWindow

@@ -67,6 +67,8 @@ ELSEWHERE = {  # what needs a prover or a model: a page whose example runs, and 
     "verify_certificate": ("tests/theory/certificates/test_received.py", "verify_certificate("),
     "ReceivedCertificate": ("tests/theory/certificates/test_received.py", "verify_certificate("),
     "EmpiricalReceptiveField": ("docs/serve.md", "empirical_receptive_field("),
+    "Audit": ("docs/serve.md", "audit("),
+    "audit": ("docs/serve.md", "audit("),
     "empirical_receptive_field": ("docs/serve.md", "empirical_receptive_field("),
     "SmallestWindow": ("docs/serve.md", "smallest_window("),
     "smallest_window": ("docs/serve.md", "smallest_window("),
