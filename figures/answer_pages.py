@@ -77,7 +77,7 @@ def _listed(names: Sequence[Text]) -> Text:
 
 
 def _named(p: Prediction) -> Text:
-    """What an encoding is called in a study, where one may stand in several variants."""
+    """What a study calls an encoding, which may have several variants."""
     from farfield.figures.priors import name_of
 
     return name_of(p.encoding) if p.name == p.encoding.name else as_text(p.name)

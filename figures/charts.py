@@ -1,7 +1,7 @@
 """Charts: panels of lines as data, drawn in the house style, each name beside its line.
 
 A figure is a sequence of panels; a panel holds its lines and what its axes show. No figure has a
-legend. Where lines end apart, their names stand in a column right of the frame. Elsewhere a name
+legend. Where lines end apart, their names are in a column right of the frame. Elsewhere a name
 stands along its line and touches no line.
 """
 

@@ -98,7 +98,7 @@ def exhibit_sheet(e: Exhibit, drawing: Drawing, svg: str, said: Sequence[Claim])
 
 
 def _facts(said: Sequence[Claim]) -> Facts:
-    """Sentences in our words, by their verdicts, with what holds instead and how to ask again."""
+    """Sentences in our words, by their verdicts, with the correction and how to ask again."""
     return Facts(
         tuple(
             (

@@ -21,7 +21,7 @@ class Exhibit:
 
     Fields:
         id: `paper.figN` or `paper.tableN`.
-        kind: one of `KINDS`; a table whose printed numbers stand beside ours is `published`.
+        kind: one of `KINDS`; a table whose printed numbers are beside ours is `published`.
         title: what it shows, in a few words.
         draw: the function that draws it, as `module.name`; empty for the function of the paper's
             own module that has the name of the figure.

@@ -111,7 +111,7 @@ def obstacle(s: Series) -> Reason | None:
 
 
 def diverges(bias: Expr) -> bool:
-    """Whether the series of a bias is proved to diverge, for the sums that are told."""
+    """Whether the series of a bias is proved to diverge, for the sums that are reported."""
     with contextlib.suppress(InputError):  # not real for large n: its terms will say where
         return check_convergence(bias).verdict is Verdict.DIVERGES
     return False

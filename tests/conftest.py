@@ -61,6 +61,12 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item not in aside]
 
 
+@pytest.fixture(scope="session")
+def tiny_runs(tmp_path_factory):
+    """A folder of runs that modules share: a model of the same settings is trained once."""
+    return tmp_path_factory.mktemp("tiny_runs")
+
+
 def silent_gaps(config):
     """The ids and reasons of the tests that neither passed nor failed, without the allowed ones."""
     terminal = config.pluginmanager.getplugin("terminalreporter")

@@ -101,7 +101,7 @@ class Convergence(Answer):
         skipped_terms: the distances below 4096 whose terms are undefined or infinite, which the
             verdict leaves out; None where the budget was spent. Receptive fields need a formula
             that is finite from n = 0.
-        remarks: what the formula may mean besides, in sentences.
+        remarks: what the formula may mean in addition, in sentences.
         budget_s: seconds that the question was given, and that a certificate is given; no part of
             the answer.
         label: `theorem`, or None where nothing is proved.

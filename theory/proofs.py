@@ -104,7 +104,7 @@ class Step:
     """One step of a proof: the rule and the values it speaks of."""
 
     rule: str
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] = field(hash=False)
 
     def words(self) -> Text:
         """What the step says."""
@@ -152,7 +152,7 @@ class Decision:
     Fields:
         condition: when it converges: true, false, or a condition on the parameters; None where that
             is not decided.
-        steps: what carried the decision, or what was tried.
+        steps: what carried the decision, or the attempts.
         reason: why it is not decided.
         real: whether the formula is real for all the parameters.
         fall: how the terms fall, where one case decides and tells it.
@@ -200,7 +200,7 @@ def _rung(values: Mapping[str, object]) -> Rung | None:
 
 @dataclass(frozen=True)
 class Proof(Result):
-    """A claim and the steps that establish it, in order (for `undecided`: what was tried)."""
+    """A claim and the steps that establish it, in order (for `undecided`: the attempts)."""
 
     claim: str
     steps: tuple[Step, ...] = ()

@@ -28,14 +28,14 @@ def remarks(formula: Expr) -> Iterator[str]:
     >>> list(remarks(read("exp(-n/64)")))
     ['p(n) is the bias of a logit. If exp(-n/64) is the weight itself, write -n/64.']
     """
-    line = expression_line(formula, unicode=False)
-    match _slope_where_positive(formula):
-        case -1:
+    if slope := _slope_where_positive(formula):
+        line = expression_line(formula, unicode=False)
+        if slope > 0:
+            yield f"This bias grows with the distance. If a sign is lost, write -({line})."
+        else:
             logit = door.expand_log(sympy.log(formula), force=True)
             shown = expression_line(logit, unicode=False)
             yield f"p(n) is the bias of a logit. If {line} is the weight itself, write {shown}."
-        case 1:
-            yield f"This bias grows with the distance. If a sign is lost, write -({line})."
     for name in sorted({s.name for s in formula.free_symbols} & {*_ROW}):
         yield (
             f"{name} is read as a constant. If it is the row's length, the bias is normalised by "
@@ -79,7 +79,7 @@ def _slope_where_positive(formula: Expr) -> int:
 
 
 def with_infinity(formula: Expr) -> Expr:
-    """The bias with minus infinity for numbers that stand for it.
+    """The bias with minus infinity for numbers that represent it.
 
     >>> from farfield.theory.formula.grammar import read
     >>> with_infinity(read("where(n < 64, 0, -1e9)"))

@@ -1,6 +1,6 @@
 """What did trained models like this one lose beyond their training length?
 
-A forecast is a look-up: the nearest trained models, what was measured on them, and how near they
+A forecast is a look-up: the nearest trained models, their measurements, and how near they
 are. `DISTANCE` adds up how far two models are apart, in what their biases make of a long row
 (`farfield.validation.prior`) and in shape. Which difference counts how much was chosen on the table
 itself, among some 250 choices. With the family of each case left out, the mean of the nearest three
@@ -55,7 +55,7 @@ SETTINGS = ("trained", "length", "layers", "heads", "width", "steps", "seeds", "
 
 @dataclass(frozen=True)
 class TrainedCase:
-    """Trained models that differ in their seed, and what was measured on them.
+    """Trained models that differ in their seed, and their measurements.
 
     Fields:
         name: the label of the encoding, with the mask of inference.

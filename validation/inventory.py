@@ -32,7 +32,7 @@ TABLES = {
 
 @dataclass(frozen=True, repr=False)
 class TrainedRun(Result):
-    """A trained model and what was measured of it.
+    """A trained model and its measurements.
 
     Fields:
         lines: in the columns of the table of results.

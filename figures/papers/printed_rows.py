@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
     Fields:
         encoding, variant: as printed.
-        label: of our runs; `{n}` and `{4n}` stand for our training length and four times that.
+        label: of our runs; `{n}` and `{4n}` represent our training length and four times that.
             Empty if the catalogue has no such encoding.
     """
 

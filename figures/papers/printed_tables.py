@@ -3,7 +3,7 @@
 Of a printed row of perplexities it is computed whether it extrapolates in the sense of
 Definition 0.1 of [Q], one-sided, at a tolerance of 5 %; of its encoding the verdict on the
 exp-series and the leak from the training length to the longest tested one. Nothing here was
-measured by farfield: a measured analogue stands beside these numbers only where there are results.
+measured by farfield: a measured analogue is beside these numbers only where there are results.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@
     get(id).innerHTML = out;
     return (shown) => x[0] * (x[1] / x[0]) ** ((shown * W - left) / (right - left));
   };
-  const label = (kind) => Object.assign(document.createElement("span"), { className: "label", textContent: `[${kind}]` });
+  const label = (kind) => Object.assign(document.createElement("span"), { className: "label", textContent: kind });
 
   // 1. The text
   const WORDS = ("In the beginning the model reads the whole book. It reads the first line and the last line with the same eyes, "
@@ -118,7 +118,7 @@
         span.style.opacity = Math.max(.07, 1 + (BIASES[k](n) - BIASES[k](0)) / 8).toFixed(3);
         return n + 1 === tokens ? [Object.assign(document.createElement("b"), { className: "bar" }), span] : [span];
       }));
-      box.setAttribute("aria-label", `${end} words, the stronger the more weight the bias leaves them. ${told.texts[k].held}.`);
+      box.setAttribute("aria-label", `${end} tokens, the stronger the more weight the bias leaves them. ${told.texts[k].held}.`);
       box.append(Object.assign(document.createElement("span"), { className: "cursor", textContent: "▮" }));
     });
   };
@@ -131,7 +131,7 @@
     get("r-verdict").textContent = now.verdict;
     get("r-verdict").className = now.verdict;
     get("r-held").textContent = `${now.held}.`;
-    plot("kept", { x: [64, 1e9], xname: "length of the text (words)", yname: "share of the nearest 64 words", label: `Share of the nearest 64 words, r = ${now.r}: it ${now.verdict}`,
+    plot("kept", { x: [64, 1e9], xname: "length of the text (tokens)", yname: "share of the nearest 64 tokens", label: `Share of the nearest 64 tokens, r = ${now.r}: it ${now.verdict}`,
       lines: [...context, { name: `r = ${now.r.toFixed(2)}`, look: now.verdict, points: kept(power(now.r)) }] });
   };
 
@@ -144,12 +144,12 @@
   // 4. Rotations
   const rotation = () => {
     const w = 2 ** get("window").value, beta = get("beta").value / 4;
-    get("window-value").value = `${w.toLocaleString("en")} words`;
+    get("window-value").value = `${w.toLocaleString("en")} tokens`;
     get("beta-value").value = String(beta);
     get("outside-share").textContent = `${(Math.floor(1e3 * (1e9 - w) / (1e9 - w + w * Math.exp(2 * beta))) / 10).toFixed(1)} %`;
-    get("outside-said").textContent = `at least, outside a window of ${w.toLocaleString("en")} words in a text of a billion`;
+    get("outside-said").textContent = `at least, outside a window of ${w.toLocaleString("en")} tokens in a text of a billion`;
     const share = (b) => Array.from({ length: 121 }, (_, k) => w * 10 ** (k / 20)).map((N) => [N, (N - w) / (N - w + w * Math.exp(2 * b))]);
-    plot("outside", { x: [w, w * 1e6], xname: "length of the text (words)", yname: "share of the words outside", label: "Least share of the words outside the window",
+    plot("outside", { x: [w, w * 1e6], xname: "length of the text (tokens)", yname: "share of the tokens outside", label: "Least share of the tokens outside the window",
       lines: [{ name: "outside, at least", look: "diverges", points: share(beta) }] });
   };
 
@@ -183,7 +183,7 @@
   });
   const needle = () => {
     const n = Math.min(TEXT - 1, Math.round(10 ** (6 * get("n").value / 100))), g = get("g").value / 2;
-    get("n-value").value = `${n.toLocaleString("en")} word${n > 1 ? "s" : ""} back`;
+    get("n-value").value = `${n.toLocaleString("en")} token${n > 1 ? "s" : ""} back`;
     get("g-value").value = g.toFixed(1);
     const share = (bias, k) => 1 / (1 + Math.exp(price(bias, k) - g));
     const places = Array.from({ length: 241 }, (_, k) => 10 ** (k / 40));
@@ -196,8 +196,8 @@
       return tile;
     }));
     const bar = { name: "", look: "yours", points: [[n, 1e-9], [n, 1]] };
-    dragged = plot("found", { x: [1, 1e6], decades: 8, xname: "distance of the needle (words)", lines: [...lines, bar],
-      yname: "share of the attention on the needle", label: `Attention on a needle ${n} words back: ${told}` });
+    dragged = plot("found", { x: [1, 1e6], decades: 8, xname: "distance of the needle (tokens)", lines: [...lines, bar],
+      yname: "share of the attention on the needle", label: `Attention on a needle ${n} tokens back: ${told}` });
   };
 
   // 7. A formula: read by rules of its own, never run as code
@@ -251,8 +251,8 @@
     try {
       const points = kept(read(text));
       get("asked").hidden = false;
-      get("formula-said").textContent = "Blue: the share that the nearest 64 words keep under your bias. Float64.";
-      plot("own", { x: [64, 1e9], xname: "length of the text (words)", yname: "share of the nearest 64 words", label: "Share of the nearest 64 words under your formula",
+      get("formula-said").textContent = "Blue: the share that the nearest 64 tokens keep under your bias. Float64.";
+      plot("own", { x: [64, 1e9], xname: "length of the text (tokens)", yname: "share of the nearest 64 tokens", label: "Share of the nearest 64 tokens under your formula",
         lines: [...context, { name: "yours", look: "yours", points }] });
     } catch (error) { get("asked").hidden = !/picture/.test(error.message); get("formula-said").textContent = `${error.message}.`; get("own").textContent = ""; }
   };

@@ -199,7 +199,7 @@ def trf(
         layers: number of layers; the receptive field through depth (approximate).
         layer: a layer of a hybrid in place of a formula, once for each layer from the first: a
             bias, or a table of some of mechanism, window, sinks, mixing, such as '{window = 128}';
-            one that ends with x12 stands for twelve.
+            one that ends with x12 represents twelve.
         mixing: with --layers, the share that a layer passes through attention.
         q: with --layers, the quantile.
         trained: training length in tokens, as 4096 or 4k.
@@ -404,7 +404,7 @@ def lint(
 ) -> int:
     """What is this function, module or array of biases? It is run on positions, then recognised.
 
-    Does it depend on the distance alone, does it fall, what stands for minus infinity, what does
+    Does it depend on the distance alone, does it fall, what represents minus infinity, what does
     rounding do, which family is it? Then the verdict.
 
     Args:

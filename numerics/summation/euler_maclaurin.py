@@ -4,7 +4,7 @@ r"""The Euler-Maclaurin formula: with f(x) = exp(p(x)),
     |R_m| <= |B_{2m}|/(2m)! int_N^oo |f^{(2m)}|.
 
 `taylor` and `at_end` give what stands at N, `remainder` the ball of R_m from a bound of the last
-integral over (2m)!, which whoever sums has to prove: if f is completely monotone it is
+integral over (2m)!, which the caller has to prove: if f is completely monotone it is
 |f^{(2m-1)}(N)|/(2m)!; otherwise Cauchy's estimate on circles of radius theta u around u bounds it,
 |f^{(2m)}| <= (2m)! (theta u)^{-2m} sup |f|. Where f decreases, also sum_{n>=N} f(n) - int_N^oo f
 lies in [0, f(N)]. All bounds are (ours).

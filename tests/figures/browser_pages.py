@@ -208,7 +208,7 @@ def test_the_essay_answers_the_hand(opened, pages):
     page.get_by_role("button", name="head 3").click()
     page.get_by_role("button", name="head 5").click()
     assert read("#ratio") == "not measured" and "3 of 8 heads" in read("#ratio-said")
-    assert read("#outside-share") == "99.9 %"  # of 10^9 words, rounded down
+    assert read("#outside-share") == "99.9 %"  # of 10^9 tokens, rounded down
     tiles = page.locator("#found-said div")
     assert tiles.count() == 4 and "no bias" in tiles.nth(3).inner_text()
     page.locator("#found").scroll_into_view_if_needed()
@@ -217,7 +217,7 @@ def test_the_essay_answers_the_hand(opened, pages):
     page.mouse.down()
     page.mouse.move(line["x"] + 58 / 720 * line["width"], line["y"] + line["height"] / 2)
     page.mouse.up()
-    assert read("#n-value") == "1 word back"
+    assert read("#n-value") == "1 token back"
     page.get_by_role("button", name="−2 log(1+n)", exact=True).click()
     assert page.locator(".proof:visible strong").inner_text() == "converges"
     page.locator("#dots button[tabindex='0']").press("ArrowRight")

@@ -63,11 +63,10 @@ def page_of(s):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(tiny_runs):
     chosen = [(name, encoding(name)) for name in ("type1", "nope", "alibi", "rope")]
-    store = tmp_path_factory.mktemp("runs")
     chosen.append(("kerple_log", encoding("kerple_log")))
-    found = survey(chosen, train=[n for n, _ in chosen[:4]], preset_name="tiny", store=store)
+    found = survey(chosen, train=[n for n, _ in chosen[:4]], preset_name="tiny", store=tiny_runs)
     return dataclasses.replace(found, asked=tuple(n for n, _ in chosen))
 
 
@@ -272,7 +271,7 @@ def test_an_axis_tells_a_script_what_its_pixels_mean():
     axis = Axis([1, 1e6], True, 60, 600)
     kind, low, high, first, last = axis.told().split()
     back = float(low) * (float(high) / float(low)) ** (
-        (axis.at(1234.5) - float(first)) / (float(last) - float(first))
+        (axis.pixel(1234.5) - float(first)) / (float(last) - float(first))
     )
     assert kind == "log" and back == pytest.approx(1234.5)
 

@@ -21,7 +21,7 @@ _ABOVE: ContextVar[list[str] | None] = ContextVar("above", default=None)
 
 
 def traced(arguments: int, value: Callable[[Any], object] = str) -> Callable[[F], F]:
-    """A decorator: the calls of a function stand in the tree.
+    """A decorator: the calls of a function are in the tree.
 
     Args:
         arguments: how many of its arguments are shown.

@@ -212,7 +212,6 @@ def _through(call: Callable[..., R]) -> Callable[..., R]:
     return functools.partial(supervised, call)
 
 
-apart = _through(sympy.apart)
 cancel = _through(sympy.cancel)
 degree = _through(sympy.degree)
 diff = _through(sympy.diff)

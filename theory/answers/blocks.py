@@ -3,7 +3,7 @@ ladder, note.
 
 An answer yields blocks; the first is the answer in one plain sentence. A block holds values and
 words and no markup. `written` turns blocks into lines for a terminal, in Unicode or in ASCII alone:
-proofs, and what was tried, with `details` only; curves and ladders never. Lines are as wide as the
+proofs, and the attempts, with `details` only; curves and ladders never. Lines are as wide as the
 terminal, from 60 to 100 columns; in a pipe they have 100. Pages and notebooks have writers of their
 own (`farfield.theory.answers.writers`).
 """
@@ -66,7 +66,7 @@ class Worded(Protocol):
 
 @dataclass(frozen=True)
 class Steps:
-    """A proof, or what was tried: numbered steps and what follows.
+    """A proof, or the attempts: numbered steps and what follows.
 
     Args:
         title: of the whole.
@@ -122,7 +122,7 @@ class Line:
         colour: a place in the palette, or a verdict; None: the next free place.
         dash: a place among the styles of lines.
         weight: points are not joined, context stands behind what the curve is about.
-        told: whether the name stands beside the line; a page with scripts tells it under the
+        told: whether the name is beside the line; a page with scripts tells it under the
             pointer in any case.
     """
 

@@ -14,12 +14,12 @@ R = TypeVar("R")
 class InputError(ValueError):
     """A question that farfield cannot read.
 
-    The message is one line for a user: the text that was given, its defect, and what is accepted.
+    The message is one line for a user: the text that was given, its defect, and the accepted forms.
     """
 
 
 def refuse(wrong: object, why: str) -> None:
-    """Raise InputError where something is wrong: `why` says what, and what is accepted."""
+    """Raise InputError where something is wrong: `why` says what, and the accepted forms."""
     if wrong:
         raise InputError(why)
 
@@ -28,7 +28,7 @@ class InternalError(InputError):
     """A question at which farfield itself fails: one line with what was raised, its cause behind.
 
     Args:
-        why: the exception that no one expected.
+        why: the exception that nobody expected.
     """
 
     def __init__(self, why: Exception) -> None:

@@ -153,7 +153,7 @@ _SIGNS = {
     "...": ("…", r"\ldots"),
 }
 _SUBSCRIPT = str.maketrans("0123456789+-", "₀₁₂₃₄₅₆₇₈₉₊₋")
-_SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _FUNCTIONS = ("log", "exp", "lim", "inf", "min", "max", "sin", "cos", "mod", "floor")
 
 
@@ -271,7 +271,7 @@ def _math_line(m: Math, unicode: bool) -> str:
         elif shown and shown[-1].endswith("_") and part.isdigit():
             shown[-1] = shown[-1][:-1] + part.translate(_SUBSCRIPT)
         elif shown and shown[-1].endswith("^") and part.isdigit():
-            shown[-1] = shown[-1][:-1] + part.translate(_SUPERSCRIPT)
+            shown[-1] = shown[-1][:-1] + part.translate(SUPERSCRIPT)
         else:
             shown.append(_GREEK.get(part, _SIGNS.get(part, (part,)))[0])
     return "".join(shown)
@@ -334,7 +334,7 @@ class _Line(_AnyLength, StrPrinter):
             return f"1/{self.parenthesize(below, 60, strict=True)}"
         under = self.parenthesize(base, 61)
         if self.unicode and exponent.is_Integer:
-            return under + str(exponent).translate(_SUPERSCRIPT)
+            return under + str(exponent).translate(SUPERSCRIPT)
         over = self.parenthesize(exponent, 61)
         return f"{under}^{over}"
 

@@ -213,7 +213,7 @@ _DOMAINS = {"(0, oo)": "a positive number", "[0, oo)": "a number, at least 0"}
 
 
 def seconds(budget_s: object) -> float:
-    """A budget of time; a billion seconds stand for all that is more.
+    """A budget of time; a billion seconds represent all that is more.
 
     Raises:
         InputError: no number, or a negative one.

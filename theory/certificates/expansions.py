@@ -8,7 +8,6 @@ parts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from farfield.theory.coefficients.exact import (
 )
 from farfield.theory.coefficients.signs import Context
 from farfield.theory.functions.nodes import Root, n
+from farfield.theory.functions.trigonometric import cosine_coefficient, sine_coefficient
 from farfield.theory.transseries.arithmetic import (
     UNIT,
     Monomial,
@@ -193,8 +193,8 @@ class Expander:
 
     def _sin(self, f: Form) -> Transseries:
         """Of what tends to 0, by its series; a cosine's begins with 1."""
-        values = (0, 1, 0, -1) if f.op == "sin" else (1, 0, -1, 0)
-        return taylor(lambda k: fmpq(values[k % 4], math.factorial(k)), self.expand(f.args[0]))
+        coef = sine_coefficient if f.op == "sin" else cosine_coefficient
+        return taylor(coef, self.expand(f.args[0]))
 
     _cos = _sin
 
@@ -285,8 +285,8 @@ def _difference(a: Form, b: Form) -> Form:
 
 
 def _bounded(f: Form, context: Context) -> bool:
-    """Whether a part is put together from waves, signs, residues and constants."""
-    if f.op in ("cos", "sin", "sign", "mod"):
+    """Whether a part is put together from waves and constants."""
+    if f.op in ("cos", "sin"):
         return not settles(f, context)
     if f.op == "rpower" and f.args[0].constant:  # z^(c n) with 0 < z <= 1 and c >= 0
         z, speed = f.args[0].expr, f.args[1].expr / n

@@ -191,40 +191,15 @@ def _pair(op: str, a: Form, b: Form) -> Form:
 
 
 def _power(e: Expr) -> Form:
-    """(-1)^n, a real power, a reciprocal or a natural power: each a form of its own."""
+    """A reciprocal, a natural power, or a power by the logarithm of its base, which may be 0
+    somewhere: each a form of its own."""
     base, exponent = e.base, e.exp
-    if exponent.has(n):
-        if base == -1:
-            return Form("sign", (), e, (f"(-1) ^ {_affine(exponent)}", 30, ()))
-        return _real_power(e)
     if _below_the_line(e):
         return Form("inv", (form(1 / e),), e)
     if exponent.is_Integer:
         return Form("power", (form(base),), e, (f"{{}} ^ {exponent}", 30, (29,)))
-    return _real_power(e)
-
-
-def _real_power(e: Expr) -> Form:
-    """A power by the logarithm of its base, which may be 0 somewhere."""
-    base, exponent = e.base, e.exp
     positive = not base.has(n) or door.assumed(base, "positive")
     return Form("rpower" if positive else "power0", (form(base), form(exponent)), e)
-
-
-def _affine(e: Expr) -> str:
-    """a n + b with natural numbers a and b, in brackets where it is more than n."""
-    a, b = e.coeff(n, 1), e.coeff(n, 0)
-    if (a * n + b - e).expand() != 0 or not (a.is_Integer and b.is_Integer and a > 0 and b >= 0):
-        raise NoCertificate(f"{beginning(e)} is not a*n + b with natural numbers a and b")
-    product = (a != 1) * f"{a} * " + "n"
-    return f"({product}{(b != 0) * f' + {b}'})" if (a, b) != (1, 0) else product
-
-
-def _mod(e: Expr) -> Form:
-    argument, modulus = e.args
-    if not (modulus.is_Integer and modulus > 0):
-        raise NoCertificate(f"{beginning(e)}: only residues modulo a natural number are covered")
-    return Form("mod", (), e, (f"INR ({_affine(argument)} mod {modulus})", 10, ()))
 
 
 def _call(op: str, *, choice: bool = False) -> Callable[[Expr], Form]:
@@ -292,7 +267,6 @@ _BUILDERS: dict[type[Basic], Callable[[Expr], Form]] = {
     sympy.Abs: _call("abs", choice=True),
     sympy.Max: _call("max", choice=True),
     sympy.Min: _call("min", choice=True),
-    sympy.Mod: _mod,
     sympy.Sum: _finite_sum,
     sympy.Piecewise: _pieces,
     Lookup: _entries,

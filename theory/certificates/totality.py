@@ -115,7 +115,7 @@ def _needed(e: Basic) -> Iterator[Basic]:
         yield from _needed(part)
     if isinstance(e, sympy.log):
         yield from _asked(e.args[0], "positive", sympy.Gt)
-    elif e.is_Pow and not ((e.exp.is_Integer and e.exp > 0) or e.base == -1):
+    elif e.is_Pow and not (e.exp.is_Integer and e.exp > 0):
         yield from _of_power(e.base, e.exp)
 
 

@@ -24,7 +24,7 @@ from farfield.theory.functions.nodes import n
 
 class Atom(sympy.Dummy):
     """A quantity that stays in [low, high] for all large n (ends may be infinite), and what it
-    stands for where that has a formula."""
+    represents where that has a formula."""
 
     __slots__ = ("high", "low", "meaning")
 

@@ -10,7 +10,7 @@ A constant is non-zero when a ball excludes 0. It is zero only by proof (module 
 if a small ball agrees.
 
 A `Context` is what one decision carries along. It is handed from function to function, and ends
-with the decision: no answer depends on what was asked before.
+with the decision: no answer depends on earlier questions.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ So a ball below that bound proves E = 0.
 
 **Logs.** For positive algebraic a_i and integers k_i: sum k_i log a_i = 0 iff prod a_i^k_i = 1.
 **Arctangents.** For real algebraic a_i and integers k_i, k: if the imaginary part of
-prod (1 + i a_i)^k_i is 0 then sum k_i atan a_i is a multiple of pi; hence if besides
+prod (1 + i a_i)^k_i is 0 then sum k_i atan a_i is a multiple of pi; hence if in addition
 |sum k_i atan a_i + k pi| < 1, that sum is 0.
 """
 

@@ -229,7 +229,7 @@ def possible(facts: list[Constraint]) -> bool:
 
 
 def _constant_fits(g: Expr, s: int) -> bool:
-    """Whether a constant may have the sign s; s = 2 stands for at least 0."""
+    """Whether a constant may have the sign s; s = 2 represents at least 0."""
     value = 1 if g.is_positive else -1 if g.is_negative else 0 if g.is_zero else None
     return value is None or (value >= 0 if s == 2 else value == s)
 

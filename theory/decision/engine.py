@@ -25,7 +25,7 @@ sum 1/(n log(n)^2). With `FARFIELD_TRACE=1` the calls are printed as a tree.
 the cells a > 1, a = 1, a < 1 are decided one by one and folded into the condition a > 1.
 
 Every question about a number ends in `coefficients.signs`. What cannot be decided is undecided,
-with what was tried; nothing is guessed, and no SymPy limit is taken. A certificate
+with the attempts; nothing is guessed, and no SymPy limit is taken. A certificate
 (`theory/certificates`) is printed from the cells and their steps: it decides nothing.
 """
 
@@ -229,7 +229,7 @@ def _tried(why: Undecided, *before: Step) -> Undecided:
 
 @traced(1, lambda decision: decision.condition)
 def _decide_class(p: Expr, signs: dict[Expr, int]) -> Decision:
-    """Expansions of rising order until one decides; what was tried is kept for the reader."""
+    """Expansions of rising order until one decides; the attempts are kept for the reader."""
     orders: list[Step] = []
     for order, named in ORDERS:
         context = Context(signs=signs, order=order, named=named)

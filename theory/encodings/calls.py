@@ -73,7 +73,7 @@ def sampled(f: Any, heads: int | None = None) -> Sample:
     """The values of an object.
 
     Raises:
-        InputError: no way of calling it gives a bias (what was tried, and what came back); it
+        InputError: no way of calling it gives a bias (the attempts, and what came back); it
             differs from call to call; it does not end.
     """
     name = getattr(f, "__name__", type(f).__name__)

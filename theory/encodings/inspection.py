@@ -58,7 +58,7 @@ class BiasInspection(Answer):
         rows: keys up to which a tabulated bias is known; None for all.
         direction: with distance, `falls`, `rises`, `constant` or `varies`.
         causal: whether keys after the query are masked; None where none was asked.
-        masked_from: the first distance whose value stands for minus infinity, None without one.
+        masked_from: the first distance whose value represents minus infinity, None without one.
         merged: by type, the first distance whose next one is rounded to the same value.
         findings: sentences, that which matters most first.
         table: the biases at distances 0, 1, ..., shape (heads, distances).

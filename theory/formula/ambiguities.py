@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from sympy import Expr, S
 
+from farfield.theory.answers.notation import shortened
 from farfield.theory.formula.reading import GREEK, Reading, Token
 from farfield.theory.formula.vocabulary import CONSTANTS
 from farfield.theory.functions.nodes import n
@@ -39,7 +40,7 @@ def require_closed(p: Reading, base: Expr, column: int, begin: int) -> None:
         wide = not typeset and _goes_on(p, base, exponent)
     if not wide:
         return
-    what = _shortened(p.text[column:place].strip())
+    what = shortened(p.text[column:place].strip(), 30)
     power = "".join(value for _, value, _ in exponent)
     joined = follows[1] if follows[0] == "op" and follows[1] != "(" else ""
     rest = after if joined else follows
@@ -51,10 +52,6 @@ def require_closed(p: Reading, base: Expr, column: int, begin: int) -> None:
         f"{what}{sign}{power}{joined}{last} may mean {what}{sign}({power}{product}) or "
         f"({what}{sign}{power}){product}; write it with brackets",
     )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 30 else f"{text[:14]}...{text[-13:]}"
 
 
 def _is_first(exponent: list[Token]) -> bool:
@@ -157,7 +154,7 @@ def require_remainder(p: Reading, begin: int, op: str) -> None:
         what = "a remainder" if op == "%" else "a rounded quotient"
         p.fail(place, f"nothing stands behind {op}; expected the divisor of {what}")
     if factors[0][1] == "-" and p.text[factors[0][2]] in "-\u2212":
-        inner = _shortened(p.text[factors[1][2] : place].strip())
+        inner = shortened(p.text[factors[1][2] : place].strip(), 30)
         last = p.token[1]
         p.fail(
             factors[0][2],

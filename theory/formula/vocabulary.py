@@ -45,6 +45,7 @@ CALLED = {
 }
 RESERVED = {*CONSTANTS, *CALLED, "I"}
 SYNONYMS: dict[str, str] = {  # head: body
+    "ln(x)": "log(x)",
     "log1p(x)": "log(1 + x)",
     "log2(x)": "log(x)/log(2)",
     "log10(x)": "log(x)/log(10)",
@@ -93,6 +94,9 @@ SYNONYMS: dict[str, str] = {  # head: body
     "logit(x)": "log(x) - log(1 - x)",
     "logaddexp(x, y)": "log(exp(x) + exp(y))",
     "logaddexp2(x, y)": "log(2**x + 2**y)/log(2)",
+    "beta(x, y)": "gamma(x)*gamma(y)/gamma(x + y)",
+    "E1(x)": "-Ei(-x)",
+    "exp1(x)": "-Ei(-x)",
 }
 AMBIGUOUS: dict[str, str] = {
     "sinc": "sin(x)/x or sin(pi*x)/(pi*x)",

@@ -47,12 +47,11 @@ def _ball(name: str) -> Callable[[Ball, Ball], Ball]:
 
 def _complex(name: str, entire: bool) -> Callable[..., acb]:
     """Analytic off the negative axis; for an integer order everywhere if `entire`."""
-    method = methodcaller
 
     def value(analytic: bool, order: acb, z: acb) -> acb:
         whole = entire and order.unique_fmpz() is not None
         off_cut = whole or z.real > 0 or z.imag > 0 or z.imag < 0
-        return method(name, order)(z) if not analytic or off_cut else NAN
+        return methodcaller(name, order)(z) if not analytic or off_cut else NAN
 
     return value
 
@@ -200,8 +199,9 @@ def _scaled_array(xp: Any, order: Any, x: Any) -> Any:
 
 
 def _complex_scaled(name: str) -> Callable[..., acb]:
-    method = methodcaller
-    return lambda analytic, order, z: method(name, order, scaled=True)(z) if z.real > 0 else NAN
+    return lambda analytic, order, z: (
+        methodcaller(name, order, scaled=True)(z) if z.real > 0 else NAN
+    )
 
 
 FUNCTIONS = (

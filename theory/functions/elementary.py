@@ -14,7 +14,7 @@ from sympy import Basic, Expr
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import Ball, BeyondBalls, finite, to_arb
-from farfield.theory.functions.record import Function, Spelling
+from farfield.theory.functions.record import Function
 
 SMALL = fmpq(1, 8)  # below it a remainder function is summed, so that nothing cancels
 
@@ -156,7 +156,6 @@ FUNCTIONS = (
         expansion=_expand_log,
         array=lambda xp, x: xp.log(x),
     ),
-    Spelling("ln", sympy.log),
     Function(
         node=log1p,
         tail=lambda t, g: t.log1p(g),

@@ -70,12 +70,6 @@ def _known_loggamma(x: Expr) -> Expr:
     return sympy.log(sympy.gamma(x)) if small else sympy.loggamma(x, evaluate=False)
 
 
-def _beta(a: Expr, b: Expr) -> Expr:
-    """Gamma(a) Gamma(b)/Gamma(a + b)."""
-    gamma = evaluated_if_small(sympy.gamma)
-    return gamma(a) * gamma(b) / gamma(a + b)
-
-
 def _upper_share(a: Expr, x: Expr) -> Expr:
     """Gamma(a, x)/Gamma(a), as SciPy and torch call gammaincc(a, x), in elementary terms."""
     if a == S.Half:
@@ -371,11 +365,9 @@ FUNCTIONS = (
         expansion=lambda t, e, a: loggamma_of(t, t.transseries(a)),
         array=lambda xp, x: xp.where(x > 0, xp.special("gammaln")(x), math.nan),
     ),
-    Spelling("beta", _beta, 2, 2),
+    *(Spelling(name, lambda x: _polygamma(S.Zero, x)) for name in ("digamma", "psi")),
     Spelling("gammaincc", _upper_share, 2, 2),
     Spelling("gammainc", lambda a, x: 1 - _upper_share(a, x), 2, 2),
-    Spelling("digamma", lambda x: _polygamma(S.Zero, x)),
-    Spelling("psi", lambda x: _polygamma(S.Zero, x)),
     Function(
         node=sympy.polygamma,
         names=("polygamma",),

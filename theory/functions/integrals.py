@@ -105,22 +105,15 @@ def _expand_si_ci(t: Any, e: Expr, a: Expr) -> Any:
     return way * sympy.pi / 2 - wave + error
 
 
-def _e1(x: Expr) -> Expr:
-    """E_1(x) = -Ei(-x) for x > 0."""
-    return -evaluated_if_small(sympy.Ei)(-x)
-
-
 def _expint(*args: Expr) -> Expr:
     """E_1(x), or E_k(x) of an order k that is 0 or 1."""
     order, x = args if len(args) == 2 else (1, *args)
     if order not in (0, 1):
         raise Refused("needs the order 0 or 1")
-    return _e1(x) if order == 1 else sympy.exp(-x) / x
+    return -evaluated_if_small(sympy.Ei)(-x) if order == 1 else sympy.exp(-x) / x
 
 
 FUNCTIONS = (
-    Spelling("E1", _e1),
-    Spelling("exp1", _e1),
     Spelling("expint", _expint, 1, 2),
     Function(
         node=sympy.li,

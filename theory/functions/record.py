@@ -46,7 +46,7 @@ class Function:
         scaled: the form for arguments that are large or small (see `enclosures.logarithm`).
         exact: known values at special arguments, for proofs of zero.
         logarithm: the logarithm of a value that is positive, in simpler terms.
-        complement: of an odd function that tends to 1, what is left of 1, in other terms.
+        complement: of an odd function that tends to 1, the rest of 1, in other terms.
         branch: what it is where the signs of some quantities are known (`decide`).
         range: the bounds of its values; None for values that are not bounded.
         period: (inside, modulus): it depends on `inside` modulo `modulus` alone.

@@ -53,11 +53,13 @@ def _complex_arc(name: str) -> Callable[[bool, acb], acb]:
 # -- expansions at infinity -----------------------------------------------------------------------
 
 
-def _sin_series(k: int) -> fmpq:
+def sine_coefficient(k: int) -> fmpq:
+    """That of x^k in sin x."""
     return fmpq((-1) ** (k // 2), math.factorial(k)) if k % 2 else fmpq(0)
 
 
-def _cos_series(k: int) -> fmpq:
+def cosine_coefficient(k: int) -> fmpq:
+    """That of x^k in cos x."""
     return fmpq(0) if k % 2 else fmpq((-1) ** (k // 2), math.factorial(k))
 
 
@@ -74,7 +76,10 @@ def _expand_wave(t: Any, e: Expr, a: Expr) -> Any:
         return t.number(t.bounded_atom(*WAVE) if t.has_bounded_atom(a) else e)
     limit, delta = t.finite(g)
     point = t.to_sympy(limit)
-    sine, cosine = t.taylor(_sin_series, delta, "sin"), t.taylor(_cos_series, delta, "cos")
+    sine, cosine = (
+        t.taylor(sine_coefficient, delta, "sin"),
+        t.taylor(cosine_coefficient, delta, "cos"),
+    )
     value, slope = t.coefficient(e.func(point)), t.coefficient(e.func(point + sympy.pi / 2))
     return cosine * value + sine * slope
 

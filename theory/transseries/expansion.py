@@ -297,7 +297,7 @@ def _weak_sign(g: Transseries) -> int:
 
 
 def has_bounded_atom(e: Expr) -> bool:
-    """Whether a bounded atom stands in an expression."""
+    """Whether a bounded atom is in an expression."""
     return any(isinstance(s, Atom) for s in e.free_symbols)
 
 

@@ -63,7 +63,7 @@ def monomial_expression(m: Monomial) -> Expr:
 
 def as_step_values(name: str, g: Transseries) -> dict[str, Any]:
     """A transseries as a step has it: its terms, what the `error` is O() of (0: exact), and which
-    symbols in the terms stand for bounded remainders, if any."""
+    symbols in the terms represent bounded remainders, if any."""
     terms, remainder = list(g.terms), g.remainder
     count = next((k for k, (_, c) in enumerate(terms) if has_tail(c)), len(terms))
     if count < len(terms):
@@ -86,7 +86,7 @@ def bertrand_test(rho: Transseries) -> Decision:
 
 
 def bertrand_test_and_rest(rho: Transseries) -> tuple[Decision, Transseries]:
-    """The same with what is left of rho: without the logarithms of the rungs, and without leading
+    """The same with the rest of rho: without the logarithms of the rungs, and without leading
     terms that are 0."""
     steps = [Step("expansion", as_step_values("rho", rho))]
     rest, limits = rho, list[Expr]()

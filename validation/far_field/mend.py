@@ -37,7 +37,7 @@ from farfield.validation.far_field.foresee import (
     reach_of,
     subject_of,
 )
-from farfield.validation.far_field.network import losses, scores_at
+from farfield.validation.far_field.network import Network, losses, scores_at
 from farfield.validation.far_field.probe import gap_losses, mean_and_half
 from farfield.validation.far_field.recall import (
     BLOCK,
@@ -175,7 +175,9 @@ def _columns(rows: Sequence[Mended], length: int) -> dict[str, list[str]]:
         "log ratio": ["" if row.log_ratio is None else f"{row.log_ratio:.3f}" for row in rows],
         "measured": ["{:.3f} ± {:.3f}".format(*x.measured) if x.measured else "" for x in rows],
         f"at {length}": [f"{row.short:.3f}" for row in rows],
-        "when trained": ["" if row.trained is None else f"{row.trained:+.3f}" for row in rows],
+        "at training length": [
+            "" if row.trained is None else f"{row.trained:+.3f}" for row in rows
+        ],
         "keys": [str(row.keys) for row in rows],
         "MiB": [f"{row.mib:.3g}" for row in rows],
     }
@@ -346,10 +348,11 @@ class _Readings:
     def needles(self) -> list[NeedleRow]:
         """A row with needles for each group."""
         subject, block = self.subject, min(self.subject.length, BLOCK)
+        words = subject.encode if block == BLOCK else None  # a shorter block has no room for them
         text, far = torch.from_numpy(subject.text.astype(np.int64)), distances(block, self.to)
         begins = np.linspace(0, max(0, len(text) - self.to), len(subject.groups)).astype(int)
         return [
-            needle_row(subject.encode, text[begin:], self.to, far, seed, block)
+            needle_row(words, text[begin:], self.to, far, seed, block)
             for seed, begin in enumerate(begins.tolist())
         ]
 
@@ -399,13 +402,21 @@ class _Readings:
         with applied(self.subject.live, repair):
             yield Repaired(self.subject.network, repair)
 
+    def _gap(self, network: Network, length: int) -> Tensor:
+        """Losses by the gap probe, (groups, targets)."""
+        return gap_losses(network, self.subject.groups[:, 0], length)
+
+    @functools.cached_property
+    def _own(self) -> dict[int, Tensor]:
+        """Those of the unchanged model: on short rows, and at the training length."""
+        lengths = {self.subject.length, self.subject.outline.trained or 0}
+        return {n: self._gap(self.subject.network, n) for n in lengths if n >= self.subject.length}
+
     def _at_home(self, repair: Repair) -> list[list[float]]:
         """By group: the log ratio at the training length by the gap probe."""
-        trained, rows = self.subject.outline.trained or 0, self.subject.groups[:, 0]
-        length = max(trained, self.subject.length)
-        own = gap_losses(self.subject.network, rows, length)
+        length, own = max(self._own), self._own[max(self._own)]
         with self._changed(repair) as network:
-            return (gap_losses(network, rows, length) - own).mean(1, keepdim=True).tolist()
+            return (self._gap(network, length) - own).mean(1, keepdim=True).tolist()
 
     def _near_needles(self, repair: Repair) -> list[list[float]]:
         """By group: needles by the gap probe."""
@@ -415,11 +426,10 @@ class _Readings:
 
     def _by_probe(self, repair: Repair) -> list[list[float]]:
         """By group: log ratios at the length, and on short rows."""
-        row, rows = self.subject.length, self.subject.groups[:, 0]
-        own = gap_losses(self.subject.network, rows, row)
+        own = self._own[self.subject.length]
         with self._changed(repair) as network:
-            near = gap_losses(network, rows, row)
-            far = near if repair.window else gap_losses(network, rows, repair.cut or self.to)
+            near = self._gap(network, self.subject.length)
+            far = near if repair.window else self._gap(network, repair.cut or self.to)
         return torch.stack([(x - own).mean(1) for x in (far, near)], 1).tolist()
 
     def _by_far_field(self, repair: Repair) -> list[list[float]]:

@@ -1,7 +1,7 @@
 """A trained model as the far field needs it: its queries and keys at positions of one's own choice.
 
 The far field asks for what a forward pass hides: the queries, keys and values of each layer before
-positions enter, and what positions do to them. A layer attends as it is told:
+positions enter, and what positions do to them. A layer attends by:
 
     logits = query(q, i) . key(k, j) + bias(i, j)
 
@@ -60,7 +60,7 @@ class Network(Protocol):
         """Keys at positions `j`, for queries whose last stands at `end`."""
 
     def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
-        """What is added to the logits, -inf where a key is not seen; (heads or 1, i, j)."""
+        """The term added to the logits, -inf where a key is not seen; (heads or 1, i, j)."""
 
     def sink(self, layer: int) -> Tensor | None:
         """A learned logit of each head in the denominator, (heads,); None for none."""

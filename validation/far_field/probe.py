@@ -102,7 +102,7 @@ def probe(
 
     Args:
         network: whose queries and keys can be had at positions of one's own choice.
-        rows: (rows, T + 1) tokens, with the last target; `T` a multiple of 4, at least 2 rows.
+        rows: (rows, T + 1) tokens, with the last target; at least 2 rows.
         lengths: each at least `T`. Where one costs more than `COST`, lengths between it and the one
             before it are asked as well, until two lie within a tenth; a cost that rises with the
             length is supposed.
@@ -112,13 +112,10 @@ def probe(
         InputError: one row; lengths below `T`.
     """
     row = rows.shape[1] - 1
-    refuse(
-        row % 4 or len(rows) < 2,
-        f"the probe takes two rows or more of a multiple of 4 tokens, not {len(rows)} of {row}",
-    )
+    refuse(len(rows) < 2, "the probe takes two rows or more, not one")
     refuse(min(lengths, default=0) < row, f"lengths must be at least those of the rows, {row}")
     second, gaps = rows[:, row // 2 :], dict[int, Gap]()
-    alone = scores_at(network, second[:, :-1], torch.arange(row // 2), row // 4)
+    alone = scores_at(network, second[:, :-1], torch.arange(row - row // 2), row // 4)
     base = nats(alone, second)
 
     def ask(length: int) -> Gap:
@@ -156,7 +153,7 @@ def gap_losses(network: Network, rows: Tensor, length: int) -> Tensor:
         Of the last quarter of each row, shape (rows, T / 4), in float64.
     """
     row = rows.shape[1] - 1
-    near, far = torch.arange(row // 2), torch.arange(length - row // 2, length)
+    near, far = torch.arange(row // 2), torch.arange(length - row + row // 2, length)
     return nats(scores_at(network, rows[:, :-1], torch.cat([near, far]), row // 4), rows)
 
 

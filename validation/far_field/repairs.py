@@ -112,7 +112,7 @@ class Repaired:
         return self.network.scores(tokens, positions, keep, attend)
 
     def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
-        """As `Network.query`; a second part meets the first keys that stand in the cache."""
+        """As `Network.query`; a second part meets the first keys that are in the cache."""
         at = self._in_cache(layer, i)
         near = self.network.query(layer, q, i)
         if at is not None:
@@ -157,7 +157,7 @@ class Repaired:
         return bool(self.repair.layers) and layer + 1 not in self.repair.layers
 
     def _in_cache(self, layer: int, i: Tensor) -> Tensor | None:
-        """Positions of queries in the cache; None where first keys stand in the text."""
+        """Positions of queries in the cache; None where first keys are in the text."""
         if not self.repair.in_cache or self.repair.window is None or self._untouched(layer):
             return None
         return i.clamp(max=self.repair.window + self.repair.sinks - 1)

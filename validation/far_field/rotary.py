@@ -161,7 +161,7 @@ class Paste(NamedTuple):
 
     Fields:
         library: its name.
-        text: what is pasted; None where the library cannot be set so.
+        text: the text to paste; None where the library cannot be set so.
         where: the file or the command that takes it, or why there is nothing.
     """
 

@@ -1,7 +1,7 @@
 """Rows of `N` tokens from rows of `T`: the far field of a network.
 
-A group is `R` rows of `T` tokens that follow each other in a text; the first stands for the start
-of the text. Stage `s` stands for the positions `E[s-1] .. E[s] - 1`, with `E[0] = T`: its rows are
+A group is `R` rows of `T` tokens that follow each other in a text; the first represents the start
+of the text. Stage `s` represents the positions `E[s-1] .. E[s] - 1`, with `E[0] = T`: its rows are
 all rows of the group, each placed at the end of the stage. A query sees
 
 * its own row and the row before it, at the positions before its own;
@@ -64,7 +64,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Cell:
-    """Far positions of one stage, and the keys that stand for them."""
+    """Far positions of one stage, and the keys that represent them."""
 
     stage: int
     positions: Tensor
@@ -73,7 +73,7 @@ class Cell:
 
 class Keys(NamedTuple):
     """Keys and values, shape (rows or 1, heads, m, size), before positions enter, at positions
-    (m,), and what is added to their logits, (rows or 1, 1, 1, m)."""
+    (m,), and the term that is added to their logits, (rows or 1, 1, 1, m)."""
 
     k: Tensor
     v: Tensor
@@ -228,7 +228,7 @@ class Stages:
         return y.transpose(1, 2).flatten(0, 1)[chosen].transpose(0, 1)[None]
 
     def _far(self, cell: Cell, layer: int, own: Tensor) -> Keys:
-        """Keys of a cell with the logarithm of the positions that each stands for, by row."""
+        """Keys of a cell with the logarithm of the positions that each represents, by row."""
         k, v, chosen = (self.others or self).pools[cell.stage][layer]
         m = len(cell.positions)
         k, v, chosen = k[:, :, :m], v[:, :, :m], chosen[:m]

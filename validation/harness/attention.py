@@ -51,7 +51,7 @@ class Extra(NamedTuple):
     Args:
         k, v: shape (batch or 1, heads or 1, m, size), in the frame of the row's keys.
         logits: added to `q . k / sqrt(d)`: a bias at the key's distance, the logarithm of how many
-            keys one stands for, or a learned sink; shape (heads or 1, queries or 1, m).
+            keys one represents, or a learned sink; shape (heads or 1, queries or 1, m).
     """
 
     k: Tensor
@@ -199,15 +199,15 @@ def _by_table(
         vector = _vector(table[heads] if len(table) > 1 else table, mask)
         chunks = []
         for start, stop, first in _chunks(mask, offset, length, CHUNK, width):
-            own = slice(start - offset, stop - offset)
+            at = slice(start - offset, stop - offset)
             queries, keys, values = (
-                q[:, heads, own],
+                q[:, heads, at],
                 k[:, heads, first:stop],
                 v[:, heads, first:stop],
             )
             bias = _view(vector, length - stop + first, stop - start, stop - first)
             if extra is not None:
-                logits = extra.logits[heads, own].flip(-2)
+                logits = extra.logits[heads, at].flip(-2)
                 some = Extra(extra.k[:, heads], extra.v[:, heads], logits)
                 keys, values, bias = _joined(some, keys, values, bias)
             part = scaled_dot_product_attention(queries.flip(-2), keys, values, bias[None])
@@ -285,16 +285,16 @@ class _Remade(torch.autograd.Function):
         )
         inner, scaled = (gradient * output).sum(-1, keepdim=True), q * scale
         for start, stop, first in _chunks(ctx.mask, offset, length, BACKWARD_CHUNK, length):
-            own, begin = slice(start - offset, stop - offset), length - stop + first
-            rows, g, d = (x[:, :, own].flip(-2) for x in (scaled, gradient, inner))
+            at, begin = slice(start - offset, stop - offset), length - stop + first
+            rows, g, d = (x[:, :, at].flip(-2) for x in (scaled, gradient, inner))
             keys, values = k[:, :, first:stop], v[:, :, first:stop]
             bias = _view(vector, begin, stop - start, stop - first)
             if with_extra:
-                some = Extra(more[0], more[1], more[2][:, own].flip(-2))
+                some = Extra(more[0], more[1], more[2][:, at].flip(-2))
                 keys, values, bias = _joined(some, keys, values, bias)
             weights = (rows @ keys.mT).add_(bias).softmax(-1)
             by_logits = (g @ values.mT).sub_(d).mul_(weights)
-            by_q[:, :, own] = (by_logits @ keys).flip(-2) * scale
+            by_q[:, :, at] = (by_logits @ keys).flip(-2) * scale
             by_keys, by_values = by_logits.mT @ rows, weights.mT @ g
             by_k[:, :, first:stop] += by_keys[:, :, m:]
             by_v[:, :, first:stop] += by_values[:, :, m:]
@@ -302,7 +302,7 @@ class _Remade(torch.autograd.Function):
             if with_extra:
                 by_more[0] += by_keys[:, :, :m]
                 by_more[1] += by_values[:, :, :m]
-                by_more[2][:, own] = summed[..., :m].flip(-2)
+                by_more[2][:, at] = summed[..., :m].flip(-2)
             summed = summed[..., m:].sum(0, keepdim=True) if len(table) == 1 else summed[..., m:]
             by_vector[:, begin : begin + stop - start + stop - first - 1] += diagonals(summed)
         by_table = by_vector[:, :length].flip(-1)
@@ -338,9 +338,9 @@ def _by_content(
         return scaled_dot_product_attention(q, k, v, logits)
 
     for start, stop, _ in _chunks(CAUSAL, offset, len(j), CONTENT_CHUNK, len(j)):
-        own = slice(start - offset, stop - offset)
-        more = () if extra is None else (extra.k, extra.v, extra.logits[:, own])
-        part = q[:, :, own], k[:, :, :stop], v[:, :, :stop], j[start:stop], j[:stop], *more
+        at = slice(start - offset, stop - offset)
+        more = () if extra is None else (extra.k, extra.v, extra.logits[:, at])
+        part = q[:, :, at], k[:, :, :stop], v[:, :, :stop], j[start:stop], j[:stop], *more
         if torch.is_grad_enabled():  # the matrices are made again in the backward pass
             remade = checkpoint(chunk, *part, use_reentrant=False, preserve_rng_state=False)
             parts.append(remade)

@@ -5,7 +5,7 @@ parameters is the same formula evaluated on tensors, so that gradients reach the
 that are alike share one bias, as in KERPLE.
 
 A module of your own, `FILE.py:Class`, is made as `Class(heads, size)`, `size` that of a head, one a
-layer. It is called as `module(q, k, i, j)` and returns what is added to the logits; or it has a
+layer. It is called as `module(q, k, i, j)` and returns the term to add to the logits; or it has a
 method `factor(i)` that multiplies them (`farfield.validation.harness.model.Transformer`).
 """
 
@@ -227,19 +227,19 @@ def _bounds(parameter: Parameter) -> tuple[float, float]:
     return max(low, float(domain.inf) + closed[0]), min(high, float(domain.sup) - closed[1])
 
 
-def own_module(own: Own, heads: int, size: int) -> nn.Module:
+def own_module(source: Own, heads: int, size: int) -> nn.Module:
     """The module of a user's class, for a layer with this many heads of this size.
 
     Raises:
         InputError: the file does not run, or has no such module.
     """
-    where = f"{own.path}:{own.name}"
-    spec = importlib.util.spec_from_file_location(f"own_{own.sha256[:8]}", own.path)
+    where = f"{source.path}:{source.name}"
+    spec = importlib.util.spec_from_file_location(f"own_{source.sha256[:8]}", source.path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        made = getattr(module, own.name)(heads, size)
+        made = getattr(module, source.name)(heads, size)
     except Exception as error:  # of the user's code, whatever it is
         raise InputError(
             f"{where} cannot be made ({type(error).__name__}: {error}); accepted is a torch module "

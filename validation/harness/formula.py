@@ -34,10 +34,10 @@ class _Torch:
 
     def pow(self, base: Any, exponent: Any) -> Any:
         """A power; one that is steep at base 0, where the distance is 0, has no slope there."""
-        known = not isinstance(exponent, Tensor)
-        if not isinstance(base, Tensor) or (known and (exponent >= 1 or exponent % 1 == 0)):
+        fixed = not isinstance(exponent, Tensor)
+        if not isinstance(base, Tensor) or (fixed and (exponent >= 1 or exponent % 1 == 0)):
             return base**exponent
-        zero, plain = base == 0, exponent if known else exponent.detach()
+        zero, plain = base == 0, exponent if fixed else exponent.detach()
         return torch.where(zero, base.detach() ** plain, torch.where(zero, 1.0, base) ** exponent)
 
     def log(self, x: Any) -> Tensor:
@@ -45,10 +45,10 @@ class _Torch:
         return torch.where(x == 0, -math.inf, torch.where(x == 0, 1.0, x).log())
 
     def special(self, name: str) -> Callable[..., Any]:
-        found = getattr(torch.special, name, None)
-        if found is None:
+        function = getattr(torch.special, name, None)
+        if function is None:
             raise Lacking
-        return found
+        return function
 
 
 def _tensors(a: Any, b: Any) -> tuple[Tensor, Tensor]:
@@ -107,7 +107,7 @@ def learned_rows(
     rows = []
     for heads in [slice(None)] if alike else [slice(h, h + 1) for h in range(len(formulas))]:
         at = {symbol: value[heads, None] for symbol, value in exact.items()}
-        found = evaluate(formulas[heads][0], {**at, n: distance[None]})
-        row = torch.as_tensor(found, dtype=distance.dtype, device=distance.device)
+        bias = evaluate(formulas[heads][0], {**at, n: distance[None]})
+        row = torch.as_tensor(bias, dtype=distance.dtype, device=distance.device)
         rows.append((row if row.ndim else row.reshape(1, 1)).expand(-1, length))
     return torch.cat(rows).expand(len(formulas), length).to(like.dtype)

@@ -140,7 +140,7 @@ def perplexities(
     """Perplexity of the same targets at each length, those of `count` rows of the longest one.
 
     Args:
-        model: what is measured.
+        model: a model.
         text: of bytes or tokens, one-dimensional, longer than the longest length.
         lengths: of the context, in tokens. A row whose length is no multiple of a shorter one ends
             with a shorter segment.
@@ -193,8 +193,8 @@ def compared(
         mean, rest = _centred(nats, weights)
         ratios = ratio_of((nats, weights), sums[lengths.index(base)])
         targets = round(float(weights.sum()))
-        known = math.exp(min(mean, NATS)), mean_of(rest)[1], targets, base
-        results.append(Perplexity(protocol, length, mean, *known, *ratios))
+        level = math.exp(min(mean, NATS)), mean_of(rest)[1], targets, base
+        results.append(Perplexity(protocol, length, mean, *level, *ratios))
     return results
 
 
@@ -301,7 +301,7 @@ def attention_field(
     learned sink is no key. A bias that depends on the content counts as content.
 
     Args:
-        model: what is measured.
+        model: a model.
         text: of bytes or tokens.
         thresholds: the `eps`, each between 0 and 1.
         length: tokens a segment.
@@ -313,12 +313,12 @@ def attention_field(
     log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None]
     layers: list[_Rows] = []
 
-    def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, given: Prepared) -> Tensor:
+    def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, prepared: Prepared) -> Tensor:
         step = max(1, SCORES // (len(at) * length))
         heads = [range(h, min(h + step, q.shape[1])) for h in range(0, q.shape[1], step)]
-        parts = [_row_fields(q[0], k[0], given, at, list(some), log_eps) for some in heads]
+        parts = [_row_fields(q[0], k[0], prepared, at, list(some), log_eps) for some in heads]
         layers.append(_Rows(*(torch.cat(x, 1) for x in zip(*parts, strict=True))))
-        return layer.attend(q, k, v, given)
+        return layer.attend(q, k, v, prepared)
 
     _segment_by_segment(model, samples(text, segments, length), mask, look)
     erf, trf, failed = (
@@ -340,21 +340,23 @@ def attention_field(
 
 
 def _row_fields(
-    q: Tensor, k: Tensor, given: Prepared, at: Tensor, heads: list[int], log_eps: Tensor
+    q: Tensor, k: Tensor, prepared: Prepared, at: Tensor, heads: list[int], log_eps: Tensor
 ) -> _Rows:
     """Of some heads of a layer, in float64 on the processor, nearest key first."""
-    assert isinstance(given.mask, Mask)
+    assert isinstance(prepared.mask, Mask)
     length, i = k.shape[-2], at.to(k.device)
     j = torch.arange(length, device=k.device)
     scores = q[heads][:, i].double() @ k[heads].double().mT / math.sqrt(q.shape[-1])
-    if isinstance(given.bias, nn.Module):
-        scores = scores + content_bias(given.bias, q[None, :, i], k[None], i, j).double()[0, heads]
+    if isinstance(prepared.bias, nn.Module):
+        scores = (
+            scores + content_bias(prepared.bias, q[None, :, i], k[None], i, j).double()[0, heads]
+        )
     keys = at[:, None] - torch.arange(length)
     logits = scores.cpu().gather(-1, keys.clamp(min=0).expand(len(heads), -1, -1))
     table = torch.zeros(1, length)
-    if isinstance(given.bias, Tensor):
-        table = given.bias[heads if len(given.bias) > 1 else [0]].cpu()
-    seen = (keys >= 0) & given.mask.sees(at[:, None], keys)
+    if isinstance(prepared.bias, Tensor):
+        table = prepared.bias[heads if len(prepared.bias) > 1 else [0]].cpu()
+    seen = (keys >= 0) & prepared.mask.sees(at[:, None], keys)
     prior = table.double()[:, None].masked_fill(~seen, -math.inf)
     weights, alone = (
         tail_sums((x - x.amax(-1, keepdim=True)).exp()) for x in (logits + prior, prior)
@@ -453,14 +455,14 @@ class ExpectedScores(NamedTuple):
 
     def resolution(self, length: int, mask: Mask = CAUSAL) -> float | None:
         """`R(s)` of rows of this many tokens [S, Eq. 12]."""
-        known = self.scores[:length]
-        known = known[np.isfinite(known)]
-        full = len(known) == length
-        if len(self.scores) < length or len(known) < 2 or not (full or mask.bca or mask.window):
+        finite = self.scores[:length]
+        finite = finite[np.isfinite(finite)]
+        full = len(finite) == length
+        if len(self.scores) < length or len(finite) < 2 or not (full or mask.bca or mask.window):
             return None
         half = mask.bca
-        padded = np.concatenate([known, np.zeros(length - len(known))])
-        blocks = None if full else f"window {len(known)}"
+        padded = np.concatenate([finite, np.zeros(length - len(finite))])
+        blocks = None if full else f"window {len(finite)}"
         blocks = f"bca {half}" if half and length > 2 * half else blocks
         return attention_resolution(padded, mask=blocks).value
 
@@ -479,24 +481,26 @@ def expected_scores(
     refuse(length < 2, f"a segment of {length} tokens; accepted are at least 2")
     layers: list[Tensor] = []
 
-    def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, given: Prepared) -> Tensor:
-        assert isinstance(given.mask, Mask)
+    def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, prepared: Prepared) -> Tensor:
+        assert isinstance(prepared.mask, Mask)
         total, counted = torch.zeros(2, length, dtype=torch.float64, device=q.device)
         for start in range(0, length, QUERIES):
             stop = min(start + QUERIES, length)
             i, j = torch.arange(stop - 1, start - 1, -1, device=q.device), slice(0, stop)
             keys = torch.arange(stop, device=q.device)
-            seen = torch.as_tensor(given.mask.sees(i[:, None], keys))
+            seen = torch.as_tensor(prepared.mask.sees(i[:, None], keys))
             logits = q[:, :, i].double() @ k[:, :, j].double().mT / math.sqrt(q.shape[-1])
-            if isinstance(given.bias, nn.Module):
-                logits = logits + content_bias(given.bias, q[:, :, i], k[:, :, j], i, keys).double()
+            if isinstance(prepared.bias, nn.Module):
+                logits = (
+                    logits + content_bias(prepared.bias, q[:, :, i], k[:, :, j], i, keys).double()
+                )
             for into, matrix in ((total, logits.mean((0, 1)) * seen), (counted, seen.double())):
                 into[:stop] += diagonals(matrix[None])[0, :stop].flip(-1)
         scores = total / counted
-        if isinstance(given.bias, Tensor):
-            scores = scores + given.bias.double().mean(0)
+        if isinstance(prepared.bias, Tensor):
+            scores = scores + prepared.bias.double().mean(0)
         layers.append(scores.cpu())
-        return layer.attend(q, k, v, given)
+        return layer.attend(q, k, v, prepared)
 
     _segment_by_segment(model, samples(text, segments, length), mask, look)
     return ExpectedScores(torch.stack(layers).mean(0).numpy())
@@ -504,7 +508,7 @@ def expected_scores(
 
 class Recall(NamedTuple):
     """Of the rows that were asked at a distance in rows of a length: the share of right answers,
-    and the mean attention on the key of the answer, of the head that has most of it."""
+    and the mean attention on the key of the answer, of the head that has the most."""
 
     length: int
     distance: int
@@ -525,9 +529,9 @@ def recall(
     """Ask a model that was trained on the task, at every length and distance.
 
     Args:
-        model: what is asked.
+        model: a model.
         rows: of the task.
-        lengths: of the rows, in tokens; the first decides the head whose attention is told.
+        lengths: of the rows, in tokens; the first decides the head whose attention is reported.
         distances: from the query to the key of the answer; none given takes 8, evenly spaced in
             their logarithm.
         count: rows at each length and distance.
@@ -553,10 +557,16 @@ def recall(
 
 
 def _on_key(
-    layers: list[Tensor], key: int, layer: Layer, q: Tensor, k: Tensor, v: Tensor, given: Prepared
+    layers: list[Tensor],
+    key: int,
+    layer: Layer,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    prepared: Prepared,
 ) -> Tensor:
     """Attend, and note the last query's attention on a key, shape (batch, heads)."""
     marked = torch.zeros(*k.shape[:3], 1, device=k.device, dtype=v.dtype)
     marked[:, :, key] = 1
-    layers.append(layer.attend(q[:, :, -1:], k, marked.expand_as(v), given)[..., 0, 0].double())
-    return layer.attend(q, k, v, given)
+    layers.append(layer.attend(q[:, :, -1:], k, marked.expand_as(v), prepared)[..., 0, 0].double())
+    return layer.attend(q, k, v, prepared)

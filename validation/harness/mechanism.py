@@ -127,8 +127,8 @@ def trainable(encoding: Encoding) -> bool:
     """Whether a model is trained with it where all are; a surrogate of another encoding is not."""
     entry = CATALOGUE.get(encoding.name)
     values = all(p.learned or p.init[0] == p.init[1] for p in encoding.free)
-    known = ("bias", *ROTATIONS, *ABSOLUTE)
-    return encoding.mechanism in known and values and not (entry and entry.stands_for)
+    mechanisms = ("bias", *ROTATIONS, *ABSOLUTE)
+    return encoding.mechanism in mechanisms and values and not (entry and entry.stands_for)
 
 
 class Understood(NamedTuple):
@@ -187,10 +187,10 @@ def understood(run: Run) -> Understood:
     if source.mechanism in ROTATIONS:
         same = LayerSettings(rope=RopeSettings(decay=source.mechanism == "rotation_decay"))
     elif source.mechanism not in ABSOLUTE:
-        known = [e.name for e in CATALOGUE.values() if e.mechanism in (*ROTATIONS, *ABSOLUTE)]
+        names = [e.name for e in CATALOGUE.values() if e.mechanism in (*ROTATIONS, *ABSOLUTE)]
         raise InputError(
             f"{source.name} cannot be trained here (mechanism {source.mechanism}); accepted: "
-            f"additive biases, a module of your own, {', '.join(known)}"
+            f"additive biases, a module of your own, {', '.join(names)}"
         )
     nothing = (None,) * run.layers
     return Understood((same,) * run.layers, nothing, ABSOLUTE.get(source.mechanism, "none"))

@@ -174,8 +174,8 @@ class Layer(nn.Module):
     ) -> Tensor:
         """Attention to the keys of the row, to learned sinks, and to `extra` keys if any."""
         if self.sinks is not None:
-            own = sink(self.sinks, k, v)
-            extra = own if extra is None else own.of(q, k).beside(extra.of(q, k))
+            term = sink(self.sinks, k, v)
+            extra = term if extra is None else term.of(q, k).beside(extra.of(q, k))
         bias, mask = prepared.bias, prepared.mask
         if not isinstance(mask, BlockMask):
             assert isinstance(bias, Tensor | nn.Module | None)
@@ -227,8 +227,8 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(settings.vocabulary, width)
         self.layers = nn.ModuleList(Layer(settings, layer) for layer in settings.layers)
         self.ln = nn.LayerNorm(width)
-        own, learned = settings.embedding_spread is not None, settings.absolute == "learned"
-        self.output = nn.Linear(width, settings.vocabulary, bias=False) if own else None
+        untied, learned = settings.embedding_spread is not None, settings.absolute == "learned"
+        self.output = nn.Linear(width, settings.vocabulary, bias=False) if untied else None
         self.absolute = nn.Embedding(settings.length, width) if learned else None
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
@@ -263,8 +263,8 @@ class Transformer(nn.Module):
     def tables(self, length: int) -> list[Tensor | None]:
         """The bias of each layer at distances 0 .. length - 1, None for none or for one that
         depends on more; shape (heads or 1, length)."""
-        known = [b.table(length) if isinstance(b, DistanceBias) else None for b in self.biases]
-        return [None if at is None else known[at] for at in self.bias_of]
+        each = [b.table(length) if isinstance(b, DistanceBias) else None for b in self.biases]
+        return [None if at is None else each[at] for at in self.bias_of]
 
     def prepare(self, length: int, mask: Mask = CAUSAL, *, flex: bool = False) -> list[Prepared]:
         """What the layers take for rows of one length, valid until a learned bias changes.
@@ -277,17 +277,25 @@ class Transformer(nn.Module):
         prepared = []
         for layer, table, at in zip(self.layers, self.tables(length), self.bias_of, strict=True):
             seen = mask.within(layer.settings.window)
-            own = None if at is None else self.biases[at]
+            module = None if at is None else self.biases[at]
             bias: Bias = None if table is None else table.to(self.device, exact)
-            if own is not None and table is None and type(own).forward is not nn.Module.forward:
-                bias = own
+            if (
+                module is not None
+                and table is None
+                and type(module).forward is not nn.Module.forward
+            ):
+                bias = module
             blocks: Mask | BlockMask = seen
-            plain = own is None and seen == CAUSAL and not layer.settings.sinks
+            plain = module is None and seen == CAUSAL and not layer.settings.sinks
             if flex and not plain and not isinstance(bias, nn.Module):
                 reach = () if table is None or table.requires_grad else reach_of(table)
                 blocks = block_mask(seen, length, reach, self.device)
-                bias = own.score_mod(self.device) or bias if isinstance(own, DistanceBias) else bias
-            prepared.append(Prepared(bias, blocks, getattr(own, "factor", None)))
+                bias = (
+                    module.score_mod(self.device) or bias
+                    if isinstance(module, DistanceBias)
+                    else bias
+                )
+            prepared.append(Prepared(bias, blocks, getattr(module, "factor", None)))
         return prepared
 
     def embed(self, tokens: Tensor) -> Tensor:
@@ -325,8 +333,8 @@ class Transformer(nn.Module):
         prepared = prepared or self.prepare(x.shape[1], mask)
         if self.settings.dropout:
             x = functional.dropout(x, self.settings.dropout, self.training)
-        for layer, given in zip(self.layers[:-1], prepared[:-1], strict=True):
-            x = layer(x, given, attend)
+        for layer, one in zip(self.layers[:-1], prepared[:-1], strict=True):
+            x = layer(x, one, attend)
         return self.ln(self.layers[-1](x, prepared[-1], attend, last))
 
     def logits(self, hidden: Tensor) -> Tensor:

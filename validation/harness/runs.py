@@ -77,14 +77,14 @@ class Job(NamedTuple):
     def measure(self) -> Measure:
         """The measurements, with all lengths filled in and in order; none is longer than the
         training rows where positions are learned."""
-        asked, known = self.run.measure, self.run.length
+        asked, trained = self.run.measure, self.run.length
         fixed = self.layers.absolute == "learned"
-        usual = (known,) if fixed else (known, 4 * known, 16 * known)
-        lengths = tuple(sorted({*(asked.lengths or usual), known}))
+        usual = (trained,) if fixed else (trained, 4 * trained, 16 * trained)
+        lengths = tuple(sorted({*(asked.lengths or usual), trained}))
         rows = {"row_length": asked.row_length, "scores": asked.scores}
         rows["gradient_length"] = asked.gradient_length or lengths[-1]
         if fixed:
-            rows = {name: min(tokens, known) for name, tokens in rows.items()}
+            rows = {name: min(tokens, trained) for name, tokens in rows.items()}
         return asked.but(lengths=lengths, **rows)
 
     @property
@@ -189,15 +189,15 @@ def run(
             file, a full disk. What was finished stays.
     """
     job, place = job_of(asked), chosen_device(device)
-    own = writable_folder(Path(folder) / job.key)
+    home = writable_folder(Path(folder) / job.key)
     # No other process works on a run meanwhile; those of one training share it.
-    with nullcontext() if "RANK" in os.environ else FileLock(own / ".lock"):
-        if not (own / ASKED).exists():
-            write(own / ASKED, asked.model_dump_json(indent=1).encode())
-        model, history = _trained(job, own, place, every, log, progress if LEADS else silent)
+    with nullcontext() if "RANK" in os.environ else FileLock(home / ".lock"):
+        if not (home / ASKED).exists():
+            write(home / ASKED, asked.model_dump_json(indent=1).encode())
+        model, history = _trained(job, home, place, every, log, progress if LEADS else silent)
         if not LEADS:
             return []
-        paths = {own / f"measured-{_measurement(job, mask)}.json": mask for mask in job.masks}
+        paths = {home / f"measured-{_measurement(job, mask)}.json": mask for mask in job.masks}
         for path, mask in paths.items():
             if not path.exists():
                 lines = [
@@ -208,13 +208,13 @@ def run(
 
 
 def _trained(
-    job: Job, own: Path, device: torch.device, every: float, log: str | None, progress: Progress
+    job: Job, home: Path, device: torch.device, every: float, log: str | None, progress: Progress
 ) -> tuple[Transformer, list[Report]]:
     """The trained model in evaluation mode, and its reports."""
-    if (own / WEIGHTS).exists():
-        return load(own, device)
+    if (home / WEIGHTS).exists():
+        return load(home, device)
     model = model_of(job.run, job.data.vocabulary).to(device)
-    kept = own / CHECKPOINT
+    kept = home / CHECKPOINT
     history = train(
         model, job.data, job.run, checkpoint=kept, every=every, log=log, progress=progress
     )
@@ -226,44 +226,44 @@ def _trained(
             "environment": environment(device),
             "parameters": sum(p.numel() for p in model.parameters()),
         }
-        write_tensors(own / WEIGHTS, model.state_dict(), record)
+        write_tensors(home / WEIGHTS, model.state_dict(), record)
         kept.unlink(missing_ok=True)
     return model, history
 
 
-def load(own: Path, device: torch.device | None = None) -> tuple[Transformer, list[Report]]:
+def load(home: Path, device: torch.device | None = None) -> tuple[Transformer, list[Report]]:
     """The trained model of a finished run's folder, in evaluation mode, and its reports.
 
     Raises:
         InputError: it is not finished, or a file is damaged; a module of the user's own that has
             changed since.
     """
-    refuse(not (own / WEIGHTS).exists(), f"run {own.name} is not finished; accepted: train it")
-    asked, (tensors, text) = asked_of(own), read_tensors(own / WEIGHTS)
+    refuse(not (home / WEIGHTS).exists(), f"run {home.name} is not finished; accepted: train it")
+    asked, (tensors, text) = asked_of(home), read_tensors(home / WEIGHTS)
     record = json.loads(text)
     refuse(
-        asked.key(encoding=understood(asked).facts, **record["facts"]) != own.name,
-        f"run {own.name} was made with another file or formula than {ASKED} names now; accepted: "
+        asked.key(encoding=understood(asked).facts, **record["facts"]) != home.name,
+        f"run {home.name} was made with another file or formula than {ASKED} names now; accepted: "
         "what it was made with",
     )
     model = model_of(asked, record["facts"]["vocabulary"])
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
-        raise InputError(f"{str(own / WEIGHTS)!r}: {first_line(error)}") from None
+        raise InputError(f"{str(home / WEIGHTS)!r}: {first_line(error)}") from None
     history = [Report(*report) for report in record["history"]]
     return model.to(device or torch.device("cpu")).eval(), history
 
 
-def rows_of(own: Path) -> list[Row]:
+def rows_of(home: Path) -> list[Row]:
     """All rows of a finished run's folder: of its training, and of every measurement.
 
     Raises:
         InputError: a file is damaged.
     """
-    record = json.loads(read_tensors(own / WEIGHTS)[1])
+    record = json.loads(read_tensors(home / WEIGHTS)[1])
     columns, history = record["columns"], [Report(*report) for report in record["history"]]
-    return _rows(columns, history, sorted(own.glob("measured-*.json")))
+    return _rows(columns, history, sorted(home.glob("measured-*.json")))
 
 
 def _rows(columns: Row, history: Sequence[Report], measurements: Sequence[Path]) -> list[Row]:
@@ -273,12 +273,12 @@ def _rows(columns: Row, history: Sequence[Report], measurements: Sequence[Path])
     return [{**columns, "seconds": history[-1].seconds, **line} for line in lines]
 
 
-def asked_of(own: Path) -> Run:
+def asked_of(home: Path) -> Run:
     """What a run's folder was asked for."""
     try:
-        return Run.of(json.loads((own / ASKED).read_bytes()))
+        return Run.of(json.loads((home / ASKED).read_bytes()))
     except (OSError, ValueError) as error:
-        raise InputError(f"{str(own / ASKED)!r} is no run: {first_line(error)}") from None
+        raise InputError(f"{str(home / ASKED)!r} is no run: {first_line(error)}") from None
 
 
 def environment(device: torch.device) -> dict[str, str | int | None]:
@@ -482,17 +482,17 @@ def finished_run(folder: str | os.PathLike[str], key: str) -> Path:
         f"run {key[:60]!r} is no key; accepted: its first digits, 0 to 9 and a to f",
     )
     kept = [path.parent for path in Path(folder).glob(f"{key}*/{WEIGHTS}")]
-    known = sorted(path.parent.name for path in Path(folder).glob(f"*/{WEIGHTS}"))
+    keys = sorted(path.parent.name for path in Path(folder).glob(f"*/{WEIGHTS}"))
     refuse(
         len(kept) != 1,
         f"run {key!r} names {'several' if kept else 'no'} finished runs in {str(folder)!r}; "
-        f"there: {', '.join(known[:3]) or 'none'}",
+        f"there: {', '.join(keys[:3]) or 'none'}",
     )
     return kept[0]
 
 
 class RunState(NamedTuple):
-    """A run of a folder: its key, what was asked, `finished` or `unfinished`, and the step it is
+    """A run of a folder: its key, its settings, `finished` or `unfinished`, and the step it is
     at."""
 
     key: str
@@ -508,13 +508,13 @@ def listed(folder: str | os.PathLike[str]) -> list[RunState]:
         InputError: there is no such folder; a file that is no run.
     """
     refuse(not Path(folder).is_dir(), f"runs folder {str(folder)!r} does not exist")
-    found = []
+    states = []
     for path in sorted(Path(folder).glob(f"*/{ASKED}")):
-        asked, own = asked_of(path.parent), path.parent
-        if (own / WEIGHTS).exists():
-            found.append(RunState(own.name, asked, "finished", asked.steps))
+        asked, home = asked_of(path.parent), path.parent
+        if (home / WEIGHTS).exists():
+            states.append(RunState(home.name, asked, "finished", asked.steps))
         else:
-            kept = own / CHECKPOINT
+            kept = home / CHECKPOINT
             done = json.loads(read_tensors(kept)[1])["done"] if kept.exists() else 0
-            found.append(RunState(own.name, asked, "unfinished", done))
-    return sorted(found, key=lambda one: (one.run.name, one.run.seed))
+            states.append(RunState(home.name, asked, "unfinished", done))
+    return sorted(states, key=lambda one: (one.run.name, one.run.seed))

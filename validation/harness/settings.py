@@ -3,7 +3,7 @@
 A run is named by the hash of what decides its weights, in canonical JSON. Labels are in no key, nor
 are the measurements: one training serves many.
 
-A plan is a TOML file. Each `[[runs]]` table holds settings of `Run`, and a list stands for one run
+A plan is a TOML file. Each `[[runs]]` table holds settings of `Run`, and a list represents one run
 an element, in every combination:
 
     title = "slopes and learning rates"
@@ -64,14 +64,14 @@ class Record(BaseModel):
     """Settings that are checked as they are made; what is wrong is said in one line.
 
     Raises:
-        InputError: an unknown setting or a bad value, with its place and what is accepted.
+        InputError: an unknown setting or a bad value, with its place and the accepted forms.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def __init__(self, **given: object) -> None:
+    def __init__(self, **settings: object) -> None:
         try:
-            super().__init__(**given)
+            super().__init__(**settings)
         except ValidationError as error:
             raise InputError(_line(type(self), error)) from None
 
@@ -87,16 +87,16 @@ class Record(BaseModel):
 
 
 def _line(kind: type[BaseModel], error: ValidationError) -> str:
-    """The first thing that is wrong: its place, its value, and what is accepted."""
+    """The first thing that is wrong: its place, its value, and the accepted forms."""
     first = next((e for e in error.errors() if e["type"] == "extra_forbidden"), error.errors()[0])
-    place, own = ".".join(map(str, first["loc"])), first.get("ctx", {}).get("error")
+    place, cause = ".".join(map(str, first["loc"])), first.get("ctx", {}).get("error")
     if first["type"] == "extra_forbidden":
-        known = list(kind.model_fields)
-        near = nearest(place, known, 0.6)
+        names = list(kind.model_fields)
+        near = nearest(place, names, 0.6)
         hint = f"did you mean {near}? " if near else ""
-        return f"{place!r} is no setting; {hint}accepted: {', '.join(known)}"
-    if isinstance(own, InputError):
-        return f"{place}: {own}" if place else str(own)
+        return f"{place!r} is no setting; {hint}accepted: {', '.join(names)}"
+    if isinstance(cause, InputError):
+        return f"{place}: {cause}" if place else str(cause)
     why = first["msg"].replace("Input should be", "accepted is").replace("valid tuple", "list")
     why = why.replace("an instance of", "a").replace("a valid dictionary", "a table")
     return f"{place} {first['input']!r:.60}; {why.partition(' after')[0]}"
@@ -274,8 +274,8 @@ class LayerEntry(Record):
     scaling: float | None = None
 
 
-def _entry(given: object) -> object:
-    return LayerEntry.of(given if isinstance(given, dict) else {"mechanism": given})
+def _entry(value: object) -> object:
+    return LayerEntry.of(value if isinstance(value, dict) else {"mechanism": value})
 
 
 class Hybrid(Record):
@@ -287,16 +287,16 @@ class Hybrid(Record):
     ]
 
 
-def _encoding(given: object) -> object:
+def _encoding(value: object) -> object:
     """A hybrid where layers are listed; else a name, a formula, or a table with a name."""
-    if isinstance(given, dict) and "layers" in given:
-        return Hybrid.of(given)
+    if isinstance(value, dict) and "layers" in value:
+        return Hybrid.of(value)
     refuse(
-        not isinstance(given, str | Hybrid) and not (isinstance(given, dict) and "name" in given),
-        f"encoding {given!r:.60}; accepted: a name, a formula, heads such as "
+        not isinstance(value, str | Hybrid) and not (isinstance(value, dict) and "name" in value),
+        f"encoding {value!r:.60}; accepted: a name, a formula, heads such as "
         '"[-n/4; 0 x7]", FILE.py:Class, a table with a name, or one with a label and layers',
     )
-    return given
+    return value
 
 
 # -- a run ----------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ class Measure(Record):
         last_tokens: targets of the last-token protocol; 0 for none.
         strides: of the sliding-window protocol, in tokens.
         windows, bca: sliding windows, and half-widths of blockwise causal attention, that the model
-            is measured with besides.
+            is measured with, in addition.
         row_length, row_segments, rows: tokens a segment, segments, and query rows a head and
             segment of the attention receptive field.
         thresholds: its `eps`.
@@ -354,7 +354,7 @@ class Induction(Record):
 
 
 class Run(Sizes):
-    """A training: what is trained on what, how, and what is measured of it.
+    """A training: what is trained on what, how, and its measurements.
 
     Args:
         encoding: of all layers; or a hybrid, whose layers are listed.
@@ -370,7 +370,7 @@ class Run(Sizes):
         weight_decay, clip, betas, epsilon: of AdamW; the clip bounds the gradient's norm.
         precision: `bfloat16` for products under autocast; all else stays in float32.
         accumulate: a step's rows go through the model in this many parts, to save memory.
-        measure: what is measured.
+        measure: the measurements.
 
     >>> Run(encoding="-n/4", lr=1e-3).key() == Run(encoding="-n/4", lr=1e-3, label="slow").key()
     True

@@ -5,7 +5,7 @@ checkpoint is one file that takes the place of the one before: weights, the opti
 the history. From it a training goes on bit for bit on a CPU. It holds only
 states whose losses and gradients were seen to be finite.
 
-On a GPU the model is compiled whole. Tables and block masks are made outside of it, once a length
+On a GPU the model is compiled whole. Tables and block masks are made outside, once a length
 where nothing of them learns, and no step waits for the device but those that report. Under
 `torchrun` each process takes its rows of every batch.
 """
@@ -322,7 +322,7 @@ def note(history: list[Report], run: Run, model: Transformer) -> str:
         parts.insert(1, f"held out {held:.3f}")
     if model.device.type == "cuda":
         name = torch.cuda.get_device_name(model.device)
-        peak = next((peak for known, peak in PEAK_FLOPS.items() if known in name), None)
+        peak = next((peak for gpu, peak in PEAK_FLOPS.items() if gpu in name), None)
         if peak is not None:
             used = operations(run, model.settings.vocabulary) * last.tokens_per_second / peak
             parts.append(f"{used:.1%} of its arithmetic")
@@ -399,11 +399,13 @@ def resume(
     tensors, text = read_tensors(path)
     record = json.loads(text)
     state = optimiser.state_dict()
-    known = [index for group in state["param_groups"] for index in group["params"]]
+    indices = [index for group in state["param_groups"] for index in group["params"]]
     try:
-        slots = {i: {slot: tensors[f"optimiser.{i}.{slot}"] for slot in _SLOTS} for i in known}
-        own = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
-        model.load_state_dict(own)
+        slots = {i: {slot: tensors[f"optimiser.{i}.{slot}"] for slot in _SLOTS} for i in indices}
+        weights = {
+            k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")
+        }
+        model.load_state_dict(weights)
         optimiser.load_state_dict({**state, "state": slots})
         history = [Report(*report) for report in record["history"]]
     except (KeyError, RuntimeError) as error:

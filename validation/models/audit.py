@@ -99,7 +99,7 @@ class Audit(Answer):
             bounds that nobody gave or measured.
         heads: one entry a head with a bias, or a layer and head where layers differ.
         source: where the formula or table of a bias is from.
-        notes: what is to be said besides.
+        notes: further remarks.
         measurable: whether a window can be measured on a text.
         label: `theorem` for what follows from the widths of the layers; `certified` for bounds
             that were given or proved, `approximate` for assumed ones.
@@ -132,12 +132,12 @@ class Audit(Answer):
     def encoding(self) -> str:
         """The names of the positional encodings of the catalogue that its layers have."""
         names = {"rotation": "rope", "none": "nope", "absolute": "learned_absolute"}
-        found = dict.fromkeys(
+        each = dict.fromkeys(
             k.layer.encoding.name if k.layer.encoding else names.get(k.layer.positions, "")
             for k in self.kinds
             if k.layer.attends
         )
-        return listed([name for name in found if name]) or "no attention"
+        return listed([name for name in each if name]) or "no attention"
 
     @property
     def requests(self) -> int | None:
@@ -160,30 +160,30 @@ class Audit(Answer):
             yield from self._bytes()
             named = f"{plural(self.trained, 'token')}, {self.trained_from}"
             yield facts(training_length=named, source=self.source or None)
-        for said in self.notes:
-            yield note("{note}.", note=said[0].upper() + said[1:])
+        for line in self.notes:
+            yield note("{note}.", note=line[0].upper() + line[1:])
 
     def _first(self) -> Text:
         layers = [k for kind in self.kinds for k in [kind.layer] * len(kind.layers)]
-        said = "{model} ({family})"
-        said += f", {plural(len(layers), 'layer')}: " if layers else ": "
+        text = "{model} ({family})"
+        text += f", {plural(len(layers), 'layer')}: " if layers else ": "
         width = ""
         if self.heads and self.status is Status.EXACT:
-            said += "{setting} = {width} keeps the output of every head within {error}, "
-            said, width = said + self.hypothesis, count(self.sliding_window)
+            text += "{setting} = {width} keeps the output of every head within {error}, "
+            text, width = text + self.hypothesis, count(self.sliding_window)
         elif self.status is Status.EXACT:
             more = " than the training length has" * (int(self) > self.trained)
-            said += "every layer with attention sees at most {width} keys"
-            said += f", more{more}" * bool(more) + "; set {setting} = {width}, no output changes"
+            text += "every layer with attention sees at most {width} keys"
+            text += f", more{more}" * bool(more) + "; set {setting} = {width}, no output changes"
             width = count(self.sliding_window)
         elif self.status is Status.INFINITE and not self.heads:
-            said += self._mixed(layers)
+            text += self._mixed(layers)
         elif self.status is Status.INFINITE:
-            said += "no window serves every head"
+            text += "no window serves every head"
         else:
-            said += "no number is given, since {why}"
+            text += "no number is given, since {why}"
         return words(
-            said + ".",
+            text + ".",
             model=self.model,
             family=self.family,
             setting=code("sliding_window"),
@@ -255,8 +255,8 @@ class Audit(Answer):
         ]
         length = keys_text(self.caches[0].length)
         header = ("layers", "how many", "sees", "positions", "heads", "a token", "a row, each")
-        said = f"What each layer sees, and what it keeps of {length} tokens"
-        yield table(header, rows, said, numeric=(1,))
+        caption = f"What each layer sees, and what it keeps of {length} tokens"
+        yield table(header, rows, caption, numeric=(1,))
         if math.isfinite(self.reach):
             yield sentence(
                 "Through depth, the last output depends on the nearest {tokens} at most.",
@@ -355,13 +355,13 @@ def audit(
         InputError: as `describe`; a bad argument.
     """
     one_of(bounds, "bounds", BOUNDS)
-    given = describe(model)
-    (m, *tested), origin = _rows(given, trained, lengths)
-    serving = serving_of(given, cache_dtype, tensor_parallel, page)
-    layers, limit = given.layers, None if budget is None else bytes_of(budget)
-    found = Audit(
-        model=given.name,
-        family=given.kind,
+    outline = describe(model)
+    (m, *tested), origin = _rows(outline, trained, lengths)
+    serving = serving_of(outline, cache_dtype, tensor_parallel, page)
+    layers, limit = outline.layers, None if budget is None else bytes_of(budget)
+    plain = Audit(
+        model=outline.name,
+        family=outline.kind,
         kinds=_kinds(layers, m, serving),
         serving=serving,
         caches=tuple(row_cache(layers, n, serving) for n in (m, *tested) if layers),
@@ -371,21 +371,21 @@ def audit(
         error=inside(error, "error", "(0, oo)"),
         budget=limit,
         longest=None if limit is None else longest(layers, limit, serving),
-        notes=given.notes,
-        measurable=_measurable(given),
+        notes=outline.notes,
+        measurable=_measurable(outline),
         label=Label.THEOREM,
     )
-    if given.biased or bounds == "weights":
-        return _with_heads(found, given, eps, bounds, (logit_bound, value_bound), text)
-    return dataclasses.replace(found, **_widest(given))
+    if outline.biased or bounds == "weights":
+        return _with_heads(plain, outline, eps, bounds, (logit_bound, value_bound), text)
+    return dataclasses.replace(plain, **_widest(outline))
 
 
-def _rows(given: ModelOutline, trained: Any, lengths: Sequence[Any]) -> tuple[list[int], str]:
+def _rows(outline: ModelOutline, trained: Any, lengths: Sequence[Any]) -> tuple[list[int], str]:
     """The training length and the other lengths of rows; where the first is from."""
-    m, origin = given.trained or TRAINED, given.trained_from
+    m, origin = outline.trained or TRAINED, outline.trained_from
     if trained is not None:
         m, origin = natural(trained, "trained"), "as given"
-    elif given.trained is None:
+    elif outline.trained is None:
         origin = "assumed: the configuration names none"
     tested = sorted({natural(n, "length") for n in lengths})
     refuse(
@@ -393,9 +393,9 @@ def _rows(given: ModelOutline, trained: Any, lengths: Sequence[Any]) -> tuple[li
         f"length {tested and tested[0]}: accepted are lengths from {m}, the training length",
     )
     refuse(
-        tested and given.longest is not None and tested[-1] > given.longest,
-        f"length {tested and tested[-1]}: accepted are lengths up to {given.longest}, where the "
-        f"rows of {given.name!r} end",
+        tested and outline.longest is not None and tested[-1] > outline.longest,
+        f"length {tested and tested[-1]}: accepted are lengths up to {outline.longest}, where the "
+        f"rows of {outline.name!r} end",
     )
     return list(dict.fromkeys((m, *tested))), origin
 
@@ -407,46 +407,48 @@ def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[
         alike.setdefault(key, []).append(at)
     return tuple(
         Kind(
-            tuple(own),
-            layers[own[0] - 1],
-            serving.token(layers[own[0] - 1]),
-            row_cache([layers[own[0] - 1]], row, serving).least,
+            tuple(group),
+            layers[group[0] - 1],
+            serving.token(layers[group[0] - 1]),
+            row_cache([layers[group[0] - 1]], row, serving).least,
         )
-        for own in alike.values()
+        for group in alike.values()
     )
 
 
-def _measurable(given: ModelOutline) -> bool:
+def _measurable(outline: ModelOutline) -> bool:
     """Whether `farfield window --model` takes the folder."""
-    if given.kind == RUN:
+    if outline.kind == RUN:
         return True
-    whole = (given.path / "config.json").is_file() and any(given.path.glob("model*.safetensors"))
-    causal = given.kind in architectures().get("causal", {})
-    return whole and causal and not given.values.get("quantization_config")
+    whole = (outline.path / "config.json").is_file() and any(
+        outline.path.glob("model*.safetensors")
+    )
+    causal = outline.kind in architectures().get("causal", {})
+    return whole and causal and not outline.values.get("quantization_config")
 
 
-def _widest(given: ModelOutline) -> dict[str, Any]:
+def _widest(outline: ModelOutline) -> dict[str, Any]:
     """Of a model without biases: keys that are enough for every layer, as the fields
     `sliding_window`, `status`, `label` and `reason` of an answer."""
-    attending = [layer for layer in given.layers if layer.attends]
-    if given.unknown or not attending:
-        why = given.unknown or "its layers keep states, and no keys"
-        status = Status.UNKNOWN if given.unknown else Status.OUT_OF_SCOPE
+    attending = [layer for layer in outline.layers if layer.attends]
+    if outline.unknown or not attending:
+        why = outline.unknown or "its layers keep states, and no keys"
+        status = Status.UNKNOWN if outline.unknown else Status.OUT_OF_SCOPE
         codes = {Status.UNKNOWN: Code.NOT_COVERED, Status.OUT_OF_SCOPE: Code.NOT_SOFTMAX}
         return {"status": status, "label": None, "reason": Reason(codes[status], why)}
     if any(layer.width is None for layer in attending):
-        at = next(k for k, o in enumerate(given.layers, 1) if o.attends and o.width is None)
+        at = next(k for k, o in enumerate(outline.layers, 1) if o.attends and o.width is None)
         reason = Reason(Code.BOUNDED_LOGITS, f"layer {at} sees all keys")
         return {"sliding_window": math.inf, "status": Status.INFINITE, "reason": reason}
     return {"sliding_window": max(layer.width or 0 for layer in attending), "status": Status.EXACT}
 
 
 def _with_heads(
-    found: Audit,
-    given: ModelOutline,
+    plain: Audit,
+    outline: ModelOutline,
     eps: Sequence[Any],
     bounds: str,
-    said: tuple[Any, Any],
+    pair: tuple[Any, Any],
     text: Any,
 ) -> Audit:
     """The audit of a model with a bias: its heads, and their certified windows."""
@@ -459,21 +461,21 @@ def _with_heads(
         not shares,
         "eps is empty; accepted: one or more numbers in (0, 1)",
     )
-    logit, value = read_bounds(*(1 if b is None else b for b in said))
-    assumed = bounds == "given" and None in said
+    logit, value = read_bounds(*(1 if b is None else b for b in pair))
+    assumed = bounds == "given" and None in pair
     hypothesis = BOUNDS[bounds]
     if bounds == "given":
         hypothesis = f"if its logits stay within {logit} and its values within {value}"
         hypothesis += " (assumed, not measured)" if assumed else ""
-        limits = [(HeadBounds(float(logit), float(value)),) * o.heads for o in given.layers]
+        limits = [(HeadBounds(float(logit), float(value)),) * o.heads for o in outline.layers]
     else:
-        limits = weight_bounds(given)
-    heads, windows = heads_of(given, limits, found.error, shares)
+        limits = weight_bounds(outline)
+    heads, windows = heads_of(outline, limits, plain.error, shares)
     worst = deciding_head(windows, lambda w: w.width)
     uncertain = assumed and worst.label is Label.CERTIFIED
-    sources = dict.fromkeys(o.encoding.source for o in given.layers if o.encoding is not None)
+    sources = dict.fromkeys(o.encoding.source for o in outline.layers if o.encoding is not None)
     whole = dataclasses.replace(
-        found,
+        plain,
         eps=shares,
         bounds=bounds,
         hypothesis=hypothesis,
@@ -489,7 +491,7 @@ def _with_heads(
         return whole
     from farfield.validation.models.empirical import broken
 
-    why = broken(given, limits, text)
+    why = broken(outline, limits, text)
     if why is None:
         return whole
     reason = Reason(Code.BROKEN_BOUND, why)

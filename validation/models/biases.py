@@ -57,14 +57,14 @@ def with_bias(model: ModelOutline, text: Any) -> ModelOutline:
     return replace(model, layers=layers, notes=(*model.notes, *([note] if note else ())))
 
 
-def _mpt(model: ModelOutline, own: Any, heads: int) -> tuple[list[Encoding], str]:
+def _mpt(model: ModelOutline, attention: Any, heads: int) -> tuple[list[Encoding], str]:
     """The slopes 2^-(most k/P), P the next power of two, of even k before odd k."""
     for name, usual in (("alibi", True), ("qk_ln", False), ("prefix_lm", False)):
         refuse(
-            bool(getattr(own, name)) != usual,
+            bool(getattr(attention, name)) != usual,
             f"model {model.name!r}: config.json has {name} {not usual}; accepted: {usual}",
         )
-    most = own.alibi_bias_max
+    most = attention.alibi_bias_max
     refuse(
         isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= 64,
         f"model {model.name!r}: config.json has alibi_bias_max {most!r:.40}; accepted: a whole "

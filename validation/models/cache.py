@@ -52,7 +52,7 @@ class RowCache:
         length: of the row.
         keys: over all layers, each at most as many as it sees.
         least: bytes of these keys and values, or of the latents that make them.
-        indexer: bytes of what an indexer keeps besides.
+        indexer: bytes of what an indexer keeps in addition.
         paged: bytes in whole pages, where layers that slide keep their window alone.
         whole: bytes in whole pages, where every layer keeps the row.
         states: bytes of states of fixed size; None where they are not known.
@@ -68,7 +68,7 @@ class RowCache:
 
     @property
     def reserved(self) -> float:
-        """Bytes of one row in whole pages, with all that it keeps besides."""
+        """Bytes of one row in whole pages, with all that it keeps in addition."""
         return self.paged + self.indexer + (self.states or 0)
 
 
@@ -89,15 +89,15 @@ def row_cache(layers: Sequence[LayerOutline], length: int, serving: Serving) -> 
     row = math.ceil(length / page)
     keys, least, paged, whole = 0, 0.0, 0.0, 0.0
     for layer in layers:
-        own, token = kept(layer, length), serving.token(layer)
-        keys, least = keys + own, least + own * token
+        count, token = kept(layer, length), serving.token(layer)
+        keys, least = keys + count, least + count * token
         # a window begins anywhere in a page, so it may touch one more
-        pages = row if own >= length else min(row, math.ceil((own - 1) / page) + 1)
+        pages = row if count >= length else min(row, math.ceil((count - 1) / page) + 1)
         paged += pages * page * token if layer.cached else 0
         whole += row * page * token if layer.cached else 0
     indexer = sum(serving.indexer(layer) * row * page for layer in layers)
-    known = [layer.state for layer in layers if layer.state is not None]
-    states = _STATE_BYTES * sum(known) / serving.ranks if len(known) == len(layers) else None
+    sizes = [layer.state for layer in layers if layer.state is not None]
+    states = _STATE_BYTES * sum(sizes) / serving.ranks if len(sizes) == len(layers) else None
     return RowCache(length, keys, least, paged, whole, indexer, states)
 
 
@@ -108,13 +108,13 @@ def serving_of(model: ModelOutline, dtype: str, ranks: object, page: object) -> 
         InputError: an unknown type; heads that the devices cannot share.
     """
     one_of(dtype, "cache-dtype", BITS)
-    found = Serving(dtype, natural(ranks, "tensor-parallel"), natural(page, "page"))
+    serving = Serving(dtype, natural(ranks, "tensor-parallel"), natural(page, "page"))
     heads = {layer.heads for layer in model.layers if layer.attends}
     refuse(
-        wrong := next((h for h in sorted(heads) if h % found.ranks), None),
-        f"tensor-parallel {found.ranks} with {wrong} heads; accepted: a divisor of them",
+        wrong := next((h for h in sorted(heads) if h % serving.ranks), None),
+        f"tensor-parallel {serving.ranks} with {wrong} heads; accepted: a divisor of them",
     )
-    return found
+    return serving
 
 
 def longest(layers: Sequence[LayerOutline], budget: float, serving: Serving) -> float:

@@ -39,14 +39,14 @@ class Difference(Answer):
     alike: tuple[str, ...]
 
     def blocks(self) -> Sequence[Block]:
-        said = (
+        text = (
             "{model} and {other} differ in {count}."
             if self.rows
             else ("{model} and {other} do the same with positions, as far as their files say.")
         )
         whole: list[Block] = [
             sentence(
-                said,
+                text,
                 self.label,
                 model=self.model,
                 other=self.other,
@@ -128,8 +128,8 @@ def _tokenizer(model: ModelOutline) -> Iterator[tuple[str, str]]:
     if not (model.path / "tokenizer.json").is_file():
         yield "tokenizer", "none"
         return
-    said = read_json(model.path, "tokenizer.json", _TOKENIZER_BYTES)
+    tokenizer = read_json(model.path, "tokenizer.json", _TOKENIZER_BYTES)
     for name in ("truncation", "padding"):
-        yield f"{name} of the tokenizer", str(said.get(name) or "none")[:120]
-    yield "post-processor", str(said.get("post_processor") or "none")[:200]
+        yield f"{name} of the tokenizer", str(tokenizer.get(name) or "none")[:120]
+    yield "post-processor", str(tokenizer.get("post_processor") or "none")[:200]
     yield "first token", str(model.values.get("bos_token_id"))

@@ -66,7 +66,7 @@ class EmpiricalReceptiveField(Answer):
         curve: pairs (tokens, share of the gradient or attention on the nearest this many tokens) at
             powers of two, means over the segments.
         length, segments: tokens of a segment, and segments.
-        text_source, first: what was read, and what segments begin with.
+        text_source, first: the text, and what segments begin with.
         visible: which keys a query saw, in words; empty for all that its layer shows.
         heads: for attention, the mean of each head, one tuple a layer that attends.
         trf: for attention, the finite-row TRF of the bias alone on the same rows; None for a model
@@ -130,8 +130,8 @@ class EmpiricalReceptiveField(Answer):
                 "text": f"{self.text_source}; {self.first}",
             }
         )
-        for said in (*self.notes, self.definition):
-            yield note("{said}.", said=said[0].upper() + said[1:])
+        for line in (*self.notes, self.definition):
+            yield note("{said}.", said=line[0].upper() + line[1:])
 
 
 def empirical_receptive_field(
@@ -242,17 +242,22 @@ def _by_attention(
 
 
 def _answer(
-    given: ModelOutline, kind: str, share: float, field: _Measured, read: TokenText, view: View
+    outline: ModelOutline,
+    kind: str,
+    share: float,
+    field: _Measured,
+    read: TokenText,
+    view: View,
 ) -> EmpiricalReceptiveField:
     count, size = field.curves.shape
     refuse(
         not np.isfinite(field.curves).all(),
-        f"{given.name}: its {kind} on this text is not finite, or 0 everywhere; accepted: a "
+        f"{outline.name}: its {kind} on this text is not finite, or 0 everywhere; accepted: a "
         "model whose weights and activations are finite",
     )
     within = field.curves.cumsum(1).mean(0)
     return EmpiricalReceptiveField(
-        given.name,
+        outline.name,
         kind,
         share,
         field.tokens,
@@ -267,9 +272,9 @@ def _answer(
         field.heads,
         field.trf,
         _DEFINITION[kind],
-        tuple(hidden(given, view)),
+        tuple(hidden(outline, view)),
         label=Label.MEASURED,
-        subject=given.name,
+        subject=outline.name,
     )
 
 
@@ -291,8 +296,10 @@ def nearest_first(
     float64, shape (heads, rows, keys), the nearest key first."""
     tokens = torch.from_numpy(row[:-1]).to(opened.device)
     back = at[:, None] - torch.arange(len(tokens))
-    for layer, own in opened.weights(tokens):
-        near = own[:, at].double().cpu().gather(-1, back.clamp(min=0).expand(len(own), -1, -1))
+    for layer, weights in opened.weights(tokens):
+        near = (
+            weights[:, at].double().cpu().gather(-1, back.clamp(min=0).expand(len(weights), -1, -1))
+        )
         yield layer, near * (back >= 0)
 
 
@@ -323,41 +330,45 @@ def attention_fields(
     fields, curves = dict[int, list[Tensor]](), []
     for k, row in enumerate(samples, 1):
         means = []
-        for layer, own in nearest_first(opened, row, at):
-            fields.setdefault(layer, []).append(holding(own, eps))
-            means.append(own.mean((0, 1)))
+        for layer, each in nearest_first(opened, row, at):
+            fields.setdefault(layer, []).append(holding(each, eps))
+            means.append(each.mean((0, 1)))
         curves.append(torch.stack(means).mean(0))
         done(k)
-    return {k: torch.stack(own) for k, own in fields.items()}, torch.stack(curves).numpy()
+    return {k: torch.stack(each) for k, each in fields.items()}, torch.stack(curves).numpy()
 
 
-def broken(given: ModelOutline, limits: Sequence[tuple[HeadBounds, ...]], text: Any) -> str | None:
+def broken(
+    outline: ModelOutline, limits: Sequence[tuple[HeadBounds, ...]], text: Any
+) -> str | None:
     """Whether a text breaks bounds of the logits: why, or None.
 
     The logarithm of a weight is a content logit plus the bias, up to a number of the row. So the
     range of their difference over a row is at most twice the bound.
 
     Args:
-        given: what the folder says of its model.
+        outline: what the folder says of its model.
         limits: the bounds of the heads of each layer.
         text: as `text_of` takes it.
     """
-    length = min(given.trained or 256, 256)
-    opened, read = open_model(given, tokens=length), text_of(given, text)
+    length = min(outline.trained or 256, 256)
+    opened, read = open_model(outline, tokens=length), text_of(outline, text)
     worst, at = (1.0, ""), torch.arange(length)
     for row in led(samples(read.held_out, 4, length), read.bos):
-        for layer, own in nearest_first(opened, row, at):
-            encoding = given.layers[layer].encoding
+        for layer, weights in nearest_first(opened, row, at):
+            encoding = outline.layers[layer].encoding
             if encoding is None:
                 continue
-            content = own.log() - torch.from_numpy(np.asarray(encoding.bias(at.numpy())))[:, None]
-            high = content.masked_fill(own <= _LEAST, -torch.inf).amax(-1)
-            low = content.masked_fill(own <= _LEAST, torch.inf).amin(-1)
-            for head, found in enumerate(((high - low).amax(-1) / 2).tolist()):
+            content = (
+                weights.log() - torch.from_numpy(np.asarray(encoding.bias(at.numpy())))[:, None]
+            )
+            high = content.masked_fill(weights <= _LEAST, -torch.inf).amax(-1)
+            low = content.masked_fill(weights <= _LEAST, torch.inf).amin(-1)
+            for head, half in enumerate(((high - low).amax(-1) / 2).tolist()):
                 bound = limits[layer][head].logit
-                if found / (bound * (1 + _SLACK) + _SLACK) > worst[0]:
-                    said = f"logits of layer {layer + 1}, head {head + 1} lie within {found:.4g}"
-                    worst = (found / bound, f"{said} on the text, beyond the bound {bound:.4g}")
+                if half / (bound * (1 + _SLACK) + _SLACK) > worst[0]:
+                    where = f"logits of layer {layer + 1}, head {head + 1} lie within {half:.4g}"
+                    worst = (half / bound, f"{where} on the text, beyond the bound {bound:.4g}")
     return worst[1] or None
 
 

@@ -25,7 +25,7 @@ def describe_run(path: Path) -> ModelOutline:
     for layer, at in zip(net.layers, net.bias_of, strict=True):
         assert isinstance(layer, Layer)
         layers.append(_outline(net, layer, None if at is None else net.biases[at]))
-    width, known = net.settings.width, net.absolute is not None
+    width, absolute = net.settings.width, net.absolute is not None
     return ModelOutline(
         path,
         RUN,
@@ -34,7 +34,7 @@ def describe_run(path: Path) -> ModelOutline:
         net.vocabulary,
         net.length,
         "by the run",
-        net.length if known else None,
+        net.length if absolute else None,
     )
 
 
@@ -46,9 +46,9 @@ def _outline(net: Transformer, layer: Layer, bias: object) -> LayerOutline:
     rotation = None
     if rope is not None:
         size = 2 * round(rope.share * bare.head_size / 2)
-        said = f"all angles divided by {rope.scaling:g}" if rope.scaling != 1 else ""
-        kind = "xpos" if rope.decay else "linear" if said else "default"
-        rotation, positions = Rotary(size, rope.base, kind, note=said), "rotation"
+        note = f"all angles divided by {rope.scaling:g}" if rope.scaling != 1 else ""
+        kind = "xpos" if rope.decay else "linear" if note else "default"
+        rotation, positions = Rotary(size, rope.base, kind, note=note), "rotation"
     if bias is not None:  # a module of the user's own says nothing of itself
         positions = "" if encoding is None else positions if rotation else "bias"
     return dataclasses.replace(

@@ -39,7 +39,7 @@ def describe(folder: Any) -> ModelOutline:
         return replace(with_bias(*described(of, folder.config.to_dict())), network=folder)
     if not isinstance(folder, str | os.PathLike):
         raise InputError(f"model {type(folder).__name__!r} is no model; accepted: {_ACCEPTED}")
-    path, given = Path(folder).expanduser(), f"model {str(folder)!r}"
+    path, label = Path(folder).expanduser(), f"model {str(folder)!r}"
     path = path if path.exists() else _in_cache(str(folder)) or path
     if (path / "run.json").is_file():
         from farfield.validation.models.finished_run import describe_run
@@ -48,12 +48,12 @@ def describe(folder: Any) -> ModelOutline:
     if path.suffix == ".gguf" and path.is_file():
         return describe_gguf(path)
     if not (path / "config.json").is_file():
-        raise InputError(f"{given} {_instead(path)}")
+        raise InputError(f"{label} {_instead(path)}")
     values = read_json(path, "config.json")
     kind = values.get("model_type")
     refuse(
         not isinstance(kind, str) or not kind.isprintable() or not 0 < len(kind) <= 40,
-        f"{given}: config.json names no model_type; accepted: {_ACCEPTED}",
+        f"{label}: config.json names no model_type; accepted: {_ACCEPTED}",
     )
     return with_bias(*described(path, values))
 
@@ -90,7 +90,7 @@ _INSTEAD = {
 
 
 def _instead(path: Path) -> str:
-    """What lies at a path that is no folder of a model, and what is accepted."""
+    """What lies at a path that is no folder of a model, and the accepted forms."""
     if not path.exists():
         if re.fullmatch(r"[\w-]+/[\w.-]+", str(path)):
             return f"is not in the hub's cache; download it first: hf download {path}"

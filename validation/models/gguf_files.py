@@ -50,65 +50,67 @@ def describe_gguf(path: Path) -> ModelOutline:
 def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
     """What the keys of a header say; see `describe_gguf`."""
     kind = str(values.get("general.architecture", ""))
-    said = {k.removeprefix(f"{kind}."): v for k, v in values.items() if k.startswith(f"{kind}.")}
-    found = ModelOutline(path, kind, values=dict(values), notes=("the header of a GGUF file",))
-    latent = said.get("attention.kv_lora_rank") or said.get("attention.chunk_size")
-    if not isinstance(said.get("block_count"), int) or latent or kind.startswith(_UNKNOWN):
+    header = {k.removeprefix(f"{kind}."): v for k, v in values.items() if k.startswith(f"{kind}.")}
+    outline = ModelOutline(path, kind, values=dict(values), notes=("the header of a GGUF file",))
+    latent = header.get("attention.kv_lora_rank") or header.get("attention.chunk_size")
+    if not isinstance(header.get("block_count"), int) or latent or kind.startswith(_UNKNOWN):
         why = f"the header of a {kind or 'file without architecture'} does not say what layers keep"
-        return replace(found, unknown=why)
-    if said.get("attention.sliding_window") and "attention.sliding_window_pattern" not in said:
-        return replace(found, unknown="the header names a window and not the layers that have it")
+        return replace(outline, unknown=why)
+    if header.get("attention.sliding_window") and "attention.sliding_window_pattern" not in header:
+        return replace(outline, unknown="the header names a window and not the layers that have it")
     notes = {
         "attention.max_alibi_bias": "ALiBi with exponents up to {:g}",
         "attention.temperature_scale": "logits grow with the row, temperature scale {:g}",
     }
-    told = (text.format(said[key]) for key, text in notes.items() if said.get(key))
+    told = (text.format(header[key]) for key, text in notes.items() if header.get(key))
     return replace(
-        found,
-        layers=tuple(_layers(said)),
-        width=said.get("embedding_length", 0),
-        vocabulary=said.get("vocab_size", values.get(_TOKENS, 0)),
-        trained=said.get("context_length"),
+        outline,
+        layers=tuple(_layers(header)),
+        width=header.get("embedding_length", 0),
+        vocabulary=header.get("vocab_size", values.get(_TOKENS, 0)),
+        trained=header.get("context_length"),
         trained_from="by the header",
-        notes=(*found.notes, *told),
+        notes=(*outline.notes, *told),
     )
 
 
-def _layers(said: Mapping[str, Any]) -> Iterator[LayerOutline]:
+def _layers(header: Mapping[str, Any]) -> Iterator[LayerOutline]:
     """Each layer; where some slide, the program knows how they turn, and not the header."""
-    count, heads = said["block_count"], said.get("attention.head_count")
-    each, keys = (_each(n, count) for n in (heads, said.get("attention.head_count_kv", heads)))
-    size = said.get("attention.key_length") or said.get("embedding_length", 0) // max(1, each[0])
-    whole = (size, said.get("attention.value_length") or size)
+    count, heads = header["block_count"], header.get("attention.head_count")
+    each, keys = (_each(n, count) for n in (heads, header.get("attention.head_count_kv", heads)))
+    size = header.get("attention.key_length") or header.get("embedding_length", 0) // max(
+        1, each[0]
+    )
+    whole = (size, header.get("attention.value_length") or size)
     near = tuple(
-        said.get(f"attention.{name}_length_swa", usual)
+        header.get(f"attention.{name}_length_swa", usual)
         for name, usual in zip(("key", "value"), whole, strict=True)
     )
-    window, bias = said.get("attention.sliding_window"), said.get("attention.max_alibi_bias")
+    window, bias = header.get("attention.sliding_window"), header.get("attention.max_alibi_bias")
     local = [False] * count
     if window:
-        local = _local(said["attention.sliding_window_pattern"], count)
-    factor = said.get("rope.scaling.factor")
+        local = _local(header["attention.sliding_window_pattern"], count)
+    factor = header.get("rope.scaling.factor")
     rotation = Rotary(
-        int(said.get("rope.dimension_count", size)),
-        float(said.get("rope.freq_base", 10_000.0)),
-        str(said.get("rope.scaling.type") or "default"),
+        int(header.get("rope.dimension_count", size)),
+        float(header.get("rope.freq_base", 10_000.0)),
+        str(header.get("rope.scaling.type") or "default"),
         note=f"factor {factor:g}" if factor else "",
     )
     mixed = len({*local}) > 1
-    for own, key, slides in zip(each, keys, local, strict=True):
+    for queries, key, slides in zip(each, keys, local, strict=True):
         k, v = near if slides else whole
         yield LayerOutline(
             attends=key > 0,
             width=window if slides else None,
-            heads=own,
+            heads=queries,
             key_heads=key,
             head_size=k,
             cached=key * (k + v),
             positions="bias" if bias else "" if mixed else "rotation",
             rotation=None if bias or mixed else rotation,
             state=0 if key > 0 else None,
-            cap=said.get("attn_logit_softcapping"),
+            cap=header.get("attn_logit_softcapping"),
         )
 
 

@@ -72,19 +72,19 @@ def heads_of(
             alike.setdefault((id(layer.encoding), limit), []).append(at)
     heads, windows, theory = [], [], dict[int, tuple[Any, ...]]()
     for (of, limit), layers in alike.items():
-        given = model.layers[layers[0] - 1].encoding
-        assert given is not None
+        encoding = model.layers[layers[0] - 1].encoding
+        assert encoding is not None
         if of not in theory:
-            theory[of] = check_convergence(given), *theoretical_receptive_field(given, eps)
+            theory[of] = check_convergence(encoding), *theoretical_receptive_field(encoding, eps)
         for h, bound in enumerate(limit, 1):
-            bias = given.head(h if given.num_heads > 1 else 1)
+            bias = encoding.head(h if encoding.num_heads > 1 else 1)
             verdict, *fields = (
                 a.heads[(h - 1) % len(a.heads)] if a.heads else a for a in theory[of]
             )
             window = head_window(bias, bound, error)
             windows.append(window)
-            said = (tuple(layers), h, bias_text(bias), bound.logit, bound.value)
-            heads.append(Head(*said, window.width, window.reason, verdict.verdict, tuple(fields)))
+            row = (tuple(layers), h, bias_text(bias), bound.logit, bound.value)
+            heads.append(Head(*row, window.width, window.reason, verdict.verdict, tuple(fields)))
     return heads, windows
 
 

@@ -44,7 +44,7 @@ class LayerOutline:
         picks: how many of these keys an indexer chooses for each query; None where it has none.
         heads, key_heads, head_size: of its attention.
         cached: numbers that a token takes in its cache; 0 where it has none of its own.
-        indexed: numbers that a token takes for an indexer besides.
+        indexed: numbers that a token takes for an indexer in addition.
         state: numbers of fixed size that it keeps; None where they are not known.
         shares: whether it uses the cache of a layer below.
         positions: `rotation`, `none`, `absolute` or `bias`; empty where they are not known.
@@ -80,25 +80,25 @@ class LayerOutline:
         if not self.attends:
             return "a state" if self.state != 0 else "no keys"
         width = keys_text(self.width)
-        said = "all" if self.width is None else f"nearest {width}"
-        said = f"its chunk of {width}" if self.chunked else said
-        said += f", of which {self.picks} are picked" if self.picks else ""
-        return said + " and a state" * (self.state != 0)
+        text = "all" if self.width is None else f"nearest {width}"
+        text = f"its chunk of {width}" if self.chunked else text
+        text += f", of which {self.picks} are picked" if self.picks else ""
+        return text + " and a state" * (self.state != 0)
 
     @property
     def mechanism(self) -> str:
         """How it knows positions, in words."""
         if not self.attends:
             return "-"
-        said = self.positions or "not known"
+        text = self.positions or "not known"
         if self.encoding is not None:
-            said = self.encoding.name
+            text = self.encoding.name
         elif (turned := self.rotation) is not None:
             kind = "" if turned.kind == "default" else f", {turned.kind}"
-            said = f"rotation of {turned.size} of {self.head_size}, base {turned.base:g}{kind}"
-        said += " + sink" * self.sink
-        said += "" if self.cap is None else f", logits capped at {self.cap:g}"
-        return said + ", logits grow" * bool(self.temper)
+            text = f"rotation of {turned.size} of {self.head_size}, base {turned.base:g}{kind}"
+        text += " + sink" * self.sink
+        text += "" if self.cap is None else f", logits capped at {self.cap:g}"
+        return text + ", logits grow" * bool(self.temper)
 
     @property
     def shape(self) -> str:
@@ -131,7 +131,7 @@ class ModelOutline:
         trained_from: where that is from.
         longest: the row that its table of positions ends with; None where there is none.
         unknown: why there is no number; empty where there is.
-        notes: what is to be said besides.
+        notes: further remarks.
         values: the content of its configuration, or the record of the run.
         network: the model itself, where it was opened already.
     """

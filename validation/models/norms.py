@@ -90,7 +90,7 @@ class Projections:
 
 
 def projections(
-    layer: LayerOutline, width: int, said: Mapping[str, Any], at: int, read: Read
+    layer: LayerOutline, width: int, places: Mapping[str, Any], at: int, read: Read
 ) -> Projections:
     """The projections of a layer, counted from 0.
 
@@ -114,29 +114,29 @@ def projections(
         bias = np.zeros(rows) if bias is None else bias
         return weight.reshape(heads, -1, width), bias.reshape(heads, -1)
 
-    gains = [(found(f"{norm}.weight", width), norm) for norm in said["norm"]]
+    gains = [(found(f"{norm}.weight", width), norm) for norm in places["norm"]]
     gain, norm = next((each for each in gains if each[0] is not None), (None, ""))
     if gain is None:
         raise InputError(
-            f"the tensor {said['norm'][-1].format(layer=at)!r} is missing; accepted: all"
+            f"the tensor {places['norm'][-1].format(layer=at)!r} is missing; accepted: all"
         )
     shift = found(f"{norm}.bias", width)
     groups = layer.key_heads
     each, parts = layer.heads // groups, (layer.heads, groups, groups)
-    if "joined" not in said:
-        names = [said["each"].replace("{which}", which) for which in "qkv"]
+    if "joined" not in places:
+        names = [places["each"].replace("{which}", which) for which in "qkv"]
         linears = [linear(*part) for part in zip(names, parts, strict=True)]
     else:
         order = np.arange(sum(parts))
-        if said.get("grouped"):  # each group holds its queries, then the key and value they share
+        if places.get("grouped"):  # each group holds its queries, then the key and value they share
             of = order.reshape(groups, -1)
             order = np.concatenate([of[:, :each].ravel(), of[:, each], of[:, each + 1]])
-        weight, bias = linear(said["joined"], sum(parts))
+        weight, bias = linear(places["joined"], sum(parts))
         linears = [(weight[rows], bias[rows]) for rows in np.split(order, np.cumsum(parts)[:-1])]
     query = linears[0]
     key, value = ((w.repeat(each, 0), b.repeat(each, 0)) for w, b in linears[1:])
     shift = np.zeros(width) if shift is None else shift
-    return Projections(gain, shift, said.get("centred", True), query, key, value)
+    return Projections(gain, shift, places.get("centred", True), query, key, value)
 
 
 def bounds_of(p: Projections, scale: float, clip: float | None = None) -> tuple[HeadBounds, ...]:
@@ -211,14 +211,14 @@ def weight_bounds(model: ModelOutline) -> list[tuple[HeadBounds, ...]]:
         "no window follows from its weights; accepted: bounds 'given', or farfield window "
         "--model on a text",
     )
-    read, own = reader(model), model.values.get("attn_config") or {}
-    said = own if isinstance(own, dict) else {}
+    read, config = reader(model), model.values.get("attn_config") or {}
+    attention = config if isinstance(config, dict) else {}
     try:
         return [
             bounds_of(
                 projections(layer, model.width, PROJECTIONS[kind], at, read),
-                1.0 if kind == "t5" else said.get("softmax_scale") or layer.head_size**-0.5,
-                said.get("clip_qkv") or None,
+                1.0 if kind == "t5" else attention.get("softmax_scale") or layer.head_size**-0.5,
+                attention.get("clip_qkv") or None,
             )
             for at, layer in enumerate(model.layers)
         ]

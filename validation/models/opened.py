@@ -46,7 +46,7 @@ class View:
     Args:
         widths: nearest keys, its own included, of each layer; one number for all, None for no
             limit.
-        sinks: how many of the first keys are seen besides.
+        sinks: how many of the first keys are seen in addition.
         bca: half-width of blockwise causal attention; None without.
         in_cache: whether positions are counted in the cache, as StreamingLLM does: beyond the
             window, a first key stands next to it.
@@ -78,10 +78,10 @@ class View:
 
     def __str__(self) -> str:
         widths = self.widths if isinstance(self.widths, tuple) else (self.widths,)
-        said = [] if self.widths is None else [f"window {', '.join(map(str, widths))}"]
-        said += [f"{self.sinks} first keys"] * bool(self.sinks)
-        said += ["positions in the cache"] * (self.in_cache and bool(self.sinks))
-        return ", ".join(said + ([f"bca {self.bca}"] if self.bca else []))
+        parts = [] if self.widths is None else [f"window {', '.join(map(str, widths))}"]
+        parts += [f"{self.sinks} first keys"] * bool(self.sinks)
+        parts += ["positions in the cache"] * (self.in_cache and bool(self.sinks))
+        return ", ".join(parts + ([f"bca {self.bca}"] if self.bca else []))
 
 
 ALL = View()
@@ -144,12 +144,12 @@ class Opened:
 
     def weights(self, tokens: Tensor) -> Iterator[tuple[int, Tensor]]:
         """The attention of each layer that attends on one row of tokens, (heads, rows, keys)."""
-        found: dict[int, Tensor] = {}
+        by_layer: dict[int, Tensor] = {}
 
-        def look(layer: int, module: Any, given: Any, out: Any) -> None:
+        def look(layer: int, module: Any, args: Any, out: Any) -> None:
             for part in out:
                 if isinstance(part, Tensor) and part.shape[2:] == (length, length):
-                    found[layer] = part[0]
+                    by_layer[layer] = part[0]
 
         length = tokens.shape[-1]
         hooks = [
@@ -162,9 +162,9 @@ class Opened:
         finally:
             for hook in hooks:
                 hook.remove()
-        if not found:
+        if not by_layer:
             raise _no_hook(self.model)
-        yield from sorted(found.items())
+        yield from sorted(by_layer.items())
 
     def _require(self, view: View) -> None:
         """Raise InputError unless each layer that a view narrows can be, which is tried once."""
@@ -196,24 +196,24 @@ class Opened:
         if self.view.plain:
             return None
         bound = inspect.signature(module.forward).bind(*args, **kwargs)
-        said = bound.arguments
-        more = said.get("kwargs", {})
-        turned = said.get("position_embeddings", more.get("position_embeddings"))
+        arguments = bound.arguments
+        more = arguments.get("kwargs", {})
+        turned = arguments.get("position_embeddings", more.get("position_embeddings"))
         if turned is not None:
             self.turns[layer] = turned
         module.farfield = (self, layer)
-        mask, hidden = said.get("attention_mask"), next(iter(said.values()))
+        mask, hidden = arguments.get("attention_mask"), next(iter(arguments.values()))
         at = torch.arange(hidden.shape[1], device=hidden.device)
         seen = torch.as_tensor(self.view.mask(layer).sees(at[:, None], at))[None, None]
         if mask is None:
-            said["attention_mask"] = seen
+            arguments["attention_mask"] = seen
         elif mask.dim() != 4:
             raise _no_hook(self.model)
         elif mask.dtype == torch.bool:  # true where a key is seen, in MPT where it is not
-            said["attention_mask"] = mask & seen if mask[0, 0, 0, 0] else mask | ~seen
+            arguments["attention_mask"] = mask & seen if mask[0, 0, 0, 0] else mask | ~seen
         else:
             least = torch.finfo(mask.dtype).min
-            said["attention_mask"] = mask.masked_fill(~seen, least)
+            arguments["attention_mask"] = mask.masked_fill(~seen, least)
         return bound.args, bound.kwargs
 
     def _sparing(self, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -266,8 +266,8 @@ def _attentions(network: Any, model: ModelOutline) -> Iterator[tuple[int, Any]]:
         layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
         named = "ttention" in type(module).__name__ or "Attn" in type(module).__name__
         takes = "attention_mask" in inspect.signature(module.forward).parameters
-        known = named and takes and isinstance(layer, int) and layer < len(model.layers)
-        if known and model.layers[int(layer or 0)].attends:
+        attention = named and takes and isinstance(layer, int) and layer < len(model.layers)
+        if attention and model.layers[int(layer or 0)].attends:
             yield int(layer or 0), module
 
 
@@ -281,9 +281,9 @@ def _turned(module: Any, x: Tensor, turn: tuple[Tensor, Tensor], by: Tensor, bac
     cos, sin = (part[:, by] / turn[0][0, 0, 0] for part in turn)
     size = cos.shape[-1]
     apply = sys.modules[type(module).__module__].apply_rotary_pos_emb
-    own = x[..., :size]
-    found = apply(own, own, cos, -sin if back else sin)[0]
-    return torch.cat([found, x[..., size:]], -1)
+    head = x[..., :size]
+    result = apply(head, head, cos, -sin if back else sin)[0]
+    return torch.cat([result, x[..., size:]], -1)
 
 
 def _in_cache(
@@ -318,8 +318,8 @@ def _in_cache(
             scores[..., first] = back @ key[:, :, first].transpose(-2, -1)
         scores = scores * scale
         scores = scores if softcap is None else softcap * (scores / softcap).tanh()
-        own = mask[:, :, at]
-        hidden = ~own if own.dtype == torch.bool else own < -1e30
+        row_mask = mask[:, :, at]
+        hidden = ~row_mask if row_mask.dtype == torch.bool else row_mask < -1e30
         scores = scores.masked_fill(hidden, -math.inf)
         if s_aux is not None:
             sink = s_aux.to(scores)[None, :, None, None].expand(*scores.shape[:3], 1)
@@ -382,12 +382,12 @@ _SPY = "farfield_spy"
 
 def _library() -> ModuleType:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    found = library("transformers", "a model from outside", "hf")
-    found.AttentionInterface.register(_IN_CACHE, _in_cache)
-    masks = found.masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
+    transformers = library("transformers", "a model from outside", "hf")
+    transformers.AttentionInterface.register(_IN_CACHE, _in_cache)
+    masks = transformers.masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
     for name in (_IN_CACHE, _SPY):
-        found.AttentionMaskInterface.register(name, masks["sdpa"])
-    return found
+        transformers.AttentionMaskInterface.register(name, masks["sdpa"])
+    return transformers
 
 
 def open_model(model: ModelOutline, *, tokens: int = 1024) -> Opened | OpenedRun:
@@ -457,11 +457,11 @@ def _network(model: ModelOutline, tokens: int) -> Any:
                 f"({first_line(error, 120)}); accepted: a model that it runs"
             ) from None
     for names, wrong in (("missing_keys", "lacks"), ("mismatched_keys", "has misshapen")):
-        found = sorted(str(x if isinstance(x, str) else x[0]) for x in report.get(names) or ())
-        if found:
-            more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        tensors = sorted(str(x if isinstance(x, str) else x[0]) for x in report.get(names) or ())
+        if tensors:
+            more = f" and {len(tensors) - 1} more" if len(tensors) > 1 else ""
             raise InputError(
-                f"model {model.name!r} {wrong} tensor {found[0]!r}{more}; accepted: weights that "
+                f"model {model.name!r} {wrong} tensor {tensors[0]!r}{more}; accepted: weights that "
                 "fit config.json"
             )
     return network
@@ -483,14 +483,14 @@ def _require_memory(model: ModelOutline, numbers: int, tokens: int) -> None:
 
 def available() -> int | None:
     """Bytes of memory that are free; None where the system does not say."""
-    found, meminfo = [], Path("/proc/meminfo")
+    limits, meminfo = [], Path("/proc/meminfo")
     if meminfo.exists():
         lines = dict(line.split(":") for line in meminfo.read_text().splitlines())
-        found.append(int(lines["MemAvailable"].split()[0]) << 10)
+        limits.append(int(lines["MemAvailable"].split()[0]) << 10)
     limit, used = (Path("/sys/fs/cgroup") / f"memory.{k}" for k in ("max", "current"))
     if limit.exists() and used.exists() and (text := limit.read_text().strip()) != "max":
-        found.append(int(text) - int(used.read_text()))
-    return min(found, default=None)
+        limits.append(int(text) - int(used.read_text()))
+    return min(limits, default=None)
 
 
 class OpenedRun:
@@ -513,8 +513,8 @@ class OpenedRun:
             f"run {self.model.name!r} keeps positions of the text; accepted: positions 'text'",
         )
         prepared = [
-            given._replace(mask=view.mask(k).within(layer.width))
-            for k, (given, layer) in enumerate(
+            plain._replace(mask=view.mask(k).within(layer.width))
+            for k, (plain, layer) in enumerate(
                 zip(self.network.prepare(embedded.shape[1]), self.model.layers, strict=True)
             )
         ]
@@ -523,13 +523,13 @@ class OpenedRun:
     @torch.no_grad()
     def weights(self, tokens: Tensor) -> Iterator[tuple[int, Tensor]]:
         """As `Opened.weights`."""
-        found: list[Tensor] = []
+        layers: list[Tensor] = []
 
-        def look(layer: Any, q: Tensor, k: Tensor, v: Tensor, given: Any) -> Tensor:
+        def look(layer: Any, q: Tensor, k: Tensor, v: Tensor, prepared: Any) -> Tensor:
             each = torch.eye(k.shape[2], dtype=v.dtype, device=v.device)
-            found.append(layer.attend(q, k, each.expand(*k.shape[:2], -1, -1), given)[0])
-            attended: Tensor = layer.attend(q, k, v, given)
+            layers.append(layer.attend(q, k, each.expand(*k.shape[:2], -1, -1), prepared)[0])
+            attended: Tensor = layer.attend(q, k, v, prepared)
             return attended
 
         self.network.hidden(self.embed(tokens[None]), attend=look)
-        yield from enumerate(found)
+        yield from enumerate(layers)

@@ -53,8 +53,8 @@ class PerplexityByLength(Answer):
         ratio: of the perplexity at the longest length to that at the base of the ratios.
         lengths: one entry a length.
         visible: which keys a query saw, in words; empty for all that its layer shows.
-        text_source, first: what was read, and what rows begin with.
-        notes: what is to be said besides.
+        text_source, first: the text, and what rows begin with.
+        notes: further remarks.
         label: `measured`.
     """
 
@@ -102,7 +102,7 @@ class PerplexityByLength(Answer):
                 numeric=(0, 1, 2),
             ),
             note("Text: {text}.", text=self.text_source),
-            *(note("{said}.", said=said[0].upper() + said[1:]) for said in self.notes),
+            *(note("{said}.", said=line[0].upper() + line[1:]) for line in self.notes),
         )
 
 
@@ -140,8 +140,8 @@ def model_perplexity(
         "give at least one length of the context",
     )
     one_of(protocol, "protocol", PROTOCOLS)
-    count, given = natural(samples, "samples"), describe(model)
-    opened, read = open_model(given, tokens=sizes[-1]), text_of(given, text, bos)
+    count, outline = natural(samples, "samples"), describe(model)
+    opened, read = open_model(outline, tokens=sizes[-1]), text_of(outline, text, bos)
     told = partial(progress, "lengths")
     if protocol in OURS:
         how: dict[str, Any] = {"last": OURS[protocol], "count": count, "view": view}
@@ -151,32 +151,32 @@ def model_perplexity(
         sums = _of_others(opened, read, sizes, count, protocol, view, told)
         lines = compared(protocol, sizes, sums, opened.length)
     return PerplexityByLength(
-        given.name,
+        outline.name,
         protocol,
-        given.trained,
+        outline.trained,
         lines[-1].ratio,
         tuple(lines),
         "" if view.plain else str(view),
         read.source,
         read.first,
-        (*hidden(given, view), *(n for n in given.notes if "the library" in n)),
+        (*hidden(outline, view), *(n for n in outline.notes if "the library" in n)),
         label=Label.MEASURED,
-        subject=given.name,
+        subject=outline.name,
     )
 
 
 def hidden(model: ModelOutline, view: View) -> Iterator[str]:
     """What the windows of the model itself take from a view: a wider one is not claimed."""
-    own = [layer.width for layer in model.layers if layer.attends and layer.width is not None]
-    if not own or view.plain:
+    windows = [layer.width for layer in model.layers if layer.attends and layer.width is not None]
+    if not windows or view.plain:
         return
     widest = max(
         (w for k in range(len(model.layers)) if (w := view.width(k)) is not None), default=0
     )
-    if min(own) < widest or view.sinks:
-        widths = ", ".join(map(str, sorted({*own})))
+    if min(windows) < widest or view.sinks:
+        widths = ", ".join(map(str, sorted({*windows})))
         yield (
-            f"{plural(len(own), 'layer')} of the model with windows of {widths} keys hide keys "
+            f"{plural(len(windows), 'layer')} of the model with windows of {widths} keys hide keys "
             "beyond them, first keys too"
         )
 
@@ -248,7 +248,7 @@ def _of_others(
     require_rows(tokens, longest - 1)
     if protocol != "lm-eval" and read.bos is not None:
         tokens = np.concatenate([[read.bos], tokens])
-    found = []
+    sums = []
     for step, length in enumerate(sizes):
         blocks = max(2, len(tokens) // longest)
         nats, weights = np.zeros(blocks), np.zeros(blocks)
@@ -260,5 +260,5 @@ def _of_others(
             nats[block] += losses @ weight
             weights[block] += weight.sum()
             progress(step * len(parts) + done, len(sizes) * len(parts))
-        found.append((nats, weights))
-    return found
+        sums.append((nats, weights))
+    return sums

@@ -34,7 +34,7 @@ class TokenText:
     Args:
         train, held_out: its parts, one-dimensional.
         bos: the token that each row begins with; None for none.
-        source: what was read, in words.
+        source: the text, in words.
     """
 
     train: np.ndarray
@@ -71,23 +71,23 @@ def text_of(model: ModelOutline, text: Any, bos: str = "auto") -> TokenText:
             "the text is no one-dimensional array of tokens; accepted: whole numbers from 0",
         )
         text = Text(f"{len(text)} tokens", text[:0], text, max(BYTES + 1, int(text.max()) + 1))
-    given = text if isinstance(text, Text) else read_text(text)
+    whole = text if isinstance(text, Text) else read_text(text)
     named = model.values.get("bos_token_id", model.values.get("tokenizer.ggml.bos_token_id"))
     place, packed = model.path / "tokenizer.json", model.path.suffix == ".gguf"
-    in_bytes = given.vocabulary == BYTES and not str(text).endswith(".npy")
+    in_bytes = whole.vocabulary == BYTES and not str(text).endswith(".npy")
     if in_bytes and model.kind != RUN and (packed or place.is_file()):
-        (train, held_out), put = _encoded(model, (given.train, given.held_out))
-        source = f"{given.source}, in tokens of {model.name}"
+        (train, held_out), put = _encoded(model, (whole.train, whole.held_out))
+        source = f"{whole.source}, in tokens of {model.name}"
         return TokenText(train, held_out, _wanted(model, bos, put, named), source)
-    largest = int(given.held_out.max(initial=0))
+    largest = int(whole.held_out.max(initial=0))
     refuse(
         model.vocabulary != BYTES if in_bytes else largest >= model.vocabulary,
-        f"model {model.name!r} has {model.vocabulary} tokens, {given.source} has "
-        f"{given.vocabulary}; accepted: a text of bytes for a folder with tokenizer.json, or the "
+        f"model {model.name!r} has {model.vocabulary} tokens, {whole.source} has "
+        f"{whole.vocabulary}; accepted: a text of bytes for a folder with tokenizer.json, or the "
         "tokens it was trained on",
     )
     put = _wanted(model, bos, None, named)
-    return TokenText(given.train, given.held_out, put, given.source)
+    return TokenText(whole.train, whole.held_out, put, whole.source)
 
 
 def _encoded(
@@ -107,8 +107,10 @@ def _encoded(
             f"{model.vocabulary}; accepted: the tokenizer of the model",
         )
         parts.append(tokens)
-    own, plain = (coder.encode("a", add_special_tokens=special).ids for special in (True, False))
-    return parts, own[0] if own[:1] != plain[:1] else None
+    with_first, plain = (
+        coder.encode("a", add_special_tokens=special).ids for special in (True, False)
+    )
+    return parts, with_first[0] if with_first[:1] != plain[:1] else None
 
 
 def tokenizer_of(model: ModelOutline) -> Any:

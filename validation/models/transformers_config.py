@@ -87,7 +87,7 @@ def configurations() -> Iterator[ModuleType]:
     """The library transformers for its classes of configurations alone.
 
     Where neither it nor torch is imported yet, it is imported without torch, which takes less than
-    half of the time, and hidden afterwards: whoever runs a model imports it anew.
+    half of the time, and hidden afterwards: a program that runs a model imports it anew.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     alone = not {"torch", "transformers"} & {*sys.modules}
@@ -96,15 +96,15 @@ def configurations() -> Iterator[ModuleType]:
         sys.modules.update(_WITHOUT_TORCH)
         sys.modules["torch"] = None  # type: ignore[assignment]
     try:
-        found = library("transformers", "a model from outside", "hf")
-        version = tuple(int(part) for part in found.__version__.split(".")[:2])
+        transformers = library("transformers", "a model from outside", "hf")
+        version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
         refuse(
             version < OLDEST,
-            f"transformers {found.__version__} is installed; accepted: from "
+            f"transformers {transformers.__version__} is installed; accepted: from "
             f"{'.'.join(map(str, OLDEST))}",
         )
-        with quiet(found):
-            yield found
+        with quiet(transformers):
+            yield transformers
     finally:
         if alone:
             for name in [m for m in sys.modules if m.partition(".")[0] == "transformers"]:
@@ -140,12 +140,12 @@ def architectures() -> dict[str, dict[str, str]]:
         "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES": "causal",
         "MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES": "seen",
     }
-    found = {}
+    classes = {}
     for node in ast.parse(source.read_text()).body:
         name = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
         if name in wanted and isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            found[wanted[name]] = dict(ast.literal_eval(node.value.args[0]))
-    return found
+            classes[wanted[name]] = dict(ast.literal_eval(node.value.args[0]))
+    return classes
 
 
 def class_of(values: Mapping[str, Any], mapping: Mapping[str, Any]) -> tuple[str, str]:
@@ -156,12 +156,15 @@ def class_of(values: Mapping[str, Any], mapping: Mapping[str, Any]) -> tuple[str
     """
     kind = str(values.get("model_type"))
     if kind in mapping:
-        own = f"read as {kind} of the library: code of the folder (auto_map) is not run"
-        return kind, own if "auto_map" in values else ""
+        note = f"read as {kind} of the library: code of the folder (auto_map) is not run"
+        return kind, note if "auto_map" in values else ""
     for name in values.get("architectures") or ():
         for task in architectures().values():
-            if (known := next((k for k, v in task.items() if v == name), None)) is not None:
-                return known, f"the type {kind} is read as {known}, the library's class {name}"
+            if (type_name := next((k for k, v in task.items() if v == name), None)) is not None:
+                return (
+                    type_name,
+                    f"the type {kind} is read as {type_name}, the library's class {name}",
+                )
     return "", ""
 
 
@@ -215,17 +218,21 @@ def _require_one_rotation(path: Path, values: Mapping[str, Any]) -> None:
 def _accepted(path: Path, kind: str, made: Any, values: Mapping[str, Any]) -> Any:
     """The library's object; a flag that is a number, and a number that is whole, are taken for
     what the library wants, as its models do."""
-    given = {key: value for key, value in values.items() if key not in _RUNNING}
+    settings = {key: value for key, value in values.items() if key not in _RUNNING}
     try:
-        return made.from_dict(copy.deepcopy(given))
+        return made.from_dict(copy.deepcopy(settings))
     except Exception as error:  # whatever the library raises
         wanted, text = re.search(r"field '(\w+)'.*?[Ee]xpected (\w+)", str(error), re.S), str(error)
-    key = wanted[1] if wanted else next((k for k in given if f"{k}" in text), "")
-    if wanted and key in given:
+    key = wanted[1] if wanted else next((k for k in settings if f"{k}" in text), "")
+    if wanted and key in settings:
         for cast in (bool, float):
             with contextlib.suppress(Exception):
-                return made.from_dict(copy.deepcopy({**given, key: cast(given[key])}))
-    what = f"{key} {given[key]!r:.60}" if key in given else f"keys ({' '.join(text.split())[:100]})"
+                return made.from_dict(copy.deepcopy({**settings, key: cast(settings[key])}))
+    what = (
+        f"{key} {settings[key]!r:.60}"
+        if key in settings
+        else f"keys ({' '.join(text.split())[:100]})"
+    )
     raise InputError(
         f"model {path.name!r}: config.json has {what}, which the library transformers refuses; "
         f"accepted: what it takes for {kind}"
@@ -254,21 +261,21 @@ def described(path: Path, values: Mapping[str, Any]) -> tuple[ModelOutline, Any]
         InputError: the library refuses it, or a number is out of its range.
     """
     config, kind, note = library_config(path, values)
-    said = str(values.get("model_type"))
-    found = ModelOutline(path, kind or said, notes=(note,) if note else (), values=values)
+    type_name = str(values.get("model_type"))
+    outline = ModelOutline(path, kind or type_name, notes=(note,) if note else (), values=values)
     if config is None:
-        why = f"{said} is no type of the library, and no architecture of it is named"
-        return replace(found, unknown=why), None
+        why = f"{type_name} is no type of the library, and no architecture of it is named"
+        return replace(outline, unknown=why), None
     text = config.get_text_config(decoder=True)
     of = str(text.model_type) if text.model_type else kind
     foreign = sorted(_without_foreign(text, values) & {*quirks()["positional"]})
     if why := _unknown(text, of):
-        return replace(found, unknown=why), None
-    layers = _layers(found, text, of)
+        return replace(outline, unknown=why), None
+    layers = _layers(outline, text, of)
     trained, origin = _trained(values, text)
     ends = trained if of in quirks()["ends"] and layers else None
-    found = replace(
-        found,
+    outline = replace(
+        outline,
         layers=layers,
         width=_number(text, "hidden_size") or 0,
         vocabulary=_number(text, "vocab_size") or 0,
@@ -277,14 +284,14 @@ def described(path: Path, values: Mapping[str, Any]) -> tuple[ModelOutline, Any]
         longest=ends,
     )
     unread = tuple(f"{key} is left out of account, as the library does" for key in foreign)
-    return replace(found, notes=(*found.notes, *_notes(found, text, values), *unread)), text
+    return replace(outline, notes=(*outline.notes, *_notes(outline, text, values), *unread)), text
 
 
 def _without_foreign(text: Any, values: Mapping[str, Any]) -> set[str]:
     """Take the attributes off that the file has and the library's class does not; their names."""
     parts = (values, *(v for v in values.values() if isinstance(v, dict)))
-    given = {key for part in parts for key in part} & {*vars(text)}
-    foreign = {key for key in given if not hasattr(type(text), key)}
+    names = {key for part in parts for key in part} & {*vars(text)}
+    foreign = {key for key in names if not hasattr(type(text), key)}
     foreign -= {*text.attribute_map.values()}
     if foreign:
         with contextlib.suppress(Exception):  # some classes have no defaults
@@ -314,26 +321,26 @@ def _number(config: Any, *names: str) -> Any:
     return next((v for name in names if (v := getattr(config, name, None)) is not None), None)
 
 
-def _whole(found: ModelOutline, name: str, value: Any, least: int = 1) -> int:
+def _whole(outline: ModelOutline, name: str, value: Any, least: int = 1) -> int:
     """A whole number of a configuration within its range."""
     refuse(
         isinstance(value, bool) or not isinstance(value, int) or not least <= value < 1 << 40,
-        f"model {found.name!r}: config.json has {name} {value!r:.40}; accepted: a whole number "
+        f"model {outline.name!r}: config.json has {name} {value!r:.40}; accepted: a whole number "
         f"from {least}",
     )
     return value
 
 
-def _layers(found: ModelOutline, text: Any, kind: str) -> tuple[LayerOutline, ...]:
-    count = _whole(found, "num_hidden_layers", _number(text, "num_hidden_layers"))
+def _layers(outline: ModelOutline, text: Any, kind: str) -> tuple[LayerOutline, ...]:
+    count = _whole(outline, "num_hidden_layers", _number(text, "num_hidden_layers"))
     refuse(
         count > 2000,
-        f"model {found.name!r}: config.json has {count} layers; accepted: at most 2000",
+        f"model {outline.name!r}: config.json has {count} layers; accepted: at most 2000",
     )
     each = text.per_layer_config if text.is_heterogeneous else [text] * count
     kinds = list(getattr(text, "layer_types", None) or [_plain(one) for one in each])
-    if (own := getattr(text, "attention_layers", None)) is not None:  # GPT-Neo
-        kinds = ["sliding_attention" if one == "local" else "full_attention" for one in own]
+    if (reaches := getattr(text, "attention_layers", None)) is not None:  # GPT-Neo
+        kinds = ["sliding_attention" if one == "local" else "full_attention" for one in reaches]
     modes = getattr(text, "kv_sharing_modes", None) or [None] * count
     indexers = getattr(text, "indexer_types", None)
     made: dict[Any, LayerOutline] = {}
@@ -345,7 +352,7 @@ def _layers(found: ModelOutline, text: Any, kind: str) -> tuple[LayerOutline, ..
             of = "moe"  # it sees what another model made, and keeps no token
         alike = (of, *how.values(), k if text.is_heterogeneous else 0)
         if alike not in made:
-            made[alike] = _layer(found, one, kind, of, **how)
+            made[alike] = _layer(outline, one, kind, of, **how)
         layers.append(made[alike])
     return tuple(layers)
 
@@ -373,7 +380,7 @@ def _turns(text: Any, kind: str, layer: int, of: str) -> bool:
 
 
 def _layer(
-    found: ModelOutline, one: Any, kind: str, of: str, *, shares: bool, turns: bool, indexes: bool
+    outline: ModelOutline, one: Any, kind: str, of: str, *, shares: bool, turns: bool, indexes: bool
 ) -> LayerOutline:
     attends = of in ATTENDING
     state = (state_of(one, kind) if of in STATES else 0) if not shares else 0
@@ -381,22 +388,22 @@ def _layer(
         return LayerOutline(attends=False, state=state)
     width = None
     if of in WINDOWED:
-        width = _whole(found, "sliding_window", _number(one, "sliding_window", "window_size"))
+        width = _whole(outline, "sliding_window", _number(one, "sliding_window", "window_size"))
     elif of == "chunked_attention":
-        width = _whole(found, "attention_chunk_size", one.attention_chunk_size)
-    own = "swa_" if of in WINDOWED else ""
-    heads = _number(one, f"{own}num_attention_heads", "num_attention_heads")
-    heads = _whole(found, "num_attention_heads", heads)
-    keys = _number(one, f"{own}num_key_value_heads", "num_key_value_heads") or heads
-    keys = 2 * keys if own and kind in quirks()["doubled"] else keys
+        width = _whole(outline, "attention_chunk_size", one.attention_chunk_size)
+    prefix = "swa_" if of in WINDOWED else ""
+    heads = _number(one, f"{prefix}num_attention_heads", "num_attention_heads")
+    heads = _whole(outline, "num_attention_heads", heads)
+    keys = _number(one, f"{prefix}num_key_value_heads", "num_key_value_heads") or heads
+    keys = 2 * keys if prefix and kind in quirks()["doubled"] else keys
     if kind in quirks()["one_key"]:
         keys = (
             1 if one.multi_query and not getattr(one, "new_decoder_architecture", False) else keys
         )
-    size = _number(one, f"{own}head_dim", *quirks()["head_sizes"])
-    size = size or _whole(found, "hidden_size", _number(one, "hidden_size")) // heads
+    size = _number(one, f"{prefix}head_dim", *quirks()["head_sizes"])
+    size = size or _whole(outline, "hidden_size", _number(one, "hidden_size")) // heads
     turned, cached = size, 2 * keys * size
-    value = _number(one, f"{own}v_head_dim", "v_head_dim")
+    value = _number(one, f"{prefix}v_head_dim", "v_head_dim")
     rank = _number(one, "kv_lora_rank")
     if rank:
         turned = one.qk_rope_head_dim
@@ -406,7 +413,7 @@ def _layer(
         cached = keys * (size + value)
     picks = _number(one, "index_topk") if of == "indexed_attention" else None
     indexed = _number(one, "index_head_dim") or 0 if picks is not None and indexes else 0
-    rotation = _rotation(found, one, of, turned) if turns else None
+    rotation = _rotation(outline, one, of, turned) if turns else None
     positions = "rotation" if rotation else "none" if not turns else _stands(kind)
     return LayerOutline(
         width=width,
@@ -490,34 +497,34 @@ SCALINGS = {
 """Every kind of rescaling that the library knows, and its effect."""
 
 
-def _rotation(found: ModelOutline, one: Any, of: str, size: int) -> Rotary | None:
+def _rotation(outline: ModelOutline, one: Any, of: str, size: int) -> Rotary | None:
     """How a layer of a kind turns `size` dimensions or a share of them; None where it does not."""
-    given = getattr(one, "rope_parameters", None)
-    if (turned := _number(one, "rotary_dim")) and not given:
+    rope = getattr(one, "rope_parameters", None)
+    if (turned := _number(one, "rotary_dim")) and not rope:
         return Rotary(turned, 10_000.0)
-    if isinstance(given, dict) and any(isinstance(v, dict) for v in given.values()):
-        given = given.get(of)
-    if not isinstance(given, dict) or not size:
+    if isinstance(rope, dict) and any(isinstance(v, dict) for v in rope.values()):
+        rope = rope.get(of)
+    if not isinstance(rope, dict) or not size:
         return None
-    kind = given.get("rope_type") or given.get("type") or "default"
-    share, base = given.get("partial_rotary_factor") or 1.0, given.get("rope_theta") or 0
+    kind = rope.get("rope_type") or rope.get("type") or "default"
+    share, base = rope.get("partial_rotary_factor") or 1.0, rope.get("rope_theta") or 0
     refuse(
         kind not in SCALINGS or not isinstance(base, int | float) or base <= 0,
-        f"model {found.name!r}: config.json has rope_type {kind!r:.40} with base "
+        f"model {outline.name!r}: config.json has rope_type {kind!r:.40} with base "
         f"{base!r:.40}; accepted: {', '.join(SCALINGS)}, with a positive base",
     )
     latent = _number(one, "kv_lora_rank") is not None
     turned = size if latent else int(size * share)
     refuse(
         not 0 < share <= 1 or turned < 2 or turned % 2,
-        f"model {found.name!r}: config.json turns a share {share:g} of {size} dimensions; "
+        f"model {outline.name!r}: config.json turns a share {share:g} of {size} dimensions; "
         "accepted: a share of at most 1 that is an even number of dimensions",
     )
     longest = _number(one, "max_position_embeddings")
-    original = given.get("original_max_position_embeddings") or longest
-    factor = given.get("factor") or (longest / original if longest and original else 1.0)
+    original = rope.get("original_max_position_embeddings") or longest
+    factor = rope.get("factor") or (longest / original if longest and original else 1.0)
     note = SCALINGS[kind].format(factor=factor, original=original)
-    return Rotary(turned, float(base), kind, _logit_scale(kind, given, factor, original), note)
+    return Rotary(turned, float(base), kind, _logit_scale(kind, rope, factor, original), note)
 
 
 def _grown(factor: float, by: float) -> float:
@@ -525,16 +532,16 @@ def _grown(factor: float, by: float) -> float:
     return 0.1 * by * math.log(factor) + 1 if factor > 1 else 1.0
 
 
-def _logit_scale(kind: str, given: Mapping[str, Any], factor: float, original: Any) -> float:
+def _logit_scale(kind: str, rope: Mapping[str, Any], factor: float, original: Any) -> float:
     """What logits are multiplied by: cosines and sines of queries and of keys both are."""
     if kind not in ("yarn", "longrope"):
         return 1.0
-    if given.get("attention_factor") is not None:
-        return float(given["attention_factor"]) ** 2
+    if rope.get("attention_factor") is not None:
+        return float(rope["attention_factor"]) ** 2
     if kind == "longrope":
         grows = factor > 1 and original and original > 1
         return 1 + math.log(factor) / math.log(original) if grows else 1.0
-    one, all_dim = given.get("mscale"), given.get("mscale_all_dim")
+    one, all_dim = rope.get("mscale"), rope.get("mscale_all_dim")
     scale = _grown(factor, one) / _grown(factor, all_dim) if one and all_dim else _grown(factor, 1)
     return scale**2
 
@@ -547,34 +554,35 @@ _LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length
 def _trained(values: Mapping[str, Any], text: Any) -> tuple[int | None, str]:
     """The training length, and whether the folder or the library names it."""
     parts = [values, *(v for v in values.values() if isinstance(v, dict))]
-    own = next((n for p in parts[::-1] for name in _LENGTHS if (n := p.get(name))), None)
+    raw = next((n for p in parts[::-1] for name in _LENGTHS if (n := p.get(name))), None)
     named = _number(text, *_LENGTHS, "model_max_length")
-    length = named if isinstance(named, int) and named > 0 else own
+    length = named if isinstance(named, int) and named > 0 else raw
     if not isinstance(length, int) or length < 1:
         return None, ""
     read = any(length == p.get(name) for p in parts for name in (*_LENGTHS, "model_max_length"))
     return length, "by the configuration" if read else "the library's default"
 
 
-def _notes(found: ModelOutline, text: Any, values: Mapping[str, Any]) -> Iterator[str]:
+def _notes(outline: ModelOutline, text: Any, values: Mapping[str, Any]) -> Iterator[str]:
     """What the configuration says beyond the table of layers."""
-    for r in dict.fromkeys(layer.rotation for layer in found.layers):
+    for r in dict.fromkeys(layer.rotation for layer in outline.layers):
         if r is not None and r.note:
             times = f", logits times {r.scale:.4g}" if r.scale != 1 else ""
             yield f"rotations with base {r.base:g} are rescaled ({r.kind}: {r.note}){times}"
-    if any(layer.sink for layer in found.layers):
+    if any(layer.sink for layer in outline.layers):
         yield "the denominator of each head has a learned constant too, a sink without value"
-    for cap in {layer.cap: None for layer in found.layers if layer.cap is not None}:
+    for cap in {layer.cap: None for layer in outline.layers if layer.cap is not None}:
         yield f"a content logit x enters the softmax as {cap:g} tanh(x/{cap:g})"
-    for factor in {layer.temper: None for layer in found.layers if layer.temper}:
+    for factor in {layer.temper: None for layer in outline.layers if layer.temper}:
         yield f"logits grow as {factor}, i the place of the query in its row, from 1"
-    if found.longest:
-        yield f"rows end with the table of {found.longest} positions"
+    if outline.longest:
+        yield f"rows end with the table of {outline.longest} positions"
     if getattr(text, "is_encoder_decoder", False):
         yield "the self-attention of the decoder; keys of the encoder's output are kept besides"
     parts = (values, values.get("text_config") or {})
     if not any(re.search(r"layer", key) for part in parts for key in part):
-        yield f"the {len(found.layers)} layers are the library's default, as config.json names none"
+        count = len(outline.layers)
+        yield f"the {count} layers are the library's default, as config.json names none"
     scaling = values.get("rope_scaling")
     if isinstance(scaling, dict) and not scaling.get("rope_type") and not scaling.get("type"):
         yield "rope_scaling names no type, so the library leaves it out of account"

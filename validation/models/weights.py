@@ -56,7 +56,7 @@ def require_weights(model: ModelOutline) -> dict[str, Path]:
                 model, f"lacks {lost!r} in {file.name}", "the tensors that the index names"
             )
     for name in named:
-        if mark := next((said for part, said in _MARKS.items() if part in name), None):
+        if mark := next((what for part, what in _MARKS.items() if part in name), None):
             raise _wrong(model, f"holds {mark} ({name!r:.60})", "the plain weights of the model")
     return named
 
@@ -115,8 +115,8 @@ def reader(model: ModelOutline) -> Callable[[str], np.ndarray | None]:
     def read(name: str) -> np.ndarray | None:
         rest = name.partition(".")[2]
         tried = (name, rest, f"language_model.{name}", f"model.language_model.{rest}")
-        known = next((n for n in tried if n in stored), None)
-        return None if known is None else _tensor(model, stored[known], known)
+        match = next((n for n in tried if n in stored), None)
+        return None if match is None else _tensor(model, stored[match], match)
 
     return read
 

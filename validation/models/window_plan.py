@@ -89,7 +89,7 @@ class SmallestWindow(Answer):
         costs: by name what each costs: the model `as it is`, `one window` for all layers, without
             and with first keys, the `plan by layer`, and one window with as many keys as the plan.
         setting: the plan as keys of `config.json`, where the library's class has them.
-        length, rows, text_source, first: what was read.
+        length, rows, text_source, first: the text and its beginning.
         label: `measured`.
     """
 
@@ -110,15 +110,15 @@ class SmallestWindow(Answer):
     first: str
 
     def _blocks(self) -> Iterator[Block]:
-        said = "no window below {length} tokens costs at most {loss} of perplexity"
+        text = "no window below {length} tokens costs at most {loss} of perplexity"
         if self.status is Status.EXACT:
-            said = "{setting} = {width} costs at most {loss} of perplexity on this text"
+            text = "{setting} = {width} costs at most {loss} of perplexity on this text"
         planned = any(width is not None for width in self.plan)
-        said += (
+        text += (
             "; a plan by layer keeps {kept} of the keys" if planned else "; nor in single layers"
         )
         yield sentence(
-            "{model}: " + said + ".",
+            "{model}: " + text + ".",
             self.label,
             model=self.model,
             length=self.length,
@@ -251,15 +251,15 @@ class Search:
 
 def narrowed(model: ModelOutline, view: View) -> list[Any]:
     """The layers of a model under windows."""
-    found = []
+    layers = []
     for k, layer in enumerate(model.layers):
         width = view.width(k)
         if layer.attends and width is not None:
             width += view.sinks
             width = width if layer.width is None else min(width, layer.width)
             layer = dataclasses.replace(layer, width=width)
-        found.append(layer)
-    return found
+        layers.append(layer)
+    return layers
 
 
 def smallest_window(
@@ -294,23 +294,23 @@ def smallest_window(
     """
     one_of(positions, "positions", POSITIONS)
     most, count = inside(loss, "loss", "(0, 1)"), natural(segments, "segments")
-    given = describe(model)
-    size = min(given.trained or 1024, 1024) if length is None else natural(length, "length")
+    outline = describe(model)
+    size = min(outline.trained or 1024, 1024) if length is None else natural(length, "length")
     refuse(
         size < 4 or count < 2,
         f"rows of {size} tokens, {count} of them; accepted: rows of 4 or more, at least 2",
     )
-    opened, read = open_model(given, tokens=size), text_of(given, text, bos)
+    opened, read = open_model(outline, tokens=size), text_of(outline, text, bos)
     halves = np.split(read.held_out, [len(read.held_out) // 2])
     parts = tuple(rows_of(read, part, count, size) for part in halves)
-    values = json.dumps(given.values, sort_keys=True, default=str).encode()
-    place = Path(folder) / stamped(given, values, *(part.tobytes() for part in parts))
+    values = json.dumps(outline.values, sort_keys=True, default=str).encode()
+    place = Path(folder) / stamped(outline, values, *(part.tobytes() for part in parts))
     search = Search(opened, (parts[0], parts[1]), place, progress)
     return _found(search, read, most, positions == "cache")
 
 
 def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool) -> SmallestWindow:
-    given, length, budget = search.opened.model, search.length, float(most)
+    outline, length, budget = search.opened.model, search.length, float(most)
 
     def sunk(width: int) -> View:
         return View(width, SINKS, in_cache=in_cache)
@@ -328,7 +328,7 @@ def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool
     costs[PLAN] = by_layer = search.cost(View(tuple(plan)))
     if any(w is not None for w in plan):
         keys = (
-            (w, row_cache(narrowed(given, View(w)), length, Serving()).keys)
+            (w, row_cache(narrowed(outline, View(w)), length, Serving()).keys)
             for w in range(1, length)
         )
         same = next((w for w, kept in keys if kept >= by_layer.keys), None)
@@ -336,7 +336,7 @@ def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool
             costs["one window, as many keys"] = search.cost(View(same), same)
     field, name = _field(search)
     return SmallestWindow(
-        model=given.name,
+        model=outline.name,
         loss=most,
         sliding_window=math.inf if width is None else width,
         plan=tuple(plan),
@@ -344,21 +344,21 @@ def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool
         field=field,
         field_name=name,
         costs=costs,
-        setting=_setting(given, plan),
+        setting=_setting(outline, plan),
         length=length,
         rows=len(search.parts[0]),
         text_source=read.source,
         first=read.first,
         status=Status.INFINITE if width is None else Status.EXACT,
         label=Label.MEASURED,
-        subject=given.name,
+        subject=outline.name,
     )
 
 
 def _grid(length: int) -> list[int]:
     """Widths of 2, 3, 4, 6, 8, 12 and so on, below a length."""
-    found = sorted({1, *(m << k for k in range(length.bit_length()) for m in (2, 3))})
-    return [w for w in found if w < length]
+    widths = sorted({1, *(m << k for k in range(length.bit_length()) for m in (2, 3))})
+    return [w for w in widths if w < length]
 
 
 def _plan(search: Search, budget: float) -> tuple[list[int], list[int | None]]:
@@ -373,40 +373,40 @@ def _plan(search: Search, budget: float) -> tuple[list[int], list[int | None]]:
 
     free: list[int | None] = [None] * len(layers)
     for layer in attending:
-        own = layers[layer].width or length
-        fits = [w for w in grid if w < own]
-        found = search.smallest(fits, with_width(free, layer), each)
-        need[layer] = min(own, length) if found is None else found
+        full = layers[layer].width or length
+        fits = [w for w in grid if w < full]
+        width = search.smallest(fits, with_width(free, layer), each)
+        need[layer] = min(full, length) if width is None else width
     plan = list(free)
     for turn, layer in enumerate(sorted(attending, key=lambda k: (need[k], k)), 1):
-        own = layers[layer].width or length
-        fits = [w for w in grid if w < own]
+        full = layers[layer].width or length
+        fits = [w for w in grid if w < full]
         plan[layer] = search.smallest(fits, with_width(plan, layer), turn * each)
     return need, plan
 
 
 def _field(search: Search) -> tuple[tuple[float, ...], str]:
     """How far each layer looks: its bias, by the widest head, or its attention on the text."""
-    given, length = search.opened.model, search.length
-    if given.biased:
+    outline, length = search.opened.model, search.length
+    if outline.biased:
         last = torch.tensor([length - 1])
-        found = (
+        fields = (
             length if layer.encoding is None else float(bias_field(layer, last, 0.01).max())
-            for layer in given.layers
+            for layer in outline.layers
         )
-        return tuple(found), "TRF(1/100) of the widest head"
+        return tuple(fields), "TRF(1/100) of the widest head"
     by_layer, _ = attention_fields(search.opened, search.parts[0][:2], 0.01, length)
     means = {k: float(field.mean()) for k, field in by_layer.items()}
-    return tuple(means.get(k, 0.0) for k in range(len(given.layers))), "attention field (1/100)"
+    return tuple(means.get(k, 0.0) for k in range(len(outline.layers))), "attention field (1/100)"
 
 
-def _setting(given: ModelOutline, plan: Sequence[int | None]) -> str:
+def _setting(outline: ModelOutline, plan: Sequence[int | None]) -> str:
     """The plan as keys of a configuration, with one width for all layers that have one; empty
     where the library's class has no such keys."""
     widths = [w for w in plan if w is not None]
-    if not widths or given.kind == "farfield":
+    if not widths or outline.kind == "farfield":
         return ""
-    config, _, _ = library_config(given.path, given.values)
+    config, _, _ = library_config(outline.path, outline.values)
     if config is None:  # the header of a GGUF file has other keys
         return ""
     text = config.get_text_config(decoder=True)
@@ -414,7 +414,7 @@ def _setting(given: ModelOutline, plan: Sequence[int | None]) -> str:
         return ""
     kinds = [
         "sliding_attention" if w is not None or layer.width is not None else kind
-        for w, layer, kind in zip(plan, given.layers, text.layer_types or [], strict=True)
+        for w, layer, kind in zip(plan, outline.layers, text.layer_types or [], strict=True)
     ]
-    widest = max([*widths, *(o.width for o in given.layers if o.width is not None)])
+    widest = max([*widths, *(o.width for o in outline.layers if o.width is not None)])
     return json.dumps({"sliding_window": widest, "layer_types": kinds})

@@ -1,7 +1,7 @@
 """What a claim is: a sentence of a paper, and a function that decides it.
 
 The decorator `claim` says where the sentence stands, what it says in our words, what would refute
-it, and what holds instead where it fails. The function returns a `Finding`:
+it, and the correction where it fails. The function returns a `Finding`:
 
 * `confirmed`: the statement holds;
 * `corrected`: it fails, and the corrected statement was checked on the same data and holds;
@@ -94,7 +94,7 @@ class Claim(Result):
         scale: of the models.
         n: cases that were compared; None where all are decided at once.
         evidence: numbers, counterexamples, derivations, by name.
-        corrected: what holds instead and was checked, empty unless the verdict is `corrected`.
+        corrected: the correction, which was checked, empty unless the verdict is `corrected`.
         reason: why it is not testable, or not robust.
         command: the command that repeats the check.
         seconds: the time of the check.
@@ -312,7 +312,7 @@ def claim(
         kind: one of `KINDS`.
         label: weight of the evidence.
         data: what the function reads.
-        corrected: what holds instead where the statement fails.
+        corrected: the correction where the statement fails.
         scale: of the models, where the function does not name any.
         about: encodings of the catalogue that the claim speaks of, by name.
         exhibits: figures and tables of the paper that it speaks of, `fig2`, `table3`.

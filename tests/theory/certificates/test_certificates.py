@@ -51,7 +51,6 @@ STATEMENTS = {  # formula -> the definition, the theorem
         f"~ {SERIES}",
     ),
     "cos(n)-pi": ("cos (INR n) - PI", f"~ {SERIES}"),
-    "(-1)^n-log(n+1)": ("(-1) ^ n - ln (INR n + 1)", f"~ {SERIES}"),
     "Piecewise((0,n<512),(-oo,True))": ("if Rltb (INR n) 512 then Finite 0 else m_infty", SERIES),
     "-log(1+n^2)": ("- ln (INR n ^ 2 + 1)", SERIES),
 }
@@ -262,6 +261,8 @@ BAD = {
     "-loggamma(n+1)": "no certificate for this form",
     "-exp(sqrt(log(n+1)))": "no certificate for this form",
     "-LambertW(n+1)": "no certificate for this form",
+    "-2*log(n+1)+(-1)^n": "no certificate for this form",
+    "-2*log(n+1)-Mod(n,3)": "no certificate for this form",
     "rope": "no certificate: the verdict is out_of_scope; accepted: converges, diverges, cond",
 }
 

@@ -59,8 +59,10 @@ def test_without_a_gap_it_is_the_loss_of_the_model(make, rows):
     network = make()
     with torch.no_grad():
         scores = network.network(rows[:, :-1]).logits.double()
-    expected = cross_entropy(scores.mT, rows[:, 1:], reduction="none")[:, -ROW // 4 :]
-    assert torch.allclose(gap_losses(network, rows, ROW), expected, atol=1e-5)
+    expected = cross_entropy(scores.mT, rows[:, 1:], reduction="none")
+    assert torch.allclose(gap_losses(network, rows, ROW), expected[:, -ROW // 4 :], atol=1e-5)
+    odd = gap_losses(network, rows[:, :-1], ROW - 1)
+    assert torch.allclose(odd, expected[:, :-1][:, -((ROW - 1) // 4) :], atol=1e-5)
 
 
 def test_rotations_know_differences_alone(rows):
@@ -118,5 +120,5 @@ def test_its_interval_is_over_rows(rows):
 def test_what_cannot_be_probed_is_refused_in_a_line(rows):
     with pytest.raises(InputError, match="at least those of the rows, 32"):
         probe(llama(), rows, [16])
-    with pytest.raises(InputError, match="two rows or more"):
+    with pytest.raises(InputError, match="two rows or more, not one"):
         probe(llama(), rows[:1], [64])

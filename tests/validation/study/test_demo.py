@@ -4,13 +4,15 @@ import pytest
 
 from farfield.cli import main
 from farfield.validation import optional
+from farfield.validation.study import demo
 from farfield.validation.study.demo import COLUMNS, demonstration, predicted, row
 
 
-@pytest.fixture(scope="module")
-def steps(tmp_path_factory):
-    store = tmp_path_factory.mktemp("demo")
-    return list(demonstration("-2*log(1+n)", store, preset="tiny")), store
+@pytest.fixture(scope="module", params=[1, pytest.param(2, marks=pytest.mark.slow)])
+def steps(request, tiny_runs):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "WORKERS", request.param)
+        yield list(demonstration("-2*log(1+n)", tiny_runs, preset="tiny")), tiny_runs
 
 
 def test_the_theory_comes_first_and_then_a_model_at_a_time(steps):

@@ -36,9 +36,9 @@ from farfield.validation.table_cells import field_text
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
+def tiny(tiny_runs):
     """A study of four encodings with tiny models, and its store."""
-    store = tmp_path_factory.mktemp("runs")
+    store = tiny_runs
     chosen = [
         ("type1", encoding("type1")),
         ("nope", encoding("nope")),

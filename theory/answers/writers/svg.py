@@ -14,7 +14,7 @@ from html import escape
 from itertools import count, pairwise
 
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
-from farfield.theory.answers.notation import terminal
+from farfield.theory.answers.notation import SUPERSCRIPT, shortened, terminal
 
 COLOURS = ("#0072b2", "#7a6ff0", "#cc79a7", "#56b4e9", "#8c6d31")
 """Of what was asked about, blue first; a page may set others as `--c0` to `--c4`. Green and orange
@@ -109,7 +109,7 @@ class _Drawing:
         self.y = Axis(ys, curve.log_y, self.bottom, self.top)
 
     def _beside(self, line: Line) -> bool:
-        """Whether the name stands beside the line; on a phone that of a legend does not."""
+        """Whether the name is beside the line; on a phone the name in a legend is not."""
         wide, context = self.shape.name == WIDE.name, line.weight is Weight.CONTEXT
         return line.told and bool(line.name) and (wide or (context and len(line.name) <= SHORT))
 
@@ -245,13 +245,9 @@ class _Drawing:
             leader = f'<path d="M{x + 2:.1f} {y:.1f}L{self.right + 12} {base:.1f}" class="leader"/>'
             names[name, (x, y)] = ("" if beside else leader) + (
                 f'<text x="{self.right + 14}" y="{base + 0.35 * size:.1f}" class="name">'
-                f"{escape(_short(name, int((self.room - 16) / (size * GLYPH))))}</text>"
+                f"{escape(shortened(name, int((self.room - 16) / (size * GLYPH))))}</text>"
             )
         return names
-
-
-def _short(name: str, most: int) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _apart(places: list[float], gap: float, low: float, high: float) -> list[float]:
@@ -329,9 +325,6 @@ class Axis:
         return [(k * step_, tick(k * step_)) for k in range(first, last + 1)]
 
 
-_POWER = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-
-
 def tick(value: float) -> str:
     """A round value as an axis names it.
 
@@ -350,7 +343,7 @@ def power(value: float) -> str:
     >>> power(100.0)
     '10²'
     """
-    return "10" + str(round(math.log10(value))).translate(_POWER)
+    return "10" + str(round(math.log10(value))).translate(SUPERSCRIPT)
 
 
 # -- ladders --------------------------------------------------------------------------------------

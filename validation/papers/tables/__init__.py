@@ -32,7 +32,7 @@ class PrintedNumber:
         paper, table, dataset, encoding, variant, metric: where and what it is; empty if not said.
         train_length, eval_length: tokens, None where the table has no such column.
         printed: the value as printed; `value` the number, None where it is a word (yes, no).
-        std, marker, note: what stands beside it.
+        std, marker, note: what is beside it.
     """
 
     paper: str
