@@ -187,7 +187,8 @@ def _foreseen(compare: TailComparison, eps: sympy.Rational) -> list[int]:
     kernel = compare.series.kernel
     with precision(64):
         try:
-            guess = kernel and kernel.guess(to_arb(rational(eps) * compare.total(64)))
+            goal = to_arb(rational(eps) * compare.total(64))
+            guess = None if kernel is None else kernel.guess(goal)
         except (Undefined, ZeroDivisionError, Unreachable):
             guess = None
     return [] if guess is None else [guess]
