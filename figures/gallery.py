@@ -28,7 +28,7 @@ from farfield.validation.json_files import writable_folder, write
 if TYPE_CHECKING:
     from polars import DataFrame
 
-    from farfield.validation.papers.claim import Claim
+    from farfield.validation.papers.claim import Check, Claim
 
 MODULES = {
     "farfield": "papers.farfield",
@@ -273,7 +273,6 @@ def _written(
         yield place / f"{e.id}.{ending}"
 
 
-@cache
 def claims_on(identifier: str) -> tuple[Claim, ...]:
     """The sentences of a paper on an exhibit, decided."""
     paper, _, exhibit = identifier.removesuffix("-measured").partition(".")
@@ -281,4 +280,9 @@ def claims_on(identifier: str) -> tuple[Claim, ...]:
         return ()
     from farfield.validation.papers.ledger import checks  # an exhibit of ours has none
 
-    return tuple(c.run() for c in checks(paper) if exhibit in c.exhibits)
+    return tuple(_decided(c) for c in checks(paper) if exhibit in c.exhibits)
+
+
+@cache
+def _decided(check: Check) -> Claim:
+    return check.run()
