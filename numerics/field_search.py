@@ -111,7 +111,7 @@ def searched(
 ) -> tuple[Value, Reason | None]:
     """The least j with T_j < eps B; T_0 = B is never below, as eps < 1."""
     s, most, coarse, vast = compare.series, compare.series.max_bits, True, False
-    guesses, low, high = list[int](), 0, s.support
+    guesses, low, high = _foreseen(compare, eps), 0, s.support
 
     def proved(j: int) -> bool:
         nonlocal coarse
@@ -126,7 +126,7 @@ def searched(
         return below
 
     cap = None if every_digit else COUNTED
-    brackets = narrowed(proved, low, high, guesses, first=1, cap=cap)
+    brackets = narrowed(proved, low, high, guesses, first=(guesses or [1])[0], cap=cap)
     try:
         for low, high in brackets:
             check_time()
@@ -180,6 +180,18 @@ def _magnitude(
         return Bracket(low + 1, None), reason
     down, up = math.log(low), math.log(high)
     return Enclosure(math.nextafter(down, 0), math.nextafter(up, math.inf)), reason
+
+
+def _foreseen(compare: TailComparison, eps: sympy.Rational) -> list[int]:
+    """The kernel's own guess of the answer."""
+    kernel = compare.series.kernel
+    with precision(64):
+        try:
+            goal = to_arb(rational(eps) * compare.total(64))
+            guess = None if kernel is None else kernel.guess(goal)
+        except (Undefined, ZeroDivisionError, Unreachable):
+            guess = None
+    return [] if guess is None else [guess]
 
 
 def _newton(compare: TailComparison) -> list[int]:

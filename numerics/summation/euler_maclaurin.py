@@ -98,14 +98,17 @@ class EulerMaclaurin(Direct):
                     return head
                 before, value = best.rel_accuracy_bits(), head + self._formula(at, bits, end)
                 best = value if value.is_finite() and value.rad() < best.rad() else best
-                stalls += best.is_finite() and best.rel_accuracy_bits() <= before + 2
                 if best.rel_accuracy_bits() >= bits - 8:
                     return best
+                if self.lenient:
+                    stalls += best.is_finite() and best.rel_accuracy_bits() <= before + 2
+                elif end is None and j > self._begin(bits) and best.is_finite():
+                    return best  # more terms help no more
                 if stalls > 4 or at - j > FARTHEST:
                     if self.lenient:
                         return best
                     raise Unreachable(f"no bound of a sum reaches {bits} bits")
-                upto = at + max(64, at - j)
+                upto = at + max(64, at - j if self.lenient else at)
 
 
 @dataclass(frozen=True)

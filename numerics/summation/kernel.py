@@ -62,6 +62,10 @@ class Kernel:
     def direction(self) -> int:
         return -1
 
+    def guess(self, goal: arb) -> int | None:
+        """A guess of the least j with T_j below the goal, where the kernel has one of its own."""
+        return None
+
     def tail(self, j: int) -> arb:
         """sum_{n>=j} exp(p(n)), j >= start; the series must converge."""
         raise NotImplementedError

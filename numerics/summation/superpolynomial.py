@@ -6,6 +6,7 @@ They are summed one by one up to a Y with a proved bound of the rest: where p(x)
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -67,6 +68,16 @@ class SuperpolynomialSum(Kernel):
             value = total - arb(0).union(self.rest(max(b, LEAST)).upper())
             precise = b >= LEAST and value.rel_accuracy_bits() >= bits + 4
         return value if precise else total - self.tail(b)
+
+    def guess(self, goal: arb) -> int | None:
+        """From the sums: terms far out, where the search might look, are dear."""
+        bits, size = ctx.prec, 1
+        self.tail(self.start)
+        while not self._sums()[bits][size - 1] < goal:
+            size *= 2
+            self.tail(self.start + size - 1)
+        sums = self._sums()[bits][:size]
+        return self.start + bisect.bisect_left(sums, True, key=lambda value: bool(value < goal))
 
     def _extend(self, j: int, bits: int) -> None:
         """Suffix sums up to where the rest is below the precision, relative to T_j."""

@@ -347,3 +347,14 @@ def test_bounds_of_functions_of_a_growing_quantity():
             assert tail_enclosure(f(s), s, x).small().contains(getattr(at, f.__name__)())
     for x, at in ((grows, acb(1e9)), (turned, acb(10, 0.5)), (turned, acb(1e9, -0.5))):
         assert tail_enclosure(sympy.atan(s), s, x).small().contains(at.atan())
+
+
+def test_a_sum_of_exponentials_is_sought_as_far_as_it_goes():
+    """Its bounds are wide far out, where more terms would not help: wide balls decide."""
+    text = "log(exp(-n/20)+exp(-n/90)/20)"
+    n_ = np.arange(20_000.0)
+    weights = np.exp(-n_ / 20) + np.exp(-n_ / 90) / 20
+    tails = np.cumsum(weights[::-1])[::-1]
+    for length in (None, 10**6):
+        tokens = theoretical_receptive_field(text, "1e-9", length=length).tokens
+        assert tokens == int(np.argmax(tails < 1e-9 * tails[0])) == 1712
