@@ -52,7 +52,7 @@ from farfield.theory.values import compile_ball
 LONG = 1_000  # terms from which a closed form is cheaper than their sum
 LONG_ROW = 20_000  # terms from which Euler-Maclaurin at both ends is cheaper than their sum
 # Distances from which a sign is tried to be proved: each change before is looked at.
-SETTLED = (16, 64, 256, 1_024, 4_096, 16_384)
+SETTLED = (16, 64, 256, 1_024, 4_096, 16_384, 65_536)
 MAX_WORK = 12_000_000  # terms times nodes of the formula that are summed one by one
 MAX_STRETCHES = 1_000  # pieces of one formula, each with a kernel
 MAX_PERIOD = 512  # residue classes of a formula
@@ -541,10 +541,14 @@ def _changes(g: Expr) -> list[int]:
     if settled is None:
         raise Unrecognised(f"the sign of {_shown(g)} is not proved at all large n")
     side = compile_ball(sympy.sign(g, evaluate=False))
-    try:
-        signs = [int(side({n: fmpq(i)}).p) for i in range(settled + 1)]
-    except Undefined as why:
-        raise Unrecognised(f"the sign of {_shown(g)}: {why}") from None
+
+    def sign_at(i: int) -> int:
+        try:
+            return int(side({n: fmpq(i)}).p)
+        except Undefined:  # as where 5 sqrt(2 n) is n/10
+            return sign(g.xreplace({n: sympy.Integer(i)}))
+
+    signs = list(map(sign_at, range(settled + 1)))
     return [i for i in range(1, settled + 1) if signs[i] != signs[i - 1]]
 
 

@@ -119,3 +119,17 @@ def test_waves_too_dense_to_sum_are_enclosed(formula, tokens):
     tails = np.cumsum(weights[::-1])[::-1]
     assert int(np.argmax(tails < tails[0] / 100)) == tokens
     assert theoretical_receptive_field(formula, "1/100").tokens == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("where(n%2==0,min(-sqrt(n)*5,-n/20),-inf)", 1),  # 5 sqrt(2 k) is k/10 at 5000
+        ("min(-n/150,-sqrt(n))", 13),  # they cross at 22,500
+        ("max(log(exp(-n/5)+exp(-n/7)/20),log(exp(-n/3)+exp(-n/200)/20))", 382),  # equal at 0
+    ],
+)
+def test_a_choice_is_settled_where_its_parts_are_equal_or_cross_late(text, tokens):
+    weights = np.exp(encoding(text).bias(np.arange(20_000))[0].astype(np.longdouble))
+    left = 1 - np.cumsum(weights) / weights.sum()
+    assert theoretical_receptive_field(text, "1/10").tokens == tokens == 1 + np.argmax(left < 0.1)
