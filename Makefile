@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PIP_ARGS ?=
-PARTS ?= 20
+PARTS ?= 10
 PYTEST_ARGS ?= -n auto --maxprocesses 2 --dist loadfile
 BROWSER ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 AXE ?= axe-core@4.14.1
