@@ -42,8 +42,8 @@ def draw(file, **sizes):
     """Cost by length, and needles, said against measured; panels beside each other or stacked."""
     with house():
         figure, (left, right) = new_figure(**sizes)
-        left.axhline(0, color=SOFT, linewidth=0.8, label="no change")
-        left.axvline(8192, color=SOFT, linewidth=0.8, linestyle=":", label="the configuration")
+        left.axhline(0, color=SOFT, linewidth=0.8)
+        left.axvline(8192, color=SOFT, linewidth=0.8, linestyle=":")
         for setting, colour in zip(SHOWN, COLOURS, strict=False):
             if guesses := said("handbook", setting):
                 left.plot(*zip(*guesses, strict=True), color=colour, linewidth=1)
@@ -53,11 +53,13 @@ def draw(file, **sizes):
             pairs += (needles("measured.jsonl", ("real", "handbook", 0, setting)),)
             right.plot(*pairs, "o", color=colour, markersize=4, label=setting)
         left.set(
-            xlabel="tokens", ylabel="nats above the short row", title="Lines said, dots measured"
+            xlabel="tokens (dotted: the configuration)",
+            ylabel="nats above the short row",
+            title="Lines said, dots measured",
         )
         left.set_xticks([4096, 8192, 12288, 16384], ["4k", "8k", "12k", "16k"])
-        left.legend()
         right.plot([-32, 0], [-32, 0], color=SOFT, linewidth=0.8)
+        right.legend(loc="upper left")
         right.set(xlabel="said", ylabel="measured", title="Needles, log probability")
         (STATIC / file).write_bytes(rendered(figure, "svg", "rotary"))
 
