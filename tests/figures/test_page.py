@@ -326,8 +326,8 @@ def test_the_readme_and_the_essay_count_the_same_sentences():
     readme = " ".join((root / "README.md").read_text(encoding="utf-8").split())
     essay = (root / "docs/how-far-does-it-see.html").read_text(encoding="utf-8")
     counts = re.search(
-        r"(\d+) sentences that can be checked, (\d+) hold as printed, (\d+) need a "
-        r"correction and (\d+) are wrong",
+        r"(\d+) claims of the three papers (\d+) hold as printed, (\d+) need a "
+        r"correction, (\d+) are wrong",
         readme,
     )
     assert counts is not None

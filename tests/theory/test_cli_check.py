@@ -85,8 +85,8 @@ def test_a_list_from_standard_input(farfield):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((), "give a formula, or a list"),
-        (("-log(1+n)", "--file", "x"), "give a formula, or a list"),
+        ((), "or a list of them with --file"),
+        (("-log(1+n)", "--file", "x"), "or a list of them with --file"),
         (("--file", "/nowhere/list"), "cannot read"),
         (("--file", "-"), "holds no formula"),
         (("-log(x)",), "no n, the distance"),
@@ -94,7 +94,7 @@ def test_a_list_from_standard_input(farfield):
         (("alibbi",), "did you mean 'ALiBi'"),
         (("__import__('os')",), "formula"),
         (("log(-n)",), "not real"),
-        (("-a*n", "--assume", "a"), "expected NAME=VALUE"),
+        (("-a*n", "--assume", "a"), "expected NAME=DOMAIN"),
         (("-a*n", "--assume", "a=[2,1]"), "empty interval"),
         (("-a*n", "--assume", "a=real", "--assume", "a=positive"), "twice"),
         (("-a*n", "--assume", "a=[0, 1)", "--set", "a=2"), "outside its domain"),
@@ -102,12 +102,18 @@ def test_a_list_from_standard_input(farfield):
         (("-a*n", "--assume", "n=real"), "distance"),
         (("-a*n", "--set", "a=-1"), "outside its domain"),
         (("-n", "--budget", "-1"), "a number of seconds, at least 0"),
-        (("-n", "--budget", "x"), "unable to convert"),
+        (("-n", "--budget", "x"), "is not known; accepted: a number"),
         (("-n", "--heads", "0"), "from 1 to 1024"),
         (("-n", "--dialect", "press"), "no dialect"),
         (("alibi", "--dialect", "presss"), "accepted: press"),
-        (("alibi", "--hed", "8"), "check has no option --hed; did you mean --head? accepted: "),
-        (("alibi", "--colour=64"), "no option --colour; accepted: --ascii, --assume, --bca, "),
+        (
+            ("alibi", "--hed", "8"),
+            "check has no option --hed; did you mean --head? the nearest of 16: ",
+        ),
+        (
+            ("alibi", "--colour=64"),
+            "no option --colour; a parameter is written --set colour=64; the nearest of ",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(farfield, args, message):

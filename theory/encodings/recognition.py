@@ -254,7 +254,7 @@ def _shorter(numbers: np.ndarray) -> Iterator[tuple[Rational, ...]]:
 def shortest_decimal(value: float, kind: str) -> Expr:
     """A value as its type prints it, with the fewest digits that tell it from its neighbours.
 
-    >>> number(0.1, "float64"), number(float(np.float32(0.1)), "float32")
+    >>> shortest_decimal(0.1, "float64"), shortest_decimal(float(np.float32(0.1)), "float32")
     (1/10, 1/10)
     """
     if np.isinf(value):
