@@ -344,6 +344,7 @@ def test_answers_about_formulas_of_formulas_agree(seed):
     held([seed], 2, ALL)
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1_000, 5_000, 250))
 def test_answers_about_many_random_formulas_agree(first):
@@ -351,6 +352,7 @@ def test_answers_about_many_random_formulas_agree(first):
     assert share <= UNKNOWN
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(5_000, 6_000, 100))
 def test_answers_about_many_formulas_of_formulas_agree(first):
