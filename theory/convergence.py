@@ -506,10 +506,11 @@ def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergenc
 
 
 def _in_time(ask: Callable[[], R]) -> R | None:
-    """What is asked beside the verdict; None where the budget of the question is spent."""
+    """What is asked beside the verdict; None where the budget of the question is spent, or SymPy
+    gives no answer."""
     try:
         return ask()
-    except OutOfTime:
+    except (OutOfTime, Undecided):
         return None
 
 
