@@ -13,23 +13,8 @@ from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.foresee import Settings, ratio_of, reach_of, subject_of
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling
-from farfield.validation.harness.runs import job_of, run
-from farfield.validation.harness.settings import settle
 
 FEW = Settings(groups=2, rows=6, last=4)
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The folder of a run, by its encoding."""
-    store = tmp_path_factory.mktemp("runs")
-
-    def folder(encoding):
-        asked = settle("tiny", {"encoding": encoding, "steps": 1})
-        run(asked, store, device="cpu")
-        return store / job_of(asked).key
-
-    return folder
 
 
 def test_doublings_are_foreseen_and_the_last_is_the_answer(trained):

@@ -16,25 +16,10 @@ from farfield.validation.far_field.probe import gap_losses
 from farfield.validation.far_field.recall import NeedleScore
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.rotary import applied, settings_of
-from farfield.validation.harness.runs import job_of, run
-from farfield.validation.harness.settings import settle
 from farfield.validation.json_files import Book
 
 FEW = Settings(groups=2, rows=6, last=4)
 TRAINED, TO = 64, 256
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The folder of a run, by its encoding."""
-    store = tmp_path_factory.mktemp("runs")
-
-    def folder(encoding):
-        asked = settle("tiny", {"encoding": encoding, "steps": 1})
-        run(asked, store, device="cpu")
-        return store / job_of(asked).key
-
-    return folder
 
 
 @pytest.fixture(scope="module")
