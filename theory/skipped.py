@@ -101,12 +101,13 @@ def _has_value(p: Expr, distance: fmpq | arb, undetermined: bool = True) -> bool
         except Undetermined:
             return undetermined
         except (Undefined, ZeroDivisionError, OverflowError):
-            masked = isinstance(distance, fmpq) and p.has(sympy.S.NegativeInfinity)
-            return masked and weighs_nothing(p, distance)
+            return isinstance(distance, fmpq) and is_masked(p, distance)
 
 
-def weighs_nothing(p: Expr, distance: fmpq) -> bool:
-    """Whether exp(p) is 0, exactly."""
+def is_masked(p: Expr, distance: fmpq) -> bool:
+    """Whether a bias with masks has a weight of exactly 0: all terms of its sum are masked."""
+    if not p.has(sympy.S.NegativeInfinity):
+        return False
     with suppress(Undefined, ZeroDivisionError, OverflowError):
         return bool(compile_ball(sympy.exp(p))({n: distance}) == 0)
     return False

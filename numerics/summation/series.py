@@ -46,7 +46,7 @@ from farfield.theory.functions.balls import (
 )
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
-from farfield.theory.skipped import weighs_nothing
+from farfield.theory.skipped import is_masked
 from farfield.theory.values import compile_ball
 
 LONG = 1_000  # terms from which a closed form is cheaper than their sum
@@ -391,8 +391,7 @@ def _defined(s: Stretch, i: int) -> None:
                 return
             except Undefined as reason:
                 why = reason
-    masked = s.bias.has(S.NegativeInfinity) and weighs_nothing(s.bias, fmpq(i))
-    if masked or isinstance(why, Undetermined):
+    if isinstance(why, Undetermined) or is_masked(s.bias, fmpq(i)):
         return
     at = s.distances(i, i + 1)[0]
     raise InputError(
