@@ -29,11 +29,15 @@ from farfield.figures.samples import (
 )
 from farfield.figures.style import LINES, of_verdict, spoken, told_apart
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.blocks import Table
 from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.validation.extrapolation import TOLERANCE
+from farfield.validation.papers.tables import PrintedNumber, curve, table
 from farfield.validation.results import LAST, WHOLE
 
+JUMP, WITHIN = "gradient_jump_position", "cumulative_gradient_most_recent_512"
+"""What [C] prints of gradients."""
 STEP = 4
 """Tokens, of the gradient by token."""
 COLOURS_SAY = "Green: the series converges; orange: it diverges; grey: no such verdict."
@@ -146,8 +150,10 @@ def perplexity(
     *wanted: str,
     protocol: str = WHOLE,
     printed: str = "",
+    beside: Mapping[str, str] | None = None,
 ) -> Drawing:
-    """Perplexity by context length, the mean over seeds with its range."""
+    """Perplexity by context length, the mean over seeds with its range; `beside` names models of
+    the paper's first table of perplexities by our labels."""
     found, made = samples(runs, wanted, figure)
     values = {label: perplexities(s, protocol) for label, s in found.items()}
     trained = first(found)["trained"]
@@ -171,7 +177,36 @@ def perplexity(
         f"{kept(values, trained)} {COLOURS_SAY} Upright: the training length.{below}",
         charted(4.4 if split else 2.8, *panels),
         made=told(made, f"Protocol: {protocol}.", elsewhere, printed),
+        beside=_growths(beside or {}, values, trained),
     )
+
+
+def _growths(
+    printed: Mapping[str, str], values: Mapping[str, Values], trained: int
+) -> Table | None:
+    """Perplexity over that at the training length, at 2, 4 and 8 times it, printed and ours."""
+    rows = []
+    for label, name in printed.items():
+        ours = {n: mean(by) for n, by in values.get(label, {}).items()}
+        theirs = curve("sun2023_table2", name)
+        both = [(theirs, 1024, m) for m in (2, 4, 8)], [(ours, trained, m) for m in (2, 4, 8)]
+        cells = [
+            f"{each[m * base] / each[base]:.3g}" if m * base in each else ""
+            for pair in zip(*both, strict=True)
+            for each, base, m in pair
+        ]
+        rows += [(name, spoken(label), *cells)] * bool(ours)
+    heads = (f"{m}×, {whose}" for m in (2, 4, 8) for whose in ("printed", "here"))
+    return _table(
+        ("printed", "here", *heads),
+        rows,
+        "Perplexity over that at the training length, at multiples of it; printed: Table 2, PG22",
+    )
+
+
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]], title: str) -> Table | None:
+    """A table; None without rows."""
+    return Data(columns, tuple(rows)).table(title) if rows else None
 
 
 def _least(lines: Sequence[Named]) -> float:
@@ -242,8 +277,15 @@ def windows(runs: DataFrame, figure: str, *wanted: str) -> Drawing:
     )
 
 
-def cumulative_gradient(runs: DataFrame, figure: str, *wanted: str, printed: str = "") -> Drawing:
-    """Share of the input gradient on the nearest tokens, by their number."""
+def cumulative_gradient(
+    runs: DataFrame,
+    figure: str,
+    *wanted: str,
+    printed: str = "",
+    beside: Mapping[str, str] | None = None,
+) -> Drawing:
+    """Share of the input gradient on the nearest tokens, by their number; `beside` names models of
+    the paper by our labels."""
     found, made = samples(runs, wanted, figure)
     values = {label: by_seed(s, "gradient", "distance", "gradient") for label, s in found.items()}
     trained, tokens = first(found)["trained"], list(next(iter(values.values())))
@@ -277,10 +319,45 @@ def cumulative_gradient(runs: DataFrame, figure: str, *wanted: str, printed: str
             "The print shows the sum from the first position on, at position 2048.",
             printed,
         ),
+        beside=_fields(beside or {}, found, values),
     )
 
 
-def gradient_by_position(runs: DataFrame, figure: str, wanted: str, printed: str = "") -> Drawing:
+def _of(metric: str, name: str) -> list[PrintedNumber]:
+    """What [C] prints of the gradients of a model."""
+    named = (c for c in table("chi2023_erf") if f"{c.encoding} {c.variant}".strip() == name)
+    return [c for c in named if c.metric == metric]
+
+
+def _fields(
+    printed: Mapping[str, str], found: Mapping[str, DataFrame], values: Mapping[str, Values]
+) -> Table | None:
+    """ERF over the training length, and the share of the gradient within it, printed and ours."""
+    rows, whole = [], 0.0
+    for label, name in printed.items():
+        if label not in found:
+            continue
+        whole = found[label].filter(protocol="gradient")["length"][0] / first(found)["trained"]
+        erf = found[label].filter(protocol="gradient").drop_nulls("erf").select("trained", "erf")
+        ours = [n / trained for trained, n in erf.iter_rows()]
+        fields = [f"{c.marker}{c.value / 512:.3g}".lstrip("=") for c in _of("ERF", name) if c.value]
+        shares = [f"{c.marker}{c.printed}".replace("~", "about ") for c in _of(WITHIN, name)]
+        near = values[label].get(first(found)["trained"])
+        field, share = f"{np.mean(ours):.3g}" if ours else "", f"{mean(near):.2f}" if near else ""
+        called = name.partition(" ")[2]
+        rows.append((called, spoken(label), "".join(fields), field, "".join(shares), share))
+    sides = (f"{head}, {whose}" for head in ("ERF", "share") for whose in ("printed", "here"))
+    return _table(
+        ("printed", "here", *sides),
+        rows,
+        f"ERF in training lengths (a row has 4 in the paper, {whole:g} here), and share of the "
+        "gradient within one training length",
+    )
+
+
+def gradient_by_position(
+    runs: DataFrame, figure: str, wanted: str, printed: str = "", beside: str = ""
+) -> Drawing:
     """The cumulative gradient from the first position on, token by token as the print has it.
 
     Most runs have it at powers of two only: these are drawn as `cumulative_gradient` does.
@@ -322,6 +399,12 @@ def gradient_by_position(runs: DataFrame, figure: str, wanted: str, printed: str
         for n, seed, own in models
         for p, share in zip(position, np.cumsum(own), strict=True)
     )
+    steepest = {
+        n: int(position[:-1][np.argmax(np.diff(own.mean(0), prepend=0)[:-1])])
+        for n, own in shares.items()
+    }
+    rises = [("printed", str(c.train_length), c.printed) for c in _of(JUMP, beside)]
+    rises += [("here", str(n), str(at)) for n, at in steepest.items()]
     line = found.row(0, named=True)
     return Drawing(
         Data(("encoding", "trained", "seed", "position", "cumulative gradient"), tuple(rows)),
@@ -334,6 +417,11 @@ def gradient_by_position(runs: DataFrame, figure: str, wanted: str, printed: str
             f"{len(models)} models of the registered runs, the gradient in steps of {STEP} tokens, "
             f"rows of {position[-1]}, predicting the last.",
             printed,
+        ),
+        beside=_table(
+            ("source", "trained on", "steepest at"),
+            rises if beside else [],
+            "The position at which the cumulative gradient rises most",
         ),
     )
 

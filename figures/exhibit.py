@@ -89,8 +89,8 @@ class Drawing(Result):
     """A drawn exhibit: its data, its caption and, unless it is a table, the figure.
 
     A table whose data are one line a cell has `shown`: the same laid out for reading. A caption
-    begins with what there is to see; `made` tells how it was made. In both, code stands between
-    backticks.
+    begins with what there is to see; `made` tells how it was made. In both, code is between
+    backticks. `beside` has the numbers that the paper prints of a figure, and ours.
     """
 
     data: Data
@@ -98,6 +98,7 @@ class Drawing(Result):
     figure: Figure | None = None
     shown: Data | None = None
     made: str = ""
+    beside: Table | None = None
 
     @property
     def table(self) -> Data:
@@ -105,8 +106,10 @@ class Drawing(Result):
         return self.shown or self.data
 
     def blocks(self) -> Sequence[Block]:
-        drawn = () if self.figure is not None else (self.table.table(),)
-        return (Sentence(code(self.caption)), *drawn, *([Note(code(self.made))] * bool(self.made)))
+        told: list[Block] = [Sentence(code(self.caption))]
+        told += [] if self.figure is not None else [self.table.table()]
+        told += [self.beside] if self.beside else []
+        return [*told, *([Note(code(self.made))] * bool(self.made))]
 
     def fields(self) -> dict[str, Any]:
         return {
@@ -130,7 +133,7 @@ class Drawing(Result):
             return [Sentence(caption, kind), self.table.table(), *made * bool(self.made)]
         alt = f"{title or 'A figure'}. {seen(self.figure)}".strip()
         picture = Picture(drawn or svg(self.figure, title or "drawing"), caption, alt, kind)
-        return [picture, *made * bool(self.made)]
+        return [picture, *([self.beside] if self.beside else []), *made * bool(self.made)]
 
     def _repr_html_(self) -> str:
         return piece(self.items()[: None if self.figure is None else 1])

@@ -43,6 +43,7 @@ MODULES = {
 AGREES, DIFFERS = ("confirmed",), ("corrected", "refuted")
 OPEN = ("not_testable", "not_robust")
 """Verdicts on the papers' sentences."""
+UNPRINTED = "The paper prints no number of this figure to compare with."
 
 
 def recompute(e: Exhibit, known: DataFrame | None = None) -> Drawing:
@@ -63,7 +64,9 @@ def recompute(e: Exhibit, known: DataFrame | None = None) -> Drawing:
 
         given = (results() if known is None else known, *given)
     drawn: Drawing = function(*given, **e.options)
-    return drawn
+    if e.paper == "farfield" or drawn.figure is None or drawn.beside is not None:
+        return drawn
+    return replace(drawn, caption=f"{drawn.caption} {UNPRINTED}")
 
 
 def named(name: str) -> tuple[Exhibit, ...]:

@@ -216,6 +216,7 @@ def figures(
         lay_out([(e.id, e.kind, e.title) for e in INDEX.values()])
         return 0
     from farfield.figures.gallery import draw
+    from farfield.theory.answers.blocks import Sentence, columns, written
 
     with progress("figures", output) as step:
         done = itertools.count(1)
@@ -226,7 +227,11 @@ def figures(
         names and not (gallery.drawn or gallery.kept),
         "; ".join(f"{name}: {why}" for name, why in gallery.missing.items()),
     )
-    alone = [d.caption for d in gallery.drawn.values()] if len(gallery.drawn) == 1 else []
+    alone = []
+    if len(gallery.drawn) == 1:
+        (drawing,) = gallery.drawn.values()
+        told = [b for b in drawing.blocks() if b is drawing.beside or isinstance(b, Sentence)]
+        alone = [written(told, width=columns())]
     count = len(gallery.files)
     written = f"{count} file{'s' * (count != 1)} in {out}"
     index = [f"index: {path}" for path in gallery.files[-1:] if path.endswith("index.html")]

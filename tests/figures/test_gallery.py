@@ -3,17 +3,18 @@
 import json
 import math
 import os
+import re
 
 import numpy as np
 import pytest
 from polars import DataFrame
 
 from farfield.cli import main
-from farfield.figures.curves import perplexity
+from farfield.figures.curves import _growths, perplexity
 from farfield.figures.document import page
 from farfield.figures.exhibit import Data, NoResults
 from farfield.figures.exhibit_pages import exhibit_sheet
-from farfield.figures.gallery import draw, recompute
+from farfield.figures.gallery import UNPRINTED, draw, recompute
 from farfield.figures.index import INDEX, KINDS
 from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.papers.printed_rows import agreeing, compared, layout
@@ -114,6 +115,20 @@ def test_curves_are_the_formulas():
     assert column(row, "bias", n=0) == pytest.approx([0])
     assert column(row, "printed fit", n=0) == [-0.8]
     assert column(chi2023.fig10(), "d_bar 64", n=0) == pytest.approx([0])
+
+
+def test_numbers_that_a_paper_prints_of_a_figure_are_beside_ours():
+    places = (r["section"] for r in tables.rows("chi2023_erf"))
+    figures = {n for place in places for n in re.findall(r"\(Figure (\d+)\)", place)}
+    assert figures == {n for n in figures if INDEX[f"chi2023.fig{n}"].options["beside"]}
+    drawn = {n: recompute(INDEX[f"chi2023.fig{n}"]) for n in ("4", "8", "9")}
+    silent = {n for n, drawing in drawn.items() if UNPRINTED in drawing.caption}
+    assert silent == {n for n, drawing in drawn.items() if drawing.beside is None} == {"8"}
+    windows = {row[:3] for row in drawn["4"].beside.rows}
+    assert (("w=160",), ("Window\u00a064",), ("2",)) in windows  # 1024 of 512 tokens
+    printed = {"alibi": "LeX"}
+    grown = _growths(printed, {"alibi": {64: {0: 5.0}, 128: {0: 4.0}}}, 64)
+    assert grown.rows[0][2:4] == ((f"{25.53 / 26.59:.3g}",), ("0.8",))
 
 
 def test_printed_tables_keep_the_print_and_compute_the_rest():
