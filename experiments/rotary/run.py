@@ -2,8 +2,9 @@
 
     python experiments/rotary/run.py forecast FOLDER handbook=FILE kjv=FILE   # to forecasts.jsonl
     python experiments/rotary/run.py measure FOLDER handbook=FILE kjv=FILE    # to measured.jsonl
+    python experiments/rotary/run.py explain FOLDER handbook=FILE kjv=FILE    # to explained.jsonl
 
-A line is a job with what it gave. Both commands go on where they were stopped; `measure` takes the
+A line is a job with what it gave. The commands go on where they were stopped; `measure` takes the
 long rows in the order of `ROWS`, so that a part of them is a result.
 """
 
@@ -73,10 +74,13 @@ class Model:
         end = FIRST[text] + STEP * k
         return self.texts[text][end - length : end + 1]
 
-    def needles(self, text, k):
-        """Row `k` with needles, whose end asks for them."""
+    def needles(self, text, k, foreign=False):
+        """Row `k` with needles, whose end asks for them; its first half may be that of row 9."""
         distances = BOTH if (text, k) in MORE else DISTANCES
-        return needle_row(self.encode, self.row(text, k, TO), TO, distances, seed=k)
+        row = self.row(text, k, TO)
+        if foreign:
+            row = torch.cat([self.row(text, 9, TO)[: TO // 2], row[TO // 2 :]])
+        return needle_row(self.encode, row, TO, distances, seed=k)
 
     def alone(self, text, rows):
         """Loss of the targets of rows after 256 to 512 tokens."""
@@ -128,12 +132,12 @@ class Model:
             "alone": {end: float(x.mean()) for end, x in zip(ends, alone, strict=True)},
         }
 
-    def real(self, text, k, setting):
+    def real(self, text, k, setting, foreign=False):
         """A real row, in one pass: its needles, and the loss of blocks inside it.
 
         Beside each block stands its loss after 256 to 512 tokens, by the model as it is set.
         """
-        row = self.needles(text, k)
+        row = self.needles(text, k, foreign)
         cut = setting.cut or TO
         begin = TO - cut
         ends = [end for end in (*INSIDE, last_of(row)) if end - LAST > begin]
@@ -213,14 +217,26 @@ def measurements(model):
             yield ("real", text, 0, AS_IS, LONGEST), AS_IS, partial(model.longest, text, 0)
 
 
+def explanations(model):
+    """Jobs that ask why a forecast erred."""
+    yarn = model.settings[YARN]
+    for text in FIRST:
+        yield ("foreign", text, 0, YARN), YARN, partial(model.real, text, 0, yarn, True)
+    yield ("far", "handbook", 0, YARN), YARN, partial(model.far, "handbook", 0, yarn, ())
+
+
 def main(task, folder, *files):
     """Run the jobs of a task that have no line yet."""
-    place = HERE / {"forecast": "forecasts.jsonl", "measure": "measured.jsonl"}[task]
+    name, made = {
+        "forecast": ("forecasts.jsonl", forecasts),
+        "measure": ("measured.jsonl", measurements),
+        "explain": ("explained.jsonl", explanations),
+    }[task]
+    place = HERE / name
     lines = place.read_text().splitlines() if place.exists() else []
     done = {tuple(json.loads(line)["job"]) for line in lines}
     model = Model(folder, dict(file.split("=", 1) for file in files))
-    jobs = forecasts(model) if task == "forecast" else measurements(model)
-    for key, name, work in jobs:
+    for key, name, work in made(model):
         if key in done:
             continue
         begun = time.process_time()
