@@ -419,12 +419,5 @@ def block_mask(
             count not in (0, 1, rows), f"{count} {what}, {rows} heads: accepted are 1 and {rows}"
         )
     reach = () if encoding.free else reach_of(bias_tensor(encoding, length))
-    return attention.block_mask(
-        Mask(bca=encoding.bca),
-        length,
-        reach,
-        device,
-        block,
-        tuple(map(int, each)),
-        sinks,
-    )
+    mask = Mask(int(max(each)) if each else None, encoding.bca, sinks)
+    return attention.block_mask(mask, length, reach, device, block, tuple(map(int, each)))

@@ -31,12 +31,10 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.validation.harness.attention import (
     Bias,
-    Extra,
     ScoreMod,
     attention,
     block_mask,
     flex,
-    sink,
 )
 from farfield.validation.harness.settings import (
     CAUSAL,
@@ -169,19 +167,14 @@ class Layer(nn.Module):
             q = q * torch.where(on, factor, 1.0).to(q.dtype)
         return q, k, v
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, prepared: Prepared, extra: Extra | None = None
-    ) -> Tensor:
-        """Attention to the keys of the row, to learned sinks, and to `extra` keys if any."""
-        if self.sinks is not None:
-            term = sink(self.sinks, k, v)
-            extra = term if extra is None else term.of(q, k).beside(extra.of(q, k))
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, prepared: Prepared) -> Tensor:
+        """Attention to the keys of the row, and to learned sinks."""
         bias, mask = prepared.bias, prepared.mask
         if not isinstance(mask, BlockMask):
             assert isinstance(bias, Tensor | nn.Module | None)
-            return attention(q, k, v, bias, mask, extra)
+            return attention(q, k, v, bias, mask, self.sinks)
         assert not isinstance(bias, nn.Module)
-        return flex(q, k, v, bias, mask, extra)
+        return flex(q, k, v, bias, mask, self.sinks)
 
     def mlp(self, x: Tensor) -> Tensor:
         """The MLP of normalised vectors."""
