@@ -101,7 +101,7 @@ def test_the_last_tokens_alone_are_the_last_of_all():
 
 def test_no_bias_is_no_bias():
     made = model("nope")
-    assert made.tables(5) == [None, None] and not made.biases
+    assert [p.bias for p in made.prepare(5)] == [None, None] and not made.biases
 
 
 def test_layers_that_are_alike_share_a_learned_bias_and_a_hybrid_does_not():
