@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.theory.answers.errors import InputError
@@ -76,7 +76,8 @@ class TrainedNetwork:
     """
 
     def __init__(self, model: Transformer) -> None:
-        self.model, self.tables, self.copies = model, list[DistanceTable](), 1
+        self.model, self.tables = model, dict[nn.Module, DistanceTable]()
+        self.copies = 1
         self.trained, self.depth = model.settings.length, len(model.layers)
         self.longest = self.trained if model.settings.absolute == "learned" else None
         for bias in model.biases:
@@ -87,7 +88,7 @@ class TrainedNetwork:
                 )
             learned = bias.fixed if isinstance(bias, LearnedBias) else None
             formula = bias.encoding if isinstance(bias, FixedBias) else learned
-            self.tables.append(DistanceTable(bias.table, formula))
+            self.tables[bias] = DistanceTable(bias.table, formula)
 
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
         """As `Network.scores`."""
@@ -109,11 +110,9 @@ class TrainedNetwork:
         settings = self.model.layers[layer].settings
         if settings.rope is not None:
             q = rotated(q, i - i[-1], settings.rope)
-        scale, heads = settings.scale, q.shape[1]
-        if scale is not None:
-            factor = logit_factor(scale, i + 1, self.trained, False)[:, None]
-            chosen = [not scale.heads or h + 1 in scale.heads for h in range(heads)]
-            q = q * torch.where(torch.tensor(chosen)[:, None, None], factor, 1.0)
+        if settings.scale is not None:
+            factor = logit_factor(settings.scale, i + 1, q.shape[1], self.trained, False)
+            q = q * factor[..., None]
         return q / math.sqrt(q.shape[-1])
 
     def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
@@ -124,9 +123,9 @@ class TrainedNetwork:
     def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
         """As `Network.bias`."""
         n, width = i[:, None] - j, self.model.layers[layer].settings.window
-        at, added = self.model.bias_of[layer], torch.zeros(1, 1, 1)
-        if at is not None:
-            added = self.tables[at].at(n.clamp(min=0))
+        bias, added = self.model.bias_of[layer], torch.zeros(1, 1, 1)
+        if bias is not None:
+            added = self.tables[bias].at(n.clamp(min=0))
         return added.masked_fill((n < 0) | (n >= (width or math.inf)), -math.inf)
 
     def sink(self, layer: int) -> Tensor | None:

@@ -29,7 +29,7 @@ from torch.nn.functional import cross_entropy
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import refuse
-from farfield.validation.harness.attention import content_bias, diagonals
+from farfield.validation.harness.attention import bias_of_pairs, diagonals
 from farfield.validation.harness.data import InductionRows, samples
 from farfield.validation.harness.model import Attend, Layer, Prepared, Transformer
 from farfield.validation.harness.settings import CAUSAL, Mask
@@ -349,7 +349,7 @@ def _row_fields(
     scores = q[heads][:, i].double() @ k[heads].double().mT / math.sqrt(q.shape[-1])
     if isinstance(prepared.bias, nn.Module):
         scores = (
-            scores + content_bias(prepared.bias, q[None, :, i], k[None], i, j).double()[0, heads]
+            scores + bias_of_pairs(prepared.bias, q[None, :, i], k[None], i, j).double()[0, heads]
         )
     keys = at[:, None] - torch.arange(length)
     logits = scores.cpu().gather(-1, keys.clamp(min=0).expand(len(heads), -1, -1))
@@ -492,7 +492,7 @@ def expected_scores(
             logits = q[:, :, i].double() @ k[:, :, j].double().mT / math.sqrt(q.shape[-1])
             if isinstance(prepared.bias, nn.Module):
                 logits = (
-                    logits + content_bias(prepared.bias, q[:, :, i], k[:, :, j], i, keys).double()
+                    logits + bias_of_pairs(prepared.bias, q[:, :, i], k[:, :, j], i, keys).double()
                 )
             for into, matrix in ((total, logits.mean((0, 1)) * seen), (counted, seen.double())):
                 into[:stop] += diagonals(matrix[None])[0, :stop].flip(-1)

@@ -28,7 +28,7 @@ from farfield.theory.functions.record import (
 from farfield.theory.transseries.expansion import transseries
 from farfield.theory.transseries.scale import monomial_expression
 from farfield.theory.values import compile_ball, enclose, tabulate
-from farfield.validation.harness.formula import evaluate
+from farfield.validation.harness.bias import evaluate
 
 R = sympy.Rational
 X = sympy.Symbol("x", real=True)
