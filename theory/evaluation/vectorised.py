@@ -97,7 +97,7 @@ class Arrays(Arithmetic):
         if isinstance(e, LogSum):
             return self.log_sum, e.args
         if isinstance(e, sympy.Piecewise):
-            return self._first, [part for piece in e.args for part in piece]
+            return self._chosen_piece, [part for piece in e.args for part in piece]
         if isinstance(e, Lookup):
             index, table, tail = e.args
             return self.look_up, (index, *table.args, tail)
@@ -113,7 +113,7 @@ class Arrays(Arithmetic):
         pairs = zip(parts[::2], parts[1::2], strict=True)
         return shift + self.xp.log(sum(c * self.xp.exp(x - shift) for c, x in pairs))
 
-    def _first(self, *pieces: Any) -> Any:
+    def _chosen_piece(self, *pieces: Any) -> Any:
         """The value of the first piece whose condition holds."""
         result: Any = np.nan
         for piece, chosen in zip(pieces[-2::-2], pieces[-1::-2], strict=True):
@@ -414,9 +414,9 @@ class Floats(Arrays):
             rule = functools.partial(record.array, self.xp)
             return functools.partial(self._kept, rule), e.args
         if record.node is sympy.sign:
-            return self._sign(e.args[0])
+            return self._sign_of(e.args[0])
         if record.node is sympy.Heaviside:
-            sign, parts = self._sign(e.args[0])
+            sign, parts = self._sign_of(e.args[0])
             sides = np.array([0.0, self.constant(e.args[1]).value, 1.0])
             return lambda *values: self._step(sides, sign(*values)), parts
         if record.jumps:
@@ -461,10 +461,10 @@ class Floats(Arrays):
             return super().structure(e)
         if not isinstance(e, Relational):
             return functools.partial(self._kept, relation), e.args
-        sign, parts = self._sign(e.lhs - e.rhs)
+        sign, parts = self._sign_of(e.lhs - e.rhs)
         return lambda *values: self._kept(lambda side: relation(side, 0), sign(*values)), parts
 
-    def _first(self, *pieces: Near) -> Near:
+    def _chosen_piece(self, *pieces: Near) -> Near:
         result = Near(np.nan, 0.0, math.inf)
         for piece, chosen in zip(pieces[-2::-2], pieces[-1::-2], strict=True):
             if chosen.value is True:
@@ -539,7 +539,7 @@ class Floats(Arrays):
 
         return steps, (n, whole)
 
-    def _sign(self, e: Expr) -> Operation:
+    def _sign_of(self, e: Expr) -> Operation:
         """The sign of a part, exactly where it is a rational multiple of integers."""
         return self._float_sign, (_quotient(e)[0],)
 

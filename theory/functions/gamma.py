@@ -59,7 +59,7 @@ def _harmonic(x: Expr, order: Expr = S.One) -> Expr:
     return sympy.zeta(order) - (-1) ** order * rest / sympy.factorial(order - 1)
 
 
-def _known(node: Basic) -> Callable[..., Expr]:
+def _value_if_rational(node: Basic) -> Callable[..., Expr]:
     """What SymPy knows of the function at small rationals."""
     build = evaluated_if_small(node)
     return lambda *args: (
@@ -294,7 +294,7 @@ def _expand_zeta(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
         raise Undecided("zeta of an oscillation")
     point = t.to_sympy(limit)
     if delta.literally_zero:
-        return t.number(t.coefficient(sympy.zeta(point)))
+        return t.of_constant(t.coefficient(sympy.zeta(point)))
     if t.sign(t.coefficient(point - 1)) == 0:
         return 1 / delta + S.EulerGamma + t.error(delta.top())
     return t.error(delta.top()) + sympy.zeta(point)
@@ -346,7 +346,7 @@ FUNCTIONS = (
         build=_polygamma,
         positive=True,
         asymptotic=_polygamma_by_rest,
-        exact=_known(sympy.polygamma),
+        exact=_value_if_rational(sympy.polygamma),
         ball=_polygamma_ball,
         expansion=_expand_polygamma,
         array=_polygamma_array,
@@ -357,7 +357,7 @@ FUNCTIONS = (
         build=evaluated_if_small(sympy.factorial, large_opaque=True),
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z + 1)),
-        exact=_known(sympy.factorial),
+        exact=_value_if_rational(sympy.factorial),
         logarithm=lambda x: _log_gamma(x + 1),
         ball=lambda x: _gamma_ball(x + 1),
         expansion=lambda t, e, a: gamma_of(t, t.transseries(a) + 1),
@@ -372,7 +372,7 @@ FUNCTIONS = (
         asymptotic=lambda a, b: sympy.exp(
             _stirling(a + 1) - _stirling(b + 1) - _stirling(a - b + 1)
         ),
-        exact=_known(sympy.binomial),
+        exact=_value_if_rational(sympy.binomial),
         logarithm=lambda a, b: _log_gamma(a + 1) - _log_gamma(b + 1) - _log_gamma(a - b + 1),
         ball=_binomial_ball,
         expansion=_expand_binomial,
@@ -385,7 +385,7 @@ FUNCTIONS = (
         build=_harmonic,
         positive=True,
         asymptotic=lambda z: _digamma(z + 1) + S.EulerGamma,
-        exact=_known(sympy.harmonic),
+        exact=_value_if_rational(sympy.harmonic),
         ball=lambda x: finite(to_arb(x + 1).digamma()) + arb.const_euler(),
         expansion=_expand_harmonic,
         array=lambda xp, x: xp.special("digamma")(x + 1) + float(S.EulerGamma),
@@ -395,7 +395,7 @@ FUNCTIONS = (
         names=("zeta",),
         arity=(1, 2),
         build=evaluated_if_small(sympy.zeta),
-        exact=_known(sympy.zeta),
+        exact=_value_if_rational(sympy.zeta),
         ball=_zeta_ball,
         complex_ball=lambda analytic, z, a=1: z.zeta() if a == 1 else z.zeta(acb(a)),
         series=methodcaller("zeta"),
