@@ -416,17 +416,10 @@ class Floats(Arrays):
         if record.node is sympy.sign:
             return self._sign_of(e.args[0])
         if record.node is sympy.Heaviside:
-            sign, parts = self._sign_of(e.args[0])
-            sides = np.array([0.0, self.constant(e.args[1]).value, 1.0])
-            return lambda *values: self._step(sides, sign(*values)), parts
+            return lambda step: step, (e.rewrite(sympy.Piecewise),)
         if record.jumps:
             return self._in_integers(record, e) or (self._rounded(record, e), e.args)
         return self._wave(e) or (functools.partial(self._apply, record), e.args)
-
-    def _step(self, sides: np.ndarray, sign: Near) -> Near:
-        """The values at the signs -1, 0, 1; an open sign may be nan."""
-        place = np.nan_to_num(sign.value).astype(np.int64) + 1
-        return Near(sides[place], EPS, sign.absolute)
 
     def _apply(self, record: Function, *parts: Near) -> Near:
         """A function; what the errors of its arguments change is read off values beside them."""
