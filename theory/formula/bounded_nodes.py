@@ -113,6 +113,8 @@ def substituted(e: Basic, swap: Mapping[Expr, Expr]) -> Basic:
     >>> x = sympy.Symbol("x", positive=True)
     >>> substituted(sympy.Piecewise((x, x < 3), (n, True)), {x: n + 1})
     Piecewise((n + 1, n + 1 < 3), (n, True))
+    >>> substituted(sympy.Piecewise((x, x < 3), (n, True)), {x: sympy.Integer(3)})  # 3 < 3 is false
+    n
     """
     if e in swap:
         return swap[e]
@@ -138,7 +140,7 @@ def rebuilt(func: type[Basic], args: tuple[Basic, ...]) -> Basic:
         TooLarge: for a power that the reader would refuse.
     """
     if func is sympy.Piecewise or issubclass(func, sympy.core.relational.Relational):
-        return func(*args, evaluate=False)
+        return func(*args, evaluate=all(a.is_Rational for a in args))
     record = record_of(func)
     make = power if func is sympy.Pow else func if record is None else record.build or func
     try:
