@@ -11,6 +11,7 @@ is settled exactly for rational terms and for geometric series, otherwise the an
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -19,7 +20,7 @@ from flint import arb, ctx
 
 from farfield.numerics.counts import Bracket, Enclosure, Exact, Value
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.search import crossing, decide, doubled, narrowed
+from farfield.numerics.search import decide, doubled, narrowed
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series
@@ -31,7 +32,8 @@ from farfield.theory.functions.balls import Ball, Undefined, precision, rational
 EXTRA_BITS = 256  # beyond those that j asks for, before a comparison counts as a tie
 COUNTED = 10**18  # the largest answer that is counted exactly without being asked to
 FINE = 10**9  # one part in so many is how finely a larger answer is enclosed
-MAX_LOG_BITS = 128  # of log TRF, beyond which a lower bound is all that is told
+LOG_BITS = 64  # of log TRF behind the point
+MAX_LOG_BITS = 128  # before the point, beyond which a lower bound is all that is told
 MAX_STEPS = 80  # doublings, and halvings, of a bracket
 
 
@@ -260,25 +262,30 @@ def _beyond(s: Series, eps: sympy.Rational) -> bool:
 
 
 def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Value, Reason | None]:
-    """log TRF for an answer beyond low = 2^max_bits, from int_j^oo <= T_j <= int_j^oo + b_j."""
-    kernel, reason = s.kernel, _beyond_reason(s.max_bits)
+    """log TRF for an answer beyond low = 2^max_bits, from int_j^oo <= T_j <= int_j^oo + b_j; it is
+    sought as an integer times 2^-LOG_BITS, as far as balls tell both sides apart."""
+    kernel, reason, unit = s.kernel, _beyond_reason(s.max_bits), arb(2) ** -LOG_BITS
     assert kernel is not None
     with precision(256):
         goal = rational(eps) * s.total()
 
-        def side(at: arb) -> int:
-            """-1: TRF > e^at is proved; 1: TRF <= e^at + 1; 0: neither."""
-            x = at.exp()
+        def proved(k: int) -> bool:
+            """True: TRF <= e^at + 1 is proved; False: TRF > e^at."""
+            x = (k * unit).exp()
             if kernel.integral(x) + kernel.density(x) < goal:
-                return 1
-            return -1 if kernel.integral(x + 1) >= goal else 0
+                return True
+            if kernel.integral(x + 1) >= goal:
+                return False
+            raise _Tie
 
-        near = arb(low).log().mid()
-        try:
-            ends = crossing(side, near, near, arb(2) ** MAX_LOG_BITS)
-        except Unreachable:
-            ends = None
-        if ends is None:
+        brackets, up = narrowed(proved, int(math.log(low)) << LOG_BITS), None
+        with suppress(_Tie, Unreachable):
+            for down, up in brackets:
+                if up is None and down >= 1 << MAX_LOG_BITS + LOG_BITS:
+                    break
+        if up is None:
             return Bracket(low + 1, None), reason
-        down, up = (math.nextafter(float(ends[0]), 0), math.nextafter(float(ends[1]), math.inf))
-        return Enclosure(down, math.nextafter(up, math.inf)), reason
+        high = math.nextafter(float(up * unit), math.inf)
+        return Enclosure(
+            math.nextafter(float(down * unit), 0), math.nextafter(high, math.inf)
+        ), reason

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from flint import arb, fmpq
+from flint import fmpq
 
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import Ball, Undefined, precision
@@ -35,6 +35,7 @@ def decide(predicate: Callable[[], Fields | None], bits: Iterable[int]) -> Field
     Returns:
         The answer, or None where no precision gives one.
 
+    >>> from flint import arb
     >>> decide(lambda: True if arb(2).sqrt() < 1.5 else None, (8, 64))
     True
     """
@@ -129,28 +130,3 @@ def _choose(guesses: Sequence[int], low: int, high: int | None, step: int) -> in
     if fit and step % 5 != 4:
         return fit[step % len(fit)]
     return math.isqrt(low * high) if low and high > 4 * low else (low + high) // 2
-
-
-def crossing(side: Callable[[arb], int], low: arb, step: arb, most: arb) -> tuple[arb, arb] | None:
-    """Two reals around the place where a proven side changes from -1 to 1, as near as balls tell.
-
-    Args:
-        side: -1 before the place, 1 beyond it, 0 where balls do not tell.
-        low: a real before it.
-        step: how far beyond `low` the search begins; it doubles.
-        most: the largest step.
-
-    Returns:
-        The two reals, the outer one proved to lie beyond; None where no step reaches it.
-    """
-    while (way := side(high := (low + step).mid())) < 1:
-        low, step = (high if way < 0 else low), 2 * step
-        if step > most:
-            return None
-    for _ in range(64):
-        middle = ((low + high) / 2).mid()
-        way = side(middle)
-        if way == 0:
-            break
-        low, high = (middle, high) if way < 0 else (low, middle)
-    return low, high

@@ -31,7 +31,8 @@ from sympy import Expr, Rational, S
 
 from farfield.numerics.design.family import Family
 from farfield.numerics.design.rationals import decimals_around, simplest
-from farfield.numerics.design.targets import BITS, Diverges, Quantity, Target
+from farfield.numerics.design.targets import BITS, Quantity, Target
+from farfield.numerics.heads import Diverging
 from farfield.numerics.search import least
 from farfield.theory.algebra.budget import budget, check_time, until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
@@ -146,7 +147,7 @@ class ParameterLine:
             check_time()
             with precision(BITS[0]):
                 gauge = float(bound.quantity.measured(self.bias(self.at(u)), bound.limit))
-        except Diverges:
+        except Diverging:
             gauge = STEEP
         except UNKNOWN:
             return math.nan

@@ -28,7 +28,7 @@ from farfield.numerics.depth import (
     step_weights,
     total_of,
 )
-from farfield.numerics.heads import obstacle
+from farfield.numerics.heads import Diverging, summed
 from farfield.numerics.horizon import dtype_horizon, threshold
 from farfield.numerics.leak import leak
 from farfield.numerics.outcomes import Unrecognised
@@ -36,8 +36,9 @@ from farfield.numerics.price import price_of_distance, reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
 from farfield.numerics.search import at_precision, decide
+from farfield.numerics.shown import of_row
 from farfield.numerics.summation.monotone import has_monotone_slope
-from farfield.numerics.summation.series import Series, series
+from farfield.numerics.summation.series import Series
 from farfield.numerics.windows.question import WindowQuestion
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.algebra.exceptions import Unreachable
@@ -53,10 +54,6 @@ COUNTS = ("length", "trained", "tested", "row", "sinks", "layers")
 """Options that count tokens or layers."""
 MUST = ...
 """The default of an option that has none."""
-
-
-class Diverges(Exception):
-    """The series has no sum, so that a quantity of the whole series does not exist."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +77,7 @@ class Quantity:
         better: 1 where more of it is wanted, -1 where less is.
         closed: whether the parameters with Q <= limit contain their own end, of its options.
         approximate: whether it is a model in float64.
-        keys: the option with the keys of a row; `of` and `noun` say it.
+        keys: the option with the keys of a row.
     """
 
     name: str
@@ -99,8 +96,6 @@ class Quantity:
     closed: Callable[[Mapping[str, Any]], bool] = lambda _: True
     approximate: bool = False
     keys: str = "length"
-    of: str = "in"
-    noun: str = "key"
 
     @property
     def size(self) -> int | None:
@@ -115,8 +110,7 @@ class Quantity:
 
     def words(self) -> str:
         """The quantity as a reader sees it."""
-        row = "" if self.size is None else f" {self.of} a row of {plural(self.size, self.noun)}"
-        return self.phrase(self.options) + row
+        return self.phrase(self.options) + of_row(self.size)
 
     def header(self) -> str:
         """The same as the header of a column."""
@@ -133,19 +127,8 @@ class Quantity:
         return sympy.Piecewise((bias, n < self.size), (S.NegativeInfinity, True))
 
     def summed(self, bias: Expr) -> Series:
-        """The series of a bias, or its row.
-
-        Raises:
-            Diverges: it has no sum.
-        """
-        s = series(self.row(bias))
-        if self.size is not None:
-            return s.truncated(self.size)
-        if reason := obstacle(s):
-            if reason.code is Code.DIVERGES:
-                raise Diverges
-            raise Unreachable(reason.sentence)
-        return s
+        """The series of a bias, or its row; raises Unreachable, as `heads.summed` does."""
+        return summed(self.row(bias), self.size)
 
     def number(self, bias: object) -> Any:
         """Its value; None where that is not known."""
@@ -167,7 +150,7 @@ class Quantity:
         """Negative exactly where it is within the limit, at the precision at work.
 
         Raises:
-            Diverges: the sums have no end.
+            Diverging: the sums have no end.
             Unreachable: it is not known.
         """
         if self.gauge is not None:
@@ -191,7 +174,7 @@ class Quantity:
         if self.ratio is not None:
             try:
                 proved = decide(inside, BITS)
-            except Diverges:
+            except Diverging:
                 return False
             if proved is not None:
                 return proved
@@ -294,7 +277,6 @@ TARGETS: dict[str, Quantity] = {
             lambda options: f"TRF({share(exact(options['eps']))})",
             ratio=_field,
             closed=lambda _: False,
-            of="of",
         ),
         Quantity(
             "leak",
@@ -364,7 +346,6 @@ TARGETS: dict[str, Quantity] = {
             relation=">=",
             integer=False,
             grows=-1,
-            noun="token",
         ),
     )
 }

@@ -5,7 +5,7 @@ import random
 import pytest
 from flint import arb, ctx
 
-from farfield.numerics.search import crossing, decide, doubled, least, narrowed
+from farfield.numerics.search import decide, doubled, least, narrowed
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -43,9 +43,3 @@ def test_precision_rises_until_an_answer_is_proved():
     assert decide(lambda: None, (8, 16)) is None
     with pytest.raises(KeyError):
         decide(lambda: {}["a bug is no proof"], (8,))
-
-
-def test_a_crossing_lies_between_its_ends():
-    low, high = crossing(lambda t: -1 if t * t < 2 else int(t * t > 2), arb(0), arb(1), arb(8))
-    assert low * low < 2 < high * high and high - low < 1e-15
-    assert crossing(lambda t: -1, arb(0), arb(1), arb(8)) is None

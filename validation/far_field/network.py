@@ -48,6 +48,8 @@ class Network(Protocol):
     """Positions that there are; None for no end."""
     depth: int
     """Layers."""
+    copies: int
+    """Positions that each key has; the bias masks all but one."""
 
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
         """Scores of the token after those that are kept, (rows, kept, vocabulary), of rows whose
@@ -57,10 +59,10 @@ class Network(Protocol):
         """Queries at positions `i`, multiplied by all that multiplies their logits."""
 
     def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
-        """Keys at positions `j`, for queries whose last stands at `end`."""
+        """Keys at positions `j`, for queries whose last stands at `end`; one copy after another."""
 
     def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
-        """The term added to the logits, -inf where a key is not seen; (heads or 1, i, j)."""
+        """The term added to the logits, -inf where a key is not seen; (heads or 1, i, copies j)."""
 
     def sink(self, layer: int) -> Tensor | None:
         """A learned logit of each head in the denominator, (heads,); None for none."""
@@ -75,6 +77,7 @@ class TrainedNetwork:
 
     def __init__(self, model: Transformer) -> None:
         self.model, self.tables = model, dict[nn.Module, DistanceTable]()
+        self.copies = 1
         self.trained, self.depth = model.settings.length, len(model.layers)
         self.longest = self.trained if model.settings.absolute == "learned" else None
         for bias in model.biases:
@@ -164,13 +167,15 @@ def whole(
     network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: Tensor
 ) -> Tensor:
     """Attention of rows to their own keys, some queries at a time."""
-    k = network.key(layer, k, positions, int(positions[-1]))
+    copies = network.copies
+    k = network.key(layer, k, positions, int(positions[-1])).unflatten(2, (copies, -1))
     q, sink = network.query(layer, q, positions), network.sink(layer)
     parts = []
     for at in torch.arange(len(positions)).split(QUERIES):
         end = int(at[-1]) + 1
         bias = network.bias(layer, positions[at], positions[:end])[None]
-        parts.append(attention(q[:, :, at], k[:, :, :end], v[:, :, :end], bias, sink))
+        keys, values = k[:, :, :, :end].flatten(2, 3), v[:, :, :end].repeat(1, 1, copies, 1)
+        parts.append(attention(q[:, :, at], keys, values, bias, sink))
     return torch.cat(parts, 2)
 
 
