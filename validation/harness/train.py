@@ -133,8 +133,7 @@ def train(
         InputError: a loss or gradient that is not finite, a damaged checkpoint, a full disk.
     """
     device, optimiser, losses = model.device, adamw(model, run), list[Tensor]()
-    generators = [device] if device.type == "cuda" else []
-    with together(model) as process, torch.random.fork_rng(generators):
+    with together(model) as process, torch.random.fork_rng([device] * (device.type == "cuda")):
         history, first = list[Report](), 0
         if checkpoint is not None and checkpoint.exists():
             first, history, losses = resume(checkpoint, model, optimiser)

@@ -237,3 +237,23 @@ def test_two_processes_train_as_one(tmp_path):
     assert loss == pytest.approx(story[-1].loss, rel=1e-5)
     for one, other in zip(weights, alone.state_dict().values(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_parameter_without_a_gradient_is_resumed_too(tmp_path):
+    asked, kept = run(steps=4), tmp_path / "checkpoint"
+
+    def made():
+        model = model_of(asked)
+        model.spare = nn.Parameter(torch.zeros(2))
+        return model
+
+    def kill(stage, done, total, note=""):
+        if done == 2:
+            raise Killed
+
+    whole, resumed = made(), made()
+    train(whole, TEXT, asked)
+    with pytest.raises(Killed):
+        train(resumed, TEXT, asked, checkpoint=kept, every=0, progress=kill)
+    train(resumed, TEXT, asked, checkpoint=kept)
+    assert same(whole, resumed)
