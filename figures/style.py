@@ -24,7 +24,7 @@ from farfield.theory.answers.writers.svg import COLOURS as COLOURS
 from farfield.theory.answers.writers.svg import NO as NO
 from farfield.theory.answers.writers.svg import SOFT as SOFT
 from farfield.theory.answers.writers.svg import YES as YES
-from farfield.theory.answers.writers.svg import power
+from farfield.theory.answers.writers.svg import power_of_ten
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE
 
@@ -117,7 +117,7 @@ def powers(figure: Figure) -> None:
     """Powers of ten in signs of their own, no smaller than the rest, on logarithmic axes."""
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         if isinstance(axis.get_major_formatter(), LogFormatter):
-            axis.set_major_formatter(FuncFormatter(lambda x, _: power(x)))
+            axis.set_major_formatter(FuncFormatter(lambda x, _: power_of_ten(x)))
 
 
 def round_numbers(low: float, high: float) -> list[float]:

@@ -73,6 +73,7 @@ from .validation.far_field.mend import mend as mend
 from .validation.far_field.probe import GapProbe as GapProbe
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
+from .validation.inventory import TrainedRun as TrainedRun
 from .validation.models.audit import Audit as Audit
 from .validation.models.audit import audit as audit
 from .validation.models.empirical import EmpiricalReceptiveField as EmpiricalReceptiveField
@@ -81,6 +82,7 @@ from .validation.models.window_plan import SmallestWindow as SmallestWindow
 from .validation.models.window_plan import smallest_window as smallest_window
 from .validation.papers.claim import Claim as Claim
 from .validation.papers.ledger import claims as claims
+from .validation.study.one_run import train as train
 from .validation.study.study import Study as Study
 from .validation.study.study import study as study
 

@@ -23,7 +23,7 @@ EXAMPLES = {
         "audit MODEL_FOLDER     a model of your own, layer by layer",
         "help study             examples and options of a verb",
     ),
-    "demo": ("demo", 'demo "-log(1+n)^(3/2)"', "demo kerple_log --set r1=2 --set r2=1"),
+    "demo": ("demo", 'demo "-log(1+n)^(3/2)" --no-open', "demo kerple_log --set r1=2 --set r2=1"),
     "study": (
         'study "-2*log(1+n)"',
         'study "-2*log(1+n)" --trained 4k --tested 32k,128k --page',

@@ -62,17 +62,17 @@ class Subject:
     assume: tuple[str, ...] = ()
     "NAME=DOMAIN of a parameter: positive, real, [0, 2), ... (repeatable)."
     heads: int | None = None
-    "Number of heads of an encoding that has values for each."
+    "number of heads of an encoding that has values for each."
     head: int | None = None
-    "Only this head, counted from 1."
+    "only this head, counted from 1."
     dialect: str | None = None
-    "Variant of an encoding of the catalogue."
+    "variant of an encoding of the catalogue."
     tail: str | None = None
-    "How a table of values continues: constant (the default) or cut."
+    "how a table of values continues: constant (the default) or cut."
     bca: CountOrNone = None
-    "Half-width in tokens of blockwise causal attention."
+    "half-width in tokens of blockwise causal attention."
     budget: float | None = None
-    "Time limit in seconds; an answer that is open then is unknown."
+    "time limit in seconds; an answer that is open then is unknown."
 
     def given(self) -> bool:
         """Whether any of these options was said."""
@@ -202,11 +202,11 @@ class Output:
     json: bool = False
     "JSON instead of text."
     proof: bool = False
-    "The proof as well, or what was tried."
+    "the proof as well, or what was tried."
     ascii: bool = False
-    "Plain ASCII output."
+    "plain ASCII output."
     progress: bool = False
-    "Progress lines also where standard error is no terminal."
+    "progress lines also where standard error is no terminal."
 
 
 def lengths(text: str) -> list[int]:

@@ -73,6 +73,8 @@ ELSEWHERE = {  # what needs a prover or a model: a page whose example runs, and 
     "SmallestWindow": ("docs/serve.md", "smallest_window("),
     "smallest_window": ("docs/serve.md", "smallest_window("),
     "Foresight": ("docs/far_field.md", "foresee("),
+    "TrainedRun": ("docs/train.md", "farfield.train("),
+    "train": ("docs/train.md", "farfield.train("),
     "foresee": ("docs/far_field.md", "foresee("),
     "blame": ("docs/far_field.md", "blame("),
     "Mending": ("docs/far_field.md", "mend("),

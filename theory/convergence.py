@@ -169,7 +169,7 @@ class Convergence(Answer):
             chosen[name] = number
         if self.condition is None:
             return self.converges
-        left = cells.at(sympy.sympify(self.condition), chosen)
+        left = cells.with_values(sympy.sympify(self.condition), chosen)
         return bool(left) if left in (S.true, S.false) else left
 
     @guarded
@@ -214,7 +214,7 @@ class Convergence(Answer):
         return Certifiable(self.formula, dict(self.assumptions), self.condition)
 
     def _blocks(self) -> Iterator[Block]:
-        yield Sentence(self._first(), self.label or self.windowable.label)
+        yield Sentence(self._sentence(), self.label or self.windowable.label)
         if self.formula is not None:
             yield Formula(words("`p(n)`"), self.formula)
         for remark in self.remarks:
@@ -255,7 +255,7 @@ class Convergence(Answer):
         """The number of the first head whose verdict is the whole's."""
         return 1 + next(i for i, r in enumerate(self.heads) if r.verdict is self.verdict)
 
-    def _first(self) -> Text:
+    def _sentence(self) -> Text:
         """The answer in one sentence."""
         subject = self.subject or expression_line(self.formula or 0)
         unnamed = len(subject) <= 80 and subject in (
@@ -537,7 +537,7 @@ def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:
     if decision.condition not in (S.true, S.false) or any(s.rule == "cell" for s in decision.steps):
         return {}
     return {
-        b: _convergence(b, decision.at({factor: s}), ())
+        b: _convergence(b, decision.with_values({factor: s}), ())
         for b, (s, _) in zip(distinct, shares, strict=True)
     }
 

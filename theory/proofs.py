@@ -117,7 +117,7 @@ class Step:
             return (*shown, *words(" Here {names} are bounded.", names=bounded))
         return shown
 
-    def at(self, values: Mapping[object, object]) -> Step:
+    def with_values(self, values: Mapping[object, object]) -> Step:
         """The step for these values of its symbols."""
         moved = {
             name: value.xreplace(values) if hasattr(value, "xreplace") else value
@@ -180,11 +180,13 @@ class Decision:
         decay = self.decay and replace(self.decay, of_bound=True)
         return replace(self, steps=(step, *self.steps), decay=decay)
 
-    def at(self, values: Mapping[object, object]) -> Decision:
+    def with_values(self, values: Mapping[object, object]) -> Decision:
         """The decision for these values of its symbols."""
         limits = () if self.decay is None else self.decay.limits
         decay = self.decay and replace(self.decay, limits=tuple(c.xreplace(values) for c in limits))
-        return replace(self, steps=tuple(step.at(values) for step in self.steps), decay=decay)
+        return replace(
+            self, steps=tuple(step.with_values(values) for step in self.steps), decay=decay
+        )
 
 
 def _rung(values: Mapping[str, object]) -> Rung | None:

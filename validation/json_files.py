@@ -17,10 +17,6 @@ from farfield.theory.answers.answer import InputError, plain
 from farfield.theory.files import write as write
 
 
-class CorruptFile(Exception):
-    """A file of a run is not what was written; one line says which."""
-
-
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object with the SHA-256 of its canonical text, so that damage is noticed.
 
@@ -44,10 +40,7 @@ class Book:
     def __init__(self, place: Path) -> None:
         self.place, self.kept = place, dict[str, list[float]]()
         if place.is_file():
-            try:
-                self.kept = {k: v for k, v in read_json(place).items() if isinstance(v, list)}
-            except CorruptFile as error:
-                raise InputError(f"{place}: {error}; accepted: remove it") from None
+            self.kept = {k: v for k, v in read_json(place).items() if isinstance(v, list)}
 
     def of(self, name: str, make: Callable[[], Sequence[float]]) -> list[float]:
         """The numbers of this name."""
@@ -92,8 +85,9 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read what `write_json` wrote.
 
     Raises:
-        CorruptFile: the file was changed later.
+        InputError: the file was changed later.
     """
+    accepted = "accepted: the file as it was, or none, and it is made again"
     try:
         content = path.read_bytes()
         value = from_json(content, allow_inf_nan=False)
@@ -102,9 +96,11 @@ def read_json(path: Path) -> dict[str, Any]:
         # Earlier versions laid the file out otherwise: the canonical text is then made again.
         whole = _is(seal, text) or _is(seal, _canonical(value))
     except (ValueError, KeyError, TypeError, AttributeError, OSError):
-        raise CorruptFile(f"{path.parent.name}/{path.name} is not readable") from None
+        raise InputError(f"{path.parent.name}/{path.name} is not readable; {accepted}") from None
     if not whole:
-        raise CorruptFile(f"{path.parent.name}/{path.name} has changed since it was written")
+        raise InputError(
+            f"{path.parent.name}/{path.name} has changed since it was written; {accepted}"
+        )
     return value
 
 

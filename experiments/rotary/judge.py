@@ -1,4 +1,4 @@
-"""Forecasts beside measurements: docs/_static/rotary*.svg.
+"""Forecasts beside measurements: tables, and docs/_static/rotary*.svg.
 
 python experiments/rotary/judge.py
 """
@@ -10,6 +10,8 @@ from farfield.figures.style import COLOURS, SOFT, house, new_figure, rendered
 
 HERE = Path(__file__).parent
 STATIC = HERE.parents[1] / "docs" / "_static"
+POINTS = (1024, 3072, 6144, 9216, 12288, 15360)
+BLOCKS = (4096, 8192, 9216, 10240, 11264, 12288, 14336, 24576, 32768)
 SHOWN = ("as it is", "YaRN 2", "text cut to 8192")
 
 
@@ -36,6 +38,51 @@ def measured(text, setting):
 def needles(name, job):
     """Log probabilities of the needles of a row."""
     return [one["log_probability"] for one in lines(name)[job]["recall"]]
+
+
+def both(kind, more=False):
+    """Jobs with needles that were forecast and measured, each with its rows of needles."""
+    said, read = lines("forecasts.jsonl"), lines("measured.jsonl")
+    for job, line in read.items():
+        forecast = said.get((kind, *job[1:]))
+        if forecast is not None and "recall" in line and (job[2] > 0 or not more):
+            yield job, forecast["recall"], line["recall"]
+
+
+def mean(numbers):
+    """Of some numbers."""
+    each = [*numbers]
+    return sum(each) / len(each)
+
+
+def recall_table(kind):
+    """Needles by setting and distance: how many, log probability and accuracy."""
+    cells = {}
+    for (_, _, _, setting), said, read in both(kind):
+        for one, other in zip(said, read, strict=True):
+            point = min(POINTS, key=lambda d: abs(d - one["distance"]))
+            cells.setdefault((setting, point), []).append((one, other))
+    for (setting, point), pairs in sorted(cells.items()):
+        log, right = (
+            [mean(float(pair[k][what]) for pair in pairs) for k in (0, 1)]
+            for what in ("log_probability", "right")
+        )
+        print(
+            f"| {setting} | {point} | {len(pairs)} | {log[0]:.2f} | {log[1]:.2f} "
+            f"| {right[0]:.2f} | {right[1]:.2f} |"
+        )
+
+
+def cost_table():
+    """Costs of the ends of real rows, by setting: mean over rows, how many, and the spread."""
+    cells = {}
+    for (_, text, _, setting, *_), line in lines("measured.jsonl").items():
+        for end, nats in line["loss"].items():
+            point = int(end) if int(end) in BLOCKS else 16384
+            cells.setdefault((setting, text, point), []).append(nats - line["alone"][end])
+    for (setting, text, end), costs in sorted(cells.items()):
+        each = " ".join(f"{cost:+.3f}" for cost in costs)
+        print(f"| {setting} | {text} | {end} | {len(costs)} | {mean(costs):+.3f} | {each} |")
 
 
 def draw(file, **sizes):
@@ -65,5 +112,10 @@ def draw(file, **sizes):
 
 
 if __name__ == "__main__":
+    for kind in ("needles", "far"):
+        print(f"{kind}: setting, distance, needles, log probability said and measured, accuracy")
+        recall_table(kind)
+    print("setting, text, tokens, rows, mean cost, costs")
+    cost_table()
     draw("rotary.svg", height=3.4, width=7.6, columns=2)
     draw("rotary-narrow.svg", height=6.4, width=3.7, rows=2)

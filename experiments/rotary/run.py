@@ -2,16 +2,17 @@
 
     python experiments/rotary/run.py forecast FOLDER handbook=FILE kjv=FILE   # to forecasts.jsonl
     python experiments/rotary/run.py measure FOLDER handbook=FILE kjv=FILE    # to measured.jsonl
+    python experiments/rotary/run.py explain FOLDER handbook=FILE kjv=FILE    # to explained.jsonl
 
-A line is a job with what it gave. Both commands go on where they were stopped; `measure` takes the
+A line is a job with what it gave. The commands go on where they were stopped; `measure` takes the
 long rows in the order of `ROWS`, so that a part of them is a result.
 """
 
-import functools
 import json
 import math
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -46,6 +47,12 @@ ROWS = (
     ("kjv", 0, CUT),
     ("handbook", 0, "Llama 3 2"),
 )
+MORE = tuple((text, k) for k in (4, 5, 2, 6, 7, 8, 9, 3) for text in FIRST)
+"""Rows with two needles near each distance, in the order they are read."""
+BOTH = tuple(d + side for d in DISTANCES for side in (-192, 192))  # where their needles stand
+UNTOUCHED = (("kjv", 4), ("handbook", 5), ("kjv", 2))  # of these, also the model as it is
+WITH_FAR = (("handbook", 2), ("kjv", 2))  # the far field is asked too
+LONGEST = 32768
 
 
 class Model:
@@ -67,9 +74,13 @@ class Model:
         end = FIRST[text] + STEP * k
         return self.texts[text][end - length : end + 1]
 
-    def needles(self, text, k):
-        """Row `k` with needles, whose end asks for them."""
-        return needle_row(self.encode, self.row(text, k, TO), TO, DISTANCES, seed=k)
+    def needles(self, text, k, foreign=False):
+        """Row `k` with needles, whose end asks for them; its first half may be that of row 9."""
+        distances = BOTH if (text, k) in MORE else DISTANCES
+        row = self.row(text, k, TO)
+        if foreign:
+            row = torch.cat([self.row(text, 9, TO)[: TO // 2], row[TO // 2 :]])
+        return needle_row(self.encode, row, TO, distances, seed=k)
 
     def alone(self, text, rows):
         """Loss of the targets of rows after 256 to 512 tokens."""
@@ -83,7 +94,7 @@ class Model:
 
     def recall(self, text, k, setting):
         """Needles of a row, from its blocks."""
-        read = functools.partial(scores_at, self.network)
+        read = partial(scores_at, self.network)
         each = recalled(self.needles(text, k), read, setting.cut)
         return {"recall": [one._asdict() for one in each]}
 
@@ -91,25 +102,43 @@ class Model:
         """The far field in one stage: loss of blocks of a row that end at places and before its
         questions, and its needles.
 
-        A group is the 5 rows of 1,024 tokens up to the end of the block.
+        A group is the 5 rows of 1,024 tokens up to the end of the block, 4 of them at 4,096.
         """
         row, results = self.needles(text, k), {"loss": {}}
         begin = TO - (setting.cut or TO)
         for end in (*ends, last_of(row)):
-            group = row.tokens[end - 5 * ROW : end + 1].unfold(0, ROW + 1, ROW)
+            rows = min(5, end // ROW)
+            group = row.tokens[end - rows * ROW : end + 1].unfold(0, ROW + 1, ROW)
             stages = Stages(self.network, group, LAST, Sampling(1024, math.inf))
             stages.plain()
             results["loss"][end] = float(stages.stage(1, [ROW, end - begin])[-1].mean())
-        read = functools.partial(stages.blocks, ends=[ROW, TO - begin])
+        read = partial(stages.blocks, ends=[ROW, TO - begin])
         results["recall"] = [one._asdict() for one in recalled(row, read, setting.cut)]
         return results
 
-    def real(self, text, k, setting):
+    def far_longest(self, text, k):
+        """The far field in one stage, of a row of 32,768 tokens without needles."""
+        group = self.row(text, k, 5 * ROW).unfold(0, ROW + 1, ROW)
+        stages = Stages(self.network, group, LAST, Sampling(1024, math.inf))
+        stages.plain()
+        return {"loss": {LONGEST: float(stages.stage(1, [ROW, LONGEST])[-1].mean())}}
+
+    def longest(self, text, k):
+        """A real row of 32,768 tokens, without needles: the loss of blocks inside it."""
+        row, ends = self.row(text, k, LONGEST), (TO, 24576, LONGEST)
+        nats, _ = scored(self.live, row)
+        alone = [losses(self.network, row[end - 512 : end + 1][None], LAST) for end in ends]
+        return {
+            "loss": {end: float(nats[end - LAST : end].mean()) for end in ends},
+            "alone": {end: float(x.mean()) for end, x in zip(ends, alone, strict=True)},
+        }
+
+    def real(self, text, k, setting, foreign=False):
         """A real row, in one pass: its needles, and the loss of blocks inside it.
 
         Beside each block stands its loss after 256 to 512 tokens, by the model as it is set.
         """
-        row = self.needles(text, k)
+        row = self.needles(text, k, foreign)
         cut = setting.cut or TO
         begin = TO - cut
         ends = [end for end in (*INSIDE, last_of(row)) if end - LAST > begin]
@@ -145,42 +174,68 @@ def scored(network, tokens):
 
 
 def forecasts(model):
-    """Jobs of the forecast: a key, and what it does."""
+    """Jobs of the forecast: a key, the setting, and what it does."""
     settings = model.settings
     for text, k, name in ROWS:
-        key = ("needles", text, k, name)
-        work = lambda text=text, k=k, name=name: model.recall(text, k, settings[name])  # noqa: E731
-        yield key, name, work
-
+        yield ("needles", text, k, name), name, partial(model.recall, text, k, settings[name])
     for text in FIRST:
-        yield ("alone", text), AS_IS, lambda text=text: model.alone(text, 2)
+        yield ("alone", text), AS_IS, partial(model.alone, text, 2)
         for length in LENGTHS:
-            key = ("gap", text, AS_IS, length)
-            yield key, AS_IS, lambda text=text, length=length: model.gap(text, 2, length)
+            yield ("gap", text, AS_IS, length), AS_IS, partial(model.gap, text, 2, length)
         for name in SETTINGS:
-            yield ("gap", text, name, TO), name, lambda text=text: model.gap(text, 2, TO)
-        yield ("gap", text, YARN, TRAINED), YARN, lambda text=text: model.gap(text, 2, TRAINED)
-        yield ("alone", text, YARN), YARN, lambda text=text: model.alone(text, 2)
+            yield ("gap", text, name, TO), name, partial(model.gap, text, 2, TO)
+        yield ("gap", text, YARN, TRAINED), YARN, partial(model.gap, text, 2, TRAINED)
+        yield ("alone", text, YARN), YARN, partial(model.alone, text, 2)
     for name, ends in ((YARN, ()), (CUT, ()), (AS_IS, (8192,))):
-        work = lambda name=name, ends=ends: model.far(*FAR, settings[name], ends)  # noqa: E731
-        yield ("far", *FAR, name), name, work
+        yield ("far", *FAR, name), name, partial(model.far, *FAR, settings[name], ends)
+    for text, k in MORE:
+        for name in settings_read(text, k):
+            yield ("needles", text, k, name), name, partial(model.recall, text, k, settings[name])
+    for text in FIRST:
+        yield ("far", text, 0, AS_IS, LONGEST), AS_IS, partial(model.far_longest, text, 0)
+    for text, k in WITH_FAR:
+        yield ("far", text, k, YARN), YARN, partial(model.far, text, k, settings[YARN], ())
+    text, k, ends = *UNTOUCHED[-1], (4096, 8192)
+    yield ("far", text, k, AS_IS), AS_IS, partial(model.far, text, k, settings[AS_IS], ends)
+
+
+def settings_read(text, k):
+    """The settings in which a row with twelve needles is read."""
+    return (YARN, CUT, AS_IS) if (text, k) in UNTOUCHED else (YARN, CUT)
 
 
 def measurements(model):
     """Jobs of the measurement."""
     for text, k, name in ROWS:
-        work = lambda text=text, k=k, name=name: model.real(text, k, model.settings[name])  # noqa: E731
-        yield ("real", text, k, name), name, work
+        yield ("real", text, k, name), name, partial(model.real, text, k, model.settings[name])
+    for position, (text, k) in enumerate(MORE):
+        for name in settings_read(text, k):
+            yield ("real", text, k, name), name, partial(model.real, text, k, model.settings[name])
+        if position in (3, 9):
+            text = tuple(FIRST)[position == 9]
+            yield ("real", text, 0, AS_IS, LONGEST), AS_IS, partial(model.longest, text, 0)
+
+
+def explanations(model):
+    """Jobs that ask why a forecast erred."""
+    yarn = model.settings[YARN]
+    for text in FIRST:
+        yield ("foreign", text, 0, YARN), YARN, partial(model.real, text, 0, yarn, True)
+    yield ("far", "handbook", 0, YARN), YARN, partial(model.far, "handbook", 0, yarn, ())
 
 
 def main(task, folder, *files):
     """Run the jobs of a task that have no line yet."""
-    place = HERE / {"forecast": "forecasts.jsonl", "measure": "measured.jsonl"}[task]
+    name, made = {
+        "forecast": ("forecasts.jsonl", forecasts),
+        "measure": ("measured.jsonl", measurements),
+        "explain": ("explained.jsonl", explanations),
+    }[task]
+    place = HERE / name
     lines = place.read_text().splitlines() if place.exists() else []
     done = {tuple(json.loads(line)["job"]) for line in lines}
     model = Model(folder, dict(file.split("=", 1) for file in files))
-    jobs = forecasts(model) if task == "forecast" else measurements(model)
-    for key, name, work in jobs:
+    for key, name, work in made(model):
         if key in done:
             continue
         begun = time.process_time()

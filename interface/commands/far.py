@@ -62,7 +62,7 @@ def mend(
         to: tokens of the row, as 4096 or 1M.
         text: a file or folder to read.
         length: tokens of the rows that are read; the training length if not given, at most 1024.
-        keys: that a query may see at most.
+        keys: tokens that a query may see at most.
         quick: ask the gap probe in place of the far field: minutes, and nothing about windows.
         measure: measure the best three on real rows, beside no change.
         out: folder where numbers are kept; a stopped search goes on from it.

@@ -18,37 +18,37 @@ Text = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 
 
 TARGETS = {
-    "trf": "Receptive field in tokens, with --eps (and --length).",
-    "eps": "Share of the mass left outside, 1/100 if not given.",
-    "leak": "Share beyond the training length at most, with --trained (and --tested).",
-    "trained": "Training length in tokens, 2048 if not given.",
-    "tested": "Longest length at inference in tokens, of the leak; all lengths if not given.",
-    "window": "Certified window in tokens, with --error, --logit-bound, --value-bound.",
-    "error": "Error budget of the window, 1/100 if not given.",
-    "logit_bound": "Bound of the content logits, 1 if not given.",
-    "value_bound": "Bound of the values, 1 if not given.",
-    "sinks": "First tokens that the window keeps.",
-    "row": "Keys of the row of the window; all lengths if not given.",
-    "temper": "Factor of the logits of the window.",
-    "layered": "Receptive field of several layers in tokens, with --layers.",
-    "layers": "Number of layers.",
-    "mixing": "Share that a layer passes through attention, 2/5 if not given.",
-    "q": "Quantile of the layered field, 99/100 if not given.",
-    "reach": "Distances that an advantage reaches at least, with --advantage (and --share, "
+    "trf": "receptive field in tokens, with --eps (and --length).",
+    "eps": "share of the mass left outside, 1/100 if not given.",
+    "leak": "share beyond the training length at most, with --trained (and --tested).",
+    "trained": "training length in tokens, 2048 if not given.",
+    "tested": "longest length at inference in tokens, of the leak; all lengths if not given.",
+    "window": "certified window in tokens, with --error, --logit-bound, --value-bound.",
+    "error": "error budget of the window, 1/100 if not given.",
+    "logit_bound": "bound of the content logits, 1 if not given.",
+    "value_bound": "bound of the values, 1 if not given.",
+    "sinks": "first tokens that the window keeps.",
+    "row": "tokens of the row of the window; all lengths if not given.",
+    "temper": "factor of the logits of the window.",
+    "layered": "receptive field of several layers in tokens, with --layers.",
+    "layers": "number of layers.",
+    "mixing": "share that a layer passes through attention, 2/5 if not given.",
+    "q": "quantile of the layered field, 99/100 if not given.",
+    "reach": "distances that an advantage reaches at least, with --advantage (and --share, "
     "--length).",
-    "advantage": "Of the key that is sought over the other keys, in nats.",
-    "share": "Of the attention that the key is to have, 1/2 if not given.",
-    "horizon": "Distance in tokens from which on weights round to 0, with --dtype.",
+    "advantage": "of one key's logit over the others, in nats.",
+    "share": "share of the attention that this key gets, 1/2 if not given.",
+    "horizon": "distance in tokens from which on weights round to 0, with --dtype.",
     "dtype": "fp16, bf16 (if not given), fp32 or fp64.",
-    "resolution": "Attention resolution at least (with --length, --scale).",
-    "length": "Keys of the row of the receptive fields and the resolution; all lengths if not "
+    "resolution": "attention resolution at least (with --length, --scale).",
+    "length": "tokens of the row of the receptive fields and the resolution; all lengths if not "
     "given.",
-    "scale": "Factor of the bias for the resolution.",
+    "scale": "factor of the bias for the resolution.",
 }
 """What the encoding must reach: targets, each with its options. A target is a number, or one after
 a sign, as ">=1024"; with --heads first:last, spaced geometrically, or a list."""
 
-_SUBNORMAL = Annotated[bool | None, Parameter(help="Subnormal weights are 0.")]
+_SUBNORMAL = Annotated[bool | None, Parameter(help="subnormal weights are 0.")]
 Goal = Parameter(name="*", negative=())(
     make_dataclass(
         "Goal",
@@ -136,7 +136,7 @@ def plot(
         what: bias, weights, trf, leak, price, window or frontier (which of the formulas reach far
             for the least exposure).
         length: the largest distance or training length that is drawn, in tokens; of a frontier the
-            keys of the row.
+            tokens of the row.
         eps: receptive fields and windows are drawn down to a thousandth of this share.
         advantage: of a frontier, in nats.
         trained: training length of a frontier, an eighth of the row if not given.

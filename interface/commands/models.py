@@ -31,16 +31,16 @@ def window(
     out: str = "out/window",
     output: Output = Output(),
 ) -> int:
-    """How many keys are enough: certified for a formula, or measured for a model on a text.
+    """How many of the nearest tokens are enough: certified for a formula, measured for a model.
 
     Args:
         formulas: a formula in n, or a name of the catalogue; several are answered one by one.
         error: budget for the change of a head's output, as 1/100 or 1%.
         logit_bound: bound of |q.k|/sqrt(d); 1 if not given.
         value_bound: bound of ||v||; 1 if not given.
-        sinks: first keys that are also kept, whatever their logits.
-        row: keys of one row, as 4096 or 4k, for a window that is enough there.
-        temper: s, where a row's content logits are scaled by s log(keys).
+        sinks: first tokens that are kept as well, whatever their logits.
+        row: tokens of one row, as 4096 or 4k, for a window that is enough there.
+        temper: s, where a row's content logits are scaled by s log(tokens).
         gate: bound of the gates of a gated decay.
         model: a folder, a GGUF file, or a name in the hub's cache: its smallest window, and a plan
             by layer.
@@ -49,7 +49,7 @@ def window(
         length: with --model, tokens of a row.
         segments: with --model, how many rows in each half of the text; 16 if not given.
         bos: with --model, whether rows begin with the tokenizer's first token; auto, yes or no.
-        positions: with --model, where first keys stand: text or cache.
+        positions: with --model, positions of the first tokens: text or cache.
         out: with --model, folder where measurements are kept; a stopped search goes on from it.
     """
     refuse(
@@ -205,14 +205,14 @@ def perplexity(
         protocol: last-token, non-overlapping, hf-stride, llama.cpp or lm-eval.
         samples: targets, or rows of the longest length.
         window: let queries see a sliding window of this many tokens.
-        sinks: and this many first keys.
+        sinks: with --window, keep this many first tokens as well.
         positions: where these stand: in the text, or in the cache, as StreamingLLM has them.
         bca: half-width of blockwise causal attention.
         bos: whether rows begin with the tokenizer's first token; auto, yes or no.
     """
     refuse(
         sinks and window is None,
-        "--sinks are kept beside a window: give --window, its nearest keys",
+        "--sinks are kept beside a window: give --window, its nearest tokens",
     )
     require_models()
     from farfield.theory.answers.names import one_of

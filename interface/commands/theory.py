@@ -186,15 +186,15 @@ def trf(
     dtype: str | None = None,
     output: Output = Output(),
 ) -> int:
-    """How far does a bias see? The number of nearest keys that hold all but eps of the mass.
+    """How far does a bias see? How many of the nearest tokens hold all but eps of the mass.
 
-    With --trained it says which share of a row's prior mass lies beyond the training length, with
-    --dtype from which distance on the weights round to 0.
+    --trained adds the share of the mass beyond the training length, --dtype the distance from which
+    on weights round to 0.
 
     Args:
         formulas: a formula in n, or a name of the catalogue; several are answered one by one.
         eps: mass left outside, as 0.01, 1/100 or 1% (repeatable).
-        length: keys of the row, for the finite-row receptive field; 4k is 4096.
+        length: tokens of the row, for the receptive field of one row; 4k is 4096.
         exact: all digits of a count beyond 10^18, whose logarithm is enclosed otherwise.
         layers: number of layers; the receptive field through depth (approximate).
         layer: a layer of a hybrid in place of a formula, once for each layer from the first: a
@@ -269,10 +269,10 @@ def reach(
 
     Args:
         formulas: a formula in n, or a name of the catalogue; several are answered one by one.
-        advantage: of the key that is sought over the others, in nats.
-        distance: from the query to the key; the advantage that half of the attention on it costs.
-        share: with --advantage, of the attention that the key is to have.
-        length: keys of the row, as 4096 or 4k; the whole series if not given.
+        advantage: of one key's logit over the others, in nats.
+        distance: from the query to a key: which advantage gives the key half of the attention.
+        share: with --advantage, share of the attention that this key gets.
+        length: tokens of the row, as 4096 or 4k; the whole series if not given.
         logit_bound: with --length, the most attention that any input within this bound of the
             logits gives the key at --distance, or the farthest; of rotations too.
         trained: with --advantage and --length, which of the formulas reach beyond this training
@@ -284,11 +284,11 @@ def reach(
     )
     refuse(
         logit_bound is not None and length is None,
-        "--logit-bound needs --length, the keys of the row",
+        "--logit-bound needs --length, the tokens of the row",
     )
     refuse(
         trained is not None and (advantage is None or length is None),
-        "--trained needs --advantage, in nats, and --length, the keys of the row",
+        "--trained needs --advantage, in nats, and --length, the tokens of the row",
     )
     subjects, row = subject.read_each(formulas), dict[str, Any](length=length)
 

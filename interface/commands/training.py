@@ -23,29 +23,29 @@ class ModelOptions:
     """What is trained on which text, and how; the encoding apart."""
 
     preset: str = "demo"
-    "Architecture and schedule, by name or as a TOML file."
+    "architecture and schedule, by name or as a TOML file."
     text: str | None = None
-    "A file or folder to train on; NAME.npy holds tokens."
+    "a file or folder to train on; NAME.npy holds tokens."
     seed: NonNegativeInt = 0
-    "Of the initial weights and of the order of the text."
+    "of the initial weights and of the order of the text."
     length: CountOrNone = None
-    "Training length in tokens, as 64 or 4k (4096); the preset's if not given."
+    "training length in tokens, as 64 or 4k (4096); the preset's if not given."
     layers: CountOrNone = None
-    "Of the model."
+    "of the model."
     width: CountOrNone = None
-    "Of the model; an even multiple of its --heads."
+    "of the model; an even multiple of its --heads."
     batch: CountOrNone = None
-    "Rows a step."
+    "rows a step."
     steps: CountOrNone = None
-    "Of training."
+    "of training."
     lr: float | None = None
-    "Peak of the learning rate."
+    "peak of the learning rate."
     precision: Literal["float32", "bfloat16"] | None = None
-    "Of products; float32 or bfloat16."
+    "of products; float32 or bfloat16."
     tested: str | None = None
-    "Context lengths to measure in tokens, as 64,256,1024."
+    "context lengths to measure in tokens, as 64,256,1024."
     window: CountOrNone = None
-    "Measure with a sliding window of this many tokens too."
+    "measure with a sliding window of this many tokens too."
 
     def run(self, heads: int | None) -> Run:
         """The run of a model without positional encoding, with this many heads."""
@@ -82,6 +82,7 @@ def train(
     """
     from farfield.validation.harness.mechanism import with_encoding
     from farfield.validation.optional import require_torch
+    from farfield.validation.study.one_run import train as train_one
     from farfield.validation.study.study import named_encodings
 
     usual = model.run(subject.heads)
@@ -91,16 +92,15 @@ def train(
         asked = [*(with_encoding(usual, name, found) for name, found in named), *asked]
     refuse(log is not None and len(asked) > 1, "--log belongs to one training; several are asked")
     require_torch()
-    from farfield.validation.harness.runs import job_of, run
-    from farfield.validation.inventory import TrainedRun
+    from farfield.validation.harness.runs import job_of
 
     for one in asked:
         job_of(one)  # all that can be wrong is said before the first step
     trained = []
     for one in asked:
         with progress(one.name[:40], output) as step:
-            lines = run(one, runs, device=device, log=log, progress=step)
-        trained += [TrainedRun(tuple(lines))] if lines else []  # of several processes one tells
+            found = train_one(one, store=runs, device=device, log=log, notice=step)
+        trained += [found] if found.lines else []  # of several processes one tells
     return write_answers(trained, output) if trained else OK
 
 

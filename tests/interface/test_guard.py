@@ -12,7 +12,7 @@ from farfield.theory.answers.errors import InternalError
 
 QUESTIONS = [name for name in farfield.__all__ if inspect.isfunction(getattr(farfield, name))]
 METHODS = {
-    farfield.Encoding: ("bias", "slopes", "tensor", "score_mod", "block_mask", "stretched"),
+    farfield.Encoding: ("bias", "slopes", "tensor", "score_mod", "block_mask"),
     farfield.Convergence: ("at", "certificate"),
 }
 DOORS = [getattr(farfield, name) for name in QUESTIONS]

@@ -275,8 +275,8 @@ def known_sign(e: object) -> int | None:
     >>> known_sign(1 + a), known_sign(1 - a)
     (1, None)
     """
-    return supervised(_sign, e)
+    return supervised(_sign_by_domains, e)
 
 
-def _sign(e: Basic) -> int | None:
+def _sign_by_domains(e: Basic) -> int | None:
     return 1 if e.is_positive else -1 if e.is_negative else 0 if e.is_zero else None

@@ -200,15 +200,15 @@ class Answer(Result):
         return None if value is None else (value, value)
 
     def __int__(self) -> int:
-        value = self._known()
+        value = self._exact_value()
         if value == math.inf:
             raise OverflowError(f"{self!r} is infinite: it is no integer")
         return int(value)
 
     def __float__(self) -> float:
-        return float(self._known())
+        return float(self._exact_value())
 
-    def _known(self) -> Any:
+    def _exact_value(self) -> Any:
         """The value where it is exact, for the conversions a person expects; else ValueError."""
         value = getattr(self, self.VALUE)
         if value is None:

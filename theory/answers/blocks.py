@@ -97,12 +97,6 @@ class Table:
     title: Text = ()
     numeric: tuple[int, ...] = ()
 
-    def first(self, count: int) -> Table:
-        """The table with its first columns alone."""
-        rows = tuple(row[:count] for row in self.rows)
-        numeric = tuple(k for k in self.numeric if k < count)
-        return Table(self.header[:count], rows, self.title, numeric)
-
 
 class Weight(enum.StrEnum):
     """How much of the reader's eye a line takes."""

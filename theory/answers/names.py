@@ -19,17 +19,21 @@ def bare_name(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
+def _alike(name: str, names: Iterable[str], count: int, least: float) -> list[str]:
+    """Those of the names that are written most alike, as far as they are."""
+    import difflib  # of use where a name is wrong alone; the command line starts without it
+
+    by_plain = {bare_name(k): str(k) for k in names}
+    return [by_plain[k] for k in difflib.get_close_matches(bare_name(name), by_plain, count, least)]
+
+
 def nearest(name: str, names: Iterable[str], least: float = 0.7) -> str | None:
     """The known name that a user may have meant by one that is not known.
 
     >>> nearest("kerple-lgo", ["kerple_log", "alibi"]), nearest("relu", ["rope"])
     ('kerple_log', None)
     """
-    import difflib  # of use where a name is wrong alone; the command line starts without it
-
-    by_plain = {bare_name(k): k for k in names}
-    close = difflib.get_close_matches(bare_name(name), by_plain, 1, least)
-    return by_plain[close[0]] if close else None
+    return next(iter(_alike(name, names, 1, least)), None)
 
 
 def closest(name: str, names: Collection[str]) -> str:
@@ -40,11 +44,7 @@ def closest(name: str, names: Collection[str]) -> str:
     """
     if len(names) <= FEW:
         return f"accepted: {', '.join(names)}"
-    import difflib
-
-    by_plain = {bare_name(k): str(k) for k in names}
-    near = [by_plain[k] for k in difflib.get_close_matches(bare_name(name), by_plain, 3, 0.0)]
-    return f"the nearest of {len(names)}: {', '.join(near)}"
+    return f"the nearest of {len(names)}: {', '.join(_alike(name, names, 3, 0.0))}"
 
 
 def one_of(value: object, what: str, accepted: Collection[str]) -> str:

@@ -42,7 +42,7 @@ from farfield.theory.transseries.arithmetic import (
     log1p_coefficient,
     log_of_monomial,
     monomial,
-    number,
+    of_constant,
     size,
     taylor,
     with_proved_lead,
@@ -73,7 +73,7 @@ class Expander:
     Fields:
         context: the decision on that cell.
         steps: the assertions so far.
-        known: the expansions so far.
+        expansions: those so far.
     """
 
     context: Context
@@ -176,7 +176,7 @@ class Expander:
         c, m, delta = self._factored(f.args[0], f)
         value, by = logarithm(c)
         rest = [log_of_monomial(m, self.context), taylor(log1p_coefficient, delta)]
-        g = add(*rest, number(coefficient(value), self.context))
+        g = add(*rest, of_constant(coefficient(value), self.context))
         if g.remainder is None or compare(UNIT, g.remainder, self.context) > 0:
             self.equal(sympy.log(c, evaluate=False), value, by)
         return g

@@ -129,23 +129,23 @@ def _of_power(base: Expr, exponent: Expr) -> Iterator[Basic]:
             if exponent < 0
             else _asked(base, "nonnegative", sympy.Ge)
         )
-    elif not _known(base, "nonnegative"):
+    elif not _is_assumed(base, "nonnegative"):
         raise NoCertificate(f"{beginning(base)}, the base of a power, is not known to be positive")
-    elif not (_known(base, "positive") or _known(exponent, "nonnegative")):
+    elif not (_is_assumed(base, "positive") or _is_assumed(exponent, "nonnegative")):
         positive = _relation(sympy.Gt, base)
         yield sympy.Or(positive, _relation(sympy.Ge, exponent))
 
 
 def _asked(e: Expr, fact: str, relation: type[Basic]) -> Iterator[Basic]:
     """That an expression is positive, say, unless it is known to be."""
-    if _known(e, fact):
+    if _is_assumed(e, fact):
         return
     if not e.has(n):
         raise NoCertificate(f"the constant {beginning(e)} is not known to be {fact}")
     yield _relation(relation, e)
 
 
-def _known(e: Expr, what: str) -> bool:
+def _is_assumed(e: Expr, what: str) -> bool:
     """Whether SymPy sees the sign of an expression; one with log(n) has values for n >= 1 only."""
     if e.has(sympy.log(n)) and not e.has(sympy.Piecewise):
         e = e.xreplace({n: sympy.Symbol("n", integer=True, positive=True)})

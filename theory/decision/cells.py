@@ -423,10 +423,10 @@ def _solved(g: Expr) -> tuple[Expr, Expr, int]:
     return expanded, S.Zero, 1
 
 
-def at(c: Basic, values: Mapping[str, Expr]) -> Basic:
+def with_values(c: Basic, values: Mapping[str, Expr]) -> Basic:
     """The condition where some parameters have values; comparisons of numbers are decided."""
     if isinstance(c, (sympy.And, sympy.Or)):
-        return c.func(*(at(a, values) for a in c.args))
+        return c.func(*(with_values(a, values) for a in c.args))
     if c in (S.true, S.false):
         return c
     swap = {s: values[s.name] for s in c.free_symbols if s.name in values}

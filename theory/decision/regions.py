@@ -13,7 +13,7 @@ from sympy.core.relational import Relational
 
 from farfield.theory.algebra.door import expand, solve
 from farfield.theory.algebra.exceptions import Undecided
-from farfield.theory.decision.cells import at as left
+from farfield.theory.decision.cells import with_values
 
 CURVE = 400
 """Points of a curve of the boundary."""
@@ -51,7 +51,7 @@ def holds(condition: object, values: Mapping[str, Expr]) -> bool | None:
     if condition is None:
         return None
     try:
-        truth = left(sympy.sympify(condition), values)
+        truth = with_values(sympy.sympify(condition), values)
     except Undecided:
         return None
     return bool(truth) if truth in (S.true, S.false) else None
@@ -97,7 +97,7 @@ def stretches(
     >>> stretches(a * b > 1, "b", (Rational(0), Rational(3)), {"a": Rational(1, 2)})
     [(0, 2, False), (2, 3, True)]
     """
-    turns = [] if condition is None else [_at(r, values) for r in _turns(condition, name)]
+    turns = [] if condition is None else [_substituted(r, values) for r in _turns(condition, name)]
     inner = sorted(Rational(str(sympy.N(r, 30))) for r in turns if r.is_real)
     cuts = [ends[0], *(r for r in inner if ends[0] < r < ends[1]), ends[1]]
     return [
@@ -106,7 +106,7 @@ def stretches(
     ]
 
 
-def _at(e: Expr, values: Mapping[str, Expr]) -> Expr:
+def _substituted(e: Expr, values: Mapping[str, Expr]) -> Expr:
     return e.xreplace({s: values[s.name] for s in e.free_symbols if s.name in values})
 
 
@@ -146,7 +146,7 @@ def _curves(
     other = 1 - k
     curve: list[tuple[float, float]] = []
     for x in between(*ends[other], CURVE):
-        value = _at(root, {names[other]: x})
+        value = _substituted(root, {names[other]: x})
         if value.is_real and low <= value <= high:
             near = Rational(str(sympy.N(value, 30)))
             sides = (

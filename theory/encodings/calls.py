@@ -87,7 +87,7 @@ def sampled(f: Any, heads: int | None = None) -> Sample:
     quiet = torch.no_grad() if torch is not None else contextlib.nullcontext()
     with quiet, np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         try:
-            sample, again = (_first(partial(w, f, heads) for w in ways) for _ in range(2))
+            sample, again = (_first_fitting(partial(w, f, heads) for w in ways) for _ in range(2))
         except Unfit as why:
             raise InputError(f"{name} gives no bias; {why}; {_ACCEPTED}") from None
     if not np.array_equal(sample.bias, again.bias, equal_nan=True):
@@ -95,7 +95,7 @@ def sampled(f: Any, heads: int | None = None) -> Sample:
     return sample
 
 
-def _first(attempts: Iterable[Callable[[], T]]) -> T:
+def _first_fitting(attempts: Iterable[Callable[[], T]]) -> T:
     """What the first attempt gives that fits; else why the first and the last do not."""
     why: list[str] = []
     for attempt in attempts:
@@ -186,7 +186,7 @@ def _of_distance(f: Subject, heads: int | None) -> Sample:
                     yield partial(_of_array_of_distances, f, distances, given[:, None])
         yield partial(_one_by_one, f)
 
-    return _first(attempts())
+    return _first_fitting(attempts())
 
 
 def _of_array_of_distances(f: Subject, distances: np.ndarray, given: Any) -> Sample:
@@ -252,7 +252,7 @@ def _one_by_one(f: Subject) -> Sample:
             raise Unfit(f"called with {how}: it gives {values[0].shape}")
         return _table(np.stack(values, axis=-1), distances, how)
 
-    return _first(partial(all_of, make) for make in (int, float))
+    return _first_fitting(partial(all_of, make) for make in (int, float))
 
 
 # -- functions of positions -----------------------------------------------------------------------
@@ -270,7 +270,7 @@ def _of_positions(
             for q, k in _grids(queries[:, None], keys[None, :], names="ij"):
                 yield partial(_each_head, f, heads, order, how, q, k)
 
-    return _first(attempts())
+    return _first_fitting(attempts())
 
 
 def _each_head(f: Subject, heads: int | None, order: str, how: str, q: object, k: object) -> Sample:
@@ -393,7 +393,7 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
 
     sizes = (SHORT,) if how == "hidden states" else (MIDDLE, SHORT, LEAST)
     widths = widths if how == "hidden states" else {0: None}
-    return _first(partial(matrix, size, width) for size in sizes for width in widths)
+    return _first_fitting(partial(matrix, size, width) for size in sizes for width in widths)
 
 
 def _square(values: np.ndarray, how: str, size: int) -> np.ndarray:

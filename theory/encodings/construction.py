@@ -459,10 +459,10 @@ def _with_domains(
 def _has_zero(value: object, name: str) -> bool:
     """Whether a head's value is 0, where a parameter is otherwise read as positive."""
     each = value if isinstance(value, (list, tuple)) else [value]
-    return any(_number(v, name) == 0 for v in each)
+    return any(_parameter_value(v, name) == 0 for v in each)
 
 
-def _number(value: object, name: str) -> Expr:
+def _parameter_value(value: object, name: str) -> Expr:
     return (
         as_expression(value) if isinstance(value, Expr) and value.is_number else exact(value, name)
     )
@@ -532,7 +532,7 @@ def _head_values(
             raise InputError(f"{name} has no parameter or option {key!r}{hint} (parameters: {has})")
         if isinstance(value, (list, tuple)):
             value = value[h - 1]
-        number = _number(value, key)
+        number = _parameter_value(value, key)
         if number not in by_name[key].interval and not (by_name[key].zero and number == 0):
             raise InputError(f"{key} = {number} is outside its domain ({by_name[key].domain})")
         values[key] = number

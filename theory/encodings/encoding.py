@@ -22,7 +22,7 @@ from farfield.theory.answers.notation import (
     shortened,
     words,
 )
-from farfield.theory.answers.number import exact, listed, seconds
+from farfield.theory.answers.number import listed, seconds
 from farfield.theory.encodings.head_lists import notation
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
@@ -243,25 +243,3 @@ class Encoding(Result):
         if self.formula is not None or not self.biases:
             return "-" if self.formula is None else expression_line(self.formula)
         return notation([expression_line(bias) for bias in self.biases])
-
-    @guarded
-    def stretched(self, factor: object) -> Encoding:
-        """The encoding with the bias `p(n / factor)`: as far-sighted at `factor` times the length.
-
-        Raises InputError for a factor that is not positive, and for a table of values.
-
-        >>> from farfield import encoding
-        >>> encoding("-2*log(1+n)").stretched(2).head(1)
-        -2*log(n/2 + 1)
-        """
-        by = exact(factor, "factor")
-        if by <= 0:
-            raise InputError(f"factor {by}: accepted is a positive number")
-        if not self.biases or any(b.has(Lookup) for b in self.biases):
-            what = "a table of values" if self.biases else "no additive bias"
-            raise InputError(
-                f"{self.name} has {what}, which cannot be stretched; accepted: formulas"
-            )
-        formula = None if self.formula is None else self.formula.xreplace({n: n / by})
-        biases = tuple(b.xreplace({n: n / by}) for b in self.biases)
-        return dataclasses.replace(self, formula=formula, biases=biases)

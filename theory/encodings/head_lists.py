@@ -56,9 +56,9 @@ def as_list(text: str) -> list[Any] | None:
         _require_one_meaning(part, text)
     if all(_NUMBER.fullmatch(part.replace("\N{MINUS SIGN}", "-")) for part in items):
         if len(rows) == 1 or max(map(len, rows)) > 1:
-            table = [[_number(part) for part in row] for row in rows]
+            table = [[_table_entry(part) for part in row] for row in rows]
             return table if len(rows) > 1 else table[0]
-        if any(_number(part) != 0 for part in items):
+        if any(_table_entry(part) != 0 for part in items):
             raise InputError(
                 f"{_shown(text)} may be a table of one head, [{', '.join(items)}], or heads with a "
                 "constant bias each, which is no bias: write commas for the table, 0 for a head "
@@ -130,7 +130,7 @@ def _split(text: str, sign: str) -> list[str]:
     return [*parts, text[begin:]]
 
 
-def _number(text: str) -> Expr:
+def _table_entry(text: str) -> Expr:
     plain = text.replace("\N{MINUS SIGN}", "-")
     if plain.lstrip("+-") in ("inf", "infinity", "oo", "∞"):
         return S.NegativeInfinity if plain[0] == "-" else S.Infinity

@@ -174,7 +174,7 @@ class _Diagonals:
     """A sample along its diagonals.
 
     Fields:
-        at: distances of the longest row, ascending from 0.
+        distances: those of the longest row, ascending from 0.
         values: the biases there, shape (heads, distances).
         count: how many of the distances follow one another.
         alike: whether every row has these values, a constant a row aside.

@@ -22,7 +22,6 @@ from farfield.theory.functions.nodes import Lookup, n
 MASKED = -1e4
 """A number from here down stands for minus infinity in masks of models."""
 EPSILON = {"float32": 2.0**-23, "bfloat16": 2.0**-8, "float16": 2.0**-10}
-_STEPS = 20  # of Gauss-Newton
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ def _smooth(
         few = np.unique(np.geomspace(1, len(distances), 48).astype(int) - 1)
         for shape in shapes if len(distances) > 4 else shapes[:1]:
             for start in shape.starts:
-                numbers = _gauss_newton(shape, distances[few], values[few] - base, start)
+                numbers = _least_squares(shape, distances[few], values[few] - base, start)
                 off = np.abs(shape.values(distances[few], *numbers) + base - values[few]).max()
                 if not off < 1e-4 * np.abs(values).max() + tolerance.max():
                     continue
@@ -203,42 +202,26 @@ def _smooth(
     return None
 
 
-def _gauss_newton(
+def _least_squares(
     shape: _Shape, distances: np.ndarray, values: np.ndarray, start: tuple[float, ...]
 ) -> np.ndarray:
     """The numbers of a shape for which the squares of the relative differences are least."""
-    theta = np.array(start)
-    if len(theta) == 1:  # a factor of one curve
+    from scipy.optimize import least_squares  # heavy, and of use to what was run alone
+
+    if len(start) == 1:  # a factor of one curve
         curve = shape.values(distances, 1.0)
         return np.array([curve @ values / (curve @ curve)])
     weight = 1 / np.maximum(np.abs(values), np.abs(values).max() * 1e-3)
 
     def residual(theta: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            return np.nan_to_num(
-                (shape.values(distances, *theta) - values) * weight, posinf=1e9, neginf=-1e9
-            )
+            off = (shape.values(distances, *theta) - values) * weight
+            return np.nan_to_num(off, posinf=1e9, neginf=-1e9)
 
-    theta[0] *= np.median(
-        np.abs(values[1:]) / np.maximum(np.abs(shape.values(distances, *start)[1:]), 1e-9)
-    )
-    for _ in range(_STEPS):
-        r = residual(theta)
-        steps = 1e-6 * np.maximum(np.abs(theta), 1e-6)
-        jacobian = np.stack(
-            [(residual(theta + h) - residual(theta - h)) / (2 * h.max()) for h in np.diag(steps)],
-            axis=1,
-        )
-        move = np.linalg.lstsq(jacobian, -r, rcond=None)[0]
-        while (
-            np.linalg.norm(residual(theta + move)) > np.linalg.norm(r)
-            and np.abs(move).max() > 1e-15
-        ):
-            move = move / 2
-        theta = theta + move
-        if (np.abs(move) <= 1e-15 * np.abs(theta)).all():
-            break
-    return theta
+    sizes = np.maximum(np.abs(shape.values(distances, *start)[1:]), 1e-9)
+    factor = start[0] * np.median(np.abs(values[1:]) / sizes)
+    best = least_squares(residual, (factor, *start[1:]), method="lm", xtol=1e-15, ftol=1e-15)
+    return np.asarray(best.x)
 
 
 def _shorter(numbers: np.ndarray) -> Iterator[tuple[Rational, ...]]:

@@ -110,7 +110,7 @@ class Program:
         self.constants: list[tuple[int, Any]] = []
         self.steps: list[tuple[int, Callable[..., Any], Any, bool]] = []
         self.out = self._place(e)
-        self.known: dict[int, list[Any]] = {}
+        self.memories: dict[int, list[Any]] = {}
         self.given, self.calls = len(symbols), 0
 
     def _place(self, e: Basic) -> int:
@@ -131,12 +131,12 @@ class Program:
 
     def _memory(self) -> list[Any]:
         """The values that do not depend on the symbols, in their places."""
-        if len(self.known) > 8:
-            self.known.clear()
+        if len(self.memories) > 8:
+            self.memories.clear()
         memory: list[Any] = [None] * len(self.places)
         for place, e in self.constants:
             memory[place] = self.arithmetic.constant(e)
-        self.known[ctx.prec] = memory
+        self.memories[ctx.prec] = memory
         return memory
 
     def __call__(self, *values: object) -> Any:
@@ -144,7 +144,7 @@ class Program:
         self.calls += 1
         if not self.calls % LOOK:
             check_time()
-        memory = (self.known.get(ctx.prec) or self._memory()).copy()
+        memory = (self.memories.get(ctx.prec) or self._memory()).copy()
         memory[: self.given] = values
         for place, operation, taken, single in self.steps:
             memory[place] = operation(memory[taken]) if single else operation(*taken(memory))

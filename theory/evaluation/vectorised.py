@@ -39,19 +39,18 @@ Bound: TypeAlias = float | np.ndarray
 """For a whole block, or for each entry."""
 
 BLOCK = 1 << 14  # distances at a time: the values of all parts of a formula stay in the cache
-TURN = 1 << 10  # distances that share a factor of a wave
 EPS = 2.0**-52
 TINY = 1e-300  # what underflow may take away
 SMALL = 1e-3  # below it an error is followed to first order
 LOG_RANGE = 745.0  # no float that is not 0 has a larger logarithm
-LARGEST = 2.0**43  # multiples of 1/1024 below it are floats
+INTEGERS = 2.0**53  # those below it are floats
+LARGEST = INTEGERS / 1024  # multiples of 1/1024 below it are floats
 TOLERANCE = 9.9e-13  # of an entry, relative above 1 and absolute below
 MANY = 16  # terms of a sum whose products do not stay in the cache
 MOST_TERMS = 10_000
 MOST_SUMMED = 10**7
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes
 TWO_PI = 8 * np.arctan(np.longdouble(1))
-PLACES = sympy.Function("places")(n)
 
 
 class Lacking(Exception):
@@ -98,7 +97,7 @@ class Arrays(Arithmetic):
         if isinstance(e, LogSum):
             return self.log_sum, e.args
         if isinstance(e, sympy.Piecewise):
-            return self._first, [part for piece in e.args for part in piece]
+            return self._chosen_piece, [part for piece in e.args for part in piece]
         if isinstance(e, Lookup):
             index, table, tail = e.args
             return self.look_up, (index, *table.args, tail)
@@ -114,7 +113,7 @@ class Arrays(Arithmetic):
         pairs = zip(parts[::2], parts[1::2], strict=True)
         return shift + self.xp.log(sum(c * self.xp.exp(x - shift) for c, x in pairs))
 
-    def _first(self, *pieces: Any) -> Any:
+    def _chosen_piece(self, *pieces: Any) -> Any:
         """The value of the first piece whose condition holds."""
         result: Any = np.nan
         for piece, chosen in zip(pieces[-2::-2], pieces[-1::-2], strict=True):
@@ -269,20 +268,21 @@ class Floats(Arrays):
             return self._combination, [x for a in e.args for x in a.as_independent(n, as_Add=False)]
         if e.is_Add or e.is_Mul:
             combined = self.add if e.is_Add else self.multiply
-            return functools.partial(self._whole, combined) if _dyadic(e) else combined, e.args
+            most = _most(e)
+            return functools.partial(self._whole, combined, most) if most else combined, e.args
         return super().operation(e)
 
     def reformed(self, e: Basic) -> Expr | None:
         form = within_range(e)
         return None if form is None or (form.has(LogSum) and not self.entrywise) else form
 
-    def _whole(self, combined: Callable[..., Near], *parts: Near) -> Near:
-        """A multiple of 1/1024: exact while it is not too large."""
+    def _whole(self, combined: Callable[..., Near], most: float, *parts: Near) -> Near:
+        """What has no rounding while its parts have none, and it is not too large."""
         total = combined(*parts)
         if all(x.exact for x in parts):
             sizes = [np.max(self.size(x)) for x in parts]
-            if max(math.prod(max(x, 1.0) for x in sizes), sum(sizes)) < LARGEST:
-                total.relative = 0.0
+            if max(math.prod(max(x, 1.0) for x in sizes), sum(sizes)) < most:
+                return Near(total.value, ends=total.ends)
         return total
 
     def add(self, *parts: Near) -> Near:
@@ -337,6 +337,8 @@ class Floats(Arrays):
         return product
 
     def power(self, e: Expr) -> Operation:
+        if e.exp.is_Integer and 0 < e.exp <= 8 and e.is_integer:
+            return functools.partial(self._whole, self.multiply, INTEGERS), (e.base,) * int(e.exp)
         return self.raised, e.args
 
     def raised(self, base: Near, exponent: Near) -> Near:
@@ -412,19 +414,12 @@ class Floats(Arrays):
             rule = functools.partial(record.array, self.xp)
             return functools.partial(self._kept, rule), e.args
         if record.node is sympy.sign:
-            return self._sign(e.args[0])
+            return self._sign_of(e.args[0])
         if record.node is sympy.Heaviside:
-            sign, parts = self._sign(e.args[0])
-            sides = np.array([0.0, self.constant(e.args[1]).value, 1.0])
-            return lambda *values: self._step(sides, sign(*values)), parts
+            return lambda step: step, (e.rewrite(sympy.Piecewise),)
         if record.jumps:
             return self._in_integers(record, e) or (self._rounded(record, e), e.args)
         return self._wave(e) or (functools.partial(self._apply, record), e.args)
-
-    def _step(self, sides: np.ndarray, sign: Near) -> Near:
-        """The values at the signs -1, 0, 1; an open sign may be nan."""
-        place = np.nan_to_num(sign.value).astype(np.int64) + 1
-        return Near(sides[place], EPS, sign.absolute)
 
     def _apply(self, record: Function, *parts: Near) -> Near:
         """A function; what the errors of its arguments change is read off values beside them."""
@@ -452,8 +447,6 @@ class Floats(Arrays):
         return Near(value, relative, sum(x.absolute for x in parts))
 
     def structure(self, e: Basic) -> Operation:
-        if e == PLACES:
-            return lambda index: _Places(index.value), (n,)
         if isinstance(e, sympy.Sum):
             return self._finite_sum(e)
         relation = _RELATIONS.get(type(e))
@@ -461,10 +454,10 @@ class Floats(Arrays):
             return super().structure(e)
         if not isinstance(e, Relational):
             return functools.partial(self._kept, relation), e.args
-        sign, parts = self._sign(e.lhs - e.rhs)
+        sign, parts = self._sign_of(e.lhs - e.rhs)
         return lambda *values: self._kept(lambda side: relation(side, 0), sign(*values)), parts
 
-    def _first(self, *pieces: Near) -> Near:
+    def _chosen_piece(self, *pieces: Near) -> Near:
         result = Near(np.nan, 0.0, math.inf)
         for piece, chosen in zip(pieces[-2::-2], pieces[-1::-2], strict=True):
             if chosen.value is True:
@@ -515,44 +508,33 @@ class Floats(Arrays):
         return Near(values, EPS, self.worst(np.where(np.isnan(values), np.inf, TINY)))
 
     def _in_integers(self, record: Function, e: Expr) -> Operation | None:
-        """A rounding of a rational polynomial in n and other roundings, in 64-bit integers."""
+        """A rounding of a rational multiple of integers, by the quotient of whole floats."""
         assert record.period is not None
         inside, modulus = record.period(*e.args)
         if not (modulus.is_Rational and modulus > 0):
             return None
-        form = _integer_form(inside / modulus)
-        if form is None:
+        whole, factor = _quotient(inside / modulus)
+        p, q = factor.as_integer_ratio()
+        if not whole.is_integer or q > INTEGERS:
             return None
+        unit = Fraction(int(modulus.p), q * int(modulus.q))
+        dyadic = unit.denominator & (unit.denominator - 1) == 0
+        rest_off = 0.0 if dyadic and q * unit.numerator < LARGEST else EPS
 
-        def steps(*parts: Near) -> Near:
-            total = form.numerator(parts, int(modulus.p))
-            if total is None:
-                return self._by_balls(e, parts[0])
-            q = form.denominator
+        def steps(distances: Near, x: Near) -> Near:
+            if not (x.exact and p * np.max(self.size(x)) < INTEGERS):
+                return self._by_balls(e, distances)
             if record.range is not None:
-                unit = Fraction(int(modulus.p), q * int(modulus.q))
-                dyadic = unit.denominator & (unit.denominator - 1) == 0
-                exact = dyadic and q * unit.numerator < LARGEST
-                return Near(total % q * unit.numerator / unit.denominator, 0.0 if exact else EPS)
-            return Near(
-                (total // q if e.func is sympy.floor else -(-total // q)).astype(np.float64)
-            )
+                rest = np.mod(p * x.value, q)
+                return Near(rest * unit.numerator / unit.denominator, rest_off)
+            sign = 1 if e.func is sympy.floor else -1
+            return Near(sign * np.floor_divide(sign * p * x.value, q))
 
-        return steps, form.parts
+        return steps, (n, whole)
 
-    def _sign(self, e: Expr) -> Operation:
-        """The sign of a part, exactly where it is a rational polynomial of integers."""
-        form = _integer_form(e)
-        if form is None:
-            return self._float_sign, (e,)
-
-        def sign(*parts: Near) -> Near:
-            total = form.numerator(parts, 1)
-            return (
-                self._by_balls(sympy.sign(e), parts[0]) if total is None else Near(np.sign(total))
-            )
-
-        return sign, form.parts
+    def _sign_of(self, e: Expr) -> Operation:
+        """The sign of a part, exactly where it is a rational multiple of integers."""
+        return self._float_sign, (_quotient(e)[0],)
 
     def _float_sign(self, x: Near) -> Near:
         """The sign, open where 0 is within the error."""
@@ -591,8 +573,17 @@ class Floats(Arrays):
         turns = [x for x in map(self._turns, (rate, shift)) if x is not None]
         if len(turns) < 2:
             return None
-        sine = isinstance(e, sympy.sin)
-        return lambda places: _turning(sine, turns[0], turns[1], places), (PLACES,)
+        wave = np.sin if isinstance(e, sympy.sin) else np.cos
+        return functools.partial(self._turning, wave, turns[0], turns[1]), (n,)
+
+    def _turning(self, wave: Callable[..., Any], rate: int, shift: int, k: Near) -> Near:
+        """A wave at rate k + shift, 0 <= k < 2^40, from turns in units of 2^-88."""
+        high, low = (np.uint64(x) for x in divmod(rate, 1 << 24))
+        whole = np.asarray(k.value).astype(np.uint64)
+        turns = whole * high + (whole * low >> np.uint64(24)) + np.uint64(shift >> 24)
+        angles = (turns.astype(np.int64) * (TWO_PI / 2.0**64)).astype(np.float64)
+        off = 4 * EPS if k.span[1] < 2**40 else math.inf
+        return Near(wave(angles), 0.0, off, (-1.0, 1.0))
 
     def _turns(self, angle: Expr) -> int | None:
         """The fractional part of an angle in turns, in units of 2^-88."""
@@ -634,101 +625,19 @@ class Floats(Arrays):
         return Near(total, EPS, self.worst(bound))
 
 
-@dataclass(frozen=True)
-class _IntegerForm:
-    """A polynomial of `parts`, which are integers: its terms over one denominator."""
-
-    parts: tuple[Expr, ...]
-    terms: tuple[tuple[tuple[int, ...], int], ...]
-    denominator: int
-
-    def numerator(self, parts: Sequence[Near], factor: int) -> Any:
-        """The polynomial times its denominator in 64 bits, also after multiplication by a factor;
-        None where it does not fit."""
-        if not all(x.exact for x in parts):
-            return None
-        values = [x.value for x in parts]
-        sizes = [float(np.max(np.abs(x))) for x in values]
-        largest = sum(
-            abs(c) * math.prod(max(1.0, x) ** k for x, k in zip(sizes, powers, strict=True))
-            for powers, c in self.terms
-        )
-        if not (largest * factor < 2.0**62 and max(sizes) < 2.0**53):
-            return None
-        whole = [np.asarray(x).astype(np.int64) for x in values]
-        return sum(
-            c * math.prod(x**k for x, k in zip(whole, powers, strict=True))
-            for powers, c in self.terms
-        )
-
-
 @functools.lru_cache(maxsize=1024)
-def _integer_form(e: Expr) -> _IntegerForm | None:
-    """A polynomial in n and floors with rational coefficients, as integers over q; else None."""
-    e = sympy.expand(e)
-    whole = [x for x in _outermost(e, (sympy.floor, sympy.ceiling)) if x.has(n)]
-    names = [sympy.Dummy(integer=True) for _ in whole]
-    polynomial = e.xreplace(dict(zip(whole, names, strict=True)))
-    if not polynomial.is_polynomial(n, *names) or polynomial.free_symbols - {n, *names}:
-        return None
-    terms = sympy.Poly(polynomial, n, *names).terms()
-    if not all(c.is_Rational for _, c in terms):
-        return None
-    q = math.lcm(*(int(c.q) for _, c in terms))
-    return _IntegerForm((n, *whole), tuple((powers, int(c * q)) for powers, c in terms), q)
-
-
-def _outermost(e: Expr, kinds: tuple[type[Basic], ...]) -> list[Expr]:
-    """The parts of these kinds that lie within no other of them."""
-    if isinstance(e, kinds):
-        return [e]
-    return list(dict.fromkeys(x for a in e.args for x in _outermost(a, kinds)))
+def _quotient(e: Expr) -> tuple[Expr, Fraction]:
+    """(x, r) with e = r x, r a positive rational; x is an integer wherever that can be."""
+    factor, whole = sympy.expand(e).primitive()
+    return whole, Fraction(int(factor.p), int(factor.q))
 
 
 @functools.lru_cache(maxsize=4096)
-def _dyadic(e: Expr) -> bool:
-    """Whether all values are multiples of 1/1024."""
-    return bool((1024 * e if e.is_Add else e).is_integer)
-
-
-class _Places:
-    """Distances as TURN a + b; in rows where they are all the b of consecutive a."""
-
-    def __init__(self, at: np.ndarray) -> None:
-        whole, part = np.divmod(at.astype(np.int64), TURN)
-        self.outside, self.a = np.unique(whole, return_inverse=True)
-        self.b = part
-        size = self.outside.size * TURN
-        self.in_rows = at.size == size and part[0] == 0 and bool((np.diff(at) == 1).all())
-
-
-def _circle(rate: int, shift: int, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The cosines and sines of rate k + shift, 0 <= k < 2^40, from turns in units of 2^-88."""
-    high, low = (np.uint64(x) for x in divmod(rate, 1 << 24))
-    whole = k.astype(np.uint64)
-    turns = whole * high + (whole * low >> np.uint64(24)) + np.uint64(shift >> 24)
-    angles = turns.astype(np.int64).astype(np.longdouble) * (TWO_PI / 2.0**64)
-    return np.cos(angles).astype(np.float64), np.sin(angles).astype(np.float64)
-
-
-@functools.lru_cache(maxsize=1024)
-def _turn(rate: int) -> tuple[np.ndarray, np.ndarray]:
-    """The cosines and sines of rate b, b < TURN."""
-    return _circle(rate, 0, np.arange(TURN))
-
-
-def _turning(sine: bool, rate: int, shift: int, places: _Places) -> Near:
-    """cos or sin of rate n + shift by the addition theorem, from its values at the a and the b: the
-    same for the same n, whatever else is asked for."""
-    c, s = _circle(rate, shift, TURN * places.outside)
-    c, s = (s, -c) if sine else (c, s)  # sin(x + y) = sin x cos y + cos x sin y
-    cosine, sinus = _turn(rate)
-    if places.in_rows:
-        values = (c[:, None] * cosine - s[:, None] * sinus).ravel()
-    else:
-        values = c[places.a] * cosine[places.b] - s[places.a] * sinus[places.b]
-    off = 3 * EPS + 16 * float(np.finfo(np.longdouble).eps)
-    return Near(values, 0.0, off if places.outside[-1] < 1 << 30 else math.inf, (-1.0, 1.0))
+def _most(e: Expr) -> float:
+    """The size up to which a sum of multiples of 1/1024, or a product of integers, is a float."""
+    if all(a.is_integer for a in e.args):
+        return INTEGERS
+    return LARGEST if e.is_Add and (1024 * e).is_integer else 0.0
 
 
 def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.ndarray:

@@ -194,7 +194,6 @@ def require_factor(p: Reading, value: str, column: int) -> None:
     Capital letters are functions before any bracket: W of Lambert, J and K of Bessel.
     """
     alone = p.ahead(3) == ["(", p.distance, ")"]
-    alone &= p.text[p.tokens[p.position + 1][2] :].startswith(p.distance)  # not for m(i - j)
     capital = len(value) == 1 and value.isupper()
     if capital or (alone and (len(value) == 1 or value in GREEK or value in CONSTANTS)):
         inner = p.distance if alone else "..."

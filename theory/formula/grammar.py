@@ -30,15 +30,22 @@ from typing import NoReturn
 
 import sympy
 from sympy import Expr, Integer, Rational, S
+from sympy.core.relational import Relational
 
 from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import closest
 from farfield.theory.formula import ambiguities, conditions, finite_sums, typeset
-from farfield.theory.formula.bounded_nodes import MAX_DIGITS, MAX_LENGTH, READ_S, power
+from farfield.theory.formula.bounded_nodes import (
+    MAX_DIGITS,
+    MAX_LENGTH,
+    READ_S,
+    power,
+    substituted,
+)
 from farfield.theory.formula.parameters import parameter
-from farfield.theory.formula.reading import GREEK, Reading
+from farfield.theory.formula.reading import GREEK, POSITIONS, Reading, positions_of
 from farfield.theory.formula.vocabulary import AMBIGUOUS, CALLED, CONSTANTS, SYNONYMS
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import Refused, Spelling, records, register, spellings
@@ -251,7 +258,8 @@ _OTHERWISE = {
 
 def _require_name(p: Reading, name: str, column: int) -> None:
     """Refuse a parameter whose name reads as something else, unless its domain is given."""
-    if name in p.domains:
+    positions = {"i", "j"} <= {value for _, value, _ in p.tokens}
+    if name in p.domains or (positions and name in ("i", "j")):
         return
     if re.fullmatch(r"[eE]\d+", name):
         digits = name[1:]
@@ -275,6 +283,46 @@ def _require_name(p: Reading, name: str, column: int) -> None:
         )
 
 
+def _by_distance(p: Reading, e: Expr) -> Expr:
+    """What is a function of `i - j`, a query's position less its key's, as one of the distance."""
+    columns = {value: column for kind, value, column in reversed(p.tokens) if kind == "name"}
+    taken = {p.distance, *p.domains} - {"n"}
+    for names in POSITIONS:
+        if not {*names} <= {*columns} - taken:
+            continue
+        query, key = (n if name == "n" else parameter(name) for name in names)
+        sure = names[0] == "i" or names == positions_of(p.text)
+        if not (e.has(query, key) if sure else e.has(query) and e.has(key)):
+            continue
+        distance = sympy.Dummy(integer=True, nonnegative=True)
+        sides = {
+            r: r.func(*(distance if x == query else S.Zero for x in r.args), evaluate=False)
+            for r in e.atoms(Relational)
+            if {*r.args} == {query, key}
+        }
+        between_bars = substituted(e, {sympy.Abs(query - key): distance})
+        moved = substituted(e, {**sides, query: key + distance})
+        read = sure or "n" not in columns or not between_bars.has(query, key)
+        if read and not moved.has(query, key, n):
+            return substituted(moved, {distance: n})
+        if sure or between_bars.has(distance):
+            p.fail(
+                columns[names[0]],
+                f"{names[0]} beside {' - '.join(names)}: a bias is a function of the distance "
+                f"alone, which is {' - '.join(names)} or n; give a parameter or a length another "
+                "name",
+            )
+        if not moved.has(key):
+            p.fail(
+                columns[names[0]],
+                f"{' - '.join(names)} may mean the distance n, of a query at {names[0]} and a key "
+                f"at {names[1]}, or a difference with a parameter; write n, or "
+                f"|{' - '.join(names)}|, or say that it is a parameter: --assume "
+                f"{names[0]}=positive",
+            )
+    return e
+
+
 class Parser(Reading):
     """The grammar, one method a rule; calls, conditions, finite sums have modules of their own."""
 
@@ -283,7 +331,7 @@ class Parser(Reading):
         kind, text, column = self.token
         if kind != "end":
             self.fail(column, f"unexpected {text!r}{self._hint(text)}")
-        return value
+        return _by_distance(self, value)
 
     def build(self, column: int, make: Callable[..., Expr], *args: object) -> Expr:
         if not isinstance(make, Synonym):

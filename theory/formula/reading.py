@@ -19,7 +19,7 @@ from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.bounded_nodes import MAX_DEPTH, MAX_TOKENS, bounded
 from farfield.theory.formula.vocabulary import CALLED, RESERVED
 from farfield.theory.functions.record import Refused, spellings
-from farfield.theory.relations import BY_SIGN, SIX
+from farfield.theory.relations import SIX
 
 R = TypeVar("R")
 Token = tuple[str, str, int]  # its kind, its text, its column
@@ -413,93 +413,10 @@ class Tokens:
             self.tokens.append((kind, name, place))
             if len(self.tokens) > MAX_TOKENS:
                 raise InputError(f"the formula has more than {MAX_TOKENS} symbols")
-        self._positions()
         names = {value for kind, value, _ in self.tokens if kind == "name"}
         if "Delta" in names and not {self.distance, "Delta"} & {*domains, *(names - {"Delta"})}:
             self.distance = "Delta"
         self.tokens.append(("end", "", len(text.rstrip())))
-
-    def _positions(self) -> None:
-        """Read `i - j`, query less key, as the distance; `|i - j|` and `|j - i|` likewise."""
-        names = {value for kind, value, _ in self.tokens if kind == "name"}
-        for pair in POSITIONS:
-            meant = {self.distance, *self.domains} - {"n"}
-            if {*pair} <= names and not meant & {*pair}:
-                sure = pair[0] == "i" or pair == positions_of(self.text)
-                self._distance_of(*pair, "n" in names, sure)
-
-    def _distance_of(self, query: str, key: str, named: bool, sure: bool) -> None:
-        """Read one query less its key as the distance, and `i >= j` as a comparison of it with 0;
-        `named`: n occurs in the text as well, `sure`: the names can be nothing else."""
-        tokens: list[Token] = []
-        rest = self.tokens
-        read: set[int] = set()
-        while rest:
-            values = [value for _, value, _ in rest[:3]]
-            column, after = rest[0][2], rest[3:6]
-            if values[1:2] and values[1] in BY_SIGN and {*values[::2]} == {query, key}:
-                zero = ("number", "0", column)
-                read.add(len(tokens) + 2 * (values[0] == key))
-                compared = [("name", "n", column), rest[1], zero]
-                tokens += compared if values[0] == query else compared[::-1]
-                rest = rest[3:]
-                continue
-            if values not in ([query, "-", key], [key, "-", query]):
-                tokens.append(rest[0])
-                rest = rest[1:]
-                continue
-            alone = self._stands_alone(tokens, after[:1])
-            if self._absolute(tokens, after):
-                pass
-            elif sure and not alone:
-                self.fail(
-                    column, f"write {query} - {key} in brackets: ({query} - {key}), the distance n"
-                )
-            elif not sure and (named or not alone):
-                if alone:
-                    self.fail(
-                        column,
-                        f"{' '.join(values)} may mean the distance n, of a query at {query} and a "
-                        f"key at {key}, or a difference with a parameter; write n, or |{query} - "
-                        f"{key}|, or say that it is a parameter: --assume {query}=positive",
-                    )
-                tokens += rest[:3]
-                rest = rest[3:]
-                continue
-            elif values[0] == key:
-                tokens.append(("op", "-", column))
-            rest = rest[3:]
-            read.add(len(tokens))
-            tokens.append(("name", "n", column))
-        others = {query, key, "n"} if read else {query, key} if sure else set()
-        for place, (kind, value, column) in enumerate(tokens):
-            if kind == "name" and value in others and place not in read:
-                self.fail(
-                    column,
-                    f"{value} beside {query} - {key}: a bias is a function of the distance alone, "
-                    f"which is {query} - {key} or n; give a parameter or a length another name",
-                )
-        self.tokens = tokens
-
-    @staticmethod
-    def _absolute(before: list[Token], after: list[Token]) -> bool:
-        """Whether the bars or the call enclose nothing else."""
-        left = [value for _, value, _ in before[-2:]]
-        right = [value for _, value, _ in after]
-        if left[-1:] == ["|"]:
-            return right[:1] == ["|"]
-        called = left[:1] in (["abs"], ["Abs"]) or right[1:] in ([".", "abs"], [".", "Abs"])
-        return left[-1:] == ["("] and right[:1] == [")"] and called
-
-    @staticmethod
-    def _stands_alone(before: list[Token], after: list[Token]) -> bool:
-        """Whether no operator that binds closer is next to `i - j`."""
-        left = before[-1][1] if before else "("
-        right = after[0][1] if after else ")"
-        compared = (*BY_SIGN, ",", "|")
-        words = ("&", "if", "for", "when", "row", "[")
-        ends = (")", "}", "]", "+", "-", "row", "end cases", *compared)
-        return left in ("(", "{", "=", "+", *words, *compared) and right in ends
 
     def fail(self, column: int, what: str) -> NoReturn:
         """Raise InputError with the text around a column."""

@@ -13,12 +13,17 @@ from sympy import Basic, Expr
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, to_arb
-from farfield.theory.functions.elementary import NO_REAL_RULE, REMAINDER, auxiliary, remainder
+from farfield.theory.functions.elementary import (
+    NO_REAL_RULE,
+    REMAINDER,
+    auxiliary,
+    by_more_bits,
+    remainder,
+)
 from farfield.theory.functions.record import Function, Refused
 
 HALF = fmpq(1, 2)
 MAX_ORDER = 20
-MAX_TERMS = 400  # of a divergent series, which ends where its terms are least
 
 
 bessel_slope = auxiliary("bessel_slope", "the derivative of bessel_rest")
@@ -59,33 +64,15 @@ def _complex(name: str, entire: bool) -> Callable[..., acb]:
 def _complex_rest(analytic: bool, z: acb) -> acb:
     """By |d/dz| <= 1/|z| on wide balls, 4/|z| for Re z < 1 where |I_1/I_0| < 4/3; where I_0 is far
     from its zeros (see `_rest_beyond`)."""
+
+    def value(z: acb) -> acb:
+        return z.bessel_i(acb(0), scaled=True).log() + (2 * acb.pi() * z).log() / 2
+
     far = z.real > 7 and z.abs_upper() < z.real * fmpq(3, 2)
     if not (far or (z.real > 0 and abs(z.imag) < fmpq(3, 4))):
         return NAN
-    centre, spread = z.mid(), z.rad()
-    if spread == 0:
-        if z.real > 8 * ctx.prec and far:
-            return _asymptotic(z)
-        scaled = centre.bessel_i(acb(0), scaled=True)
-        return scaled.log() + (2 * acb.pi() * centre).log() / 2
-    middle = _complex_rest(analytic, centre)
-    size = (spread / z.abs_lower()).upper() * (1 if z.real > 1 else 4)
-    return middle + acb(arb(0, size), arb(0) if z.imag == 0 else arb(0, size))
-
-
-def _asymptotic(z: acb) -> acb:
-    """log of sum_{k<K} ((1/2)_k)^2/(k! (2 z)^k), the share of sqrt(pi/z) in
-    int_0^2 e^{-zv} v^{-1/2} (1 - v/2)^{-1/2} dv: the binomial series leaves at most 2 c_K (v/2)^K
-    on [0, 1]; what is beyond 1 is below 4 |z| e^{-R}, R = Re z > 2 K, |z| <= 3/2 R."""
-    goal, total, term = arb(2) ** -ctx.prec, acb(0), acb(1)
-    for k in range(1, min(MAX_TERMS, 2 * ctx.prec)):
-        total += term
-        term = term * fmpq((2 * k - 1) ** 2, 8 * k) / z
-        error = 2 * abs(term).upper() * arb(fmpq(3, 2)) ** (k + 1)
-        if error < goal:
-            break
-    error = (error + 4 * abs(z).upper() * (-z.real.lower()).exp()).upper()
-    return (total + acb(arb(0, error), arb(0, error))).log()
+    bound = 1 / z.abs_lower()
+    return by_more_bits(z, value, bound, bound * (1 if z.real > 1 else 4))
 
 
 def bessel_row(x: arb, most: int) -> list[arb]:

@@ -76,14 +76,14 @@ def _expand_min_max(t: Any, e: Expr, *args: Expr) -> Any:
     low, high = values[0]
     for a, b in values[1:]:
         low, high = (a if better(a, low) else low), (b if better(b, high) else high)
-    return t.number(t.bounded_atom(low, high, e))
+    return t.of_constant(t.bounded_atom(low, high, e))
 
 
 def _expand_heaviside(t: Any, e: Expr, a: Expr, at_zero: Expr = S.Half) -> Any:
     """Only reached where the sign changes for ever: a bounded oscillation in [0, 1]."""
     if not (at_zero.is_Rational and 0 <= at_zero <= 1):
         raise Undecided("a step that changes for ever")
-    return t.number(t.bounded_atom(S.Zero, S.One, e))
+    return t.of_constant(t.bounded_atom(S.Zero, S.One, e))
 
 
 def _expand_abs(t: Any, e: Expr, a: Expr) -> Any:
@@ -127,7 +127,7 @@ FUNCTIONS = (
         build=evaluated_if_small(sympy.sign),
         branch=lambda decide, a: S(decide.sign(a)),
         ball=lambda x: fmpq(sign_of(x)),
-        expansion=lambda t, e, a: t.number(t.bounded_atom(S.NegativeOne, S.One, e)),
+        expansion=lambda t, e, a: t.of_constant(t.bounded_atom(S.NegativeOne, S.One, e)),
         array=lambda xp, x: xp.sign(x),
         lacks=NOT_ANALYTIC,
     ),

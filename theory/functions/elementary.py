@@ -13,7 +13,7 @@ from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Basic, Expr
 
 from farfield.theory.algebra.exceptions import Undecided
-from farfield.theory.functions.balls import Ball, BeyondBalls, finite, to_arb
+from farfield.theory.functions.balls import Ball, BeyondBalls, finite, precision, to_arb
 from farfield.theory.functions.record import Function
 
 SMALL = fmpq(1, 8)  # below it a remainder function is summed, so that nothing cancels
@@ -56,6 +56,20 @@ def remainder(
         return arb_series([complex_ball(False, acb(z[0])).real, *series(z).coeffs()[1:]])
 
     return {"complex_ball": complex_ball, "series": jet, "lacks": NO_REAL_RULE}
+
+
+def by_more_bits(z: acb, value: Callable[[acb], acb], bound: arb, slope: arb) -> acb:
+    """A value whose terms cancel: at the middle of z with the bits that they cancel, around it by
+    its slope. Beyond |z| = 2^bits its bound is enough."""
+    if z.abs_lower() > arb(2) ** ctx.prec:
+        middle, spread = acb(0), bound.upper()
+    else:
+        more = 2 * max(0, math.ceil(float(z.abs_upper().log()) / math.log(2))) + 16
+        with precision(ctx.prec + more):
+            middle = value(z.mid())
+        spread = (z.rad() * slope).upper()
+    around = acb(arb(0, spread), arb(0) if z.imag == 0 else arb(0, spread))
+    return +middle + around
 
 
 def small_sum(z: acb, c: Callable[[int], fmpq]) -> acb:

@@ -100,7 +100,7 @@ def _erf_of(t: Any, g: Any) -> Any:
     if way == 0:
         return t.increasing_or_taylor(sympy.erf, g)
     if way is None:
-        return t.number(t.bounded_atom(S.NegativeOne, S.One))
+        return t.of_constant(t.bounded_atom(S.NegativeOne, S.One))
     if way == 1:
         return 1 - _erfc_at_infinity(t, g)
     return _erfc_at_infinity(t, -g) - 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from operator import methodcaller
 from typing import Any
 
@@ -17,14 +16,18 @@ from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
-from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, precision, to_arb
-from farfield.theory.functions.elementary import NO_REAL_RULE, auxiliary, remainder
+from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, to_arb
+from farfield.theory.functions.elementary import (
+    NO_REAL_RULE,
+    auxiliary,
+    by_more_bits,
+    remainder,
+)
 from farfield.theory.functions.nodes import evaluated_if_small, opaque, unevaluated
 from farfield.theory.functions.record import Function, Refused, Spelling
 
 HALF = fmpq(1, 2)
 MAX_ORDER = 20
-MAX_TERMS = 400  # of Stirling's series, which ends where its terms are least
 
 
 psi_slope = auxiliary("psi_slope", "trigamma(z) - 1/z")
@@ -56,7 +59,7 @@ def _harmonic(x: Expr, order: Expr = S.One) -> Expr:
     return sympy.zeta(order) - (-1) ** order * rest / sympy.factorial(order - 1)
 
 
-def _known(node: Basic) -> Callable[..., Expr]:
+def _value_if_rational(node: Basic) -> Callable[..., Expr]:
     """What SymPy knows of the function at small rationals."""
     build = evaluated_if_small(node)
     return lambda *args: (
@@ -100,57 +103,25 @@ def _polygamma_by_rest(order: Expr, z: Expr) -> Expr | None:
 
 
 def _complex_binet(analytic: bool, z: acb) -> acb:
-    """Stirling's series where it reaches the precision, else loggamma itself."""
+    """|binet(z)| <= 1/(6 |z|), and 0 <= 1/(e^t - 1) - 1/t + 1/2 <= t/12 bounds its slope by
+    1/(12 R^2), R = Re z > 0."""
+
+    def value(z: acb) -> acb:
+        return z.lgamma() - ((z - HALF) * z.log() - z + (arb.pi() * 2).log() / 2)
+
     if not z.real > 0:
         return NAN
-    if z.abs_lower() > ctx.prec // 3 + 8:
-        return _asymptotic(z, True)
-    half_log = (arb.pi() * 2).log() / 2
-    return z.lgamma() - ((z - fmpq(1, 2)) * z.log() - z + half_log)
+    return by_more_bits(z, value, 1 / (6 * z.abs_lower()), 1 / (12 * z.real.lower() ** 2))
 
 
 def _complex_psi_rest(analytic: bool, z: acb) -> acb:
-    """digamma(z) - log z, by its asymptotic series where the difference cancels."""
+    """|digamma(z) - log z| <= 1/|z| where |z| >= 1, and t/2 <= t/(1 - e^{-t}) - 1 <= t/2 + t^2/12
+    bounds its slope by 1/(2 R^2) + 1/(6 R^3), R = Re z > 0."""
     if not z.real > 0:
         return NAN
-    if z.abs_lower() > ctx.prec // 3 + 8:
-        return -1 / (2 * z) - _asymptotic(z, False)
-    return z.digamma() - z.log()
-
-
-def _asymptotic(z: acb, gamma: bool) -> acb:
-    """sum c_k w^{2k-1} (`gamma`) or c_k w^{2k}, w = 1/z, up to where the error is least: below
-    2 sec(arg/2)^{2k+2} times the first omitted term (DLMF 5.11). The place is found by floats."""
-    bits, w = ctx.prec, 1 / z
-    size = abs(w).upper()
-    secant = (2 * abs(z) / (abs(z) + z.real)).upper()  # 1/cos(arg/2)^2
-    step, turn, first = float(size.log()), float(secant.log()), 1 if gamma else 2
-    goal, best, last = -(bits + 4) * math.log(2), math.inf, 1
-    for k in range(1, MAX_TERMS):
-        error = _log_ratio(k, gamma) + (2 * k - 2 + first) * step + (k + 1) * turn
-        if error < best:
-            best, last = error, k
-        if error < goal or error > best + 1:
-            break
-    total, square = acb(0), w * w
-    for k in range(last - 1, 0, -1):
-        total = total * square + _bernoulli_ratio(k, bits, gamma)
-    bound = abs(_bernoulli_ratio(last, bits, gamma)) * size ** (2 * last - 2 + first)
-    radius = (2 * bound * secant ** (last + 1)).upper()
-    return total * w**first + acb(arb(0, radius), arb(0, radius))
-
-
-@lru_cache(maxsize=1024)
-def _log_ratio(k: int, gamma: bool) -> float:
-    """log |B_2k/...|, the size of the k-th coefficient of Stirling's or digamma's series."""
-    with precision(64):
-        return float(abs(_bernoulli_ratio(k, 64, gamma)).log())
-
-
-@lru_cache(maxsize=4096)
-def _bernoulli_ratio(k: int, bits: int, gamma: bool) -> arb:
-    """B_{2k}/(2k (2k-1)) or B_{2k}/(2k)."""
-    return arb(fmpq.bernoulli(2 * k) / (2 * k * (2 * k - 1 if gamma else 1)))
+    inverse = 1 / z.real.lower()
+    slope = inverse**2 / 2 + inverse**3 / 6
+    return by_more_bits(z, lambda z: z.digamma() - z.log(), 1 / z.abs_lower(), slope)
 
 
 def _digamma_jet(z: arb_series) -> arb_series:
@@ -323,7 +294,7 @@ def _expand_zeta(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
         raise Undecided("zeta of an oscillation")
     point = t.to_sympy(limit)
     if delta.literally_zero:
-        return t.number(t.coefficient(sympy.zeta(point)))
+        return t.of_constant(t.coefficient(sympy.zeta(point)))
     if t.sign(t.coefficient(point - 1)) == 0:
         return 1 / delta + S.EulerGamma + t.error(delta.top())
     return t.error(delta.top()) + sympy.zeta(point)
@@ -375,7 +346,7 @@ FUNCTIONS = (
         build=_polygamma,
         positive=True,
         asymptotic=_polygamma_by_rest,
-        exact=_known(sympy.polygamma),
+        exact=_value_if_rational(sympy.polygamma),
         ball=_polygamma_ball,
         expansion=_expand_polygamma,
         array=_polygamma_array,
@@ -386,7 +357,7 @@ FUNCTIONS = (
         build=evaluated_if_small(sympy.factorial, large_opaque=True),
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z + 1)),
-        exact=_known(sympy.factorial),
+        exact=_value_if_rational(sympy.factorial),
         logarithm=lambda x: _log_gamma(x + 1),
         ball=lambda x: _gamma_ball(x + 1),
         expansion=lambda t, e, a: gamma_of(t, t.transseries(a) + 1),
@@ -401,7 +372,7 @@ FUNCTIONS = (
         asymptotic=lambda a, b: sympy.exp(
             _stirling(a + 1) - _stirling(b + 1) - _stirling(a - b + 1)
         ),
-        exact=_known(sympy.binomial),
+        exact=_value_if_rational(sympy.binomial),
         logarithm=lambda a, b: _log_gamma(a + 1) - _log_gamma(b + 1) - _log_gamma(a - b + 1),
         ball=_binomial_ball,
         expansion=_expand_binomial,
@@ -414,7 +385,7 @@ FUNCTIONS = (
         build=_harmonic,
         positive=True,
         asymptotic=lambda z: _digamma(z + 1) + S.EulerGamma,
-        exact=_known(sympy.harmonic),
+        exact=_value_if_rational(sympy.harmonic),
         ball=lambda x: finite(to_arb(x + 1).digamma()) + arb.const_euler(),
         expansion=_expand_harmonic,
         array=lambda xp, x: xp.special("digamma")(x + 1) + float(S.EulerGamma),
@@ -424,7 +395,7 @@ FUNCTIONS = (
         names=("zeta",),
         arity=(1, 2),
         build=evaluated_if_small(sympy.zeta),
-        exact=_known(sympy.zeta),
+        exact=_value_if_rational(sympy.zeta),
         ball=_zeta_ball,
         complex_ball=lambda analytic, z, a=1: z.zeta() if a == 1 else z.zeta(acb(a)),
         series=methodcaller("zeta"),

@@ -89,11 +89,11 @@ def _expand(t: Any, e: Expr, a: Expr) -> Any:
     small = rest * m ** fmpq(-1) * t.inverse(c)  # g = c m (1 + small)
     t.context.spend(1 + len(w.terms) ** 2)
     after = 1 / (w + 1)
-    total, numerator, power_of_small = w, [0, 1], t.number(fmpq(1))
+    total, numerator, power_of_small = w, [0, 1], t.of_constant(fmpq(1))
     order = t.context.order
     for j in range(1, order + 1):  # x^j W^(j) = numerator(w)/(1 + w)^(2 j - 1) at x = c m
         power_of_small = power_of_small * small * fmpq(1, j)
-        polynomial = t.number(fmpq(0))
+        polynomial = t.of_constant(fmpq(0))
         for k in reversed(numerator):
             polynomial = polynomial * w + k
         derivative = polynomial * after ** fmpq(2 * j - 1)
@@ -134,7 +134,7 @@ def _of_monomial(t: Any, m: Any, c: Any) -> Any:
     outer.work = plain.work
     if outer.named and w.remainder is not None:
         return t.with_named_remainder(w, ("W", m, c))
-    return t.number(fmpq(0)) + w
+    return t.of_constant(fmpq(0)) + w
 
 
 _built = evaluated_if_small(sympy.LambertW)

@@ -33,7 +33,7 @@ def _expand_floor(t: Any, e: Expr, a: Expr) -> Any:
     """An integer in the end, else a - frac(a), the fraction a bounded oscillation."""
     whole = _eventual_integer(t, e)
     if whole is not None:
-        return t.number(whole)
+        return t.of_constant(whole)
     down = e.func is sympy.floor
     atom = t.bounded_atom(S.Zero, S.One, sympy.frac(a if down else -a))
     return t.transseries(a) + (-atom if down else atom)
@@ -44,7 +44,7 @@ def _expand_frac(t: Any, e: Expr, a: Expr) -> Any:
     whole = _eventual_integer(t, sympy.floor(a, evaluate=False))
     if whole is not None:
         return t.transseries(a) - whole
-    return t.number(t.bounded_atom(S.Zero, S.One, e))
+    return t.of_constant(t.bounded_atom(S.Zero, S.One, e))
 
 
 def _eventual_integer(t: Any, e: Expr) -> Any:
@@ -74,7 +74,7 @@ def _expand_mod(t: Any, e: Expr, a: Expr, b: Expr) -> Any:
     """b frac(a/b) for a constant positive modulus."""
     if b.has(n) or t.sign(t.coefficient(b)) <= 0:
         raise Undecided("Mod with this modulus")
-    return t.number(t.bounded_atom(S.Zero, b, b * sympy.frac(a / b)))
+    return t.of_constant(t.bounded_atom(S.Zero, b, b * sympy.frac(a / b)))
 
 
 def _unit_steps(a: Expr) -> tuple[Expr, Expr]:

@@ -73,7 +73,7 @@ def _expand_wave(t: Any, e: Expr, a: Expr) -> Any:
         if g.remainder is not None and t.size(g.remainder) <= 0:
             raise
     if not bounded:
-        return t.number(t.bounded_atom(*WAVE) if t.has_bounded_atom(a) else e)
+        return t.of_constant(t.bounded_atom(*WAVE) if t.has_bounded_atom(a) else e)
     limit, delta = t.finite(g)
     point = t.to_sympy(limit)
     sine, cosine = (
@@ -90,7 +90,7 @@ def _atan_of(t: Any, g: Any) -> Any:
     if way == 0:
         return t.increasing_or_taylor(sympy.atan, g)
     if way is None:
-        return t.number(t.bounded_atom(-sympy.pi / 2, sympy.pi / 2))
+        return t.of_constant(t.bounded_atom(-sympy.pi / 2, sympy.pi / 2))
     small = t.taylor(lambda k: fmpq((-1) ** (k // 2), k) if k % 2 else fmpq(0), 1 / g)
     return way * sympy.pi / 2 - small
 

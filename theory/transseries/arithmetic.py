@@ -277,7 +277,7 @@ class Transseries:
 
     def _series(self, x: object) -> Transseries:
         """A transseries, or a constant as one."""
-        return x if isinstance(x, Transseries) else number(_constant(x), self.context)
+        return x if isinstance(x, Transseries) else of_constant(_constant(x), self.context)
 
     def __add__(self, other: object) -> Transseries:
         return add(self, self._series(other))
@@ -325,7 +325,7 @@ class Transseries:
         """A constant power; the transseries must be positive unless r is an integer."""
         context = self.context
         if type(r) is fmpq and r.q == 1 and 0 <= r <= 12:
-            out = number(ONE, context)
+            out = of_constant(ONE, context)
             for _ in range(int(r.p)):
                 out = out * self
             return out
@@ -357,7 +357,7 @@ class Transseries:
         constant = log_of(c, context)
         return add(
             log_of_monomial(m, context),
-            number(constant, context),
+            of_constant(constant, context),
             taylor(log1p_coefficient, delta, "log"),
         )
 
@@ -438,7 +438,7 @@ def _require_bounded(terms: Iterable[Term]) -> None:
         raise Undecided("an unbounded oscillation in a remainder")
 
 
-def number(c: Coefficient, context: Context) -> Transseries:
+def of_constant(c: Coefficient, context: Context) -> Transseries:
     """A constant."""
     return Transseries(context, [] if not c else [(UNIT, c)])
 
@@ -494,7 +494,7 @@ def taylor(
         assert g.remainder is not None
         tail = context.tail((name, path, delta.terms))
         return _name_tails([*g.terms, (g.remainder, tail)], None, context)
-    total, power_of_fast = delta.of(), number(ONE, context)
+    total, power_of_fast = delta.of(), of_constant(ONE, context)
     for j in range(context.order + 1):
         if j:
             power_of_fast = power_of_fast * fast
@@ -513,9 +513,9 @@ def _plain_taylor(coef: Coefficients, delta: Transseries) -> Transseries:
     """sum coef(k) delta^k, up to the order or to the remainder of a power of delta."""
     context = delta.context
     if delta.literally_zero:
-        return number(coef(0), context)
+        return of_constant(coef(0), context)
     terms: list[Term] = []
-    remainder, power_of_delta = None, number(ONE, context)
+    remainder, power_of_delta = None, of_constant(ONE, context)
     for k in range(context.order + 1):
         if k:
             power_of_delta = power_of_delta * delta

@@ -56,7 +56,7 @@ from farfield.theory.transseries.arithmetic import (
     iterated_log,
     log_of_monomial,
     monomial,
-    number,
+    of_constant,
     size,
     split,
     taylor,
@@ -83,12 +83,12 @@ class Expansion(Arithmetic):
         self.context = context
         self.operations = Operations(context)
 
-    def _number(self, e: Expr) -> Transseries:
-        return number(constant(e, self.context), self.context)
+    def _constant(self, e: Expr) -> Transseries:
+        return of_constant(constant(e, self.context), self.context)
 
     def operation(self, e: Basic) -> Operation:
         if not e.has(n):
-            return lambda: self._number(e), ()
+            return lambda: self._constant(e), ()
         if e == n:
             return lambda: monomial(iterated_log(0), self.context), ()
         if e.is_Add or e.is_Mul:
@@ -101,7 +101,7 @@ class Expansion(Arithmetic):
         if not e.exp.has(n):
             return lambda base: base ** constant(e.exp, self.context), (e.base,)
         if door.assumed(e.base, "negative") and door.assumed(e.exp, "integer"):
-            wave = number(bounded_atom(S.NegativeOne, S.One), self.context)
+            wave = of_constant(bounded_atom(S.NegativeOne, S.One), self.context)
             return lambda size: wave * size, ((-e.base) ** e.exp,)
         return lambda exp, base: (exp * base.log()).exp(), (e.exp, e.base)
 
@@ -281,7 +281,7 @@ def increasing_or_taylor(f: type[Basic], g: Transseries) -> Transseries:
         return at_finite(f, g, f.__name__)
     if not delta.literally_zero:
         raise Undecided(f"{f.__name__} of an oscillation")
-    return number(monotone(f, limit, g.context), g.context)
+    return of_constant(monotone(f, limit, g.context), g.context)
 
 
 def _weak_sign(g: Transseries) -> int:
@@ -329,7 +329,7 @@ class Operations:
         return Transseries(self.context, [*g.terms, (g.remainder, self.context.tail(key))])
 
 
-_OF_CONTEXT = (below, bounds, log_of_monomial, low_sign, number, size, transseries)
+_OF_CONTEXT = (below, bounds, log_of_monomial, low_sign, of_constant, size, transseries)
 for _operation in (
     add,
     at_finite,

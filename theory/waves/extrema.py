@@ -184,7 +184,7 @@ def _refined(f: Expr) -> list[float]:
         raise Undecided("the bounds of an oscillation")
     value = _evaluator(f)
 
-    def at(x: float) -> arb:
+    def height(x: float) -> arb:
         try:
             return value(arb(x)).mid()
         except Undefined:
@@ -204,8 +204,8 @@ def _refined(f: Expr) -> list[float]:
             x, y = x - 0.01, y + 0.01
             for _ in range(60):
                 a, b = x + (y - x) / 3, y - (y - x) / 3
-                x, y = (x, b) if at(a) < at(b) else (a, y)
-            if any(at(t) <= high + fmpq(1, 10**5) for t in (x, y, x - 1e-7, y + 1e-7)):
+                x, y = (x, b) if height(a) < height(b) else (a, y)
+            if any(height(t) <= high + fmpq(1, 10**5) for t in (x, y, x - 1e-7, y + 1e-7)):
                 out.append(x % (2 * math.pi))
     return out
 

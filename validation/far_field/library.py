@@ -40,6 +40,7 @@ class LibraryNetwork:
         self.model, self.network = opened.model, opened.network
         self.trained = opened.model.trained or 1024
         self.longest, self.depth = opened.model.longest, len(opened.model.layers)
+        self.copies = 1
         self.attentions = opened.attentions
         self.scaling, self.sinks = dict[int, float](), dict[int, Tensor]()
         self.attend: Attend | None = None

@@ -359,7 +359,11 @@ class _Readings:
     def forecast(self, repair: Repair) -> Mended:
         """What is said of a change."""
         each = self._kept(repair, "", self._by_probe if self.quick else self._by_far_field)
-        home = self._kept(repair, ", trained", self._at_home).mean() if repair.rope else None
+        home = (
+            self._kept(repair, ", trained", self._at_home).mean()
+            if repair.rope or repair.group
+            else None
+        )
         cache = row_cache(self.subject.outline.layers, repair.keys(self.to), Serving())
         return Mended(
             repair.name,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.theory.answers.errors import InputError
@@ -48,6 +48,8 @@ class Network(Protocol):
     """Positions that there are; None for no end."""
     depth: int
     """Layers."""
+    copies: int
+    """Positions that each key has; the bias masks all but one."""
 
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
         """Scores of the token after those that are kept, (rows, kept, vocabulary), of rows whose
@@ -57,10 +59,10 @@ class Network(Protocol):
         """Queries at positions `i`, multiplied by all that multiplies their logits."""
 
     def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
-        """Keys at positions `j`, for queries whose last stands at `end`."""
+        """Keys at positions `j`, for queries whose last stands at `end`; one copy after another."""
 
     def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
-        """The term added to the logits, -inf where a key is not seen; (heads or 1, i, j)."""
+        """The term added to the logits, -inf where a key is not seen; (heads or 1, i, copies j)."""
 
     def sink(self, layer: int) -> Tensor | None:
         """A learned logit of each head in the denominator, (heads,); None for none."""
@@ -74,7 +76,8 @@ class TrainedNetwork:
     """
 
     def __init__(self, model: Transformer) -> None:
-        self.model, self.tables = model, list[DistanceTable]()
+        self.model, self.tables = model, dict[nn.Module, DistanceTable]()
+        self.copies = 1
         self.trained, self.depth = model.settings.length, len(model.layers)
         self.longest = self.trained if model.settings.absolute == "learned" else None
         for bias in model.biases:
@@ -85,7 +88,7 @@ class TrainedNetwork:
                 )
             learned = bias.fixed if isinstance(bias, LearnedBias) else None
             formula = bias.encoding if isinstance(bias, FixedBias) else learned
-            self.tables.append(DistanceTable(bias.table, formula))
+            self.tables[bias] = DistanceTable(bias.table, formula)
 
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
         """As `Network.scores`."""
@@ -107,11 +110,9 @@ class TrainedNetwork:
         settings = self.model.layers[layer].settings
         if settings.rope is not None:
             q = rotated(q, i - i[-1], settings.rope)
-        scale, heads = settings.scale, q.shape[1]
-        if scale is not None:
-            factor = logit_factor(scale, i + 1, self.trained, False)[:, None]
-            chosen = [not scale.heads or h + 1 in scale.heads for h in range(heads)]
-            q = q * torch.where(torch.tensor(chosen)[:, None, None], factor, 1.0)
+        if settings.scale is not None:
+            factor = logit_factor(settings.scale, i + 1, q.shape[1], self.trained, False)
+            q = q * factor[..., None]
         return q / math.sqrt(q.shape[-1])
 
     def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
@@ -122,9 +123,9 @@ class TrainedNetwork:
     def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
         """As `Network.bias`."""
         n, width = i[:, None] - j, self.model.layers[layer].settings.window
-        at, added = self.model.bias_of[layer], torch.zeros(1, 1, 1)
-        if at is not None:
-            added = self.tables[at].at(n.clamp(min=0))
+        bias, added = self.model.bias_of[layer], torch.zeros(1, 1, 1)
+        if bias is not None:
+            added = self.tables[bias].at(n.clamp(min=0))
         return added.masked_fill((n < 0) | (n >= (width or math.inf)), -math.inf)
 
     def sink(self, layer: int) -> Tensor | None:
@@ -166,13 +167,15 @@ def whole(
     network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: Tensor
 ) -> Tensor:
     """Attention of rows to their own keys, some queries at a time."""
-    k = network.key(layer, k, positions, int(positions[-1]))
+    copies = network.copies
+    k = network.key(layer, k, positions, int(positions[-1])).unflatten(2, (copies, -1))
     q, sink = network.query(layer, q, positions), network.sink(layer)
     parts = []
     for at in torch.arange(len(positions)).split(QUERIES):
         end = int(at[-1]) + 1
         bias = network.bias(layer, positions[at], positions[:end])[None]
-        parts.append(attention(q[:, :, at], k[:, :, :end], v[:, :, :end], bias, sink))
+        keys, values = k[:, :, :, :end].flatten(2, 3), v[:, :, :end].repeat(1, 1, copies, 1)
+        parts.append(attention(q[:, :, at], keys, values, bias, sink))
     return torch.cat(parts, 2)
 
 

@@ -1,5 +1,5 @@
-"""Changes of a trained model at inference: windows, first keys, grafted tails, log scale, settings
-of rotations, and the text that is cut.
+"""Changes of a trained model at inference: windows, first keys, grafted tails, log scale, grouped
+positions, settings of rotations, and the text that is cut.
 
 A graft gives a head a convergent tail. From `start` on its bias is
 `p(start) - rate log(n / start)`; before it nothing changes. It is an encoding of its own, so its
@@ -7,6 +7,10 @@ verdict, receptive field and certified window are those of the grafted formula.
 
 A first key *in the cache* stands next to the window, where positions count in the cache: a query
 beyond the window sees it as from position `window + sinks - 1`.
+
+Under *grouped positions* (Self-Extend, arXiv 2401.01325, eq. 3 and 4) a key at distance `w` or more
+is seen as from `floor(i/G) + w - floor(w/G) - floor(j/G)`. Each key is there twice, at its own
+position and at that of its group, and the bias masks one of them.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from typing import Any
 import sympy
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import n
@@ -37,6 +42,7 @@ class Repair:
         window: keys that a query sees, its own included.
         sinks: first keys that it sees beside the window.
         in_cache: whether first keys stand next to the window, not at their positions in the text.
+        group: tokens `G` that share a position, and the distance `w` from which they do.
         scale: whether content logits are multiplied by `max(1, log N / log L)`.
         layers: those that are changed, from 1; none given takes all.
         rope: entries that replace those of `rope_parameters`; empty for the model's own.
@@ -52,6 +58,7 @@ class Repair:
     window: int | None = None
     sinks: int = 0
     in_cache: bool = False
+    group: tuple[int, int] | None = None
     scale: bool = False
     layers: tuple[int, ...] = ()
     rope: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -68,6 +75,7 @@ class Repair:
             self.graft and f"graft -{rate:g} log(n/{start})",
             self.window and f"window {self.window}",
             self.sinks and f"{self.sinks} first keys{' in the cache' * self.in_cache}",
+            self.group and "positions grouped by {} from {} on".format(*self.group),
             self.scale and "log scale",
             self.cut and f"text cut to {self.cut}",
             self.layers and f"layers {', '.join(map(str, self.layers))}",
@@ -106,14 +114,16 @@ class Repaired:
     def __init__(self, network: Network, repair: Repair) -> None:
         self.network, self.repair = network, repair
         self.trained, self.longest, self.depth = network.trained, network.longest, network.depth
+        self.copies = network.copies if repair.group is None else 2
 
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
         """As `Network.scores`."""
         return self.network.scores(tokens, positions, keep, attend)
 
     def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
-        """As `Network.query`; a second part meets the first keys that are in the cache."""
-        at = self._in_cache(layer, i)
+        """As `Network.query`; a second part meets keys at other positions: the first ones in the
+        cache, or all in groups."""
+        at = self._in_cache(layer, i) if self.repair.group is None else self._grouped(i)
         near = self.network.query(layer, q, i)
         if at is not None:
             near = torch.cat([near, self.network.query(layer, q, at)], -1)
@@ -124,7 +134,12 @@ class Repaired:
 
     def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
         """As `Network.key`."""
-        near, at = self.network.key(layer, k, j, end), self._in_cache(layer, torch.tensor([end]))
+        near, last = self.network.key(layer, k, j, end), torch.tensor([end])
+        if self.repair.group is not None:
+            far = self.network.key(layer, k, j // self.repair.group[0], int(self._grouped(last)))
+            size = near.shape[-1]
+            return torch.cat([functional.pad(near, (0, size)), functional.pad(far, (size, 0))], 2)
+        at = self._in_cache(layer, last)
         if at is None:
             return near
         first = (j < self.repair.sinks)[:, None]
@@ -147,11 +162,21 @@ class Repaired:
             added = torch.where(moved, self.network.bias(layer, held, j), added)
         if repair.window is not None:
             added = added.masked_fill((far >= repair.window) & (j >= repair.sinks), -math.inf)
+        if repair.group is not None:
+            beyond = far >= repair.group[1]
+            moved = self.network.bias(layer, self._grouped(i), j // repair.group[0])
+            moved = moved.masked_fill(~beyond | (added == -math.inf), -math.inf)
+            added = torch.cat([added.masked_fill(beyond, -math.inf), moved], -1)
         return added
 
     def sink(self, layer: int) -> Tensor | None:
         """As `Network.sink`."""
         return self.network.sink(layer)
+
+    def _grouped(self, i: Tensor) -> Tensor:
+        """Positions from which queries see the groups."""
+        size, begin = self.repair.group or (1, 0)
+        return i // size + begin - begin // size
 
     def _untouched(self, layer: int) -> bool:
         return bool(self.repair.layers) and layer + 1 not in self.repair.layers

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,7 +67,7 @@ def settings_of(config: Any, trained: int, to: int) -> list[Repair]:
         "a longer row",
     )
     own, factor, d = rope_of(config), to / trained, turned(config)
-    base, half = own["rope_theta"], trained // 2
+    base, half, near = own["rope_theta"], trained // 2, trained // 4
 
     def scaled(name: str, by: float, kind: str, **more: float) -> Repair:
         kept = {k: v for k, v in own.items() if k not in ("rope_type", "factor")}
@@ -98,6 +99,7 @@ def settings_of(config: Any, trained: int, to: int) -> list[Repair]:
         raised(2 * factor),
         Repair(window=half),
         *(Repair(window=half, sinks=FIRST_KEYS, in_cache=held) for held in (True, False)),
+        Repair(group=(math.ceil((to - near) / (trained - near)), near)),
         Repair(scale=True),
     ]
 
@@ -171,15 +173,15 @@ class Paste(NamedTuple):
 
 
 _LACKS = {
-    "transformers": "its windows keep no first keys, and it scales no logits by length",
-    "vLLM": "it keeps no first keys beside a window, and scales no logits",
-    "llama.cpp": "its context shift drops half of the cache at a time, and it scales no logits",
+    "transformers": "its windows keep no first keys; it scales no logits and groups no positions",
+    "vLLM": "it keeps no first keys beside a window, scales no logits and groups no positions",
+    "llama.cpp": "its context shift drops half of the cache; its server scales and groups nothing",
 }
 
 
 def pastes(repair: Repair, config: Any, to: int) -> tuple[Paste, Paste, Paste]:
     """What transformers, vLLM and llama.cpp take for a change on rows of `to` tokens."""
-    if repair.window is not None or repair.scale:
+    if repair.window is not None or repair.scale or repair.group is not None:
         first, second, third = (Paste(library, None, why) for library, why in _LACKS.items())
         return first, second, third
     return _transformers(repair, config), _vllm(repair, config, to), _llama_cpp(repair, to)

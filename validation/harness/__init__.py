@@ -1,9 +1,9 @@
 """The harness: small language models with any positional mechanism, trained, measured and compared.
 
 One file a thing, in the order in which they read each other: `settings` (what users write),
-`attention` (its specification and fast paths), `model`, `formula`, `mechanism` (what an encoding
-means), `bias`, `data`, `train`, `measure`, `runs`. A new bias is a module of your own or of `bias`.
-A change of queries and keys goes into `Layer.qkv`, a change of the softmax into `Layer.attend`, a
+`attention` (its specification and fast paths), `model`, `mechanism` (what an encoding means),
+`bias`, `data`, `train`, `measure`, `runs`. A new bias is a module of your own or of `bias`. A
+change of queries and keys goes into `Layer.qkv`, a change of the softmax into `Layer.attend`, a
 setting into `LayerSettings`.
 
 From Python, with a bias, a text and a plan of your own:

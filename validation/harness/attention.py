@@ -12,11 +12,12 @@ the last ones. The bias `p` is one of four things:
     module          `bias(q, k, i, j)`, a bias that may depend on the content
     ScoreMod        a score function of FlexAttention, on a GPU alone
 
+A `sink`, shape (heads,), is the logit of a further key of value 0: a term of the denominator.
+
 `materialised` is the specification, in float64 with every matrix in memory. `attention` works on
 any device in chunks of queries, with torch's fused kernel. The mask of a chunk is a view of the
 table, or it is made again in the backward pass, so memory is linear in the length. `flex` is one
-compiled kernel on a GPU. `Extra` keys take part in the softmax of every query; a learned sink is
-one of them.
+compiled kernel on a GPU.
 """
 
 from __future__ import annotations
@@ -25,13 +26,12 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attention
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 from farfield.validation.harness.settings import CAUSAL, Mask
@@ -39,42 +39,9 @@ from farfield.validation.harness.settings import CAUSAL, Mask
 CHUNK = 256  # queries at a time
 CONTENT_CHUNK = 64  # of a bias that depends on the content, whose weights are in memory
 BACKWARD_CHUNK = 32  # whose weights are made again, and should stay in the cache
-ROUNDS_TO_ZERO = {torch.float64: -745.2}  # log of the largest weight that does; else float32's
-ROUNDS_TO_ZERO_FLOAT32 = -104.0
+ROUNDS_TO_ZERO = {torch.float64: -745.2, torch.float32: -104.0}  # log of the largest such weight
 
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
-
-
-class Extra(NamedTuple):
-    """Keys beside those of the row.
-
-    Args:
-        k, v: shape (batch or 1, heads or 1, m, size), in the frame of the row's keys.
-        logits: added to `q . k / sqrt(d)`: a bias at the key's distance, the logarithm of how many
-            keys one represents, or a learned sink; shape (heads or 1, queries or 1, m).
-    """
-
-    k: Tensor
-    v: Tensor
-    logits: Tensor
-
-    def of(self, q: Tensor, k: Tensor) -> Extra:
-        """With the shapes of queries and keys in full."""
-        more, values = (x.to(k.dtype).expand(*k.shape[:2], *x.shape[-2:]) for x in (self.k, self.v))
-        return Extra(more, values, self.logits.to(k.dtype).expand(k.shape[1], q.shape[-2], -1))
-
-    def beside(self, other: Extra) -> Extra:
-        """Both, their shapes in full."""
-        k, v = (torch.cat(pair, -2) for pair in zip(self[:2], other[:2], strict=True))
-        return Extra(k, v, torch.cat([self.logits, other.logits], -1))
-
-
-def sink(logits: Tensor, k: Tensor, v: Tensor) -> Extra:
-    """The extra key of a learned sink, shape (heads,): a term of the denominator, of value 0."""
-    key, value = (x.new_zeros(1, 1, 1, x.shape[-1]) for x in (k, v))
-    return Extra(key, value, logits[:, None, None])
-
-
 Bias = Tensor | nn.Module | ScoreMod | None
 
 
@@ -84,7 +51,7 @@ def materialised(
     v: Tensor,
     bias: Tensor | nn.Module | None = None,
     mask: Mask = CAUSAL,
-    extra: Extra | None = None,
+    sink: Tensor | None = None,
 ) -> Tensor:
     """Attention in float64 with the whole matrix in memory: the specification.
 
@@ -93,25 +60,21 @@ def materialised(
     tensor([1.0000, 1.5000, 2.0000])
     """
     j = torch.arange(k.shape[-2], device=k.device)
-    i = j[len(j) - q.shape[-2] :]
-    q, k, wide = q.double(), k.double(), v.double()
+    i, q, k = j[len(j) - q.shape[-2] :], q.double(), k.double()
     logits = q @ k.mT / math.sqrt(q.shape[-1])
-    if isinstance(bias, Tensor):
-        logits = logits + bias.double()[:, (i[:, None] - j).clamp(min=0)]
-    elif bias is not None:
-        logits = logits + content_bias(bias, q, k, i, j)
+    if bias is not None:
+        logits = logits + bias_of_pairs(bias, q, k, i, j)
     logits = logits.masked_fill(~mask.sees(i[:, None], j), -math.inf)
-    if extra is not None:
-        more = q @ extra.k.double().mT / math.sqrt(q.shape[-1]) + extra.logits.double()
-        logits = torch.cat([more, logits], -1)
-        values = extra.v.double().expand(*wide.shape[:2], -1, -1)
-        wide = torch.cat([values, wide], -2)
-    return (logits.softmax(-1) @ wide).to(v.dtype)
+    if sink is not None:
+        column = sink.double()[:, None, None].expand(*logits.shape[:3], 1)
+        logits = torch.cat([column, logits], -1)
+    return (logits.softmax(-1)[..., -len(j) :] @ v.double()).to(v.dtype)
 
 
-def content_bias(bias: nn.Module, q: Tensor, k: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    """The bias of a module, for queries at `i` and keys at `j`: (batch, heads, len(i), len(j))."""
-    logits: Tensor = bias(q, k, i, j)
+def bias_of_pairs(bias: Tensor | nn.Module, q: Tensor, k: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    """The bias of queries at `i` and keys at `j`, shape (batch, heads, len(i), len(j))."""
+    table = isinstance(bias, Tensor)
+    logits: Tensor = bias[:, (i[:, None] - j).clamp(min=0)] if table else bias(q, k, i, j)
     return logits.to(q).expand(*q.shape[:2], len(i), len(j))
 
 
@@ -124,7 +87,7 @@ def attention(
     v: Tensor,
     bias: Tensor | nn.Module | None = None,
     mask: Mask = CAUSAL,
-    extra: Extra | None = None,
+    sink: Tensor | None = None,
 ) -> Tensor:
     """Attention in chunks of queries; differentiable, memory linear in the length.
 
@@ -133,36 +96,19 @@ def attention(
     >>> torch.allclose(attention(q, q, q, p), materialised(q, q, q, p))
     True
     """
-    if bias is None and mask == CAUSAL and extra is None and q.shape == k.shape:
+    if bias is None and mask == CAUSAL and sink is None and q.shape == k.shape:
         return scaled_dot_product_attention(q, k, v, is_causal=True)
-    exact = _exact(q)
+    exact = torch.promote_types(q.dtype, torch.float32)
     with torch.autocast(q.device.type, enabled=False):
         q, k, wide = q.to(exact), k.to(exact), v.to(exact)
-        extra = None if extra is None else extra.of(q, k)
+        sink = None if sink is None else sink.to(exact)
         if isinstance(bias, nn.Module):
-            return _by_content(q, k, wide, bias, mask, extra).to(v.dtype)
+            return _by_pairs(q, k, wide, bias, mask, sink).to(v.dtype)
         table = q.new_zeros(1, k.shape[-2]) if bias is None else bias.to(exact)
-        if mask.sinks:
-            first = _first_keys(q, k, wide, table, mask)
-            extra = first if extra is None else first.beside(extra)
-        if extra is None and not (table.requires_grad and torch.is_grad_enabled()):
-            return _by_table(q, k, wide, table, mask).to(v.dtype)
-        more = (None, None, None) if extra is None else extra
-        result: Tensor = _Remade.apply(q, k, wide, table, mask, *more)
+        learned = torch.is_grad_enabled() and (sink is not None or table.requires_grad)
+        remade = _by_pairs if mask.sinks else _Remade.apply
+        result: Tensor = (remade if learned else _by_table)(q, k, wide, table, mask, sink)
         return result.to(v.dtype)
-
-
-def _exact(like: Tensor) -> torch.dtype:
-    return torch.float64 if like.dtype == torch.float64 else torch.float32
-
-
-def _first_keys(q: Tensor, k: Tensor, v: Tensor, table: Tensor, mask: Mask) -> Extra:
-    """The first keys, for the queries whose window has left them behind."""
-    j = torch.arange(k.shape[-2], device=k.device)
-    i, first = j[len(j) - q.shape[-2] :, None], j[: mask.sinks]
-    seen = mask.sees(i, first) & ~Mask(mask.window, mask.bca).sees(i, first)
-    logits = table[:, (i - first).clamp(min=0)].masked_fill(~seen, -math.inf)
-    return Extra(k[:, :, : mask.sinks], v[:, :, : mask.sinks], logits).of(q, k)
 
 
 def _bands(q: Tensor, k: Tensor, table: Tensor) -> list[tuple[slice, int]]:
@@ -178,7 +124,7 @@ def _bands(q: Tensor, k: Tensor, table: Tensor) -> list[tuple[slice, int]]:
     norms = [x.detach().norm(dim=-1).amax((0, 2)) for x in (q, k)]
     lam = 2 * norms[0] * norms[1] / math.sqrt(q.shape[-1])
     lam = lam if len(table) > 1 else lam.amax(0, keepdim=True)
-    least = table[:, :1] + ROUNDS_TO_ZERO.get(q.dtype, ROUNDS_TO_ZERO_FLOAT32) - lam[:, None]
+    least = table[:, :1] + ROUNDS_TO_ZERO[q.dtype] - lam[:, None]
     counted = ~(table.detach() < least)  # a norm that is no number bounds nothing
     widths = (torch.arange(1, length + 1) * counted).amax(-1).clamp(min=1).tolist()
     if len(widths) == 1:
@@ -191,29 +137,38 @@ def _bands(q: Tensor, k: Tensor, table: Tensor) -> list[tuple[slice, int]]:
 
 
 def _by_table(
-    q: Tensor, k: Tensor, v: Tensor, table: Tensor, mask: Mask, extra: Extra | None = None
+    q: Tensor, k: Tensor, v: Tensor, table: Tensor, mask: Mask, sink: Tensor | None = None
 ) -> Tensor:
     """Heads of like bands together, a chunk of queries at a time, each in reverse order."""
     length, offset, parts = k.shape[-2], k.shape[-2] - q.shape[-2], []
     for heads, width in _bands(q, k, table):
-        vector = _vector(table[heads] if len(table) > 1 else table, mask)
+        rows = table[heads] if len(table) > 1 else table
+        vector, early = _vector(rows, mask), _first_keys(rows, mask, offset, length)
         chunks = []
         for start, stop, first in _chunks(mask, offset, length, CHUNK, width):
-            at = slice(start - offset, stop - offset)
-            queries, keys, values = (
-                q[:, heads, at],
-                k[:, heads, first:stop],
-                v[:, heads, first:stop],
-            )
+            at, near = slice(start - offset, stop - offset), slice(first, stop)
+            keys, values = k[:, heads, near], v[:, heads, near]
             bias = _view(vector, length - stop + first, stop - start, stop - first)
-            if extra is not None:
-                logits = extra.logits[heads, at].flip(-2)
-                some = Extra(extra.k[:, heads], extra.v[:, heads], logits)
-                keys, values, bias = _joined(some, keys, values, bias)
-            part = scaled_dot_product_attention(queries.flip(-2), keys, values, bias[None])
+            if mask.sinks:
+                keys, values = (
+                    torch.cat([x[:, heads, : mask.sinks], x[:, heads, near]], -2) for x in (k, v)
+                )
+                bias = torch.cat([early[:, at].flip(-2), bias], -1)
+            if sink is not None:
+                keys, values, bias = _with_sink(sink[heads], keys, values, bias)
+            queries = q[:, heads, at].flip(-2)
+            part = scaled_dot_product_attention(queries, keys, values, bias[None])
             chunks.append(part.flip(-2))
         parts.append(torch.cat(chunks, -2))
     return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+
+def _first_keys(table: Tensor, mask: Mask, offset: int, length: int) -> Tensor:
+    """Logits of the first keys, for the queries whose window has left them behind."""
+    j = torch.arange(mask.sinks, device=table.device)
+    i = torch.arange(offset, length, device=table.device)[:, None]
+    seen = mask.sees(i, j) & ~Mask(mask.window, mask.bca).sees(i, j)
+    return table[:, (i - j).clamp(min=0)].masked_fill(~seen, -math.inf)
 
 
 def _chunks(
@@ -244,13 +199,15 @@ def _view(vector: Tensor, begin: int, rows: int, columns: int) -> Tensor:
     return rows_of.contiguous() if vector.is_cuda else rows_of  # its kernels take whole rows
 
 
-def _joined(extra: Extra, k: Tensor, v: Tensor, bias: Tensor) -> Extra:
-    """Extra keys, and the row's after them."""
-    return extra.beside(Extra(k, v, bias.expand(len(extra.logits), -1, -1)))
+def _with_sink(sink: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """A key of value 0 whose logit is the sink, and the row's keys after it."""
+    bias = bias.expand(*bias.shape[:-3], len(sink), -1, -1)
+    bias = torch.cat([sink[:, None, None].expand(*bias.shape[:-1], 1), bias], -1)
+    return pad(k, (0, 0, 1, 0)), pad(v, (0, 0, 1, 0)), bias
 
 
 class _Remade(torch.autograd.Function):
-    """The same with a gradient of the bias and of extra keys.
+    """The same with a gradient of the bias and of the sink.
 
     The backward pass makes the weights of a chunk again, so memory is linear in the length. The
     gradient of the table sums that of the logits along diagonals.
@@ -264,49 +221,42 @@ class _Remade(torch.autograd.Function):
         v: Tensor,
         table: Tensor,
         mask: Mask,
-        *more: Tensor | None,
+        sink: Tensor | None,
     ) -> Tensor:
-        extra = None if more[0] is None else Extra(*more)
-        output = _by_table(q, k, v, table, mask, extra)
-        ctx.save_for_backward(q, k, v, table, output, *more)
+        output = _by_table(q, k, v, table, mask, sink)
+        ctx.save_for_backward(q, k, v, table, output, sink)
         ctx.mask = mask
         return output
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, table, output, *more = ctx.saved_tensors
+        q, k, v, table, output, sink = ctx.saved_tensors
         q, k, v, output, gradient = (x.contiguous() for x in (q, k, v, output, gradient))
-        with_extra, m = more[0] is not None, more[0].shape[-2] if more[0] is not None else 0
         length, offset, scale = k.shape[-2], k.shape[-2] - q.shape[-2], q.shape[-1] ** -0.5
-        vector = _vector(table, ctx.mask)
-        by_q, by_k, by_v, by_vector, *by_more = (
-            torch.zeros_like(x) for x in (q, k, v, vector, *(more if with_extra else ()))
-        )
+        vector, m = _vector(table, ctx.mask), int(sink is not None)
+        by_q, by_k, by_v, by_vector = (torch.zeros_like(x) for x in (q, k, v, vector))
+        by_sink = None if sink is None else q.new_zeros(len(sink), q.shape[-2])
         inner, scaled = (gradient * output).sum(-1, keepdim=True), q * scale
         for start, stop, first in _chunks(ctx.mask, offset, length, BACKWARD_CHUNK, length):
             at, begin = slice(start - offset, stop - offset), length - stop + first
             rows, g, d = (x[:, :, at].flip(-2) for x in (scaled, gradient, inner))
             keys, values = k[:, :, first:stop], v[:, :, first:stop]
             bias = _view(vector, begin, stop - start, stop - first)
-            if with_extra:
-                some = Extra(more[0], more[1], more[2][:, at].flip(-2))
-                keys, values, bias = _joined(some, keys, values, bias)
+            if sink is not None:
+                keys, values, bias = _with_sink(sink, keys, values, bias)
             weights = (rows @ keys.mT).add_(bias).softmax(-1)
             by_logits = (g @ values.mT).sub_(d).mul_(weights)
             by_q[:, :, at] = (by_logits @ keys).flip(-2) * scale
-            by_keys, by_values = by_logits.mT @ rows, weights.mT @ g
-            by_k[:, :, first:stop] += by_keys[:, :, m:]
-            by_v[:, :, first:stop] += by_values[:, :, m:]
+            by_k[:, :, first:stop] += (by_logits.mT @ rows)[:, :, m:]
+            by_v[:, :, first:stop] += (weights.mT @ g)[:, :, m:]
             summed = by_logits.sum(0)
-            if with_extra:
-                by_more[0] += by_keys[:, :, :m]
-                by_more[1] += by_values[:, :, :m]
-                by_more[2][:, at] = summed[..., :m].flip(-2)
+            if by_sink is not None:
+                by_sink[:, at] = summed[..., 0].flip(-1)
             summed = summed[..., m:].sum(0, keepdim=True) if len(table) == 1 else summed[..., m:]
             by_vector[:, begin : begin + stop - start + stop - first - 1] += diagonals(summed)
         by_table = by_vector[:, :length].flip(-1)
-        return by_q, by_k, by_v, by_table, None, *(by_more or (None, None, None))
+        return by_q, by_k, by_v, by_table, None, None if by_sink is None else by_sink.sum(1)
 
 
 def diagonals(matrix: Tensor) -> Tensor:
@@ -322,25 +272,28 @@ def diagonals(matrix: Tensor) -> Tensor:
     return padded.flatten(1)[:, : rows * width].view(heads, rows, width).sum(1)
 
 
-def _by_content(
-    q: Tensor, k: Tensor, v: Tensor, bias: nn.Module, mask: Mask, extra: Extra | None
+def _by_pairs(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | nn.Module,
+    mask: Mask,
+    sink: Tensor | None,
 ) -> Tensor:
     """A chunk of queries at a time, each with all keys before it: a bias may read them all."""
     j = torch.arange(k.shape[-2], device=k.device)
     offset, parts = len(j) - q.shape[-2], []
 
-    def chunk(q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor, *more: Tensor) -> Tensor:
-        logits = content_bias(bias, q, k, i, j)
+    def chunk(q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        logits = bias_of_pairs(bias, q, k, i, j)
         logits = logits.masked_fill(~mask.sees(i[:, None], j), -math.inf)
-        if more:
-            wide = more[2].expand(*q.shape[:2], -1, -1)
-            k, v, logits = Extra(more[0], more[1], wide).beside(Extra(k, v, logits))
+        if sink is not None:
+            k, v, logits = _with_sink(sink, k, v, logits)
         return scaled_dot_product_attention(q, k, v, logits)
 
     for start, stop, _ in _chunks(CAUSAL, offset, len(j), CONTENT_CHUNK, len(j)):
-        at = slice(start - offset, stop - offset)
-        more = () if extra is None else (extra.k, extra.v, extra.logits[:, at])
-        part = q[:, :, at], k[:, :, :stop], v[:, :, :stop], j[start:stop], j[:stop], *more
+        queries = q[:, :, start - offset : stop - offset]
+        part = queries, k[:, :, :stop], v[:, :, :stop], j[start:stop], j[:stop]
         if torch.is_grad_enabled():  # the matrices are made again in the backward pass
             remade = checkpoint(chunk, *part, use_reentrant=False, preserve_rng_state=False)
             parts.append(remade)
@@ -372,7 +325,6 @@ def block_mask(
     device: torch.device | str = "cpu",
     block: int = 128,
     widths: tuple[int, ...] = (),
-    sinks: int = 0,
 ) -> BlockMask:
     """FlexAttention's block mask, from the ends of the blocks alone.
 
@@ -382,36 +334,32 @@ def block_mask(
         reach: keys that a head sees at most, one number or one a head; none for all.
         device: of the mask.
         block: side of a block.
-        widths: the same but for the first `sinks` keys.
-        sinks: how many first keys are seen beyond the widths.
+        widths: the same but for the first keys that the mask keeps.
 
     >>> block_mask(Mask(window=100), 300).to_dense()[0, 0].tolist()
     [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
     """
-    heads = max(len(reach), len(widths), 1)
-    far, near = (torch.tensor(x or [length]).expand(heads) for x in (reach, widths))
-    near = torch.minimum(far, near)
-    starts = torch.arange(0, length, block)
-    ends = (starts + block).clamp(max=length) - 1
-
-    def earliest(queries: Tensor) -> Tensor:
-        seen = torch.tensor([mask.first(query) for query in queries.tolist()])
-        return torch.maximum(seen, queries + 1 - near[:, None])[..., None]
-
-    kept = (starts < max(sinks, mask.sinks)) & (ends > starts[:, None] - far[:, None, None])
-    needed = (starts <= starts[:, None]) & (kept | (ends >= earliest(starts)))
-    whole = (starts < starts[:, None]) & (starts >= earliest(ends))
-    if mask.bca is not None:
-        needed &= ends // mask.bca >= starts[:, None] // mask.bca - 1
-    far, near = far.to(device), near.to(device)
+    heads, half = max(len(reach), len(widths), 1), mask.bca or length
+    far, near = (
+        torch.tensor(each or [length]).clamp(max=most or length).expand(heads)[:, None, None]
+        for each, most in ((reach, mask.reach), (widths, mask.window))
+    )
+    first = torch.arange(0, length, block)
+    last = (first + block).clamp(max=length) - 1
+    least, most = first[:, None] - last, last[:, None] - first  # distances of a block
+    seen = (least < far) & ((least < near) | (first < mask.sinks))
+    needed = seen & (most >= 0) & (last // half >= first[:, None] // half - 1)
+    whole = (
+        (least >= 0) & (most < far) & (most < near) & (first // half >= last[:, None] // half - 1)
+    )
+    far, near = far.flatten().to(device), near.flatten().to(device)
 
     def sees(batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        seen = mask.sees(i, j)
-        assert isinstance(seen, Tensor)
+        seen: Tensor = mask.sees(i, j)
         if not reach and not widths:
             return seen
         row = head if heads > 1 else head * 0
-        return seen & (i - j < far[row]) & ((i - j < near[row]) | (j < sinks))
+        return seen & (i - j < far[row]) & ((i - j < near[row]) | (j < mask.sinks))
 
     def listed(chosen: Tensor) -> tuple[Tensor, Tensor]:
         order = chosen.int().argsort(dim=-1, descending=True, stable=True)
@@ -432,9 +380,9 @@ def flex(
     v: Tensor,
     bias: Tensor | ScoreMod | None,
     mask: BlockMask,
-    extra: Extra | None = None,
+    sink: Tensor | None = None,
 ) -> Tensor:
-    """Attention by torch's FlexAttention, to be compiled; extra keys join by their log-sum-exp.
+    """Attention by torch's FlexAttention, to be compiled; a sink joins by the log-sum-exp.
 
     A table is looked up in its own type. With it the kernel keeps two stages: three take 245,760
     bytes of shared memory at head size 64 in bfloat16, more than an H100 has, and torch would then
@@ -447,14 +395,10 @@ def flex(
         v,
         score_mod=score,
         block_mask=mask,
-        return_aux=None if extra is None else AuxRequest(lse=True),
+        return_aux=None if sink is None else AuxRequest(lse=True),
         kernel_options={"num_stages": 2} if isinstance(bias, Tensor) else None,
     )
-    if extra is None:
+    if sink is None:
         return output
     output, beside = output
-    wide = q.to(_exact(q))
-    more, values, added = (x.to(wide.dtype) for x in extra)
-    logits = wide @ more.mT / math.sqrt(q.shape[-1]) + added
-    share = (beside.lse - logits.logsumexp(-1)).sigmoid()[..., None]
-    return (output * share + (logits.softmax(-1) @ values) * (1 - share)).to(v.dtype)
+    return (output * (beside.lse - sink[:, None]).sigmoid()[..., None]).to(v.dtype)

@@ -12,9 +12,9 @@ method `factor(i)` that multiplies them (`farfield.validation.harness.model.Tran
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import math
-from collections.abc import Mapping, Sequence
+import runpy
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,12 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
+from farfield.theory.evaluation.fold import value
+from farfield.theory.evaluation.vectorised import Arrays, Lacking
 from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n
 from farfield.validation.harness import attention
 from farfield.validation.harness.attention import ScoreMod, table_score
-from farfield.validation.harness.formula import evaluate, learned_rows
 from farfield.validation.harness.mechanism import Own, Understood, understood
 from farfield.validation.harness.model import DistanceBias, Transformer, reach_of
 from farfield.validation.harness.settings import Mask, ModelSettings, Run, Sizes
@@ -38,6 +39,102 @@ from farfield.validation.harness.settings import Mask, ModelSettings, Run, Sizes
 EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
 MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
 SMOOTH = (sympy.Add, sympy.Mul, sympy.Pow, sympy.log, sympy.exp)
+
+
+# -- a formula on tensors -------------------------------------------------------------------------
+
+
+class _Torch:
+    """The names of the array API standard in torch, and its special functions."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    def minimum(self, a: Any, b: Any) -> Tensor:
+        return torch.minimum(*_tensors(a, b))
+
+    def maximum(self, a: Any, b: Any) -> Tensor:
+        return torch.maximum(*_tensors(a, b))
+
+    def pow(self, base: Any, exponent: Any) -> Any:
+        """A power; one that is steep at base 0, where the distance is 0, has no slope there."""
+        fixed = not isinstance(exponent, Tensor)
+        if not isinstance(base, Tensor) or (fixed and (exponent >= 1 or exponent % 1 == 0)):
+            return base**exponent
+        zero, plain = base == 0, exponent if fixed else exponent.detach()
+        return torch.where(zero, base.detach() ** plain, torch.where(zero, 1.0, base) ** exponent)
+
+    def log(self, x: Any) -> Tensor:
+        """A logarithm without a slope at 0, where it is -inf."""
+        return torch.where(x == 0, -math.inf, torch.where(x == 0, 1.0, x).log())
+
+    def special(self, name: str) -> Callable[..., Any]:
+        function = getattr(torch.special, name, None)
+        if function is None:
+            raise Lacking
+        return function
+
+
+def _tensors(a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    like = a if isinstance(a, Tensor) else b
+    return torch.as_tensor(a, dtype=like.dtype), torch.as_tensor(b, dtype=like.dtype)
+
+
+class Tensors(Arrays):
+    """Tensors, differentiable in the values of the symbols."""
+
+    def constant(self, e: sympy.Expr) -> float:
+        return float(e)
+
+    def look_up(self, at: Any, *entries: Any) -> Any:
+        like = next(e for e in entries if isinstance(e, Tensor))
+        columns = [e if isinstance(e, Tensor) else like.new_full((1, 1), e) for e in entries]
+        table = torch.cat(torch.broadcast_tensors(*columns), -1)
+        return table[..., at[0].long().clamp(max=len(entries) - 1)]
+
+    def lacking(self, name: str, why: str) -> Exception:
+        return InputError(
+            f"{name} has no differentiable form here; accepted with learned parameters: Piecewise, "
+            "Min, Max, and functions that torch knows, such as exp, log and erf"
+        )
+
+
+_TENSORS = Tensors(_Torch())
+
+
+def evaluate(expression: Any, values: Mapping[sympy.Symbol, Tensor]) -> Any:
+    """A SymPy expression on tensors, differentiable in them.
+
+    The tensors of the symbols broadcast. A `Lookup` needs its distance to have one row and its
+    values one column. The result is a float where no symbol occurs.
+
+    Raises:
+        InputError: a function has no differentiable form here.
+
+    >>> evaluate(-2 * sympy.log(1 + n), {n: torch.tensor([0.0, 1.0])})
+    tensor([-0.0000, -1.3863])
+    """
+    return value(expression, _TENSORS, dict(values))
+
+
+def learned_rows(
+    formulas: Sequence[Any], values: Mapping[sympy.Symbol, Tensor], length: int
+) -> Tensor:
+    """`p(n)` for n = 0 .. length - 1, a formula a head, shape (heads, length), computed in float64.
+
+    Gradients reach the values, a tensor of shape (heads,) for each symbol.
+    """
+    like = next(iter(values.values()))
+    exact = {symbol: value.double() for symbol, value in values.items()}
+    distance = torch.arange(length, dtype=torch.float64, device=like.device)
+    alike = len(set(formulas)) == 1  # one pass serves all heads
+    rows = []
+    for heads in [slice(None)] if alike else [slice(h, h + 1) for h in range(len(formulas))]:
+        at = {symbol: value[heads, None] for symbol, value in exact.items()}
+        bias = evaluate(formulas[heads][0], {**at, n: distance[None]})
+        row = torch.as_tensor(bias, dtype=distance.dtype, device=distance.device)
+        rows.append((row if row.ndim else row.reshape(1, 1)).expand(-1, length))
+    return torch.cat(rows).expand(len(formulas), length).to(like.dtype)
 
 
 # -- modules --------------------------------------------------------------------------------------
@@ -234,12 +331,8 @@ def own_module(source: Own, heads: int, size: int) -> nn.Module:
         InputError: the file does not run, or has no such module.
     """
     where = f"{source.path}:{source.name}"
-    spec = importlib.util.spec_from_file_location(f"own_{source.sha256[:8]}", source.path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
-        made = getattr(module, source.name)(heads, size)
+        made = runpy.run_path(source.path)[source.name](heads, size)
     except Exception as error:  # of the user's code, whatever it is
         raise InputError(
             f"{where} cannot be made ({type(error).__name__}: {error}); accepted is a torch module "
@@ -255,24 +348,19 @@ def own_module(source: Own, heads: int, size: int) -> nn.Module:
 def modules(layers: Understood, heads: int, size: int) -> list[nn.Module | None]:
     """The bias of each layer; layers with the same encoding share one, each has an `Own`."""
     shared: dict[int, nn.Module] = {}
-    made: list[nn.Module | None] = []
     for source in layers.biases:
-        if source is None:
-            made.append(None)
-        elif isinstance(source, Own):
-            made.append(own_module(source, heads, size))
-        else:
-            if id(source) not in shared:
-                learned = LearnedBias(source, heads) if source.free else FixedBias(source)
-                shared[id(source)] = learned
-            made.append(shared[id(source)])
-    return made
+        if isinstance(source, Encoding) and id(source) not in shared:
+            shared[id(source)] = LearnedBias(source, heads) if source.free else FixedBias(source)
+    return [
+        own_module(source, heads, size) if isinstance(source, Own) else shared.get(id(source))
+        for source in layers.biases
+    ]
 
 
 def model_of(run: Run, vocabulary: int = 256) -> Transformer:
     """The model of a run with its initial weights, which the seed alone decides.
 
-    >>> model_of(Run(encoding="kerple_log", layers=2, width=32)).tables(2)[0].shape
+    >>> model_of(Run(encoding="kerple_log", layers=2, width=32)).prepare(2)[0].bias.shape
     torch.Size([8, 2])
     """
     layers = understood(run)
@@ -419,12 +507,5 @@ def block_mask(
             count not in (0, 1, rows), f"{count} {what}, {rows} heads: accepted are 1 and {rows}"
         )
     reach = () if encoding.free else reach_of(bias_tensor(encoding, length))
-    return attention.block_mask(
-        Mask(bca=encoding.bca),
-        length,
-        reach,
-        device,
-        block,
-        tuple(map(int, each)),
-        sinks,
-    )
+    mask = Mask(int(max(each)) if each else None, encoding.bca, sinks)
+    return attention.block_mask(mask, length, reach, device, block, tuple(map(int, each)))

@@ -17,7 +17,6 @@ import platform
 import re
 import sysconfig
 import textwrap
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -230,21 +229,21 @@ def _split(source: str, texts: dict[str, bytes]) -> Text:
     refuse(size == 0, f"{source} holds no text; {_ACCEPTED}")
     held = {n for n in texts if hashlib.sha256(n.encode()).digest()[0] * 10 < 256}
     if not 0.05 * size <= sum(len(texts[n]) for n in held) <= 0.2 * size:
-        return _cut(source, _bytes(texts.values()))
-    parts = [_bytes(texts[n] for n in texts if (n in held) is kept) for kept in (False, True)]
-    return Text(source, parts[0], parts[1])
-
-
-def _bytes(parts: Iterable[bytes]) -> np.ndarray:
-    return np.frombuffer(b"".join(parts), dtype=np.uint8)
+        return _cut(source, np.frombuffer(b"".join(texts.values()), np.uint8))
+    parts = [b"".join(texts[n] for n in texts if (n in held) is kept) for kept in (False, True)]
+    train, held_out = (np.frombuffer(part, np.uint8) for part in parts)
+    return Text(source, train, held_out)
 
 
 # -- rows of a task -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class InductionRows:
     """The rows of the induction task.
+
+    Fields:
+        task: its settings.
+        source, vocabulary, sha256: as of a `Text`; the SHA-256 is that of the settings.
 
     >>> rows = InductionRows(Induction(vocabulary=64))
     >>> tokens, targets = rows.batch(seed=0, step=0, rows=2, length=32)
@@ -252,18 +251,9 @@ class InductionRows:
     ((2, 32), 1)
     """
 
-    task: Induction
-    source: str = "task induction"
-
-    @property
-    def vocabulary(self) -> int:
-        """Different tokens."""
-        return self.task.vocabulary
-
-    @property
-    def sha256(self) -> str:
-        """Of what decides the rows."""
-        return hashlib.sha256(self.task.model_dump_json().encode()).hexdigest()
+    def __init__(self, task: Induction) -> None:
+        self.task, self.source, self.vocabulary = task, "task induction", task.vocabulary
+        self.sha256 = hashlib.sha256(task.model_dump_json().encode()).hexdigest()
 
     def batch(self, seed: int, step: int, rows: int, length: int) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and targets, int64, both of shape (rows, length); targets that are no answers are
@@ -321,8 +311,3 @@ class InductionRows:
 
 
 Data = Text | InductionRows
-
-
-def data_of(text: str | None, task: Induction | None) -> Data:
-    """The rows of a task, or a text."""
-    return read_text(text) if task is None else InductionRows(task)

@@ -29,7 +29,7 @@ from torch.nn.functional import cross_entropy
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import refuse
-from farfield.validation.harness.attention import content_bias, diagonals
+from farfield.validation.harness.attention import bias_of_pairs, diagonals
 from farfield.validation.harness.data import InductionRows, samples
 from farfield.validation.harness.model import Attend, Layer, Prepared, Transformer
 from farfield.validation.harness.settings import CAUSAL, Mask
@@ -179,9 +179,7 @@ def led(rows: np.ndarray, first: int | None) -> np.ndarray:
     """Rows that begin with a first token, in place of their own."""
     if first is None:
         return rows
-    rows = rows.copy()
-    rows[:, 0] = first
-    return rows
+    return np.concatenate([np.full_like(rows[:, :1], first), rows[:, 1:]], 1)
 
 
 def compared(
@@ -191,10 +189,9 @@ def compared(
     base, results = trained if trained in lengths else min(lengths), []
     for length, (nats, weights) in zip(lengths, sums, strict=True):
         mean, rest = _centred(nats, weights)
+        level = mean, math.exp(min(mean, NATS)), _error(rest), round(float(weights.sum()))
         ratios = ratio_of((nats, weights), sums[lengths.index(base)])
-        targets = round(float(weights.sum()))
-        level = math.exp(min(mean, NATS)), mean_of(rest)[1], targets, base
-        results.append(Perplexity(protocol, length, mean, *level, *ratios))
+        results.append(Perplexity(protocol, length, *level, base, *ratios))
     return results
 
 
@@ -206,7 +203,7 @@ def ratio_of(of: Sums, to: Sums) -> tuple[float, float, float]:
     [2.0, 2.0, 2.0]
     """
     (mean, rest), (other, far) = _centred(*of), _centred(*to)
-    log, spread = mean - other, NORMAL * mean_of(rest - far)[1]
+    log, spread = mean - other, NORMAL * _error(rest - far)
     ratio, low, high = (math.exp(min(x, NATS)) for x in (log, log - spread, log + spread))
     return ratio, low, high
 
@@ -217,10 +214,9 @@ def _centred(nats: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
     return mean, (nats - mean * weights) / weights.mean()
 
 
-def mean_of(values: np.ndarray) -> tuple[float, float]:
-    """Mean of independent values and its standard error, infinite for a single one."""
-    spread = values.std(ddof=1) if len(values) > 1 else math.inf
-    return float(values.mean()), float(spread / math.sqrt(len(values)))
+def _error(values: np.ndarray) -> float:
+    """The standard error of a mean of independent values, infinite for a single one."""
+    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.inf
 
 
 # -- the attention receptive field ----------------------------------------------------------------
@@ -233,21 +229,17 @@ class AttentionField(NamedTuple):
         eps: the threshold.
         erf: mean over segments and rows, then heads, then layers.
         trf: of the bias alone on the same rows, averaged in the same way.
-        heads: the measured one of each layer and head.
         checks, violations: comparisons with the bounds, three a row, and how many failed. With
             `lam` the range of the content logits of a row, `TRF(eps e^lam) <= ERF(eps) <=
             TRF(eps e^-lam)`; by Jensen's inequality `ERF(eps) <= TRF(eps e^-g)`, `g` the largest
             logit less the mean weighted by `exp(bias)`.
-        spread: standard deviation of the rows over everything.
     """
 
     eps: float
     erf: float
     trf: float
-    heads: list[list[float]]
     checks: int
     violations: int
-    spread: float
 
 
 def tail_sums(weights: Tensor) -> Tensor:
@@ -274,14 +266,6 @@ def _segment_by_segment(model: Transformer, rows: np.ndarray, mask: Mask, look: 
     """Show every layer to `look`, one segment at a time."""
     for row in torch.from_numpy(rows[:, :-1]):
         model.hidden(model.embed(row[None].to(model.device)), mask, attend=look)
-
-
-class _Rows(NamedTuple):
-    """Of sampled rows, shape (eps, heads, rows): measured, of the bias alone, failed bounds."""
-
-    erf: Tensor
-    trf: Tensor
-    failed: Tensor
 
 
 @torch.no_grad()
@@ -311,13 +295,13 @@ def attention_field(
     """
     at = torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
     log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None]
-    layers: list[_Rows] = []
+    layers: list[list[Tensor]] = []
 
     def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, prepared: Prepared) -> Tensor:
         step = max(1, SCORES // (len(at) * length))
         heads = [range(h, min(h + step, q.shape[1])) for h in range(0, q.shape[1], step)]
         parts = [_row_fields(q[0], k[0], prepared, at, list(some), log_eps) for some in heads]
-        layers.append(_Rows(*(torch.cat(x, 1) for x in zip(*parts, strict=True))))
+        layers.append([torch.cat(x, 1) for x in zip(*parts, strict=True)])
         return layer.attend(q, k, v, prepared)
 
     _segment_by_segment(model, samples(text, segments, length), mask, look)
@@ -330,10 +314,8 @@ def attention_field(
             eps=eps,
             erf=erf[:, :, at].mean().item(),
             trf=trf[:, :, at].mean().item(),
-            heads=erf[:, :, at].mean((0, 3)).tolist(),
             checks=3 * erf[:, :, at].numel(),
             violations=int(failed[:, :, at].sum()),
-            spread=erf[:, :, at].std().item(),
         )
         for at, eps in enumerate(thresholds)
     ]
@@ -341,15 +323,18 @@ def attention_field(
 
 def _row_fields(
     q: Tensor, k: Tensor, prepared: Prepared, at: Tensor, heads: list[int], log_eps: Tensor
-) -> _Rows:
-    """Of some heads of a layer, in float64 on the processor, nearest key first."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of sampled rows, shape (eps, heads, rows): measured, of the bias alone, failed bounds.
+
+    Of some heads of a layer, in float64 on the processor, nearest key first.
+    """
     assert isinstance(prepared.mask, Mask)
     length, i = k.shape[-2], at.to(k.device)
     j = torch.arange(length, device=k.device)
     scores = q[heads][:, i].double() @ k[heads].double().mT / math.sqrt(q.shape[-1])
     if isinstance(prepared.bias, nn.Module):
         scores = (
-            scores + content_bias(prepared.bias, q[None, :, i], k[None], i, j).double()[0, heads]
+            scores + bias_of_pairs(prepared.bias, q[None, :, i], k[None], i, j).double()[0, heads]
         )
     keys = at[:, None] - torch.arange(length)
     logits = scores.cpu().gather(-1, keys.clamp(min=0).expand(len(heads), -1, -1))
@@ -370,23 +355,21 @@ def _row_fields(
         field(alone, log_eps + d) for d in (lam + SLACK, -lam - SLACK, -gap - SLACK)
     )
     failed = (low > erf).int() + (erf > high).int() + (erf > jensen).int()
-    return _Rows(erf, trf.expand_as(erf), failed)
+    return erf, trf.expand_as(erf), failed
 
 
 # -- the gradient receptive field -----------------------------------------------------------------
 
 
 class GradientField(NamedTuple):
-    """Tokens of the shortest suffix with more than `share` of the input gradient, with a 95 %
+    """Tokens of the shortest suffix with more than a share of the input gradient, with a 95 %
     bootstrap interval over segments; and the share of the last 1, 2, 4, ... tokens, the training
     length among them."""
 
-    share: float
     tokens: int
     low: float
     high: float
     curve: list[tuple[int, float]]
-    length: int
 
 
 def gradient_field(
@@ -407,7 +390,7 @@ def gradient_field(
     tokens, low, high = suffix(curves, 1 - share)
     powers = sorted({min(model.length, length), *(1 << k for k in range(length.bit_length()))})
     curve = [(p, float(curves[:, :p].sum(1).mean())) for p in powers]
-    return GradientField(share, tokens, low, high, curve, length)
+    return GradientField(tokens, low, high, curve)
 
 
 def suffix(curves: np.ndarray, eps: float) -> tuple[int, float, float]:
@@ -447,24 +430,19 @@ def gradient_shares(model: LanguageModel, rows: np.ndarray, view: object = CAUSA
 # -- expected scores, recall ----------------------------------------------------------------------
 
 
-class ExpectedScores(NamedTuple):
-    """`s[n]` for n = 0 .. length - 1, mean over segments, heads and layers; nan where no key is
-    seen; and the attention resolution of the first `length` of them, None where one is missing."""
-
-    scores: np.ndarray
-
-    def resolution(self, length: int, mask: Mask = CAUSAL) -> float | None:
-        """`R(s)` of rows of this many tokens [S, Eq. 12]."""
-        finite = self.scores[:length]
-        finite = finite[np.isfinite(finite)]
-        full = len(finite) == length
-        if len(self.scores) < length or len(finite) < 2 or not (full or mask.bca or mask.window):
-            return None
-        half = mask.bca
-        padded = np.concatenate([finite, np.zeros(length - len(finite))])
-        blocks = None if full else f"window {len(finite)}"
-        blocks = f"bca {half}" if half and length > 2 * half else blocks
-        return attention_resolution(padded, mask=blocks).value
+def resolution_of(scores: np.ndarray, length: int, mask: Mask = CAUSAL) -> float | None:
+    """The attention resolution `R(s)` of rows of this many tokens [S, Eq. 12]; None where a score
+    is missing."""
+    finite = scores[:length]
+    finite = finite[np.isfinite(finite)]
+    full = len(finite) == length
+    if len(scores) < length or len(finite) < 2 or not (full or mask.bca or mask.window):
+        return None
+    blocks = None if full else f"window {len(finite)}"
+    if mask.bca and length > 2 * mask.bca:
+        blocks = f"bca {mask.bca}"
+    padded = np.concatenate([finite, np.zeros(length - len(finite))])
+    return attention_resolution(padded, mask=blocks).value
 
 
 @torch.no_grad()
@@ -475,9 +453,14 @@ def expected_scores(
     length: int = 1024,
     segments: int = 4,
     mask: Mask = CAUSAL,
-) -> ExpectedScores:
+) -> np.ndarray:
     """Mean score at each distance over all pairs whose key is seen [S, Eq. 13]: the content logit
-    divided by the root of the head size, plus the bias."""
+    divided by the root of the head size, plus the bias.
+
+    Returns:
+        `s[n]` for n = 0 .. length - 1, mean over segments, heads and layers; nan where no key is
+        seen.
+    """
     refuse(length < 2, f"a segment of {length} tokens; accepted are at least 2")
     layers: list[Tensor] = []
 
@@ -492,7 +475,7 @@ def expected_scores(
             logits = q[:, :, i].double() @ k[:, :, j].double().mT / math.sqrt(q.shape[-1])
             if isinstance(prepared.bias, nn.Module):
                 logits = (
-                    logits + content_bias(prepared.bias, q[:, :, i], k[:, :, j], i, keys).double()
+                    logits + bias_of_pairs(prepared.bias, q[:, :, i], k[:, :, j], i, keys).double()
                 )
             for into, matrix in ((total, logits.mean((0, 1)) * seen), (counted, seen.double())):
                 into[:stop] += diagonals(matrix[None])[0, :stop].flip(-1)
@@ -503,7 +486,7 @@ def expected_scores(
         return layer.attend(q, k, v, prepared)
 
     _segment_by_segment(model, samples(text, segments, length), mask, look)
-    return ExpectedScores(torch.stack(layers).mean(0).numpy())
+    return torch.stack(layers).mean(0).numpy()
 
 
 class Recall(NamedTuple):

@@ -31,12 +31,10 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.validation.harness.attention import (
     Bias,
-    Extra,
     ScoreMod,
     attention,
     block_mask,
     flex,
-    sink,
 )
 from farfield.validation.harness.settings import (
     CAUSAL,
@@ -103,24 +101,22 @@ def rotated(x: Tensor, positions: Tensor, rope: RopeSettings, sign: int = 1) -> 
     return torch.cat([a * cos - b * sin, b * cos + a * sin, x[..., turned:]], -1)
 
 
-def positions_of(length: int, device: torch.device) -> Tensor:
-    """Positions for a rotation; centred, which keeps the scales of xPos in range."""
-    return torch.arange(length, device=device) - length // 2
+def logit_factor(
+    scale: ScaleSettings, keys: Tensor, heads: int, trained: int, training: bool
+) -> Tensor:
+    """The factor of the logits of queries that see so many `keys`, float32, (heads, len(keys)).
 
-
-def logit_factor(scale: ScaleSettings, keys: Tensor, trained: int, training: bool) -> Tensor:
-    """The factor of the logits of queries that see this many keys, float32, shape of `keys`.
-
-    >>> logit_factor(ScaleSettings(), torch.tensor([64, 4096]), trained=64, training=False)
-    tensor([1., 2.])
+    >>> logit_factor(ScaleSettings(), torch.tensor([64, 4096]), heads=1, trained=64, training=False)
+    tensor([[1., 2.]])
     """
-    length = scale.length or trained
-    if scale.when not in ("both", "training" if training else "inference"):
-        return torch.ones(keys.shape, device=keys.device)
-    if scale.form == "1 + a log":
-        return 1 + scale.a * (1 + keys // length).float().log()
+    length, on = scale.length or trained, ("both", "training" if training else "inference")
     factor = keys.float().log() / math.log(length)
-    return factor.clamp(min=1) if scale.when == "inference" else factor
+    if scale.form == "1 + a log":
+        factor = 1 + scale.a * (1 + keys // length).float().log()
+    factor = factor.clamp(min=1) if scale.when == "inference" else factor
+    chosen = scale.heads or range(1, heads + 1)
+    scaled = [scale.when in on and h + 1 in chosen for h in range(heads)]
+    return torch.where(torch.tensor(scaled, device=keys.device)[:, None], factor, 1.0)
 
 
 def sinusoid(positions: Tensor, width: int, rms: float) -> Tensor:
@@ -139,7 +135,7 @@ class Layer(nn.Module):
 
     def __init__(self, model: ModelSettings, settings: LayerSettings) -> None:
         super().__init__()
-        width, self.heads, self.dropout = model.width, model.heads, model.dropout
+        width, self.heads, self.drop = model.width, model.heads, nn.Dropout(model.dropout)
         self.settings, self.trained = settings, model.length
         self.ln_attn, self.ln_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv_proj = nn.Linear(width, 3 * width, bias=False)
@@ -157,31 +153,23 @@ class Layer(nn.Module):
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in split)
         q, length = q[:, :, -last:], x.shape[1]
         if self.settings.rope is not None:
-            at = positions_of(length, x.device)
+            at = torch.arange(length, device=x.device) - length // 2  # keeps scales of xPos small
             q = rotated(q, at[-last:], self.settings.rope)
             k = rotated(k, at, self.settings.rope, -1)
-        scale = self.settings.scale
-        if scale is not None:
+        if self.settings.scale is not None:
             keys = torch.arange(1, length + 1, device=x.device)[-last:]
-            factor = logit_factor(scale, keys, self.trained, self.training)[:, None]
-            chosen = [not scale.heads or h + 1 in scale.heads for h in range(self.heads)]
-            on = torch.tensor(chosen, device=x.device)[:, None, None]
-            q = q * torch.where(on, factor, 1.0).to(q.dtype)
+            shape = keys, self.heads, self.trained, self.training
+            q = q * logit_factor(self.settings.scale, *shape)[..., None].to(q.dtype)
         return q, k, v
 
-    def attend(
-        self, q: Tensor, k: Tensor, v: Tensor, prepared: Prepared, extra: Extra | None = None
-    ) -> Tensor:
-        """Attention to the keys of the row, to learned sinks, and to `extra` keys if any."""
-        if self.sinks is not None:
-            term = sink(self.sinks, k, v)
-            extra = term if extra is None else term.of(q, k).beside(extra.of(q, k))
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, prepared: Prepared) -> Tensor:
+        """Attention to the keys of the row, and to learned sinks."""
         bias, mask = prepared.bias, prepared.mask
         if not isinstance(mask, BlockMask):
             assert isinstance(bias, Tensor | nn.Module | None)
-            return attention(q, k, v, bias, mask, extra)
+            return attention(q, k, v, bias, mask, self.sinks)
         assert not isinstance(bias, nn.Module)
-        return flex(q, k, v, bias, mask, extra)
+        return flex(q, k, v, bias, mask, self.sinks)
 
     def mlp(self, x: Tensor) -> Tensor:
         """The MLP of normalised vectors."""
@@ -196,11 +184,8 @@ class Layer(nn.Module):
             i = torch.arange(k.shape[2], device=x.device)[-q.shape[2] :]
             q = q * prepared.factor(i)[..., None].to(q.dtype)
         mixed = (attend or Layer.attend)(self, q, k, v, prepared)
-        x = x[:, -last:] + self._drop(self.attn_out(mixed.transpose(1, 2).flatten(2)))
-        return x + self._drop(self.mlp(self.ln_mlp(x)))
-
-    def _drop(self, branch: Tensor) -> Tensor:
-        return functional.dropout(branch, self.dropout, self.training) if self.dropout else branch
+        x = x[:, -last:] + self.drop(self.attn_out(mixed.transpose(1, 2).flatten(2)))
+        return x + self.drop(self.mlp(self.ln_mlp(x)))
 
 
 class Transformer(nn.Module):
@@ -222,7 +207,8 @@ class Transformer(nn.Module):
         self, settings: ModelSettings, biases: Sequence[nn.Module | None] | None = None
     ) -> None:
         super().__init__()
-        self.settings = settings
+        self.settings, self.drop = settings, nn.Dropout(settings.dropout)
+        self.length, self.vocabulary = settings.length, settings.vocabulary
         width, spread = settings.width, settings.spread
         self.embedding = nn.Embedding(settings.vocabulary, width)
         self.layers = nn.ModuleList(Layer(settings, layer) for layer in settings.layers)
@@ -243,28 +229,12 @@ class Transformer(nn.Module):
     def add_biases(self, biases: Sequence[nn.Module | None]) -> None:
         """The bias of each layer in place of those before, as the class says."""
         self.biases = nn.ModuleList(dict.fromkeys(b for b in biases if b is not None))
-        self.bias_of = [None if b is None else list(self.biases).index(b) for b in biases]
-
-    @property
-    def length(self) -> int:
-        """Tokens of the rows that it was trained on."""
-        return self.settings.length
-
-    @property
-    def vocabulary(self) -> int:
-        """How many different tokens it scores."""
-        return self.settings.vocabulary
+        self.bias_of = list(biases)
 
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return self.embedding.weight.device
-
-    def tables(self, length: int) -> list[Tensor | None]:
-        """The bias of each layer at distances 0 .. length - 1, None for none or for one that
-        depends on more; shape (heads or 1, length)."""
-        each = [b.table(length) if isinstance(b, DistanceBias) else None for b in self.biases]
-        return [None if at is None else each[at] for at in self.bias_of]
 
     def prepare(self, length: int, mask: Mask = CAUSAL, *, flex: bool = False) -> list[Prepared]:
         """What the layers take for rows of one length, valid until a learned bias changes.
@@ -272,29 +242,23 @@ class Transformer(nn.Module):
         With `flex`, as FlexAttention takes it: a score function or a table, and a block mask. A
         layer that adds nothing to causal attention keeps torch's fused one.
         """
-        exact = self.embedding.weight.dtype
-        exact = exact if exact == torch.float64 else torch.float32
+        exact = torch.promote_types(self.embedding.weight.dtype, torch.float32)
+        by_distance = [bias for bias in self.biases if isinstance(bias, DistanceBias)]
+        tables = {bias: bias.table(length).to(self.device, exact) for bias in by_distance}
         prepared = []
-        for layer, table, at in zip(self.layers, self.tables(length), self.bias_of, strict=True):
-            seen = mask.within(layer.settings.window)
-            module = None if at is None else self.biases[at]
-            bias: Bias = None if table is None else table.to(self.device, exact)
-            if (
-                module is not None
-                and table is None
-                and type(module).forward is not nn.Module.forward
-            ):
+        for layer, module in zip(self.layers, self.bias_of, strict=True):
+            table = tables[module] if isinstance(module, DistanceBias) else None
+            bias: Bias = table
+            if table is None and module and type(module).forward is not nn.Module.forward:
                 bias = module
+            seen = mask.within(layer.settings.window)
             blocks: Mask | BlockMask = seen
             plain = module is None and seen == CAUSAL and not layer.settings.sinks
             if flex and not plain and not isinstance(bias, nn.Module):
                 reach = () if table is None or table.requires_grad else reach_of(table)
                 blocks = block_mask(seen, length, reach, self.device)
-                bias = (
-                    module.score_mod(self.device) or bias
-                    if isinstance(module, DistanceBias)
-                    else bias
-                )
+                if isinstance(module, DistanceBias):
+                    bias = module.score_mod(self.device) or table
             prepared.append(Prepared(bias, blocks, getattr(module, "factor", None)))
         return prepared
 
@@ -331,8 +295,7 @@ class Transformer(nn.Module):
         With `last`, of this many last tokens alone: the last layer then computes no others.
         """
         prepared = prepared or self.prepare(x.shape[1], mask)
-        if self.settings.dropout:
-            x = functional.dropout(x, self.settings.dropout, self.training)
+        x = self.drop(x)
         for layer, one in zip(self.layers[:-1], prepared[:-1], strict=True):
             x = layer(x, one, attend)
         return self.ln(self.layers[-1](x, prepared[-1], attend, last))

@@ -16,7 +16,6 @@ import functools
 import json
 import multiprocessing
 import os
-import platform
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -35,20 +34,20 @@ from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.files import write
 from farfield.validation.harness.bias import model_of, modules
-from farfield.validation.harness.data import Data, InductionRows, Text, data_of
+from farfield.validation.harness.data import Data, InductionRows, Text, read_text
 from farfield.validation.harness.measure import (
     attention_field,
     expected_scores,
     gradient_field,
     perplexities,
     recall,
+    resolution_of,
 )
 from farfield.validation.harness.mechanism import Understood, understood
 from farfield.validation.harness.model import DistanceBias, Transformer
 from farfield.validation.harness.settings import CAUSAL, Mask, Measure, Run, digest
 from farfield.validation.harness.train import Report, read_tensors, train, write_tensors
 from farfield.validation.json_files import (
-    CorruptFile,
     read_json,
     recorded,
     unrecorded,
@@ -121,7 +120,10 @@ def job_of(run: Run) -> Job:
         InputError: an encoding that cannot be trained, a text that is missing or too short, a bias
             that is not finite where attention looks.
     """
-    layers, data = understood(run), data_of(run.text, run.task)
+    layers, data = (
+        understood(run),
+        read_text(run.text) if run.task is None else InductionRows(run.task),
+    )
     key = run.key(encoding=layers.facts, data=data.sha256, vocabulary=data.vocabulary)
     job = Job(run, layers, data, key)
     measure = job.measure
@@ -223,8 +225,6 @@ def _trained(
             "columns": job.columns,
             "facts": {"data": job.data.sha256, "vocabulary": job.data.vocabulary},
             "history": [list(report) for report in history],
-            "environment": environment(device),
-            "parameters": sum(p.numel() for p in model.parameters()),
         }
         write_tensors(home / WEIGHTS, model.state_dict(), record)
         kept.unlink(missing_ok=True)
@@ -269,7 +269,7 @@ def rows_of(home: Path) -> list[Row]:
 def _rows(columns: Row, history: Sequence[Report], measurements: Sequence[Path]) -> list[Row]:
     lines = [*_training_rows(history, columns["trained"])]
     for path in measurements:
-        lines += unrecorded(_read(path)["rows"])
+        lines += unrecorded(read_json(path)["rows"])
     return [{**columns, "seconds": history[-1].seconds, **line} for line in lines]
 
 
@@ -281,19 +281,6 @@ def asked_of(home: Path) -> Run:
         raise InputError(f"{str(home / ASKED)!r} is no run: {first_line(error)}") from None
 
 
-def environment(device: torch.device) -> dict[str, str | int | None]:
-    """Versions and the class of machine: what a number may depend on, and no name of a host."""
-    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
-    return {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "machine": platform.machine(),
-        "threads": torch.get_num_threads(),
-        "gpu": gpu,
-    }
-
-
 def _measurement(job: Job, mask: Mask) -> str:
     """The key of a measurement."""
     asked = job.measure.model_dump(mode="json", exclude={"windows", "bca"})
@@ -302,15 +289,6 @@ def _measurement(job: Job, mask: Mask) -> str:
 
 def _name(mask: Mask) -> str:
     return f"window {mask.window}" if mask.window else "BCA" if mask.bca else ""
-
-
-def _read(path: Path) -> dict[str, list[Row]]:
-    try:
-        return read_json(path)
-    except CorruptFile as error:
-        raise InputError(
-            f"{error}; accepted: the file as it was, or none, and it is measured again"
-        ) from None
 
 
 def _training_rows(history: Sequence[Report], length: str | int | float | None) -> Iterator[Row]:
@@ -377,7 +355,7 @@ def _fields(
             model, text, length=asked.scores, segments=SCORE_SEGMENTS, mask=mask
         )
         for n in (trained, 2 * trained):
-            if (resolution := scores.resolution(n, mask)) is not None:
+            if (resolution := resolution_of(scores, n, mask)) is not None:
                 line = {"protocol": "scores", "length": n, "targets": SCORE_SEGMENTS}
                 yield {**line, "resolution": resolution}
 
@@ -510,11 +488,10 @@ def listed(folder: str | os.PathLike[str]) -> list[RunState]:
     refuse(not Path(folder).is_dir(), f"runs folder {str(folder)!r} does not exist")
     states = []
     for path in sorted(Path(folder).glob(f"*/{ASKED}")):
-        asked, home = asked_of(path.parent), path.parent
-        if (home / WEIGHTS).exists():
-            states.append(RunState(home.name, asked, "finished", asked.steps))
-        else:
-            kept = home / CHECKPOINT
-            done = json.loads(read_tensors(kept)[1])["done"] if kept.exists() else 0
-            states.append(RunState(home.name, asked, "unfinished", done))
+        home, step, asked = path.parent, 0, asked_of(path.parent)
+        finished, kept = (home / WEIGHTS).exists(), home / CHECKPOINT
+        if finished or kept.exists():
+            step = asked.steps if finished else json.loads(read_tensors(kept)[1])["done"]
+        state = "finished" if finished else "unfinished"
+        states.append(RunState(home.name, asked, state, step))
     return sorted(states, key=lambda one: (one.run.name, one.run.seed))

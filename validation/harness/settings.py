@@ -56,7 +56,6 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 Spec = str | dict[str, JsonValue]
 """An encoding as a user writes it."""
 
-MAX_BYTES = 2**24
 MAX_RUNS = 100_000
 
 
@@ -490,10 +489,7 @@ def read_toml(path: str | os.PathLike[str], what: str) -> dict[str, JsonValue]:
         InputError: it cannot be read, or is no TOML.
     """
     try:
-        with open(path, "rb") as file:
-            text = file.read(MAX_BYTES + 1)
-        refuse(len(text) > MAX_BYTES, f"{what} {str(path)!r} has more than {MAX_BYTES:,} bytes")
-        return tomllib.loads(text.decode())
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{what} {str(path)!r} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:

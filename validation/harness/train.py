@@ -18,8 +18,9 @@ import json
 import math
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,7 +133,8 @@ def train(
         InputError: a loss or gradient that is not finite, a damaged checkpoint, a full disk.
     """
     device, optimiser, losses = model.device, adamw(model, run), list[Tensor]()
-    with together(model) as process, _forked(device):
+    generators = [device] if device.type == "cuda" else []
+    with together(model) as process, torch.random.fork_rng(generators):
         history, first = list[Report](), 0
         if checkpoint is not None and checkpoint.exists():
             first, history, losses = resume(checkpoint, model, optimiser)
@@ -232,14 +234,15 @@ def batch(
 def held_out(model: Transformer, scores: Scores, data: Data, run: Run) -> float:
     """Nats a token on as many held-out rows as a step has."""
     model.eval()
-    inputs, targets = (torch.from_numpy(x) for x in data.held(run.batch, run.length))
-    rows, losses = run.batch // run.accumulate, []
-    for x, y in zip(inputs.split(rows), targets.split(rows), strict=True):
-        logits, wanted = scores(x.to(model.device)), y.to(model.device)
-        nats = cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="sum")
-        losses.append(nats.double())
+    held = (torch.from_numpy(x).to(model.device) for x in data.held(run.batch, run.length))
+    inputs, targets = (part.split(run.batch // run.accumulate) for part in held)
+    losses = [
+        cross_entropy(scores(x).flatten(0, 1), y.flatten(), reduction="sum").double()
+        for x, y in zip(inputs, targets, strict=True)
+    ]
     model.train()
-    return float(torch.stack(losses).sum()) / int((targets != NOT_ASKED).sum())
+    asked = sum(int((y != NOT_ASKED).sum()) for y in targets)
+    return float(torch.stack(losses).sum()) / asked
 
 
 def finite(losses: list[Tensor], done: int, run: Run) -> list[float]:
@@ -251,13 +254,11 @@ def finite(losses: list[Tensor], done: int, run: Run) -> list[float]:
     table = torch.stack(losses).tolist() if losses else []
     for step, (loss, norm) in enumerate(table, done - len(table) + 1):
         what, value = ("loss", loss) if not math.isfinite(loss) else ("gradient", norm)
-        way = "a smaller lr, or a milder bias"
-        if what == "gradient" and math.isnan(value):
-            way = "a bias that has a gradient at this step's values"
         refuse(
             not math.isfinite(value),
             f"the {what} is {value} at step {step} of {run.steps} (lr "
-            f"{learning_rate(step - 1, run):.3g}); accepted: {way}",
+            f"{learning_rate(step - 1, run):.3g}); accepted: a smaller lr, or a "
+            "bias that is milder or has a gradient at this step's values",
         )
     return [loss for loss, _ in table]
 
@@ -295,11 +296,6 @@ def together(model: Transformer) -> Iterator[Process]:
         torch.distributed.destroy_process_group()
 
 
-def _forked(device: torch.device) -> AbstractContextManager[None]:
-    """Random numbers are those from before, after what is done within."""
-    return torch.random.fork_rng([device] if device.type == "cuda" else [])
-
-
 def _seed(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
@@ -315,20 +311,16 @@ def note(history: list[Report], run: Run, model: Transformer) -> str:
     if not history:
         return ""
     last = history[-1]
-    held = next((r.held_out for r in reversed(history) if r.held_out is not None), None)
-    left = (run.steps - last.step) * run.batch * run.length / last.tokens_per_second
-    parts = [f"loss {last.loss:.3f}", f"{last.tokens_per_second:,.0f} tokens/s"]
-    if held is not None:
-        parts.insert(1, f"held out {held:.3f}")
+    held = [f"held out {r.held_out:.3f}" for r in history if r.held_out is not None]
+    parts = [f"loss {last.loss:.3f}", *held[-1:], f"{last.tokens_per_second:,.0f} tokens/s"]
     if model.device.type == "cuda":
         name = torch.cuda.get_device_name(model.device)
-        peak = next((peak for gpu, peak in PEAK_FLOPS.items() if gpu in name), None)
-        if peak is not None:
-            used = operations(run, model.settings.vocabulary) * last.tokens_per_second / peak
-            parts.append(f"{used:.1%} of its arithmetic")
+        done = operations(run, model.vocabulary) * last.tokens_per_second
+        shares = (done / peak for gpu, peak in PEAK_FLOPS.items() if gpu in name)
+        parts += [f"{share:.1%} of its arithmetic" for share in shares]
+    left = (run.steps - last.step) * run.batch * run.length / last.tokens_per_second
     minutes, seconds = divmod(round(left), 60)
-    parts.append(f"{minutes} min {seconds:02} s left" if minutes else f"{seconds} s left")
-    return ", ".join(parts)
+    return ", ".join([*parts, f"{minutes} min " * (minutes > 0) + f"{seconds} s left"])
 
 
 def reporter(log: str | None) -> Callable[[Report], None]:
@@ -354,12 +346,13 @@ def reporter(log: str | None) -> Callable[[Report], None]:
     def line(report: Report) -> None:
         try:
             with open(log, "a", newline="") as file:
+                table = csv.DictWriter(file, Report._fields)
                 if log.endswith(".jsonl"):
                     file.write(json.dumps(report._asdict()) + "\n")
-                    return
-                if not file.tell():
-                    csv.writer(file).writerow(Report._fields)
-                csv.writer(file).writerow(report)
+                elif not file.tell():
+                    table.writeheader()
+                if log.endswith(".csv"):
+                    table.writerow(report._asdict())
         except OSError as error:
             raise InputError(f"log {log!r} cannot be written: {error.strerror}") from None
 
@@ -367,8 +360,6 @@ def reporter(log: str | None) -> Callable[[Report], None]:
 
 
 # -- files of tensors -----------------------------------------------------------------------------
-
-_SLOTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of a parameter
 
 
 def keep(
@@ -382,7 +373,7 @@ def keep(
     """Write a checkpoint in place of the one before."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     for index, slots in optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser.{index}.{name}": slots[name] for name in _SLOTS}
+        tensors |= {f"optimiser.{index}.{name}": value for name, value in slots.items()}
     if losses:
         tensors["losses"] = torch.stack(losses)
     write_tensors(path, tensors, {"done": done, "history": [list(report) for report in history]})
@@ -397,37 +388,36 @@ def resume(
         InputError: the file is damaged, or is of another model.
     """
     tensors, text = read_tensors(path)
-    record = json.loads(text)
-    state = optimiser.state_dict()
-    indices = [index for group in state["param_groups"] for index in group["params"]]
+    record, weights, slots = json.loads(text), {}, defaultdict[int, dict[str, Tensor]](dict)
+    for name, value in tensors.items():
+        what, _, rest = name.partition(".")
+        index, _, slot = rest.partition(".")
+        if what == "model":
+            weights[rest] = value
+        elif what == "optimiser":
+            slots[int(index)][slot] = value
     try:
-        slots = {i: {slot: tensors[f"optimiser.{i}.{slot}"] for slot in _SLOTS} for i in indices}
-        weights = {
-            k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")
-        }
         model.load_state_dict(weights)
-        optimiser.load_state_dict({**state, "state": slots})
-        history = [Report(*report) for report in record["history"]]
-    except (KeyError, RuntimeError) as error:
+    except RuntimeError as error:
         raise InputError(
             f"{str(path)!r} is of another model ({first_line(error)}); accepted: the checkpoint "
             "of this run, or none"
         ) from None
-    losses = list(tensors["losses"].to(model.device)) if "losses" in tensors else []
-    return record["done"], history, losses
+    optimiser.load_state_dict({**optimiser.state_dict(), "state": slots})
+    history = [Report(*report) for report in record["history"]]
+    return record["done"], history, [*tensors.get("losses", torch.empty(0)).to(model.device)]
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor], record: Mapping[str, object]) -> str:
-    """Write tensors and a record, whole or not at all; returns the SHA-256 of both.
+def write_tensors(path: Path, tensors: dict[str, Tensor], record: Mapping[str, object]) -> None:
+    """Write tensors and a record, whole or not at all, with the SHA-256 of both.
 
     Raises:
         InputError: the place cannot be written to.
     """
     whole = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     text = json.dumps(record, sort_keys=True)
-    seal = _seal(whole, text)
-    write(path, safetensors.torch.save(whole, {"record": text, "sha256": seal}))
-    return seal
+    seals = {"record": text, "sha256": _seal(whole, text)}
+    write(path, safetensors.torch.save(whole, seals))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:

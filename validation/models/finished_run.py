@@ -22,9 +22,9 @@ def describe_run(path: Path) -> ModelOutline:
     """
     net, _ = load(path)
     layers = []
-    for layer, at in zip(net.layers, net.bias_of, strict=True):
+    for layer, bias in zip(net.layers, net.bias_of, strict=True):
         assert isinstance(layer, Layer)
-        layers.append(_outline(net, layer, None if at is None else net.biases[at]))
+        layers.append(_outline(net, layer, bias))
     width, absolute = net.settings.width, net.absolute is not None
     return ModelOutline(
         path,

@@ -165,6 +165,8 @@ DISTANCE = [
     "b_{m-n} = -|m-n|/8",
     "b(q, k) = -|q-k|/8",
     "lambda i, j: -abs(i - j)/8",
+    "-(2*i - 2*j)/16",
+    "-sqrt((q - k)*(q - k))/8",
 ]
 
 
@@ -179,7 +181,8 @@ def test_a_position_is_a_parameter_where_that_is_said_and_nothing_else_remains()
     assert read("-e1*n", {"e1": "positive"}).free_symbols != read("-n").free_symbols
     assert read("p(t) = -|t-s|", {}).has(sympy.Abs)  # the heading says that t is the distance
     assert read("-|j-i+1|") == read("-|1-n|") and read("-|j-i|") == read("-n")
-    for text in ("-|m-n|/8 - m", "-|i-j| - i", "-|q-k|*q", "-|i-j|/n", "-n*|m-n|"):
+    assert len(read("-(m-n)^2/8 - n").free_symbols) == 2  # no function of m - n: m is a parameter
+    for text in ("-|m-n|/8 - m", "-|i-j| - i", "-m*i - m*j", "-|q-k|*q", "-|i-j|/n", "-n*|m-n|"):
         with pytest.raises(InputError, match=r"beside . - .: a bias is a function of the distance"):
             read(text)
 

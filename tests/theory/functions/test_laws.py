@@ -28,7 +28,7 @@ from farfield.theory.functions.record import (
 from farfield.theory.transseries.expansion import transseries
 from farfield.theory.transseries.scale import monomial_expression
 from farfield.theory.values import compile_ball, enclose, tabulate
-from farfield.validation.harness.formula import evaluate
+from farfield.validation.harness.bias import evaluate
 
 R = sympy.Rational
 X = sympy.Symbol("x", real=True)
@@ -105,6 +105,23 @@ def test_complex_balls_extend_real_ones(name):
                 inside = program(acb(arb(fmpq(x.p, x.q)) + 0.005, arb(-0.004)), False)
             if on_box.is_finite():
                 assert on_box.real.overlaps(ball) and on_box.overlaps(inside), (e, x)
+
+
+@pytest.mark.parametrize("name", ["binet", "psi_rest", "bessel_rest"])
+@pytest.mark.parametrize("centre", [acb(2), acb(9, 3), acb(200, 70), acb(10**9, 10**8)])
+def test_a_remainder_on_a_wide_ball_holds_what_it_is_at_points(name, centre):
+    """Its slope is bounded, as the corners of balls of three widths tell."""
+    rule = ALL[name].complex_ball
+    corners = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
+    with precision(80):
+        for width in (abs(centre).lower() * w for w in (arb(2) ** -40, arb("0.01"), arb("0.1"))):
+            wide = arb(0, width)
+            whole = rule(True, centre + acb(wide, wide if centre.imag else arb(0)))
+            for a, b in corners:
+                point = centre + acb(a * width, b * width if centre.imag else 0)
+                assert whole.is_finite() and whole.contains(rule(True, point.mid()).mid())
+        far = rule(True, acb(arb(2) ** 200))
+        assert far.is_finite() and abs(far).upper() < arb(2) ** -190
 
 
 @pytest.mark.parametrize("name", ALL)

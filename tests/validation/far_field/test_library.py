@@ -90,6 +90,28 @@ def test_real_rows_are_those_of_the_library(opened, text):
     )
 
 
+def test_grouped_positions_are_those_that_the_paper_prints(tmp_path):
+    """Each logit by itself, from a query that is turned by the relative position of the paper."""
+    kind, more = MODELS["grouped heads"]
+    network = LibraryNetwork(a_model(tmp_path, kind, more))
+    size, near, row = 3, 5, torch.randint(64, (1, 25), generator=torch.manual_seed(0))
+    i = torch.arange(24)
+    n = i[:, None] - i
+    n = torch.where(n < near, n, i[:, None] // size + near - near // size - i // size)
+
+    def attend(layer, q, k, v):
+        turned = [network.query(layer, q, of_key.clamp(min=0)) for of_key in n.T]
+        logits = [
+            q @ network.key(layer, k[:, :, j : j + 1], i[:1], 0).mT for j, q in enumerate(turned)
+        ]
+        weights = torch.cat(logits, -1).masked_fill(i[:, None] < i, -math.inf).softmax(-1)
+        return weights @ v
+
+    expected = nats(network.scores(row[:, :-1], i, 4, attend), row)
+    assert torch.allclose(losses(Repaired(network, Repair(group=(size, near))), row, 4), expected)
+    assert not torch.allclose(losses(network, row, 4), expected, rtol=1e-3)
+
+
 @pytest.mark.parametrize("growth", (2, math.inf))
 def test_the_second_row_of_a_text_at_twice_the_length_is_exact(opened, text, growth):
     rows = text.unfold(0, ROW + 1, ROW)

@@ -83,7 +83,8 @@ def test_every_setting_has_a_line_and_the_cut_text_is_among_them(rotary, found, 
     assert {row.repair for row in found.rows} == {*asked} and len(found.rows) == len(asked)
     for row in found.rows:
         assert row.keys == asked[row.repair].keys(TO) and row.mib > 0
-        assert (row.trained is not None) == bool(asked[row.repair].rope)
+        moves = bool(asked[row.repair].rope) or asked[row.repair].group is not None
+        assert (row.trained is not None) == moves
         if found.quick:
             assert (row.log_ratio is None) == (asked[row.repair].window is not None)
     speaks(found)

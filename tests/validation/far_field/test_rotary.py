@@ -192,6 +192,6 @@ def test_what_cannot_be_set_is_refused_in_a_line(model):
 def test_keys_that_a_setting_keeps():
     kept = {s.name: s.keys(TO) for s in SETTINGS}
     assert kept["log scale"] == kept["YaRN 2"] == TO
-    assert kept["text cut to 64"] == TRAINED
+    assert kept["text cut to 64"] == TRAINED and kept["positions grouped by 3 from 16 on"] == TO
     assert kept["window 32, 4 first keys in the cache"] == 36
     assert Repair(window=200).keys(TO) == TO and Repair().keys(9) == 9

@@ -8,12 +8,10 @@ import torch
 from torch import nn
 
 from farfield.validation.harness.attention import (
-    Extra,
     attention,
     block_mask,
     flex,
     materialised,
-    sink,
     table_score,
 )
 from farfield.validation.harness.settings import CAUSAL, Mask
@@ -60,42 +58,37 @@ def drawn(*shape):
     return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
 
-def case(kind, extra, queries=LENGTH):
-    """Queries, keys and values; a bias; extra keys; and all that has a gradient."""
+def case(kind, sinks, queries=LENGTH):
+    """Queries, keys and values; a bias; a sink; and all that has a gradient."""
     torch.manual_seed(0)
     q, k, v = (drawn(2, HEADS, n, SIZE) for n in (queries, LENGTH, LENGTH))
-    bias, leaves, more = biases()[kind], [q, k, v], None
-    if extra == "sink":
-        logits = drawn(HEADS)
-        more, leaves = sink(logits, k, v), [*leaves, logits]
-    elif extra == "keys":
-        more = Extra(drawn(1, HEADS, 7, SIZE), drawn(2, 1, 7, SIZE), drawn(1, queries, 7))
-        leaves += more
+    bias, sink = biases()[kind], drawn(HEADS) if sinks else None
+    leaves = [q, k, v, sink] if sinks else [q, k, v]
     if isinstance(bias, nn.Module):
         leaves += bias.parameters()
     elif bias is not None and bias.requires_grad:
         leaves.append(bias)
-    return (q, k, v, bias), more, leaves
+    return (q, k, v, bias), sink, leaves
 
 
-def agrees(path, asked, mask, extra, leaves):
-    fast, slow = path(*asked, mask, extra), materialised(*asked, mask, extra)
+def agrees(path, asked, mask, sink, leaves):
+    fast, slow = path(*asked, mask, sink), materialised(*asked, mask, sink)
     torch.testing.assert_close(fast, slow, rtol=1e-10, atol=1e-10)
     grads = (torch.autograd.grad(x.square().sum(), leaves) for x in (fast, slow))
     for one, other in zip(*grads, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
     with torch.no_grad():
-        torch.testing.assert_close(path(*asked, mask, extra), slow, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(path(*asked, mask, sink), slow, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize(
-    "kind, mask, extra, queries",
-    list(itertools.product(biases(), MASKS, (None, "sink", "keys"), (LENGTH, 5))),
+    "kind, mask, sinks, queries",
+    list(itertools.product(biases(), MASKS, (False, True), (LENGTH, 5))),
 )
-def test_chunks_are_the_specification_in_value_and_gradient(kind, mask, extra, queries):
-    asked, more, leaves = case(kind, extra, queries)
-    agrees(attention, asked, mask, more, leaves)
+def test_chunks_are_the_specification_in_value_and_gradient(kind, mask, sinks, queries):
+    asked, sink, leaves = case(kind, sinks, queries)
+    agrees(attention, asked, mask, sink, leaves)
 
 
 def test_a_mask_says_which_keys_a_query_sees():
@@ -133,7 +126,7 @@ def test_low_precision_keeps_the_bias_exact():
     torch.testing.assert_close(fast, materialised(q, q, v, p), rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("mask", [m for m in MASKS if m.reach is None])
+@pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("reach", [(), (300,), (5, 400)])
 def test_the_block_mask_is_the_mask(mask, reach):
     blocks = block_mask(mask, 700, reach)
@@ -156,18 +149,18 @@ def test_the_block_mask_is_the_mask(mask, reach):
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 @pytest.mark.parametrize("kind", ["none", "steep in one head", "learned"])
-@pytest.mark.parametrize("extra", [None, "sink", "keys"])
-def test_the_kernel_of_a_gpu_is_the_specification(kind, extra):
-    def path(q, k, v, bias, mask, more):
+@pytest.mark.parametrize("sinks", [False, True])
+def test_the_kernel_of_a_gpu_is_the_specification(kind, sinks):
+    def path(q, k, v, bias, mask, sink):
         given = table_score(bias) if kind == "steep in one head" else bias
-        return flex(q, k, v, given, block_mask(mask, LENGTH), more)
+        return flex(q, k, v, given, block_mask(mask, LENGTH), sink)
 
-    asked, more, _ = case(kind, extra)
+    asked, sink, _ = case(kind, sinks)
     with torch.no_grad():
         asked = [x if x is None else x.detach() for x in asked]
         for mask in (CAUSAL, Mask(window=50)):
-            slow = materialised(*asked, mask, more)
-            torch.testing.assert_close(path(*asked, mask, more), slow, rtol=1e-5, atol=1e-5)
+            slow = materialised(*asked, mask, sink)
+            torch.testing.assert_close(path(*asked, mask, sink), slow, rtol=1e-5, atol=1e-5)
 
 
 def test_memory_is_linear_in_the_length_also_where_the_bias_learns():

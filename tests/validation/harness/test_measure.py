@@ -18,6 +18,7 @@ from farfield.validation.harness.measure import (
     gradient_shares,
     perplexities,
     recall,
+    resolution_of,
     token_losses,
 )
 from farfield.validation.harness.settings import CAUSAL, Induction, Mask, Run
@@ -116,7 +117,6 @@ def test_the_attention_field_is_its_definition_beside_that_of_the_bias(name, mas
             for into, weights in zip((erf, trf), each, strict=True):
                 by_head = [[tokens_of(w[i, : i + 1], found.eps) for i in at] for w in weights]
                 into.append(np.mean(by_head, 1))
-        np.testing.assert_allclose(found.heads, erf)
         assert found.erf == pytest.approx(np.mean(erf)) and found.trf == pytest.approx(np.mean(trf))
         assert (found.violations, found.checks) == (0, 3 * 2 * 4 * 6)
 
@@ -149,7 +149,7 @@ def test_the_gradient_field_is_the_gradient_at_each_embedding(mask):
 def test_the_expected_score_is_the_mean_over_pairs(name, mask, monkeypatch):
     monkeypatch.setattr(measure, "QUERIES", 8)
     made = model(name)
-    found = expected_scores(made, TEXT, length=30, segments=2, mask=mask).scores
+    found = expected_scores(made, TEXT, length=30, segments=2, mask=mask)
     sums = []
     for row in measure.samples(TEXT, 2, 30)[:, :-1]:
         for content, bias in attention_by_hand(made, row, mask):
@@ -160,11 +160,12 @@ def test_the_expected_score_is_the_mean_over_pairs(name, mask, monkeypatch):
 
 
 def test_resolution_is_known_where_scores_are():
-    scores = measure.ExpectedScores(-np.arange(20.0))
-    assert scores.resolution(10) == attention_resolution(scores.scores[:10]).value
-    assert scores.resolution(21) is None
-    holes = measure.ExpectedScores(np.where(np.arange(20) > 5, np.nan, 0.0))
-    assert holes.resolution(20) is None and holes.resolution(20, Mask(window=6)) is not None
+    scores = -np.arange(20.0)
+    assert resolution_of(scores, 10) == attention_resolution(scores[:10]).value
+    assert resolution_of(scores, 21) is None
+    holes = np.where(np.arange(20) > 5, np.nan, 0.0)
+    assert resolution_of(holes, 20) is None
+    assert resolution_of(holes, 20, Mask(window=6)) is not None
 
 
 def test_recall_is_told_by_a_model_that_looks_the_answer_up():

@@ -8,7 +8,7 @@ from torch import nn
 from torch._dynamo.testing import CompileCounter
 
 from farfield.theory.encodings import CATALOGUE, encoding
-from farfield.validation.harness.attention import Extra, attention, materialised
+from farfield.validation.harness.attention import attention, materialised
 from farfield.validation.harness.bias import FixedBias, model_of
 from farfield.validation.harness.mechanism import ABSOLUTE, read
 from farfield.validation.harness.model import Layer, Transformer, rotated
@@ -101,7 +101,7 @@ def test_the_last_tokens_alone_are_the_last_of_all():
 
 def test_no_bias_is_no_bias():
     made = model("nope")
-    assert made.tables(5) == [None, None] and not made.biases
+    assert [p.bias for p in made.prepare(5)] == [None, None] and not made.biases
 
 
 def test_layers_that_are_alike_share_a_learned_bias_and_a_hybrid_does_not():
@@ -123,32 +123,6 @@ def test_scores_of_a_rotation_depend_on_the_distance_alone():
         turned = rotated(k, at, rope)
         shifted = rotated(turned, torch.full((3,), 4.0), rope)
         torch.testing.assert_close(shifted, rotated(k, at + 4, rope))
-
-
-def test_extra_keys_of_a_layer_are_keys_of_a_longer_row():
-    """The keys that a window has left behind, given back as extra keys at their distances."""
-    made = model("alibi", layers=1)
-    layer, x, window = made.layers[0], made.embed(TOKENS), 10
-    (whole,), (near,) = made.prepare(40), made.prepare(40, Mask(window=window))
-    q, k, v = layer.qkv(made.layers[0].ln_attn(x))
-    i, j = torch.arange(40)[:, None], torch.arange(40)
-    logits = made.tables(40)[0][:, (i - j).clamp(min=0)].masked_fill(i - j < window, -math.inf)
-    far = layer.attend(q, k, v, near, Extra(k, v, logits))
-    torch.testing.assert_close(far, layer.attend(q, k, v, whole))
-
-
-def test_a_key_that_stands_for_several_is_their_sum():
-    made = model("nope", layers=1)
-    layer, x = made.layers[0], made.embed(TOKENS)
-    q, k, v = layer.qkv(x)
-    (given,) = made.prepare(40)
-    several = Extra(
-        k[:, :, :1].expand(-1, -1, 3, -1), v[:, :, :1].expand(-1, -1, 3, -1), torch.zeros(1, 1, 3)
-    )
-    one = Extra(k[:, :, :1], v[:, :, :1], torch.full((1, 1, 1), math.log(3)))
-    torch.testing.assert_close(
-        layer.attend(q, k, v, given, one), layer.attend(q, k, v, given, several)
-    )
 
 
 def test_attend_sees_and_may_change_every_layer():

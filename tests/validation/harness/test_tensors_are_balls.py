@@ -11,8 +11,7 @@ from farfield.theory.encodings import encoding
 from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import enclose
-from farfield.validation.harness.bias import LearnedBias
-from farfield.validation.harness.formula import evaluate
+from farfield.validation.harness.bias import LearnedBias, evaluate
 
 SHAPES = (
     "-({x})^b",

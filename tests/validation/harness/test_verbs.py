@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import farfield
 from farfield.cli import main
 
 FADING = """
@@ -40,6 +41,11 @@ def test_a_training_tells_how_far_it_is_and_what_was_measured(capsys, text, tmp_
     assert "trained in 30 steps to a loss of" in out and "BCA" in out
     again = json.loads(run(capsys, "train", "rope", "-n/4", *shared, "--json")[1])
     assert [one["lines"][0]["label"] for one in again] == ["rope", "-n/4"]
+    same = [
+        farfield.train(f, preset="tiny", store=tmp_path / "runs", text=str(text)).to_dict()
+        for f in ("rope", "-n/4")
+    ]
+    assert same == again  # the runs are the same, so nothing is trained again
     code, out, _ = run(capsys, "runs", "--runs", tmp_path / "runs", "--json")
     listed = json.loads(out)["runs"]
     assert {one["key"] for one in listed} == {one["lines"][0]["run"] for one in again}

@@ -200,7 +200,7 @@ def test_what_a_run_says_of_its_layers_is_what_its_model_does(tmp_path):
     assert (first.sum(-1) < 1).all() and not first[:, at[:, None] - at >= 5].any()
     torch.testing.assert_close(second.sum(-1), torch.ones(second.shape[:2]))
     table = torch.from_numpy(biased.encoding.bias(np.arange(20)))
-    torch.testing.assert_close(opened.network.tables(20)[1].double(), table)
+    torch.testing.assert_close(opened.network.prepare(20)[1].bias.double(), table)
     with torch.no_grad():
         x = opened.embed(row[None])
         scores = lambda *view, **last: opened.logits(opened.hidden(x, *view, **last))  # noqa: E731

@@ -313,7 +313,7 @@ class Axis:
             tens = [10.0**k for k in range(low, high + 1, step)]
             if len(tens) > 1:
                 powers = low < -3 or high > 4
-                return [(v, power(v) if powers and v != 1 else tick(v)) for v in tens]
+                return [(v, power_of_ten(v) if powers and v != 1 else tick(v)) for v in tens]
             ends = range(math.floor(math.log10(self.low)), high + 1)
             near = [m * 10.0**k for k in ends for m in (1, 2, 3, 5, 7)]
             near = [v for v in near if self.low <= v <= self.high]
@@ -333,14 +333,14 @@ def tick(value: float) -> str:
     """
     exponent = round(math.log10(value)) if value > 0 else 0
     if not -3 <= exponent <= 4 and math.isclose(value, 10.0**exponent):
-        return power(value)
+        return power_of_ten(value)
     return f"{value:.10g}".replace("-", "−")
 
 
-def power(value: float) -> str:
+def power_of_ten(value: float) -> str:
     """A power of ten by its exponent.
 
-    >>> power(100.0)
+    >>> power_of_ten(100.0)
     '10²'
     """
     return "10" + str(round(math.log10(value))).translate(SUPERSCRIPT)

@@ -1,0 +1,58 @@
+"""One small model with an encoding, trained and measured."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pydantic import JsonValue
+
+from farfield.validation.harness.mechanism import Own, read, with_encoding
+from farfield.validation.harness.settings import Run, settle
+from farfield.validation.inventory import TrainedRun
+from farfield.validation.optional import require_torch
+from farfield.validation.progress import Progress, silent
+from farfield.validation.study.study import named_encodings
+
+
+def train(
+    f: Any,
+    *,
+    preset: str = "demo",
+    store: str | os.PathLike[str] = "runs",
+    device: str = "auto",
+    log: str | None = None,
+    notice: Progress = silent,
+    **settings: JsonValue,
+) -> TrainedRun:
+    """Train a small model with an encoding and measure it; a finished run is never repeated.
+
+    Args:
+        f: a formula in `n`, a name of the catalogue, formulas of the heads, an `Encoding`, a torch
+            module as `"FILE.py:Class"`, or a whole `Run`, to which no settings are added.
+        preset: architecture and schedule, by name or as a TOML file.
+        store: folder of the runs; a killed run continues.
+        device: `auto` (a GPU if there is one), `cpu` or `cuda`.
+        log: file for a line a report, `NAME.jsonl` or `NAME.csv`; else a folder for TensorBoard.
+        notice: called as `notice(stage, done, total, note)`.
+        **settings: in place of the preset's, as in a plan: `text`, `seed`, `length` (tokens of a
+            training row), `layers`, `width`, `heads`, `batch` (rows), `steps`, `lr`, `precision`,
+            `measure` (a table, as `{"lengths": [64, 256]}`).
+
+    Raises:
+        InputError: an encoding that cannot be trained, an unknown or bad setting, torch missing, a
+            loss that is not finite, a full disk.
+    """
+    asked = f
+    if not isinstance(f, Run):
+        usual = settle(preset, {"encoding": "nope", **settings})
+        source = read(f if isinstance(f, (str, dict)) else {"name": f}, usual.heads)
+        if isinstance(source, Own):
+            asked = usual.but(encoding=f)
+        else:
+            ((name, found),) = named_encodings(source)
+            asked = with_encoding(usual, name, found)
+    require_torch()
+    from farfield.validation.harness.runs import run
+
+    return TrainedRun(tuple(run(asked, store, device=device, log=log, progress=notice)))
