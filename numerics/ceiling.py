@@ -17,11 +17,11 @@ import sympy
 from flint import arb
 from sympy import Expr, S
 
-from farfield.numerics.heads import BLOCKWISE, Fields, decisive, resolve, unknown
-from farfield.numerics.price import DistancePrice, for_prices, price_of_distance, reach
+from farfield.numerics.heads import BLOCKWISE, Fields, resolve, unknown
+from farfield.numerics.price import DistancePrice, price_of_distance, reach
 from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.windows.question import read_bounds
-from farfield.theory.answers.answer import Code, Label, Reason, Status
+from farfield.theory.answers.answer import Code, Label, Reason, Status, folded
 from farfield.theory.answers.number import integer, natural, plural
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import outward, precision, rational
@@ -137,15 +137,16 @@ def attention_ceiling(
         return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
     price = price_of_distance(bias, row - 1 if distance is None else distance, length=row)
     far = reach(bias, 2 * bound, length=row)
-    prices = for_prices(
-        (price, far),
-        replace(blank, distance=price.distance),
-        lambda price, far: _of_price(price, bound) | {"farthest": far.farthest},
-        decisive(lambda head: head.value, lambda head: head.value == 1),
+    each = zip(price.heads or (price,), far.heads or (far,), strict=True)
+    blank = replace(blank, distance=price.distance)
+    heads = tuple(
+        replace(blank, formula=p.formula, farthest=r.farthest, **_of_price(p, bound))
+        for p, r in each
     )
+    whole = folded(heads, lambda head: head.value, lambda head: head.value == 1)
     if not subject.biases:
-        prices = replace(prices, formula=None, longest=_longest(bound))
-    return replace(prices, farthest=far.farthest, subject=subject.name)
+        whole = replace(whole, formula=None, longest=_longest(bound))
+    return replace(whole, farthest=far.farthest, subject=subject.name)
 
 
 def _of_price(price: DistancePrice, bound: sympy.Rational) -> Fields:

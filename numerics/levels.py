@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from flint import arb, fmpq
 from sympy import S
 
-from farfield.numerics.search import decide, doubled
+from farfield.numerics.search import at_precision
 from farfield.numerics.summation.series import Series, Stretch
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
@@ -56,16 +56,8 @@ class SuperlevelSet:
 
     def _level(self, bits: int) -> arb:
         """The level, to this many bits."""
-
-        def finite() -> arb | None:
-            value = self.level()
-            return value if value.is_finite() else None
-
         if bits not in self.levels:
-            level = decide(finite, doubled(bits, 8 * bits))
-            if level is None:
-                raise Unreachable(f"the sum is not enclosed at {8 * bits} bits")
-            self.levels[bits] = level
+            self.levels[bits] = at_precision(self.level, bits)
         return self.levels[bits]
 
     def runs(self) -> list[range]:

@@ -21,7 +21,7 @@ itself: no price is a difference of sums.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,8 +42,8 @@ from farfield.numerics.heads import (
     unknown,
 )
 from farfield.numerics.levels import BeyondCounting, SuperlevelSet, merged
-from farfield.numerics.search import at_precision, decide, doubled
-from farfield.numerics.shown import Cases, H, HeadAnswer, of_row
+from farfield.numerics.search import at_precision, decide, doubled, settled
+from farfield.numerics.shown import Cases, HeadAnswer, of_row
 from farfield.numerics.summation.series import Series
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
@@ -388,36 +388,15 @@ def _price_of_bias(bias: Expr, at: int, length: int | None) -> Fields:
     return fields
 
 
-def for_prices(
-    asked: Sequence[HeadAnswer],
-    blank: H,
-    ask: Callable[..., Fields],
-    fold: Callable[[tuple[H, ...]], H],
-) -> H:
-    """The answer that follows from those about a price, head by head.
-
-    Args:
-        asked: answers about the same encoding, the price first.
-        blank: the answer with its question and no value.
-        ask: the fields that hold what follows from each of them in one head.
-        fold: the one answer of several heads, as `decisive` gives it.
-    """
-    each = zip(*(answer.heads or (answer,) for answer in asked), strict=True)
-    heads = tuple(replace(blank, formula=one[0].formula, **ask(*one)) for one in each)
-    return replace(heads[0] if len(heads) == 1 else fold(heads), subject=asked[0].subject)
-
-
 def _price(row: Series, at: int) -> Ball:
     """log(others / weight) as a ball, or an infinite float."""
 
-    def settled() -> Ball | None:
+    def narrow() -> Ball | None:
         odds = _log_odds(row, at)
-        return odds if not isinstance(odds, arb) or _settled(odds) else None
+        return odds if not isinstance(odds, arb) or _narrow(odds) else None
 
-    price = decide(settled, _bits_at(at))
-    if price is None:
-        raise Unreachable(f"the price of distance {at} is not enclosed at {MAX_BITS} bits")
-    return price
+    open_ = f"the price of distance {at} is not enclosed at {MAX_BITS} bits"
+    return settled(narrow, _bits_at(at), open_)
 
 
 def _bits_at(at: int, most: int = MAX_BITS) -> Iterator[int]:
@@ -425,7 +404,7 @@ def _bits_at(at: int, most: int = MAX_BITS) -> Iterator[int]:
     return (bits + 2 * at.bit_length() for bits in doubled(64, most))
 
 
-def _settled(ball: arb) -> bool:
+def _narrow(ball: arb) -> bool:
     narrow = ball.rad() * arb(2) ** PRICE_BITS <= abs(ball.mid()).max(arb(1))
     return bool(ball.is_finite() and narrow)
 
@@ -439,13 +418,23 @@ def _log_odds(row: Series, at: int) -> Ball:
         return -math.inf
     if isinstance(others, fmpq) and isinstance(weight, fmpq):
         return arb(others / weight).log()
-    height = _height(row, at)
-    return arb.nan() if height is None else arb(others).log() - height
+    return arb(others).log() - _height(row, at)
 
 
 def _weight(row: Series, at: int) -> Ball:
+    return _defined(lambda: row.term(at))
+
+
+def _height(row: Series, at: int) -> Ball:
+    """p(at)."""
+    bias, k = row.at(at)
+    return _defined(lambda: compile_ball(bias)({n: fmpq(k)}))
+
+
+def _defined(value: Callable[[], Ball]) -> Ball:
+    """A value, exactly where it has no radius; nan where this precision does not define it."""
     try:
-        return _exactly(row.term(at))
+        return _exactly(value())
     except Undefined:
         return arb.nan()
 
@@ -459,15 +448,6 @@ def _others(row: Series, at: int) -> Ball:
             return _exactly(row.total() - row.term(at))
     except (Undefined, ZeroDivisionError):
         return arb.nan()
-
-
-def _height(row: Series, at: int) -> Ball:
-    """p(at); None where it is not defined at this precision."""
-    bias, k = row.at(at)
-    try:
-        return compile_ball(bias)({n: fmpq(k)})
-    except Undefined:
-        return None
 
 
 def _exactly(value: Ball) -> Ball:
@@ -545,12 +525,11 @@ def _within(row: Series, at: int, asked: Reach) -> bool | None:
         if others == 0:
             return True
         least = arb(others / against) if isinstance(others, fmpq) else others / arb(against)
-        if height is not None:
-            exact_ = isinstance(others, fmpq) and isinstance(height, fmpq)
-            if exact_ and others == against:
-                return bool(height + gain >= 0)
-            if least.log() < height + gain or least.log() > height + gain:
-                return bool(least.log() < height + gain)
+        exact_ = isinstance(others, fmpq) and isinstance(height, fmpq)
+        if exact_ and others == against:
+            return bool(height + gain >= 0)
+        if least.log() < height + gain or least.log() > height + gain:
+            return bool(least.log() < height + gain)
         if gain == 0 and isinstance(others, fmpq) and isinstance(weight, fmpq):
             return bool(others <= weight * against)
         return None

@@ -9,7 +9,6 @@ The comparisons are those of `field_search`; rows without ball sums are summed i
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -34,12 +33,12 @@ from farfield.numerics.heads import (
     row_of,
     summed,
     unknown,
+    within,
 )
 from farfield.numerics.search import at_precision
 from farfield.numerics.shown import FINITE_ROW, Cases, HeadAnswer
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.series import Series
-from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.answer import (
     Code,
@@ -55,7 +54,6 @@ from farfield.theory.answers.number import (
     inside,
     listed,
     plural,
-    seconds,
     share,
 )
 from farfield.theory.answers.number import tokens as tokens_text
@@ -269,7 +267,6 @@ def theoretical_receptive_field(
     single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0
     each: Iterable[object] = (eps,) if single else eps  # type: ignore[assignment]
     grid = tuple(map(_eps, each))
-    deadline = time.monotonic() + seconds(budget_s)
 
     @cache
     def compared(bias: Expr) -> TailComparison | NoCertifiedSum:
@@ -310,7 +307,7 @@ def theoretical_receptive_field(
         "status": Status.INFINITE,
         "label": Label.THEOREM,
     }
-    with until(deadline):
+    with within(budget_s):
         results = tuple(map(of, grid))
     return results[0] if single else results
 

@@ -50,6 +50,14 @@ def decide(predicate: Callable[[], Fields | None], bits: Iterable[int]) -> Field
     return None
 
 
+def settled(predicate: Callable[[], Fields | None], bits: Iterable[int], open_: str) -> Fields:
+    """The first answer of a predicate, as `decide` asks for it; Unreachable where there is none."""
+    answer = decide(predicate, bits)
+    if answer is None:
+        raise Unreachable(open_)
+    return answer
+
+
 def at_precision(value: Callable[[], Ball], bits: int) -> Ball:
     """The value at `bits` bits or, where that is too few to define it, at up to 16 times more."""
 
@@ -57,10 +65,8 @@ def at_precision(value: Callable[[], Ball], bits: int) -> Ball:
         result = value()
         return result if isinstance(result, fmpq) or result.is_finite() else None
 
-    enclosed = decide(finite, (bits, 4 * bits, 16 * bits))
-    if enclosed is not None:
-        return enclosed
-    raise Unreachable(f"a sum is not enclosed at {16 * bits} bits")
+    precisions = bits, 4 * bits, 16 * bits
+    return settled(finite, precisions, f"a sum is not enclosed at {16 * bits} bits")
 
 
 def least(

@@ -57,9 +57,7 @@ class TailIntegral:
 
     def to_t(self, x: arb) -> arb:
         """The t of an x."""
-        for _ in range(self.depth):
-            x = x.log()
-        return x
+        return self._down(x.log())
 
     def exponent(self, t: arb) -> arb:
         """h(t), its tiny terms aside."""

@@ -17,7 +17,7 @@ from sympy import Expr
 from farfield.numerics.summation.kept_sums import memory
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.functions.balls import Ball, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
@@ -95,7 +95,7 @@ def terms(p: Expr) -> Callable[[int], arb]:
     return lambda i: to_arb(run({n: fmpq(i)})).exp()
 
 
-def suffix_sums(value: arb, term: Callable[[int], arb], at: int, start: int) -> list[arb]:
+def suffix_sums(value: Ball, term: Callable[[int], Ball], at: int, start: int) -> list[Ball]:
     """T_start, ..., T_at from T_at = value and the terms before it."""
     sums = [value]
     for i in range(at - 1, start - 1, -1):

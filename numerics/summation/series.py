@@ -25,7 +25,7 @@ from farfield.numerics.outcomes import Divergent, Unrecognised
 from farfield.numerics.summation.analytic import smooth_row
 from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.kept_sums import memory
-from farfield.numerics.summation.kernel import CLOCKED, Kernel
+from farfield.numerics.summation.kernel import Kernel, suffix_sums
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
@@ -125,12 +125,10 @@ class Stretch:
             with contextlib.suppress(Unreachable):
                 return self.kernel.monotone_from
         slope = S.NaN if self.bias.has(*_JUMPS) else door.diff(self.bias, n)
-        if not slope.has(S.NaN, sympy.Derivative, sympy.Subs):
-            for at in SETTLED:
-                with contextlib.suppress(Unrecognised, Undefined, ArithmeticError):
-                    if sign_from(slope, max(at, self.start)) < 0:
-                        return max(at, self.start)
-        return None
+        if slope.has(S.NaN, sympy.Derivative, sympy.Subs):
+            return None
+        at, way = _settled(slope, self.start)
+        return at if way < 0 else None
 
     def _suffix_sums(self) -> list[Ball]:
         """All suffix sums at once, exact while there are few terms."""
@@ -145,21 +143,18 @@ class Stretch:
             exact = self.end - self.start <= EXACT_TERMS
             plain = self.bias.has(sympy.log, Lookup) or self.end - self.start > SHARED_TERMS
             weight = term(self.bias) if plain else _shared_term(self.bias)
-            total: Ball = fmpq(0)
-            sums = [total]
-            for i in range(self.end - 1, self.start - 1, -1):
-                if i % CLOCKED == 0:
-                    check_time()
+
+            def value(i: int) -> Ball:
                 try:
-                    value = weight(i)
+                    return weight(i) if exact else to_arb(weight(i))
                 except Undefined:
                     _defined(self, i)
                     raise
-                total = total + (value if exact else to_arb(value))
-                sums.append(total)
+
+            sums = suffix_sums(fmpq(0), value, self.end, self.start)
             if len(kept) > 2:
                 kept.clear()
-            kept[ctx.prec] = sums[::-1]
+            kept[ctx.prec] = sums
         return kept[ctx.prec]
 
 
@@ -536,8 +531,8 @@ def _changes(g: Expr) -> list[int]:
     """The integers at which the sign of a curved function changes, all before a proved X."""
     if g.has(Lookup) or _switches(g):
         raise Unrecognised(f"the sign of {_shown(g)} is not followed")
-    settled = next((x for x in SETTLED if _keeps_sign(g, x)), None)
-    if settled is None:
+    settled, way = _settled(g)
+    if not way:
         raise Unrecognised(f"the sign of {_shown(g)} is not proved at all large n")
     side = compile_ball(sympy.sign(g, evaluate=False))
 
@@ -551,12 +546,14 @@ def _changes(g: Expr) -> list[int]:
     return [i for i in range(1, settled + 1) if signs[i] != signs[i - 1]]
 
 
-def _keeps_sign(g: Expr, x: int) -> bool:
-    """Whether the sign from x on is proved, whichever it is."""
-    try:
-        return sign_from(g, x) != 0
-    except (Unrecognised, Undefined):
-        return False
+def _settled(g: Expr, start: int = 0) -> tuple[int, int]:
+    """A distance of at least `start` from which on a function keeps its sign, and the sign; 0 where
+    none is proved."""
+    for at in SETTLED:
+        with contextlib.suppress(Unrecognised, Undefined, ArithmeticError):
+            if way := sign_from(g, max(at, start)):
+                return max(at, start), way
+    return start, 0
 
 
 def _table_ends(bias: Expr) -> list[int]:

@@ -46,7 +46,7 @@ from farfield.numerics.heads import (
     unknown,
 )
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.search import at_precision, decide, doubled, least
+from farfield.numerics.search import at_precision, doubled, least, settled
 from farfield.numerics.summation.series import Series
 from farfield.numerics.windows.question import (
     MAX_BITS,
@@ -272,10 +272,8 @@ def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
         excess = asked.excess(s.tail(w), s.total())
         return bool(excess <= 1) if excess <= 1 or excess > 1 else None
 
-    proved = decide(within, doubled(128 + 2 * w.bit_length(), MAX_BITS))
-    if proved is not None:
-        return proved
-    raise Unreachable(f"the error of a window of {w} agrees with {asked.error} to all digits tried")
+    open_ = f"the error of a window of {w} agrees with {asked.error} to all digits tried"
+    return settled(within, doubled(128 + 2 * w.bit_length(), MAX_BITS), open_)
 
 
 # -- other mechanisms -----------------------------------------------------------------------------
@@ -361,7 +359,5 @@ def _ceiling(value: Callable[[], Ball]) -> int:
         ceiling = value().ceil()
         return ceiling.unique_fmpz() if isinstance(ceiling, arb) else ceiling
 
-    ceiling = decide(whole, doubled(128, MAX_BITS))
-    if ceiling is None:
-        raise Unreachable("the width agrees with an integer to all digits tried")
-    return max(1, int(ceiling))
+    open_ = "the width agrees with an integer to all digits tried"
+    return max(1, int(settled(whole, doubled(128, MAX_BITS), open_)))
