@@ -98,17 +98,18 @@ class Model:
         each = recalled(self.needles(text, k), read, setting.cut)
         return {"recall": [one._asdict() for one in each]}
 
-    def far(self, text, k, setting, ends):
+    def far(self, text, k, setting, ends, clean=False):
         """The far field in one stage: loss of blocks of a row that end at places and before its
-        questions, and its needles.
+        questions, and its needles; `clean` reads the text of its far keys without needles.
 
         A group is the 5 rows of 1,024 tokens up to the end of the block, 4 of them at 4,096.
         """
         row, results = self.needles(text, k), {"loss": {}}
+        tokens = self.row(text, k, TO) if clean else row.tokens
         begin = TO - (setting.cut or TO)
         for end in (*ends, last_of(row)):
             rows = min(5, end // ROW)
-            group = row.tokens[end - rows * ROW : end + 1].unfold(0, ROW + 1, ROW)
+            group = tokens[end - rows * ROW : end + 1].unfold(0, ROW + 1, ROW)
             stages = Stages(self.network, group, LAST, Sampling(1024, math.inf))
             stages.plain()
             results["loss"][end] = float(stages.stage(1, [ROW, end - begin])[-1].mean())
@@ -222,6 +223,8 @@ def explanations(model):
     for text in FIRST:
         yield ("foreign", text, 0, YARN), YARN, partial(model.real, text, 0, yarn, True)
     yield ("far", "handbook", 0, YARN), YARN, partial(model.far, "handbook", 0, yarn, ())
+    for text, k in (*WITH_FAR, FAR):
+        yield ("clean", text, k, YARN), YARN, partial(model.far, text, k, yarn, (), True)
 
 
 def main(task, folder, *files):
