@@ -233,9 +233,9 @@ def figures(
         told = [b for b in drawing.blocks() if b is drawing.beside or isinstance(b, Sentence)]
         alone = [written(told, width=columns())]
     count = len(gallery.files)
-    written = f"{count} file{'s' * (count != 1)} in {out}"
+    where = f"{count} file{'s' * (count != 1)} in {out}"
     index = [f"index: {path}" for path in gallery.files[-1:] if path.endswith("index.html")]
-    return write_answers(gallery, output, *alone, written, *index)
+    return write_answers(gallery, output, *alone, where, *index)
 
 
 def claims(
