@@ -24,6 +24,13 @@ from farfield.theory.answers.notation import signed
 
 SECTION = re.compile(r"^\s*(Args|Returns|Raises|Fields|Yields|Note|Example|Examples):\s*$")
 ESSAY = "how-far-does-it-see.html"
+AROUND = {
+    "index": "Documentation",
+    "tutorial": "Five minutes",
+    "papers": "The papers' figures and claims",
+    "findings": "What was found",
+}
+"""Pages of the site that the essay leads to, beside it."""
 NAMED = "<mi>(?:log|exp|sin|cos)</mi>"
 BAR = '<mo(?: stretchy="false")?>(&#x0002F;|&#x0007C;|&#x02016;)<'
 THIN = '<mspace width="0.17em"/>'
@@ -486,6 +493,15 @@ def essay_is_current(app: Any) -> None:
         getLogger(__name__).warning("%s is out of date: python docs/picture.py", ESSAY)
 
 
+def essay_links(app: Any, error: Exception | None) -> None:
+    """Link the essay of the site, which is a file by itself elsewhere, with the pages around it."""
+    place = Path(app.outdir) / ESSAY
+    if error is None and place.exists():
+        text = place.read_text(encoding="utf-8")
+        links = " · ".join(f'<a href="{file}.html">{name}</a>' for file, name in AROUND.items())
+        place.write_text(text.replace("</footer>", f"<p>{links}</p></footer>"), encoding="utf-8")
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Connect to Sphinx; docstrings are rewritten before their sections are read."""
     app.connect("autodoc-process-docstring", rewrite, priority=100)
@@ -498,5 +514,6 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("source-read", findings_pictures)
     app.connect("builder-inited", claims_pages)
     app.connect("builder-inited", essay_is_current)
+    app.connect("build-finished", essay_links)
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     return {"version": "1", "parallel_read_safe": True}

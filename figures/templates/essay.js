@@ -264,8 +264,9 @@
   const choose = (k) => {
     const c = told.claims[k];
     dots.forEach((d, i) => { d.setAttribute("aria-pressed", i === k); d.tabIndex = i === k ? 0 : -1; });
-    get("claim").replaceChildren(...[[`${NAMES[c.paper]}, ${c.where}`, `“${c.quote}”`], [SAID[c.verdict], c.said], ...(c.against ? [["because", c.against]] : []), ["check it", `farfield claims ${c.id}`]]
+    get("claim").replaceChildren(...[[`${NAMES[c.paper]}, ${c.where}`, `“${c.quote}”`], [SAID[c.verdict], c.said], ...(c.against ? [["because", c.against]] : [])]
       .flatMap(([a, b]) => [Object.assign(document.createElement("dt"), { textContent: a }), Object.assign(document.createElement("dd"), { textContent: b })]));
+    get("claim-command").textContent = `farfield claims ${c.id}`;
   };
   told.claims.forEach((c, k) => {
     if (!k || told.claims[k - 1].paper !== c.paper) get("dots").append(Object.assign(document.createElement("h3"), { textContent: NAMES[c.paper] }));

@@ -72,7 +72,7 @@
   };
   for (const code of document.querySelectorAll("code")) {
     if (!code.textContent.startsWith("farfield ")) continue;
-    code.after(" ", added("copy", `copy ${code.textContent}`, (button) => {
+    code.after(" ", added("copy", "copy this command", (button) => {
       navigator.clipboard.writeText(code.textContent).then(() => { button.textContent = "copied"; }, () => getSelection().selectAllChildren(code));
     }));
   }

@@ -197,6 +197,7 @@ def test_the_essay_answers_the_hand(opened, pages):
     def read(element):
         return page.locator(element).inner_text()
 
+    assert page.locator("code:is(#command, #claim-command) + button.tool").count() == 2
     assert read("#r-verdict") == "diverges"
     page.locator("#r").press("ArrowRight")
     assert read("#r-value") == "1.05" and read("#r-verdict") == "converges"
