@@ -435,19 +435,16 @@ def _defined(value: Callable[[], Ball]) -> Ball:
     """A value, exactly where it has no radius; nan where this precision does not define it."""
     try:
         return _exactly(value())
-    except Undefined:
+    except (Undefined, ZeroDivisionError):
         return arb.nan()
 
 
 def _others(row: Series, at: int) -> Ball:
     """The weight of all keys but one, a sum of positive terms."""
     try:
-        try:
-            return _exactly(row.truncated(at).total() + row.tail(at + 1))
-        except Unreachable:  # terms that fall so fast are not summed so far out
-            return _exactly(row.total() - row.term(at))
-    except (Undefined, ZeroDivisionError):
-        return arb.nan()
+        return _defined(lambda: row.truncated(at).total() + row.tail(at + 1))
+    except Unreachable:  # terms that fall so fast are not summed so far out
+        return _defined(lambda: row.total() - row.term(at))
 
 
 def _exactly(value: Ball) -> Ball:

@@ -206,9 +206,8 @@ class ScaledBias(RowBias):
                 return True, "the scale grows, and the exp-series of t p converges for large t"
             return None, "whether the scale grows fast enough for p is not decided"
         constant = not s.has(n)
-        near = {
-            _converges(p, t) for t in ((scale,) if constant else (_below(scale), _above(scale)))
-        }
+        beside = Rational(0 if constant else 1, 10**6)
+        near = {_converges(p, scale * (1 + way * beside)) for way in (-1, 1)}
         if len(near) != 1 or None in near:
             return None, f"the exp-series of t p is not decided for t around {scale}"
         if near == {True}:
@@ -262,14 +261,6 @@ def _converges(p: Expr, t: Expr | None) -> bool | None:
             and convergence.condition.lhs == _T
         )
     return None
-
-
-def _below(t: Expr) -> Expr:
-    return t * Rational(999_999, 1_000_000)
-
-
-def _above(t: Expr) -> Expr:
-    return t * Rational(1_000_001, 1_000_000)
 
 
 def _unknown(subject: str, why: str) -> Windowable:
