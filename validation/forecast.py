@@ -117,6 +117,7 @@ class Forecast(Answer):
         if self.ratio is None:
             yield sentence("{asked}: no forecast, since {why}.", asked=asked, why=str(self.reason))
         else:
+            times = self.tested / self.trained
             changes = [round(c.ratio - 1, 3) + 0.0 for c in self.nearest]
             yield sentence(
                 "{asked}: the {count} of {cases} change their perplexity by {low} to {high} at "
@@ -127,7 +128,7 @@ class Forecast(Answer):
                 cases=plural(self.cases, "trained case"),
                 low=f"{min(changes):+.1%}",
                 high=f"{max(changes):+.1%}",
-                times=f"{self.tested / self.trained:.3g}",
+                times=f"{round(times)}" if times >= 100 else f"{times:.3g}",
                 near="near" if self.near else "not near",
                 distance=f"{self.distance:.2f}",
             )
