@@ -304,7 +304,10 @@ def _by_distance(p: Reading, e: Expr) -> Expr:
         moved = substituted(e, {**sides, query: key + distance})
         read = sure or "n" not in columns or not between_bars.has(query, key)
         if read and not moved.has(query, key, n):
-            return substituted(moved, {distance: n})
+            of_distance = substituted(moved, {distance: n})
+            if any(map(conditions.ended, (x.args for x in of_distance.atoms(sympy.Piecewise)))):
+                p.fail(0, conditions.ENDED)
+            return of_distance
         if sure or between_bars.has(distance):
             p.fail(
                 columns[names[0]],
