@@ -55,22 +55,48 @@ def mean(numbers):
     return sum(each) / len(each)
 
 
-def recall_table(kind):
-    """Needles by setting and distance: how many, log probability and accuracy."""
+def points(kind):
+    """By setting and distance: pairs of a needle as it was said and as it was read."""
     cells = {}
     for (_, _, _, setting), said, read in both(kind):
         for one, other in zip(said, read, strict=True):
             point = min(POINTS, key=lambda d: abs(d - one["distance"]))
             cells.setdefault((setting, point), []).append((one, other))
-    for (setting, point), pairs in sorted(cells.items()):
-        log, right = (
-            [mean(float(pair[k][what]) for pair in pairs) for k in (0, 1)]
-            for what in ("log_probability", "right")
-        )
+    return cells
+
+
+def means(pairs, what):
+    """Of some needles, as they were said and as they were read."""
+    return tuple(mean(float(pair[k][what]) for pair in pairs) for k in (0, 1))
+
+
+def recall_table(kind):
+    """Needles by setting and distance: how many, log probability and accuracy."""
+    for (setting, point), pairs in sorted(points(kind).items()):
+        log, right = means(pairs, "log_probability"), means(pairs, "right")
         print(
             f"| {setting} | {point} | {len(pairs)} | {log[0]:.2f} | {log[1]:.2f} "
             f"| {right[0]:.2f} | {right[1]:.2f} |"
         )
+
+
+def told():
+    """What pages say of needles, from the files."""
+    cells = {key: pairs for key, pairs in points("needles").items() if key[0] in SHOWN}
+    count = {}
+    for (setting, _), pairs in cells.items():
+        right = [sum(pair[k]["right"] for pair in pairs) for k in (0, 1)]
+        before = count.get(setting, (0, 0, 0))
+        count[setting] = [x + y for x, y in zip(before, (*right, len(pairs)), strict=True)]
+    (said, read, all_), (said_cut, read_cut, all_cut) = (count[s] for s in SHOWN[1:])
+    near = {
+        what: sum(abs(a - b) <= limit for a, b in (means(p, what) for p in cells.values()))
+        for what, limit in (("log_probability", 0.5), ("right", 0.1))
+    }
+    yield f"YaRN 2 recalls {read} of {all_} needles, the cut text {read_cut} of {all_cut}"
+    yield f"{said} and {said_cut} were said"
+    yield f"at {near['log_probability']} of {len(cells)} points: six distances"
+    yield f"accuracy within .1 | at {near['right']} of {len(cells)} points"
 
 
 def cost_table():

@@ -4,7 +4,10 @@ import runpy
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-JUDGE = runpy.run_path(str(ROOT / "experiments" / "far_field" / "judge.py"))
+EXPERIMENTS = ROOT / "experiments"
+JUDGE, ROTARY = (
+    runpy.run_path(str(EXPERIMENTS / name / "judge.py")) for name in ("far_field", "rotary")
+)
 
 
 def test_the_results_are_those_of_the_files():
@@ -16,6 +19,13 @@ def test_the_findings_say_the_numbers_of_the_files():
     pages = [ROOT / "docs" / name for name in ("findings.md", "far_field.md")]
     text = " ".join(" ".join(page.read_text(encoding="utf-8") for page in pages).split())
     assert [line for line in JUDGE["told"]() if line not in text] == []
+
+
+def test_the_page_of_rotary_models_says_the_numbers_of_the_files():
+    text = " ".join((ROOT / "docs" / "rotary.md").read_text(encoding="utf-8").split())
+    assert [line for line in ROTARY["told"]() if line not in text] == []
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert next(ROTARY["told"]()) in readme
 
 
 def test_every_measured_model_was_forecast():
