@@ -485,7 +485,10 @@ def listed(folder: str | os.PathLike[str]) -> list[RunState]:
     Raises:
         InputError: there is no such folder; a file that is no run.
     """
-    refuse(not Path(folder).is_dir(), f"runs folder {str(folder)!r} does not exist")
+    refuse(
+        not Path(folder).is_dir(),
+        f"runs folder {str(folder)!r} does not exist; accepted: one that farfield train has made",
+    )
     states = []
     for path in sorted(Path(folder).glob(f"*/{ASKED}")):
         home, step, asked = path.parent, 0, asked_of(path.parent)

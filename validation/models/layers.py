@@ -105,8 +105,8 @@ class LayerOutline:
         """Its heads, in words."""
         if not self.attends:
             return "-"
-        keys = "" if self.key_heads == self.heads else f", {self.key_heads} of keys"
-        return f"{self.heads} of {self.head_size}{keys}"
+        keys = "" if self.key_heads == self.heads else f", {self.key_heads} for keys"
+        return f"{self.heads} of size {self.head_size}{keys}"
 
 
 def keys_text(value: float | None) -> str:
