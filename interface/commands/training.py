@@ -167,8 +167,9 @@ def sweep(
 
 
 def runs(
+    folder: Annotated[str, Parameter(name=["FOLDER", "--runs"])] = "runs",
+    /,
     *,
-    folder: Annotated[str, Parameter(name="--runs")] = "runs",
     csv: bool = False,
     output: Output = Output(),
 ) -> int:

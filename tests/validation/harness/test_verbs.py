@@ -46,7 +46,7 @@ def test_a_training_tells_how_far_it_is_and_what_was_measured(capsys, text, tmp_
         for f in ("rope", "-n/4")
     ]
     assert same == again  # the runs are the same, so nothing is trained again
-    code, out, _ = run(capsys, "runs", "--runs", tmp_path / "runs", "--json")
+    code, out, _ = run(capsys, "runs", tmp_path / "runs", "--json")
     listed = json.loads(out)["runs"]
     assert {one["key"] for one in listed} == {one["lines"][0]["run"] for one in again}
     assert all(one["state"] == "finished" and one["steps"] == 30 for one in listed)
