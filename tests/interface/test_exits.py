@@ -171,7 +171,7 @@ def test_every_verb_has_the_exit_code_of_every_status(
     )
     module, name = found(function)
     answer = (said,) if name == "theoretical_receptive_field" else said
-    for place in (module, farfield) if name in farfield.__all__ else (module,):
+    for place in (farfield, module) if name in farfield.__all__ else (module,):
         monkeypatch.setattr(place, name, lambda *_, **__: answer)
     for page, writes in map(found, PAGES):
         monkeypatch.setattr(page, writes, lambda *_: Path("page"))
