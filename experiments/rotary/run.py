@@ -3,6 +3,7 @@
     python experiments/rotary/run.py forecast FOLDER handbook=FILE kjv=FILE   # to forecasts.jsonl
     python experiments/rotary/run.py measure FOLDER handbook=FILE kjv=FILE    # to measured.jsonl
     python experiments/rotary/run.py explain FOLDER handbook=FILE kjv=FILE    # to explained.jsonl
+    python experiments/rotary/run.py groups FOLDER handbook=FILE kjv=FILE     # to measured.jsonl
 
 A line is a job with what it gave. The commands go on where they were stopped; `measure` takes the
 long rows in the order of `ROWS`, so that a part of them is a result.
@@ -22,7 +23,7 @@ from farfield.validation.far_field.library import LibraryNetwork
 from farfield.validation.far_field.network import losses, scores_at
 from farfield.validation.far_field.probe import gap_losses
 from farfield.validation.far_field.recall import needle_row, recalled
-from farfield.validation.far_field.repairs import Repair
+from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.models.folder import describe
@@ -53,6 +54,8 @@ BOTH = tuple(d + side for d in DISTANCES for side in (-192, 192))  # where their
 UNTOUCHED = (("kjv", 4), ("handbook", 5), ("kjv", 2))  # of these, also the model as it is
 WITH_FAR = (("handbook", 2), ("kjv", 2))  # the far field is asked too
 LONGEST = 32768
+GROUPED = "positions grouped by 3 from 2048 on"
+IN_GROUPS = (("kjv", 2), ("handbook", 2))  # rows that are read so
 
 
 class Model:
@@ -94,7 +97,7 @@ class Model:
 
     def recall(self, text, k, setting):
         """Needles of a row, from its blocks."""
-        read = partial(scores_at, self.network)
+        read = partial(scores_at, Repaired(self.network, setting))
         each = recalled(self.needles(text, k), read, setting.cut)
         return {"recall": [one._asdict() for one in each]}
 
@@ -161,6 +164,33 @@ def last_of(row):
     """Where the last block of a row ends, before its questions."""
     return min(needle.answer.start for needle in row.needles) - 64
 
+    def in_groups(self, text, k, setting):
+        """A real row under a change that the library does not have: its needles, and the loss of
+        the block before its questions."""
+        row = self.needles(text, k)
+        end, places = last_of(row), [p - 1 for needle in row.needles for p in needle.answer]
+        kept = torch.tensor([*range(end - LAST, end), *places])
+        network, at = Repaired(self.network, setting), torch.arange(TO)
+        scores = scores_at(network, row.tokens[None, :-1], at, kept)[0].double().log_softmax(-1)
+        targets = row.tokens[kept + 1]
+        nats, right = -scores.gather(-1, targets[:, None])[:, 0], scores.argmax(-1) == targets
+        alone = losses(self.network, row.tokens[end - 512 : end + 1][None], LAST)
+        sizes = [LAST, *(len(needle.answer) for needle in row.needles)]
+        block, *each = zip(nats.split(sizes), right.split(sizes), strict=True)
+        return {
+            "loss": {end: float(block[0].mean())},
+            "alone": {end: float(alone.mean())},
+            "recall": [
+                {
+                    "kind": needle.kind,
+                    "distance": needle.distance,
+                    "log_probability": -float(own.sum()),
+                    "right": bool(hits.all()),
+                }
+                for needle, (own, hits) in zip(row.needles, each, strict=True)
+            ],
+        }
+
 
 @torch.no_grad()
 def scored(network, tokens):
@@ -194,6 +224,12 @@ def forecasts(model):
             yield ("needles", text, k, name), name, partial(model.recall, text, k, settings[name])
     for text in FIRST:
         yield ("far", text, 0, AS_IS, LONGEST), AS_IS, partial(model.far_longest, text, 0)
+    for text, k in IN_GROUPS:
+        yield (
+            ("needles", text, k, GROUPED),
+            GROUPED,
+            partial(model.recall, text, k, settings[GROUPED]),
+        )
     for text, k in WITH_FAR:
         yield ("far", text, k, YARN), YARN, partial(model.far, text, k, settings[YARN], ())
     text, k, ends = *UNTOUCHED[-1], (4096, 8192)
@@ -217,6 +253,16 @@ def measurements(model):
             yield ("real", text, 0, AS_IS, LONGEST), AS_IS, partial(model.longest, text, 0)
 
 
+def groups(model):
+    """Jobs that read real rows with positions in groups."""
+    for text, k in IN_GROUPS:
+        yield (
+            ("real", text, k, GROUPED),
+            GROUPED,
+            partial(model.in_groups, text, k, model.settings[GROUPED]),
+        )
+
+
 def explanations(model):
     """Jobs that ask why a forecast erred."""
     yarn = model.settings[YARN]
@@ -233,6 +279,7 @@ def main(task, folder, *files):
         "forecast": ("forecasts.jsonl", forecasts),
         "measure": ("measured.jsonl", measurements),
         "explain": ("explained.jsonl", explanations),
+        "groups": ("measured.jsonl", groups),
     }[task]
     place = HERE / name
     lines = place.read_text().splitlines() if place.exists() else []
