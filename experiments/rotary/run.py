@@ -159,11 +159,6 @@ class Model:
             results["recall"].append({"kind": needle.kind, "distance": needle.distance, **said})
         return results
 
-
-def last_of(row):
-    """Where the last block of a row ends, before its questions."""
-    return min(needle.answer.start for needle in row.needles) - 64
-
     def in_groups(self, text, k, setting):
         """A real row under a change that the library does not have: its needles, and the loss of
         the block before its questions."""
@@ -190,6 +185,11 @@ def last_of(row):
                 for needle, (own, hits) in zip(row.needles, each, strict=True)
             ],
         }
+
+
+def last_of(row):
+    """Where the last block of a row ends, before its questions."""
+    return min(needle.answer.start for needle in row.needles) - 64
 
 
 @torch.no_grad()

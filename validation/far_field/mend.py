@@ -113,6 +113,7 @@ class Mending(Answer):
         encoding: of each layer under it, as text; None for a layer without a bias.
         window: keys that it leaves, None for all.
         pastes: what transformers, vLLM and llama.cpp take for it; none where nothing turns.
+        pasted: the change that this is; another than `best` where no library has that one.
         source: the text.
         quick: whether the gap probe said it, not the far field.
     """
@@ -127,6 +128,7 @@ class Mending(Answer):
     encoding: tuple[str | None, ...]
     window: int | None
     pastes: tuple[Paste, ...] = ()
+    pasted: str = ""
     source: str = ""
     quick: bool = False
 
@@ -145,6 +147,16 @@ class Mending(Answer):
         )
         if cut is not None:
             yield sentence("{gain}.", self.label, gain=_gain(best, cut))
+        if self.pastes and self.pasted != self.best:
+            other = next(row for row in self.rows if row.repair == self.pasted)
+            yield sentence(
+                "No library has {best}; of what can be pasted, take {pasted}.",
+                self.label,
+                best=self.best,
+                pasted=self.pasted,
+            )
+            if cut is not None:
+                yield sentence("{gain}.", self.label, gain=_gain(other, cut))
         columns = _columns(self.rows, self.length)
         yield table(tuple(columns), [*zip(*columns.values(), strict=True)], numeric=range(1, 6))
         for paste in self.pastes:
@@ -266,6 +278,14 @@ def mend(
     best = _best([row for r, row in lines.items() if r.keys(far) <= most])
     repair = next(repair for repair, row in lines.items() if row is best)
     config = getattr(subject.live, "config", None)
+    texts = {
+        row.repair: pastes(r, config, far)
+        for r, row in lines.items()
+        if subject.turns() and config is not None and r != Repair() and r.keys(far) <= most
+    }
+    ready = [row for row in lines.values() if any(p.text for p in texts.get(row.repair, ()))]
+    lacking = best.repair in texts and best not in ready
+    take = _best(ready) if lacking and ready else best
     return Mending(
         status=Status.ENCLOSED,
         label=Label.MEASURED if measure else Label.FORECAST,
@@ -280,7 +300,8 @@ def mend(
             for at, layer in enumerate(subject.outline.layers, 1)
         ),
         window=repair.window,
-        pastes=pastes(repair, config, far) if subject.turns() and config is not None else (),
+        pastes=texts.get(take.repair, ()),
+        pasted=take.repair,
         source=subject.source,
         quick=quick,
     )

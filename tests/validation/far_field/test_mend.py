@@ -15,7 +15,7 @@ from farfield.validation.far_field.network import losses
 from farfield.validation.far_field.probe import gap_losses
 from farfield.validation.far_field.recall import NeedleScore
 from farfield.validation.far_field.repairs import Repair, Repaired
-from farfield.validation.far_field.rotary import applied, settings_of
+from farfield.validation.far_field.rotary import applied, pastes, settings_of
 from farfield.validation.json_files import Book
 
 FEW = Settings(groups=2, rows=6, last=4)
@@ -88,8 +88,25 @@ def test_every_setting_has_a_line_and_the_cut_text_is_among_them(rotary, found, 
         if found.quick:
             assert (row.log_ratio is None) == (asked[row.repair].window is not None)
     speaks(found)
+    best, pasted = asked[found.best], asked[found.pasted]
+    if best != Repair():
+        assert found.pastes == pastes(pasted, rotary.config, TO)
+        assert any(p.text for p in found.pastes)
+        assert best == pasted or not any(p.text for p in pastes(best, rotary.config, TO))
     told = found.text(details=True)
     assert "needles" in told and "transformers" in told and f"text cut to {TRAINED}" in told
+
+
+def test_beside_a_setting_of_no_library_stands_one_to_paste(rotary, words, tmp_path, monkeypatch):
+    def grouped_first(rows):
+        return next((row for row in rows if "grouped" in row.repair), rows[-1])
+
+    monkeypatch.setattr("farfield.validation.far_field.mend._best", grouped_first)
+    how = {"quick": True, "folder": tmp_path, "settings": Settings(groups=2, rows=1, last=4)}
+    found = farfield.mend(rotary, words, to=TO, length=32, **how)
+    assert "grouped" in found.best and "grouped" not in found.pasted
+    assert any(paste.text for paste in found.pastes)
+    assert f"No library has {found.best}" in " ".join(found.text().split())
 
 
 def test_losses_are_those_of_the_gap_probe_and_of_real_rows(rotary, words, tmp_path):
