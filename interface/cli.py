@@ -270,8 +270,8 @@ def _complain(what: str, code: int) -> int:
 def _names(verb: str) -> set[str]:
     """The options of a verb, without the forms that only a program would write."""
     arguments = application()[verb].assemble_argument_collection()
-    own = {name for one in arguments for name in set(one.names) - set(one.negatives)}
-    return own | {"--help", "--version"}
+    names = {name for one in arguments for name in set(one.names) - set(one.negatives)}
+    return names | {"--help", "--version"}
 
 
 UNITS = ("token", "tokens", "key", "keys", "head", "heads", "nat", "nats", "layer", "layers", "%")

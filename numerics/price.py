@@ -395,8 +395,8 @@ def _price(row: Series, at: int) -> Ball:
         odds = _log_odds(row, at)
         return odds if not isinstance(odds, arb) or _narrow(odds) else None
 
-    open_ = f"the price of distance {at} is not enclosed at {MAX_BITS} bits"
-    return settled(narrow, _bits_at(at), open_)
+    why = f"the price of distance {at} is not enclosed at {MAX_BITS} bits"
+    return settled(narrow, _bits_at(at), why)
 
 
 def _bits_at(at: int, most: int = MAX_BITS) -> Iterator[int]:

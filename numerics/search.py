@@ -50,11 +50,11 @@ def decide(predicate: Callable[[], Fields | None], bits: Iterable[int]) -> Field
     return None
 
 
-def settled(predicate: Callable[[], Fields | None], bits: Iterable[int], open_: str) -> Fields:
-    """The first answer of a predicate, as `decide` asks for it; Unreachable where there is none."""
+def settled(predicate: Callable[[], Fields | None], bits: Iterable[int], why: str) -> Fields:
+    """The first answer of a predicate, as `decide` asks for it; Unreachable, and why, if none."""
     answer = decide(predicate, bits)
     if answer is None:
-        raise Unreachable(open_)
+        raise Unreachable(why)
     return answer
 
 

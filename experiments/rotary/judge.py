@@ -40,12 +40,12 @@ def needles(name, job):
     return [one["log_probability"] for one in lines(name)[job]["recall"]]
 
 
-def both(kind, more=False):
+def both(kind):
     """Jobs with needles that were forecast and measured, each with its rows of needles."""
     said, read = lines("forecasts.jsonl"), lines("measured.jsonl")
     for job, line in read.items():
         forecast = said.get((kind, *job[1:]))
-        if forecast is not None and "recall" in line and (job[2] > 0 or not more):
+        if forecast is not None and "recall" in line:
             yield job, forecast["recall"], line["recall"]
 
 

@@ -143,10 +143,27 @@ class Model:
         Beside each block stands its loss after 256 to 512 tokens, by the model as it is set.
         """
         row = self.needles(text, k, foreign)
-        cut = setting.cut or TO
-        begin = TO - cut
+        begin = TO - (setting.cut or TO)
         ends = [end for end in (*INSIDE, last_of(row)) if end - LAST > begin]
         nats, right = scored(self.live, row.tokens[begin:])
+        return self.results(row, nats, right, ends, begin)
+
+    def in_groups(self, text, k, setting):
+        """A real row under a change that the library does not have: its needles, and the loss of
+        the block before its questions."""
+        row = self.needles(text, k)
+        end, places = last_of(row), [p - 1 for needle in row.needles for p in needle.answer]
+        kept = torch.tensor([*range(end - LAST, end), *places])
+        network, at = Repaired(self.network, setting), torch.arange(TO)
+        scores = scores_at(network, row.tokens[None, :-1], at, kept)[0].double().log_softmax(-1)
+        targets, nats, right = row.tokens[kept + 1], torch.zeros(TO), torch.zeros(TO, dtype=bool)
+        nats[kept] = -scores.gather(-1, targets[:, None])[:, 0].float()
+        right[kept] = scores.argmax(-1) == targets
+        return self.results(row, nats, right, [end])
+
+    def results(self, row, nats, right, ends, begin=0):
+        """The loss of blocks of a row from the nats of its targets from a place on, beside it that
+        of the same block alone, and the needles."""
         results = {"loss": {}, "alone": {}, "recall": []}
         for end in ends:
             short = row.tokens[end - 512 : end + 1][None]
@@ -158,33 +175,6 @@ class Model:
             said = {"log_probability": -float(nats[at].sum()), "right": bool(right[at].all())}
             results["recall"].append({"kind": needle.kind, "distance": needle.distance, **said})
         return results
-
-    def in_groups(self, text, k, setting):
-        """A real row under a change that the library does not have: its needles, and the loss of
-        the block before its questions."""
-        row = self.needles(text, k)
-        end, places = last_of(row), [p - 1 for needle in row.needles for p in needle.answer]
-        kept = torch.tensor([*range(end - LAST, end), *places])
-        network, at = Repaired(self.network, setting), torch.arange(TO)
-        scores = scores_at(network, row.tokens[None, :-1], at, kept)[0].double().log_softmax(-1)
-        targets = row.tokens[kept + 1]
-        nats, right = -scores.gather(-1, targets[:, None])[:, 0], scores.argmax(-1) == targets
-        alone = losses(self.network, row.tokens[end - 512 : end + 1][None], LAST)
-        sizes = [LAST, *(len(needle.answer) for needle in row.needles)]
-        block, *each = zip(nats.split(sizes), right.split(sizes), strict=True)
-        return {
-            "loss": {end: float(block[0].mean())},
-            "alone": {end: float(alone.mean())},
-            "recall": [
-                {
-                    "kind": needle.kind,
-                    "distance": needle.distance,
-                    "log_probability": -float(own.sum()),
-                    "right": bool(hits.all()),
-                }
-                for needle, (own, hits) in zip(row.needles, each, strict=True)
-            ],
-        }
 
 
 def last_of(row):

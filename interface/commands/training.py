@@ -99,8 +99,8 @@ def train(
     trained = []
     for one in asked:
         with progress(one.name[:40], output) as step:
-            found = train_one(one, store=runs, device=device, log=log, notice=step)
-        trained += [found] if found.lines else []  # of several processes one tells
+            result = train_one(one, store=runs, device=device, log=log, notice=step)
+        trained += [result] if result.lines else []  # of several processes one tells
     return write_answers(trained, output) if trained else OK
 
 

@@ -272,8 +272,8 @@ def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
         excess = asked.excess(s.tail(w), s.total())
         return bool(excess <= 1) if excess <= 1 or excess > 1 else None
 
-    open_ = f"the error of a window of {w} agrees with {asked.error} to all digits tried"
-    return settled(within, doubled(128 + 2 * w.bit_length(), MAX_BITS), open_)
+    why = f"the error of a window of {w} agrees with {asked.error} to all digits tried"
+    return settled(within, doubled(128 + 2 * w.bit_length(), MAX_BITS), why)
 
 
 # -- other mechanisms -----------------------------------------------------------------------------
@@ -359,5 +359,5 @@ def _ceiling(value: Callable[[], Ball]) -> int:
         ceiling = value().ceil()
         return ceiling.unique_fmpz() if isinstance(ceiling, arb) else ceiling
 
-    open_ = "the width agrees with an integer to all digits tried"
-    return max(1, int(settled(whole, doubled(128, MAX_BITS), open_)))
+    why = "the width agrees with an integer to all digits tried"
+    return max(1, int(settled(whole, doubled(128, MAX_BITS), why)))

@@ -277,15 +277,7 @@ def mend(
             progress("real rows", done, len(chosen))
     best = _best([row for r, row in lines.items() if r.keys(far) <= most])
     repair = next(repair for repair, row in lines.items() if row is best)
-    config = getattr(subject.live, "config", None)
-    texts = {
-        row.repair: pastes(r, config, far)
-        for r, row in lines.items()
-        if subject.turns() and config is not None and r != Repair() and r.keys(far) <= most
-    }
-    ready = [row for row in lines.values() if any(p.text for p in texts.get(row.repair, ()))]
-    lacking = best.repair in texts and best not in ready
-    take = _best(ready) if lacking and ready else best
+    pasted, texts = _to_paste(subject, lines, best, far)
     return Mending(
         status=Status.ENCLOSED,
         label=Label.MEASURED if measure else Label.FORECAST,
@@ -300,11 +292,24 @@ def mend(
             for at, layer in enumerate(subject.outline.layers, 1)
         ),
         window=repair.window,
-        pastes=texts.get(take.repair, ()),
-        pasted=take.repair,
+        pastes=texts,
+        pasted=pasted.repair,
         source=subject.source,
         quick=quick,
     )
+
+
+def _to_paste(
+    subject: ModelOnText, lines: dict[Repair, Mended], best: Mended, to: int
+) -> tuple[Mended, tuple[Paste, ...]]:
+    """What libraries take for the best change, or for the best of those that any of them has."""
+    config = getattr(subject.live, "config", None)
+    if config is None or not subject.turns() or best is lines[Repair()]:
+        return best, ()
+    texts = {row.repair: pastes(r, config, to) for r, row in lines.items() if r != Repair()}
+    ready = [row for row in lines.values() if any(p.text for p in texts.get(row.repair, ()))]
+    row = _best(ready) if ready and best not in ready else best
+    return row, texts[row.repair]
 
 
 def _changes(subject: ModelOnText, to: int) -> list[Repair]:

@@ -167,16 +167,20 @@ def whole(
     network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: Tensor
 ) -> Tensor:
     """Attention of rows to their own keys, some queries at a time."""
-    copies = network.copies
-    k = network.key(layer, k, positions, int(positions[-1])).unflatten(2, (copies, -1))
+    k = network.key(layer, k, positions, int(positions[-1])).unflatten(2, (network.copies, -1))
     q, sink = network.query(layer, q, positions), network.sink(layer)
     parts = []
     for at in torch.arange(len(positions)).split(QUERIES):
         end = int(at[-1]) + 1
         bias = network.bias(layer, positions[at], positions[:end])[None]
-        keys, values = k[:, :, :, :end].flatten(2, 3), v[:, :, :end].repeat(1, 1, copies, 1)
+        keys, values = k[:, :, :, :end].flatten(2, 3), repeated(v[:, :, :end], network.copies)
         parts.append(attention(q[:, :, at], keys, values, bias, sink))
     return torch.cat(parts, 2)
+
+
+def repeated(v: Tensor, copies: int) -> Tensor:
+    """Values (rows, heads, m, size), once for each copy of their keys; a view for one copy."""
+    return v.unsqueeze(2).expand(-1, -1, copies, -1, -1).flatten(2, 3)
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None) -> Tensor:

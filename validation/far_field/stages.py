@@ -28,7 +28,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from farfield.validation.far_field.network import Keep, Network, attention, nats, whole
+from farfield.validation.far_field.network import Keep, Network, attention, nats, repeated, whole
 
 NOTHING = torch.zeros(1, 1, 1, 1)
 LOGITS = 1 << 17  # of a head, at a time
@@ -199,15 +199,19 @@ class Stages:
         network, sink = self.network, self.network.sink(layer)
         q = network.query(layer, q, i)
         keys = [network.key(layer, p.k, p.positions, int(i[-1])) for p in parts]
-        copies, mixed = network.copies, list[Tensor]()
+        values, mixed = [repeated(p.v, network.copies) for p in parts], list[Tensor]()
         for at in torch.arange(len(i)).split(max(1, LOGITS // sum(k.shape[2] for k in keys))):
             bias = torch.cat([network.bias(layer, i[at], p.positions) for p in parts], -1)
             each = list[Tensor]()
             for r in range(len(q)):
                 k = torch.cat([of_row(x, r) for x in keys], 2)
-                v = torch.cat([of_row(p.v, r).repeat(1, 1, copies, 1) for p in parts], 2)
-                added = [of_row(p.more, r).expand(1, 1, 1, len(p.positions)) for p in parts]
-                more = [x.repeat(1, 1, 1, copies) for x in added]
+                v = torch.cat([of_row(x, r) for x in values], 2)
+                more = [
+                    of_row(p.more, r)
+                    .expand(1, network.copies, 1, len(p.positions))
+                    .reshape(1, 1, 1, -1)
+                    for p in parts
+                ]
                 each.append(attention(q[r : r + 1, :, at], k, v, bias + torch.cat(more, -1), sink))
             mixed.append(torch.cat(each))
         return torch.cat(mixed, 2)

@@ -120,10 +120,8 @@ def job_of(run: Run) -> Job:
         InputError: an encoding that cannot be trained, a text that is missing or too short, a bias
             that is not finite where attention looks.
     """
-    layers, data = (
-        understood(run),
-        read_text(run.text) if run.task is None else InductionRows(run.task),
-    )
+    layers = understood(run)
+    data = read_text(run.text) if run.task is None else InductionRows(run.task)
     key = run.key(encoding=layers.facts, data=data.sha256, vocabulary=data.vocabulary)
     job = Job(run, layers, data, key)
     measure = job.measure
@@ -491,10 +489,11 @@ def listed(folder: str | os.PathLike[str]) -> list[RunState]:
     )
     states = []
     for path in sorted(Path(folder).glob(f"*/{ASKED}")):
-        home, step, asked = path.parent, 0, asked_of(path.parent)
-        finished, kept = (home / WEIGHTS).exists(), home / CHECKPOINT
-        if finished or kept.exists():
-            step = asked.steps if finished else json.loads(read_tensors(kept)[1])["done"]
-        state = "finished" if finished else "unfinished"
+        asked, home = asked_of(path.parent), path.parent
+        state, step = "finished", asked.steps
+        if not (home / WEIGHTS).exists():
+            kept = home / CHECKPOINT
+            step = json.loads(read_tensors(kept)[1])["done"] if kept.exists() else 0
+            state = "unfinished"
         states.append(RunState(home.name, asked, state, step))
     return sorted(states, key=lambda one: (one.run.name, one.run.seed))

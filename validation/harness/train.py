@@ -345,13 +345,11 @@ def reporter(log: str | None) -> Callable[[Report], None]:
     def line(report: Report) -> None:
         try:
             with open(log, "a", newline="") as file:
-                table = csv.DictWriter(file, Report._fields)
                 if log.endswith(".jsonl"):
                     file.write(json.dumps(report._asdict()) + "\n")
-                elif not file.tell():
-                    table.writeheader()
-                if log.endswith(".csv"):
-                    table.writerow(report._asdict())
+                else:
+                    titles = [] if file.tell() else [Report._fields]
+                    csv.writer(file).writerows([*titles, report])
         except OSError as error:
             raise InputError(f"log {log!r} cannot be written: {error.strerror}") from None
 
