@@ -298,7 +298,7 @@ def _by_pairs(
         step = min(queries, 1 << (most.bit_length() - 1))
         stops = [*range(offset + step, length, step), length]
         chunks = [(stop - step, stop, length) for stop in stops]
-    of_pairs, parts, done = compiled(_of_pairs) if alike else _of_pairs, list[Tensor](), offset
+    of_pairs, parts, done = compiled(_of_pairs, q), list[Tensor](), offset
     for start, stop, keys in chunks:
         rows = q[:, :, start - offset : stop - offset]
         given = rows, k[:, :, :keys], v[:, :, :keys], bias, mask, sink, j[start:stop]
@@ -351,9 +351,11 @@ def _as_one_graph(function: Callable[..., Tensor], backend: object) -> Callable[
     return call
 
 
-def compiled(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A function as one graph for each shape; itself where it becomes a part of a larger graph."""
-    return function if torch.compiler.is_compiling() else _as_one_graph(function, BACKEND)
+def compiled(function: Callable[..., Tensor], q: Tensor) -> Callable[..., Tensor]:
+    """A function of such queries, one graph a shape on a GPU; it may be a part of a larger one."""
+    if torch.compiler.is_compiling() or not compiles(q.device, q.shape[-1]):
+        return function
+    return _as_one_graph(function, BACKEND)
 
 
 def table_score(table: Tensor) -> ScoreMod:

@@ -79,8 +79,9 @@ class DistanceBias(nn.Module):
 
 def adds(module: nn.Module | None) -> bool:
     """Whether it is called for its bias; a module of the user's own may have a factor alone."""
-    own = module is not None and not isinstance(module, DistanceBias)
-    return own and type(module).forward is not nn.Module.forward
+    if module is None or isinstance(module, DistanceBias):
+        return False
+    return type(module).forward is not nn.Module.forward
 
 
 def rotated(x: Tensor, positions: Tensor, rope: RopeSettings, sign: int = 1) -> Tensor:
@@ -178,7 +179,7 @@ class Layer(nn.Module):
             assert isinstance(bias, Tensor | nn.Module | None)
             return attention(q, k, v, bias, mask, self.sinks)
         assert not isinstance(bias, nn.Module)
-        return compiled(flex)(q, k, v, bias, mask, self.sinks)
+        return compiled(flex, q)(q, k, v, bias, mask, self.sinks)
 
     def mlp(self, x: Tensor) -> Tensor:
         """The MLP of normalised vectors."""
