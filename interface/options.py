@@ -205,8 +205,6 @@ class Output:
     "the proof as well, or what was tried."
     ascii: bool = False
     "plain ASCII output."
-    progress: bool = False
-    "progress lines also where standard error is no terminal."
 
 
 def lengths(text: str) -> list[int]:

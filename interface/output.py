@@ -39,7 +39,7 @@ def ask(
         output: how they are written.
         subject: whose budget holds.
     """
-    with subject.within_budget(), progress(title, output) as step:
+    with subject.within_budget(), progress(title) as step:
         found = question(step)
     return write_answers(found, output)
 

@@ -268,7 +268,7 @@ def audit(
     from farfield.figures.answer_pages import write_audit
     from farfield.validation.models.audit import audit as examine
 
-    with progress("audit", output):
+    with progress("audit"):
         result = examine(
             model,
             trained=trained,
@@ -302,7 +302,7 @@ def diff(
     from farfield.validation.models.difference import difference
 
     one_of(expect or "same", "--expect", ("same",))
-    with progress("diff", output):
+    with progress("diff"):
         found = difference(folder, other)
     return write_answers(found, output) or int(expect is not None and found.count > 0)
 

@@ -42,7 +42,7 @@ def demo(
             sys.stdout.flush()
 
     shown: set[str] = set()
-    with progress("demo", output) as step:
+    with progress("demo") as step:
         for result in demonstration(idea, folder / "runs", notice=step):
             page = write_study(result, folder)
             if not result.trained:

@@ -75,7 +75,7 @@ def check(
     from farfield.theory.algebra.budget import until
 
     subjects = subject.read_each(formulas)
-    with progress("deciding", output):
+    with progress("deciding"):
         begin = time.monotonic()
         found = [_decide(one, subject) for one in subjects]
         written = None
@@ -116,7 +116,7 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
     if table := _as_table(formulas, listed):
         return check(table, subject=subject, expect=expect, output=output)
     code, rows = OK, []
-    with progress("deciding", output) as step:
+    with progress("deciding") as step:
         for k, formula in enumerate(formulas):
             step(formula[:40], k, len(formulas))
             try:
@@ -245,7 +245,7 @@ def trf(
 
     fields: list[Any] = []
     for one in subjects:
-        with progress(f"receptive field of {one.name[:40]}", output):
+        with progress(f"receptive field of {one.name[:40]}"):
             found = farfield.theoretical_receptive_field(
                 one, list(eps), length=length, exact=exact, budget_s=subject.seconds(60)
             )
@@ -413,7 +413,7 @@ def lint(
         out: a picture of the bias, .svg, .png or .pdf, with its data as CSV beside it.
     """
     f = _imported(target)
-    with progress("lint", output):
+    with progress("lint"):
         found: list[Any] = [farfield.inspect_bias(f, heads=heads)]
         if found[0].mechanism == "bias" or found[0].formulas:
             found.append(farfield.check_convergence(farfield.encoding(f, heads=heads)))
