@@ -49,7 +49,7 @@ GROUPS = {
         "theory.forecast",
     ),
     "From a goal": ("goals.design", "goals.plot"),
-    "Look up": ("pages.atlas", "pages.papers", "start.doctor"),
+    "Look up": ("pages.atlas", "pages.papers", "start.cite", "start.doctor"),
     "Models": ("models.audit", "models.measure", "far.foresee", "far.mend", "training.train"),
 }
 """The verbs that the help lists, each by its module in `farfield.commands`."""

@@ -170,16 +170,15 @@ def runs(
     folder: Annotated[str, Parameter(name=["FOLDER", "--runs"])] = "runs",
     /,
     *,
-    csv: bool = False,
     output: Output = Output(),
 ) -> int:
     """List the runs of a folder.
 
     Args:
-        folder: where runs are kept.
-        csv: print everything measured as CSV, in the columns of farfield's own table of results.
+        folder: where runs are kept; with --csv everything measured in them, in the columns of
+            farfield's own table of results.
     """
-    if csv:
+    if output.csv:
         from farfield.validation.results import results
 
         print_out(results(folder).write_csv().rstrip())
