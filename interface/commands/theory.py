@@ -428,23 +428,18 @@ def _imported(target: str) -> Any:
     Raises:
         InputError: no such file or name, or the file raises.
     """
-    from importlib.util import module_from_spec, spec_from_file_location
+    from farfield.theory.encodings.modules import load, raised
 
     file, colon, name = target.rpartition(":")
     refuse(not colon or not file.endswith(".py"), f"lint {target!r}: accepted is FILE.py:NAME")
-    refuse(not Path(file).is_file(), f"there is no file {file!r}")
-    spec = spec_from_file_location("linted", file)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
+    found: Any = load(file)
     try:
-        spec.loader.exec_module(module)
-        found: Any = module
         for part in name.split("."):
             found = getattr(found, part)
         return found() if isinstance(found, type) else found
     except Exception as error:  # whatever the code of a user raises
-        said = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise InputError(f"{target}: {said}; accepted: a function, an object or an array") from None
+        said = raised(error, Path(file).resolve())
+        raise InputError(f"{name}, {said}; accepted: a function, an object or an array") from None
 
 
 def prove(name: str | None = None, /, *, output: Output = Output(proof=True)) -> int:

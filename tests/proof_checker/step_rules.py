@@ -18,10 +18,10 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.numerics.checking.growth import iterated, limit
-from farfield.numerics.checking.numbers import BITS, Numbers, Open, ProofError, expression
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
+from proof_checker.growth import iterated, limit
+from proof_checker.numbers import BITS, Numbers, Open, ProofError, expression
 
 NEAR = (101, 317, 1009)  # where an exact expansion is compared
 # Where errors are: an expansion that is wrong shows by then, and balls still reach it.
