@@ -311,12 +311,15 @@ def compare_tails(
     'rope'
     """
     if b is None:
+        several = list(a) if isinstance(a, list | tuple) else []
         refuse(
-            not isinstance(a, list | tuple) or len(a) < 2,
+            len(several) < 2,
             "one bias has nothing to be compared with; accepted: two or more, or a list of them",
         )
-        a, b, *more = a
-    given = [(a, values_a or {}), (b, values_b or {}), *((f, {}) for f in more)]
+        a, b, *rest = several
+    else:
+        rest = list(more)
+    given = [(a, values_a or {}), (b, values_b or {}), *((f, {}) for f in rest)]
     each: list[tuple[Encoding, Expr]] = []
     left_out: list[tuple[str, str]] = []
     for f, values in given:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import sympy
@@ -210,7 +210,7 @@ SHARES = ("1/10", "1/100", "1/1000")
 
 
 def receptive_fields(
-    f: object, eps: Eps | Sequence[Eps] = SHARES, **options: object
+    f: object, eps: Eps | Sequence[Eps] = SHARES, **options: Any
 ) -> ReceptiveField | ReceptiveFields | tuple[ReceptiveField, ...]:
     """The receptive field of a bias, for one share of the mass left out or for several.
 

@@ -51,7 +51,7 @@ class Citations(Result):
 def references() -> dict[str, str]:
     """The entry of each encoding that has one, without its keywords."""
     text = files("farfield.theory.encodings").joinpath("references.bib").read_text("utf-8")
-    found = {}
+    found: dict[str, str] = {}
     for entry in re.findall(r"^@.*?^\}", text, re.DOTALL | re.MULTILINE):
         keywords = re.search(r"\n  keywords = \{(.*?)\},", entry)
         assert keywords is not None, entry
