@@ -361,7 +361,7 @@ def _written(
     content["csv"] = drawing.data.csv().encode()
     if said is not None:
         vector = inline(content["svg"].decode()) if "svg" in content else ""
-        content["html"] = page(exhibit_sheet(e, drawing, vector, said)).encode()
+        content["html"] = page(exhibit_sheet(e, drawing, vector, said, settings_of(e))).encode()
     for ending, data in content.items():
         write(place / f"{e.id}.{ending}", data)
         yield place / f"{e.id}.{ending}"
