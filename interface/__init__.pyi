@@ -34,6 +34,8 @@ from .numerics.price import reach as reach
 from .numerics.receptive_field import (
     ReceptiveField as ReceptiveField,
 )
+from .numerics.receptive_field import ReceptiveFields as ReceptiveFields
+from .numerics.receptive_field import receptive_fields as receptive_fields
 from .numerics.receptive_field import (
     theoretical_receptive_field as theoretical_receptive_field,
 )

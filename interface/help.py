@@ -67,6 +67,7 @@ EXAMPLES = {
     "claims": ("claims", "claims qin2024", "claims qin2024.eq13", "claims --verdict refuted"),
     "figures": ("figures", "figures --list", "figures qin2024.fig6 --format pdf"),
     "prove": ("prove", "prove window-error", "prove window-error --latex"),
+    "cite": ("cite", "cite alibi kerple-log"),
     "doctor": ("doctor", "doctor --json"),
     "audit": ("audit MODEL_FOLDER", "audit config.json --trained 2k --length 8k"),
     "diff": ("diff BEFORE AFTER",),

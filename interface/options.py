@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -201,12 +201,21 @@ class Output:
 
     json: bool = False
     "JSON instead of text."
+    latex: bool = False
+    "the rows as a LaTeX table (needs booktabs)."
+    csv: bool = False
+    "the rows as CSV."
     proof: bool = False
     "the proof as well, or what was tried."
     ascii: bool = False
     "plain ASCII output."
-    progress: bool = False
-    "progress lines also where standard error is no terminal."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept(Output):
+    """Keeps the answers of a verb that is called as a function; nothing is written."""
+
+    answers: list[Any] = field(default_factory=list)
 
 
 def lengths(text: str) -> list[int]:

@@ -290,7 +290,7 @@ def price_of_distance(
 
 def reach(
     f: object,
-    advantage: object,
+    advantage: object = 7,
     *,
     share: object = "1/2",
     length: object = None,

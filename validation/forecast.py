@@ -154,8 +154,8 @@ class Forecast(Answer):
 def forecast(
     f: Any,
     *,
-    trained: Any,
-    tested: Any,
+    trained: Any = 64,
+    tested: Any = 1024,
     layers: Any = 4,
     heads: Any = None,
     steps: Any = None,

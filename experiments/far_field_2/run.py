@@ -5,10 +5,13 @@
     python experiments/far_field_2/run.py measure RUNS     # appends to measured.jsonl
     python experiments/far_field_2/run.py judge            # writes results.md
 
-All go on where they were stopped. `--only "A;B"` takes the models with these labels, `--part A` those
-of one part, `--workers K` reads or trains so many at once. `measure` takes a model once its
-forecast is committed. `pack RUNS FOLDER` puts trained models into files of 16 MB, in half
-precision, and `unpack FOLDER RUNS` takes them out again.
+All go on where they were stopped. `--only "A;B"` takes the models with these labels, `--part A`
+those of one part, `--workers K` reads or trains so many at once. `measure` takes a model once its
+forecast is committed.
+
+For another machine `texts FOLDER` writes the two texts, which `--texts FOLDER` reads there in place
+of its own library's. `pack RUNS FOLDER` puts trained models into files of 16 MB, in half precision,
+and `unpack FOLDER RUNS` takes them out here.
 """
 
 import argparse
@@ -25,15 +28,15 @@ import safetensors.torch
 import torch
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.network import TrainedNetwork
+from farfield.validation.far_field.network import TrainedNetwork, losses
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling, far_losses
 from farfield.validation.harness import runs
 from farfield.validation.harness.bias import model_of
-from farfield.validation.harness.data import read_text
+from farfield.validation.harness.data import DOCUMENTATION, Text, read_text
 from farfield.validation.harness.measure import token_losses
 from farfield.validation.harness.settings import read_plan
-from farfield.validation.harness.train import read_tensors, write_tensors
+from farfield.validation.harness.train import read_tensors, train, write_tensors
 
 HERE = Path(__file__).parent
 PLAN, SAID, MEASURED = (HERE / x for x in ("plan.toml", "forecasts.jsonl", "measured.jsonl"))
@@ -58,6 +61,23 @@ def planned():
 def far_of(label):
     """The long rows of a model."""
     return FAR[:1] if label.split(",")[0] in GATES else FAR
+
+
+def text_of(asked, folder):
+    """The text of a run: this machine's, or from a folder that `texts` wrote."""
+    if folder is None:
+        return read_text(asked.text)
+    with np.load(Path(folder) / f"{'code' if asked.text is None else 'English'}.npz") as file:
+        return Text(str(file["source"]), file["train"], file["held_out"])
+
+
+def write_texts(folder):
+    """Both texts, for a machine with another library."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, which in (("code", None), ("English", DOCUMENTATION)):
+        text = read_text(which)
+        parts = {"source": text.source, "train": text.train, "held_out": text.held_out}
+        np.savez_compressed(Path(folder) / f"{name}.npz", **parts)
 
 
 # -- rows -----------------------------------------------------------------------------------------
@@ -171,9 +191,20 @@ def measure(label, model, text, at):
 
 def losses_of(network, long):
     """Loss of the last targets of real rows, a row at a time."""
-    from farfield.validation.far_field.network import losses
-
     return np.concatenate([losses(network, row[None], LAST).numpy() for row in long])
+
+
+def train_one(asked, folder, text, device):
+    """Train a model, or go on with it; its run's folder has its settings and its weights."""
+    home = Path(folder) / "".join(x if x.isalnum() else "-" for x in asked.name)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / runs.ASKED).write_text(asked.model_dump_json(indent=1))
+    model = model_of(asked).to(device)
+    history = train(model, text, asked, checkpoint=home / runs.CHECKPOINT)
+    record = {"text": text.sha256, "history": [list(report) for report in history]}
+    write_tensors(home / runs.WEIGHTS, model.state_dict(), record)
+    (home / runs.CHECKPOINT).unlink(missing_ok=True)
+    return {"nats": history[-1].held_out}
 
 
 def trained(home):
@@ -206,17 +237,16 @@ def committed():
     return {json.loads(line)["label"] for line in shown.stdout.splitlines()}
 
 
-def work(what, label, folder, device):
+def work(what, label, folder, device, texts):
     """One model: trained, forecast or measured; a line of a file, or why there is none."""
     torch.set_num_threads(1)
-    begun, asked = time.process_time(), planned()[label]
-    if what == "train":
-        result = runs.attempt(asked, folder, device)
-        return result if isinstance(result, str) else {"seconds": time.process_time() - begun}
-    asked, model = trained(homes(folder)[label])
-    text, at = read_text(asked.text), list(planned()).index(label)
+    asked, at = planned()[label], list(planned()).index(label)
+    text = text_of(asked, texts)
     about = {"label": label, "family": asked.family, "steps": asked.steps, "text": text.source}
     try:
+        if what == "train":
+            return about | train_one(asked, folder, text, device)
+        asked, model = trained(homes(folder)[label])
         if what == "forecast":
             return about | forecast(label, model, text.held_out)
         return about | measure(label, model, text.held_out, at)
@@ -251,7 +281,8 @@ def each_model(what, args):
     ]
     start = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(args.workers, start) as pool:
-        futures = {pool.submit(work, what, x, args.folder, args.device): x for x in left}
+        shared = (args.folder, args.device, args.texts)
+        futures = {pool.submit(work, what, x, *shared): x for x in left}
         for future in as_completed(futures):
             label, line = futures[future], future.result()
             if isinstance(line, str):
@@ -260,7 +291,7 @@ def each_model(what, args):
             if path is not None:
                 with open(path, "a") as file:
                     file.write(json.dumps(line) + "\n")
-            print(what, label, flush=True)
+            print(what, label, line.get("nats", ""), flush=True)
 
 
 def pack(source, target):
@@ -287,7 +318,7 @@ def unpack(source, target):
             label, _, rest = name.partition("|")
             found.setdefault(label, {})[rest] = x.float()
     for label in set(found) - set(ready):
-        home = Path(target) / runs.job_of(every[label]).key
+        home = Path(target) / "".join(x if x.isalnum() else "-" for x in label)
         home.mkdir(parents=True, exist_ok=True)
         (home / runs.ASKED).write_text(every[label].model_dump_json(indent=1))
         write_tensors(home / runs.WEIGHTS, found[label], {"unpacked": True})
@@ -297,18 +328,22 @@ def unpack(source, target):
 def main():
     """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["train", "forecast", "measure", "judge", "pack", "unpack"])
+    every = ["train", "forecast", "measure", "judge", "texts", "pack", "unpack"]
+    parser.add_argument("what", choices=every)
     parser.add_argument("folder", nargs="?", default="runs/far_field_2")
     parser.add_argument("target", nargs="?")
     parser.add_argument("--only", type=lambda x: x.split(";"), default=[])
     parser.add_argument("--part", choices=["", "A", "B"], default="")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--texts")
     args = parser.parse_args()
     if args.what == "judge":
         from judge import write
 
         write()
+    elif args.what == "texts":
+        write_texts(args.folder)
     elif args.what in ("pack", "unpack"):
         {"pack": pack, "unpack": unpack}[args.what](args.folder, args.target)
     else:

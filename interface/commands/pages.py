@@ -72,7 +72,7 @@ def study(
             require_same(folder, subjects, train=train)
     after = "\n--page writes a page with everything, --proof prints it"
     with subject.within_budget():
-        with progress("study", output) as step:
+        with progress("study") as step:
             result = examine(
                 subjects,
                 train=train,
@@ -143,7 +143,7 @@ def atlas(
 
     subjects = subject.read_each(names)
     folders = [writable_folder(f"{out}/{folder_name((name,), subject)}") for name in names * page]
-    with subject.within_budget(), progress("atlas", output):
+    with subject.within_budget(), progress("atlas"):
         found = [entry(one) for one in subjects]
         places = [write_entry(*pair) for pair in zip(found, folders, strict=False)]
     return write_answers(found, output, *(f"page: {place}" for place in places))
@@ -218,7 +218,7 @@ def figures(
     from farfield.figures.gallery import draw
     from farfield.theory.answers.blocks import Sentence, columns, written
 
-    with progress("figures", output) as step:
+    with progress("figures") as step:
         done = itertools.count(1)
         gallery = draw(
             names, out, kind=kind, runs=runs, notice=lambda id: step(id, next(done), len(INDEX))
@@ -269,7 +269,7 @@ def claims(
     if identifier is not None:
         found = claim(identifier)
         return write_answers((found,) if output.json else found, output)
-    with progress("deciding claims", output) as step:
+    with progress("deciding claims") as step:
         count = len(checks(paper, kind))
         done = itertools.count(1)
 

@@ -70,9 +70,9 @@ RULE = Step("window", {})
 
 def certified_window(
     f: object,
-    error: object,
-    logit_bound: object,
-    value_bound: object,
+    error: object = "1/100",
+    logit_bound: object = 1,
+    value_bound: object = 1,
     *,
     sinks: object = 0,
     row: object = None,

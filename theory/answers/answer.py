@@ -28,6 +28,7 @@ from typing import Any, ClassVar, TypeVar
 from farfield.theory.answers.blocks import Block, Sentence
 from farfield.theory.answers.errors import InputError as InputError
 from farfield.theory.answers.notation import shortened, terminal
+from farfield.theory.views import view
 
 SCHEMA = 2
 LINE = 200
@@ -164,6 +165,47 @@ class Result:
     def to_json(self, indent: int | None = 2) -> str:
         """The result as JSON text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def latex(self) -> str:
+        """Its rows as LaTeX: a `tabular` with the rules of booktabs.
+
+        Raises:
+            InputError: it has none.
+        """
+        from farfield.theory.answers.writers.tables import latex_tables
+
+        return latex_tables(self.blocks())
+
+    def csv(self) -> str:
+        """Its rows as CSV, as a reader sees them.
+
+        Raises:
+            InputError: it has none.
+        """
+        from farfield.theory.answers.writers.tables import csv_tables
+
+        return csv_tables(self.blocks())
+
+    def to_polars(self) -> Any:
+        """The rows of its first table as a data frame of Polars; numbers are numbers.
+
+        Raises:
+            InputError: it has none.
+        """
+        import io
+
+        import polars
+
+        first = self.csv().partition("\n\n")[0]
+        return polars.read_csv(io.StringIO(first), infer_schema_length=None)
+
+    def plot(self) -> Any:
+        """Its curve as a figure of matplotlib.
+
+        Raises:
+            InputError: it has none.
+        """
+        return view("plot")(self)
 
     def _repr_html_(self) -> str:
         from farfield.theory.answers.writers.html import notebook
