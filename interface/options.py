@@ -68,7 +68,7 @@ class Subject:
     dialect: str | None = None
     "variant of an encoding of the catalogue."
     tail: str | None = None
-    "how a table of values continues: constant (the default) or cut."
+    "how a table of values continues: constant, linear or cut; unknown if not given."
     bca: CountOrNone = None
     "half-width in tokens of blockwise causal attention."
     budget: float | None = None
