@@ -35,8 +35,8 @@ def index_sheet(
     """
     lead = note(
         "A figure without results is listed as missing. Each comes with its data as CSV. A dot "
-        "is a sentence of the paper on its figure: green where it holds as printed, violet where "
-        "it needs a correction or cannot be tested, orange where it is wrong."
+        "is a sentence of the paper on its figure: green where it holds as printed, orange where "
+        "it is wrong, violet where it needs a correction or is not decided."
     )
     sections = [Section((), [*told, lead])]
     for paper, cited in PAPERS.items():
@@ -115,9 +115,9 @@ def exhibit_sheet(
             )
         ]
     first, *items = drawing.items(e.title, svg, e.kind)
-    claimed: list[Item] = []
-    if said:
-        claimed = [note("{of}", of=StyledWord("What the paper says", "strong")), _facts(said)]
+    claimed = [item for c in said for item in _claimed(c)]
+    if claimed:
+        claimed[:0] = [note("{of}", of=StyledWord("What the paper says", "strong"))]
     if claimed and isinstance(first, Picture):
         first, claimed = Columns([first], claimed), []
     return Sheet(
@@ -126,19 +126,14 @@ def exhibit_sheet(
     )
 
 
-def _facts(said: Sequence[Claim]) -> Facts:
-    """Sentences in our words, by their verdicts, with the correction and how to ask again."""
-    return Facts(
-        tuple(
-            (
-                as_text(c.verdict),
-                words(
-                    "{said}{holds} {again}",
-                    said=c.statement,
-                    holds=f" Holds instead: {c.corrected}" * bool(c.corrected),
-                    again=StyledWord(c.command, "command"),
-                ),
-            )
-            for c in said
-        )
+def _claimed(c: Claim) -> tuple[Item, Item]:
+    """The words of the paper, our reading of them, and the verdict on that reading."""
+    why = c.because or c.corrected or c.reason
+    verdict = words(
+        "{verdict}{why} {again}",
+        verdict=c.verdict,
+        why=f": {why}" * bool(why),
+        again=StyledWord(c.command, "command"),
     )
+    read = as_text("read here as"), as_text(c.statement)
+    return note("“{quote}”", quote=c.quote), Facts((read, (as_text("verdict"), verdict)))

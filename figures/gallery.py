@@ -42,8 +42,8 @@ MODULES = {
     "remeasured": "papers.remeasured",
 }
 """Where the functions that draw are; a module is loaded when one of its exhibits is asked for."""
-AGREES, DIFFERS = ("confirmed",), ("corrected", "refuted")
-OPEN = ("not_testable", "not_robust")
+AGREES, DIFFERS = ("holds_as_printed",), ("needs_a_correction", "wrong")
+OPEN = ("depends_on_the_tolerance", "not_seen_at_this_scale", "cannot_be_tested")
 """Verdicts on the papers' sentences."""
 UNPRINTED = "The paper prints no number of this figure to compare with."
 
@@ -167,7 +167,7 @@ class Gallery(Result):
         rows = [(k, INDEX[k].kind, INDEX[k].title, *self._counts(k)) for k in done]
         wide = 6 if self.said else 3
         against = {
-            c.id: (k, c.id, c.verdict, c.statement)
+            c.id: (k, c.id, c.statement, c.verdict)
             for k in reversed(done)
             for c in self.said.get(k, ())
             if c.verdict in DIFFERS
@@ -179,7 +179,7 @@ class Gallery(Result):
                 rows,
                 (3, 4, 5)[: wide - 3],
             ),
-            (("exhibit", "claim", "verdict", "the paper says"), [*against.values()][::-1], ()),
+            (("exhibit", "claim", "read here as", "verdict"), [*against.values()][::-1], ()),
             (("missing", "why"), missing, ()),
         )
         return (
@@ -209,8 +209,8 @@ class Gallery(Result):
         every = {c.id: c.verdict for own in self.said.values() for c in own}.values()
         agree, differ, open_ = (sum(v in kind for v in every) for kind in (AGREES, DIFFERS, OPEN))
         return sentence(
-            "Of {all} on them {agree} agree with the paper, {differ} do not, {open} cannot be "
-            "decided.",
+            "Of {all} on them {agree} hold as printed, {differ} are wrong or need a correction, "
+            "{open} are not decided.",
             all=plural(len(every), "sentence"),
             agree=agree,
             differ=differ,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
@@ -266,7 +266,8 @@ def claims(
         identifier: of a claim; or a paper, as --paper.
         paper: qin2024, sun2023 or chi2023.
         kind: proof, certified number, printed tables, experiment, ...
-        verdict: confirmed, corrected, refuted, not_testable or not_robust.
+        verdict: wrong, needs_a_correction, depends_on_the_tolerance, holds_as_printed,
+            not_seen_at_this_scale or cannot_be_tested.
     """
     from farfield.validation.papers.ledger import PAPERS, Decided, checks, claim, verdict_of
     from farfield.validation.papers.ledger import claims as decide
@@ -284,6 +285,10 @@ def claims(
     with progress("deciding claims") as step:
         count = len(checks(paper, kind))
         done = itertools.count(1)
-        decided = decide(paper, kind, lambda c: step("", next(done), count, f"{c.id}: {c.verdict}"))
+
+        def judged(c: Any) -> None:
+            step("", next(done), count, f"{c.id}: {c.verdict.words}")
+
+        decided = decide(paper, kind, judged)
     shown = tuple(c for c in decided if wanted in (None, c.verdict))
     return write_answers(shown if output.json else Decided(shown), output)
