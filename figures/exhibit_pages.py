@@ -71,7 +71,25 @@ def _number(e: Exhibit) -> str:
     return {"fig": "Figure ", "table": "Table "}[said[1]] + said[2].replace("-", ", ")
 
 
-def exhibit_sheet(e: Exhibit, drawing: Drawing, svg: str, said: Sequence[Claim]) -> Sheet:
+def heading(e: Exhibit) -> str:
+    """Paper, year and number of an exhibit, with what it shows.
+
+    >>> heading(INDEX["qin2024.fig6"])
+    'Qin et al. 2024, Figure 6: Theoretical receptive fields'
+    """
+    if not _number(e):
+        return e.title
+    authors = PAPERS[e.paper].partition(", ")[0]
+    return f"{authors} {e.paper[-4:]}, {_number(e)}: {e.title}"
+
+
+def exhibit_sheet(
+    e: Exhibit,
+    drawing: Drawing,
+    svg: str,
+    said: Sequence[Claim],
+    settings: Mapping[str, object] | None = None,
+) -> Sheet:
     """The page of an exhibit, with what its paper says of it beside the figure, or below the table.
 
     Args:
@@ -79,6 +97,7 @@ def exhibit_sheet(e: Exhibit, drawing: Drawing, svg: str, said: Sequence[Claim])
         drawing: of it.
         svg: its figure for a page.
         said: the sentences on it.
+        settings: what can be set of it, with what it was drawn with.
     """
     home = note("{index}", index=StyledWord(TITLE, "to index.html"))
     again = note(
@@ -86,6 +105,15 @@ def exhibit_sheet(e: Exhibit, drawing: Drawing, svg: str, said: Sequence[Claim])
         again=StyledWord(f"farfield figures {e.id}", "code"),
         data=StyledWord(f"{e.id}.csv", f"to {e.id}.csv"),
     )
+    more: list[Item] = []
+    if settings:
+        some = " ".join(f"{name}={value}" for name, value in settings.items())
+        more = [
+            note(
+                "To change it: {command}.",
+                command=StyledWord(f"farfield figures {e.id} --set {some}", "code"),
+            )
+        ]
     first, *items = drawing.items(e.title, svg, e.kind)
     claimed = [item for c in said for item in _claimed(c)]
     if claimed:
@@ -93,7 +121,8 @@ def exhibit_sheet(e: Exhibit, drawing: Drawing, svg: str, said: Sequence[Claim])
     if claimed and isinstance(first, Picture):
         first, claimed = Columns([first], claimed), []
     return Sheet(
-        words("{title}", title=e.title), [Section((), [home, first, *items, *claimed, again])]
+        words("{title}", title=heading(e)),
+        [Section((), [home, first, *items, *claimed, again, *more])],
     )
 
 

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from farfield.commands import theory
-from farfield.options import CountOrNone, Formula, Output, Subject, lengths
+from farfield.options import CountOrNone, Formula, Output, Subject, lengths, pairs
 from farfield.output import lay_out, print_out, speaks_unicode, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError, refuse
@@ -195,6 +195,7 @@ def papers(
 def figures(
     *names: str,
     listing: Annotated[bool, Parameter(name="--list")] = False,
+    changes: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     kind: Annotated[str, Parameter(name="--format")] = "svg",
     runs: str | None = None,
     out: str = "out/figures",
@@ -204,24 +205,34 @@ def figures(
 
     Args:
         names: of figures and tables, as qin2024.fig6, fig6, or a paper.
-        listing: name the figures and tables.
+        listing: name the figures and tables, and what can be set of each.
+        changes: NAME=VALUE of what one figure is drawn with, as eps=1/500 (repeatable).
         kind: svg, png or pdf.
         runs: folder with runs to draw the measured ones from.
         out: folder of the files.
     """
     one_of(kind, "--format", ("svg", "png", "pdf"))
+    from farfield.figures.gallery import draw, settings_of
     from farfield.figures.index import INDEX
+    from farfield.theory.answers.blocks import Sentence, columns, written
 
     if listing:
-        lay_out([(e.id, e.kind, e.title) for e in INDEX.values()])
+        known = {e.id: settings_of(e) for e in INDEX.values()}
+        shown = {name: ", ".join(f"{k}={v}" for k, v in has.items()) for name, has in known.items()}
+        lay_out([(e.id, e.kind, shown[e.id], e.title) for e in INDEX.values()])
         return 0
-    from farfield.figures.gallery import draw
-    from farfield.theory.answers.blocks import Sentence, columns, written
+    settings = pairs([*changes, *(name for name in names if "=" in name)], "--set")
+    names = tuple(name for name in names if "=" not in name)
 
     with progress("figures") as step:
         done = itertools.count(1)
         gallery = draw(
-            names, out, kind=kind, runs=runs, notice=lambda id: step(id, next(done), len(INDEX))
+            names,
+            out,
+            kind=kind,
+            runs=runs,
+            settings=settings,
+            notice=lambda id: step(id, next(done), len(INDEX)),
         )
     refuse(
         names and not (gallery.drawn or gallery.kept),
@@ -234,6 +245,8 @@ def figures(
         alone = [written(told, width=columns())]
     count = len(gallery.files)
     where = f"{count} file{'s' * (count != 1)} in {out}"
+    if not count:
+        where = f"in {out} from before: {', '.join(gallery.kept)}"
     index = [f"index: {path}" for path in gallery.files[-1:] if path.endswith("index.html")]
     return write_answers(gallery, output, *alone, where, *index)
 
