@@ -140,7 +140,7 @@ def fig6(*, eps: Fraction = Fraction(1, 1000), length: int = 1024) -> Drawing:
     whole = {line.name: line.y[-1] for line in lines[None]}
     return Drawing(
         Data(("encoding", "bias", "row", "eps", "head", "tokens"), tuple(rows)),
-        f"{whole['Type 2']:.0f} tokens hold all but {share_text(eps)} of the mass of Type 2, "
+        f"{whole['Type 2']:.0f} tokens hold {share_text(1 - eps)} of the mass of Type 2, "
         f"{whole['Type 1']:.0f} that of Type 1; KERPLE needs "
         f"{whole['KERPLE-log, r1 = 6/5']:.2g}, and no number does for Sandwich, whose series "
         "diverges. Top: one row of keys. Bottom: the infinite series; the band is that of ALiBi's "
