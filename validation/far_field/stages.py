@@ -44,11 +44,14 @@ class Sampling:
         growth: stages end at `T`, `T growth`, `T growth^2` and so on, the last at `N`; infinite for
             one stage, whose cost is the same whatever `N`.
         seed: of the draws.
+        ordered: whether drawn keys keep the order of the text, so that neighbours stay neighbours;
+            else any key may stand anywhere.
     """
 
     samples: int = 256
     growth: float = 2
     seed: int = 0
+    ordered: bool = False
 
     def ends(self, row: int, to: int) -> list[int]:
         """Where stages end.
@@ -227,7 +230,7 @@ class Stages:
     def _choice(self) -> Tensor:
         """Which tokens of a stage become far keys, never those of the first row."""
         drawn = torch.randperm(self.places, generator=self.draws)[: self.sampling.samples]
-        return drawn + self.row
+        return (drawn.sort().values if self.sampling.ordered else drawn) + self.row
 
     def _pick(self, y: Tensor, chosen: Tensor) -> Tensor:
         """Vectors of the chosen tokens, shape (1, heads, samples, size)."""
