@@ -350,7 +350,7 @@ def _fields(p: Expr) -> tuple[str, ...]:
 
 def _heads(subject: Encoding) -> Iterator[tuple[Encoding, Expr]]:
     """The different heads of an encoding, one each."""
-    reason = out_of_reach(subject) or ("it is known for finite rows" if subject.rows else None)
+    reason = out_of_reach(subject)
     if reason:
         raise InputError(f"{subject.name} has no tail to compare: {reason}")
     first = {bias: h for h, bias in reversed(list(enumerate(subject.biases, 1)))}

@@ -189,7 +189,7 @@ class ReceptiveFields(Result):
             yield sentence(
                 template,
                 finite[0].label,
-                n=plural(FINITE_ROW, "key"),
+                n=plural(finite[0].length or FINITE_ROW, "key"),
                 tokens=listed([f.head_text() for f in finite]),
                 shares=listed([share(f.eps) for f in finite]),
             )
@@ -300,8 +300,8 @@ def theoretical_receptive_field(
     >>> theoretical_receptive_field("-1.1*log(1+n)", "1/100", exact=True).tokens
     56665362706717150414
     """
-    subject = resolve(f, values)
-    row = row_of(length, subject)
+    row = row_of(length)
+    subject = resolve(f, values, row)
     if not isinstance(exact, bool):
         raise InputError(f"exact {str(exact)[:40]} is neither True nor False")
     single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0

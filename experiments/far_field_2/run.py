@@ -9,12 +9,14 @@ All go on where they were stopped. `--only "A;B"` takes the models with these la
 those of one part, `--workers K` reads or trains so many at once. `measure` takes a model once its
 forecast is committed.
 
-For another machine `texts FOLDER` writes the two texts, which `--texts FOLDER` reads there in place
-of its own library's. `pack RUNS FOLDER` puts trained models into files of 16 MB, in half precision,
-and `unpack FOLDER RUNS` takes them out here.
+For another machine `texts FOLDER` writes the two texts. There `--texts FOLDER` reads them in place
+of its own library's, and `--lines FOLDER` keeps the two files of lines elsewhere. Trained models go
+into files of 16 MB by `pack RUNS FOLDER`, and come out by `unpack FOLDER RUNS`. Weights are rounded
+to half precision when a model is trained, so that both are the same model.
 """
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import subprocess
@@ -202,7 +204,8 @@ def train_one(asked, folder, text, device):
     model = model_of(asked).to(device)
     history = train(model, text, asked, checkpoint=home / runs.CHECKPOINT)
     record = {"text": text.sha256, "history": [list(report) for report in history]}
-    write_tensors(home / runs.WEIGHTS, model.state_dict(), record)
+    weights = {name: x.half().float() for name, x in model.state_dict().items()}
+    write_tensors(home / runs.WEIGHTS, weights, record)
     (home / runs.CHECKPOINT).unlink(missing_ok=True)
     return {"nats": history[-1].held_out}
 
@@ -213,6 +216,11 @@ def trained(home):
     model = model_of(asked)
     model.load_state_dict(read_tensors(home / runs.WEIGHTS)[0])
     return asked, model.eval()
+
+
+def bytes_of(x):
+    """The numbers of a tensor."""
+    return x.contiguous().numpy().tobytes()
 
 
 # -- all models -----------------------------------------------------------------------------------
@@ -230,8 +238,10 @@ def lines(path):
     return {line["label"]: line for line in map(json.loads, text.splitlines())}
 
 
-def committed():
-    """The labels whose forecast is committed."""
+def committed(path):
+    """The labels whose forecast is committed; of files that are elsewhere, those that are there."""
+    if path != SAID:
+        return set(lines(path))
     command = ["git", "show", f"HEAD:./{SAID.name}"]
     shown = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
     return {json.loads(line)["label"] for line in shown.stdout.splitlines()}
@@ -247,6 +257,8 @@ def work(what, label, folder, device, texts):
         if what == "train":
             return about | train_one(asked, folder, text, device)
         asked, model = trained(homes(folder)[label])
+        about["weights"] = hashlib.sha256(b"".join(map(bytes_of, model.state_dict().values())))
+        about["weights"] = about["weights"].hexdigest()[:12]
         if what == "forecast":
             return about | forecast(label, model, text.held_out)
         return about | measure(label, model, text.held_out, at)
@@ -254,15 +266,14 @@ def work(what, label, folder, device, texts):
         return str(error)
 
 
-def waiting(what, folder):
+def waiting(what, folder, said, measured):
     """The models that are left to do."""
     every, ready = list(planned()), homes(folder)
     if what == "train":
         return [label for label in every if label not in ready]
     if what == "forecast":
-        return [label for label in every if label in ready and label not in lines(SAID)]
-    asked = committed()
-    done = lines(MEASURED)
+        return [label for label in every if label in ready and label not in lines(said)]
+    asked, done = committed(said), lines(measured)
     return [label for label in every if label in ready and label in asked and label not in done]
 
 
@@ -273,10 +284,11 @@ def part_of(asked):
 
 def each_model(what, args):
     """Do what is asked for all models that are left."""
-    path, every = {"forecast": SAID, "measure": MEASURED}.get(what), planned()
+    said, measured = (Path(args.lines) / x.name for x in (SAID, MEASURED))
+    path, every = {"forecast": said, "measure": measured}.get(what), planned()
     left = [
         label
-        for label in waiting(what, args.folder)
+        for label in waiting(what, args.folder, said, measured)
         if (not args.only or label in args.only) and args.part in ("", part_of(every[label]))
     ]
     start = multiprocessing.get_context("spawn")
@@ -337,6 +349,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--texts")
+    parser.add_argument("--lines", default=HERE)
     args = parser.parse_args()
     if args.what == "judge":
         from judge import write

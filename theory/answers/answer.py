@@ -75,6 +75,7 @@ class Code(enum.StrEnum):
     BEYOND_EVIDENCE = "beyond_evidence"
     SETTINGS_DISAGREE = "settings_disagree"
     NOT_COVERED = "not_covered"
+    BEYOND_SEEN = "beyond_seen"
     MISSING_BOUND = "missing_bound"
     BOUNDED_LOGITS = "bounded_logits"
     NO_WEIGHT = "no_weight"
@@ -92,6 +93,14 @@ class Reason:
 
     def __str__(self) -> str:
         return self.sentence
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """How far a bias was looked at: the last distance, and the last position of a query."""
+
+    distance: int
+    query: int | None = None
 
 
 def plain(value: object) -> Any:
@@ -222,6 +231,8 @@ class Answer(Result):
         label: its weight; None where nothing is known.
         reason: why the value is no plain number, or None.
         subject: what the question was about, as it was given.
+        origin: how the bias is known: `formula`, `traced` or `tabulated`; empty without a bias.
+        seen: of a tabulated bias, how far it was looked at.
     """
 
     VALUE: ClassVar[str] = "value"
@@ -230,6 +241,8 @@ class Answer(Result):
     label: Label | None = Label.CERTIFIED
     reason: Reason | None = None
     subject: str = dataclasses.field(default="", compare=False)
+    origin: str = dataclasses.field(default="", compare=False)
+    seen: Seen | None = dataclasses.field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         answered = self.status not in (Status.UNKNOWN, Status.OUT_OF_SCOPE)

@@ -30,13 +30,6 @@ from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.far_field.foresee import (
-    QUICK,
-    ModelOnText,
-    Settings,
-    reach_of,
-    subject_of,
-)
 from farfield.validation.far_field.network import Network, losses, scores_at
 from farfield.validation.far_field.probe import gap_losses, mean_and_half
 from farfield.validation.far_field.recall import (
@@ -50,6 +43,13 @@ from farfield.validation.far_field.recall import (
 from farfield.validation.far_field.repairs import FIRST_KEYS, Repair, Repaired, candidates
 from farfield.validation.far_field.rotary import Paste, applied, pastes, settings_of
 from farfield.validation.far_field.stages import Stages
+from farfield.validation.far_field.subject import (
+    QUICK,
+    ModelOnText,
+    Settings,
+    reach_of,
+    subject_of,
+)
 from farfield.validation.harness.data import samples
 from farfield.validation.json_files import Book
 from farfield.validation.models.cache import Serving, row_cache

@@ -9,13 +9,13 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.foresee import QUICK, Settings, subject_of
 from farfield.validation.far_field.mend import BUDGET, Mended, _best, _ranked
 from farfield.validation.far_field.network import losses
 from farfield.validation.far_field.probe import gap_losses
 from farfield.validation.far_field.recall import NeedleScore
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.rotary import applied, pastes, settings_of
+from farfield.validation.far_field.subject import QUICK, Settings, subject_of
 from farfield.validation.json_files import Book
 
 FEW = Settings(groups=2, rows=6, last=4)
