@@ -253,7 +253,7 @@ def figures(
         told = [b for b in drawing.blocks() if b is drawing.beside or isinstance(b, Sentence)]
         alone = [written(told, width=columns())]
     if asks and len(gallery.drawn) == 1:
-        return write_answers(*gallery.drawn.values(), output)
+        return write_answers([*gallery.drawn.values()], output)
     count = len(gallery.files)
     where = f"{count} file{'s' * (count != 1)} in {out}"
     if not count:
