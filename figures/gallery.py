@@ -317,7 +317,8 @@ def _changed(
     kind: str,
 ) -> Gallery:
     """One figure drawn with other settings, beside the one that the paper has."""
-    able = [e for e in chosen if settings.keys() <= settings_of(e).keys()] or chosen
+    able = [e for e in chosen if settings.keys() <= settings_of(e).keys()]
+    able = able or [e for e in chosen if settings_of(e)] or list(chosen)
     if len(able) > 1:
         ids = ", ".join(e.id for e in able[:4])
         raise InputError(f"settings belong to one figure; {len(able)} are named: {ids} ...")

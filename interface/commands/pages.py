@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from farfield.commands import theory
-from farfield.options import CountOrNone, Formula, Output, Subject, lengths, pairs
+from farfield.options import CountOrNone, Formula, Kept, Output, Subject, lengths, pairs
 from farfield.output import lay_out, print_out, speaks_unicode, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError, refuse
@@ -166,14 +166,21 @@ def _catalogue(names: Sequence[str], subject: Subject, output: Output) -> int:
 
 
 def papers(
-    name: str | None = None, /, *, out: str = "out/figures", output: Output = Output()
+    name: str | None = None,
+    /,
+    *,
+    changes: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
+    out: str = "out/figures",
+    output: Output = Output(),
 ) -> int:
     """The three papers: what holds, by section; with a name one claim, figure, table or theorem.
 
     Args:
         name: a paper, a claim, a figure or table, or a theorem.
+        changes: NAME=VALUE of what a figure is drawn with, as eps=1/500 (repeatable).
         out: folder of a figure and its data.
     """
+    from farfield.figures.gallery import named
     from farfield.figures.index import INDEX as EXHIBITS
     from farfield.theory.answers.names import closest
     from farfield.theory.theorems import theorems
@@ -185,11 +192,12 @@ def papers(
     if name in theorems():
         return theory.prove(name, output=output)
     try:
-        return figures(name, out=out, output=output)
+        named(name)
     except InputError:
         every = [*PAPERS, *CHECKS, *EXHIBITS, *theorems()]
         said = f"{name[:40]!r} is no paper, claim, figure, table or theorem; {closest(name, every)}"
         raise InputError(said) from None
+    return figures(name, changes=changes, out=out, output=output)
 
 
 def figures(
@@ -224,11 +232,12 @@ def figures(
     settings = pairs([*changes, *(name for name in names if "=" in name)], "--set")
     names = tuple(name for name in names if "=" not in name)
 
+    asks = isinstance(output, Kept) and out == "out/figures"  # for a drawing, not for files
     with progress("figures") as step:
         done = itertools.count(1)
         gallery = draw(
             names,
-            out,
+            None if asks else out,
             kind=kind,
             runs=runs,
             settings=settings,
@@ -243,6 +252,8 @@ def figures(
         (drawing,) = gallery.drawn.values()
         told = [b for b in drawing.blocks() if b is drawing.beside or isinstance(b, Sentence)]
         alone = [written(told, width=columns())]
+    if asks and len(gallery.drawn) == 1:
+        return write_answers([*gallery.drawn.values()], output)
     count = len(gallery.files)
     where = f"{count} file{'s' * (count != 1)} in {out}"
     if not count:
