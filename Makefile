@@ -27,7 +27,7 @@ pinned: install  ## every recorded answer again, by the public names alone
 	$(VENV)/bin/python tests/pinned/check.py
 
 formal: install  ## theorems and certificates by the prover; 70 random ones, altered ones refused
-	$(PYTHON) theory/formal/check.py
+	$(VENV)/bin/python tests/formal/check.py
 	$(VENV)/bin/python benchmarks/certificates.py --count 70 --mutants 12
 
 formal-random: install formal  ## 500 random certificates by the prover, 100 altered ones refused

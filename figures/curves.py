@@ -19,11 +19,9 @@ from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing, NoResults, told
 from farfield.figures.samples import (
     MODE,
-    by_seed,
     command,
     conditions,
     first,
-    perplexities,
     settings,
     subject,
 )
@@ -34,7 +32,7 @@ from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.papers.tables import PrintedNumber, curve, table
-from farfield.validation.results import LAST, WHOLE
+from farfield.validation.results import LAST, WHOLE, by_seed, perplexities
 
 JUMP, WITHIN = "gradient_jump_position", "cumulative_gradient_most_recent_512"
 """What [C] prints of gradients."""

@@ -19,6 +19,14 @@ from sympy import Expr, Rational, Symbol
 from farfield.figures.charts import Area, Panel, charted, through
 from farfield.figures.exhibit import Data
 from farfield.figures.plotting import saved
+from farfield.figures.regions import (
+    DECADES,
+    Curve,
+    Range,
+    between,
+    boundary,
+    stretches,
+)
 from farfield.figures.style import COLOURS, NO, YES, svg
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
@@ -28,14 +36,6 @@ from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.number import exact, inside, natural, share
 from farfield.theory.answers.writers.svg import tick
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
-from farfield.theory.decision.regions import (
-    DECADES,
-    Curve,
-    Range,
-    between,
-    boundary,
-    stretches,
-)
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.parameters import interval
 

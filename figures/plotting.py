@@ -17,7 +17,7 @@ from sympy import Expr
 
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data
-from farfield.figures.style import COLOURS, FORMATS, INK, LINES, rendered, svg
+from farfield.figures.style import COLOURS, FORMATS, INK, LINES, NO, YES, rendered, svg
 from farfield.numerics.float_rows import head_prices
 from farfield.numerics.frontier import reach_frontier
 from farfield.numerics.heads import resolve
@@ -25,7 +25,7 @@ from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError, Result
-from farfield.theory.answers.blocks import Block, Sentence, note
+from farfield.theory.answers.blocks import Block, Curve, Line, Sentence, note
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import shortened, words
 from farfield.theory.answers.number import decimal, inside, listed, natural, share
@@ -105,6 +105,35 @@ class Plot(Result):
 
     def _repr_html_(self) -> str:
         return svg(self.figure, f"plot-{self.what}")
+
+
+def curve_of(answer: Result) -> Figure:
+    """The first curve among the blocks of an answer.
+
+    Raises:
+        InputError: it has none.
+    """
+    curve = next((block for block in answer.blocks() if isinstance(block, Curve)), None)
+    if curve is None:
+        kind = type(answer).__name__
+        raise InputError(f"a {kind} has no curve; accepted: farfield.plot(FORMULA, what=...)")
+    lines = [
+        Named(line.name, line.x, line.y, _ink(line, place), told=line.told)
+        for place, line in enumerate(curve.lines)
+    ]
+    axes: dict[str, Any] = {"xlabel": curve.x_name, "ylabel": curve.y_name, "title": curve.title}
+    axes |= {f"{axis}scale": "log" for axis in "xy" if getattr(curve, f"log_{axis}")}
+    if curve.frame is not None:
+        axes["ylim"] = curve.frame
+    posts, marks = ([at for _, at in named] for named in (curve.posts, curve.marks))
+    return charted(4.2, Panel(lines, axes, upright=posts, level=marks), width=WIDTH)
+
+
+def _ink(line: Line, place: int) -> str:
+    """The colour of a line: its verdict's, its place's in the palette, or the next one's."""
+    if isinstance(line.colour, str):
+        return {"converges": YES, "diverges": NO}.get(line.colour, INK)
+    return COLOURS[(place if line.colour is None else line.colour) % len(COLOURS)]
 
 
 def saved(

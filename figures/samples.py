@@ -18,16 +18,12 @@ from farfield.theory.encodings import Encoding
 from farfield.theory.encodings.head_lists import notation
 from farfield.validation.harness.mechanism import fitted
 from farfield.validation.labels import options_of
-from farfield.validation.results import LAST, WHOLE
+from farfield.validation.results import LAST, SETTING, WHOLE
 
 MODE = " + "
 BCA = f"{MODE}BCA"
 PRESET = "small"
 """Of the registered runs."""
-SETTING = (
-    *("layers", "heads", "width", "trained", "batch", "steps", "learning_rate", "text_sha256"),
-)
-"""What models must share to stand together."""
 RUN = ("experiment", "run")
 PERPLEXITIES = (LAST, WHOLE)
 
@@ -63,37 +59,6 @@ def command(label: str, *, length: int | None = None, options: str = "") -> str:
 def first(found: Mapping[str, DataFrame]) -> dict[str, Any]:
     """A line of some samples, which tells what all of them share."""
     return next(iter(found.values())).row(0, named=True)
-
-
-def by_seed(sample: DataFrame, protocol: str, x: str, y: str) -> dict[Any, dict[int, float]]:
-    """What a protocol measured, by x and seed, in the order of x.
-
-    Args:
-        sample: lines.
-        protocol: of the lines that count.
-        x: a column.
-        y: another one; lines without one of the two do not count.
-    """
-    found: dict[Any, dict[int, float]] = {}
-    lines = sample.filter(protocol=protocol).drop_nulls([x, y])
-    for at, seed, value in lines.sort(x, "seed").select(x, "seed", y).iter_rows():
-        found.setdefault(at, {})[seed] = value
-    return found
-
-
-def perplexities(sample: DataFrame, protocol: str) -> dict[int, dict[int, float]]:
-    """Perplexity by tested length and seed.
-
-    The length far beyond was scored on other targets than the training length. It is given as
-    its ratio, paired on its own targets, times the perplexity at the training length.
-    """
-    lines = sample.filter(protocol=protocol)
-    home = lines.filter(col("length") == col("trained"))
-    home = home.select("seed", home_nats="nats", home_targets="targets")
-    same = col("home_targets").is_null() | (col("home_targets") == col("targets"))
-    nats = polars.when(same).then("nats").otherwise(col("ratio").log() + col("home_nats"))
-    both = lines.join(home, on="seed", how="left").with_columns(perplexity=nats.exp())
-    return by_seed(both, protocol, "length", "perplexity")
 
 
 def settings(

@@ -20,30 +20,52 @@ from farfield.theory.views import provide
 __version__ = "0.2.0"
 
 # The names, and where each lives, stand in __init__.pyi alone.
-_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 VERBS = {
     "check": "check_convergence",
-    "trf": "theoretical_receptive_field",
+    "trf": "receptive_fields",
     "compare": "compare_tails",
     "resolution": "attention_resolution",
     "window": "certified_window",
     "lint": "inspect_bias",
     "erf": "empirical_receptive_field",
-    "measure": "empirical_receptive_field",
 }
 """Verbs of the command line whose function has a longer name; each is a name of it too."""
+
+COMMANDS = {
+    "atlas": "pages.atlas",
+    "cite": "start.cite",
+    "demo": "start.demo",
+    "diff": "models.diff",
+    "doctor": "start.doctor",
+    "explore": "explore.explore",
+    "map": "goals.map",
+    "measure": "models.measure",
+    "papers": "pages.papers",
+    "perplexity": "models.perplexity",
+    "prove": "theory.prove",
+    "runs": "training.runs",
+    "sweep": "training.sweep",
+}
+"""Verbs without a function of their own: as a function each returns what it would print."""
+
+
+def __dir__() -> list[str]:
+    """The public names and the verbs."""
+    return sorted({*globals(), *__all__, *VERBS, *COMMANDS})
 
 
 def __getattr__(name: str) -> Any:
     """A public name; a question is guarded, and known by that name alone."""
-    if name in VERBS:
-        return getattr(import_module(__name__), VERBS[name])
-    public = _load(name)
-    if isfunction(public):
-        public = guarded(public)
-        public.__module__ = __name__
+    if name in COMMANDS:
+        public = import_module("farfield.verbs").function(COMMANDS[name])
+    else:
+        public = _load(VERBS.get(name, name))
+        if isfunction(public):
+            public = guarded(public, name)
+            public.__module__ = __name__
     globals()[name] = public
     return public
 
@@ -57,3 +79,4 @@ def _export(name: str) -> Any:
 provide("tensor", lambda: _export("bias_tensor"))
 provide("score_mod", lambda: _export("score_mod"))
 provide("block_mask", lambda: _export("block_mask"))
+provide("plot", lambda: import_module("farfield.figures.plotting").curve_of)

@@ -49,7 +49,7 @@ GROUPS = {
         "theory.forecast",
     ),
     "From a goal": ("goals.design", "goals.plot"),
-    "Look up": ("pages.atlas", "pages.papers", "start.doctor"),
+    "Look up": ("pages.atlas", "pages.papers", "start.cite", "start.doctor"),
     "Models": ("models.audit", "models.measure", "far.foresee", "far.mend", "training.train"),
 }
 """The verbs that the help lists, each by its module in `farfield.commands`."""
@@ -82,6 +82,7 @@ FORMER = {
     "encodings": ("atlas", "--list"),
     "report": ("atlas",),
     "--evaluated": ("--tested",),
+    "--progress": (),
 }
 """Words of a command line in earlier versions, and what they are today."""
 
@@ -204,13 +205,14 @@ def asked_for_help(words: Sequence[str]) -> list[str]:
 def todays(given: Sequence[str]) -> list[str]:
     """A command line in the words of this version.
 
-    >>> todays(["leak", "-n", "--trained", "64", "--evaluated=4k"])
+    >>> todays(["leak", "-n", "--trained", "64", "--evaluated=4k", "--progress"])
     ['trf', '-n', '--trained', '64', '--tested=4k']
     """
     found = list(FORMER.get(given[0], given[:1])) if given else []
     for word in given[1:]:
         name, equals, value = word.partition("=")
-        found += [now + equals + value for now in FORMER[name]] if name == "--evaluated" else [word]
+        former = FORMER[name] if name.startswith("--") and name in FORMER else None
+        found += [word] if former is None else [now + equals + value for now in former]
     return found
 
 

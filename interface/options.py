@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -68,7 +68,7 @@ class Subject:
     dialect: str | None = None
     "variant of an encoding of the catalogue."
     tail: str | None = None
-    "how a table of values continues: constant (the default) or cut."
+    "how a table of values continues: constant, linear or cut; unknown if not given."
     bca: CountOrNone = None
     "half-width in tokens of blockwise causal attention."
     budget: float | None = None
@@ -96,6 +96,11 @@ class Subject:
         """
         from farfield.theory.encodings import LISTED, encoding
 
+        refuse(
+            isinstance(formula, str) and re.match(r"h(imBHs|B?c|uBs?)(?![A-Za-z0-9_(])", formula),
+            f"{str(formula)[:40]!r} begins with what a shell makes of $-; write the formula "
+            "between single quotes, as '$-2\\log(1+n)$', or without dollars",
+        )
         values: dict[str, Any] = {
             name: value.split(",") if "," in value else value
             for name, value in pairs(self.set, "--set").items()
@@ -201,12 +206,21 @@ class Output:
 
     json: bool = False
     "JSON instead of text."
+    latex: bool = False
+    "the rows as a LaTeX table (needs booktabs)."
+    csv: bool = False
+    "the rows as CSV."
     proof: bool = False
     "the proof as well, or what was tried."
     ascii: bool = False
     "plain ASCII output."
-    progress: bool = False
-    "progress lines also where standard error is no terminal."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept(Output):
+    """Keeps the answers of a verb that is called as a function; nothing is written."""
+
+    answers: list[Any] = field(default_factory=list)
 
 
 def lengths(text: str) -> list[int]:

@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from farfield.options import Output, Subject
+from farfield.options import Kept, Output, Subject
 from farfield.progress_bar import Step, progress
 from farfield.progress_bar import print_error as print_error
 
@@ -39,7 +39,7 @@ def ask(
         output: how they are written.
         subject: whose budget holds.
     """
-    with subject.within_budget(), progress(title, output) as step:
+    with subject.within_budget(), progress(title) as step:
         found = question(step)
     return write_answers(found, output)
 
@@ -54,7 +54,12 @@ def write_answers(answers: Any, output: Output, *after: str) -> int:
         after: lines below the text for a reader, as where a page lies.
     """
     many = answers if isinstance(answers, Sequence) else [answers]
-    if output.json:
+    if isinstance(output, Kept):
+        output.answers.extend(many)
+    elif output.latex or output.csv:
+        forms = [a.latex() if output.latex else a.csv() for a in many]
+        print_out("\n\n".join(forms))
+    elif output.json:
         found = [answer.to_dict() for answer in many]
         whole = found if isinstance(answers, tuple) or len(found) != 1 else found[0]
         print_out(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
@@ -70,6 +75,17 @@ def write_answers(answers: Any, output: Output, *after: str) -> int:
         for line in after:
             print_out(line)
     return exit_code(many)
+
+
+def write_values(rows: Sequence[tuple[str, str]], output: Output) -> int:
+    """Write named values, a line each; as a function's answer they are a dictionary."""
+    if isinstance(output, Kept):
+        output.answers.append(dict(rows))
+    elif output.json:
+        print_out(json.dumps(dict(rows), indent=2))
+    else:
+        lay_out(rows)
+    return OK
 
 
 def lay_out(rows: Sequence[Sequence[str]]) -> None:
@@ -92,7 +108,7 @@ def print_out(text: str) -> None:
 
 def speaks_unicode(output: Output) -> bool:
     """Whether the signs of mathematics are wanted, and standard output takes them."""
-    if output.ascii:
+    if output.ascii or isinstance(output, Kept):
         return False
     try:
         "−≤→ρ₀".encode(sys.stdout.encoding or "ascii")

@@ -1,8 +1,9 @@
 """Progress of long work, in one interface: `with progress("deciding") as step: step(stage, 3, 9)`.
 
-Nothing is shown for the first two seconds. Then a terminal shows a bar on standard error, which
-says how long it has taken also where the work reports nothing. Elsewhere nothing is shown but
-notes, or a line at a time where `--progress` asks for it.
+Nothing is shown at first. After two seconds a terminal shows a bar on standard error. A log gets
+lines in its place: the first after ten seconds, then one at least every twenty, also where the work
+reports nothing. A line has the stage, how much is done of how much, the newest number, and the time
+that is left at the speed so far. Notes are shown at once.
 """
 
 from __future__ import annotations
@@ -14,30 +15,34 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from farfield.options import Output
-
 QUIET_S = 2.0
+"""Seconds until a terminal shows a bar."""
+
+LOG_S = 10.0
+"""Seconds until a log gets its first line, and least seconds between two lines."""
+
+SILENT_S = 20.0
+"""Most seconds between two lines of a log."""
 
 Step = Callable[..., None]
 """Called as `step(stage, done, total, note="")`; 0 of 0 is a note to be shown at once."""
 
 
 @contextmanager
-def progress(what: str, output: Output = Output()) -> Iterator[Step]:
+def progress(what: str) -> Iterator[Step]:
     """A place to report progress to.
 
     Args:
         what: is done, as a title.
-        output: whether it is shown where there is no terminal.
     """
-    shown = _Progress(what, output.progress)
-    timer = threading.Timer(QUIET_S, shown.open)
-    timer.daemon = True
-    timer.start()
+    shown = _Bar(what) if sys.stderr.isatty() else _Lines(what)
+    ticker = threading.Thread(target=shown.watch, daemon=True)
+    ticker.start()
     try:
         yield shown
     finally:
-        timer.cancel()
+        shown.over.set()
+        ticker.join()
         shown.close()
 
 
@@ -46,55 +51,107 @@ def print_error(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-class _Progress:
-    """The last message, shown as a bar on a terminal, or as a line each two seconds if asked."""
+class _Shown:
+    """The last report of some work, and a clock that calls `tick` until the work is over.
 
-    def __init__(self, what: str, lines: bool) -> None:
-        self.what, self.lines, self.lock = what, lines, threading.Lock()
-        self.said, self.done, self.total, self.last = what, 0, 0, 0.0
-        self.shows: bool | None = None  # before the quiet time is over; False after the end
-        self.bars: Any = None
+    Args:
+        what: is done, as a title.
+    """
+
+    wait = QUIET_S
+
+    def __init__(self, what: str) -> None:
+        self.what, self.lock, self.over = what, threading.Lock(), threading.Event()
+        self.began = time.monotonic()
+        self.said, self.done, self.total = what, 0, 0
 
     def __call__(self, stage: str, done: int, total: int, note: str = "") -> None:
         with self.lock:
             if total == 0:
-                line = f"{self.what}: {note or stage}"
-                print_error(line) if self.bars is None else self.bars.console.print(
-                    line, markup=False
-                )
+                self.note(f"{self.what}: {note or stage}")
                 return
             said = f"{stage} ({note})" if stage and note else stage or note
-            self.said, self.done, self.total = f"{self.what}: {said}", done, total
-            self._show()
+            self.said = f"{self.what}: {said}" if said else self.what
+            self.done, self.total = done, total
 
-    def open(self) -> None:
-        """Begin to show the last message; called when the quiet time is over."""
-        with self.lock:
-            if self.shows is None:
-                self.shows = True
-                self._show()
+    def watch(self) -> None:
+        """Call `tick` from the end of the quiet time on, several times a second."""
+        wait = self.wait
+        while not self.over.wait(wait):
+            wait = min(self.wait, 0.2)
+            with self.lock:
+                self.tick()
+
+    def note(self, line: str) -> None:
+        """Show a line at once."""
+        print_error(line)
+
+    def tick(self) -> None:
+        """Show how far the work is."""
 
     def close(self) -> None:
         """Show nothing more."""
-        with self.lock:
-            self.shows = False
-            if self.bars is not None:
-                self.bars.stop()
 
-    def _show(self) -> None:
-        """Show the last message."""
-        if not self.shows:
+
+class _Lines(_Shown):
+    """Lines on a standard error that is no terminal."""
+
+    wait = LOG_S
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.last, self.told = self.began, ""
+
+    def tick(self) -> None:
+        """A line where there is news, and where it has been silent for long."""
+        now = time.monotonic()
+        news = f"{self.said}, {self.done} of {self.total}" if self.total else self.said
+        silent = now - self.last
+        if silent < (SILENT_S if news == self.told else LOG_S):
             return
-        if sys.stderr.isatty():
-            if self.bars is None:
-                self.bars = _bars()
-                self.bars.start()
-                self.task = self.bars.add_task(self.what, total=None)
-            total = self.total if self.total > 1 else None
-            self.bars.update(self.task, description=self.said, completed=self.done, total=total)
-        elif self.lines and time.monotonic() - self.last >= QUIET_S:
-            self.last = time.monotonic()
-            print_error(f"{self.said}, {self.done} of {self.total}" if self.total else self.said)
+        self.last, self.told = now, news
+        print_error(f"{news}; {passed(now - self.began, self.done, self.total)}")
+
+
+class _Bar(_Shown):
+    """A bar on a terminal."""
+
+    wait = QUIET_S
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.bars: Any = None
+
+    def note(self, line: str) -> None:
+        """A line above the bar."""
+        if self.bars is None:
+            super().note(line)
+        else:
+            self.bars.console.print(line, markup=False)
+
+    def tick(self) -> None:
+        """Move the bar, which appears with its first move."""
+        if self.bars is None:
+            self.bars = _bars()
+            self.bars.start()
+            self.task = self.bars.add_task(self.what, total=None)
+        total = self.total if self.total > 1 else None
+        self.bars.update(self.task, description=self.said, completed=self.done, total=total)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self.bars is not None:
+            self.bars.stop()
+
+
+def passed(seconds: float, done: int, total: int) -> str:
+    """How long some work has taken, and how long it will at the speed so far.
+
+    >>> passed(90, 3, 9), passed(45, 0, 9)
+    ('90 s so far, about 180 s left', '45 s so far')
+    """
+    left = f", about {seconds * (total - done) / done:.0f} s left" if 0 < done < total else ""
+    return f"{seconds:.0f} s so far{left}"
 
 
 def _bars() -> Any:

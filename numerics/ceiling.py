@@ -17,11 +17,11 @@ import sympy
 from flint import arb
 from sympy import Expr, S
 
-from farfield.numerics.heads import BLOCKWISE, Fields, resolve, unknown
+from farfield.numerics.heads import BLOCKWISE, Fields, refused, resolve, unknown
 from farfield.numerics.price import DistancePrice, price_of_distance, reach
 from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.windows.question import read_bounds
-from farfield.theory.answers.answer import Code, Label, Reason, Status, folded
+from farfield.theory.answers.answer import Code, Label, Reason, folded
 from farfield.theory.answers.number import integer, natural, plural
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import outward, precision, rational
@@ -122,7 +122,7 @@ def attention_ceiling(
     """
     bound, _ = read_bounds(logit_bound, 1)
     row = natural(length, "length")
-    subject = encoding(f, **values)
+    subject = encoding(f, **values).row(row)
     blank = AttentionCeiling(None, bound, row, 0, subject=subject.name)
     bias: Encoding | Expr = S.Zero
     reason = None
@@ -130,11 +130,13 @@ def attention_ceiling(
         reason = BLOCKWISE
     elif subject.biases:
         bias = resolve(subject, {})
+    elif subject.seen is not None:
+        reason = subject.out_of_scope
     elif MECHANISMS[subject.mechanism].theorem != "bounded-logits":
         obstacle = "its position enters neither as a bias nor through logits that are bounded"
         reason = Reason(Code.NOT_COVERED, obstacle)
     if reason is not None:
-        return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
+        return replace(blank, **refused(reason))
     price = price_of_distance(bias, row - 1 if distance is None else distance, length=row)
     far = reach(bias, 2 * bound, length=row)
     each = zip(price.heads or (price,), far.heads or (far,), strict=True)

@@ -52,6 +52,7 @@ from farfield.theory.answers.blocks import (
     sentence,
     table,
 )
+from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import at_most, decimal, listed, share
 from farfield.theory.encodings import Encoding
@@ -188,14 +189,24 @@ class Ranking(Answer):
         rows: name, formula, verdict, and TRF(1/10), TRF(1/100), TRF(1/1000) as they are written,
             the lightest tail first.
         pairs: the comparison of each row with the next, as far as both have a tail.
+        left_out: name of what could not be compared, with the reason.
     """
 
     VALUE: ClassVar[str] = "rows"
 
     rows: tuple[tuple[str, Expr, str, tuple[str, ...]], ...]
     pairs: tuple[Comparison, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
 
     def blocks(self) -> Sequence[Block]:
+        left_out = [
+            note("{name} is left out: {why}.", name=shortened(name, 60), why=why)
+            for name, why in self.left_out
+        ]
+        return (*self._compared(), *left_out)
+
+    def _compared(self) -> Sequence[Block]:
+        """What is said of those that were compared."""
         with_tail = [row for row in self.rows if row[2] == "converges"]
         others = len(self.rows) - len(with_tail)
         rest = (
@@ -267,7 +278,7 @@ def id_of(pair: Comparison) -> tuple[str, str]:
 
 def compare_tails(
     a: object,
-    b: object,
+    b: object = None,
     *more: object,
     values_a: dict[str, object] | None = None,
     values_b: dict[str, object] | None = None,
@@ -276,9 +287,11 @@ def compare_tails(
     """Decide which of two biases has the lighter tail [Q, Theorem 0.5], with the crossover (ours).
 
     Args:
-        a: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
+        a: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`; or a
+            list of all of them, alone.
         b: the other one.
-        more: further ones; they, and each different head, make a `Ranking`.
+        more: further ones; they, and each different head, make a `Ranking`. Of three or more, one
+            that cannot be compared is left out, and named with its reason.
         values_a: parameters and options of `a`.
         values_b: parameters and options of `b`.
         budget_s: seconds; whatever is open after them stays unknown.
@@ -294,18 +307,34 @@ def compare_tails(
     ('a', 0.2400911227)
     >>> [row[0] for row in compare_tails("-2*log(1+n)", "-n", "-log(1+n)").rows]
     ['-n', '-2*log(1+n)', '-log(1+n)']
+    >>> compare_tails(["-n", "-2*log(1+n)", "rope"]).left_out[0][0]
+    'rope'
     """
-    subjects = [
-        resolve(a, values_a or {}),
-        resolve(b, values_b or {}),
-        *(resolve(f, {}) for f in more),
-    ]
-    each = [(head.name, p) for s in subjects for head, p in _heads(s)]
+    if b is None:
+        several = list(a) if isinstance(a, list | tuple) else []
+        refuse(
+            len(several) < 2,
+            "one bias has nothing to be compared with; accepted: two or more, or a list of them",
+        )
+        a, b, *rest = several
+    else:
+        rest = list(more)
+    given = [(a, values_a or {}), (b, values_b or {}), *((f, {}) for f in rest)]
+    each: list[tuple[Encoding, Expr]] = []
+    left_out: list[tuple[str, str]] = []
+    for f, values in given:
+        try:
+            each += _heads(resolve(f, values))
+        except InputError as error:
+            if len(given) == 2:
+                raise
+            left_out.append((str(getattr(f, "name", f)), str(error)))
+    refuse(len(each) < 2, "; ".join(f"{name}: {why}" for name, why in left_out))
     with within(budget_s):
-        if len(each) > 2:
-            return _ranked(each)
-        (name_a, p), (name_b, q) = each
-        comparison = _compared(p, q, (name_a, name_b))
+        if len(each) > 2 or left_out:
+            return replace(_ranked([(e.name, p) for e, p in each]), left_out=tuple(left_out))
+        (one, p), (other, q) = each
+        comparison = _compared(p, q, (one.name, other.name))
         return replace(comparison, receptive_fields=tuple(_fields(bias) for bias in (p, q)))
 
 
@@ -321,7 +350,7 @@ def _fields(p: Expr) -> tuple[str, ...]:
 
 def _heads(subject: Encoding) -> Iterator[tuple[Encoding, Expr]]:
     """The different heads of an encoding, one each."""
-    reason = out_of_reach(subject) or ("it is known for finite rows" if subject.rows else None)
+    reason = out_of_reach(subject)
     if reason:
         raise InputError(f"{subject.name} has no tail to compare: {reason}")
     first = {bias: h for h, bias in reversed(list(enumerate(subject.biases, 1)))}

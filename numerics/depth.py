@@ -39,6 +39,7 @@ from farfield.numerics.heads import (
     obstacle,
     out_of_reach,
     reason_of,
+    refused,
     resolve,
     unknown,
 )
@@ -214,11 +215,11 @@ def layered_receptive_field(
         asked = LayeredReceptiveField(None, each.total(), a, quantile, row, subject=name)
     else:
         count = natural(layers, "layers", most=MAX_LAYERS)
-        subject = resolve(f, values)
+        subject = resolve(f, values, row)
         each = Counter({_Layer(subject.biases, a): count})
         asked = LayeredReceptiveField(None, count, a, quantile, row, subject=subject.name)
         if reason := out_of_reach(subject):
-            return replace(asked, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
+            return replace(asked, **refused(reason))
     if row is None and any(layer.sinks for layer in each):
         raise InputError("give length, the keys of the row: attention sinks are its first keys")
     widths, mixings = {layer.width for layer in each}, {layer.mixing for layer in each}

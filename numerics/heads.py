@@ -53,17 +53,17 @@ class Diverging(NoCertifiedSum):
     """The series diverges."""
 
 
-def resolve(f: object, values: dict[str, Any]) -> Encoding:
-    """The encoding that is meant, with a value for every parameter."""
+def resolve(f: object, values: dict[str, Any], row: int | None = None) -> Encoding:
+    """The encoding that is meant, with a value for every parameter, for rows of so many keys."""
     subject = encoding(f, **values)
     if subject.free:
         raise MissingValues(subject.name[:60], [p.name for p in subject.free])
-    return subject
+    return subject.row(row)
 
 
-def row_of(length: object, subject: Encoding, what: str = "length") -> int | None:
-    """Keys of the row that is asked about; those up to which a tabulated bias is known."""
-    return subject.rows if length is None else natural(length, what)
+def row_of(length: object, what: str = "length") -> int | None:
+    """Keys of the row that is asked about; None: the whole series."""
+    return None if length is None else natural(length, what)
 
 
 def out_of_reach(subject: Encoding) -> Reason | None:
@@ -149,6 +149,13 @@ def reason_of(why: Exception) -> Reason:
     return Reason(Code.UNDECIDED, str(why))
 
 
+def refused(reason: Reason) -> Fields:
+    """No answer: the question does not concern the bias, or nobody has seen so much of it."""
+    beyond = reason.code is Code.BEYOND_SEEN
+    status = Status.UNKNOWN if beyond else Status.OUT_OF_SCOPE
+    return {"status": status, "label": None, "reason": reason}
+
+
 def unknown(reason: Reason | None) -> Fields:
     """Nothing, for a reason."""
     return {"status": Status.UNKNOWN, "label": None, "reason": reason}
@@ -199,17 +206,20 @@ def per_head(
         return replace(blank, formula=bias, **whole)
 
     if reason := outside(subject):
-        blank = replace(blank, subject=subject.name)
-        return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
+        whole = replace(blank, **subject.provenance, **refused(reason))
+        if in_row is None or whole.status is Status.OUT_OF_SCOPE:
+            return whole
     with within(budget_s):
-        answers = {b: answered(b) for b in dict.fromkeys(subject.biases)}
-        heads = tuple(answers[b] for b in subject.biases)
-        whole = replace(heads[0] if len(heads) == 1 else fold(heads), subject=subject.name)
+        if not reason:
+            answers = {b: answered(b) for b in dict.fromkeys(subject.biases)}
+            heads = tuple(answers[b] for b in subject.biases)
+            one = heads[0] if len(heads) == 1 else fold(heads)
+            whole = replace(one, **subject.provenance)
         without = whole.status in (Status.INFINITE, Status.UNKNOWN) or whole.because(Code.DIVERGES)
         if in_row is None or not without:
             return whole
         with contextlib.suppress(InputError):  # a term of the row has no value: it says nothing
-            finite = in_row(FINITE_ROW)
+            finite = in_row(FINITE_ROW if subject.seen is None else subject.seen.distance + 1)
             return whole if finite.status is Status.UNKNOWN else replace(whole, finite=finite)
     return whole
 

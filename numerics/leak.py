@@ -143,8 +143,8 @@ def leak(
     if "evaluated" in values:
         warnings.warn("leak(evaluated=...) is leak(tested=...)", DeprecationWarning, stacklevel=2)
         tested = values.pop("evaluated")
-    subject = resolve(f, values)
-    n = row_of(tested, subject, "tested")
+    n = row_of(tested, "tested")
+    subject = resolve(f, values, n)
     if n is not None and n < m:
         raise InputError(f"tested = {n} must be at least trained = {m}")
     return per_head(

@@ -265,8 +265,8 @@ def price_of_distance(
     9.275242
     """
     at = natural(distance, "distance", 0)
-    subject = resolve(f, values)
-    row = row_of(length, subject)
+    row = row_of(length)
+    subject = resolve(f, values, row)
     if row is not None and at >= row:
         raise InputError(
             f"distance {at} is outside a row of {plural(row, 'key')}: accepted are 0 to {row - 1}"
@@ -290,7 +290,7 @@ def price_of_distance(
 
 def reach(
     f: object,
-    advantage: object,
+    advantage: object = 7,
     *,
     share: object = "1/2",
     length: object = None,
@@ -329,8 +329,8 @@ def reach(
     except InputError:
         raise InputError(f"advantage {str(advantage)[:40]} is no finite number; {wanted}") from None
     part = inside(share, "share", "(0, 1)")
-    subject = resolve(f, values)
-    row = row_of(length, subject)
+    row = row_of(length)
+    subject = resolve(f, values, row)
     asked = Reach(None, gain, part, row)
     reason = "the exp-series diverges: every price grows beyond all bounds with the row"
     answer = per_head(

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import sympy
@@ -170,6 +170,15 @@ class ReceptiveFields(Result):
         statuses = [f.status for f in self.each]
         return Status.UNKNOWN if Status.UNKNOWN in statuses else statuses[0]
 
+    def __iter__(self) -> Iterator[ReceptiveField]:
+        return iter(self.each)
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    def __getitem__(self, place: int) -> ReceptiveField:
+        return self.each[place]
+
     def _blocks(self) -> Iterator[Block]:
         first, last, alike = self.each[0], self.each[-1], self.status is Status.INFINITE
         shares = [share(f.eps) for f in self.each]
@@ -180,7 +189,7 @@ class ReceptiveFields(Result):
             yield sentence(
                 template,
                 finite[0].label,
-                n=plural(FINITE_ROW, "key"),
+                n=plural(finite[0].length or FINITE_ROW, "key"),
                 tokens=listed([f.head_text() for f in finite]),
                 shares=listed([share(f.eps) for f in finite]),
             )
@@ -196,6 +205,37 @@ class ReceptiveFields(Result):
 
 
 Eps = str | int | float | Fraction
+SHARES = ("1/10", "1/100", "1/1000")
+"""The shares of the mass left out that are asked where none is named."""
+
+
+def receptive_fields(
+    f: object, eps: Eps | Sequence[Eps] = SHARES, **options: Any
+) -> ReceptiveField | ReceptiveFields | tuple[ReceptiveField, ...]:
+    """The receptive field of a bias, for one share of the mass left out or for several.
+
+    Args:
+        f: as of `theoretical_receptive_field`.
+        eps: the share of the mass left out, 0 < eps < 1, read exactly; or a sequence of them.
+        **options: as of `theoretical_receptive_field`.
+
+    Returns:
+        One answer; of several shares one for all of them, whose items are those of each share, or
+        a tuple where the bias has no receptive field.
+
+    Raises:
+        InputError: as `theoretical_receptive_field`.
+
+    >>> receptive_fields("-2*log(1+n)", "0.01").tokens
+    61
+    >>> [field.tokens for field in receptive_fields("-n/8")]
+    [19, 37, 56]
+    """
+    found = theoretical_receptive_field(f, eps, **options)
+    if not isinstance(found, tuple):
+        return found
+    scope = found[0].status is not Status.OUT_OF_SCOPE
+    return ReceptiveFields(found) if len(found) > 1 and scope else found
 
 
 @overload
@@ -260,8 +300,8 @@ def theoretical_receptive_field(
     >>> theoretical_receptive_field("-1.1*log(1+n)", "1/100", exact=True).tokens
     56665362706717150414
     """
-    subject = resolve(f, values)
-    row = row_of(length, subject)
+    row = row_of(length)
+    subject = resolve(f, values, row)
     if not isinstance(exact, bool):
         raise InputError(f"exact {str(exact)[:40]} is neither True nor False")
     single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0

@@ -232,7 +232,7 @@ def attention_resolution(
             raise InputError(f"measured scores have no parameters; {', '.join(values)} given")
         return _of_scores(f, length, factor, hidden)
     tokens = None if length is None else natural(length, "length", 2)
-    subject = resolve(f, values)
+    subject = resolve(f, values, tokens)
     if subject.bca is not None:
         if hidden != RowMask():
             raise InputError(f"the encoding has a mask, bca {subject.bca}; mask {mask!r} besides")

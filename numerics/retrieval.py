@@ -17,9 +17,9 @@ import numpy as np
 
 from farfield.numerics.arrays import floats
 from farfield.numerics.float_rows import MAX_KEYS
-from farfield.numerics.heads import out_of_reach, resolve
+from farfield.numerics.heads import out_of_reach, refused, resolve
 from farfield.numerics.shown import BiasAnswer, Cases
-from farfield.theory.answers.answer import InputError, Label, Status
+from farfield.theory.answers.answer import InputError, Label
 from farfield.theory.answers.blocks import Block, Curve, Formula, Line
 from farfield.theory.answers.notation import words
 from farfield.theory.answers.number import natural, plural
@@ -120,10 +120,10 @@ def retrieval_curve(
             f"{repeats} draws of {size} keys are too many: accepted are rows of up to "
             f"{MAX_KEYS} keys, and 10^9 logits in all"
         )
-    subject = resolve(f, values)
+    subject = resolve(f, values, size)
     asked = RetrievalCurve(None, size, each, draws=repeats, seed=start, subject=subject.name)
     if reason := out_of_reach(subject):
-        return replace(asked, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
+        return replace(asked, **refused(reason))
     if subject.num_heads != 1:
         raise InputError(f"{subject.name} has {subject.num_heads} heads: give the bias of one head")
     bias = subject.bias(np.arange(size))[0]

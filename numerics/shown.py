@@ -83,7 +83,8 @@ class HeadAnswer(BiasAnswer):
     Fields:
         formula: the bias, None where several heads are aggregated.
         heads: one answer a head where there are several.
-        finite: the answer in a row of `FINITE_ROW` keys where the whole series has none.
+        finite: the answer in a row of `FINITE_ROW` keys where the whole series has none; of a
+            tabulated bias, in the longest row that was seen.
     """
 
     heads: tuple[Self, ...] = field(default=(), kw_only=True)

@@ -429,7 +429,18 @@ def check_convergence(
             support=2 * subject.bca,
             label=Label.THEOREM,
             reason=reason,
-            subject=subject.name,
+            **subject.provenance,
+        )
+    if subject.seen is not None:
+        step = Step("tried", {"what": "a table", "why": str(subject.out_of_scope)})
+        return Convergence(
+            None,
+            Verdict.UNDECIDED,
+            proof=Proof("", (step,)),
+            status=Status.UNKNOWN,
+            label=None,
+            reason=subject.out_of_scope,
+            **subject.provenance,
         )
     if subject.out_of_scope is not None:
         step = Step("scope", {"reason": str(subject.out_of_scope)})
@@ -443,18 +454,7 @@ def check_convergence(
             status=Status.OUT_OF_SCOPE,
             label=None,
             reason=subject.out_of_scope,
-            subject=subject.name,
-        )
-    if subject.rows is not None:
-        why = f"its values are known for rows of {plural(subject.rows, 'key')} alone"
-        return Convergence(
-            subject.formula,
-            Verdict.UNDECIDED,
-            proof=Proof("", (Step("tried", {"what": "a table", "why": why}),)),
-            status=Status.UNKNOWN,
-            label=None,
-            reason=Reason(Code.NOT_COVERED, why),
-            subject=subject.name,
+            **subject.provenance,
         )
     with until(time.monotonic() + budget):
         decided = _in_one_family(subject.biases)
@@ -467,7 +467,7 @@ def check_convergence(
     results = tuple(decided[b] for b in subject.biases)
     whole = results[0] if len(results) == 1 else _together(subject, results)
     return dataclasses.replace(
-        whole, subject=subject.name, budget_s=budget, remarks=tuple(dict.fromkeys(asides))
+        whole, **subject.provenance, budget_s=budget, remarks=tuple(dict.fromkeys(asides))
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from polars import DataFrame, col, sum_horizontal
 
 from farfield.numerics.depth import MAX_LAYERS
-from farfield.numerics.heads import out_of_reach, reason_of, resolve
+from farfield.numerics.heads import out_of_reach, reason_of, refused, resolve
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
@@ -154,8 +154,8 @@ class Forecast(Answer):
 def forecast(
     f: Any,
     *,
-    trained: Any,
-    tested: Any,
+    trained: Any = 64,
+    tested: Any = 1024,
     layers: Any = 4,
     heads: Any = None,
     steps: Any = None,
@@ -199,7 +199,7 @@ def forecast(
     count = None if heads is None else natural(heads, "heads")
     if count is not None and not isinstance(f, Encoding):
         values = {**values, "heads": count}
-    subject = resolve(f, values)
+    subject = resolve(f, values, n)
     asked = Forecast(
         m,
         n,
@@ -211,8 +211,9 @@ def forecast(
         subject=subject.name,
     )
     known = measured(runs).filter(mechanism=subject.mechanism)
-    if (known.is_empty() or subject.bca is not None) and (reason := out_of_reach(subject)):
-        return dataclasses.replace(asked, status=Status.OUT_OF_SCOPE, reason=reason)
+    reason, known_of = out_of_reach(subject), not known.is_empty() and subject.bca is None
+    if reason and (reason.code is Code.BEYOND_SEEN or not known_of):
+        return dataclasses.replace(asked, **refused(reason))
     try:
         found = _prior(subject, asked)
     except OutOfTime as why:

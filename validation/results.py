@@ -2,8 +2,9 @@
 
 `results()` is the committed table, `results("runs")` the same of a folder of runs, and
 `results("mine.csv")` of a file that `farfield runs --csv` wrote; each is a polars data frame.
-Figures, claims and `forecast` filter and group it, and nothing else reads results. The committed
-lines come from the registered runs of `experiments/`, whose README says what was registered when.
+Figures, claims, findings and `forecast` filter it. `by_seed` and `perplexities` read the values of
+models that differ in their seed alone. The committed lines come from the registered runs of
+`experiments/`, whose README says what was registered when.
 
 Columns of the run, the same in all its lines:
 
@@ -41,7 +42,7 @@ from typing import Any
 
 import numpy as np
 import polars
-from polars import DataFrame, col
+from polars import DataFrame, col, when
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
@@ -61,7 +62,10 @@ _COLUMNS = {
 SCHEMA: dict[str, type] = {name: kind for kind, v in _COLUMNS.items() for name in v.split()}
 """The columns with their types."""
 
-
+SETTING = (
+    *("layers", "heads", "width", "trained", "batch", "steps", "learning_rate", "text_sha256"),
+)
+"""What models must share to stand together."""
 NEEDED = ("run", "label", "mask", "protocol", "layers", "heads", "trained", "seed", "length")
 """The columns that no line lacks."""
 
@@ -96,6 +100,45 @@ def results(source: str | None = None) -> DataFrame:
 @functools.cache
 def _committed() -> DataFrame:
     return polars.read_parquet(COMMITTED)
+
+
+def by_seed(lines: DataFrame, protocol: str, x: str, y: str) -> dict[Any, dict[int, float]]:
+    """What a protocol measured, by x and seed, in the order of x.
+
+    Args:
+        lines: of models that differ in their seed alone.
+        protocol: of the lines that count.
+        x: a column.
+        y: another one; lines without one of the two do not count.
+    """
+    values: dict[Any, dict[int, float]] = {}
+    known = lines.filter(protocol=protocol).drop_nulls([x, y])
+    for at, seed, value in known.sort(x, "seed").select(x, "seed", y).iter_rows():
+        values.setdefault(at, {})[seed] = value
+    return values
+
+
+def perplexities(lines: DataFrame, protocol: str) -> dict[int, dict[int, float]]:
+    """Perplexity by tested length and seed.
+
+    A length may have been scored on other targets than the training length. Its perplexity is then
+    its `ratio`, which is paired on its own targets, times the perplexity at the training length.
+
+    Args:
+        lines: of models that differ in their seed alone.
+        protocol: `LAST` or `WHOLE`.
+
+    >>> of = {"label": "alibi", "experiment": "first", "trained": 64, "mask": ""}
+    >>> {n: round(v[0], 3) for n, v in perplexities(results().filter(**of), WHOLE).items()}
+    {64: 4.567, 128: 4.464, 256: 4.42, 1024: 4.389, 9216: 4.408}
+    """
+    scored = lines.filter(protocol=protocol)
+    home = scored.filter(col("length") == col("trained"))
+    home = home.select("seed", home_nats="nats", home_targets="targets")
+    same = col("home_targets").is_null() | (col("home_targets") == col("targets"))
+    nats = when(same).then("nats").otherwise(col("ratio").log() + col("home_nats"))
+    both = scored.join(home, on="seed", how="left").with_columns(perplexity=nats.exp())
+    return by_seed(both, protocol, "length", "perplexity")
 
 
 def _of_store(folder: str) -> Iterator[dict[str, Any]]:

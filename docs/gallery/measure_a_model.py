@@ -49,7 +49,6 @@ for row in table.filter(trained=64).drop_nulls("order").iter_rows(named=True):
 draw(["sun2023.fig1"]).drawn["sun2023.fig1"]
 
 # %%
-# A table of Chi et al. measured again: the print stands below our row, and each printed number says
-# whether the measurement goes the same way.
+# A table of Chi et al. measured again: how perplexity grows with the row, printed and here.
 
 draw(["chi2023.table3-measured"]).drawn["chi2023.table3-measured"]

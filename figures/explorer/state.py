@@ -21,6 +21,7 @@ from sympy import Rational
 
 from farfield.figures.document import Heading, Item, Section, Sheet, laid_out, page, piece
 from farfield.figures.priors import against_critical, name_of
+from farfield.figures.regions import boundary
 from farfield.numerics.leak import leak
 from farfield.numerics.price import reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
@@ -31,7 +32,6 @@ from farfield.theory.answers.answer import Answer, InputError, Status
 from farfield.theory.answers.blocks import Block, Curve, Line, Sentence, Weight, note
 from farfield.theory.answers.notation import StyledWord, terminal, words
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
-from farfield.theory.decision.regions import boundary
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.parameters import interval
 from farfield.validation.forecast import forecast

@@ -96,7 +96,7 @@ def design(
         subject.head is not None or subject.bca is not None,
         "a design has no --head and no --bca; accepted: --heads, one value each",
     )
-    with progress("design", output) as step:
+    with progress("design") as step:
         found = [
             search(
                 formula,
@@ -146,7 +146,7 @@ def plot(
 
     subjects = subject.read_each(formulas)
     how: dict[str, Any] = {"what": what, "length": length, "eps": eps, "advantage": advantage}
-    with subject.within_budget(), progress("plot", output) as step:
+    with subject.within_budget(), progress("plot") as step:
         drawn = draw(*subjects, trained=trained, notice=step, **how)
     return write_answers(drawn, output, "files: {}, {}".format(*drawn.save(out)))
 
@@ -178,7 +178,7 @@ def map(
         subject.head is not None or subject.bca is not None or subject.heads is not None,
         "a map draws one formula; accepted: --set, --assume, --dialect",
     )
-    with subject.within_budget(), progress("map", output) as step:
+    with subject.within_budget(), progress("map") as step:
         drawn = parameter_map(
             formula,
             _ranges(ranges),

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import farfield
-from farfield.options import Count, CountFrom0, CountOrNone, Formula, Output, Subject
+from farfield.options import Count, CountFrom0, CountOrNone, Formula, Kept, Output, Subject
 from farfield.output import ask, print_error, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import refuse
+
+USUAL = {"--error": "1%", "--logit-bound": "1 (|q.k|/sqrt(d) within 1)"}
+"""What is assumed of a window that is asked without."""
 
 
 def window(
@@ -35,7 +38,7 @@ def window(
 
     Args:
         formulas: a formula in n, or a name of the catalogue; several are answered one by one.
-        error: budget for the change of a head's output, as 1/100 or 1%.
+        error: budget for the change of a head's output, as 1/100; 1% if not given.
         logit_bound: bound of |q.k|/sqrt(d); 1 if not given.
         value_bound: bound of ||v||; 1 if not given.
         sinks: first tokens that are kept as well, whatever their logits.
@@ -61,15 +64,11 @@ def window(
             loss or text or length or segments,
             "--loss, --text, --length and --segments belong to --model",
         )
-        refuse(
-            error is None,
-            "a formula needs --error, the change of the output that is allowed, as --error 1%",
-        )
-        if logit_bound is None:
-            print_error(
-                "farfield: assumed |q.k|/sqrt(d) within 1; --logit-bound sets another bound"
-            )
-        bounded = error, logit_bound or "1", value_bound or "1"
+        unsaid = {"--error": error, "--logit-bound": logit_bound}
+        assumed = [f"{name} {USUAL[name]}" for name, given in unsaid.items() if given is None]
+        if assumed and not isinstance(output, Kept):
+            print_error(f"farfield: assumed {' and '.join(assumed)}")
+        bounded = error or "1%", logit_bound or "1", value_bound or "1"
         subjects = subject.read_each(formulas)
         how: dict[str, Any] = {"sinks": sinks, "row": row, "temper": temper, "gate": gate}
         return ask(
@@ -268,7 +267,7 @@ def audit(
     from farfield.figures.answer_pages import write_audit
     from farfield.validation.models.audit import audit as examine
 
-    with progress("audit", output):
+    with progress("audit"):
         result = examine(
             model,
             trained=trained,
@@ -302,7 +301,7 @@ def diff(
     from farfield.validation.models.difference import difference
 
     one_of(expect or "same", "--expect", ("same",))
-    with progress("diff", output):
+    with progress("diff"):
         found = difference(folder, other)
     return write_answers(found, output) or int(expect is not None and found.count > 0)
 

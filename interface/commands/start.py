@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from farfield.options import Formula, Output, Subject
-from farfield.output import OK, print_out, write_answers
+from farfield.options import Formula, Kept, Output, Subject
+from farfield.output import OK, print_out, write_answers, write_values
 from farfield.progress_bar import progress
 
 
@@ -33,16 +33,17 @@ def demo(
     from farfield.validation.study.demo import COLUMNS, LEGEND, demonstration, predicted, row
 
     folder, idea = writable_folder(out), subject.read(formula)
+    told = not (output.json or isinstance(output, Kept))
     widths = (max(8, min(28, len(idea.name))), 11, 5, 5, 8)
 
     def show(cells: Sequence[str]) -> None:
-        if not output.json:
+        if told:
             padded = (f"{cell:<{width}}" for cell, width in zip(cells, (*widths, 0), strict=False))
             print_out("  ".join(padded).rstrip())
             sys.stdout.flush()
 
     shown: set[str] = set()
-    with progress("demo", output) as step:
+    with progress("demo") as step:
         for result in demonstration(idea, folder / "runs", notice=step):
             page = write_study(result, folder)
             if not result.trained:
@@ -54,12 +55,23 @@ def demo(
                 if entry.prediction.name not in shown:
                     shown.add(entry.prediction.name)
                     show(row(entry))
-    if output.json:
+    if not told:
         return write_answers(result, output)
     show([LEGEND])
     if sys.stdout.isatty() and not no_open:
         webbrowser.open(page.resolve().as_uri())
     return OK
+
+
+def cite(*names: str, output: Output = Output()) -> int:
+    """What to cite: BibTeX of farfield, or of what the catalogue holds.
+
+    Args:
+        names: of encodings, as alibi; farfield if none is given.
+    """
+    from farfield.theory.encodings.references import cite as entries
+
+    return write_answers(entries(*names), output)
 
 
 EXTRAS = {"torch": "train", "transformers": "hf", "ray": "cluster", "marimo": "explore"}
@@ -71,19 +83,18 @@ PROGRAMS = {"prover": ("coqc",), "browser": ("chromium", "chromium-browser", "go
 
 def doctor(*, output: Output = Output()) -> int:
     """What is installed here: versions, extras, processors, prover, browser, free disk."""
-    import json
     import os
     import platform
     import shutil
     from importlib.metadata import PackageNotFoundError, version
 
-    from farfield.output import lay_out
+    from farfield.validation.optional import lacking
 
     def installed(package: str) -> str:
         try:
             return version(package)
         except PackageNotFoundError:
-            return f"not installed: pip install '.[{EXTRAS[package]}]'"
+            return f"not installed: pip install {' '.join(lacking(EXTRAS[package]))}"
 
     programs = (
         (name, next(filter(None, map(shutil.which, names)), f"not here: {' or '.join(names)}"))
@@ -97,8 +108,4 @@ def doctor(*, output: Output = Output()) -> int:
         *programs,
         ("free disk", f"{shutil.disk_usage('.').free / 2**30:.1f} GiB"),
     ]
-    if output.json:
-        print_out(json.dumps(dict(rows), indent=2))
-    else:
-        lay_out(rows)
-    return OK
+    return write_values(rows, output)

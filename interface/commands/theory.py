@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import farfield
-from farfield.options import CountOrNone, Formula, Formulas, Listed, Output, Subject
+from farfield.options import CountOrNone, Formula, Formulas, Kept, Listed, Output, Subject
 from farfield.output import (
     BAD_INPUT,
     OK,
@@ -75,7 +75,7 @@ def check(
     from farfield.theory.algebra.budget import until
 
     subjects = subject.read_each(formulas)
-    with progress("deciding", output):
+    with progress("deciding"):
         begin = time.monotonic()
         found = [_decide(one, subject) for one in subjects]
         written = None
@@ -116,7 +116,7 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
     if table := _as_table(formulas, listed):
         return check(table, subject=subject, expect=expect, output=output)
     code, rows = OK, []
-    with progress("deciding", output) as step:
+    with progress("deciding") as step:
         for k, formula in enumerate(formulas):
             step(formula[:40], k, len(formulas))
             try:
@@ -241,16 +241,15 @@ def trf(
             output,
             subject,
         )
-    from farfield.numerics.receptive_field import ReceptiveFields
+    from farfield.numerics.receptive_field import receptive_fields
 
     fields: list[Any] = []
     for one in subjects:
-        with progress(f"receptive field of {one.name[:40]}", output):
-            found = farfield.theoretical_receptive_field(
+        with progress(f"receptive field of {one.name[:40]}"):
+            found: Any = receptive_fields(
                 one, list(eps), length=length, exact=exact, budget_s=subject.seconds(60)
             )
-        together = len(found) > 1 and not output.json and found[0].status != "out_of_scope"
-        fields += [ReceptiveFields(tuple(found))] if together else found
+        fields += found if output.json or isinstance(found, tuple) else [found]
     return write_answers(fields, output)
 
 
@@ -269,7 +268,7 @@ def reach(
 
     Args:
         formulas: a formula in n, or a name of the catalogue; several are answered one by one.
-        advantage: of one key's logit over the others, in nats.
+        advantage: of one key's logit over the others, in nats; 7 if nothing is asked.
         distance: from the query to a key: which advantage gives the key half of the attention.
         share: with --advantage, share of the attention that this key gets.
         length: tokens of the row, as 4096 or 4k; the whole series if not given.
@@ -278,10 +277,8 @@ def reach(
         trained: with --advantage and --length, which of the formulas reach beyond this training
             length for the least exposure.
     """
-    refuse(
-        advantage is None and distance is None and logit_bound is None,
-        "give --advantage, in nats, or --distance, in tokens, or both",
-    )
+    if advantage is None and distance is None and logit_bound is None:
+        advantage = "7"
     refuse(
         logit_bound is not None and length is None,
         "--logit-bound needs --length, the tokens of the row",
@@ -311,8 +308,8 @@ def reach(
 def forecast(
     *formulas: Formula,
     subject: Subject = Subject(),
-    trained: str,
-    tested: str,
+    trained: str = "64",
+    tested: str = "1024",
     layers: str = "4",
     steps: str | None = None,
     runs: str | None = None,
@@ -413,7 +410,7 @@ def lint(
         out: a picture of the bias, .svg, .png or .pdf, with its data as CSV beside it.
     """
     f = _imported(target)
-    with progress("lint", output):
+    with progress("lint"):
         found: list[Any] = [farfield.inspect_bias(f, heads=heads)]
         if found[0].mechanism == "bias" or found[0].formulas:
             found.append(farfield.check_convergence(farfield.encoding(f, heads=heads)))
@@ -431,41 +428,30 @@ def _imported(target: str) -> Any:
     Raises:
         InputError: no such file or name, or the file raises.
     """
-    from importlib.util import module_from_spec, spec_from_file_location
+    from farfield.theory.encodings.modules import load, raised
 
     file, colon, name = target.rpartition(":")
     refuse(not colon or not file.endswith(".py"), f"lint {target!r}: accepted is FILE.py:NAME")
-    refuse(not Path(file).is_file(), f"there is no file {file!r}")
-    spec = spec_from_file_location("linted", file)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
+    found: Any = load(file)
     try:
-        spec.loader.exec_module(module)
-        found: Any = module
         for part in name.split("."):
             found = getattr(found, part)
         return found() if isinstance(found, type) else found
     except Exception as error:  # whatever the code of a user raises
-        said = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise InputError(f"{target}: {said}; accepted: a function, an object or an array") from None
+        said = raised(error, Path(file).resolve())
+        raise InputError(f"{name}, {said}; accepted: a function, an object or an array") from None
 
 
-def prove(
-    name: str | None = None, /, *, latex: bool = False, output: Output = Output(proof=True)
-) -> int:
+def prove(name: str | None = None, /, *, output: Output = Output(proof=True)) -> int:
     """A theorem, and what checks it; all names without NAME.
 
     Args:
         name: of the theorem.
-        latex: LaTeX instead of text.
     """
     from farfield.theory.theorems import theorem, theorems
 
     chosen = tuple(theorems().values()) if name is None else (theorem(name),)
-    if latex:
-        print_out("\n\n".join(t.latex() for t in chosen))
-        return OK
-    if name is None and not output.json:
+    if name is None and not (output.json or output.latex or isinstance(output, Kept)):
         lay_out([(t.name, f"{t.title}  [{t.source}]") for t in chosen])
         return OK
     return write_answers(chosen if name is None else chosen[0], output)

@@ -98,7 +98,7 @@ def train(
         job_of(one)  # all that can be wrong is said before the first step
     trained = []
     for one in asked:
-        with progress(one.name[:40], output) as step:
+        with progress(one.name[:40]) as step:
             result = train_one(one, store=runs, device=device, log=log, notice=step)
         trained += [result] if result.lines else []  # of several processes one tells
     return write_answers(trained, output) if trained else OK
@@ -152,7 +152,7 @@ def sweep(
     every = read.expand(engines.job_of, **({} if text is None else {"text": text}))
     engines.chosen_device(device)
     folder = str(writable_folder(runs))
-    with progress(read.title, output) as step:
+    with progress(read.title) as step:
         done = (
             engines.local(every, folder, device=device, workers=workers or 1, progress=step)
             if engine == "local"
@@ -170,16 +170,15 @@ def runs(
     folder: Annotated[str, Parameter(name=["FOLDER", "--runs"])] = "runs",
     /,
     *,
-    csv: bool = False,
     output: Output = Output(),
 ) -> int:
     """List the runs of a folder.
 
     Args:
-        folder: where runs are kept.
-        csv: print everything measured as CSV, in the columns of farfield's own table of results.
+        folder: where runs are kept; with --csv everything measured in them, in the columns of
+            farfield's own table of results.
     """
-    if csv:
+    if output.csv:
         from farfield.validation.results import results
 
         print_out(results(folder).write_csv().rstrip())

@@ -70,9 +70,9 @@ RULE = Step("window", {})
 
 def certified_window(
     f: object,
-    error: object,
-    logit_bound: object,
-    value_bound: object,
+    error: object = "1/100",
+    logit_bound: object = 1,
+    value_bound: object = 1,
     *,
     sinks: object = 0,
     row: object = None,
@@ -109,10 +109,10 @@ def certified_window(
     >>> certified_window("rope", "1/10", 1, 1, row=1000).width
     993
     """
-    subject = resolve(f, values)
-    row = row_of(row, subject, "row")
+    row = row_of(row, "row")
+    subject = resolve(f, values, row)
     asked = WindowQuestion.read(error, logit_bound, value_bound, sinks, row, temper)
-    if not subject.biases and subject.bca is None:
+    if subject.mechanism != "bias" and subject.bca is None:
         window = _of_mechanism(subject.mechanism, asked, gate)
         return replace(asked.blank(), subject=subject.name, **window)
     if gate is not None:
@@ -178,7 +178,7 @@ def window_error(
     subject = resolve(f, values)
     asked, worst = WindowError(None, w, sinks=first), float(2 * value)
     whole: Fields = {"value": worst, "enclosure": (worst, worst), "label": Label.THEOREM}
-    if not subject.biases and subject.bca is None:
+    if subject.mechanism != "bias" and subject.bca is None:
         rule, error = MECHANISMS[subject.mechanism], whole
         if rule.windowable is False:
             error = whole | {"reason": Reason(Code.BOUNDED_LOGITS, rule.words)}

@@ -4,6 +4,8 @@ import json
 import math
 import os
 import re
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,19 +16,20 @@ from farfield.figures.curves import _growths, perplexity
 from farfield.figures.document import page
 from farfield.figures.exhibit import Data, NoResults
 from farfield.figures.exhibit_pages import exhibit_sheet
-from farfield.figures.gallery import UNPRINTED, draw, recompute
+from farfield.figures.gallery import UNPRINTED, draw, recompute, settings_of
 from farfield.figures.index import INDEX, KINDS
 from farfield.figures.papers import chi2023, qin2024, sun2023
-from farfield.figures.papers.printed_rows import agreeing, compared, layout
 from farfield.figures.papers.remeasured import measured_table
 from farfield.figures.samples import command, first, settings
 from farfield.figures.style import FORMATS, rendered
+from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.encodings.head_lists import notation
 from farfield.validation.harness.runs import run as train
 from farfield.validation.harness.settings import settle
 from farfield.validation.papers import tables
+from farfield.validation.papers.tables import curve
 from farfield.validation.results import LAST, SCHEMA, WHOLE, results
 
 QUICK = (
@@ -63,8 +66,8 @@ def test_every_figure_and_result_table_of_the_papers_is_listed():
         if "table" in n and "eval_length" in tables.rows(n)[0]
     }
     wanted |= {f"farfield.{figure}" for figure in ("mixtures", "hold-and-use", "law")}
-    marks = {"sun2023.table1"}  # it has no numbers
-    wanted |= numbered | {f"{n}-measured" for n in numbered - marks}
+    others = {"sun2023.table1", "sun2023.table3"}  # without numbers; no scores of trained models
+    wanted |= numbered | {f"{n}-measured" for n in numbered - others}
     assert set(INDEX) == wanted
     assert {e.kind for e in INDEX.values()} == set(KINDS)
 
@@ -75,12 +78,12 @@ def test_receptive_fields_are_the_certified_integers():
         where = {"encoding": name, "row": None}
         eps, tokens = (column(drawing, k, **where) for k in ("eps", "tokens"))
         rows = dict(zip(eps, tokens, strict=True))
-        assert [rows[e] for e in (qin2024.EPS[3], qin2024.EPS[7], qin2024.EPS[11])] == expected
-    where = {"encoding": "alibi", "row": None, "eps": qin2024.EPS[3]}
+        assert [rows[Fraction(1, 10**k)] for k in (1, 2, 3)] == expected
+    where = {"encoding": "alibi", "row": None, "eps": Fraction(1, 10)}
     assert column(drawing, "tokens", **where, head=8) == [590]
     assert not column(drawing, "tokens", encoding="sandwich", row=None)  # diverges
-    assert max(column(drawing, "tokens", encoding="sandwich", row=qin2024.ROW)) <= qin2024.ROW
-    for said in ("eps from", "means over heads", f"row of {qin2024.ROW}", "finite-row"):
+    assert max(column(drawing, "tokens", encoding="sandwich", row=1024)) <= 1024
+    for said in ("eps from", "means over heads", "row of 1024", "finite-row"):
         assert said in drawing.made
     assert drawing.caption.startswith("15 tokens hold 99.9 % of the mass of Type 2, 608 ")
 
@@ -179,6 +182,78 @@ def test_a_page_of_drawings(tmp_path):
     assert figure.count("<svg") == 1 and "26.59" in table
     assert "2 of 3 exhibits drawn, 0 kept from before, 1 missing" in said
     assert "farfield train" in said and "qin2024.no-effect" in said, "what differs, what to run"
+
+
+def test_a_part_drawn_again_leaves_the_index_whole(tmp_path):
+    draw(NAMES[:2], tmp_path)
+    said = str(draw(["chi2023.fig1", "chi2023.fig2"], tmp_path))
+    assert "2 of 2 exhibits drawn" in said
+    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    for name in (*NAMES[:2], "chi2023.fig1", "chi2023.fig2"):
+        assert f'href="{name}.html"' in index
+    assert index.count("<svg") == 3, "the thumbnail of a figure drawn before, and none of a table"
+
+
+def test_a_page_names_its_paper_and_number_and_what_can_be_changed(tmp_path):
+    draw(NAMES[:2], tmp_path)
+    figure, table = ((tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in NAMES[:2])
+    assert "<title>Qin et al. 2024, Figure 2: " in figure
+    assert "farfield figures qin2024.fig2 --set window=32 length=64" in figure
+    assert "<title>Sun et al. 2023, Table 4: " in table and "--set" not in table
+
+
+CHANGES = {
+    "qin2024.fig1-right": {"tokens": 7, "window": 3},
+    "qin2024.fig2": {"window": 8, "length": 20},
+    "qin2024.fig6": {"eps": "1/70", "length": "2k"},
+    "qin2024.fig7": {"length": 16},
+    "sun2023.fig2": {"length": 100, "d": 32},
+    "sun2023.fig3": {"length": 10},
+    "chi2023.fig8": {"length": 500, "d_bar": 64, "c": 4},
+    "chi2023.fig10": {"length": 300, "c": 2},
+}
+"""What is changed of each figure that can be."""
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_setting_of_a_figure_changes_its_data(name):
+    usual = recompute(INDEX[name]).data
+    assert {*settings_of(INDEX[name])} == {*CHANGES[name]}
+    for setting, value in CHANGES[name].items():
+        assert recompute(INDEX[name], settings={setting: value}).data != usual, setting
+
+
+def test_every_other_figure_has_nothing_to_set():
+    assert {e.id for e in INDEX.values() if settings_of(e)} == {*CHANGES}
+
+
+def test_a_changed_figure_has_the_numbers_of_its_setting(tmp_path):
+    files = draw(["fig6"], tmp_path, settings={"eps": "1/70", "length": "2k"}).files
+    assert [Path(f).name for f in files] == [
+        "qin2024.fig6_eps-1-70_length-2k.svg",
+        "qin2024.fig6_eps-1-70_length-2k.csv",
+    ]
+    rows = [row.split(",") for row in Path(files[1]).read_text().splitlines()]
+    last = {(r[0], r[2]): int(r[5]) for r in rows[1:] if r[3] == "1/70" and r[4] == "1"}
+    for length in ("", "2048"):
+        field = theoretical_receptive_field("-2*log(1+n)", "1/70", length=int(length or 0) or None)
+        assert last["type1", length] == field.tokens
+
+
+@pytest.mark.parametrize(
+    ("names", "settings", "said"),
+    [
+        (["qin2024.fig6"], {"e": 1}, "has no setting 'e'; accepted: eps=1/1000, length=1024"),
+        (["qin2024.fig6"], {"eps": 2}, "eps"),
+        (["qin2024.fig6"], {"eps": "1e-30"}, "at least"),
+        (["qin2024.fig6"], {"length": "1M"}, "65536"),
+        (["chi2023.table1"], {"eps": "1/2"}, "accepted: nothing that can be set"),
+        (["qin2024"], {"length": 8}, "settings belong to one figure"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused(names, settings, said):
+    with pytest.raises(InputError, match=said):
+        draw(names, settings=settings)
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
@@ -342,70 +417,31 @@ def test_windows_shorter_than_the_training_length_are_measured_and_drawn(tmp_pat
         )
 
 
-SANDWICH = ("Sandwich", "", "sandwich")
-ROWS = (SANDWICH, ("Rotary", "", "rope"), ("ALiBi", "", "alibi"))
-TABLE = {"reference": SANDWICH, "factors": {"512": 1}, "protocol": "last token"}
+ROWS = (("Sandwich", "", "sandwich"), ("Rotary", "", "rope"), ("T5", "", "t5"))
+TABLE = {"factors": {"512": 1}, "protocol": "last token"}
 AGAIN = "chi2023.table3-measured"
 
 
-def test_agreement_with_the_print_is_computed():
-    runs = [run("sandwich", ratio=0.9), run("rope", ratio=1.4), run("alibi", ratio=1.001)]
-    found = compared(layout(AGAIN, ROWS, **TABLE), table(*runs))
-    cells = {(c["dataset"], c["encoding"], c["multiple"]): c for c in found}
-
-    def ways(encoding, multiple, kind):
-        cell = cells["ArXiv", encoding, multiple]
-        return cell[f"{kind}, printed"], cell[f"{kind}, measured"]
-
-    assert cells["ArXiv", "Rotary", 2]["measured"] == pytest.approx(7.0)
-    assert ways("Rotary", 2, "direction") == (1, 1)  # the print rises too
-    assert ways("Rotary", 2, "side") == (1, 1)  # above Sandwich
-    assert ways("Rotary", 1, "side")[1] == 0  # the same at the training length here
-    assert ways("Sandwich", 2, "side") == (None, None)
-    assert ways("ALiBi", 2, "direction")[1] == 0  # 0.1 % counts as none
-    assert not cells["ArXiv", "Rotary", 8]["values"]
-    assert ways("Rotary", 8, "direction") == (None, None)
-    printed_ = [float(cells["ArXiv", row[0], 2]["printed"]) for row in ROWS]
-    order = np.argsort(np.argsort(printed_)), np.array([0, 2, 1])
-    ranks = {m: cells["ArXiv", "Rotary", m]["rank correlation of the column"] for m in (1, 2, 8)}
-    assert ranks == {1: None, 2: pytest.approx(np.corrcoef(*order)[0, 1]), 8: None}
-    rows = {m: cells["ArXiv", "Rotary", m]["rows of the column"] for m in (1, 2, 8)}
-    assert rows == {1: 3, 2: 3, 8: 0}
-    arxiv = [c for c in found if c["dataset"] == "ArXiv"]
-    known = [ways(c["encoding"], c["multiple"], "direction") for c in arxiv]
-    assert agreeing(arxiv, "direction") == [a == b for a, b in known if a is not None]
-    assert len(agreeing(arxiv, "direction")) == 6
-
-
-def test_marks_are_those_of_a_paired_test():
-    runs = [run("sandwich", seed=s) for s in range(3)]
-    runs += [run("rope", seed=s, ratio=1.4 + s / 1000) for s in range(3)]
-    runs += [run("alibi", ratio=0.5)]
-    found = compared(layout(AGAIN, ROWS, **TABLE), table(*runs))
-    cells = {(c["encoding"], c["multiple"]): c for c in found if c["dataset"] == "ArXiv"}
-    assert cells["Rotary", 2]["mark"] == "dagger" and cells["Rotary", 2]["p"] < 0.01
-    assert cells["Rotary", 1]["mark"] == "" and cells["Rotary", 1]["p"] == 1
-    tested_by_one = cells["ALiBi", 2]  # one seed tests nothing
-    assert tested_by_one["mark"] == "" and tested_by_one["p"] is None
-    assert cells["Rotary", 2]["std"] == pytest.approx(
-        np.std([(5 + s / 100) * (1.4 + s / 1000) for s in range(3)], ddof=1)
-    )
-
-
-def test_a_measured_table_shows_the_print_beside_it_and_what_lacks():
-    runs = table(run("sandwich"), run("rope", ratio=1.4), run("rope", length=64, ratio=9.0))
-    rows = (*ROWS[:2], ("T5", "", "t5"))
-    drawing = measured_table(runs, AGAIN, rows=rows, **TABLE)
-    shown = {(r[0], r[1].replace("\u00a0", " ")): r for r in drawing.table.rows}
-    assert drawing.table.columns[:5] == ("encoding", "of", "trained", "1×", "2×")
-    assert shown["RoPE", "measured, n = 1"][2:5] == (16, "5.00", "7.00")  # 64 is not mixed in
-    assert not any("T5" in name for name, _ in shown), "the caption says what lacks"
-    ranked = [r for r in drawing.table.rows if r[1] == "ArXiv" and r[-1].startswith("●●")]
-    assert [(r[2], r[-2][0]) for r in ranked] == [(512, "●")]  # Rotary rises, above Sandwich
-    assert "farfield train t5" in drawing.made and "T5" in drawing._repr_html_()
-    assert column(drawing, "measured", encoding="T5", dataset="ArXiv", tested=32) == [None]
+def test_a_measured_table_has_the_growth_in_print_beside_ours():
+    runs = [run("sandwich", ratio=0.9), run("rope", length=64, ratio=9.0)]
+    runs += [run("rope", seed=s, ratio=1.4 + s / 10) for s in range(2)]
+    drawing = measured_table(table(*runs), AGAIN, rows=ROWS, **TABLE)
+    where = {"dataset": "ArXiv", "encoding": "Rotary", "trained": 16}
+    cells = curve("chi2023_table3", "Rotary", dataset="ArXiv")
+    multiples, growths = (column(drawing, k, **where) for k in ("multiple", "printed"))
+    printed = dict(zip(multiples, growths, strict=True))
+    assert printed == {n // 512: v / cells[512] for n, v in cells.items() if n > 512}
+    assert column(drawing, "measured", **where) == [
+        *(pytest.approx((5 * 1.4 + 5.01 * 1.5) / (5 + 5.01)) for _ in (2, 4)),
+        *(None, None),
+    ]
+    ends = [column(drawing, name, **where)[0] for name in ("least", "greatest", "seeds")]
+    assert ends == [pytest.approx(1.4), pytest.approx(1.5), 2]
+    shown = {row[:4]: row[4:] for row in drawing.table.rows}
+    assert shown["Rotary", "ArXiv", "RoPE", 16][1] == "1.45 (2)"  # 64 is not mixed in
+    assert "farfield train t5" in drawing.made and "Not measured: T5;" in drawing.made
     written = page(exhibit_sheet(INDEX[AGAIN], drawing, "", ()))
-    assert "7.00" in written and "<code>farfield train t5" in written
+    assert "1.45\u00a0(2)" in written and "<code>farfield train t5" in written
 
 
 def test_a_table_with_rows_of_two_training_lengths():
@@ -416,24 +452,14 @@ def test_a_table_with_rows_of_two_training_lengths():
     )
     drawing = recompute(INDEX["chi2023.table2-measured"], runs)
     where = {"dataset": "ArXiv", "trained": 64, "multiple": 2}
-    assert column(drawing, "measured", encoding="ALiBi", **where) == pytest.approx([7.0])
-    where = {"dataset": "ArXiv", "trained": 32, "multiple": 2}
-    assert column(drawing, "measured", encoding="Windowed", **where) == pytest.approx([5.0])
-    assert {r[2] for r in drawing.table.rows if "measured" in r[1]} == {32, 64}
+    assert column(drawing, "measured", encoding="ALiBi", **where) == pytest.approx([1.4])
+    where = {"dataset": "ArXiv", "trained": 32, "multiple": 4}
+    assert column(drawing, "measured", encoding="Windowed", **where) == pytest.approx([1.0])
 
 
 def test_one_row_is_no_table():
     with pytest.raises(NoResults, match="fewer than two"):
         measured_table(table(run("sandwich")), AGAIN, rows=ROWS, **TABLE)
-
-
-def test_measured_resolution_is_that_of_the_scores():
-    given = run("alibi", length=64)
-    line = {**given[0], "protocol": "scores", "targets": 2, "resolution": 0.321}
-    drawing = recompute(INDEX["sun2023.table3-measured"], table([*given, line]))
-    (value,) = column(drawing, "training length", model="Alibi")
-    assert float(value) == pytest.approx(0.321)
-    assert column(drawing, "1024, printed", model="Alibi") == ["0.81"]
 
 
 def test_what_is_no_run_is_refused(tmp_path):

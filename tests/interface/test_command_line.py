@@ -12,7 +12,6 @@ import pytest
 import farfield.progress_bar
 from farfield.cli import GROUPS, VERBS, _require_known, application, main
 from farfield.help import EXAMPLES
-from farfield.options import Output
 from farfield.theory.encodings.listing import catalogue
 
 
@@ -151,16 +150,26 @@ def test_options_go_to_the_formulas_that_have_them(capsys):
     assert code == 2 and "they have: " in err
 
 
-def test_progress_is_shown_where_it_is_asked_for(capsys, monkeypatch):
-    monkeypatch.setattr(farfield.progress_bar, "QUIET_S", 0.0)
-    for asked in (True, False):
-        with farfield.progress_bar.progress("work", Output(progress=asked)) as step:
-            while not step.shows:
-                time.sleep(0.001)
-            step("half", 1, 2)
-            step("note", 0, 0, "of weight")
-        said = capsys.readouterr().err.splitlines()
-        assert "work: of weight" in said and ("work: half, 1 of 2" in said) is asked
+def test_a_log_gets_progress_by_lines_without_being_asked(capsys, monkeypatch):
+    for name in ("LOG_S", "SILENT_S"):
+        monkeypatch.setattr(farfield.progress_bar, name, 0.05)
+    monkeypatch.setattr(farfield.progress_bar._Lines, "wait", 0.05)
+    with farfield.progress_bar.progress("work") as step:
+        step("note", 0, 0, "of weight")
+        assert capsys.readouterr().err == "work: of weight\n"  # at once
+        step("half", 1, 2, "loss 2.5")
+        said: list[str] = []
+        while len(said) < 3:  # the second and third though nothing is reported
+            time.sleep(0.01)
+            said += capsys.readouterr().err.splitlines()
+    for line in said:
+        assert re.fullmatch(
+            r"work: half \(loss 2\.5\), 1 of 2; \d+ s so far, about \d+ s left", line
+        )
+
+
+def test_a_short_question_says_nothing_on_standard_error(capsys):
+    assert run(capsys, "check", "-log(1+n)")[2] == ""
 
 
 def test_help_names_every_verb_and_option(capsys):
@@ -170,7 +179,7 @@ def test_help_names_every_verb_and_option(capsys):
     assert run(capsys, "--version")[1].strip() == farfield.__version__
     shown = {name for paths in GROUPS.values() for name in map(name_of, paths)}
     listed = {line.split()[1] for line in out.splitlines() if re.match("│ [a-z]", line)}
-    assert listed == shown and len(shown) <= 20
+    assert listed == shown and len(shown) <= 21
     whole = run(capsys, "--help-all")[1].split()
     assert {*VERBS} <= {*whole} and {*EXAMPLES} == {"", *VERBS}
     assert "farfield" in run(capsys, "completion", "bash")[1]

@@ -130,6 +130,7 @@ NO_QUESTION = {
     *(
         "explore",
         "demo",
+        "cite",
         "doctor",
         "lint",
         "prove",

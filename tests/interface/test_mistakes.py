@@ -8,6 +8,8 @@ from farfield.cli import main
 
 SLIPS = {
     # formulas and names
+    ("check", r"hBc\sqrt{n}\log(1+n)/50$"): r"what a shell makes of \$-; .* between single quotes",
+    ("trf", "himBHs-2*log(1+n)"): r"what a shell makes of \$-",
     ("check", "-logg(1+n)"): r"column 2: unknown function 'logg'; did you mean 'log'\?",
     ("check", "-2log(1+n"): r"column 10: expected '\)'",
     ("check", "-2*log(1+i)"): r"column 10: i may mean .* write another letter",
@@ -50,8 +52,6 @@ SLIPS = {
     ("trf", "-n", "--epsilon", "1%"): r"no option --epsilon; did you mean --eps\? .*\d+: --eps",
     ("check", "-n", "--expected", "converges"): r"did you mean --expect\?",
     ("trf", "-n", "--eps"): r"--eps has no value \(.*0.01, 1/100 or 1%",
-    ("reach", "-n"): r"give --advantage, in nats, or --distance, in tokens",
-    ("window", "-n/2"): r"needs --error, .* as --error 1%",
     ("compare", "-n"): r"two formulas or more, as farfield compare alibi .*; 1 given",
     ("design", "-a*n"): r"needs a target, as trf=512; accepted: trf, leak",
     ("design", "-n", "--trf", "64"): r"-n has no free parameter; accepted: .* as -a\*n",
@@ -107,4 +107,8 @@ def test_a_window_without_a_bound_says_which_one_is_assumed(capsys):
     with pytest.raises(SystemExit):
         main(["window", "-n/2", "--error", "0.01"])
     said = capsys.readouterr()
-    assert "nearest 15 tokens" in said.out and "within 1; --logit-bound sets" in said.err
+    assert "nearest 15 tokens" in said.out and "assumed --logit-bound 1 (" in said.err
+    with pytest.raises(SystemExit):
+        main(["window", "-n/2"])
+    bare = capsys.readouterr()
+    assert bare.out == said.out and "assumed --error 1% and --logit-bound 1 (" in bare.err

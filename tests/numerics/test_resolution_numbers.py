@@ -223,7 +223,8 @@ def test_bad_input_is_one_clear_line(call, message):
 
 
 def test_tables():
-    assert attention_resolution(encoding(values=[0.0, -1.0, -0.5])).value == 0.0
+    held = attention_resolution(encoding(values=[0.0, -1.0, -0.5], tail="constant"))
+    assert held.value == 0.0
     cut = attention_resolution(encoding(values=[0.0, -1.0, -0.5], tail="cut"))
     assert cut.value == pytest.approx(defined([0, -1, -0.5], True)) and cut.label == "certified"
 

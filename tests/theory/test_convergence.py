@@ -8,8 +8,8 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from proof_checker.checker import check_proof
 
-from farfield.numerics.checking.checker import check_proof
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import encoding, encodings

@@ -12,8 +12,17 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.runs import run
 from farfield.validation.harness.settings import settle
+from farfield.validation.papers.trained_models import named
 from farfield.validation.prior import Prior, prior
-from farfield.validation.results import COMMITTED, LAST, NEEDED, SCHEMA, results
+from farfield.validation.results import (
+    COMMITTED,
+    LAST,
+    NEEDED,
+    SCHEMA,
+    WHOLE,
+    perplexities,
+    results,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -126,3 +135,18 @@ def test_no_module_reads_the_experiments():
     readers = [p for p in sources if re.search(r"[\"'/]experiments[\"'/]", p.read_text("utf-8"))]
     assert [p.name for p in readers if "README" not in p.read_text("utf-8")] == []
     assert COMMITTED.stat().st_size < 400_000
+
+
+def test_a_length_scored_on_other_targets_has_its_ratio_times_the_perplexity_at_home():
+    """The same for claims and figures: both read perplexities here."""
+    models = results().filter(experiment="first", label="alibi", trained=64, mask="")
+    by_length = perplexities(models, WHOLE)
+    for length, seeds in by_length.items():
+        lines = models.filter(protocol=WHOLE, length=length)
+        for seed, ratio in lines.select("seed", "ratio").iter_rows():
+            assert seeds[seed] == pytest.approx(ratio * by_length[64][seed], rel=1e-5), length
+    (model,) = named("alibi")
+    geometric = np.exp(np.log([*by_length[9216].values()]).mean())
+    assert model.perplexity(WHOLE)[9216] == pytest.approx(geometric)
+    far = models.filter(protocol=WHOLE, length=9216)["nats"].exp()
+    assert min(far) > 1.03 * geometric  # the level on the other targets is another one

@@ -28,6 +28,7 @@ from typing import Any, ClassVar, TypeVar
 from farfield.theory.answers.blocks import Block, Sentence
 from farfield.theory.answers.errors import InputError as InputError
 from farfield.theory.answers.notation import shortened, terminal
+from farfield.theory.views import view
 
 SCHEMA = 2
 LINE = 200
@@ -74,6 +75,7 @@ class Code(enum.StrEnum):
     BEYOND_EVIDENCE = "beyond_evidence"
     SETTINGS_DISAGREE = "settings_disagree"
     NOT_COVERED = "not_covered"
+    BEYOND_SEEN = "beyond_seen"
     MISSING_BOUND = "missing_bound"
     BOUNDED_LOGITS = "bounded_logits"
     NO_WEIGHT = "no_weight"
@@ -91,6 +93,14 @@ class Reason:
 
     def __str__(self) -> str:
         return self.sentence
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """How far a bias was looked at: the last distance, and the last position of a query."""
+
+    distance: int
+    query: int | None = None
 
 
 def plain(value: object) -> Any:
@@ -165,6 +175,47 @@ class Result:
         """The result as JSON text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
+    def latex(self) -> str:
+        """Its rows as LaTeX: a `tabular` with the rules of booktabs.
+
+        Raises:
+            InputError: it has none.
+        """
+        from farfield.theory.answers.writers.tables import latex_tables
+
+        return latex_tables(self.blocks())
+
+    def csv(self) -> str:
+        """Its rows as CSV, as a reader sees them.
+
+        Raises:
+            InputError: it has none.
+        """
+        from farfield.theory.answers.writers.tables import csv_tables
+
+        return csv_tables(self.blocks())
+
+    def to_polars(self) -> Any:
+        """The rows of its first table as a data frame of Polars; numbers are numbers.
+
+        Raises:
+            InputError: it has none.
+        """
+        import io
+
+        import polars
+
+        first = self.csv().partition("\n\n")[0]
+        return polars.read_csv(io.StringIO(first), infer_schema_length=None)
+
+    def plot(self) -> Any:
+        """Its curve as a figure of matplotlib.
+
+        Raises:
+            InputError: it has none.
+        """
+        return view("plot")(self)
+
     def _repr_html_(self) -> str:
         from farfield.theory.answers.writers.html import notebook
 
@@ -180,6 +231,8 @@ class Answer(Result):
         label: its weight; None where nothing is known.
         reason: why the value is no plain number, or None.
         subject: what the question was about, as it was given.
+        origin: how the bias is known: `formula`, `traced` or `tabulated`; empty without a bias.
+        seen: of a tabulated bias, how far it was looked at.
     """
 
     VALUE: ClassVar[str] = "value"
@@ -188,6 +241,8 @@ class Answer(Result):
     label: Label | None = Label.CERTIFIED
     reason: Reason | None = None
     subject: str = dataclasses.field(default="", compare=False)
+    origin: str = dataclasses.field(default="", compare=False)
+    seen: Seen | None = dataclasses.field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         answered = self.status not in (Status.UNKNOWN, Status.OUT_OF_SCOPE)

@@ -38,11 +38,15 @@ class InternalError(InputError):
         )
 
 
-def guarded(question: Callable[P, R]) -> Callable[P, R]:
+def guarded(question: Callable[P, R], name: str = "") -> Callable[P, R]:
     """A public question that raises InputError or answers: any other error is an `InternalError`.
 
-    Errors of files stay, and so does a call that Python refuses. With FARFIELD_TRACEBACK=1, as in
-    the tests, all do.
+    Errors of files stay, and so does a call that Python refuses, which says the name that was
+    typed. With FARFIELD_TRACEBACK=1, as in the tests, all do.
+
+    Args:
+        question: the function.
+        name: by which it was asked; its own if empty.
     """
 
     @functools.wraps(question)
@@ -53,6 +57,8 @@ def guarded(question: Callable[P, R]) -> Callable[P, R]:
             raise
         except Exception as why:
             begun = why.__traceback__ is not None and why.__traceback__.tb_next is not None
+            if not begun and isinstance(why, TypeError) and name:
+                raise TypeError(str(why).replace(f"{question.__name__}()", f"{name}()")) from None
             if not begun or os.environ.get("FARFIELD_TRACEBACK"):
                 raise
             raise InternalError(why) from why

@@ -18,6 +18,13 @@ from farfield.theory.answers.errors import InputError
 
 LIBRARY = Path(__file__).resolve().parents[1] / "formal"
 MODULES = ("Certificate", "Extended")
+CLASSICAL = {
+    "ClassicalDedekindReals.sig_not_dec",
+    "ClassicalDedekindReals.sig_forall_dec",
+    "FunctionalExtensionality.functional_extensionality_dep",
+    "Classical_Prop.classic",
+}
+"""The axioms of the classical reals: all that a theorem may rest on."""
 
 
 class Rejected(Exception):
@@ -89,6 +96,15 @@ def compiled(coqc: str) -> Path:
                 "cache folder (XDG_CACHE_HOME), or a library compiled by `make formal`"
             ) from None
     return place
+
+
+def axioms_named(printed: str) -> set[str]:
+    r"""The axioms that the prover names where it prints what a theorem assumes.
+
+    >>> axioms_named("Axioms:\nClassical_Prop.classic : forall P : Prop, P or not P")
+    {'Classical_Prop.classic'}
+    """
+    return set(re.findall(r"^([\w.']+)\s*:", printed.partition("Axioms:")[2], flags=re.MULTILINE))
 
 
 def closure(modules: tuple[str, ...]) -> list[str]:

@@ -8,7 +8,6 @@ it, and says on which axioms the theorems rest.
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 from collections.abc import Sequence
@@ -25,9 +24,8 @@ from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import listed, seconds
 from farfield.theory.certificates.certificate import regenerated
-from farfield.theory.certificates.prover import Rejected, checked
+from farfield.theory.certificates.prover import CLASSICAL, Rejected, axioms_named, checked
 from farfield.theory.certificates.writer import Certifiable, Claims, statement
-from farfield.theory.formal.check import CLASSICAL, Failure, check_axioms
 
 MAX_BYTES = 1_000_000
 BUDGET = 120.0
@@ -129,7 +127,7 @@ def verify_certificate(
             )
     except Unreachable as why:
         return _answer(name, stated, reason=Reason(Code.BUDGET, str(why)))
-    except (Rejected, Failure) as why:
+    except Rejected as why:
         reason = f"the prover rejects it: {why}"
         return _answer(name, stated, reason=Reason(Code.NOT_PROVED, reason))
     return _answer(name, stated, proved=True, axioms=axioms)
@@ -195,13 +193,14 @@ def _axioms(printed: str) -> tuple[str, ...]:
     """The axioms that the prover names.
 
     Raises:
-        Rejected: it names none, nor says that there are none.
-        Failure: there is one beyond those of the classical reals.
+        Rejected: it names none, nor says that there are none; or one beyond the classical reals.
     """
     if "Closed under the global context" in printed:
         return ()
-    axioms = set(re.findall(r"^([\w.']+)\s*:", printed.partition("Axioms:")[2], flags=re.MULTILINE))
+    axioms = axioms_named(printed)
     if not axioms:
         raise Rejected("it does not say which axioms the theorem rests on")
-    check_axioms(axioms)
-    return tuple(sorted(a.rpartition(".")[2] for a in axioms & CLASSICAL))
+    if foreign := axioms - CLASSICAL:
+        listing = ", ".join(sorted(foreign))
+        raise Rejected(f"it rests on axioms beyond those of the classical reals: {listing}")
+    return tuple(sorted(a.rpartition(".")[2] for a in axioms))

@@ -26,6 +26,7 @@ from farfield.theory.algebra.door import Interrupted, watched
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings.dual import Dual, floats
 from farfield.theory.encodings.layouts import layout
+from farfield.theory.encodings.recognition import shortest_decimal
 
 CALL_S = 10.0
 LONG, MIDDLE, SHORT, LEAST = 4096, 512, 64, 16
@@ -416,9 +417,11 @@ def of_array(array: object) -> Sample:
         return Sample(values, np.arange(size - queries, size), np.arange(size), "an array", kind)
     distances = np.arange(float(MIDDLE if axes == "slopes" else values.shape[-1]))
     values = -values[:, None] * distances if axes == "slopes" else np.atleast_2d(values)
-    return Sample(
-        values[:, None, :], distances[-1:], distances[-1] - distances, f"an array of {axes}", kind
-    )
+    how, texts = f"an array of {axes}", tuple[str, ...]()
+    if axes == "slopes":
+        texts = tuple(str(-shortest_decimal(v, kind)) + "*n" for v in -values[:, 1])
+    keys = distances[-1] - distances
+    return Sample(values[:, None, :], distances[-1:], keys, how, kind, texts)
 
 
 _WAYS: dict[int, tuple[Callable[[Subject, int | None], Sample], ...]] = {

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import sympy
 from sympy import Basic, Expr, Integer, Rational, S
 
-from farfield.theory.answers.answer import Code, InputError, Reason
+from farfield.theory.answers.answer import Code, InputError, Reason, Seen
 from farfield.theory.answers.names import bare_name, closest, nearest, one_of
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural, plural
@@ -57,7 +57,9 @@ def encoding(
         dialect: which variant of the formula; the entry's first where nothing is said.
         values: instead of a name, a table of the bias at distances 0, 1, ...; shape `(length,)`
             or `(heads, length)`, finite or -inf.
-        tail: past the table, `constant` (its last value, where nothing is said) or `cut` (masked).
+        tail: how the bias goes on where nobody has seen it: `constant` (its last value), `linear`
+            (its last step again and again) or `cut` (masked). Where nothing is said, a table is
+            known as far as it goes, and no question about longer rows has an answer.
         bca: half-width in tokens of blockwise causal attention at inference [S, 3.3].
         assumptions: domains of parameters without a value: positive (the default), nonnegative,
             negative, nonpositive, real, or an interval such as `[0, 2)`.
@@ -93,15 +95,15 @@ def encoding(
                 "a table of values takes no name, heads, dialect, parameters or assumptions beside "
                 "it; accepted: tail and bca"
             )
-        return replace(_from_table(values, tail or "constant"), bca=bca)
+        return replace(_from_table(values, tail), bca=bca)
     if values is None and (listed or callable(name)) and not isinstance(name, sympy.Basic):
-        if given or dialect or assumptions or tail:
+        if given or dialect or assumptions:
             raise InputError(
-                "a function, a module or an array of biases takes no dialect, tail, parameters or "
-                "assumptions beside it; accepted: heads and bca"
+                "a function, a module or an array of biases takes no dialect, parameters or "
+                "assumptions beside it; accepted: heads, tail and bca"
             )
         subject = name if hasattr(name, "ndim") or callable(name) else _numbers(name)
-        return replace(_from_object(subject, heads), bca=bca)
+        return replace(_from_object(subject, heads, tail), bca=bca)
     if tail is not None:
         raise InputError(
             f"tail {tail!r} says how a table of values goes on; accepted with a table alone, such "
@@ -148,7 +150,7 @@ def _numbers(given: Any) -> Any:
     return [_numbers(x) if _lists(x) else float(x) for x in given]
 
 
-def _from_object(f: object, heads: int | None) -> Encoding:
+def _from_object(f: object, heads: int | None, tail: str | None) -> Encoding:
     """What a function, a module or a matrix is, as an encoding."""
     from farfield.theory.encodings.inspection import inspect_bias
 
@@ -168,19 +170,25 @@ def _from_object(f: object, heads: int | None) -> Encoding:
             mechanism=inspection.mechanism,
             out_of_scope=reason,
         )
+    note = ". ".join(said[0].upper() + said[1:] for said in inspection.findings)
+    if inspection.seen is not None:
+        rows = [[_entry(float(v)) for v in row] for row in inspection.table]
+        built = _tabulated(rows, tail, inspection.subject, inspection.resembles, inspection.seen)
+        return replace(built, source=source, note=note)
+    if tail is not None:
+        raise InputError(
+            f"{inspection.subject} has a formula; tail {tail!r} belongs to what is known in a table"
+        )
     lines = [expression_line(bias, unicode=False) for bias in inspection.formulas]
     name = lines[0] if len(lines) == 1 else worded(lines)
-    if inspection.rows is not None:
-        name = f"{inspection.subject} on rows of {plural(inspection.rows, 'key')}"
     formula = inspection.formulas[0] if len(inspection.formulas) == 1 else None
     return Encoding(
         name,
         formula,
         inspection.formulas,
         source=source,
-        note=". ".join(said[0].upper() + said[1:] for said in inspection.findings),
+        note=note,
         origin=inspection.origin,
-        rows=inspection.rows,
     )
 
 
@@ -468,22 +476,75 @@ def _parameter_value(value: object, name: str) -> Expr:
     )
 
 
-def _from_table(values: Any, tail: str) -> Encoding:
-    """One lookup a head, exact in the given numbers, with the tail behind its last entry."""
-    one_of(tail, "tail", ("constant", "cut"))
+def _from_table(values: Any, tail: str | None) -> Encoding:
+    """One lookup a head, exact in the given numbers."""
     if hasattr(values, "tolist"):
         values = values.tolist()
     rows = values if _lists(values) and values and all(map(_lists, values)) else [values]
     if not all(_lists(row) and row and len(row) == len(rows[0]) for row in rows):
         raise InputError("a table of values has shape (length,) or (heads, length), each row alike")
+    from farfield.theory.encodings.inspection import resemblance
+
     table = [[_entry(v) for v in row] for row in rows]
-    ends = [row[-1] if tail == "constant" else S.NegativeInfinity for row in table]
-    biases = tuple(Lookup(n, sympy.Tuple(*row), end) for row, end in zip(table, ends, strict=True))
-    size = plural(len(rows[0]), "value")
-    of = f" for each of {len(rows)} heads" if len(rows) > 1 else ""
-    beyond = "constant" if tail == "constant" else "masked"
-    name = f"table of {size}{of}, {beyond} beyond"
-    return Encoding(name, biases[0], biases, source=f"table of {size}")
+    resembles = resemblance([[float(v) for v in row] for row in table]) if tail is None else ""
+    heads = f" for each of {len(rows)} heads" if len(rows) > 1 else ""
+    name = f"table of {plural(len(rows[0]), 'value')}{heads}"
+    return _tabulated(table, tail, name, resembles, Seen(len(rows[0]) - 1))
+
+
+_TAILS = {"constant": "constant", "linear": "linear", "cut": "masked"}
+
+
+def _tabulated(
+    table: Sequence[Sequence[Expr]], tail: str | None, name: str, resembles: str, seen: Seen
+) -> Encoding:
+    """Values of each head at distances 0, 1, ..., and how they go on; unknown where nothing says
+    it."""
+    size = len(table[0])
+    source = f"table of {plural(size, 'value')}"
+    if tail is not None:
+        one_of(tail, "tail", _TAILS)
+        biases = tuple(_continued(row, tail) for row in table)
+        return Encoding(
+            f"{name}, {_TAILS[tail]} beyond", biases[0], biases, source=source, origin="formula"
+        )
+    ends = [{t: _end(row, t) for t in ("constant", "linear")} for row in table]
+    known = tuple(Lookup(n, sympy.Tuple(*row), S.NegativeInfinity) for row in table)
+    verdicts = [
+        f'tail="{t}" {"converges" if all(end[t] < 0 for end in ends) else "diverges"}'
+        for t in ("constant", "linear")
+    ]
+    suggestion = f'; resembles {resembles}: farfield check "{resembles}"' if resembles else ""
+    up_to = f"known for {plural(size, 'value')}, up to distance {seen.distance}"
+    up_to += "" if seen.query is None else f" and query {seen.query}"
+    return Encoding(
+        name,
+        None,
+        source=source,
+        out_of_scope=Reason(Code.BEYOND_SEEN, f"{up_to}; {', '.join(verdicts)}{suggestion}"),
+        origin="tabulated",
+        seen=seen,
+        known=known,
+        resembles=resembles,
+    )
+
+
+def _end(row: Sequence[Expr], tail: str) -> Expr:
+    """What a tail adds from one distance to the next: minus infinity where it masks."""
+    if row[-1] == S.NegativeInfinity:
+        return S.NegativeInfinity
+    finite = tail == "linear" and len(row) > 1 and row[-2] != S.NegativeInfinity
+    return row[-1] - row[-2] if finite else S.Zero
+
+
+def _continued(row: Sequence[Expr], tail: str) -> Expr:
+    """A table of one head with its tail."""
+    size, step = len(row), _end(row, tail)
+    end = S.NegativeInfinity if tail == "cut" else row[-1]
+    bias = Lookup(n, sympy.Tuple(*row), end)
+    if tail != "linear" or step in (0, S.NegativeInfinity):
+        return bias
+    return sympy.Piecewise((bias, n < size), (row[-1] + step * (n - size + 1), S.true))
 
 
 def _entry(value: object) -> Expr:

@@ -13,7 +13,7 @@ from sympy import Expr, Symbol
 
 from farfield.theory.algebra.budget import check_time, until
 from farfield.theory.algebra.exceptions import OutOfTime
-from farfield.theory.answers.answer import InputError, Reason, Result
+from farfield.theory.answers.answer import InputError, Reason, Result, Seen
 from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence
 from farfield.theory.answers.errors import guarded
 from farfield.theory.answers.notation import (
@@ -80,8 +80,12 @@ class Encoding(Result):
         bca: half-width in tokens of blockwise causal attention [S, 3.3], None without.
         note: further facts for a reader.
         title: how it is written in prose.
-        origin: of an object that was run, `traced`, `recognised` or `tabulated`; else empty.
-        rows: keys up to which a tabulated bias is known; it is masked beyond. None: all.
+        origin: `formula`; `traced` where every path of a program was followed; `tabulated` where
+            values are known at the positions that were asked, and nowhere else.
+        seen: of a tabulated bias, the last distance and the last query that were asked.
+        known: of a tabulated bias, the values of each head up to there. It has no `biases`, so
+            that no question about the whole series finds one; `row` has them.
+        resembles: the formula of a family that a tabulated bias agrees with where it was seen.
     """
 
     name: str
@@ -95,13 +99,15 @@ class Encoding(Result):
     bca: int | None = None
     note: str = ""
     title: str = field(default="", compare=False)
-    origin: str = ""
-    rows: int | None = None
+    origin: str = "formula"
+    seen: Seen | None = None
+    known: tuple[Expr, ...] = field(default=(), repr=False)
+    resembles: str = ""
 
     @property
     def num_heads(self) -> int:
         """How many heads the formula has values for; 1 where all heads share it."""
-        return max(1, len(self.biases))
+        return max(1, len(self.biases), len(self.known))
 
     @property
     def free(self) -> tuple[Parameter, ...]:
@@ -111,6 +117,8 @@ class Encoding(Result):
 
     def head(self, h: int) -> Expr:
         """The bias of head `h`, counted from 1, as an expression in `n`.
+
+        Raises InputError where there is no such head, or no bias.
 
         >>> from farfield import encoding
         >>> encoding("alibi").head(1)
@@ -129,27 +137,57 @@ class Encoding(Result):
         >>> encoding("alibi").one_head(8).formula
         -n/256
         """
-        bias = self.head(h)
+        bias = self.row(1).head(h)
         if self.num_heads == 1:
             return self
-        name = f"{self.name}, head {h}"
-        return dataclasses.replace(self, name=name, formula=bias, biases=(bias,), title="")
+        return dataclasses.replace(
+            self,
+            name=f"{self.name}, head {h}",
+            formula=bias if self.biases else None,
+            biases=self.biases[h - 1 : h],
+            known=self.known[h - 1 : h],
+            title="",
+        )
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What every answer about it says of it: fields of an answer."""
+        return {"subject": self.name, "origin": self.origin, "seen": self.seen}
+
+    def row(self, length: int | None) -> Encoding:
+        """The encoding as a question about rows of `length` keys may use it; None: all rows.
+
+        The one place that decides what a tabulated bias answers: within what was seen it has its
+        values, beyond it no bias at all.
+
+        >>> from farfield import encoding
+        >>> table = encoding([0, -1, -2])
+        >>> len(table.row(3).biases), len(table.row(4).biases), len(table.row(None).biases)
+        (1, 0, 0)
+        """
+        if self.seen is None or length is None or length > self.seen.distance + 1:
+            return self
+        return dataclasses.replace(self, biases=self.known, out_of_scope=None)
 
     @guarded
     def bias(self, distances: object, *, budget_s: float = TABLE_S) -> np.ndarray:
         """The bias as float64, shape `(num_heads, len(distances))`, -inf where it masks; nan or inf
         where the formula has no value, also where float64 would find one (`1/log(n)` at n = 0).
 
-        Raises InputError while a parameter has no value, and after `budget_s` seconds.
+        Raises InputError while a parameter has no value, beyond what was seen of a tabulated bias,
+        and after `budget_s` seconds.
 
         >>> from farfield import encoding
         >>> encoding("alibi").bias([0, 1, 2])[0].tolist()
         [0.0, -0.5, -1.0]
         """
-        self.head(1)  # refuses what has no bias
+        subject = self
+        if self.seen is not None:
+            subject = self.row(1 + max(map(int, distances), default=0))  # type: ignore[call-overload]
+        subject.head(1)  # refuses what has no bias
         try:
             with until(time.monotonic() + seconds(budget_s)):
-                return defined(self.biases, distances)
+                return defined(subject.biases, distances)
         except OutOfTime:
             check_time()  # the question that asks may have less
             raise InputError(
@@ -186,17 +224,17 @@ class Encoding(Result):
 
         Raises InputError without torch, and where a parameter has no value in `values`.
         """
-        return view("tensor")(self, length, **options)
+        return view("tensor")(self.row(length), length, **options)
 
     @guarded
     def score_mod(self, length: int, **options: object) -> Any:
         """The score function of FlexAttention for texts up to this length, which adds the bias."""
-        return view("score_mod")(self, length, **options)
+        return view("score_mod")(self.row(length), length, **options)
 
     @guarded
     def block_mask(self, length: int, **options: object) -> Any:
         """The block mask of FlexAttention for a text of this length."""
-        return view("block_mask")(self, length, **options)
+        return view("block_mask")(self.row(length), length, **options)
 
     def latex(self) -> str:
         """The formula in LaTeX; empty where there is none.
@@ -209,15 +247,17 @@ class Encoding(Result):
 
     def blocks(self) -> Sequence[Block]:
         dialect = f" ({self.dialect})" if self.dialect else ""
-        formula = (
-            self.formula_text() if self.biases else f"no bias by distance ({self.out_of_scope})"
-        )
+        formula = self.formula_text()
+        if not self.biases:
+            formula = f"no bias by distance ({self.out_of_scope})"
+        if self.seen is not None:
+            formula = str(self.out_of_scope)
         blocks: list[Block] = [
             sentence(
                 "{name}{dialect}: {said}.",
                 name=self.title or self.name,
                 dialect=dialect,
-                said=shortened(formula, 120),
+                said=formula if self.seen else shortened(formula, 120),
             ),
         ]
         if self.formula is not None:

@@ -7,19 +7,18 @@ against the values; one that disagrees is not used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import sympy
-from sympy import Expr, S
+from sympy import Expr
 
-from farfield.theory.answers.answer import Answer, Label, Status
+from farfield.theory.answers.answer import Answer, Label, Seen
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence
 from farfield.theory.answers.errors import InputError
-from farfield.theory.answers.notation import shortened
-from farfield.theory.answers.number import listed, plural
+from farfield.theory.answers.notation import expression_line, shortened
+from farfield.theory.answers.number import listed
 from farfield.theory.encodings.calls import FACTOR, Sample, of_array, sampled
 from farfield.theory.encodings.head_lists import notation
 from farfield.theory.encodings.recognition import (
@@ -27,17 +26,19 @@ from farfield.theory.encodings.recognition import (
     MASKED,
     Fit,
     fitted,
-    shortest_decimal,
     visible,
 )
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.sympy_expressions import as_expression
-from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.values import tabulate
 
 AGREE = 2e-6  # relative; a traced formula is exact, and its values are of the type of the function
 DRAWN = 512
+FEW = 4
+"""Values from which on a table resembles anything."""
+SHOWN = 200
+"""Letters of a suggestion."""
 SKIPPED = 8
 """Distances at which a formula that was traced may be undefined, as `1/n` is at 0."""
 
@@ -51,11 +52,13 @@ class BiasInspection(Answer):
         how: the call by which it was run.
         depends: `distance`, `row` (its length or the query's position too), or `content`.
         mechanism: by which its windows are decided (`farfield.theory.mechanisms`).
-        origin: of the formulas: `traced`, `recognised`, or `tabulated` where none is known.
-        formulas: one a head; those of a tabulated bias are its table, masked beyond it.
-        family: what it was recognised as.
+        origin: `traced`: every path was followed, and the formulas hold at all distances;
+            `formula`: slopes, which say a formula; `tabulated`: known where it was asked.
+        formulas: one a head; none of a tabulated bias.
+        family: of a tabulated bias, the family that it agrees with where it was seen.
+        resembles: the formula of that family, as farfield reads it.
         difference: the largest difference between values and formula.
-        rows: keys up to which a tabulated bias is known; None for all.
+        seen: of a tabulated bias, the last distance and the last query that were asked.
         direction: with distance, `falls`, `rises`, `constant` or `varies`.
         causal: whether keys after the query are masked; None where none was asked.
         masked_from: the first distance whose value represents minus infinity, None without one.
@@ -74,8 +77,9 @@ class BiasInspection(Answer):
     origin: str
     formulas: tuple[Expr, ...]
     family: str
+    resembles: str
     difference: float | None
-    rows: int | None
+    seen: Seen | None
     direction: str
     causal: bool | None
     masked_from: int | None
@@ -83,7 +87,6 @@ class BiasInspection(Answer):
     findings: tuple[str, ...]
     table: np.ndarray = field(compare=False)
     beyond: str = ""
-    status: Status = Status.EXACT
     label: Label | None = Label.MEASURED
 
     def _blocks(self) -> Iterator[Block]:
@@ -91,8 +94,7 @@ class BiasInspection(Answer):
         yield sentence("{subject}: {said}.", self.label, subject=self.subject, said=first)
         for finding in others:
             yield note("{said}.", said=finding[0].upper() + finding[1:])
-        recognised = self.formulas and self.origin != "tabulated"
-        shown = notation([str(f) for f in self.formulas]) if recognised else ""
+        shown = notation([str(f) for f in self.formulas]) if self.formulas else ""
         yield facts(
             called_with=self.how,
             heads=self.heads,
@@ -100,7 +102,7 @@ class BiasInspection(Answer):
             origin=self.origin or None,
             largest_difference=None if self.difference is None else f"{self.difference:.2g}",
             distances_seen=f"0 to {self.table.shape[1] - 1}{self.beyond}",
-            known_for=None if self.rows is None else f"rows of {plural(self.rows, 'key')}",
+            resembles=self.resembles and f'{self.resembles}: farfield check "{self.resembles}"',
         )
         lines = [
             Line(f"head {h}", tuple(map(float, range(len(row)))), tuple(map(float, row)))
@@ -142,21 +144,16 @@ def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
     table = view.values[:, : view.count]
     seen, future = visible(table), sample.keys[None, :] > sample.queries[:, None]
     mechanism = _mechanism(sample, view)
-    nothing: _Known = ((), "", "", None)
-    formulas, origin, family, difference = (
-        _formulas(sample, view) if mechanism == "bias" else nothing
-    )
+    known = _formulas(sample, view) if mechanism == "bias" else _Known()
+    size = None if len(sample.queries) == 1 else int(sample.queries.max())
     hidden = ~seen.all(axis=0)
     inspection = BiasInspection(
         heads=len(sample.bias),
         how=sample.how,
         depends="distance" if mechanism == "bias" else "content" if sample.content else "row",
         mechanism=mechanism,
-        origin=origin,
-        formulas=formulas,
-        family=family,
-        difference=difference,
-        rows=view.count if origin == "tabulated" else None,
+        **vars(known),
+        seen=Seen(view.count - 1, size) if known.origin == "tabulated" else None,
         direction=_direction(np.where(seen, table, np.nan)),
         causal=bool((sample.bias[:, future] <= MASKED).all()) if future.any() else None,
         masked_from=int(np.argmax(hidden)) if hidden.any() else None,
@@ -249,11 +246,20 @@ def _mechanism(sample: Sample, view: _Diagonals) -> str:
     return "row_dependent" if _shrinks(sample) else "positions"
 
 
-_Known = tuple[tuple[Expr, ...], str, str, float | None]
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a bias: fields of an inspection."""
+
+    origin: str = ""
+    formulas: tuple[Expr, ...] = ()
+    family: str = ""
+    resembles: str = ""
+    difference: float | None = None
 
 
 def _formulas(sample: Sample, view: _Diagonals) -> _Known:
-    """The formulas of all heads, where they come from, their family, the largest difference."""
+    """The formulas of all heads, where they were traced or given as slopes; else what the values
+    resemble."""
     undefined = np.isnan(view.values) | (view.values == np.inf)
     if undefined[:, SKIPPED:].any() or (undefined.any() and not sample.texts):
         raise InputError(f"it gives NaN or inf, called with {sample.how}")
@@ -263,29 +269,45 @@ def _formulas(sample: Sample, view: _Diagonals) -> _Known:
                 read(t) if isinstance(t, str) else as_expression(t) for t in sample.texts
             )
             if sample.kind == "exact":
-                return traced, "traced", "", None
+                return _Known("traced", traced)
             got = np.stack([tabulate(f, view.distances.astype(int)) for f in traced])
             both = np.isfinite(got) & np.isfinite(view.values)
             gap = np.abs(np.subtract(got, view.values, out=np.zeros_like(got), where=both))
             told = np.isneginf(got) == np.isneginf(view.values)
             if (told & (gap <= AGREE * (1 + np.abs(np.where(both, got, 0))))).all():
+                origin = "formula" if sample.how.endswith("slopes") else "traced"
                 fit = fitted(view.distances, view.values[0], sample.kind, view.scale[0])
-                return traced, "traced", fit.family if fit else "", float(gap.max())
+                return _Known(origin, traced, fit.family if fit else "", "", float(gap.max()))
         except InputError:
             pass  # the grammar does not have it; the values are there
-    formulas: dict[bytes, Fit | None] = {}
-    for row, scale in zip(view.values, view.scale, strict=True):
-        if row.tobytes() not in formulas:
-            formulas[row.tobytes()] = fitted(view.distances, row, sample.kind, float(scale))
-    each = [formulas[row.tobytes()] for row in view.values]
-    fits = [fit for fit in each if fit is not None]
-    if len(fits) == len(each):
-        families = listed(list(dict.fromkeys(fit.family for fit in fits)), 3)
-        most = max(fit.difference for fit in fits)
-        return tuple(fit.formula for fit in fits), "recognised", families, most
-    exact = ([shortest_decimal(v, "float64") for v in row] for row in view.values[:, : view.count])
-    tables = tuple(Lookup(n, sympy.Tuple(*row), S.NegativeInfinity) for row in exact)
-    return tables, "tabulated", "", None
+    return _resembling(view.distances, view.values, sample.kind, view.scale)
+
+
+def _resembling(distances: np.ndarray, values: np.ndarray, kind: str, scales: np.ndarray) -> _Known:
+    """The families that values agree with; they say nothing beyond the last distance."""
+    fits: dict[bytes, Fit | None] = {}
+    for row, scale in zip(values, scales, strict=True):
+        if row.tobytes() not in fits:
+            fits[row.tobytes()] = fitted(distances, row, kind, float(scale))
+    each = [fit for row in values if (fit := fits[row.tobytes()]) is not None]
+    if len(each) < len(values):
+        return _Known("tabulated")
+    lines = [expression_line(fit.formula, unicode=False) for fit in each]
+    text = lines[0] if len(lines) == 1 else notation(lines)
+    families = listed(list(dict.fromkeys(fit.family for fit in each)), 3)
+    resembles = text if len(text) <= SHOWN and "table" not in text else ""
+    return _Known("tabulated", (), families, resembles, max(fit.difference for fit in each))
+
+
+def resemblance(table: Sequence[Sequence[float]]) -> str:
+    """The formula of a family that a table agrees with, as farfield reads it; empty without one.
+
+    >>> resemblance([[-n / 8 for n in range(100)]])
+    '-n/8'
+    """
+    values = np.array(table)
+    known = _resembling(np.arange(values.shape[1]), values, "float64", np.zeros(len(values)))
+    return known.resembles if values.shape[1] > FEW else ""
 
 
 def _direction(table: np.ndarray) -> str:
@@ -361,8 +383,9 @@ def _findings(inspection: BiasInspection, sample: Sample, view: _Diagonals) -> I
                 "keys after the query are not masked here; the half of the past is read",
             ),
             (
-                inspection.rows is not None,
-                f"no formula is known; answers are those of rows of {inspection.rows} keys",
+                inspection.seen is not None,
+                f"no formula was followed: it is known up to distance {view.count - 1}, and "
+                "nothing is said beyond",
             ),
             *(
                 (True, f"in {name} distances {distances} and {distances + 1} have the same value")

@@ -44,7 +44,6 @@ class Function:
         elementary: an identity on the real domain, in exp, log, powers, sin, cos, atan and others.
         asymptotic: the same with remainder functions, for enclosures at large arguments.
         scaled: the form for arguments that are large or small (see `enclosures.logarithm`).
-        exact: known values at special arguments, for proofs of zero.
         logarithm: the logarithm of a value that is positive, in simpler terms.
         complement: of an odd function that tends to 1, the rest of 1, in other terms.
         branch: what it is where the signs of some quantities are known (`decide`).
@@ -67,7 +66,6 @@ class Function:
     elementary: Callable[..., Expr] | None = None
     asymptotic: Callable[..., Expr] | None = None
     scaled: Rule | None = None
-    exact: Callable[..., Expr] | None = None
     logarithm: Callable[..., Expr] | None = None
     complement: Callable[..., Expr] | None = None
     branch: Rule | None = None

@@ -135,6 +135,9 @@ class LibraryNetwork:
             added = self.tables[layer].at(n.clamp(min=0))
         return added.masked_fill((n < 0) | (n >= (outline.width or math.inf)), -math.inf)
 
+    def content(self, layer: int) -> None:
+        """As `Network.content`; no layer of the library that is read here has such a bias."""
+
     def sink(self, layer: int) -> Tensor | None:
         """As `Network.sink`."""
         return self.sinks.get(layer)

@@ -44,13 +44,6 @@ from farfield.validation.far_field.advice import (
     share,
 )
 from farfield.validation.far_field.cost import ROWS, Work, timed
-from farfield.validation.far_field.foresee import (
-    QUICK,
-    ModelOnText,
-    Settings,
-    reach_of,
-    subject_of,
-)
 from farfield.validation.far_field.network import losses, scores_at
 from farfield.validation.far_field.probe import COST, gap_losses, mean_and_half
 from farfield.validation.far_field.recall import (
@@ -72,6 +65,13 @@ from farfield.validation.far_field.repairs import (
 )
 from farfield.validation.far_field.rotary import Paste, applied, pastes, settings_of
 from farfield.validation.far_field.stages import Stages
+from farfield.validation.far_field.subject import (
+    QUICK,
+    ModelOnText,
+    Settings,
+    reach_of,
+    subject_of,
+)
 from farfield.validation.json_files import Book
 from farfield.validation.models.cache import Serving, row_cache
 from farfield.validation.models.opened import available
@@ -499,7 +499,7 @@ class _Search:
             others = [repair for repair in others if repair != self.base]
         parts = np.array_split(np.arange(self.plan.rows), len(LEAVES))
         cut, done = bool(self.base.cut), 0
-        leaves = LEAVES if cut else (len(others), len(others) // 2, 2)
+        leaves: tuple[int, ...] = LEAVES if cut else (len(others), len(others) // 2, 2)
         leaves = tuple(min(n, len(others)) for n in leaves)
         total = sum((1 + n) * len(part) for n, part in zip(leaves, parts, strict=True))
         for leave, part in zip(leaves, parts, strict=True):

@@ -27,6 +27,7 @@ from torch.nn import functional
 
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import n
+from farfield.validation.far_field.content import Content
 from farfield.validation.far_field.network import Attend, Keep, Network
 
 FIRST_KEYS = 4
@@ -168,6 +169,10 @@ class Repaired:
             moved = moved.masked_fill(~beyond | (added == -math.inf), -math.inf)
             added = torch.cat([added.masked_fill(beyond, -math.inf), moved], -1)
         return added
+
+    def content(self, layer: int) -> Content | None:
+        """As `Network.content`."""
+        return self.network.content(layer)
 
     def sink(self, layer: int) -> Tensor | None:
         """As `Network.sink`."""

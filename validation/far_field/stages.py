@@ -28,6 +28,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from farfield.validation.far_field.content import Content
 from farfield.validation.far_field.network import Keep, Network, attention, nats, repeated, whole
 
 NOTHING = torch.zeros(1, 1, 1, 1)
@@ -44,11 +45,14 @@ class Sampling:
         growth: stages end at `T`, `T growth`, `T growth^2` and so on, the last at `N`; infinite for
             one stage, whose cost is the same whatever `N`.
         seed: of the draws.
+        ordered: whether drawn keys keep the order of the text, so that neighbours stay neighbours;
+            else any key may stand anywhere.
     """
 
     samples: int = 256
     growth: float = 2
     seed: int = 0
+    ordered: bool = False
 
     def ends(self, row: int, to: int) -> list[int]:
         """Where stages end.
@@ -197,7 +201,7 @@ class Stages:
         """One softmax over all parts, and its mean of the values; some queries of one row at a
         time, so that memory is bounded."""
         network, sink = self.network, self.network.sink(layer)
-        q = network.query(layer, q, i)
+        asked, content = network.query(layer, q, i), network.content(layer)
         keys = [network.key(layer, p.k, p.positions, int(i[-1])) for p in parts]
         values, mixed = [repeated(p.v, network.copies) for p in parts], list[Tensor]()
         for at in torch.arange(len(i)).split(max(1, LOGITS // sum(k.shape[2] for k in keys))):
@@ -206,13 +210,12 @@ class Stages:
             for r in range(len(q)):
                 k = torch.cat([of_row(x, r) for x in keys], 2)
                 v = torch.cat([of_row(x, r) for x in values], 2)
-                more = [
-                    of_row(p.more, r)
-                    .expand(1, network.copies, 1, len(p.positions))
-                    .reshape(1, 1, 1, -1)
-                    for p in parts
-                ]
-                each.append(attention(q[r : r + 1, :, at], k, v, bias + torch.cat(more, -1), sink))
+                more = [of_row(p.more, r).expand(1, 1, 1, len(p.positions)) for p in parts]
+                if content is not None:
+                    read = _read(content, q[r : r + 1, :, at], i[at], parts, r)
+                    more = [x + y for x, y in zip(more, read, strict=True)]
+                added = torch.cat([x.repeat(1, 1, 1, network.copies) for x in more], -1)
+                each.append(attention(asked[r : r + 1, :, at], k, v, bias + added, sink))
             mixed.append(torch.cat(each))
         return torch.cat(mixed, 2)
 
@@ -227,7 +230,7 @@ class Stages:
     def _choice(self) -> Tensor:
         """Which tokens of a stage become far keys, never those of the first row."""
         drawn = torch.randperm(self.places, generator=self.draws)[: self.sampling.samples]
-        return drawn + self.row
+        return (drawn.sort().values if self.sampling.ordered else drawn) + self.row
 
     def _pick(self, y: Tensor, chosen: Tensor) -> Tensor:
         """Vectors of the chosen tokens, shape (1, heads, samples, size)."""
@@ -243,6 +246,17 @@ class Stages:
             alien = torch.ones_like(alien)
         share = (cell.count / alien.sum(-1, keepdim=True)).log().float()
         return Keys(k, v, cell.positions, share.where(alien, -math.inf)[:, None, None])
+
+
+def _read(
+    content: Content, q: Tensor, i: Tensor, parts: Sequence[Keys], r: int
+) -> tuple[Tensor, ...]:
+    """What a row reads between its queries and the keys of each part."""
+    sizes = [len(p.positions) for p in parts]
+    k = torch.cat([of_row(p.k, r) for p in parts], 2)
+    more = [of_row(p.more, r).flatten().expand(n) for p, n in zip(parts, sizes, strict=True)]
+    places, weight = torch.cat([p.positions for p in parts]), torch.cat(more).exp()
+    return content.between(q, k, i, places, weight).split(sizes, -1)
 
 
 def of_row(x: Tensor, r: int) -> Tensor:

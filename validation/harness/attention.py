@@ -26,6 +26,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +39,10 @@ from farfield.validation.harness.settings import CAUSAL, Mask
 
 CHUNK = 256  # queries at a time
 CONTENT_CHUNK = 64  # of a bias that depends on the content, whose weights are in memory
+LOGITS = 1 << 25  # of such a chunk on a GPU
+COMPILED_ON = {"cuda"}
+BACKEND: str | Callable[..., Any] = "inductor"
+GRAPHS = 64  # of one function: lengths, masks, with and without gradients
 BACKWARD_CHUNK = 32  # whose weights are made again, and should stay in the cache
 ROUNDS_TO_ZERO = {torch.float64: -745.2, torch.float32: -104.0}  # log of the largest such weight
 
@@ -280,29 +285,77 @@ def _by_pairs(
     mask: Mask,
     sink: Tensor | None,
 ) -> Tensor:
-    """A chunk of queries at a time, each with all keys before it: a bias may read them all."""
-    j = torch.arange(k.shape[-2], device=k.device)
-    offset, parts = len(j) - q.shape[-2], []
+    """A chunk of queries at a time, each with all keys before it: a bias may read them all.
 
-    def chunk(q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        logits = bias_of_pairs(bias, q, k, i, j)
-        logits = logits.masked_fill(~mask.sees(i[:, None], j), -math.inf)
-        if sink is not None:
-            k, v, logits = _with_sink(sink, k, v, logits)
-        return scaled_dot_product_attention(q, k, v, logits)
-
-    for start, stop, _ in _chunks(CAUSAL, offset, len(j), CONTENT_CHUNK, len(j)):
-        queries = q[:, :, start - offset : stop - offset]
-        part = queries, k[:, :, :stop], v[:, :, :stop], j[start:stop], j[:stop]
+    On a GPU all chunks have one shape, with all keys of the row, so that one graph serves them.
+    """
+    batch, heads, queries, size = q.shape
+    length, offset = k.shape[-2], k.shape[-2] - queries
+    j, alike = torch.arange(length, device=k.device), compiles(k.device, size)
+    chunks = [(a, b, b) for a, b, _ in _chunks(CAUSAL, offset, length, CONTENT_CHUNK, length)]
+    if alike:
+        most = max(CONTENT_CHUNK, LOGITS // (batch * heads * length))
+        step = min(queries, 1 << (most.bit_length() - 1))
+        stops = [*range(offset + step, length, step), length]
+        chunks = [(stop - step, stop, length) for stop in stops]
+    of_pairs, parts, done = compiled(_of_pairs, q), list[Tensor](), offset
+    for start, stop, keys in chunks:
+        rows = q[:, :, start - offset : stop - offset]
+        given = rows, k[:, :, :keys], v[:, :, :keys], bias, mask, sink, j[start:stop]
         if torch.is_grad_enabled():  # the matrices are made again in the backward pass
-            remade = checkpoint(chunk, *part, use_reentrant=False, preserve_rng_state=False)
-            parts.append(remade)
+            part = checkpoint(of_pairs, *given, use_reentrant=False, preserve_rng_state=False)
         else:
-            parts.append(chunk(*part))
+            part = of_pairs(*given)
+        parts.append(part[:, :, done - start :])  # chunks of one shape may overlap
+        done = stop
     return torch.cat(parts, -2)
 
 
+def _of_pairs(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | nn.Module,
+    mask: Mask,
+    sink: Tensor | None,
+    i: Tensor,
+) -> Tensor:
+    """The queries at `i` with all the keys given; the weights are in memory."""
+    j = torch.arange(k.shape[-2], device=k.device)
+    logits = bias_of_pairs(bias, q, k, i, j)
+    logits = logits.masked_fill(~mask.sees(i[:, None], j), -math.inf)
+    if sink is not None:
+        k, v, logits = _with_sink(sink, k, v, logits)
+    if q.device.type == "cpu" and not torch.is_grad_enabled():
+        return scaled_dot_product_attention(q, k, v, logits)
+    return (q @ k.mT / math.sqrt(q.shape[-1]) + logits).softmax(-1) @ v
+
+
 # -- one kernel on a GPU --------------------------------------------------------------------------
+
+
+def compiles(device: torch.device, size: int) -> bool:
+    """Whether attention is compiled there: on a GPU, for heads of 16 dimensions or more."""
+    return device.type in COMPILED_ON and size >= 16
+
+
+@functools.cache
+def _as_one_graph(function: Callable[..., Tensor], backend: object) -> Callable[..., Tensor]:
+    fast = torch.compile(function, fullgraph=True, dynamic=False, backend=backend)
+
+    @functools.wraps(function)
+    def call(*given: Any) -> Tensor:
+        with torch._dynamo.config.patch(recompile_limit=GRAPHS):
+            return fast(*given)
+
+    return call
+
+
+def compiled(function: Callable[..., Tensor], q: Tensor) -> Callable[..., Tensor]:
+    """A function of such queries, one graph a shape on a GPU; it may be a part of a larger one."""
+    if torch.compiler.is_compiling() or not compiles(q.device, q.shape[-1]):
+        return function
+    return _as_one_graph(function, BACKEND)
 
 
 def table_score(table: Tensor) -> ScoreMod:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import runpy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
+from farfield.theory.encodings.modules import load
 from farfield.theory.evaluation.fold import value
 from farfield.theory.evaluation.vectorised import Arrays, Lacking
 from farfield.theory.formula.bounded_nodes import valued
@@ -332,7 +332,7 @@ def own_module(source: Own, heads: int, size: int) -> nn.Module:
     """
     where = f"{source.path}:{source.name}"
     try:
-        made = runpy.run_path(source.path)[source.name](heads, size)
+        made = getattr(load(source.path), source.name)(heads, size)
     except Exception as error:  # of the user's code, whatever it is
         raise InputError(
             f"{where} cannot be made ({type(error).__name__}: {error}); accepted is a torch module "

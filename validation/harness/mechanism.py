@@ -70,6 +70,7 @@ def fitted(heads: int, /, **options: Any) -> Encoding:
     built = read_encoding(**options)
     if "heads" not in options and built.source != LISTED and built.num_heads not in (1, heads):
         built = read_encoding(heads=heads, **options)
+    refuse(built.seen is not None, f"{built.name} cannot be trained: {built.out_of_scope}")
     for parameter in built.free:
         refuse(
             not parameter.learned and parameter.init[0] != parameter.init[1],

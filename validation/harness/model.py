@@ -34,6 +34,8 @@ from farfield.validation.harness.attention import (
     ScoreMod,
     attention,
     block_mask,
+    compiled,
+    compiles,
     flex,
 )
 from farfield.validation.harness.settings import (
@@ -73,6 +75,13 @@ class DistanceBias(nn.Module):
 
     def project(self) -> None:
         """Move the learned parameters back into their domains."""
+
+
+def adds(module: nn.Module | None) -> bool:
+    """Whether it is called for its bias; a module of the user's own may have a factor alone."""
+    if module is None or isinstance(module, DistanceBias):
+        return False
+    return type(module).forward is not nn.Module.forward
 
 
 def rotated(x: Tensor, positions: Tensor, rope: RopeSettings, sign: int = 1) -> Tensor:
@@ -116,7 +125,8 @@ def logit_factor(
     factor = factor.clamp(min=1) if scale.when == "inference" else factor
     chosen = scale.heads or range(1, heads + 1)
     scaled = [scale.when in on and h + 1 in chosen for h in range(heads)]
-    return torch.where(torch.tensor(scaled, device=keys.device)[:, None], factor, 1.0)
+    mine = torch.tensor(scaled, dtype=torch.bool, device=keys.device)  # Dynamo would take integers
+    return torch.where(mine[:, None], factor, 1.0)
 
 
 def sinusoid(positions: Tensor, width: int, rms: float) -> Tensor:
@@ -169,7 +179,7 @@ class Layer(nn.Module):
             assert isinstance(bias, Tensor | nn.Module | None)
             return attention(q, k, v, bias, mask, self.sinks)
         assert not isinstance(bias, nn.Module)
-        return flex(q, k, v, bias, mask, self.sinks)
+        return compiled(flex, q)(q, k, v, bias, mask, self.sinks)
 
     def mlp(self, x: Tensor) -> Tensor:
         """The MLP of normalised vectors."""
@@ -179,11 +189,12 @@ class Layer(nn.Module):
         self, x: Tensor, prepared: Prepared, attend: Attend | None = None, last: int = 0
     ) -> Tensor:
         """The next residual, shape (batch, length, width); of the `last` tokens alone if any."""
-        q, k, v = self.qkv(x, last)
+        whole = isinstance(prepared.mask, BlockMask)  # its kernel takes all queries of a row
+        q, k, v = self.qkv(x, 0 if whole else last)
         if prepared.factor is not None:
             i = torch.arange(k.shape[2], device=x.device)[-q.shape[2] :]
             q = q * prepared.factor(i)[..., None].to(q.dtype)
-        mixed = (attend or Layer.attend)(self, q, k, v, prepared)
+        mixed = (attend or Layer.attend)(self, q, k, v, prepared)[:, :, -last:]
         x = x[:, -last:] + self.drop(self.attn_out(mixed.transpose(1, 2).flatten(2)))
         return x + self.drop(self.mlp(self.ln_mlp(x)))
 
@@ -236,6 +247,11 @@ class Transformer(nn.Module):
         """Where the weights are."""
         return self.embedding.weight.device
 
+    @property
+    def fused(self) -> bool:
+        """Whether its attention is compiled, on the device where it is."""
+        return compiles(self.device, self.settings.width // self.settings.heads)
+
     def prepare(self, length: int, mask: Mask = CAUSAL, *, flex: bool = False) -> list[Prepared]:
         """What the layers take for rows of one length, valid until a learned bias changes.
 
@@ -249,7 +265,7 @@ class Transformer(nn.Module):
         for layer, module in zip(self.layers, self.bias_of, strict=True):
             table = tables[module] if isinstance(module, DistanceBias) else None
             bias: Bias = table
-            if table is None and module and type(module).forward is not nn.Module.forward:
+            if adds(module):
                 bias = module
             seen = mask.within(layer.settings.window)
             blocks: Mask | BlockMask = seen
@@ -294,7 +310,8 @@ class Transformer(nn.Module):
 
         With `last`, of this many last tokens alone: the last layer then computes no others.
         """
-        prepared = prepared or self.prepare(x.shape[1], mask)
+        kernels = self.fused and attend is None and not torch.is_grad_enabled()
+        prepared = prepared or self.prepare(x.shape[1], mask, flex=kernels)
         x = self.drop(x)
         for layer, one in zip(self.layers[:-1], prepared[:-1], strict=True):
             x = layer(x, one, attend)

@@ -35,7 +35,7 @@ from torch.nn.parallel import DistributedDataParallel
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.files import write
 from farfield.validation.harness.data import NOT_ASKED, Data
-from farfield.validation.harness.model import Prepared, Transformer
+from farfield.validation.harness.model import Prepared, Transformer, adds
 from farfield.validation.harness.settings import Run
 from farfield.validation.optional import first_line, library
 from farfield.validation.progress import Progress, silent
@@ -174,12 +174,18 @@ Scores = Callable[[Tensor], Tensor]
 
 
 def scorer(model: Transformer, forward: nn.Module, run: Run) -> Scores:
-    """What gives the scores of a batch; compiled whole on a GPU, where heads have 16 dimensions."""
-    flex = model.device.type == "cuda" and run.width // run.heads >= 16
+    """What gives the scores of a batch.
+
+    On a GPU the model is compiled whole. A module of the user's own is compiled a chunk of queries
+    at a time, since the graph of a whole row would grow with it.
+    """
+    flex = model.fused
     learned = any(p.requires_grad for p in model.biases.parameters())
     prepared: dict[int, list[Prepared]] = {}
     if flex:
-        model.compile(fullgraph=True)
+        torch._dynamo.reset()  # graphs of the runs before
+    if flex and not any(map(adds, model.biases)):
+        model.compile(fullgraph=True, dynamic=False)
 
     def scores(tokens: Tensor) -> Tensor:
         length = tokens.shape[1]

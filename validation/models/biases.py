@@ -123,7 +123,7 @@ def _t5(model: ModelOutline, text: Any) -> list[Encoding]:
         )
         bucket = np.searchsorted(starts, np.arange(starts[-1] + 1), side="right") - 1
         source = f"table of {len(starts)} learned values a head, read from the weights"
-        made: Encoding = encoding(values=weight[bucket].T)
+        made: Encoding = encoding(values=weight[bucket].T, tail="constant")
         return replace(made, name="t5 table", source=source)
 
     return [table(k) for k in range(len(model.layers) if model.kind == "umt5" else 1)]

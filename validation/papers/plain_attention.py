@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield.numerics.checking.checker import check_proof
-from farfield.theory.convergence import Convergence, Verdict, check_convergence
+from farfield.theory.convergence import Convergence, check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.validation.harness.settings import Mask
 
@@ -61,18 +60,8 @@ def turned(x: np.ndarray, place: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def decided(bias: str | Encoding, **options: Any) -> Convergence:
-    """The verdict on a bias; the independent check has confirmed the proofs of its first and last
-    head.
-
-    Raises:
-        ProofError: a step of a proof is false.
-    """
-    found = check_convergence(bias, **options)
-    heads = found.heads or (found,)
-    for head in (*heads[:1], *heads[1:][-1:]):
-        if head.verdict in (Verdict.CONVERGES, Verdict.DIVERGES, Verdict.CONDITIONAL):
-            check_proof(head)
-    return found
+    """The verdict on a bias."""
+    return check_convergence(bias, **options)
 
 
 def by_head(bias: str | Encoding, **options: Any) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farfield.validation.papers.words import increase
-from farfield.validation.results import LAST, results
+from farfield.validation.results import LAST, SETTING, by_seed, perplexities, results
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -69,15 +69,12 @@ class Model:
         return size.format(**self.run)
 
     def by(self, protocol: str, x: str, y: str) -> dict[Any, dict[int, float]]:
-        """A column by another one and by seed, in the order of the table.
+        """A column by another one and by seed, as `results.by_seed` reads them.
 
         Raises:
             Missing: the results hold no such line.
         """
-        columns: dict[Any, dict[int, float]] = {}
-        lines = self.lines.filter(protocol=protocol).drop_nulls([x, y])
-        for at, seed, value in lines.select(x, "seed", y).iter_rows():
-            columns.setdefault(at, {})[seed] = value
+        columns = by_seed(self.lines, protocol, x, y)
         if not columns:
             raise Missing(f"the results of {self.name} hold no {y} of protocol {protocol!r}")
         return columns
@@ -88,8 +85,10 @@ class Model:
 
     def perplexity(self, protocol: str = LAST) -> dict[int, float]:
         """Perplexity by length, geometric means over seeds."""
-        nats = sorted(self.means(protocol, "length", "nats").items())
-        return {n: math.exp(v) for n, v in nats}
+        by_length = perplexities(self.lines, protocol)
+        if not by_length:
+            raise Missing(f"the results of {self.name} hold no perplexity of protocol {protocol!r}")
+        return {n: math.exp(np.mean(np.log([*v.values()]))) for n, v in by_length.items()}
 
     @cached_property
     def increase(self) -> float:
@@ -136,10 +135,10 @@ def models(trained: int | None = None, folder: str = "first") -> tuple[Model, ..
     lines = results().filter(experiment=folder)
     masked = lines.filter(lines["protocol"] != "training")
     alike: dict[str, list[Model]] = {}
-    for part in masked.partition_by("label", "mask", "preset", "trained", maintain_order=True):
-        label, mask = part["label"][0], part["mask"][0]
-        training = lines.filter(label=label, trained=part["trained"][0], protocol="training")
-        model = Model(label, mask, part.vstack(training))
+    for part in masked.partition_by("label", "mask", "preset", *SETTING, maintain_order=True):
+        shared = {name: part[name][0] for name in ("label", "preset", *SETTING)}
+        training = lines.filter(protocol="training", **shared)
+        model = Model(shared["label"], part["mask"][0], part.vstack(training))
         if trained in (None, model.trained):
             alike.setdefault(model.scale, []).append(model)
     if not alike:

@@ -199,6 +199,7 @@ def predict(
     )
     if not subject.biases or subject.bca is not None:
         why = "Receptive field and leak are defined for additive biases only"
+        why = why if subject.seen is None else f"{subject.out_of_scope}"
         return dataclasses.replace(base, missing=why)
     if subject.free:
         wanted = ", ".join(p.name for p in subject.free[:4])

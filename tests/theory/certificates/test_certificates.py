@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import sympy
+from formal.certified import FOLDER, certified
 
 from farfield import check_convergence, cli, encoding
 from farfield.theory.answers.errors import InputError
@@ -22,7 +23,6 @@ from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.writer import statement
-from farfield.theory.certified import FOLDER, certified
 from farfield.theory.encodings import CATALOGUE
 from farfield.theory.functions.nodes import n
 

@@ -6,6 +6,7 @@ import subprocess
 import time
 
 import pytest
+from formal.certified import FOLDER
 
 import farfield
 from farfield import InputError, check_convergence, cli, verify_certificate
@@ -13,7 +14,6 @@ from farfield.theory.answers.answer import Status
 from farfield.theory.certificates import prover
 from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.verification import MAX_BYTES
-from farfield.theory.certified import FOLDER
 
 FORMULA = "-r1*log(1+r2*n)"
 DEFINED = "Definition p (n : nat) : R := - r1 * ln (r2 * INR n + 1)."

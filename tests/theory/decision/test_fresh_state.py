@@ -15,8 +15,8 @@ import pytest
 import sympy
 
 from farfield import check_convergence, compare_tails, theoretical_receptive_field
+from farfield.figures.regions import holds
 from farfield.theory.coefficients import signs
-from farfield.theory.decision.regions import holds
 from farfield.theory.formula import grammar
 
 LONG = 600

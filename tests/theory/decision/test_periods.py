@@ -1,8 +1,8 @@
 """Periodic parts of any length, and what is said of the rate of terms that swing."""
 
 import pytest
+from proof_checker.checker import check_proof
 
-from farfield.numerics.checking.checker import check_proof
 from farfield.theory.convergence import check_convergence
 
 LONG = [

@@ -226,11 +226,17 @@ def test_an_entry_added_on_the_fly_reaches_every_view(monkeypatch):
 
 def test_a_table_is_an_encoding():
     values = [[0.0, -1.5, -np.inf, -0.25], [0.0, -1.0, -2.0, -4.0]]
-    held, cut = encoding(values=values), encoding(values=values, tail="cut")
+    held, cut = (encoding(values=values, tail=tail) for tail in ("constant", "cut"))
     assert held.bias(range(6)).tolist() == [v + [v[-1]] * 2 for v in values]
     assert np.isneginf(cut.bias([4, 5])).all() and (cut.bias(range(4)) == values).all()
     assert check_convergence(held).verdict.value == "diverges"
     assert check_convergence(cut).verdict.value == "converges"
+    table = [[0.0, -1.5, -0.25], [0.0, -1.0, -2.0]]
+    line = encoding(values=table, tail="linear")
+    assert line.bias(range(6)).tolist() == [[0, -1.5, -0.25, 1, 2.25, 3.5], [0, -1, -2, -3, -4, -5]]
+    assert [h.verdict.value for h in check_convergence(line).heads] == ["diverges", "converges"]
+    with pytest.raises(InputError, match="up to distance 2; tail="):
+        encoding(values=table).bias([3])
 
 
 def test_parameters_can_differ_between_heads():
@@ -269,7 +275,7 @@ def test_a_users_formula_is_an_encoding():
         (["alibi"], {"values": [1.0]}, "takes no name"),
         ([], {"values": [float("nan")]}, "finite numbers and -inf"),
         ([], {"values": []}, "shape"),
-        ([], {"values": [1.0], "tail": "linear"}, "accepted: constant, cut"),
+        ([], {"values": [1.0], "tail": "on"}, "accepted: constant, linear, cut"),
         (["alibi"], {"assumptions": {"m": "real"}}, "has values for m"),
         ([3.5], {"q": 1}, "no parameter or option 'q'"),
     ],
@@ -283,7 +289,7 @@ def test_bad_input(arguments, options, message):
 def test_arrays_are_tables_and_values_of_heads():
     torch = pytest.importorskip("torch")
     for table in (np.array([0.0, -1.0]), torch.tensor([0.0, -1.0])):
-        assert encoding(table).biases == encoding(values=[0, -1]).biases
+        assert encoding(table).known == encoding(values=[0, -1]).known != ()
     for values in (np.array([2.0, 1.0]), torch.tensor([2.0, 1.0])):
         assert encoding("-r*n", r=values).biases == encoding("-r*n", r=[2, 1]).biases
     assert encoding("-r*n", r=np.float32(0.1)).head(1) == -n / 10

@@ -5,8 +5,8 @@ import json
 import tomllib
 
 import pytest
+from formal import check
 
-from farfield.theory.formal import check
 from farfield.theory.formal.checked_statements import (
     HERE,
     carrying,

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import sympy
 import torch
+from proof_checker.checker import check_proof
+from proof_checker.numbers import ProofError
 
 from farfield import check_convergence, encoding, theoretical_receptive_field
-from farfield.numerics.checking.checker import check_proof
-from farfield.numerics.checking.numbers import ProofError
 from farfield.theory.functions import record
 from farfield.theory.functions.balls import to_arb
 from farfield.theory.functions.record import Function, register

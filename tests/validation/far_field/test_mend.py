@@ -14,12 +14,12 @@ from farfield.theory.answers.answer import Label
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.advice import NeedleScore
 from farfield.validation.far_field.cost import timed
-from farfield.validation.far_field.foresee import Settings, subject_of
 from farfield.validation.far_field.mend import LEAVES, Advice, Mended, _advised, _Search
 from farfield.validation.far_field.network import losses
 from farfield.validation.far_field.recall import distances, needle_row
 from farfield.validation.far_field.repairs import Repair, Repaired, recipe
 from farfield.validation.far_field.rotary import applied, pastes, settings_of
+from farfield.validation.far_field.subject import Settings, subject_of
 from farfield.validation.json_files import Book
 
 FEW = Settings(groups=2, rows=6, last=4)

@@ -32,9 +32,10 @@ def text(tmp_path_factory):
 
 
 def test_a_training_tells_how_far_it_is_and_what_was_measured(capsys, text, tmp_path, monkeypatch):
-    monkeypatch.setattr("farfield.progress_bar.QUIET_S", 0)
+    for name in ("LOG_S", "SILENT_S", "_Lines.wait"):
+        monkeypatch.setattr(f"farfield.progress_bar.{name}", 0.005)
     shared = ("--preset", "tiny", "--runs", tmp_path / "runs", "--text", text)
-    code, out, err = run(capsys, "train", "rope", "-n/4", *shared, "--progress")
+    code, out, err = run(capsys, "train", "rope", "-n/4", *shared)
     assert code == 0 and "rope: train (loss " in err
     for said in ("held out ", " tokens/s", " s left)"):
         assert said in err

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import random
 import subprocess
 import sys
@@ -10,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from farfield.numerics.checking.checker import check_proof
-from farfield.numerics.checking.growth import order
-from farfield.numerics.checking.numbers import Numbers, ProofError
+import proof_checker
 from farfield.theory.answers.errors import InputError
 from farfield.theory.coefficients.signs import is_zero
 from farfield.theory.convergence import check_convergence
 from farfield.theory.formula.grammar import read
+from proof_checker.checker import check_proof
+from proof_checker.growth import order
+from proof_checker.numbers import Numbers, ProofError
 
-BATTERY = Path(__file__).parents[2] / "data" / "battery.jsonl"
+BATTERY = Path(__file__).parents[1] / "data" / "battery.jsonl"
 CASES = [json.loads(line) for line in BATTERY.read_text(encoding="utf-8").splitlines()]
 
 
@@ -76,18 +78,13 @@ def test_accepts_the_proof_and_rejects_it_corrupted(case):
     ("text", "domains"),
     [
         ("-log(n)*(2+sin(n))-log(log(n))", {}),
-        ("-log(n)*(2+sin(sqrt(n)))-log(log(n))", {}),
-        ("-log(n)*(3+sin(n)+sin(sqrt(2)*n))-log(log(n))", {}),
-        ("-3*frac(n*sqrt(2))*log(n)", {}),
-        ("-n*Abs(sin(n))", {}),
-        ("-log(n)*(2+sin(log(n)))", {}),
-        ("-log(n)*(3/2+sin(log(log(n))))", {}),
+        ("-log(n)*(2+cos(pi*sqrt(2)*n))-2*log(log(n))*sin(n)", {}),
+        ("-n*(1+cos(n))", {}),
+        ("-log(n)*(3+frac(n*sqrt(2)))", {}),
         ("-(Mod(n,3)+1)*log(n)-2*log(log(n))", {}),
-        ("-(exp(exp(exp(n)))-exp(exp(exp(n)-exp(-n))))", {}),
-        ("-log(n)*(1/2+5*Abs(sin(n)))", {}),
         ("-(a**2+b**2)*log(n+1)", {}),
         ("-a*log(n)-(1-a)*log(log(n))", {"a": "real"}),
-        ("-(2*atan(1/2)+2*atan(1/3))*2/pi*log(n)-log(log(n))", {}),
+        ("-(sqrt(5+2*sqrt(6))-sqrt(2)-sqrt(3)+1)*log(n)-log(log(n))", {}),
     ],
 )
 def test_accepts_other_proofs(text, domains):
@@ -100,7 +97,7 @@ def test_works_without_the_engine():
     asked = [
         "-a*log(n+1)-b*log(log(n+3))",
         "-floor(n*sqrt(2))/n*log(n)",
-        "-n*Abs(sin(n))",
+        "-n*(1+cos(n))",
         "-(Mod(n,3)+1)*log(n)-2*log(log(n))",
         "-LambertW(n)-erf(1/n)",
     ]
@@ -109,7 +106,7 @@ def test_works_without_the_engine():
         import json, sys
         SHARED = {f"theory.{room}" for room in ("algebra", "answers", "evaluation", "formula",
                                                 "functions", "proofs", "relations")}
-        OWN = {"theory", "theory.views", "numerics", "numerics.checking"}
+        OWN = {"theory", "theory.views"}
 
         class Engine:
             def find_spec(self, name, path=None, target=None):
@@ -119,8 +116,8 @@ def test_works_without_the_engine():
                     raise ImportError(f"the checker imports {name}")
 
         sys.meta_path.insert(0, Engine())
-        from farfield.numerics.checking.checker import check_proof
-        from farfield.numerics.checking.numbers import ProofError
+        from proof_checker.checker import check_proof
+        from proof_checker.numbers import ProofError
         try:
             import farfield.theory.coefficients.signs
         except ImportError:
@@ -135,6 +132,7 @@ def test_works_without_the_engine():
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
         input=json.dumps(proofs),
+        env=os.environ | {"PYTHONPATH": str(Path(proof_checker.__file__).parents[1])},
         capture_output=True,
         text=True,
         timeout=120,

@@ -5,5 +5,5 @@
     growth      a comparator of growth of its own, for the rungs of the ladder
     numbers     balls and tables, with the exact test of zero that one is given; false, open
 
-A contract of `make lint` and a test forbid it every module of the engine.
+A test forbids it every module of the engine.
 """

@@ -10,8 +10,8 @@ from __future__ import annotations
 import sympy
 from sympy import Expr, S
 
-from farfield.numerics.checking.numbers import Numbers, Open, ProofError
 from farfield.theory.functions.nodes import n
+from proof_checker.numbers import Numbers, Open, ProofError
 
 
 def iterated(k: int) -> Expr:

@@ -1,6 +1,6 @@
 """The certificates of the catalogue: every encoding that is a bias, its parameters left free.
 
-`python -m farfield.theory.certified` writes them to `theory/formal/catalogue/`, where
+`python tests/formal/certified.py` writes them to `theory/formal/catalogue/`, where
 `make formal` has the prover check them.
 """
 

@@ -1,12 +1,12 @@
 """What `make formal` runs: build the theorems, have the kernel check them, look for gaps.
 
-    python theory/formal/check.py [--jobs N] [--write]
+    python tests/formal/check.py [--jobs N] [--write]
 
 A run fails on `Admitted`, and on a theorem that `index.toml` does not list, or lists in vain. It
 fails on an axiom beyond the four of the classical reals; `Numbers` may also use the prover's
 machine integers. It fails on what the kernel's own checker rejects, and on a statement that differs
 from `statements.json`; `--write` records them anew. Last, each of these checks is given a fault of
-its kind and must find it. Needs the prover alone: no module outside Python's library.
+its kind and must find it. Needs the prover.
 """
 
 from __future__ import annotations
@@ -24,13 +24,9 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-CLASSICAL = {
-    "ClassicalDedekindReals.sig_not_dec",
-    "ClassicalDedekindReals.sig_forall_dec",
-    "FunctionalExtensionality.functional_extensionality_dep",
-    "Classical_Prop.classic",
-}
+from farfield.theory.certificates.prover import CLASSICAL, LIBRARY, axioms_named
+
+HERE = LIBRARY
 MACHINE = ("PrimInt63.", "Uint63.", "Sint63.", "PrimFloat.", "FloatAxioms.")
 APART = ("Numbers",)  # may rest on machine integers
 NEEDED = (
@@ -162,7 +158,7 @@ def axioms(names: list[str], folder: Path = HERE) -> set[str]:
         "Print Assumptions everything.\n",
         folder,
     )
-    return set(re.findall(r"^([\w.']+)\s*:", printed.partition("Axioms:")[2], flags=re.MULTILINE))
+    return axioms_named(printed)
 
 
 def check_axioms(used: set[str], machine: bool = False) -> None:

@@ -1,0 +1,113 @@
+"""Every verb of the command line as a function of the package: `farfield.papers("fig6")`.
+
+A function takes what its verb takes, by the same names and with the same defaults. Several values
+of an option are a list, parameters of a formula are keywords of their own. It returns what the verb
+would print: an answer, or a list of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from numbers import Real
+from typing import Any, get_args, get_origin, get_type_hints
+
+from farfield.options import Kept, Output, Subject
+from farfield.theory.answers.errors import InputError, guarded
+from farfield.theory.answers.names import closest
+
+
+def function(path: str) -> Callable[..., Any]:
+    """The verb at `MODULE.VERB` of `farfield.commands` as a function that returns its answers."""
+    module, _, name = path.partition(".")
+    command = getattr(import_module(f"farfield.commands.{module}"), name)
+    signature = inspect.signature(command)
+    hints = get_type_hints(command)
+    groups = {
+        p.name: hints[p.name] for p in signature.parameters.values() if is_dataclass(p.default)
+    }
+
+    aliases = {
+        extra.name[0].removeprefix("--"): parameter
+        for parameter, hint in get_type_hints(command, include_extras=True).items()
+        for extra in getattr(hint, "__metadata__", ())
+        if getattr(extra, "name", None)
+    }
+
+    @functools.wraps(command)
+    def verb(*given: Any, **options: Any) -> Any:
+        kept = Kept()
+        called: dict[str, Any] = {}
+        for group, kind in groups.items():
+            if kind is not Output:
+                known = {f.name for f in fields(kind)}
+                chosen = {k: options.pop(k) for k in tuple(options) if k in known}
+                values = get_type_hints(kind)
+                called[group] = kind(**{k: _typed(v, values[k]) for k, v in chosen.items()})
+        options = {aliases.get(k, k): value for k, value in options.items()}
+        others = {k: options.pop(k) for k in tuple(options) if k in signature.parameters}
+        called |= {k: _typed(v, hints[k]) for k, v in others.items()}
+        if options:
+            if "subject" not in groups:
+                known_names = sorted({*signature.parameters} - {*groups})
+                unknown = next(iter(options))
+                raise InputError(f"{name} has no option {unknown}; {closest(unknown, known_names)}")
+            subject = called["subject"]
+            called["subject"] = Subject(
+                **{f.name: getattr(subject, f.name) for f in fields(Subject)}
+                | {"set": (*subject.set, *_pairs(options))}
+            )
+        if "output" in groups:
+            called["output"] = kept
+        try:
+            signature.bind(*given, **called)
+        except TypeError as error:
+            raise InputError(f"{name}: {error}; accepted: {name}{verb.__signature__}") from None  # type: ignore[attr-defined]
+        command(*given, **called)
+        found = kept.answers
+        return found[0] if len(found) == 1 else found
+
+    verb.__signature__ = _flat(signature, hints, groups)  # type: ignore[attr-defined]
+    verb.__module__ = "farfield"
+    return guarded(verb)
+
+
+def _flat(
+    signature: inspect.Signature, hints: Mapping[str, Any], groups: Mapping[str, Any]
+) -> inspect.Signature:
+    """The signature with each group of options taken apart."""
+    positional = [p for p in signature.parameters.values() if p.name not in groups]
+    options = [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default)
+        for name, kind in groups.items()
+        if kind is not Output
+        for f in fields(hints[name])
+    ]
+    order = sorted([*positional, *options], key=lambda p: p.kind)
+    return signature.replace(parameters=order, return_annotation=Any)
+
+
+def _typed(value: Any, hint: Any) -> Any:
+    """A value of Python as the command line would have read it.
+
+    >>> _typed([1, "1/2"], tuple[str, ...]), _typed(0.01, str | None), _typed({"a": 2}, tuple[str])
+    (('1', '1/2'), '0.01', ('a=2',))
+    """
+    kinds = [get_origin(hint), *(get_origin(h) or h for h in get_args(hint))]
+    if tuple in kinds or hint is tuple:
+        if isinstance(value, Mapping):
+            return tuple(_pairs(value))
+        several = value if isinstance(value, list | tuple) else [value]
+        return tuple(_typed(one, str) for one in several)
+    numbers = isinstance(value, Real) and not isinstance(value, bool)
+    return str(value) if numbers and (hint is str or str in kinds) else value
+
+
+def _pairs(values: Mapping[str, Any]) -> Iterator[str]:
+    """NAME=VALUE of each, commas between heads."""
+    for name, value in values.items():
+        several = value if isinstance(value, list | tuple) else [value]
+        yield f"{name}={','.join(map(str, several))}"

@@ -1,0 +1,119 @@
+"""Each verb is a function of the package: its names, its defaults, its answers."""
+
+import json
+
+import polars
+import pytest
+from matplotlib.figure import Figure
+
+import farfield
+from farfield.cli import VERBS, main
+from farfield.theory.answers.blocks import Sentence
+from farfield.theory.answers.writers.tables import latex_tables
+from farfield.theory.encodings.catalogue import CATALOGUE
+from farfield.theory.encodings.references import references
+
+SHELL_ALONE = {"completion", "figures", "explore"}
+"""A script of a shell, a room of the package, a program that does not return."""
+
+
+def told(capsys, *words):
+    with pytest.raises(SystemExit):
+        main([*words])
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", sorted({*VERBS} - SHELL_ALONE))
+def test_each_verb_is_a_function_with_documentation(verb):
+    assert callable(getattr(farfield, verb)) and verb in dir(farfield)
+    assert getattr(farfield, verb).__doc__
+
+
+@pytest.mark.parametrize(
+    ("verb", "formulas"),
+    [
+        ("check", ["-log(1+n)"]),
+        ("window", ["-n/8"]),
+        ("reach", ["-n/8"]),
+        ("forecast", ["-n/8"]),
+        ("compare", ["-n", "-2*log(1+n)", "-sqrt(n)"]),
+        ("resolution", ["-n/8"]),
+        ("atlas", ["alibi"]),
+    ],
+)
+def test_defaults_are_those_of_the_command_line(capsys, verb, formulas):
+    assert str(getattr(farfield, verb)(*formulas)) == told(capsys, verb, *formulas).rstrip("\n")
+
+
+def test_the_three_shares_of_trf_are_its_default(capsys):
+    fields = farfield.trf("-n/8")
+    same = json.loads(told(capsys, "trf", "-n/8", "--json"))
+    assert [f.to_dict() for f in fields] == same and len(fields) == 3
+    assert fields[1].tokens == farfield.trf("-n/8", 0.01).tokens == 37
+
+
+def test_a_list_is_several_formulas():
+    assert farfield.compare(["-n", "-n/2"]).lighter == farfield.compare("-n", "-n/2").lighter == "a"
+    with pytest.raises(farfield.InputError, match="accepted: two or more"):
+        farfield.compare("-n")
+
+
+def test_of_several_the_one_that_cannot_be_compared_is_named(capsys):
+    found = farfield.compare("-n", "-2*log(1+n)", "rope", "kerple_log")
+    assert [name for name, _ in found.left_out] == ["rope", "kerple_log"]
+    assert [row[0] for row in found.rows] == ["-n", "-2*log(1+n)"]
+    assert "rope is left out" in told(capsys, "compare", "-n", "-2*log(1+n)", "rope")
+    with pytest.raises(farfield.InputError, match="rope"):
+        farfield.compare("-n", "rope")
+
+
+def test_options_are_keywords_and_parameters_too(capsys):
+    same = told(capsys, "atlas", "kerple-log", "--set", "r1=2", "--set", "r2=1").rstrip("\n")
+    for options in ({"r1": 2, "r2": 1}, {"set": {"r1": 2, "r2": 1}}):
+        assert str(farfield.atlas("kerple-log", **options)) == same
+
+
+def test_what_python_refuses_says_what_was_typed():
+    with pytest.raises(TypeError, match=r"^trf\(\) missing"):
+        farfield.trf()
+    with pytest.raises(farfield.InputError, match=r"^perplexity: missing .*model"):
+        farfield.perplexity()
+    with pytest.raises(farfield.InputError, match="doctor has no option deep"):
+        farfield.doctor(deep=True)
+
+
+def test_rows_are_a_latex_table_csv_and_a_data_frame(capsys):
+    found = farfield.trf("-n/8")
+    latex = told(capsys, "trf", "-n/8", "--latex")
+    assert latex.strip() == found.latex() and latex.startswith("\\begin{tabular}{lr}")
+    assert latex.count("\\\\") == 4 and "0.1 \\% & 56 \\\\" in latex
+    rows = [line.split(",") for line in told(capsys, "trf", "-n/8", "--csv").splitlines()]
+    assert rows == [["mass left out", "tokens"], ["10 %", "19"], ["1 %", "37"], ["0.1 %", "56"]]
+    frame = found.to_polars()
+    assert isinstance(frame, polars.DataFrame) and frame["tokens"].to_list() == [19, 37, 56]
+    with pytest.raises(farfield.InputError, match="no rows"):
+        latex_tables([Sentence(("nothing",))])
+
+
+def test_a_curve_is_drawn():
+    assert isinstance(farfield.lint(lambda n: -n / 8).plot(), Figure)
+    with pytest.raises(farfield.InputError, match="no curve"):
+        farfield.check("-n").plot()
+
+
+def test_a_citation_is_the_paper_of_the_encoding(capsys):
+    assert told(capsys, "cite", "ALiBi").startswith("@inproceedings{press2022train,")
+    both = farfield.cite("kerple-log", "kerple_power").bibtex
+    assert len(both) == 1 and "KERPLE" in both[0] and "keywords" not in both[0]
+    assert farfield.__version__ in farfield.cite().bibtex[0]
+    assert {*references()} <= {*CATALOGUE}
+    for bad, said in (("nope", "no paper is kept"), ("alibbi", "nearest of .*alibi")):
+        with pytest.raises(farfield.InputError, match=said):
+            farfield.cite(bad)
+
+
+def test_each_entry_of_bibtex_is_whole():
+    for entry in references().values():
+        assert entry.count("{") == entry.count("}")
+        for field in ("title", "author", "year"):
+            assert f"\n  {field} = {{" in entry

@@ -1,0 +1,97 @@
+"""Files of normal projects load as Python loads them, and leave nothing behind."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings.modules import load
+
+DATACLASS = """
+from __future__ import annotations
+from dataclasses import dataclass, fields
+
+@dataclass
+class Bias:
+    rate: float = 2.0
+    def __call__(self, n: int) -> float:
+        return -self.rate * n
+"""
+
+
+def written(folder, **texts):
+    for name, text in texts.items():
+        place = folder / f"{name.replace('__', '/')}.py"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    return folder
+
+
+def test_a_dataclass_with_postponed_annotations_has_its_module(tmp_path):
+    made = load(written(tmp_path, mine=DATACLASS) / "mine.py").Bias
+    assert made(3.0)(2) == -6 and sys.modules[made.__module__].Bias is made
+
+
+def test_a_module_beside_the_file_is_found_and_nothing_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    folder = written(tmp_path, mine="from helper import RATE", helper="RATE = 3")
+    path = [*sys.path]
+    assert load(folder / "mine.py").RATE == 3 and sys.path == path
+    assert not list(tmp_path.rglob("__pycache__")) and not sys.dont_write_bytecode
+
+
+def test_projects_with_modules_of_one_name_keep_their_own(tmp_path):
+    for rate in (3, 4):
+        folder = tmp_path / f"p{rate}"
+        written(folder, mine="import helper\nRATE = helper.RATE", helper=f"RATE = {rate}")
+        assert rate == load(folder / "mine.py").RATE
+    assert load(tmp_path / "p3" / "mine.py").RATE == 3
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_relative_imports_are_of_the_files_package(tmp_path, marked):
+    inner = "from .consts import X\nfrom ..top import Y\ndef bias(n): return X * n + Y"
+    written(tmp_path / "outer", inner__mod=inner, inner__consts="X = -2", top="Y = 5")
+    if marked:
+        for folder in ("outer", "outer/inner"):
+            (tmp_path / folder / "__init__.py").write_text("")
+    assert load(tmp_path / "outer" / "inner" / "mod.py").bias(3) == -1
+
+
+def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(tmp_path):
+    file = written(tmp_path, mine="X = 1; TAKEN = object()") / "mine.py"
+    first = load(file)
+    assert load(file) is first
+    file.write_text("X = 2")
+    assert load(file).X == 2
+
+
+@pytest.mark.parametrize("name", ["math", "numpy", "inspect", "bias-v2", "a b"])
+def test_a_file_may_have_any_name_also_that_of_a_library(tmp_path, name):
+    file, known = tmp_path / f"{name}.py", sys.modules.get(name)
+    file.write_text("X = 7")
+    assert load(file).X == 7 and (known is None or sys.modules[name] is known)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("\n1/0\n", "line 2: ZeroDivisionError: division by zero"),
+        ("import nothing_of_this_name", "line 1: ModuleNotFoundError: No module named 'nothing"),
+        ("x = 1\ndef (", "line 2: invalid syntax"),
+        ("import sys\nsys.exit(3)", "line 2: SystemExit: 3"),
+        ("def f(): raise ValueError('odd\\nmore')\n\nf()", "line 1: ValueError: odd;"),
+    ],
+)
+def test_what_a_file_raises_is_one_line_with_its_line(tmp_path, text, why):
+    with pytest.raises(InputError) as error:
+        load(written(tmp_path, mine=text) / "mine.py")
+    assert why in str(error.value) and str(error.value).count("\n") == 0
+    assert "mine" not in sys.modules
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match="there is no file"):
+        load(tmp_path / "none.py")

@@ -1,0 +1,134 @@
+"""What a GPU compiles, on a CPU: Dynamo's graphs, run as they are in place of kernels."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch._dynamo.testing import CompileCounter
+from torch.nn.attention import flex_attention
+
+from farfield.validation.harness import attention
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.measure import token_losses
+from farfield.validation.harness.settings import Run
+from farfield.validation.harness.train import scorer
+
+GALLERY = Path(__file__).parents[3] / "docs" / "gallery"
+EVERY = {
+    "label": "every mechanism",
+    "layers": [
+        {"mechanism": "rope", "window": 20, "share": 0.5, "base": 500.0, "bias": "-n/4"},
+        {"mechanism": "0", "scale": "log", "sinks": True},
+        {"mechanism": "kerple_log", "scale": {"form": "1 + a log", "heads": [2]}},
+        {"mechanism": "xpos", "scale": {"form": "log", "when": "inference"}},
+    ],
+}
+CATALOGUE = ("alibi", "t5", "rope", "sinusoidal", "learned", "[-n/4; 0]")
+OWN = ("fire.py:Fire", "forget_gate.py:ForgetGate", "contextual_positions.py:Cope")
+FACTOR = "scalable_softmax.py:ScalableSoftmax"
+
+
+def name(encoding):
+    return encoding if isinstance(encoding, str) else encoding["label"]
+
+
+@pytest.fixture
+def graphs(monkeypatch):
+    """Counts graphs and what is in them; a model on the CPU is compiled as one on a GPU."""
+    counter, compiled = CompileCounter(), torch.compile
+    monkeypatch.setattr(attention, "COMPILED_ON", {"cpu"})
+    monkeypatch.setattr(attention, "BACKEND", counter)
+    # It refuses gradients on a CPU, where torch has no kernel for them. The graph alone has them.
+    monkeypatch.setattr(flex_attention, "_validate_device", lambda *_: None)
+
+    def compile_whole(model, **options):
+        model._compiled_call_impl = compiled(model._call_impl, backend=counter, **options)
+
+    monkeypatch.setattr(nn.Module, "compile", compile_whole)
+    yield counter
+    torch._dynamo.reset()
+
+
+def trained(model, scores, tokens, steps=1):
+    model.train()
+    for _ in range(steps):
+        logits = scores(tokens)
+        model.zero_grad()
+        logits.square().mean().backward()
+    return logits.detach(), [p.grad for p in model.parameters()]
+
+
+def both(encoding, length, size=16):
+    layers = 4 if encoding is EVERY else 2
+    shape = {"layers": layers, "heads": 2, "width": 2 * size, "length": length}
+    if isinstance(encoding, str) and ".py:" in encoding:
+        encoding = f"{GALLERY}/{encoding}"
+    asked = Run(encoding=encoding, **shape)
+    return asked, model_of(asked), model_of(asked)
+
+
+def agree(ours, theirs):
+    (fast, by_fast), (slow, by_slow) = ours, theirs
+    torch.testing.assert_close(fast, slow, rtol=1e-4, atol=1e-5)
+    for one, other in zip(by_fast, by_slow, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert (one - other).norm() <= 1e-4 * other.norm() + 1e-9
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("encoding", [*CATALOGUE, FACTOR, EVERY], ids=name)
+def test_a_model_is_one_graph_however_many_steps_it_takes(graphs, monkeypatch, encoding):
+    asked, model, plain = both(encoding, 48)
+    tokens = torch.randint(250, (2, 48), generator=torch.Generator().manual_seed(0))
+    scores = scorer(model, model, asked)
+    ours = trained(model, scores, tokens, steps=2)
+    assert graphs.frame_count == 1
+    with torch.no_grad():  # as the held-out loss
+        model.eval(), plain.eval()
+        held_out = scores(tokens)
+        assert graphs.frame_count == 2
+        monkeypatch.setattr(attention, "COMPILED_ON", set())
+        torch.testing.assert_close(held_out, plain(tokens), rtol=1e-4, atol=1e-5)
+    agree(ours, trained(plain, plain, tokens))
+
+
+@pytest.mark.parametrize("encoding", OWN)
+def test_the_graph_of_a_module_of_ones_own_does_not_grow_with_the_row(graphs, encoding):
+    nodes = []
+    for length in (70, 140):
+        before = graphs.frame_count, graphs.op_count
+        asked, model, plain = both(encoding, length)
+        scores = scorer(model, model, asked)
+        tokens = torch.randint(250, (2, length), generator=torch.Generator().manual_seed(0))
+        ours = trained(model, scores, tokens, steps=2)
+        assert graphs.frame_count == before[0] + 1, "one graph for all layers, chunks and steps"
+        nodes.append(graphs.op_count - before[1])
+        agree(ours, trained(plain, plain, tokens))
+    assert nodes[0] == nodes[1]
+
+
+def test_wide_heads_have_the_same_graph(graphs):
+    asked, model, plain = both("alibi", 48, size=128)
+    tokens = torch.randint(250, (2, 48), generator=torch.Generator().manual_seed(0))
+    ours = trained(model, scorer(model, model, asked), tokens, steps=2)
+    agree(ours, trained(plain, plain, tokens))
+    assert graphs.frame_count == 1
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("encoding", ["alibi", OWN[0], EVERY], ids=name)
+def test_a_measurement_has_a_graph_of_attention_a_length(graphs, monkeypatch, encoding):
+    _, model, _ = both(encoding, 48)
+    rows = np.random.default_rng(0).integers(0, 250, (3, 60))
+    kinds = 3 if encoding is EVERY else 1  # of masks and biases
+    for length, last in ((30, 0), (59, 0), (59, 1)):
+        found = token_losses(model.eval(), rows[:, : length + 1], last=last)
+        with monkeypatch.context() as patch:
+            patch.setattr(attention, "COMPILED_ON", set())
+            plainly = token_losses(model, rows[:, : length + 1], last=last)
+        np.testing.assert_allclose(found, plainly, rtol=1e-4)
+    own = int(encoding == OWN[0])  # fewer queries are another shape of a chunk
+    assert graphs.frame_count == (2 + own) * kinds

@@ -1,0 +1,162 @@
+"""A user's Python file as a normal module: its folder and its package are importable while it runs.
+
+The module has a name in `sys.modules`, as dataclasses and compilers need. A file of a package, or
+one with relative imports, is loaded as `package.module`. Nothing stays on `sys.path`, and no
+bytecode is written.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import importlib.util
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, TracebackType
+
+from farfield.theory.answers.errors import InputError
+
+_TEXT = "__loaded_text__"
+
+
+def load(path: str | Path) -> ModuleType:
+    r"""The module of a Python file. A file whose text has not changed is not run again.
+
+    Args:
+        path: of a `.py` file.
+
+    Raises:
+        InputError: there is no such file, or it raises; with the file's own line.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "mine.py"
+    ...     _ = file.write_text("from helper import RATE\ndef bias(n): return -RATE * n\n")
+    ...     _ = (Path(folder) / "helper.py").write_text("RATE = 2\n")
+    ...     load(file).bias(3)
+    -6
+    """
+    file = Path(path).expanduser().resolve()
+    if file.suffix != ".py" or not file.is_file():
+        raise InputError(f"there is no file {str(path)!r}; accepted: a file of Python, FILE.py")
+    try:
+        text = file.read_bytes()
+        root, name = _place(file, ast.parse(text))
+        known = sys.modules.get(name)
+        if known is not None and vars(known).get(_TEXT) == (str(file), text):
+            return known
+        sys.modules.pop(name, None)
+        with _importable(root):
+            module = _executed(file, name)
+    except SyntaxError as error:
+        where = error.filename or str(file)
+        raise InputError(f"{where}, line {error.lineno}: {error.msg}") from None
+    except (Exception, SystemExit) as error:  # whatever the code of a user raises
+        raise InputError(f"{raised(error, file)}; accepted: a file that can be imported") from None
+    _mark(module)
+    return module
+
+
+def raised(error: BaseException, file: str | Path) -> str:
+    """What a user's code raised on one line, with the last line of its file that was run."""
+    said = str(error).strip().splitlines() or [""]
+    line, step = None, error.__traceback__
+    while isinstance(step, TracebackType):
+        if step.tb_frame.f_code.co_filename == str(file):
+            line = step.tb_lineno
+        step = step.tb_next
+    at = "" if line is None else f", line {line}"
+    return f"{file}{at}: {type(error).__name__}{f': {said[0][:120]}' if said[0] else ''}"
+
+
+def _place(file: Path, tree: ast.Module) -> tuple[Path, str]:
+    """The folder to import from, and the module's name: dotted in a package."""
+    up = max((x.level for x in ast.walk(tree) if isinstance(x, ast.ImportFrom)), default=0)
+    whole = file.stem == "__init__"
+    root, parts = file.parent, [] if whole else [file.stem]
+    depth = up if whole else up + 1
+    while ((root / "__init__.py").is_file() or 1 < depth > len(parts)) and root != root.parent:
+        parts, root = [root.name, *parts], root.parent
+    if len(parts) > 1 or whole:
+        return root, ".".join(parts)
+    other = f"{file.stem}_{zlib.crc32(str(file).encode()):08x}"
+    for name in (file.stem, other):
+        if getattr(sys.modules.get(name), "__file__", None) == str(file):
+            return root, name
+    taken = file.stem in sys.modules or file.stem in sys.stdlib_module_names
+    return root, other if taken or _installed(file.stem) else file.stem
+
+
+def _installed(name: str) -> bool:
+    """Whether the name belongs to something that is installed."""
+    with contextlib.suppress(ImportError, ValueError, AttributeError):
+        return "." not in name and importlib.util.find_spec(name) is not None
+    return False
+
+
+@contextlib.contextmanager
+def _importable(root: Path) -> Iterator[None]:
+    """While a file of this folder loads: modules beside it come first, and leave no bytecode."""
+    beside = {p.stem for p in root.iterdir() if p.suffix == ".py" or p.is_dir()}
+    before = dict(sys.modules)
+    aside = {
+        name: module
+        for name, module in before.items()
+        if name.partition(".")[0] in beside and _elsewhere(module, root)
+    }
+    for name in aside:
+        del sys.modules[name]
+    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    sys.path.insert(0, str(root))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = written
+        with contextlib.suppress(ValueError):
+            sys.path.remove(str(root))
+        for name, module in [*sys.modules.items()]:
+            file = getattr(module, "__file__", None)
+            if name not in before and file and Path(file).is_relative_to(root):
+                _mark(module)
+        sys.modules.update({k: m for k, m in aside.items() if _TEXT not in vars(m)})
+
+
+def _mark(module: ModuleType) -> None:
+    file = Path(str(module.__file__))
+    setattr(module, _TEXT, (str(file), file.read_bytes() if file.is_file() else b""))
+
+
+def _elsewhere(module: ModuleType, root: Path) -> bool:
+    """Whether a module is of another project, or was loaded from a text that has changed."""
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return False
+    if loaded := vars(module).get(_TEXT):
+        now = Path(file).read_bytes() if Path(file).is_file() else b""
+        return not Path(file).is_relative_to(root) or loaded != (file, now)
+    installed = {"site-packages", "dist-packages"} & {*Path(file).parts}
+    inside = any(Path(file).is_relative_to(folder) for folder in (root, sys.base_prefix))
+    return not (installed or inside)
+
+
+def _executed(file: Path, name: str) -> ModuleType:
+    """The module, run once."""
+    if "." in name or file.stem == "__init__":
+        module = importlib.import_module(name)
+        if getattr(module, "__file__", None) != str(file):
+            other = getattr(module, "__file__", None)
+            raise ImportError(f"the name {name} belongs to {other}")
+        return module
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
