@@ -29,7 +29,6 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.network import TrainedNetwork, losses
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling, far_losses
@@ -262,8 +261,8 @@ def work(what, label, folder, device, texts):
         if what == "forecast":
             return about | forecast(label, model, text.held_out)
         return about | measure(label, model, text.held_out, at)
-    except InputError as error:
-        return str(error)
+    except Exception as error:  # the other models go on
+        return f"{type(error).__name__}: {error}"
 
 
 def waiting(what, folder, said, measured):
