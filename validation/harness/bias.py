@@ -167,10 +167,11 @@ class FixedBias(DistanceBias):
             if bad.any():
                 unreal = np.isnan(table)
                 head, at = np.argwhere(unreal if unreal.any() else bad)[0]
-                what = "no real number" if unreal.any() else table[head, at]
+                what = "has no value that 20,480 bits tell"
                 raise InputError(
-                    f"the bias {self.encoding.head(head + 1)} is {what} at distance {at}; a model "
-                    "takes finite values, and -oo from distance 1"
+                    f"the bias {self.encoding.head(head + 1)} "
+                    f"{what if unreal.any() else f'is {table[head, at]}'} at distance {at}; a "
+                    "model takes finite values, and -oo from distance 1"
                 )
             self.longest = table
         return torch.from_numpy(self.longest[:, :length])
