@@ -10,7 +10,7 @@ pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow test-part pinned formal formal-random demo figures gpu bench sm90 docs browser lint \
+.PHONY: test test-slow test-part pinned findings formal formal-random demo figures gpu bench sm90 docs browser lint \
 	types install clean
 
 test: install  ## the tests, and every example of the documentation
@@ -25,6 +25,9 @@ test-part: install  ## of the slow tests the part of today: each has its turn wi
 
 pinned: install  ## every recorded answer again, by the public names alone
 	$(VENV)/bin/python tests/pinned/check.py
+
+findings: install  ## every row of the findings, counted again from the committed files: ok or not
+	$(VENV)/bin/python -m farfield.validation.findings .
 
 formal: install  ## theorems and certificates by the prover; 70 random ones, altered ones refused
 	$(VENV)/bin/python tests/formal/check.py

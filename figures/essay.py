@@ -25,8 +25,8 @@ from farfield.theory.answers.notation import Latex, html
 from farfield.theory.answers.writers.svg import NARROW, WIDE, climbed
 from farfield.theory.convergence import check_convergence
 from farfield.validation.json_files import write
-from farfield.validation.papers.claim import brief
-from farfield.validation.papers.ledger import claims
+from farfield.validation.papers.claim import Verdict, of_sentence
+from farfield.validation.papers.ledger import by_sentence, claims, plain_sentences
 
 EPS = Fraction(1, 100)
 TEXTS = (
@@ -115,7 +115,7 @@ def _heads() -> dict[str, dict[int, tuple[float, int]]]:
 
 
 def _claims() -> list[dict[str, str]]:
-    """What the papers say, and whether it holds."""
+    """What the papers say, a sentence each, and whether it holds."""
     return [
         {
             "id": c.id,
@@ -123,10 +123,10 @@ def _claims() -> list[dict[str, str]]:
             "verdict": str(c.verdict),
             "quote": c.quote,
             "where": ", ".join(filter(None, (c.section, c.place))),
-            "said": c.corrected or c.reason or c.statement,
-            "against": brief(c.evidence) if str(c.verdict) == "refuted" else "",
+            "read": c.statement,
+            "said": c.because or c.corrected or c.reason,
         }
-        for c in claims()
+        for c in (of_sentence(own) for own in by_sentence(claims()).values())
     ]
 
 
@@ -154,6 +154,8 @@ def essay() -> str:
         texts=told["texts"],
         ladders=list(_ladders()),
         counts=Counter(claim["verdict"] for claim in told["claims"]),
+        verdicts=list(Verdict),
+        plain=len(plain_sentences()),
         condition=told["condition"],
         slopes=SLOPES,
         heads=range(HEADS),

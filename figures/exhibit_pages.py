@@ -35,8 +35,8 @@ def index_sheet(
     """
     lead = note(
         "A figure without results is listed as missing. Each comes with its data as CSV. A dot "
-        "is a sentence of the paper on its figure: green where it holds as printed, violet where "
-        "it needs a correction or cannot be tested, orange where it is wrong."
+        "is a sentence of the paper on its figure: green where it holds as printed, orange where "
+        "it is wrong, violet where it needs a correction or is not decided."
     )
     sections = [Section((), [*told, lead])]
     for paper, cited in PAPERS.items():
@@ -71,7 +71,25 @@ def _number(e: Exhibit) -> str:
     return {"fig": "Figure ", "table": "Table "}[said[1]] + said[2].replace("-", ", ")
 
 
-def exhibit_sheet(e: Exhibit, drawing: Drawing, svg: str, said: Sequence[Claim]) -> Sheet:
+def heading(e: Exhibit) -> str:
+    """Paper, year and number of an exhibit, with what it shows.
+
+    >>> heading(INDEX["qin2024.fig6"])
+    'Qin et al. 2024, Figure 6: Theoretical receptive fields'
+    """
+    if not _number(e):
+        return e.title
+    authors = PAPERS[e.paper].partition(", ")[0]
+    return f"{authors} {e.paper[-4:]}, {_number(e)}: {e.title}"
+
+
+def exhibit_sheet(
+    e: Exhibit,
+    drawing: Drawing,
+    svg: str,
+    said: Sequence[Claim],
+    settings: Mapping[str, object] | None = None,
+) -> Sheet:
     """The page of an exhibit, with what its paper says of it beside the figure, or below the table.
 
     Args:
@@ -79,6 +97,7 @@ def exhibit_sheet(e: Exhibit, drawing: Drawing, svg: str, said: Sequence[Claim])
         drawing: of it.
         svg: its figure for a page.
         said: the sentences on it.
+        settings: what can be set of it, with what it was drawn with.
     """
     home = note("{index}", index=StyledWord(TITLE, "to index.html"))
     again = note(
@@ -86,30 +105,35 @@ def exhibit_sheet(e: Exhibit, drawing: Drawing, svg: str, said: Sequence[Claim])
         again=StyledWord(f"farfield figures {e.id}", "code"),
         data=StyledWord(f"{e.id}.csv", f"to {e.id}.csv"),
     )
+    more: list[Item] = []
+    if settings:
+        some = " ".join(f"{name}={value}" for name, value in settings.items())
+        more = [
+            note(
+                "To change it: {command}.",
+                command=StyledWord(f"farfield figures {e.id} --set {some}", "code"),
+            )
+        ]
     first, *items = drawing.items(e.title, svg, e.kind)
-    claimed: list[Item] = []
-    if said:
-        claimed = [note("{of}", of=StyledWord("What the paper says", "strong")), _facts(said)]
+    claimed = [item for c in said for item in _claimed(c)]
+    if claimed:
+        claimed[:0] = [note("{of}", of=StyledWord("What the paper says", "strong"))]
     if claimed and isinstance(first, Picture):
         first, claimed = Columns([first], claimed), []
     return Sheet(
-        words("{title}", title=e.title), [Section((), [home, first, *items, *claimed, again])]
+        words("{title}", title=heading(e)),
+        [Section((), [home, first, *items, *claimed, again, *more])],
     )
 
 
-def _facts(said: Sequence[Claim]) -> Facts:
-    """Sentences in our words, by their verdicts, with the correction and how to ask again."""
-    return Facts(
-        tuple(
-            (
-                as_text(c.verdict),
-                words(
-                    "{said}{holds} {again}",
-                    said=c.statement,
-                    holds=f" Holds instead: {c.corrected}" * bool(c.corrected),
-                    again=StyledWord(c.command, "command"),
-                ),
-            )
-            for c in said
-        )
+def _claimed(c: Claim) -> tuple[Item, Item]:
+    """The words of the paper, our reading of them, and the verdict on that reading."""
+    why = c.because or c.corrected or c.reason
+    verdict = words(
+        "{verdict}{why} {again}",
+        verdict=c.verdict,
+        why=f": {why}" * bool(why),
+        again=StyledWord(c.command, "command"),
     )
+    read = as_text("read here as"), as_text(c.statement)
+    return note("“{quote}”", quote=c.quote), Facts((read, (as_text("verdict"), verdict)))

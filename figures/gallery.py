@@ -3,10 +3,12 @@ say of them, decided."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -22,7 +24,7 @@ from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, sentence, table
 from farfield.theory.answers.names import closest, one_of
 from farfield.theory.answers.notation import code
-from farfield.theory.answers.number import plural
+from farfield.theory.answers.number import inside, natural, plural
 from farfield.validation.json_files import writable_folder, write
 
 if TYPE_CHECKING:
@@ -40,33 +42,81 @@ MODULES = {
     "remeasured": "papers.remeasured",
 }
 """Where the functions that draw are; a module is loaded when one of its exhibits is asked for."""
-AGREES, DIFFERS = ("confirmed",), ("corrected", "refuted")
-OPEN = ("not_testable", "not_robust")
+AGREES, DIFFERS = ("holds_as_printed",), ("needs_a_correction", "wrong")
+OPEN = ("depends_on_the_tolerance", "not_seen_at_this_scale", "cannot_be_tested")
 """Verdicts on the papers' sentences."""
 UNPRINTED = "The paper prints no number of this figure to compare with."
 
 
-def recompute(e: Exhibit, known: DataFrame | None = None) -> Drawing:
+LONGEST, LEAST = 65_536, 10**12
+"""Most tokens, and the inverse of the least share, that a figure is drawn for."""
+
+
+def recompute(
+    e: Exhibit, known: DataFrame | None = None, settings: Mapping[str, object] | None = None
+) -> Drawing:
     """Draw an exhibit.
 
     Args:
         e: one of the index.
         known: the results that a measured one is drawn from; None for the committed ones.
+        settings: what is changed of it, by name, as `{"eps": "1/500"}`.
 
     Raises:
+        InputError: a setting that it does not have, or a value that it does not take.
         NoResults: a measured one that has none among them.
+
+    >>> recompute(INDEX["qin2024.fig2"], settings={"window": 8}).data.columns[1]
+    'window of 8'
     """
-    place, _, name = (e.draw or e.id.replace("-", "_")).partition(".")
-    function = getattr(import_module(f"farfield.figures.{MODULES[place]}"), name)
+    function = _function(e)
     given: tuple[Any, ...] = (e.id, *e.encodings) if e.draw else ()
     if e.draw and e.kind == "measured":
         from farfield.validation.results import results
 
         given = (results() if known is None else known, *given)
-    drawn: Drawing = function(*given, **e.options)
+    drawn: Drawing = function(*given, **e.options, **_read(e, settings or {}))
     if e.paper == "farfield" or drawn.figure is None or drawn.beside is not None:
         return drawn
     return replace(drawn, caption=f"{drawn.caption} {UNPRINTED}")
+
+
+def _function(e: Exhibit) -> Callable[..., Drawing]:
+    """The function that draws an exhibit."""
+    place, _, name = (e.draw or e.id.replace("-", "_")).partition(".")
+    function: Callable[..., Drawing] = getattr(
+        import_module(f"farfield.figures.{MODULES[place]}"), name
+    )
+    return function
+
+
+def settings_of(e: Exhibit) -> dict[str, Any]:
+    """What can be changed of an exhibit, with what it is drawn with.
+
+    >>> settings_of(INDEX["qin2024.fig6"])
+    {'eps': Fraction(1, 1000), 'length': 1024}
+    """
+    if e.draw:  # from results or from printed numbers
+        return {}
+    parameters = inspect.signature(_function(e)).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def _read(e: Exhibit, settings: Mapping[str, object]) -> dict[str, Any]:
+    """Settings as the function of an exhibit takes them."""
+    known, read = settings_of(e), dict[str, Any]()
+    for name, value in settings.items():
+        if name not in known:
+            has = ", ".join(f"{k}={v}" for k, v in known.items()) or "nothing that can be set"
+            raise InputError(f"{e.id} has no setting {name[:40]!r}; accepted: {has}")
+        if isinstance(known[name], Fraction):
+            given = inside(value, name, "(0, 1/2)")
+            if given.q > LEAST * given.p:
+                raise InputError(f"{name} = {given}: a figure has at least 1/10^12")
+            read[name] = Fraction(int(given.p), int(given.q))
+        else:
+            read[name] = natural(value, name, 2, LONGEST)
+    return read
 
 
 def named(name: str) -> tuple[Exhibit, ...]:
@@ -117,7 +167,7 @@ class Gallery(Result):
         rows = [(k, INDEX[k].kind, INDEX[k].title, *self._counts(k)) for k in done]
         wide = 6 if self.said else 3
         against = {
-            c.id: (k, c.id, c.verdict, c.statement)
+            c.id: (k, c.id, c.statement, c.verdict)
             for k in reversed(done)
             for c in self.said.get(k, ())
             if c.verdict in DIFFERS
@@ -129,7 +179,7 @@ class Gallery(Result):
                 rows,
                 (3, 4, 5)[: wide - 3],
             ),
-            (("exhibit", "claim", "verdict", "the paper says"), [*against.values()][::-1], ()),
+            (("exhibit", "claim", "read here as", "verdict"), [*against.values()][::-1], ()),
             (("missing", "why"), missing, ()),
         )
         return (
@@ -159,8 +209,8 @@ class Gallery(Result):
         every = {c.id: c.verdict for own in self.said.values() for c in own}.values()
         agree, differ, open_ = (sum(v in kind for v in every) for kind in (AGREES, DIFFERS, OPEN))
         return sentence(
-            "Of {all} on them {agree} agree with the paper, {differ} do not, {open} cannot be "
-            "decided.",
+            "Of {all} on them {agree} hold as printed, {differ} are wrong or need a correction, "
+            "{open} are not decided.",
             all=plural(len(every), "sentence"),
             agree=agree,
             differ=differ,
@@ -186,6 +236,7 @@ def draw(
     *,
     kind: str = "svg",
     runs: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, object] | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Gallery:
     """Draw the named exhibits, or all of them; those without results are listed as missing.
@@ -198,16 +249,19 @@ def draw(
         kind: `svg`, `png` or `pdf`.
         runs: a folder of runs, or a CSV file of results, to draw the measured ones from; the
             committed results if None.
+        settings: what is changed of one figure, by name; its files have the changes in their names.
         notice: called with each id before it is drawn.
 
     Raises:
         InputError: a name that is not known; results that cannot be read; an unknown format; a
-            folder that cannot be written to.
+            folder that cannot be written to; settings of several figures.
     """
     one_of(kind, "format", FORMATS)
     wanted = {e.id: e for name in names for e in named(name)}
     chosen = list(wanted.values()) or list(INDEX.values())
     several = len(chosen) > 1
+    if settings:
+        return _changed(chosen, settings, folder, kind)
     place, known = None if folder is None else writable_folder(folder), None
     if runs is not None:
         from farfield.validation.results import results
@@ -236,8 +290,46 @@ def draw(
     found = Gallery(drawn, missing, kept, said)
     if place is not None and several:
         written.append(place / "index.html")
-        write(written[-1], page(found.index(shown)).encode())
+        write(written[-1], page(_index(place, found, shown)).encode())
     return replace(found, files=tuple(map(str, written)))
+
+
+def _index(place: Path, found: Gallery, shown: Mapping[str, str]) -> Sheet:
+    """The page of all exhibits that the folder has pages of, those of earlier runs too."""
+    others = [
+        e
+        for e in INDEX.values()
+        if e.id not in {*shown, *found.missing} and (place / f"{e.id}.html").exists()
+    ]
+    every = dict(shown) | {e.id: _thumb(place, e) for e in others}
+    whole = replace(
+        found,
+        kept=(*found.kept, *(e.id for e in others)),
+        said=dict(found.said) | {e.id: claims_on(e.id) for e in others},
+    )
+    return whole.index({name: every[name] for name in INDEX if name in every})
+
+
+def _changed(
+    chosen: Sequence[Exhibit],
+    settings: Mapping[str, object],
+    folder: str | os.PathLike[str] | None,
+    kind: str,
+) -> Gallery:
+    """One figure drawn with other settings, beside the one that the paper has."""
+    able = [e for e in chosen if settings.keys() <= settings_of(e).keys()]
+    able = able or [e for e in chosen if settings_of(e)] or list(chosen)
+    if len(able) > 1:
+        ids = ", ".join(e.id for e in able[:4])
+        raise InputError(f"settings belong to one figure; {len(able)} are named: {ids} ...")
+    (e,) = able
+    drawing = recompute(e, settings=settings)
+    files: tuple[str, ...] = ()
+    if folder is not None:
+        words = (f"{name}-{value}" for name, value in settings.items())
+        other = replace(e, id=re.sub(r"[^\w.-]+", "-", "_".join([e.id, *words])))
+        files = tuple(map(str, _written(writable_folder(folder), other, drawing, kind, None)))
+    return Gallery({e.id: drawing}, {}, files=files)
 
 
 def _newest(folder: str | os.PathLike[str]) -> float:
@@ -270,7 +362,7 @@ def _written(
     content["csv"] = drawing.data.csv().encode()
     if said is not None:
         vector = inline(content["svg"].decode()) if "svg" in content else ""
-        content["html"] = page(exhibit_sheet(e, drawing, vector, said)).encode()
+        content["html"] = page(exhibit_sheet(e, drawing, vector, said, settings_of(e))).encode()
     for ending, data in content.items():
         write(place / f"{e.id}.{ending}", data)
         yield place / f"{e.id}.{ending}"

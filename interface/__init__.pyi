@@ -66,8 +66,8 @@ from .theory.encodings import encoding as encoding
 from .theory.encodings import encodings as encodings
 from .theory.encodings.inspection import BiasInspection as BiasInspection
 from .theory.encodings.inspection import inspect_bias as inspect_bias
+from .validation.far_field.blame import blame as blame
 from .validation.far_field.foresee import Foresight as Foresight
-from .validation.far_field.foresee import blame as blame
 from .validation.far_field.foresee import foresee as foresee
 from .validation.far_field.foresee import gap_probe as gap_probe
 from .validation.far_field.mend import Mending as Mending

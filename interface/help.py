@@ -65,7 +65,11 @@ EXAMPLES = {
         "papers window-error    a theorem",
     ),
     "claims": ("claims", "claims qin2024", "claims qin2024.eq13", "claims --verdict refuted"),
-    "figures": ("figures", "figures --list", "figures qin2024.fig6 --format pdf"),
+    "figures": (
+        "figures",
+        "figures --list",
+        "figures qin2024.fig6 --set eps=1/500 length=4096 --format pdf",
+    ),
     "prove": ("prove", "prove window-error", "prove window-error --latex"),
     "cite": ("cite", "cite alibi kerple-log"),
     "doctor": ("doctor", "doctor --json"),

@@ -96,6 +96,11 @@ class Subject:
         """
         from farfield.theory.encodings import LISTED, encoding
 
+        refuse(
+            isinstance(formula, str) and re.match(r"h(imBHs|B?c|uBs?)(?![A-Za-z0-9_(])", formula),
+            f"{str(formula)[:40]!r} begins with what a shell makes of $-; write the formula "
+            "between single quotes, as '$-2\\log(1+n)$', or without dollars",
+        )
         values: dict[str, Any] = {
             name: value.split(",") if "," in value else value
             for name, value in pairs(self.set, "--set").items()

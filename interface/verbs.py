@@ -30,6 +30,13 @@ def function(path: str) -> Callable[..., Any]:
         p.name: hints[p.name] for p in signature.parameters.values() if is_dataclass(p.default)
     }
 
+    aliases = {
+        extra.name[0].removeprefix("--"): parameter
+        for parameter, hint in get_type_hints(command, include_extras=True).items()
+        for extra in getattr(hint, "__metadata__", ())
+        if getattr(extra, "name", None)
+    }
+
     @functools.wraps(command)
     def verb(*given: Any, **options: Any) -> Any:
         kept = Kept()
@@ -40,6 +47,7 @@ def function(path: str) -> Callable[..., Any]:
                 chosen = {k: options.pop(k) for k in tuple(options) if k in known}
                 values = get_type_hints(kind)
                 called[group] = kind(**{k: _typed(v, values[k]) for k, v in chosen.items()})
+        options = {aliases.get(k, k): value for k, value in options.items()}
         others = {k: options.pop(k) for k in tuple(options) if k in signature.parameters}
         called |= {k: _typed(v, hints[k]) for k, v in others.items()}
         if options:

@@ -1,172 +1,178 @@
-"""The numbers of the README and of the findings, each with the rows of the table behind it."""
+"""The rows of the README and of the findings, counted again from the committed files."""
 
+import shutil
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
-from polars import col
 
-from farfield.validation import forecast
-from farfield.validation.prior import Prior
+from farfield.theory.answers.errors import InputError
+from farfield.validation.findings import measures
+from farfield.validation.findings.page_rows import (
+    NEEDED,
+    RECORDS,
+    checked,
+    findings,
+    records,
+)
 from farfield.validation.results import LAST, results
 
 ROOT = Path(__file__).parents[1]
-USUAL = {"trained": 64, "layers": 4, "width": 128, "steps": 1000, "mask": ""}
-LONG = {"steps": 4000}
+FOUND = {finding.name: finding for finding in findings(ROOT)}
+WHOLE = {name: {**record, "pages": list(record["pages"])} for name, record in records().items()}
 
 
-def lines(label, **other):
-    """Of models with these labels, on rows of 16 times their training length."""
-    return results().filter(label=label, protocol=LAST, length=1024, **{**USUAL, **other})
+def test_every_row_is_on_its_pages_as_it_is_counted():
+    answer = checked(ROOT)
+    assert answer.missing == () and "ok as counted" not in answer.text()
+    assert f"{len(FOUND)} findings: {len(FOUND)} as counted" in answer.text()
 
 
-def times(label, **other):
-    """The ratio to the perplexity at the training length, the geometric mean of the models."""
-    return f"{np.exp(lines(label, **other)['ratio'].log().mean()):.2f}"
+def test_every_row_of_the_tables_is_a_record():
+    """A row that somebody writes by hand has no count behind it."""
+    for page in ("README.md", "docs/findings.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        begin = text.index("## What was found") if page == "README.md" else 0
+        rows = [line for line in text[begin:].splitlines() if line.startswith("| ")]
+        known = [f.row for f in FOUND.values() if page in f.pages]
+        heads = [row for row in rows if not any(row.startswith(own) for own in known)]
+        assert all("null" in row for row in heads), heads
+        assert len(rows) - len(heads) == len(known)
 
 
-def loses(label, digits=1, **other):
-    """The same as a loss."""
-    return f"{100 * np.expm1(lines(label, **other)['ratio'].log().mean()):.{digits}f} %"
+def copy(tmp_path):
+    """The pages and files that the rows stand on and are counted from."""
+    for name in ("README.md", "docs/findings.md", *{f.file for f in FOUND.values()}):
+        if (ROOT / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / measures.FORECASTS, tmp_path / measures.FORECASTS)
+    return tmp_path
 
 
-def models(label):
-    return lines(label).filter(experiment=lines(label)["experiment"][0])["seed"].n_unique()
+@pytest.mark.parametrize(
+    ("was", "now", "name"),
+    [
+        ("84 of 127 cases", "85 of 127 cases", "convergence"),  # the answer
+        ("144 of 151 cases", "145 of 151 cases", "nearest"),
+        ("| 151 cases; 92", "| 152 cases; 92", "nearest"),  # n
+        ("92 to 100 %", "95 to 100 %", "nearest"),  # the interval
+        ("| a constant: 86 |", "| a constant: 80 |", "nearest"),  # the null
+        ("some 250 choices", "some 25 choices", "nearest"),  # what was decided afterwards
+        ("0.089 and 0.159", "0.22 and 0.74", "far-field"),
+        ('always "holds": 70', 'always "holds": 83', "convergence"),
+        ("each without its own family", "", "nearest"),  # the sentence
+    ],
+)
+def test_an_altered_row_is_found(tmp_path, was, now, name):
+    root = copy(tmp_path)
+    page = root / "docs/findings.md"
+    text = page.read_text(encoding="utf-8")
+    assert was in text
+    page.write_text(text.replace(was, now), encoding="utf-8")
+    assert ("docs/findings.md", name) in checked(root, {name: WHOLE[name]}).missing
 
 
-def above(length):
-    """By how much the perplexity of a mixture is above ALiBi's, seeds 0 to 2."""
-    rows = results().filter(col("seed") < 3, protocol=LAST, length=length, **USUAL)
-    one, other = (
-        rows.filter(label=label, experiment=experiment)["nats"].mean()
-        for label, experiment in (("1 head 1/4", "heads_and_shapes"), ("alibi", "first"))
-    )
-    return f"{100 * np.expm1(one - other):.0f} %"
+@pytest.mark.parametrize("field", ["answer", "n", "interval", "null", "decided"])
+def test_an_altered_record_is_found(field):
+    altered = WHOLE["nearest"] | {field: WHOLE["nearest"][field] + " and more"}
+    assert len(checked(ROOT, {"nearest": altered}).missing) == 1 + (field != "decided")
 
 
-def answers(label, layers=2):
-    """Right answers about keys beyond the training length of 64, on rows of 1,024."""
-    task = {"protocol": "recall", "text": "task induction", "trained": 64, "heads": 4}
-    rows = results().filter(col("distance") > 64, label=label, length=1024, layers=layers, **task)
-    return f"{100 * rows['accuracy'].mean():.0f} %"
+def test_altered_data_are_found(tmp_path):
+    root = copy(tmp_path)
+    file = root / measures.MEASURED
+    lines = file.read_text(encoding="utf-8").splitlines()
+    file.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+    asked = {name: WHOLE[name] for name in ("far-field", "mend")}
+    missing = {name for _, name in checked(root, asked).missing}
+    assert missing == {"far-field", "mend"}
 
 
-def nearest():
-    """Of each case the distance to the nearest one of another family, and whether the nearest are
-    on the right side of 5 %."""
-    known = forecast.measured().filter(mechanism="bias")
-    longest = known.sort("times").unique(forecast.CASE, keep="last", maintain_order=True)
-    for case in longest.iter_rows(named=True):
-        shape = {name: case[name] for name in forecast.DOUBLINGS}
-        own = Prior(*(case[name] for name in Prior._fields))
-        others = known.filter(col("family") != case["family"])
-        near = forecast.with_distance(others, own, **shape).head(forecast.NEAREST)
-        ratios = near["ratio"].log().to_numpy()
-        said = np.average(ratios, weights=1 / (near["distance"].to_numpy() + forecast.SOFT))
-        yield near["distance"][0], (np.exp(said) < 1.05) == (case["ratio"] < 1.05)
+@pytest.mark.parametrize("field", NEEDED)
+def test_a_record_without_a_field_is_not_printed(tmp_path, field):
+    lines = RECORDS.read_text(encoding="utf-8")
+    begin, end = lines.index("[nearest]"), lines.index("[far-field]")
+    whole = tomllib.loads(lines[begin:end])["nearest"]
+    del whole[field]
+    file = tmp_path / "records.toml"
+    file.write_text("[nearest]\n" + "".join(f"{k} = {v!r}\n" for k, v in whole.items()))
+    with pytest.raises(InputError, match=f"'nearest' has no {field}"):
+        records(file)
 
 
-def readme():
-    side = [right for _, right in nearest()]
-    return [
-        ("from {} to {} at 16 times", times("nope"), times("1 head 1/4")),
-        ("loses {} of perplexity ({} models)", loses("1 head 1/4"), models("1 head 1/4")),
-        ("1/32 multiplies the perplexity by {} after", times("slope 1/32")),
-        ("after 1,000 steps, by {} after 4,000", times("slope 1/32", **LONG)),
-        ("multiplies it by {} and {}", times("1 head 1/4"), times("1 head 1/4", **LONG)),
-        ("local and then free, find {} of", answers("local, then free")),
-        ("free and then local find {}", answers("free, then local")),
-        ("for {} of {} cases", sum(side), len(side)),
-    ]
+def test_a_number_that_is_not_counted_is_refused():
+    altered = WHOLE["nearest"] | {"answer": "{nothing} of it"}
+    with pytest.raises(InputError, match="'nothing', which is not counted"):
+        list(findings(ROOT, {"nearest": altered}))
 
 
-BIASES = {
-    "ALiBi": "alibi",
-    "KERPLE, logarithmic": "kerple_log",
-    "window of 32 keys": "window 32",
-    "`-log(1+n)`": "example1",
-    "slope 1/64 in all heads": "alibi equal 6",
-    "no bias": "nope",
-    "T5": "t5",
-    "sinusoidal": "sinusoidal",
-    "RoPE": "rope",
-}
-LEARNED_LONGER = {
-    "ALiBi": ("alibi", "ALiBi"),
-    "1 head of slope 1/4": ("1 head 1/4", "1 head 1/4"),
-    "slope 1/32": ("slope 1/32", "slope 1/32"),
-    "no bias": ("nope", "no bias"),
-}
+# -- the counts themselves ------------------------------------------------------------------------
 
 
-def findings():
-    turns = "English: {} and free in turn"
-    side = [right for _, right in nearest()]
-    return [
-        ("multiplies its perplexity by {} at 16 times", times("nope")),
-        ("the eight brings that to {}", times("1 head 1/4")),
-        ("Four such heads bring it to {}.", times("4 heads 1/4")),
-        ("too flat for one head: {}.", times("1 head 1/16")),
-        ("others free the ratio is {}, with", times("layer 1 of 1/4")),
-        ("those of the last layer {} (", times("layer 4 of 1/4")),
-        ("is {} above ALiBi's on rows of 64, and {} on", above(64), above(1024)),
-        *(
-            (f"| {bias} | {{}} | {{}} |", times(name), models(name))
-            for bias, name in BIASES.items()
-        ),
-        *(
-            (f"| {bias} | {{}} | {{}} |", times(short), times(long, **LONG))
-            for bias, (short, long) in LEARNED_LONGER.items()
-        ),
-        ("diverges and loses {}.", loses("example1", 0)),
-        ("and loses {}, since it leaks", loses("alibi equal 6", 0)),
-        ("same window has a ratio of {}, with", times("window 32", layers=2)),
-        ("with eight {}.", times("window 32", layers=8)),
-        ("perplexity by {}. The model relies", times("power 3 to a floor of 7")),
-        ("for {} of {} cases.", sum(side), len(side)),
-        ("local and then free, answer {} rightly", answers("local, then free")),
-        ("raise that to {}.", answers("local, then free, log")),
-        ("Free and then local: {}.", answers("free, then local")),
-        ("Local heads alone: {}.", answers("all local 1")),
-        ("No bias at all: {}.", answers("no bias")),
-        ("three free ones answers {}.", answers("1 head 1")),
-        ("T5 answers {}:", answers("T5")),
-        ("they lose {}, and", loses(turns.format("local"))),
-        ("and {} with windows of 16", loses(turns.format("window 16 rotary"))),
-    ]
+def test_the_field_of_a_bias_is_that_of_its_formula():
+    """Against the certified integers, on rows of 1,024."""
+    from farfield.numerics.receptive_field import theoretical_receptive_field
+
+    for formula in ("[-2*log(1+n)]", "[-n/4; 0 x7]", "[-sqrt(n)]"):
+        case = {"formula": formula, "length": 1024, "trained": 64, "mask": ""}
+        exact = theoretical_receptive_field(formula, "1/100", length=1024)
+        heads = [h.tokens for h in exact.heads or (exact,)]
+        assert (64 * measures.fields(case)).tolist() == heads
+    assert measures.fields(case | {"mask": "window 5"}).tolist() == [5 / 64]
+
+
+def test_a_threshold_is_the_least_of_the_best():
+    quantity, holds = np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, True, False, False])
+    assert measures.threshold(quantity, holds) == 2.5
+    assert measures.threshold(quantity, ~holds & False) == 0.5
+
+
+def test_intervals_cover_a_mean_that_is_known():
+    draws = np.random.default_rng(1).normal(size=(400, 6))
+    inside = [abs(m) <= half for m, half in map(measures.student, draws)]
+    assert 0.92 < np.mean(inside) < 0.98
+    of = np.repeat(np.arange(20), 5)
+    same = np.repeat(np.random.default_rng(2).normal(size=20), 5)
+    wide, narrow = measures.resampled(list(same), list(of)), measures.resampled(list(same))
+    assert wide[1] - wide[0] > 1.7 * (narrow[1] - narrow[0])  # 5 equal values are one
+
+
+def test_levels_and_growths_belong_together():
+    """Growth is the ratio of the two levels that stand beside it, to their rounding."""
+    shapes = measures.shapes(ROOT)
+    for name in measures.SHAPES:
+        levels = float(shapes[f"{name} nats"]) - float(shapes[f"{name} home"])
+        assert abs(np.log(float(shapes[name])) - levels) < 0.02
 
 
 def train():
-    turns = "English: {} and free in turn{}"
-    window = "window 16 rotary"
+    """What docs/train.md says of the task and of English, from the same counts."""
+
+    def found(label, layers=2):
+        return measures.share(measures.answers(label, layers))
+
+    def loses(label):
+        lines = results().filter(label=label, protocol=LAST, length=1024, trained=64, mask="")
+        return f"{100 * np.expm1(lines['ratio'].log().mean()):.1f} %"
+
+    turns, window = "English: {} and free in turn{}", "window 16 rotary"
     return [
-        ('"local, then free" finds {} of', answers("local, then free")),
-        ('"free, then local" finds {}', answers("free, then local")),
-        ("local heads alone ({}) and", answers("all local 1")),
-        ("free heads alone ({}) do", answers("no bias")),
-        ("window of 4 finds {} (", answers("window 4 rotary, then free")),
-        ("window of 16 {} (", answers(f"{window}, then free")),
-        ("below a free layer finds {},", answers("ALiBi, then free")),
-        ("Two layers then find {} in", answers("local, then free, log")),
-        ("in place of {}. Four", answers("local, then free")),
-        ("windows of 16 find {} in", answers(f"{window} and free in turn, log", 4)),
-        ("in place of {}.", answers(f"{window} and free in turn", 4)),
+        ('"local, then free" finds {} of', found("local, then free")),
+        ("window of 4 finds {} (", found("window 4 rotary, then free")),
+        ("window of 16 {} (", found(f"{window}, then free")),
+        ("below a free layer finds {},", found("ALiBi, then free")),
+        ("Two layers then find {} in", found("local, then free, log")),
+        ("in place of {}. Four", found("local, then free")),
+        ("windows of 16 find {} in", found(f"{window} and free in turn, log", 4)),
+        ("in place of {}.", found(f"{window} and free in turn", 4)),
         ("in turn lose {} of", loses(turns.format("local", ""))),
         ("windows of 16 they lose {},", loses(turns.format(window, ""))),
         ("scaled logits too {} (", loses(turns.format(window, ", log"))),
     ]
 
 
-@pytest.mark.parametrize(
-    ("page", "facts"),
-    [("README.md", readme), ("docs/findings.md", findings), ("docs/train.md", train)],
-)
-def test_every_number_of_a_page_is_the_one_of_the_table(page, facts):
-    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
-    told = [line.format(*values) for line, *values in facts()]
-    assert [line for line in told if line not in text] == []
-
-
-def test_near_cases_of_other_families_are_right():
-    found = [right for distance, right in nearest() if distance <= forecast.NEAR]
-    assert len(found) == sum(found) == 38
+def test_the_numbers_of_the_guide_to_training_are_those_of_the_table():
+    text = " ".join((ROOT / "docs/train.md").read_text(encoding="utf-8").split())
+    assert [line for line in (a.format(b) for a, b in train()) if line not in text] == []

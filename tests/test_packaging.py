@@ -66,6 +66,30 @@ def test_wheel_holds_the_tracked_files_and_nothing_else(wheel, tracked):
     assert sorted(shipped) == sorted(map(installed_name, tracked))
 
 
+def test_a_source_archive_makes_the_same_wheel(wheel, tmp_path):
+    """`sdist` holds all that a wheel is built from."""
+    with tarfile.open(wheel.parent / "source.tar") as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    build = "from setuptools.build_meta import build_sdist; print(build_sdist('.'))"
+    run(sys.executable, "-c", build, cwd=tmp_path / "source")
+    (packed,) = (tmp_path / "source").glob("farfield-*.tar.gz")
+    offline = ["--no-deps", "--no-index", "--no-build-isolation"]
+    run(sys.executable, "-m", "pip", "wheel", *offline, "-w", tmp_path, packed)
+    (built,) = tmp_path.glob("*.whl")
+    ours, theirs = (zipfile.ZipFile(path).namelist() for path in (wheel, built))
+    assert {*ours} == {*theirs}
+
+
+def test_the_version_is_the_same_everywhere():
+    import farfield
+
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    (cited,) = re.findall(r"^version: (.+)$", citation, re.MULTILINE)
+    newest = re.search(r"^## (\d+\.\d+\.\d+)", (ROOT / "docs/changes.md").read_text("utf-8"), re.M)
+    assert {PROJECT["project"]["version"], cited} == {farfield.__version__}
+    assert newest is not None and newest[1] == farfield.__version__
+
+
 def test_wheel_works_elsewhere(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path)
     rooms = ", ".join(sorted(FOLDERS))

@@ -37,19 +37,12 @@ RULES: dict[str, str] = {
     "series with larger terms converges.",
     "lower bound": "Oscillating parts are bounded: `p >= {bound}{error}` for all large `n`, and a "
     "series with smaller terms diverges.",
-    "infimum": "{phase} is equidistributed modulo `2pi` over any run of consecutive distances: the "
-    "coefficient comes near its infimum on a set with bounded gaps; there `p >= {bound}{error}`. "
-    "Over a set with bounded gaps an eventually monotone series diverges with the full one.",
-    "very slow phase": "The phase {phase} is unbounded and `o(log n)`: the coefficient is near its "
-    "infimum on intervals `[x, 2x]` with `x` as large as one likes; there "
-    "`p >= {bound}{error} >= -log(n) - C`, so each adds at least a positive constant to the sum.",
-    "average": "{phase} is equidistributed modulo `2pi` (up to a power of `n`; or slow): "
-    "the mean of `exp(-m (f - inf f))` over a block, `m = {scale}`, `inf f = {infimum}`, is of the "
-    "exact order `m^(-({order}))` by the orders of the minima of `f`; the series behaves like "
-    "`sum exp(-({bound}{error}))`.",
+    "average": "{phase} is equidistributed modulo `2pi`, up to a power of `n`: the mean of "
+    "`exp(-m (f - inf f))` over a block, `m = {scale}`, `inf f = {infimum}`, is between multiples "
+    "of `m^(-1/2)`, since `f` is a sinusoid; the series behaves like `sum exp(-({bound}{error}))`.",
     "returns": "Khinchin: {phase} comes within `C/n` of a zero of the coefficient infinitely "
-    "often, where the coefficient is `O(1/n^{order})`, and `{scale} = O(n^{order})`: infinitely "
-    "many terms stay above a positive constant.",
+    "often, where the coefficient is `O(1/n^2)`, and `{scale} = O(n^2)`: infinitely many terms "
+    "stay above a positive constant.",
     "tried": "Tried {what}: inconclusive, {why}.",
     "bounded support": "{reason}",
     "cell": "Where {condition}:",
@@ -87,7 +80,6 @@ DECIDING = (
     "infinite",
     "upper bound",
     "lower bound",
-    "infimum",
     "returns",
     "average",
     "bounded support",
@@ -112,10 +104,7 @@ class Step:
         if "error" in values:
             order = words("`" + " + O({order})" + "`", order=values["error"])
             values["error"] = () if values["error"] == 0 else order
-        shown = words(RULES[self.rule], **values)
-        if bounded := values.get("bounded"):
-            return (*shown, *words(" Here {names} are bounded.", names=bounded))
-        return shown
+        return words(RULES[self.rule], **values)
 
     def with_values(self, values: Mapping[object, object]) -> Step:
         """The step for these values of its symbols."""

@@ -47,14 +47,14 @@ class AtlasEntry(Result):
         ]
         rows = [
             (
-                c.verdict,
                 StyledWord(c.id, "code"),
                 c.statement,
-                c.corrected or c.reason or brief(c.evidence),
+                c.verdict,
+                c.because or c.corrected or c.reason or brief(c.evidence),
             )
             for c in self.claims
         ]
-        header = ("verdict", "claim", "statement", "what holds, or why not")
+        header = ("claim", "read here as", "verdict", "what holds, or why not")
         claimed = [table(header, rows, "What papers say of it")] * bool(rows)
         every = (*self.listed.blocks(), *self.prediction.blocks(), *proved, *claimed)
         return tuple(x for k, x in enumerate(every) if x not in every[:k])  # the formula once

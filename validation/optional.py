@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -20,10 +23,36 @@ def require(name: str, what: str, extra: str = "") -> None:
     >>> require("math", "counting")
     """
     if find_spec(name) is None:
-        wanted = f"'.[{extra}]' in the folder of farfield" if extra else name
+        wanted = f"{' '.join(lacking(extra) or [name])} (farfield[{extra}])" if extra else name
         raise InputError(
             f"{what} needs {name}, which is not installed; install it with pip install {wanted}"
         )
+
+
+def lacking(extra: str) -> list[str]:
+    """The packages of an extra of farfield that are not installed, as pip takes them.
+
+    >>> lacking("no such extra")
+    []
+    """
+    found: list[str] = []
+    for line in requires("farfield") or ():
+        wanted, _, marker = line.partition(";")
+        if f'extra == "{extra}"' not in marker:
+            continue
+        name = re.split(r"[^\w.-]", wanted.strip())[0]
+        inner = re.fullmatch(r"farfield\[(\w+)\]", wanted.strip())
+        found += lacking(inner[1]) if inner else [] if _has(name) else [shlex.quote(wanted.strip())]
+    return found
+
+
+def _has(package: str) -> bool:
+    """Whether a package is installed."""
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def library(name: str, what: str, extra: str = "") -> ModuleType:

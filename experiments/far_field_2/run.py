@@ -9,12 +9,14 @@ All go on where they were stopped. `--only "A;B"` takes the models with these la
 those of one part, `--workers K` reads or trains so many at once. `measure` takes a model once its
 forecast is committed.
 
-For another machine `texts FOLDER` writes the two texts, which `--texts FOLDER` reads there in place
-of its own library's. `pack RUNS FOLDER` puts trained models into files of 16 MB, in half precision,
-and `unpack FOLDER RUNS` takes them out here.
+For another machine `texts FOLDER` writes the two texts. There `--texts FOLDER` reads them in place
+of its own library's, and `--lines FOLDER` keeps the two files of lines elsewhere. Trained models go
+into files of 16 MB by `pack RUNS FOLDER`, and come out by `unpack FOLDER RUNS`. Weights are rounded
+to half precision when a model is trained, so that both are the same model.
 """
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import subprocess
@@ -27,7 +29,6 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.network import TrainedNetwork, losses
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling, far_losses
@@ -41,10 +42,11 @@ from farfield.validation.harness.train import read_tensors, train, write_tensors
 HERE = Path(__file__).parent
 PLAN, SAID, MEASURED = (HERE / x for x in ("plan.toml", "forecasts.jsonl", "measured.jsonl"))
 GATES = ("FoX", "CoPE", "Cable")  # read at 16 times alone
-ROWS, GROUPS, LAST = 16, 8, 16  # rows of a group, groups of a text, targets of a row
+ROWS, GROUPS, LAST = 16, 6, 16  # rows of a group, groups of a text, targets of a row
 SHORT, FAR = (128, 256), (1024, 4096)  # tokens: for the nulls alone, and what is forecast
-SCORED = {1024: (3, 7, 11, 15), 4096: (7, 15)}  # rows of a group whose targets are measured
-OTHER = {1024: 32, 4096: 16}  # rows of other text
+SCORED = {1024: (3, 7, 11, 15), 4096: (15,)}  # rows of a group whose targets are measured
+LAYERED = (7, 15)  # the same, for windows in one layer
+OTHER = {1024: 24, 4096: 12}  # rows of other text
 LOOKS = {
     "doubling": Sampling(1024, 2),
     "one stage": Sampling(1024, np.inf),
@@ -139,13 +141,13 @@ def forecast(label, model, text):
             line["rows"][f"{name} {to}"] = means(each[to])
         line["seconds"][name] = round(time.process_time() - begun, 2)
     to = far[0]
+    base = [far_losses(network, x, [], last=LAST)[length] for x in rows]
     line["layers"] = {}
     for name, changed in by_layer(network, alone=True).items():
         each = []
         for group, x in enumerate(rows):
             found = far_losses(changed, x, [to], Sampling(1024, np.inf, group), LAST)[to]
-            base = far_losses(network, x, [], last=LAST)[length]
-            each.append((found - base).numpy())
+            each.append((found - base[group]).numpy())
         line["layers"][name] = means(each)
     return line
 
@@ -177,21 +179,13 @@ def measure(label, model, text, at):
         long = long_rows(text, other_ends(text, length, at)[: OTHER[to]], to)
         base = token_losses(model, long[:, -length - 1 :], last=LAST)
         line["other"][str(to)] = means(token_losses(model, long, last=LAST) - base)
-    to = far[0]
+    ends = [[start + (row + 1) * length for row in LAYERED] for start in starts(text, length)]
+    long = torch.from_numpy(np.concatenate([long_rows(text, x, far[0]) for x in ends]))
+    base = losses(network, long[:, -length - 1 :], LAST)
     for name, changed in {"none": network, **by_layer(network, alone=False)}.items():
-        each = []
-        for start in starts(text, length):
-            ends = [start + (row + 1) * length for row in SCORED[to]]
-            long = torch.from_numpy(long_rows(text, ends, to))
-            base = far_losses(network, long[:, -length - 1 :], [], last=LAST)[length]
-            each.append(losses_of(changed, long)[1:] - base.numpy())
-        line["layers"][name] = means(each)
+        found = torch.cat([losses(changed, row[None], LAST) for row in long])
+        line["layers"][name] = means((found - base).unflatten(0, (GROUPS, -1)).numpy())
     return line
-
-
-def losses_of(network, long):
-    """Loss of the last targets of real rows, a row at a time."""
-    return np.concatenate([losses(network, row[None], LAST).numpy() for row in long])
 
 
 def train_one(asked, folder, text, device):
@@ -202,7 +196,8 @@ def train_one(asked, folder, text, device):
     model = model_of(asked).to(device)
     history = train(model, text, asked, checkpoint=home / runs.CHECKPOINT)
     record = {"text": text.sha256, "history": [list(report) for report in history]}
-    write_tensors(home / runs.WEIGHTS, model.state_dict(), record)
+    weights = {name: x.half().float() for name, x in model.state_dict().items()}
+    write_tensors(home / runs.WEIGHTS, weights, record)
     (home / runs.CHECKPOINT).unlink(missing_ok=True)
     return {"nats": history[-1].held_out}
 
@@ -213,6 +208,11 @@ def trained(home):
     model = model_of(asked)
     model.load_state_dict(read_tensors(home / runs.WEIGHTS)[0])
     return asked, model.eval()
+
+
+def bytes_of(x):
+    """The numbers of a tensor."""
+    return x.contiguous().numpy().tobytes()
 
 
 # -- all models -----------------------------------------------------------------------------------
@@ -230,8 +230,10 @@ def lines(path):
     return {line["label"]: line for line in map(json.loads, text.splitlines())}
 
 
-def committed():
-    """The labels whose forecast is committed."""
+def committed(path):
+    """The labels whose forecast is committed; of files that are elsewhere, those that are there."""
+    if path != SAID:
+        return set(lines(path))
     command = ["git", "show", f"HEAD:./{SAID.name}"]
     shown = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
     return {json.loads(line)["label"] for line in shown.stdout.splitlines()}
@@ -247,22 +249,23 @@ def work(what, label, folder, device, texts):
         if what == "train":
             return about | train_one(asked, folder, text, device)
         asked, model = trained(homes(folder)[label])
+        about["weights"] = hashlib.sha256(b"".join(map(bytes_of, model.state_dict().values())))
+        about["weights"] = about["weights"].hexdigest()[:12]
         if what == "forecast":
             return about | forecast(label, model, text.held_out)
         return about | measure(label, model, text.held_out, at)
-    except InputError as error:
-        return str(error)
+    except Exception as error:  # the other models go on
+        return f"{type(error).__name__}: {error}"
 
 
-def waiting(what, folder):
+def waiting(what, folder, said, measured):
     """The models that are left to do."""
     every, ready = list(planned()), homes(folder)
     if what == "train":
         return [label for label in every if label not in ready]
     if what == "forecast":
-        return [label for label in every if label in ready and label not in lines(SAID)]
-    asked = committed()
-    done = lines(MEASURED)
+        return [label for label in every if label in ready and label not in lines(said)]
+    asked, done = committed(said), lines(measured)
     return [label for label in every if label in ready and label in asked and label not in done]
 
 
@@ -273,10 +276,11 @@ def part_of(asked):
 
 def each_model(what, args):
     """Do what is asked for all models that are left."""
-    path, every = {"forecast": SAID, "measure": MEASURED}.get(what), planned()
+    said, measured = (Path(args.lines) / x.name for x in (SAID, MEASURED))
+    path, every = {"forecast": said, "measure": measured}.get(what), planned()
     left = [
         label
-        for label in waiting(what, args.folder)
+        for label in waiting(what, args.folder, said, measured)
         if (not args.only or label in args.only) and args.part in ("", part_of(every[label]))
     ]
     start = multiprocessing.get_context("spawn")
@@ -337,6 +341,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--texts")
+    parser.add_argument("--lines", default=HERE)
     args = parser.parse_args()
     if args.what == "judge":
         from judge import write

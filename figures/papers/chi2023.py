@@ -110,22 +110,23 @@ def fig3() -> Drawing:
     )
 
 
-def _sandwich(d_bar: int = 128) -> Encoding:
-    return encoding("sandwich", dialect="equation", d_bar=d_bar, c=8)
+def _sandwich(d_bar: int = 128, c: int = 8) -> Encoding:
+    return encoding("sandwich", dialect="equation", d_bar=d_bar, c=c)
 
 
-def fig8() -> Drawing:
+def fig8(*, length: int = LENGTH, d_bar: int = 128, c: int = 8) -> Drawing:
     """The Sandwich bias of Eq. 6 as an image."""
-    step = 32
-    places = np.arange(0, LENGTH, step)
-    values = _sandwich().bias(places)[0]
+    step = max(1, length // 256)
+    places = np.arange(0, length, step)
+    values = _sandwich(d_bar, c).bias(places)[0]
     i, j = positions(len(places))
     image = np.ma.masked_where(j > i, values[np.abs(i - j)])
     with house(column=True):
         figure, axes = new_figure(2.9)
-        shown = axes.imshow(image, cmap="cividis", extent=(0, LENGTH, LENGTH, 0))
+        shown = axes.imshow(image, cmap="cividis", extent=(0, length, length, 0))
         axes.set(xlabel="key position", ylabel="query position")
-        axes.set(xticks=range(0, 8001, 4000), yticks=range(0, 8001, 2000))
+        ticks = length // 4000 * 1000 or length // 4
+        axes.set(xticks=range(0, length, 2 * ticks), yticks=range(0, length, ticks))
         axes.grid(False)
         figure.colorbar(shown, ax=axes, label="bias", shrink=0.8)
     return Drawing(
@@ -133,8 +134,8 @@ def fig8() -> Drawing:
         f"The bias falls with the distance, in waves: from {values[0]:.3g} to {values[-1]:.3g} at "
         f"{places[-1]} tokens.",
         figure,
-        made="Eq. 6 with compression ratio 8 and d_bar = 128 (i from 1 to 64, constant 64), the "
-        f"causal half, in steps of {step} positions to {LENGTH}.",
+        made=f"Eq. 6 with compression ratio {c} and d_bar = {d_bar} (i from 1 to {d_bar // 2}, "
+        f"constant {d_bar // 2}), the causal half, in steps of {step} positions to {length}.",
     )
 
 
@@ -176,19 +177,19 @@ def fig9() -> Drawing:
     )
 
 
-def fig10() -> Drawing:
+def fig10(*, length: int = LENGTH, c: int = 8) -> Drawing:
     """The Sandwich bias for three values of d_bar."""
-    n = np.arange(LENGTH)
+    n = np.arange(length)
     sizes = (64, 128, 256)
-    curves = [_sandwich(d).bias(n)[0] for d in sizes]
+    curves = [_sandwich(d, c).bias(n)[0] for d in sizes]
     thin = {"linewidth": 0.6}
     each = zip(sizes, curves, strict=True)
     lines = [Named(f"d_bar = {d}", n + 1, y, look=thin) for d, y in each]
     ends = listed([f"−{-line.y[-1]:.1f} for {line.name}" for line in lines])
     return Drawing(
-        Data(("key position", "n", *(f"d_bar {d}" for d in sizes)), rows(LENGTH - n, n, *curves)),
+        Data(("key position", "n", *(f"d_bar {d}" for d in sizes)), rows(length - n, n, *curves)),
         f"A larger d_bar deepens the bias: {n[-1]} tokens back it is {ends}.",
         charted(2.3, Panel(lines, BY_DISTANCE, DECADES)),
-        made=f"Eq. 6 for the query at {LENGTH}, compression ratio 8 (ours: the caption does not "
+        made=f"Eq. 6 for the query at {length}, compression ratio {c} (ours: the caption does not "
         "state it), by distance; the paper draws it by key position.",
     )

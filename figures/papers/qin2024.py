@@ -14,19 +14,18 @@ from farfield.figures.exhibit import Data, Drawing
 from farfield.figures.masks import cells, positions
 from farfield.figures.style import LINES, house, new_figure, of_verdict, told_apart
 from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.theory.answers.number import share as share_text
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.harness.settings import Mask
 from farfield.validation.papers.tables import table
 
-EPS = tuple(Fraction(k, 10**e) for e in (1, 2, 3) for k in (5, 3, 2, 1))
-ROW = 1024
-"""Keys in the rows of Figure 6: twice the training length of the paper."""
+STEPS = tuple(Fraction(k, 10**e) for e in range(1, 13) for k in (5, 3, 2, 1))
+"""Shares of the mass left out, of which Figure 6 shows those down to its smallest."""
 
 
-def fig1_right() -> Drawing:
+def fig1_right(*, tokens: int = 12, window: int = 4) -> Drawing:
     """The two ways to run window attention: which keys are encoded to score each token."""
-    tokens, window = 12, 4
     i, j = positions(tokens)
     modes = {
         "sliding window": Mask(window=window).sees(i, j),
@@ -59,10 +58,10 @@ def fig1_right() -> Drawing:
     )
 
 
-def fig2() -> Drawing:
+def fig2(*, window: int = 32, length: int = 64) -> Drawing:
     """How a sliding window and ALiBi reweigh the attention, by distance."""
-    distances = np.arange(65)
-    shown = [("window", "window of 32", encoding("window", w=32).head(1))]
+    distances = np.arange(length + 1)
+    shown = [("window", f"window of {window}", encoding("window", w=window).head(1))]
     alibi = encoding("alibi")
     shown += [("alibi", f"ALiBi, slope 1/{2**h}", alibi.head(h)) for h in (2, 4, 6)]
     columns = [np.exp(encoding(bias).bias(distances)[0]) for _, _, bias in shown]
@@ -83,11 +82,11 @@ def fig2() -> Drawing:
         ),
         "A window shuts keys out at once, ALiBi fades them out, later where the slope is smaller. "
         "All four series converge, hence green.",
-        charted(2.1, Panel(lines, axes | {"xlim": (0, 64), "ylim": (0, 1.08)})),
+        charted(2.1, Panel(lines, axes | {"xlim": (0, length), "ylim": (0, 1.08)})),
         made="Factor by which the bias multiplies the attention to a key at distance n, before the "
-        "softmax is normalised: a window of 32 keys, the query's own included (the mask of Eq. 8 "
-        "with w = 31), and three of the eight heads of ALiBi. The paper gives neither w nor the "
-        "slopes.",
+        f"softmax is normalised: a window of {window} keys, the query's own included (the mask of "
+        f"Eq. 8 with w = {window - 1}), and three of the eight heads of ALiBi. The "
+        "paper gives neither w nor the slopes.",
     )
 
 
@@ -101,51 +100,65 @@ def _subjects() -> tuple[tuple[str, str, Encoding], ...]:
     )
 
 
-def fig6() -> Drawing:
-    """Theoretical receptive fields: of a row (normalised), and of the whole series."""
+def fig6(*, eps: Fraction = Fraction(1, 1000), length: int = 1024) -> Drawing:
+    """Theoretical receptive fields: of a row (normalised), and of the whole series.
+
+    Args:
+        eps: the smallest share of the mass left out.
+        length: keys of the row; the paper trains on half as many.
+    """
+    shares = (*(share for share in STEPS if share > eps), eps)
     rows = []
-    lines: dict[int | None, list[Named]] = {ROW: [], None: []}
-    eps = [float(e) for e in EPS]
+    lines: dict[int | None, list[Named]] = {length: [], None: []}
+    x = [float(share) for share in shares]
     for place, (name, label, subject) in enumerate(_subjects()):
         ink = of_verdict(check_convergence(subject).verdict)
-        for length in (ROW, None) if name != "sandwich" else (ROW,):  # it diverges: infinite
-            fields = theoretical_receptive_field(subject, EPS, length=length)
+        for row in (length, None) if name != "sandwich" else (length,):  # it diverges: infinite
+            fields = theoretical_receptive_field(subject, shares, length=row)
             heads = np.array([[h.tokens for h in (f.heads or (f,))] for f in fields], float)
-            scaled = heads / (length or 1)
-            several = heads.shape[1] > 1 and length is None
+            scaled = heads / (row or 1)
+            several = heads.shape[1] > 1 and row is None
             band = (scaled.min(axis=1), scaled.max(axis=1)) if several else None
-            own = Named(label, eps, scaled.mean(axis=1), ink, told_apart(place), band)
-            lines[length].append(own)
+            own = Named(label, x, scaled.mean(axis=1), ink, told_apart(place), band)
+            lines[row].append(own)
             rows += [
-                (name, str(subject.formula), length, e, h, g.tokens)
-                for e, f in zip(EPS, fields, strict=True)
+                (name, str(subject.formula), row, e, h, g.tokens)
+                for e, f in zip(shares, fields, strict=True)
                 for h, g in enumerate(f.heads or (f,), 1)
             ]
-    axes = {"xscale": "log", "yscale": "log", "xlim": (0.6, eps[-1]), "xlabel": "eps (log)"}
-    row = axes | {"ylabel": f"TRF(eps, {ROW}) / {ROW}", "ylim": (7e-4, 1.3)}
-    series = axes | {"ylabel": "TRF(eps) in tokens", "ylim": (0.7, 2e5)}
-    at = [0.001, 0.01, 0.1, 0.5]
-    panels = Panel(lines[ROW], row, at, [0.001, 0.01, 0.1, 1]), Panel(lines[None], series, at)
+    axes = {"xscale": "log", "yscale": "log", "xlim": (0.6, x[-1])}
+    axes["xlabel"] = "eps, falling (log)"
+    least = 0.7 / length
+    of_row = axes | {"ylabel": f"TRF(eps, {length}) / {length}", "ylim": (least, 1.3)}
+    others = [line for line in lines[None] if not line.name.startswith("KERPLE")]
+    highest = max(float(np.max(line.band[1] if line.band else line.y)) for line in others)
+    series = axes | {"ylabel": "TRF(eps) in tokens", "ylim": (0.7, 100 * highest)}
+    tens = [10.0**-e for e in range(13)]
+    at = [0.5, *(ten for ten in tens if 2.5 * x[-1] < ten < 0.5), x[-1]]
+    levels = [ten for ten in tens if ten > least]
+    panels = Panel(lines[length], of_row, at, levels), Panel(lines[None], series, at)
     whole = {line.name: line.y[-1] for line in lines[None]}
     return Drawing(
         Data(("encoding", "bias", "row", "eps", "head", "tokens"), tuple(rows)),
-        f"{whole['Type 2']:.0f} tokens hold 99.9 % of the mass of Type 2, {whole['Type 1']:.0f} "
-        f"that of Type 1; KERPLE needs {whole['KERPLE-log, r1 = 6/5']:.2g}, and no number does for "
-        "Sandwich, whose series diverges. Top: one row of keys. Bottom: the infinite series.",
+        f"{whole['Type 2']:.0f} tokens hold {share_text(1 - eps)} of the mass of Type 2, "
+        f"{whole['Type 1']:.0f} that of Type 1; KERPLE needs "
+        f"{whole['KERPLE-log, r1 = 6/5']:.2g}, and no number does for Sandwich, whose series "
+        "diverges. Top: one row of keys. Bottom: the infinite series; the band is that of ALiBi's "
+        "heads.",
         charted(4.6, *panels),
-        made=f"Above: finite-row TRF(eps, {ROW}), the least number of nearest keys that hold more "
-        f"than 1 - eps of the prior mass of a row of {ROW} keys, over {ROW}. Below: TRF(eps) of "
-        "the whole series [Eq. 22], in tokens. Exact integers, certified by balls, at "
-        f"{len(EPS)} values of eps from 1/2 to 1/1000; lines are means over heads, the band below "
-        "reaches from the least to the greatest head of ALiBi. The paper does not say its eps "
-        "grid, horizon, normalisation, aggregation over heads, or KERPLE parameters; these are "
+        made=f"Above: finite-row TRF(eps, {length}), the least number of nearest keys that hold "
+        f"more than 1 - eps of the prior mass of a row of {length} keys, over {length}. Below: "
+        "TRF(eps) of the whole series [Eq. 22], in tokens. Exact integers, certified by balls, at "
+        f"{len(shares)} values of eps from 1/2 to {eps}; lines are means over heads, the band "
+        "below reaches from the least to the greatest head of ALiBi. The paper does not say its "
+        "eps grid, horizon, normalisation, aggregation over heads, or KERPLE parameters; these are "
         "ours.",
     )
 
 
-def fig7() -> Drawing:
+def fig7(*, length: int = 64) -> Drawing:
     """exp(RPE) of Type 1 and Type 2 as heat maps."""
-    size = 64
+    size = length
     i, j = positions(size)
     rows: list[tuple[Any, ...]] = []
     with house(column=True):
@@ -158,7 +171,11 @@ def fig7() -> Drawing:
             image = np.ma.masked_where(j > i, b[np.abs(i - j)])
             shown = axes.imshow(image, cmap="cividis", norm=LogNorm(1e-6, 1))
             axes.set_title(title)
-            axes.set(xlabel="key position", xticks=[0, 32, 63], yticks=[0, 32, 63])
+            axes.set(
+                xlabel="key position",
+                xticks=[0, size // 2, size - 1],
+                yticks=[0, size // 2, size - 1],
+            )
             axes.grid(False)
         panels[0].set_ylabel("query position")
         below: dict[str, Any] = {"location": "bottom", "extend": "min", "ticks": [1e-6, 1e-3, 1]}

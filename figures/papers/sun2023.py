@@ -32,10 +32,9 @@ SAME = 0.01
 """A relative change below this counts as none."""
 
 
-def fig2() -> Drawing:
+def fig2(*, length: int = 4096, d: int = 64) -> Drawing:
     """The expected attention g[n] of RoPE and of xPos over long distances."""
-    d = 64
-    distances = np.arange(4097)
+    distances = np.arange(length + 1)
     shown = (
         ("RoPE, zeta = 1", encoding("rope_surrogate", d=d)),
         ("xPos, gamma = 0.4, code", encoding("xpos_surrogate", d=d)),
@@ -47,7 +46,7 @@ def fig2() -> Drawing:
         Named(name, distances, g, ink, {"linewidth": 0.6})
         for (name, _), g, ink in zip(shown, curves, (SOFT, INK, SOFT), strict=True)
     )
-    axes: dict[str, Any] = {"xlim": (0, 4096), "ylim": (-0.3, 1.02)}
+    axes: dict[str, Any] = {"xlim": (0, length), "ylim": (-0.3, 1.02)}
     axes |= {"xlabel": "distance n (tokens)", "ylabel": "g[n] / g[0]"}
     return Drawing(
         Data(("n", "rope", "xpos code", "xpos printed"), rows(distances, *curves)),
@@ -61,9 +60,8 @@ def fig2() -> Drawing:
     )
 
 
-def fig3() -> Drawing:
+def fig3(*, length: int = 6) -> Drawing:
     """Causal masking in training, blockwise causal attention at inference."""
-    length = 6
     training = positions(length)
     inference = positions(2 * length)
     masks = {

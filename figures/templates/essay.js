@@ -259,19 +259,19 @@
 
   // 8. The papers
   const NAMES = { qin2024: "Qin et al. 2024", sun2023: "Sun et al. 2023", chi2023: "Chi et al. 2023" };
-  const SAID = { confirmed: "holds as printed", corrected: "needs a correction", refuted: "is wrong", not_robust: "depends on the tolerance", not_testable: "cannot be tested" };
+  const said = (verdict) => verdict.replaceAll("_", " ");
   const dots = [];
   const choose = (k) => {
     const c = told.claims[k];
     dots.forEach((d, i) => { d.setAttribute("aria-pressed", i === k); d.tabIndex = i === k ? 0 : -1; });
-    get("claim").replaceChildren(...[[`${NAMES[c.paper]}, ${c.where}`, `“${c.quote}”`], [SAID[c.verdict], c.said], ...(c.against ? [["because", c.against]] : [])]
+    get("claim").replaceChildren(...[[`${NAMES[c.paper]}, ${c.where}`, `“${c.quote}”`], ["read here as", c.read], ["verdict", c.said ? `${said(c.verdict)}: ${c.said}` : said(c.verdict)]]
       .flatMap(([a, b]) => [Object.assign(document.createElement("dt"), { textContent: a }), Object.assign(document.createElement("dd"), { textContent: b })]));
     get("claim-command").textContent = `farfield claims ${c.id}`;
   };
   told.claims.forEach((c, k) => {
     if (!k || told.claims[k - 1].paper !== c.paper) get("dots").append(Object.assign(document.createElement("h3"), { textContent: NAMES[c.paper] }));
     const dot = Object.assign(document.createElement("button"), { type: "button" });
-    dot.setAttribute("aria-label", `${c.id}: ${SAID[c.verdict]}`);
+    dot.setAttribute("aria-label", `${c.id}: ${said(c.verdict)}`);
     dot.append(Object.assign(document.createElement("span"), { className: `dot ${c.verdict}` }));
     dot.addEventListener("click", () => { choose(k); keep(); });
     dot.addEventListener("keydown", (e) => {
@@ -284,7 +284,7 @@
 
   // The state stands in the address.
   const INPUTS = ["cursor", "r", "window", "beta", "slope", "n", "g", "formula"];
-  const first = Math.max(0, told.claims.findIndex((c) => c.verdict === "refuted"));
+  const first = Math.max(0, told.claims.findIndex((c) => c.verdict === "wrong"));
   const spoken = () => ["r", "window", "beta", "n", "g"].forEach((id) => get(id).setAttribute("aria-valuetext", get(`${id}-value`).value));
   const keep = () => {
     spoken();

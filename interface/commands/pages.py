@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from farfield.commands import theory
-from farfield.options import CountOrNone, Formula, Output, Subject, lengths
+from farfield.options import CountOrNone, Formula, Kept, Output, Subject, lengths, pairs
 from farfield.output import lay_out, print_out, speaks_unicode, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError, refuse
@@ -166,14 +166,21 @@ def _catalogue(names: Sequence[str], subject: Subject, output: Output) -> int:
 
 
 def papers(
-    name: str | None = None, /, *, out: str = "out/figures", output: Output = Output()
+    name: str | None = None,
+    /,
+    *,
+    changes: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
+    out: str = "out/figures",
+    output: Output = Output(),
 ) -> int:
     """The three papers: what holds, by section; with a name one claim, figure, table or theorem.
 
     Args:
         name: a paper, a claim, a figure or table, or a theorem.
+        changes: NAME=VALUE of what a figure is drawn with, as eps=1/500 (repeatable).
         out: folder of a figure and its data.
     """
+    from farfield.figures.gallery import named
     from farfield.figures.index import INDEX as EXHIBITS
     from farfield.theory.answers.names import closest
     from farfield.theory.theorems import theorems
@@ -185,16 +192,18 @@ def papers(
     if name in theorems():
         return theory.prove(name, output=output)
     try:
-        return figures(name, out=out, output=output)
+        named(name)
     except InputError:
         every = [*PAPERS, *CHECKS, *EXHIBITS, *theorems()]
         said = f"{name[:40]!r} is no paper, claim, figure, table or theorem; {closest(name, every)}"
         raise InputError(said) from None
+    return figures(name, changes=changes, out=out, output=output)
 
 
 def figures(
     *names: str,
     listing: Annotated[bool, Parameter(name="--list")] = False,
+    changes: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     kind: Annotated[str, Parameter(name="--format")] = "svg",
     runs: str | None = None,
     out: str = "out/figures",
@@ -204,24 +213,35 @@ def figures(
 
     Args:
         names: of figures and tables, as qin2024.fig6, fig6, or a paper.
-        listing: name the figures and tables.
+        listing: name the figures and tables, and what can be set of each.
+        changes: NAME=VALUE of what one figure is drawn with, as eps=1/500 (repeatable).
         kind: svg, png or pdf.
         runs: folder with runs to draw the measured ones from.
         out: folder of the files.
     """
     one_of(kind, "--format", ("svg", "png", "pdf"))
+    from farfield.figures.gallery import draw, settings_of
     from farfield.figures.index import INDEX
-
-    if listing:
-        lay_out([(e.id, e.kind, e.title) for e in INDEX.values()])
-        return 0
-    from farfield.figures.gallery import draw
     from farfield.theory.answers.blocks import Sentence, columns, written
 
+    if listing:
+        known = {e.id: settings_of(e) for e in INDEX.values()}
+        shown = {name: ", ".join(f"{k}={v}" for k, v in has.items()) for name, has in known.items()}
+        lay_out([(e.id, e.kind, shown[e.id], e.title) for e in INDEX.values()])
+        return 0
+    settings = pairs([*changes, *(name for name in names if "=" in name)], "--set")
+    names = tuple(name for name in names if "=" not in name)
+
+    asks = isinstance(output, Kept) and out == "out/figures"  # for a drawing, not for files
     with progress("figures") as step:
         done = itertools.count(1)
         gallery = draw(
-            names, out, kind=kind, runs=runs, notice=lambda id: step(id, next(done), len(INDEX))
+            names,
+            None if asks else out,
+            kind=kind,
+            runs=runs,
+            settings=settings,
+            notice=lambda id: step(id, next(done), len(INDEX)),
         )
     refuse(
         names and not (gallery.drawn or gallery.kept),
@@ -232,8 +252,12 @@ def figures(
         (drawing,) = gallery.drawn.values()
         told = [b for b in drawing.blocks() if b is drawing.beside or isinstance(b, Sentence)]
         alone = [written(told, width=columns())]
+    if asks and len(gallery.drawn) == 1:
+        return write_answers([*gallery.drawn.values()], output)
     count = len(gallery.files)
     where = f"{count} file{'s' * (count != 1)} in {out}"
+    if not count:
+        where = f"in {out} from before: {', '.join(gallery.kept)}"
     index = [f"index: {path}" for path in gallery.files[-1:] if path.endswith("index.html")]
     return write_answers(gallery, output, *alone, where, *index)
 
@@ -253,7 +277,8 @@ def claims(
         identifier: of a claim; or a paper, as --paper.
         paper: qin2024, sun2023 or chi2023.
         kind: proof, certified number, printed tables, experiment, ...
-        verdict: confirmed, corrected, refuted, not_testable or not_robust.
+        verdict: wrong, needs_a_correction, depends_on_the_tolerance, holds_as_printed,
+            not_seen_at_this_scale or cannot_be_tested.
     """
     from farfield.validation.papers.ledger import PAPERS, Decided, checks, claim, verdict_of
     from farfield.validation.papers.ledger import claims as decide
@@ -271,6 +296,10 @@ def claims(
     with progress("deciding claims") as step:
         count = len(checks(paper, kind))
         done = itertools.count(1)
-        decided = decide(paper, kind, lambda c: step("", next(done), count, f"{c.id}: {c.verdict}"))
+
+        def judged(c: Any) -> None:
+            step("", next(done), count, f"{c.id}: {c.verdict.words}")
+
+        decided = decide(paper, kind, judged)
     shown = tuple(c for c in decided if wanted in (None, c.verdict))
     return write_answers(shown if output.json else Decided(shown), output)

@@ -88,11 +88,13 @@ def doctor(*, output: Output = Output()) -> int:
     import shutil
     from importlib.metadata import PackageNotFoundError, version
 
+    from farfield.validation.optional import lacking
+
     def installed(package: str) -> str:
         try:
             return version(package)
         except PackageNotFoundError:
-            return f"not installed: pip install '.[{EXTRAS[package]}]'"
+            return f"not installed: pip install {' '.join(lacking(EXTRAS[package]))}"
 
     programs = (
         (name, next(filter(None, map(shutil.which, names)), f"not here: {' or '.join(names)}"))

@@ -151,7 +151,10 @@ def test_without_marimo_it_says_how_to_get_it(monkeypatch, capsys):
     monkeypatch.setattr("farfield.validation.optional.find_spec", lambda name: None)
     with pytest.raises(SystemExit) as stopped:
         main(["explore"])
-    assert stopped.value.code == 2 and "pip install '.[explore]'" in capsys.readouterr().err
+    assert (
+        stopped.value.code == 2
+        and "pip install marimo (farfield[explore])" in capsys.readouterr().err
+    )
 
 
 def test_a_formula_that_cannot_be_read_is_refused():

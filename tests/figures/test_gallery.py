@@ -4,6 +4,8 @@ import json
 import math
 import os
 import re
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +16,13 @@ from farfield.figures.curves import _growths, perplexity
 from farfield.figures.document import page
 from farfield.figures.exhibit import Data, NoResults
 from farfield.figures.exhibit_pages import exhibit_sheet
-from farfield.figures.gallery import UNPRINTED, draw, recompute
+from farfield.figures.gallery import UNPRINTED, draw, recompute, settings_of
 from farfield.figures.index import INDEX, KINDS
 from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.papers.remeasured import measured_table
 from farfield.figures.samples import command, first, settings
 from farfield.figures.style import FORMATS, rendered
+from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.encodings.head_lists import notation
@@ -62,7 +65,7 @@ def test_every_figure_and_result_table_of_the_papers_is_listed():
         for n in tables.names()
         if "table" in n and "eval_length" in tables.rows(n)[0]
     }
-    wanted |= {f"farfield.{figure}" for figure in ("mixtures", "hold-and-use", "law")}
+    wanted |= {f"farfield.{figure}" for figure in ("mixtures", "levels", "hold-and-use", "law")}
     others = {"sun2023.table1", "sun2023.table3"}  # without numbers; no scores of trained models
     wanted |= numbered | {f"{n}-measured" for n in numbered - others}
     assert set(INDEX) == wanted
@@ -75,12 +78,12 @@ def test_receptive_fields_are_the_certified_integers():
         where = {"encoding": name, "row": None}
         eps, tokens = (column(drawing, k, **where) for k in ("eps", "tokens"))
         rows = dict(zip(eps, tokens, strict=True))
-        assert [rows[e] for e in (qin2024.EPS[3], qin2024.EPS[7], qin2024.EPS[11])] == expected
-    where = {"encoding": "alibi", "row": None, "eps": qin2024.EPS[3]}
+        assert [rows[Fraction(1, 10**k)] for k in (1, 2, 3)] == expected
+    where = {"encoding": "alibi", "row": None, "eps": Fraction(1, 10)}
     assert column(drawing, "tokens", **where, head=8) == [590]
     assert not column(drawing, "tokens", encoding="sandwich", row=None)  # diverges
-    assert max(column(drawing, "tokens", encoding="sandwich", row=qin2024.ROW)) <= qin2024.ROW
-    for said in ("eps from", "means over heads", f"row of {qin2024.ROW}", "finite-row"):
+    assert max(column(drawing, "tokens", encoding="sandwich", row=1024)) <= 1024
+    for said in ("eps from", "means over heads", "row of 1024", "finite-row"):
         assert said in drawing.made
     assert drawing.caption.startswith("15 tokens hold 99.9 % of the mass of Type 2, 608 ")
 
@@ -179,6 +182,78 @@ def test_a_page_of_drawings(tmp_path):
     assert figure.count("<svg") == 1 and "26.59" in table
     assert "2 of 3 exhibits drawn, 0 kept from before, 1 missing" in said
     assert "farfield train" in said and "qin2024.no-effect" in said, "what differs, what to run"
+
+
+def test_a_part_drawn_again_leaves_the_index_whole(tmp_path):
+    draw(NAMES[:2], tmp_path)
+    said = str(draw(["chi2023.fig1", "chi2023.fig2"], tmp_path))
+    assert "2 of 2 exhibits drawn" in said
+    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    for name in (*NAMES[:2], "chi2023.fig1", "chi2023.fig2"):
+        assert f'href="{name}.html"' in index
+    assert index.count("<svg") == 3, "the thumbnail of a figure drawn before, and none of a table"
+
+
+def test_a_page_names_its_paper_and_number_and_what_can_be_changed(tmp_path):
+    draw(NAMES[:2], tmp_path)
+    figure, table = ((tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in NAMES[:2])
+    assert "<title>Qin et al. 2024, Figure 2: " in figure
+    assert "farfield figures qin2024.fig2 --set window=32 length=64" in figure
+    assert "<title>Sun et al. 2023, Table 4: " in table and "--set" not in table
+
+
+CHANGES = {
+    "qin2024.fig1-right": {"tokens": 7, "window": 3},
+    "qin2024.fig2": {"window": 8, "length": 20},
+    "qin2024.fig6": {"eps": "1/70", "length": "2k"},
+    "qin2024.fig7": {"length": 16},
+    "sun2023.fig2": {"length": 100, "d": 32},
+    "sun2023.fig3": {"length": 10},
+    "chi2023.fig8": {"length": 500, "d_bar": 64, "c": 4},
+    "chi2023.fig10": {"length": 300, "c": 2},
+}
+"""What is changed of each figure that can be."""
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_setting_of_a_figure_changes_its_data(name):
+    usual = recompute(INDEX[name]).data
+    assert {*settings_of(INDEX[name])} == {*CHANGES[name]}
+    for setting, value in CHANGES[name].items():
+        assert recompute(INDEX[name], settings={setting: value}).data != usual, setting
+
+
+def test_every_other_figure_has_nothing_to_set():
+    assert {e.id for e in INDEX.values() if settings_of(e)} == {*CHANGES}
+
+
+def test_a_changed_figure_has_the_numbers_of_its_setting(tmp_path):
+    files = draw(["fig6"], tmp_path, settings={"eps": "1/70", "length": "2k"}).files
+    assert [Path(f).name for f in files] == [
+        "qin2024.fig6_eps-1-70_length-2k.svg",
+        "qin2024.fig6_eps-1-70_length-2k.csv",
+    ]
+    rows = [row.split(",") for row in Path(files[1]).read_text().splitlines()]
+    last = {(r[0], r[2]): int(r[5]) for r in rows[1:] if r[3] == "1/70" and r[4] == "1"}
+    for length in ("", "2048"):
+        field = theoretical_receptive_field("-2*log(1+n)", "1/70", length=int(length or 0) or None)
+        assert last["type1", length] == field.tokens
+
+
+@pytest.mark.parametrize(
+    ("names", "settings", "said"),
+    [
+        (["qin2024.fig6"], {"e": 1}, "has no setting 'e'; accepted: eps=1/1000, length=1024"),
+        (["qin2024.fig6"], {"eps": 2}, "eps"),
+        (["qin2024.fig6"], {"eps": "1e-30"}, "at least"),
+        (["qin2024.fig6"], {"length": "1M"}, "65536"),
+        (["chi2023.table1"], {"eps": "1/2"}, "accepted: nothing that can be set"),
+        (["qin2024"], {"length": 8}, "settings belong to one figure"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused(names, settings, said):
+    with pytest.raises(InputError, match=said):
+        draw(names, settings=settings)
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):

@@ -8,6 +8,8 @@ from farfield.cli import main
 
 SLIPS = {
     # formulas and names
+    ("check", r"hBc\sqrt{n}\log(1+n)/50$"): r"what a shell makes of \$-; .* between single quotes",
+    ("trf", "himBHs-2*log(1+n)"): r"what a shell makes of \$-",
     ("check", "-logg(1+n)"): r"column 2: unknown function 'logg'; did you mean 'log'\?",
     ("check", "-2log(1+n"): r"column 10: expected '\)'",
     ("check", "-2*log(1+i)"): r"column 10: i may mean .* write another letter",

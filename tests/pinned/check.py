@@ -54,9 +54,15 @@ def differences(recorded, answered):
             yield place, was, now.get(place, "missing")
 
 
+def listed(one):
+    """What may be one text or several."""
+    return [one] if isinstance(one, str) else one
+
+
 def meant(change, place, was, now):
     return fnmatch.fnmatchcase(place, change["where"]) and all(
-        change.get(name, "*") in ("*", str(value)) for name, value in (("was", was), ("now", now))
+        "*" in (accepted := listed(change.get(name, "*"))) or str(value) in accepted
+        for name, value in (("was", was), ("now", now))
     )
 
 
@@ -69,7 +75,8 @@ def shown(value):
 
 def main(names):
     """Print the differences that no change explains, and the changes that nothing needs."""
-    changes = tomllib.loads((HERE / "changes.toml").read_text(encoding="utf-8")).get("change", [])
+    written = tomllib.loads((HERE / "changes.toml").read_text(encoding="utf-8")).get("change", [])
+    changes = [change | {"where": w} for change in written for w in listed(change["where"])]
     recorded = json.loads((HERE / "facts.json").read_text(encoding="utf-8"))
     needed, failed = set(), 0
     for name in names or FACTS:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import sympy
 from flint import arb, fmpq
-from sympy import Expr, S, Symbol
+from sympy import Expr, Symbol
 
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
@@ -27,8 +27,6 @@ NEAR = (101, 317, 1009)  # where an exact expansion is compared
 # Where errors are: an expansion that is wrong shows by then, and balls still reach it.
 FAR = (10**40 + 7, 10**60 + 9, 10**90 + 49)
 CLASSES = (10**9 + 7, 10**20 + 39)  # where the distances of one residue class are compared
-UNREADABLE = S.NaN
-"""What is left of an expansion with a named remainder."""
 
 Values = Mapping[str, Any]
 
@@ -148,7 +146,7 @@ def _excess(e: Expr, error: Expr, numbers: Numbers, at: int) -> float:
 
 def _expands(values: Values, state: CheckState) -> bool:
     """|p + rho| <= C error, for a C that does not grow from 10^40 to 10^90."""
-    placed = state.rest in (None, UNREADABLE) or bool(state.verdicts)
+    placed = state.rest is None or bool(state.verdicts)
     state.rest, state.rung, state.limit = values["rho"], 0, None
     excess = partial(_excess, state.p + values["rho"], values["error"], state.numbers)
     near = values["error"] == 0 and any(map(excess, NEAR))
@@ -159,8 +157,6 @@ def _expands(values: Values, state: CheckState) -> bool:
 
 def _on_the_ladder(values: Values, state: CheckState) -> Expr:
     """What is left of the expansion; the scale of a rung is its logarithm."""
-    if state.rest is UNREADABLE:
-        raise Open("a named remainder")
     scaled = values["k_before"] == values["k"] - 1 and values["scale"] == iterated(values["k"])
     return state.rest if scaled else None
 
@@ -192,8 +188,6 @@ def _ends(above: bool, values: Values, state: CheckState) -> bool:
     """The last limit against 1, and the comparison series that belongs to its rung."""
     rest, last, rung = state.rest, state.limit, state.rung
     state.rest, state.rung, state.limit = None, 0, None
-    if rest is UNREADABLE:
-        raise Open("a named remainder")
     if rest is None or last is None or values["k"] != rung:
         return False
     logs = [iterated(j) for j in range(rung)]
@@ -228,34 +222,6 @@ def _bounded(side: int, values: Values, state: CheckState) -> bool:
     return not any(gap < 0 for gap, _ in gaps) and tightest <= 0.9
 
 
-def _reached(
-    returns: Callable[[Values, CheckState], Iterable[int]], values: Values, state: CheckState
-) -> bool:
-    """p comes up to the bound at some of the distances where it should."""
-    reached = any(not gap < 0 for gap, _ in _gaps(-1, values, state, returns(values, state)))
-    if not reached and values.get("phase", "").startswith("("):
-        raise Open("several phases are seldom near the infimum together")
-    return reached
-
-
-def _where_large(values: Values, state: CheckState) -> Iterable[int]:
-    """Distances where p is large beside the bound."""
-    far = np.geomspace(1e5, 1e9, state.few(40_000)).astype(np.int64)
-    p, bound = state.numbers.table(far, state.p, values["bound"])
-    return (int(far[i]) for i in _least(bound - p))
-
-
-def _least(values: np.ndarray) -> np.ndarray:
-    """The places of the 20 least of many values."""
-    return np.argpartition(values, 20)[:20]
-
-
-def _adds_a_constant(values: Values, state: CheckState) -> bool:
-    """The bound of p is `-log n` at least, so that each interval [x, 2x] adds a constant."""
-    bound = values["bound"] + 100 * (1 + abs(values["error"]))
-    return all(state.numbers.compare(bound, -sympy.log(n), at) >= 0 for at in FAR)
-
-
 def _averaged(values: Values, state: CheckState) -> bool:
     """The mean of exp(p + bound) over many distances stays between positive constants."""
     rng, means, width = np.random.default_rng(0), [], _turn(values["phase"], state.numbers)
@@ -272,8 +238,6 @@ def _averaged(values: Values, state: CheckState) -> bool:
 
 def _turn(phase: str, numbers: Numbers) -> int:
     """A factor >= 40 by which n must grow for a phase to turn once."""
-    if phase.startswith("("):
-        return 40
     widths = (40, 700, 10**5)
     with np.errstate(all="ignore"):
         at = np.array([10**6, *(w * 10**6 for w in widths)])
@@ -304,8 +268,6 @@ CHECKED: dict[str, Row] = {
     "diverges": (partial(_ends, False), "", False),
     "upper bound": (partial(_bounded, 1), "bound", None),
     "lower bound": (partial(_bounded, -1), "bound", None),
-    "infimum": (partial(_reached, _where_large), "bound", None),
-    "very slow phase": (_adds_a_constant, "", False),
     "average": (_averaged, "-bound", None),
     "returns": (_comes_back, "", None),
     "term test": (None, "", False),

@@ -222,9 +222,9 @@ def table(
 
 WIDTH, LEAST_WIDTH = 100, 60
 COLOURS = {
-    **dict.fromkeys(("converges", "confirmed"), "32"),
-    **dict.fromkeys(("diverges", "refuted"), "33"),
-    **dict.fromkeys(("conditional", "corrected", "undecided"), "35"),
+    **dict.fromkeys(("converges", "holds as printed"), "32"),
+    **dict.fromkeys(("diverges", "wrong"), "33"),
+    **dict.fromkeys(("conditional", "needs a correction", "undecided"), "35"),
 }
 """The colour of a verdict, as a terminal names it."""
 _ASCII = {

@@ -1,8 +1,8 @@
 """Coefficients: exact rationals (`fmpq`), or SymPy expressions, and their arithmetic.
 
 An expression is a real constant, a polynomial in parameters, or an oscillating quantity, which
-contains the distance `n` or a bounded atom. Or it contains a *named tail*, a bounded remainder of
-unknown size. A coefficient is false where it is the number 0 itself, without any test.
+contains the distance `n` or a bounded atom. A coefficient is false where it is the number 0 itself,
+without any test.
 """
 
 from __future__ import annotations
@@ -27,12 +27,6 @@ class Atom(sympy.Dummy):
     represents where that has a formula."""
 
     __slots__ = ("high", "low", "meaning")
-
-
-class Tail(sympy.Dummy):
-    """A named remainder: bounded, and otherwise unknown."""
-
-    __slots__ = ()
 
 
 Coefficient: TypeAlias = fmpq | Expr
@@ -167,8 +161,3 @@ def inverse(a: Coefficient) -> Coefficient:
 def oscillates(c: Coefficient) -> bool:
     """Whether the coefficient changes with the distance: it contains n or a bounded atom."""
     return type(c) is not fmpq and any(s is n or type(s) is Atom for s in symbols(c))
-
-
-def has_tail(c: Coefficient) -> bool:
-    """Whether the coefficient contains a named remainder."""
-    return type(c) is not fmpq and any(type(s) is Tail for s in symbols(c))

@@ -3,7 +3,6 @@
 `sign` answers -1, 0 or 1 for all of them, with the reason, or raises:
 
 * `Undecided`  a constant that balls cannot separate from 0 and no identity proves to be 0;
-* `OrderTooLow`   the answer hides in the remainder of an expansion: expand further;
 * `SignNeeded`       it depends on the parameters: the caller splits the parameter space.
 
 A constant is non-zero when a ball excludes 0. It is zero only by proof (module `zeros`), and only
@@ -15,7 +14,7 @@ with the decision: no answer depends on earlier questions.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -29,15 +28,13 @@ from sympy import Expr
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.call_tree import traced
-from farfield.theory.algebra.exceptions import OrderTooLow, SignNeeded, Undecided
+from farfield.theory.algebra.exceptions import SignNeeded, Undecided
 from farfield.theory.answers.notation import beginning, expression_line
 from farfield.theory.coefficients.exact import (
     MAX_ATOMS,
     Coefficient,
-    Tail,
     coefficient,
     expand,
-    has_tail,
     linear,
     oscillates,
     symbols,
@@ -69,8 +66,6 @@ class Context:
     Fields:
         signs: the signs of parameter expressions on the branch at hand.
         order: how many terms an expansion keeps.
-        named: whether its remainders are named.
-        tails: the named remainders.
         memo: the expansions so far.
         constants: the parts without n that are proved to be real, with their values.
         evidence: the signs so far, of which a proof must show the zeros.
@@ -79,8 +74,6 @@ class Context:
 
     signs: Mapping[Expr, int] = field(default_factory=dict)
     order: int = 4
-    named: bool = False
-    tails: dict[Hashable, Tail] = field(default_factory=dict)
     memo: dict[Expr, Any] = field(default_factory=dict)
     constants: dict[Expr, Coefficient] = field(default_factory=dict)
     evidence: dict[Expr, Sign] = field(default_factory=dict)
@@ -106,12 +99,6 @@ class Context:
         self.evidence[c] = answer
         return answer.value
 
-    def tail(self, key: Hashable) -> Tail:
-        """The bounded remainder with this key; equal keys mean equal remainders."""
-        if key not in self.tails:
-            self.tails[key] = Tail("t", real=True)
-        return self.tails[key]
-
 
 @traced(1, lambda s: f"{s.value} {s.why}".strip())
 def sign(c: Coefficient, signs: Mapping[Expr, int] = EMPTY) -> Sign:
@@ -136,10 +123,6 @@ def sign(c: Coefficient, signs: Mapping[Expr, int] = EMPTY) -> Sign:
 
 def _sign_with_symbols(c: Expr, signs: Mapping[Expr, int]) -> Sign:
     """The product of the factors' signs; SignNeeded where a factor's sign is not assumed yet."""
-    if has_tail(c):
-        if expand(c) == 0:
-            return Sign(0)
-        raise OrderTooLow
     if oscillates(c):
         raise Undecided("the sign of an oscillating coefficient")
     by_domains = _assumed_sign(c)

@@ -51,7 +51,7 @@ from farfield.theory.proofs import Decay, Decision, Step
 from farfield.theory.relations import BY_SIGNS
 from farfield.theory.transseries.expansion import direction, eventual, transseries
 from farfield.theory.transseries.scale import bertrand_test
-from farfield.theory.waves.wave_rules import decide as decide_waves
+from farfield.theory.transseries.waves import decide as decide_waves
 
 MAX_POWER = 12  # of n in what is periodic
 
@@ -116,7 +116,7 @@ def residue_class(p: Expr, period: int, residue: int) -> Expr:
     return substituted(substituted(p, swap), {n: period * n + residue})
 
 
-ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
+ORDERS = (4, 8, 16, 32)
 MAX_PERIOD = 48
 """Residue classes that are decided one by one at once."""
 MAX_CLASSES = 512
@@ -231,14 +231,13 @@ def _tried(why: Undecided, *before: Step) -> Undecided:
 def _decide_class(p: Expr, signs: dict[Expr, int]) -> Decision:
     """Expansions of rising order until one decides; the attempts are kept for the reader."""
     orders: list[Step] = []
-    for order, named in ORDERS:
-        context = Context(signs=signs, order=order, named=named)
+    for order in ORDERS:
+        context = Context(signs=signs, order=order)
         try:
             outcome = _from_expansion(p, context)
         except OrderTooLow:
-            kind = f"an expansion of order {order}" + named * " with named remainders"
-            why = "the answer hides in its remainder"
-            orders.append(Step("tried", {"what": kind, "why": why}))
+            what, why = f"an expansion of order {order}", "the answer hides in its remainder"
+            orders.append(Step("tried", {"what": what, "why": why}))
             continue
         except Undecided as why:
             raise _tried(why, *orders) from None
@@ -248,7 +247,7 @@ def _decide_class(p: Expr, signs: dict[Expr, int]) -> Decision:
             if s == 0 and how
         )
         return outcome.after(*zeros)
-    undecided = Undecided(f"expansions to order {ORDERS[-1][0]} leave the answer open")
+    undecided = Undecided(f"expansions to order {ORDERS[-1]} leave the answer open")
     undecided.steps = tuple(orders)
     raise undecided
 

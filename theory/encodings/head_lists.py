@@ -40,8 +40,8 @@ def as_list(text: str) -> list[Any] | None:
     Raises:
         InputError: no end, nothing between two separators, a text that may be read in two ways.
 
-    >>> as_list("[-n/4; 0 x2]"), as_list("[0, -1, -1/2]"), as_list("-n")
-    (['-n/4', '0', '0'], [0, -1, -1/2], None)
+    >>> as_list("[-n/4; 0 x2]"), as_list("[0, -1, -1/2]"), as_list("[0]"), as_list("-n")
+    (['-n/4', '0', '0'], [0, -1, -1/2], ['0'], None)
     """
     inner = uncommented(text).strip()
     if not inner.startswith("["):
@@ -54,7 +54,8 @@ def as_list(text: str) -> list[Any] | None:
     items = [part for row in rows for part in row]
     for part in items:
         _require_one_meaning(part, text)
-    if all(_NUMBER.fullmatch(part.replace("\N{MINUS SIGN}", "-")) for part in items):
+    numeric = all(_NUMBER.fullmatch(part.replace("\N{MINUS SIGN}", "-")) for part in items)
+    if numeric and items != ["0"]:  # "[0]" is one head without a bias
         if len(rows) == 1 or max(map(len, rows)) > 1:
             table = [[_table_entry(part) for part in row] for row in rows]
             return table if len(rows) > 1 else table[0]

@@ -169,7 +169,7 @@ def _expand(t: Any, e: Expr, order: Expr, a: Expr) -> Any:
             product *= s * (square - (2 * j - 1) ** 2) / (8 * j)
         return product
 
-    series = t.taylor(coef, small, (name, order))
+    series = t.taylor(coef, small)
     front = 1 / sympy.sqrt(2 * sympy.pi) if s < 0 else sympy.sqrt(sympy.pi / 2)
     grown = (g if s < 0 else -g).exp()
     return grown * root * series * front

@@ -7,13 +7,12 @@ series of zeta, and its pole with the constant.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from operator import methodcaller
 from typing import Any
 
 import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
-from sympy import Basic, Expr, S
+from sympy import Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, to_arb
@@ -23,7 +22,7 @@ from farfield.theory.functions.elementary import (
     by_more_bits,
     remainder,
 )
-from farfield.theory.functions.nodes import evaluated_if_small, opaque, unevaluated
+from farfield.theory.functions.nodes import evaluated_if_small, opaque
 from farfield.theory.functions.record import Function, Refused, Spelling
 
 HALF = fmpq(1, 2)
@@ -57,20 +56,6 @@ def _harmonic(x: Expr, order: Expr = S.One) -> Expr:
         raise Refused(f"needs an order from 1 to {MAX_ORDER}")
     rest = sympy.polygamma(order - 1, x + 1, evaluate=False)
     return sympy.zeta(order) - (-1) ** order * rest / sympy.factorial(order - 1)
-
-
-def _value_if_rational(node: Basic) -> Callable[..., Expr]:
-    """What SymPy knows of the function at small rationals."""
-    build = evaluated_if_small(node)
-    return lambda *args: (
-        build(*args) if all(a.is_Rational for a in args) else node(*args, evaluate=False)
-    )
-
-
-def _known_loggamma(x: Expr) -> Expr:
-    """Through gamma for small rationals, whose values SymPy simplifies."""
-    small = x.is_Rational and max(abs(x.p), x.q) <= 100
-    return sympy.log(sympy.gamma(x)) if small else sympy.loggamma(x, evaluate=False)
 
 
 def _upper_share(a: Expr, x: Expr) -> Expr:
@@ -240,10 +225,10 @@ def _at_infinity(t: Any, order: int, g: Any) -> Any:
 
     if order < 0:
         main = (g - HALF) * g.log() - g + sympy.log(2 * sympy.pi) / 2
-        return main + t.taylor(of_loggamma, small, "loggamma")
+        return main + t.taylor(of_loggamma, small)
     if order == 0:
-        return g.log() + t.taylor(of_digamma, small, "digamma")
-    tail = t.taylor(of_derivative, small, ("polygamma", order))
+        return g.log() + t.taylor(of_digamma, small)
+    tail = t.taylor(of_derivative, small)
     series = small ** fmpq(order) * tail
     return series if order % 2 else -series
 
@@ -319,7 +304,6 @@ FUNCTIONS = (
         build=evaluated_if_small(sympy.gamma, large_opaque=True),
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z)),
-        exact=unevaluated(sympy.gamma),
         logarithm=_log_gamma,
         ball=_gamma_ball,
         expansion=lambda t, e, a: gamma_of(t, t.transseries(a)),
@@ -331,7 +315,6 @@ FUNCTIONS = (
         build=evaluated_if_small(sympy.loggamma, of_numbers=False, large_opaque=True),
         domain=lambda x: (x, 1),
         asymptotic=_stirling,
-        exact=_known_loggamma,
         ball=_loggamma_ball,
         expansion=lambda t, e, a: loggamma_of(t, t.transseries(a)),
         array=lambda xp, x: xp.where(x > 0, xp.special("gammaln")(x), math.nan),
@@ -346,7 +329,6 @@ FUNCTIONS = (
         build=_polygamma,
         positive=True,
         asymptotic=_polygamma_by_rest,
-        exact=_value_if_rational(sympy.polygamma),
         ball=_polygamma_ball,
         expansion=_expand_polygamma,
         array=_polygamma_array,
@@ -357,7 +339,6 @@ FUNCTIONS = (
         build=evaluated_if_small(sympy.factorial, large_opaque=True),
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z + 1)),
-        exact=_value_if_rational(sympy.factorial),
         logarithm=lambda x: _log_gamma(x + 1),
         ball=lambda x: _gamma_ball(x + 1),
         expansion=lambda t, e, a: gamma_of(t, t.transseries(a) + 1),
@@ -372,7 +353,6 @@ FUNCTIONS = (
         asymptotic=lambda a, b: sympy.exp(
             _stirling(a + 1) - _stirling(b + 1) - _stirling(a - b + 1)
         ),
-        exact=_value_if_rational(sympy.binomial),
         logarithm=lambda a, b: _log_gamma(a + 1) - _log_gamma(b + 1) - _log_gamma(a - b + 1),
         ball=_binomial_ball,
         expansion=_expand_binomial,
@@ -385,7 +365,6 @@ FUNCTIONS = (
         build=_harmonic,
         positive=True,
         asymptotic=lambda z: _digamma(z + 1) + S.EulerGamma,
-        exact=_value_if_rational(sympy.harmonic),
         ball=lambda x: finite(to_arb(x + 1).digamma()) + arb.const_euler(),
         expansion=_expand_harmonic,
         array=lambda xp, x: xp.special("digamma")(x + 1) + float(S.EulerGamma),
@@ -395,7 +374,6 @@ FUNCTIONS = (
         names=("zeta",),
         arity=(1, 2),
         build=evaluated_if_small(sympy.zeta),
-        exact=_value_if_rational(sympy.zeta),
         ball=_zeta_ball,
         complex_ball=lambda analytic, z, a=1: z.zeta() if a == 1 else z.zeta(acb(a)),
         series=methodcaller("zeta"),

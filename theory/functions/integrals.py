@@ -62,7 +62,7 @@ def li_of(t: Any, g: Any) -> Any:
             raise Undecided("li at a singular point")
         return t.at_finite(sympy.li, g, "li")
     small = 1 / g.log()
-    series = t.taylor(lambda k: fmpq(math.factorial(k)), small, "li")
+    series = t.taylor(lambda k: fmpq(math.factorial(k)), small)
     return g * small * series
 
 
@@ -71,7 +71,7 @@ def _expand_ei(t: Any, e: Expr, a: Expr) -> Any:
     g = t.transseries(a)
     if t.direction(g) in (1, -1):
         small = 1 / g
-        series = t.taylor(lambda k: fmpq(math.factorial(k)), small, "Ei")
+        series = t.taylor(lambda k: fmpq(math.factorial(k)), small)
         return g.exp() * small * series
     limit = t.finite(g)[0]
     if t.oscillates(limit) or t.sign(limit) == 0:

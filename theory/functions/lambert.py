@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -74,7 +73,7 @@ def _expand(t: Any, e: Expr, a: Expr) -> Any:
     if way == 0:
         limit, delta = t.finite(g)
         if not t.oscillates(limit) and t.sign(limit) == 0:
-            return t.taylor(_at_zero, delta, "W")
+            return t.taylor(_at_zero, delta)
         return t.at_finite(sympy.LambertW, g, "LambertW")
     if way != 1:
         raise Undecided("LambertW of what is not positive")
@@ -119,22 +118,16 @@ def _next_numerator(p: list[int], j: int) -> list[int]:
 
 
 def _of_monomial(t: Any, m: Any, c: Any) -> Any:
-    """W(c m); the logarithms are expanded without names, each round in powers of the last."""
-    outer = t.context
-    plain = replace(outer, named=False, memo={})
-    inner = type(t)(plain)
-    log_x = inner.log_of_monomial(m) + sympy.log(t.to_sympy(c))
+    """W(c m), each round in powers of the last."""
+    log_x = t.log_of_monomial(m) + sympy.log(t.to_sympy(c))
     log_x = t.with_proved_lead(log_x)  # the gain of each round is that of a proved leading term
     gain = log_x.top() ** fmpq(-1)
     error = log_x.log().top()
     w = log_x
-    for _ in range(plain.order + 1):
-        error = error.times(gain, plain)
-        w = log_x - w.log() + inner.error(error)
-    outer.work = plain.work
-    if outer.named and w.remainder is not None:
-        return t.with_named_remainder(w, ("W", m, c))
-    return t.of_constant(fmpq(0)) + w
+    for _ in range(t.context.order + 1):
+        error = error.times(gain, t.context)
+        w = log_x - w.log() + t.error(error)
+    return w
 
 
 _built = evaluated_if_small(sympy.LambertW)
@@ -146,7 +139,6 @@ FUNCTIONS = (
         build=lambda x: _built(x) if x.free_symbols else _known_value(x),
         domain=lambda x: (x + sympy.exp(-1), 0),
         asymptotic=_in_logarithm,
-        exact=_known_value,
         logarithm=lambda x: sympy.log(x) - sympy.LambertW(x) if x.is_positive else None,
         ball=real("lambertw"),
         expansion=_expand,

@@ -44,7 +44,6 @@ class Function:
         elementary: an identity on the real domain, in exp, log, powers, sin, cos, atan and others.
         asymptotic: the same with remainder functions, for enclosures at large arguments.
         scaled: the form for arguments that are large or small (see `enclosures.logarithm`).
-        exact: known values at special arguments, for proofs of zero.
         logarithm: the logarithm of a value that is positive, in simpler terms.
         complement: of an odd function that tends to 1, the rest of 1, in other terms.
         branch: what it is where the signs of some quantities are known (`decide`).
@@ -53,7 +52,6 @@ class Function:
         rounds: it has the period of a fractional part, of use where nothing else decides.
         jumps: it jumps where `inside`/`modulus` is an integer.
         odd: it is odd and increases, so that it has the sign of its argument.
-        gentle: neither its slope nor x times its slope exceeds 2 anywhere.
         ball, complex_ball, series, tail, expansion, array: its rules in the arithmetics.
         lacks: for each arithmetic without a rule, why.
     """
@@ -67,7 +65,6 @@ class Function:
     elementary: Callable[..., Expr] | None = None
     asymptotic: Callable[..., Expr] | None = None
     scaled: Rule | None = None
-    exact: Callable[..., Expr] | None = None
     logarithm: Callable[..., Expr] | None = None
     complement: Callable[..., Expr] | None = None
     branch: Rule | None = None
@@ -76,7 +73,6 @@ class Function:
     rounds: bool = False
     jumps: bool = False
     odd: bool = False
-    gentle: bool = False
     ball: Rule | None = None
     complex_ball: Rule | None = None
     series: Rule | None = None

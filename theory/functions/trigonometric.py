@@ -77,8 +77,8 @@ def _expand_wave(t: Any, e: Expr, a: Expr) -> Any:
     limit, delta = t.finite(g)
     point = t.to_sympy(limit)
     sine, cosine = (
-        t.taylor(sine_coefficient, delta, "sin"),
-        t.taylor(cosine_coefficient, delta, "cos"),
+        t.taylor(sine_coefficient, delta),
+        t.taylor(cosine_coefficient, delta),
     )
     value, slope = t.coefficient(e.func(point)), t.coefficient(e.func(point + sympy.pi / 2))
     return cosine * value + sine * slope
@@ -225,7 +225,6 @@ FUNCTIONS = (
         names=("atan", "arctan"),
         odd=True,
         scaled=_large_arctangent,
-        gentle=True,
         ball=real("atan"),
         complex_ball=_complex_atan,
         series=methodcaller("atan"),

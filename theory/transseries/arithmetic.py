@@ -30,14 +30,6 @@ The logarithm of a monomial is `a0 L1 + a1 L2 + ... + sum c_i M_i`. Its largest 
 whether the monomial tends to oo, to 0, or is 1 (`size`), and so how two monomials compare
 (`compare`: the size of their quotient). The recursion ends since each M_i nests less deeply.
 
-Named remainders
-----------------
-In `n/(log n - 1) - n/(log n - 1 + 1/n)` infinitely many slow terms cancel before the first fast
-one, and O() hides the answer at every order. In named mode the remainder of an expansion in slow
-monomials is kept as a symbol, bounded and otherwise unknown. It is named after the function and its
-argument. Two equal remainders then cancel exactly, and the fast terms come to light. Asking for the
-sign of a named remainder raises `OrderTooLow`.
-
 Where rigour lives: `sign`, `compare`, the remainder lines of the product and of `taylor`. The rest
 is bookkeeping.
 """
@@ -59,8 +51,6 @@ from farfield.theory.coefficients.exact import (
     ZERO,
     Coefficient,
     coefficient,
-    expand,
-    has_tail,
     minus,
     oscillates,
     plus,
@@ -208,16 +198,6 @@ def collected(terms: Iterable[Term], context: Context) -> list[Term]:
     return out
 
 
-def log_scale(m: Monomial, context: Context) -> Monomial | None:
-    """The leading monomial of log m."""
-    i = next((i for i, a in enumerate(m.chain) if context.sign(a)), None)
-    lead = None if i is None else iterated_log(i + 1)
-    for inner, c in m.exponent:
-        if context.sign(c):
-            return inner if lead is None or compare(inner, lead, context) > 0 else lead
-    return lead
-
-
 def larger(a: Monomial | None, b: Monomial | None, context: Context) -> Monomial | None:
     """The larger of two monomials; None is 0."""
     if a is None or b is None:
@@ -339,7 +319,7 @@ class Transseries:
             if stays_negative(c, context):
                 raise NotReal("a real power of a negative quantity")
             raise Undecided("a real power of what is not positive for all large n")
-        return taylor(binomials(r), delta, ("power", r)) * power_of(c, r, context) * m**r
+        return taylor(binomials(r), delta) * power_of(c, r, context) * m**r
 
     @traced(1)
     def log(self) -> Transseries:
@@ -358,7 +338,7 @@ class Transseries:
         return add(
             log_of_monomial(m, context),
             of_constant(constant, context),
-            taylor(log1p_coefficient, delta, "log"),
+            taylor(log1p_coefficient, delta),
         )
 
     @traced(1)
@@ -373,7 +353,7 @@ class Transseries:
                 if vanishes(c):
                     continue
                 raise Undecided("the exponential of an unbounded oscillation")
-            if not has_tail(c) and context.sign(c) == 0:
+            if context.sign(c) == 0:
                 continue
             j = log_index(m, context)
             if j:
@@ -381,7 +361,7 @@ class Transseries:
             else:
                 exponent.append((m, c))
         powers = [chain.get(i, ZERO) for i in range(max(chain, default=-1) + 1)]
-        series = taylor(_exp_series, small, "exp")
+        series = taylor(_exp_series, small)
         return series * monotone(sympy.exp, constant, context) * Monomial(powers, exponent)
 
 
@@ -413,13 +393,6 @@ def normalised(terms: Iterable[Term], remainder: Monomial | None, context: Conte
     the order of the decision given up to it."""
     like = collected(terms, context)
     items = [(m, c if type(c) is fmpq else in_harmonics(c)) for m, c in like]
-    if context.named:
-        if remainder is not None:
-            kept = [t for t in items if compare(t[0], remainder, context) > 0]
-            _require_bounded(items[len(kept) :])
-            items = kept
-        items = [(m, coefficient(expand(c)) if has_tail(c) else c) for m, c in items]
-        return _name_tails([t for t in items if t[1]], remainder, context)
     keep = len(items)
     if remainder is not None:
         while keep and compare(items[keep - 1][0], remainder, context) <= 0:
@@ -462,11 +435,9 @@ def add(first: Transseries, *others: Transseries) -> Transseries:
 Coefficients = Callable[[int], Coefficient]
 
 
-def taylor(
-    coef: Coefficients, delta: Transseries, name: object = None, path: tuple[int, ...] = ()
-) -> Transseries:
+def taylor(coef: Coefficients, delta: Transseries) -> Transseries:
     """`sum coef(k) delta^k` for delta -> 0, coef(k) the Taylor coefficients of one analytic
-    function; `name` identifies the function for named remainders, `path` its derivative."""
+    function, up to the order of the decision or to the remainder of a power of delta."""
     context = delta.context
     if delta.terms and size(delta.terms[0][0], context) >= 0:
         delta = with_proved_lead(delta)
@@ -475,43 +446,6 @@ def taylor(
     if delta.remainder is not None and size(delta.remainder, context) >= 0:
         raise OrderTooLow
     _require_bounded(delta.terms)
-    if not context.named or name is None or not delta.terms:
-        return _plain_taylor(coef, delta)
-    speeds = [log_scale(m, context) for m, _ in delta.terms]
-    if delta.remainder is not None:
-        speeds.append(log_scale(delta.remainder, context))
-    best = speeds[0]
-    for s in speeds[1:]:
-        best = larger(best, s, context)
-    assert best is not None
-    quick = [s is not None and compare(s, best, context) == 0 for s in speeds]
-    slow = [t for t, q in zip(delta.terms, quick, strict=False) if not q]
-    fast = delta.of([t for t, q in zip(delta.terms, quick, strict=False) if q], delta.remainder)
-    if not slow:
-        g = _plain_taylor(coef, delta)
-        if g.exact or not delta.exact:
-            return g
-        assert g.remainder is not None
-        tail = context.tail((name, path, delta.terms))
-        return _name_tails([*g.terms, (g.remainder, tail)], None, context)
-    total, power_of_fast = delta.of(), of_constant(ONE, context)
-    for j in range(context.order + 1):
-        if j:
-            power_of_fast = power_of_fast * fast
-
-        def derivative(k: int, j: int = j) -> Coefficient:
-            return times(coef(k + j), fmpq(math.comb(k + j, j)))
-
-        inner = taylor(derivative, delta.of(slow), name, (*path, j) if j else path)
-        total = total + inner * power_of_fast
-        if not power_of_fast.terms:
-            return total
-    return total + delta.of([], power_of_fast.top().times(fast.top(), context))
-
-
-def _plain_taylor(coef: Coefficients, delta: Transseries) -> Transseries:
-    """sum coef(k) delta^k, up to the order or to the remainder of a power of delta."""
-    context = delta.context
     if delta.literally_zero:
         return of_constant(coef(0), context)
     terms: list[Term] = []
@@ -531,42 +465,6 @@ def _plain_taylor(coef: Coefficients, delta: Transseries) -> Transseries:
     else:
         remainder = larger(remainder, power_of_delta.top().times(delta.top(), context), context)
     return normalised(terms, remainder, context)
-
-
-def _name_tails(terms: list[Term], remainder: Monomial | None, context: Context) -> Transseries:
-    """Named mode: per power of n keep `order` terms and name the rest exactly; at most `order`
-    such groups, then O()."""
-    order = context.order
-    groups: list[list[Term]] = []
-    for t in terms:
-        if groups and _speed_class(groups[-1][0][0]) == _speed_class(t[0]):
-            groups[-1].append(t)
-        else:
-            groups.append([t])
-    last: list[Term] = []
-    if len(groups) > order:
-        last = [t for g in groups[order:] for t in g]
-        _require_bounded(last)
-        if remainder is not None or any(oscillates(c) for _, c in last):
-            last, remainder = [], groups[order][0][0]
-        groups = groups[:order]
-    out: list[Term] = []
-    for group in groups:
-        k = 0
-        while k < min(len(group), order) and not has_tail(group[k][1]):
-            k += 1
-        out += group[:k]
-        rest = group[k:]
-        if len(rest) > 1 and any(oscillates(c) for _, c in rest):
-            raise Undecided("an oscillation in a named remainder")
-        out += rest if len(rest) < 2 else [(rest[0][0], context.tail(("sum", tuple(rest))))]
-    out += last if len(last) < 2 else [(last[0][0], context.tail(("sum", tuple(last))))]
-    return Transseries(context, out, remainder)
-
-
-def _speed_class(m: Monomial) -> tuple[Coefficient, tuple[Term, ...]]:
-    """The power of n and the exponential: monomials that share both differ by logarithms."""
-    return (m.chain[0] if m.chain else ZERO), m.exponent
 
 
 # -- functions ------------------------------------------------------------------------------------

@@ -323,11 +323,6 @@ class Operations:
         """c m."""
         return Transseries(self.context, [(m, c)])
 
-    def with_named_remainder(self, g: Transseries, key: object) -> Transseries:
-        """g, which has a remainder, with that as a term of an unknown bounded coefficient."""
-        assert g.remainder is not None
-        return Transseries(self.context, [*g.terms, (g.remainder, self.context.tail(key))])
-
 
 _OF_CONTEXT = (below, bounds, log_of_monomial, low_sign, of_constant, size, transseries)
 for _operation in (

@@ -15,7 +15,6 @@ at most m + 1 rungs, m the number of nested logarithms in p.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import sympy
 from flint import fmpq
@@ -23,7 +22,7 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided
-from farfield.theory.coefficients.exact import Tail, has_tail, plus, to_sympy
+from farfield.theory.coefficients.exact import plus, to_sympy
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decay, Decision, Step
 from farfield.theory.transseries.arithmetic import (
@@ -61,22 +60,11 @@ def monomial_expression(m: Monomial) -> Expr:
     return chain * sympy.exp(inner)
 
 
-def as_step_values(name: str, g: Transseries) -> dict[str, Any]:
-    """A transseries as a step has it: its terms, what the `error` is O() of (0: exact), and which
-    symbols in the terms represent bounded remainders, if any."""
-    terms, remainder = list(g.terms), g.remainder
-    count = next((k for k, (_, c) in enumerate(terms) if has_tail(c)), len(terms))
-    if count < len(terms):
-        remainder = terms[count][0]
-    del terms[count:]
-
-    whole = sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in terms))
-    error = S.Zero if remainder is None else monomial_expression(remainder)
-    inside = (s for s in whole.free_symbols | error.free_symbols if isinstance(s, Tail))
-    ordered = sorted(inside, key=lambda s: s.dummy_index)
-    names = {s: sympy.Symbol(f"theta_{i}") for i, s in enumerate(ordered, 1)}
-    values = {name: whole.xreplace(names), "error": error.xreplace(names)}
-    return values | ({"bounded": ", ".join(map(str, names.values()))} if names else {})
+def as_step_values(name: str, g: Transseries) -> dict[str, Expr]:
+    """A transseries as a step has it: its terms, and what the `error` is O() of (0: exact)."""
+    terms = sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in g.terms))
+    error = S.Zero if g.remainder is None else monomial_expression(g.remainder)
+    return {name: terms, "error": error}
 
 
 @traced(1, lambda decision: decision.condition)

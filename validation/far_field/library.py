@@ -135,6 +135,9 @@ class LibraryNetwork:
             added = self.tables[layer].at(n.clamp(min=0))
         return added.masked_fill((n < 0) | (n >= (outline.width or math.inf)), -math.inf)
 
+    def content(self, layer: int) -> None:
+        """As `Network.content`; no layer of the library that is read here has such a bias."""
+
     def sink(self, layer: int) -> Tensor | None:
         """As `Network.sink`."""
         return self.sinks.get(layer)
@@ -166,9 +169,7 @@ class LibraryNetwork:
         self.scaling[layer] = scaling
         if sinks is not None:
             self.sinks[layer] = sinks
-        groups = q.shape[1] // k.shape[1]
         q, k = (self._turned(layer, x, self.at, int(self.at[-1]), True) for x in (q, k))
-        k, v = (x.repeat_interleave(groups, 1) for x in (k, v))
         return self.attend(layer, q, k, v)
 
 

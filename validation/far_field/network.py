@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import Encoding
+from farfield.validation.far_field.content import Content, content_of
 from farfield.validation.harness.bias import FixedBias, LearnedBias
 from farfield.validation.harness.model import (
     DistanceBias,
@@ -36,7 +36,8 @@ Keep: TypeAlias = "int | Tensor"
 """How many of the last tokens of a row are kept, or their places."""
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """What a layer does with its queries, keys and values, shape (rows, heads, length, size), before
-positions enter; the result has the shape of the queries."""
+positions enter; the result has the shape of the queries. Grouped heads have fewer keys and values,
+each for as many neighbouring queries."""
 
 
 class Network(Protocol):
@@ -64,6 +65,10 @@ class Network(Protocol):
     def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
         """The term added to the logits, -inf where a key is not seen; (heads or 1, i, copies j)."""
 
+    def content(self, layer: int) -> Content | None:
+        """What adds to the logits by what is read, made of vectors before positions enter; None
+        for a layer that has no such bias."""
+
     def sink(self, layer: int) -> Tensor | None:
         """A learned logit of each head in the denominator, (heads,); None for none."""
 
@@ -72,7 +77,8 @@ class TrainedNetwork:
     """A model of the harness.
 
     Raises:
-        InputError: a bias that depends on more than the distance.
+        InputError: a bias that depends on more than the distance, in a form that far keys cannot
+            have.
     """
 
     def __init__(self, model: Transformer) -> None:
@@ -80,12 +86,12 @@ class TrainedNetwork:
         self.copies = 1
         self.trained, self.depth = model.settings.length, len(model.layers)
         self.longest = self.trained if model.settings.absolute == "learned" else None
+        self.contents = dict[nn.Module, Content]()
         for bias in model.biases:
             if not isinstance(bias, DistanceBias):
-                raise InputError(
-                    "the bias of this model depends on more than the distance; accepted are biases "
-                    "p(n), rotations, windows and no positions"
-                )
+                heads, width = model.settings.heads, model.settings.width
+                self.contents[bias] = content_of(bias, heads, width // heads)
+                continue
             learned = bias.fixed if isinstance(bias, LearnedBias) else None
             formula = bias.encoding if isinstance(bias, FixedBias) else learned
             self.tables[bias] = DistanceTable(bias.table, formula)
@@ -124,9 +130,13 @@ class TrainedNetwork:
         """As `Network.bias`."""
         n, width = i[:, None] - j, self.model.layers[layer].settings.window
         bias, added = self.model.bias_of[layer], torch.zeros(1, 1, 1)
-        if bias is not None:
+        if bias in self.tables:
             added = self.tables[bias].at(n.clamp(min=0))
         return added.masked_fill((n < 0) | (n >= (width or math.inf)), -math.inf)
+
+    def content(self, layer: int) -> Content | None:
+        """As `Network.content`."""
+        return self.contents.get(self.model.bias_of[layer])
 
     def sink(self, layer: int) -> Tensor | None:
         """As `Network.sink`."""
@@ -167,14 +177,19 @@ def whole(
     network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: Tensor
 ) -> Tensor:
     """Attention of rows to their own keys, some queries at a time."""
-    k = network.key(layer, k, positions, int(positions[-1])).unflatten(2, (network.copies, -1))
-    q, sink = network.query(layer, q, positions), network.sink(layer)
-    parts = []
+    turned = network.key(layer, k, positions, int(positions[-1])).unflatten(2, (network.copies, -1))
+    asked, sink = network.query(layer, q, positions), network.sink(layer)
+    content = network.content(layer)
+    parts, one = [], torch.ones(len(positions))
     for at in torch.arange(len(positions)).split(QUERIES):
         end = int(at[-1]) + 1
-        bias = network.bias(layer, positions[at], positions[:end])[None]
-        keys, values = k[:, :, :, :end].flatten(2, 3), repeated(v[:, :, :end], network.copies)
-        parts.append(attention(q[:, :, at], keys, values, bias, sink))
+        i, j = positions[at], positions[:end]
+        bias = network.bias(layer, i, j)[None]
+        if content is not None:
+            read = content.between(q[:, :, at], k[:, :, :end], i, j, one[:end])
+            bias = bias + read.repeat(1, 1, 1, network.copies)
+        keys, values = turned[:, :, :, :end].flatten(2, 3), repeated(v[:, :, :end], network.copies)
+        parts.append(attention(asked[:, :, at], keys, values, bias, sink))
     return torch.cat(parts, 2)
 
 
@@ -185,7 +200,9 @@ def repeated(v: Tensor, copies: int) -> Tensor:
 
 def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None) -> Tensor:
     """Softmax attention of queries that are scaled already; the bias broadcasts."""
-    bias = bias.to(q.dtype)
+    bias, groups = bias.to(q.dtype), q.shape[1] // k.shape[1]
+    if groups > 1:
+        k, v = (x.repeat_interleave(groups, 1) for x in (k, v))
     if sink is not None:  # a key of value 0
         k, v = (torch.nn.functional.pad(x, (0, 0, 0, 1)) for x in (k, v))
         more = sink[:, None, None].expand(-1, q.shape[2], -1)

@@ -27,6 +27,7 @@ from torch.nn import functional
 
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import n
+from farfield.validation.far_field.content import Content
 from farfield.validation.far_field.network import Attend, Keep, Network
 
 FIRST_KEYS = 4
@@ -75,7 +76,7 @@ class Repair:
             self.graft and f"graft -{rate:g} log(n/{start})",
             self.window and f"window {self.window}",
             self.sinks and f"{self.sinks} first keys{' in the cache' * self.in_cache}",
-            self.group and "positions grouped by {} from {} on".format(*self.group),
+            self.group and "Self-Extend, groups of {} from {}".format(*self.group),
             self.scale and "log scale",
             self.cut and f"text cut to {self.cut}",
             self.layers and f"layers {', '.join(map(str, self.layers))}",
@@ -169,6 +170,10 @@ class Repaired:
             added = torch.cat([added.masked_fill(beyond, -math.inf), moved], -1)
         return added
 
+    def content(self, layer: int) -> Content | None:
+        """As `Network.content`."""
+        return self.network.content(layer)
+
     def sink(self, layer: int) -> Tensor | None:
         """As `Network.sink`."""
         return self.network.sink(layer)
@@ -186,6 +191,12 @@ class Repaired:
         if not self.repair.in_cache or self.repair.window is None or self._untouched(layer):
             return None
         return i.clamp(max=self.repair.window + self.repair.sinks - 1)
+
+
+def recipe(trained: int) -> Repair:
+    """What helped most models that were measured, and what another change has to beat: a graft, and
+    a window of the training length."""
+    return Repair(graft=(2, trained // 4), window=trained)
 
 
 def candidates(trained: int) -> list[Repair]:

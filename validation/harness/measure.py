@@ -98,9 +98,12 @@ def token_losses(
     rows: np.ndarray,
     view: object = CAUSAL,
     last: int = 0,
+    precision: str = "float32",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> np.ndarray:
     """Nats of each target of rows (rows, length + 1), or of the `last` ones; float64.
+
+    With the precision `bfloat16`, products are rounded so, but for the scores of the vocabulary.
 
     Raises:
         InputError: one is not finite, or beyond all that a model gives that has learned anything.
@@ -109,7 +112,8 @@ def token_losses(
     size = max(1, min(TOKENS // length, PASS // ((last or length) * model.vocabulary)))
     for part in torch.from_numpy(rows).split(size):
         part = part.to(model.device)
-        hidden = model.hidden(model.embed(part[:, :-1]), view, last=last)
+        with torch.autocast(part.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            hidden = model.hidden(model.embed(part[:, :-1]), view, last=last)
         targets = part[:, 1:][:, -hidden.shape[1] :]
         at = max(1, SCORES // (len(part) * model.vocabulary))
         losses = [
@@ -135,6 +139,7 @@ def perplexities(
     last: int = 0,
     view: object = CAUSAL,
     first: int | None = None,
+    precision: str = "float32",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Perplexity]:
     """Perplexity of the same targets at each length, those of `count` rows of the longest one.
@@ -149,6 +154,7 @@ def perplexities(
             are new in a window.
         view: which keys a query sees.
         first: the token that takes the place of the first of each segment; None for none.
+        precision: as of `token_losses`.
         progress: called with how much is done, and of how much.
 
     Raises:
@@ -167,7 +173,7 @@ def perplexities(
         losses = []
         for at, start in enumerate(starts):
             segments = led(rows[:, start : start + length + 1], first)
-            losses.append(token_losses(model, segments, view, last))
+            losses.append(token_losses(model, segments, view, last, precision))
             progress(done * longest + longest * (at + 1) // len(starts), len(lengths) * longest)
         nats = np.concatenate(losses, 1)
         sums.append((nats.sum(1), np.full(len(nats), float(nats.shape[1]))))

@@ -281,7 +281,8 @@ def asked_of(home: Path) -> Run:
 
 def _measurement(job: Job, mask: Mask) -> str:
     """The key of a measurement."""
-    asked = job.measure.model_dump(mode="json", exclude={"windows", "bca"})
+    apart = {"windows", "bca"} | {"precision" for _ in [0] if job.measure.precision == "float32"}
+    asked = job.measure.model_dump(mode="json", exclude=apart)
     return digest({**asked, "mask": [mask.window, mask.bca]})
 
 
@@ -318,7 +319,14 @@ def measured(
     for last, count in counts.items():
         if count:
             for score in perplexities(
-                model, text, asked.lengths, count=count, last=last, view=mask, progress=stage
+                model,
+                text,
+                asked.lengths,
+                count=count,
+                last=last,
+                view=mask,
+                precision=asked.precision,
+                progress=stage,
             ):
                 yield {name: getattr(score, name) for name in told}
     yield from _fields(asked, job.run.length, model, text, mask)

@@ -320,6 +320,8 @@ class Measure(Record):
         scores: tokens of the segments of the expected score [S, Eq. 13]; 0 for none.
         distances, probes: of a task: from the query to the answer's key, in tokens (none given
             takes 8), and rows at each.
+        precision: of the products where perplexity is measured; the scores of the vocabulary and
+            all else are in float32.
     """
 
     lengths: tuple[Count, ...] = ()
@@ -338,6 +340,7 @@ class Measure(Record):
     scores: Natural = 0
     distances: tuple[Count, ...] = ()
     probes: Count = 96
+    precision: Literal["float32", "bfloat16"] = "float32"
 
 
 class Induction(Record):

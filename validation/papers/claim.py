@@ -1,13 +1,18 @@
-"""What a claim is: a sentence of a paper, and a function that decides it.
+"""What a claim is: a reading of a sentence of a paper, and a function that decides it.
 
-The decorator `claim` says where the sentence stands, what it says in our words, what would refute
-it, and the correction where it fails. The function returns a `Finding`:
+The decorator `claim` has the sentence as printed, our reading of it, what would refute that
+reading, and the correction where it fails. The function returns a `Finding`. Its verdict:
 
-* `confirmed`: the statement holds;
-* `corrected`: it fails, and the corrected statement was checked on the same data and holds;
-* `refuted`: it fails, with a counterexample;
-* `not_robust`: it depends on the tolerance, within the range in which one can be meant;
-* `not_testable`: the function raised `Missing`: the data that would decide it are not there.
+* `holds_as_printed`;
+* `needs_a_correction`: it fails, and the corrected statement was checked on the same data;
+* `wrong`: it fails, with a counterexample;
+* `depends_on_the_tolerance`: it is not the same over the range in which one can be meant;
+* `not_seen_at_this_scale`: our own models, of bytes and rows of 64 tokens, do not show it, and the
+  sentence is about models of 512 tokens and more;
+* `cannot_be_tested`: the function raised `Missing`: what would decide it is not there.
+
+A sentence may have several readings. Its verdict is that of the strictest one, where our own models
+count only if nothing else judges it (`of_sentence`).
 
 There is one tolerance, from Definition 0.1 (`TOLERANCE`). A function with the argument `tolerance`
 is asked at every value of `RANGE`, and has a verdict only if all of them agree.
@@ -40,13 +45,19 @@ KINDS = (PROOF, IDENTITY, NUMBER, PRINTED, PROPERTY, EXPERIMENT)
 
 
 class Verdict(enum.StrEnum):
-    """What the function of a claim found."""
+    """What follows for a reading of a sentence, the strictest first."""
 
-    CONFIRMED = "confirmed"
-    CORRECTED = "corrected"
-    REFUTED = "refuted"
-    NOT_ROBUST = "not_robust"
-    NOT_TESTABLE = "not_testable"
+    WRONG = "wrong"
+    CORRECTION = "needs_a_correction"
+    DEPENDS = "depends_on_the_tolerance"
+    HOLDS = "holds_as_printed"
+    UNSEEN = "not_seen_at_this_scale"
+    UNTESTED = "cannot_be_tested"
+
+    @property
+    def words(self) -> str:
+        """As a reader sees it."""
+        return self.value.replace("_", " ")
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,7 @@ class Finding:
         instead: whether the corrected statement holds.
         n: cases that were compared; None where all are decided at once.
         models: that were read.
+        because: the counterexample in a sentence, where the statement is wrong.
     """
 
     holds: bool
@@ -66,12 +78,13 @@ class Finding:
     instead: bool = False
     n: int | None = None
     models: Sequence[Model] = ()
+    because: str = ""
 
     @property
     def verdict(self) -> Verdict:
-        """What follows."""
-        fails = Verdict.CORRECTED if self.instead else Verdict.REFUTED
-        return Verdict.CONFIRMED if self.holds else fails
+        """What follows, whatever the models are."""
+        fails = Verdict.CORRECTION if self.instead else Verdict.WRONG
+        return Verdict.HOLDS if self.holds else fails
 
 
 @dataclass(frozen=True)
@@ -82,8 +95,8 @@ class Claim(Result):
         id: `paper.name`.
         paper, section, place: of the sentence.
         quote: the sentence, or its judged part.
-        statement: the judged statement, in our own words.
-        against: what would have refuted it.
+        statement: our reading of it, which is judged.
+        against: what would have refuted that.
         kind: one of `KINDS`.
         verdict: what follows from the finding.
         label: weight of the evidence: `theorem`, `certified`, `approximate` or `measured`; None
@@ -94,8 +107,9 @@ class Claim(Result):
         scale: of the models.
         n: cases that were compared; None where all are decided at once.
         evidence: numbers, counterexamples, derivations, by name.
-        corrected: the correction, which was checked, empty unless the verdict is `corrected`.
-        reason: why it is not testable, or not robust.
+        corrected: what holds instead, which was checked; of our own models what they show instead.
+        reason: why it cannot be tested, is not seen, or depends on the tolerance.
+        because: the counterexample in a sentence.
         command: the command that repeats the check.
         seconds: the time of the check.
         about: the encodings of the catalogue that it speaks of.
@@ -118,6 +132,7 @@ class Claim(Result):
     evidence: Mapping[str, Any] = field(default_factory=dict)
     corrected: str = ""
     reason: str = ""
+    because: str = ""
     command: str = ""
     seconds: float = 0.0
     about: tuple[str, ...] = ()
@@ -133,7 +148,7 @@ class Claim(Result):
     def blocks(self) -> Sequence[Block]:
         where = ", ".join(filter(None, (self.paper, self.section, self.place)))
         rows = {"where": f"{where} ({self.kind})"} | self.particulars()
-        evidence = {name: shown(value) for name, value in self.evidence.items()}
+        evidence = {name: shown(value) for name, value in self.evidence.items() if _told(value)}
         return (
             sentence("{id}: {verdict}.", self.label, id=self.id, verdict=self.verdict),
             note("“{quote}”", quote=self.quote),
@@ -148,16 +163,23 @@ class Claim(Result):
     def particulars(self) -> dict[str, str]:
         """What a reader who disagrees needs, by name; empty where it does not apply."""
         return {
-            "statement": self.statement,
-            "refuted if": self.against,
-            "holds instead": self.corrected,
+            "read here as": self.statement,
+            "verdict": self.verdict.words,
+            "because": self.because,
+            ("here" if self.verdict is Verdict.UNSEEN else "holds instead"): self.corrected,
             "reason": self.reason,
+            "would fail by": self.against,
             "data": self.data,
             "tolerance": self.tolerance,
             "scale": self.scale,
             "n": "" if self.n is None else str(self.n),
             "checked by a prover": ", ".join(self.checked),
         }
+
+
+def _told(value: Any) -> bool:
+    """Whether a value of the evidence says anything: an empty list does not."""
+    return not (isinstance(value, (list, tuple, dict)) and not value)
 
 
 def shown(value: Any) -> str:
@@ -215,6 +237,14 @@ class Check:
         """The paper's key."""
         return self.id.partition(".")[0]
 
+    def verdict(self, finding: Finding) -> Verdict:
+        """What follows from a finding: our own models do not refute a sentence about larger ones.
+
+        A sentence that fails at every scale of ours is not seen here, and no more.
+        """
+        fails = finding.verdict in (Verdict.CORRECTION, Verdict.WRONG)
+        return Verdict.UNSEEN if self.kind == EXPERIMENT and fails else finding.verdict
+
     def run(self) -> Claim:
         """Decide the claim."""
         begin = time.perf_counter()
@@ -225,27 +255,32 @@ class Check:
             for t in RANGE if tolerant else ():
                 findings[t] = self.decide(tolerance=t)
             finding = findings[TOLERANCE] if tolerant else self.decide()
-            verdict = finding.verdict
+            verdict = self.verdict(finding)
             if len({f.verdict for f in findings.values()}) > 1:
-                verdict, reason = Verdict.NOT_ROBUST, "it depends on the tolerance"
+                verdict, reason = Verdict.DEPENDS, "it depends on the tolerance"
         except Missing as why:
             finding, findings = Finding(False, why.evidence), {}
-            verdict, reason = Verdict.NOT_TESTABLE, str(why)
+            verdict, reason = Verdict.UNTESTED, str(why)
+        scale = "; ".join(sorted({m.scale for m in finding.models})) or self.scale
+        if verdict is Verdict.UNSEEN:
+            reason = f"our models are small ({scale} of text), those of the paper are not"
         runs: dict[str, Any] = {
             "seeds": {m.name: m.lines["seed"].n_unique() for m in finding.models},
             "results": sorted({f"experiment {m.run['experiment']}" for m in finding.models}),
         }
+        instead = finding.instead and verdict in (Verdict.CORRECTION, Verdict.UNSEEN)
         return Claim(
             **{k: getattr(self, k) for k in TEXTS},
             paper=self.paper,
             verdict=verdict,
-            label=None if verdict is Verdict.NOT_TESTABLE else self.label,
+            label=None if verdict is Verdict.UNTESTED else self.label,
             tolerance=_over(findings),
-            scale="; ".join(sorted({m.scale for m in finding.models})) or self.scale,
+            scale=scale,
             n=finding.n or len(finding.models) or None,
             evidence={**finding.evidence} | (runs if finding.models else {}),
-            corrected=self.corrected if verdict is Verdict.CORRECTED else "",
+            corrected=self.corrected if instead else "",
             reason=reason,
+            because=finding.because if verdict is Verdict.WRONG else "",
             command=f"farfield claims {self.id}",
             seconds=time.perf_counter() - begin,
         )
@@ -278,7 +313,7 @@ def _over(findings: Mapping[float, Finding]) -> str:
     for verdict, group in itertools.groupby(findings, lambda t: findings[t].verdict):
         values = list(group)
         ends = f"{values[0]:.1%} to {values[-1]:.1%}" if len(values) > 1 else f"{values[0]:.1%}"
-        parts.append(f"{verdict} at {ends}".replace(".0%", "%"))
+        parts.append(f"{verdict.words} at {ends}".replace(".0%", "%"))
     return f"{TOLERANCE:.0%}; {', '.join(parts)}" if parts else ""
 
 
@@ -330,10 +365,13 @@ def claim(
     return register
 
 
-@dataclass(frozen=True)
-class Passage:
-    """A sentence that looks checkable and has no claim, with the reason."""
+def of_sentence(readings: Sequence[Claim]) -> Claim:
+    """The reading of a sentence that judges it: the strictest that is decided, where our own models
+    count only if nothing else judges it.
 
-    section: str
-    quote: str
-    why: str
+    Args:
+        readings: of one sentence, decided.
+    """
+    decided = [c for c in readings if c.verdict is not Verdict.UNTESTED]
+    by_the_paper = [c for c in decided if c.kind != EXPERIMENT]
+    return min(by_the_paper or decided or readings, key=lambda c: list(Verdict).index(c.verdict))

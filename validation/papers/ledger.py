@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import Result
-from farfield.theory.answers.blocks import Block, Note, sentence, table
+from farfield.theory.answers.blocks import Block, Note, note, sentence, table
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import closest, nearest, one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import listed, plural
 from farfield.validation.papers import chi2023, qin2024, sun2023
-from farfield.validation.papers.claim import CHECKS, KINDS, Check, Claim, Passage, Verdict
+from farfield.validation.papers.claim import (
+    CHECKS,
+    EXPERIMENT,
+    KINDS,
+    Check,
+    Claim,
+    Verdict,
+    of_sentence,
+)
 
 MODULES = {"qin2024": qin2024, "sun2023": sun2023, "chi2023": chi2023}
 PAPERS = tuple(MODULES)
-SUMMARY = (Verdict.CONFIRMED, Verdict.CORRECTED, Verdict.REFUTED)
+SUMMARY = (Verdict.HOLDS, Verdict.CORRECTION, Verdict.WRONG)
+PLAIN = Path(__file__).with_name("plain.csv")
 MOST = 40
 """Claims of several papers that are listed one by one; of more, the counts by section."""
 
@@ -37,14 +49,14 @@ def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ..
         c
         for name in PAPERS
         if paper in (None, name)
-        for found, _ in sections(name).values()
+        for found in sections(name).values()
         for c in found
         if kind in (None, c.kind)
     )
 
 
-def sections(paper: str) -> dict[str, tuple[tuple[Check, ...], tuple[Passage, ...]]]:
-    """Each section of a paper, in order: its claims, and the passages that have none.
+def sections(paper: str) -> dict[str, tuple[Check, ...]]:
+    """The claims of each section of a paper, in order.
 
     Raises:
         InputError: unknown paper.
@@ -54,12 +66,37 @@ def sections(paper: str) -> dict[str, tuple[tuple[Check, ...], tuple[Passage, ..
     """
     module = MODULES[one_of(paper, "paper", PAPERS)]
     return {
-        name: (
-            tuple(c for c in CHECKS.values() if (c.paper, c.section) == (paper, name)),
-            tuple(p for p in module.PASSAGES if p.section == name),
-        )
+        name: tuple(c for c in CHECKS.values() if (c.paper, c.section) == (paper, name))
         for name in module.SECTIONS
     }
+
+
+@cache
+def plain_sentences() -> tuple[tuple[str, str], ...]:
+    """Paper and quote of the sentences that plainly hold: they were checked once, and the check of
+    what no reader doubts is gone."""
+    with PLAIN.open(encoding="utf-8", newline="") as file:
+        return tuple((row["paper"], row["quote"]) for row in csv.DictReader(file))
+
+
+def by_sentence(claims: Sequence[Claim]) -> dict[tuple[str, str], list[Claim]]:
+    """Claims by paper and quote: one sentence may have several readings."""
+    found: dict[tuple[str, str], list[Claim]] = {}
+    for c in claims:
+        found.setdefault((c.paper, c.quote), []).append(c)
+    return found
+
+
+def counted(claims: Sequence[Claim], plain: int = 0) -> dict[Verdict, int]:
+    """How many sentences have each verdict, each counted once.
+
+    Args:
+        claims: decided.
+        plain: sentences that hold and have no check.
+    """
+    verdicts = Counter(of_sentence(own).verdict for own in by_sentence(claims).values())
+    verdicts[Verdict.HOLDS] += plain
+    return {v: verdicts[v] for v in Verdict if verdicts[v]}
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,27 +106,30 @@ class Decided(Result):
     claims: tuple[Claim, ...]
 
     def blocks(self) -> Sequence[Block]:
-        verdicts = [c.verdict for c in self.claims]
-        counts = [f"{verdicts.count(v)} {v.replace('_', ' ')}" for v in Verdict if v in verdicts]
+        sentences = by_sentence(self.claims)
         papers = {c.paper for c in self.claims}
-        rows = [(c.verdict, c.id, c.statement) for c in self.claims]
-        header: tuple[str, ...] = ("verdict", "claim", "statement")
-        told = "`farfield claims ID` shows one with its evidence."
+        rows = [(c.id, c.statement, c.verdict) for c in self.claims]
+        header: tuple[str, ...] = ("claim", "read here as", "verdict")
+        told = "`farfield claims ID` shows one with the words of the paper and the evidence."
         numeric: tuple[int, ...] = ()
         if len(papers) > 1 and len(rows) > MOST:
-            rows, header = self._by_section(), ("section", *SUMMARY, "others")
+            rows, header = self._by_section(), ("section", *(v.words for v in SUMMARY), "others")
             numeric = tuple(range(1, len(header)))
             told = (
-                "`farfield claims qin2024` lists those of one paper, `--verdict refuted` those of "
+                "`farfield claims qin2024` lists those of one paper, `--verdict wrong` those of "
                 "one verdict; " + told
             )
+        plain = len(plain_sentences()) if len(self.claims) == len(CHECKS) else 0
         return (
             sentence(
-                "{claims} of the papers: {counts}.",
+                "{claims} of {sentences} of the papers{more}; by sentence: {counts}.",
                 claims=plural(len(self.claims), "claim"),
-                counts=listed(counts) or "none like that",
+                sentences=plural(len(sentences), "sentence"),
+                more=f", and {plain} more that plainly hold and have no check" * bool(plain),
+                counts=said(counted(self.claims, plain)) or "none like that",
             ),
             *([table(header, rows, numeric=numeric)] if rows else []),
+            *([note("{own}", own=own)] if (own := own_models(self.claims)) else []),
             Note(code(told)),
         )
 
@@ -108,14 +148,35 @@ class Decided(Result):
         ]
 
 
+def said(counts: Mapping[Verdict, int]) -> str:
+    """Counts in words.
+
+    >>> said({Verdict.WRONG: 2, Verdict.HOLDS: 1})
+    'wrong 2, holds as printed 1'
+    """
+    return listed([f"{verdict.words} {count}" for verdict, count in counts.items()])
+
+
+def own_models(claims: Sequence[Claim]) -> str:
+    """How many sentences our own models alone judge; nothing where there is none."""
+    alone = [own for own in by_sentence(claims).values() if of_sentence(own).kind == EXPERIMENT]
+    hold = sum(of_sentence(own).verdict is Verdict.HOLDS for own in alone)
+    if not alone:
+        return ""
+    return (
+        f"{plural(len(alone), 'sentence')} rest on our own models alone, of bytes and rows of 64 "
+        f"to 256 tokens; {hold} of them hold there."
+    )
+
+
 def verdict_of(name: str) -> Verdict:
     """The verdict called so, in any case and with any separators.
 
     Raises:
         InputError: there is none; the message names the nearest.
 
-    >>> verdict_of("Not testable").value
-    'not_testable'
+    >>> verdict_of("Needs a correction").value
+    'needs_a_correction'
     """
     return Verdict(one_of(nearest(name, list(Verdict), 1.0) or name, "verdict", list(Verdict)))
 
@@ -153,7 +214,7 @@ def claim(identifier: str) -> Claim:
         InputError: unknown ids, with the nearest known one.
 
     >>> claim("qin2024.eq7-eq8").verdict.value
-    'corrected'
+    'needs_a_correction'
     """
     if identifier in CHECKS:
         return CHECKS[identifier].run()

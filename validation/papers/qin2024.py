@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -31,7 +32,6 @@ from farfield.validation.papers.claim import (
     PRINTED,
     PROOF,
     Finding,
-    Passage,
     claim,
     rise_in_print,
     rise_of,
@@ -43,9 +43,7 @@ from farfield.validation.papers.words import (
     BY_CHANCE,
     EXPLODES,
     by_chance,
-    drift,
     falls,
-    increase,
     increases,
     opposed,
     rank_correlation,
@@ -145,7 +143,10 @@ def has_fields(model: Model) -> bool:
 )
 def convergent_in_print(tolerance: float) -> Finding:
     columns = curves(*TABLES, where=lambda cell: of_layer(bias_of(cell)) == "converges")
-    return rise_in_print(columns, 512, lambda r: r < tolerance)
+    rise = increases(columns, 512)
+    most = max(rise, key=rise.__getitem__)
+    because = f"{most}: the series converges, and perplexity grows {1 + rise[most]:.0f}-fold."
+    return replace(rise_in_print(columns, 512, lambda r: r < tolerance), because=because)
 
 
 @claim(
@@ -803,6 +804,10 @@ def sandwich_converges() -> Finding:
             "B_j/j at j = 10^4, 10^5": [sums[9_999] / 1e4, sums[-1] / 1e5],
             "every head": "a finite sum of waves is bounded below (theorem trigonometric)",
         },
+        because=(
+            "Sandwich is a finite sum of cosines, so exp of it stays above a positive number at "
+            "every distance, and the sum over all distances is infinite."
+        ),
     )
 
 
@@ -1226,62 +1231,6 @@ def examples_cannot(tolerance: float) -> Finding:
 
 
 @claim(
-    "necessity.printed",
-    "Validating The Necessity",
-    quote="we also attempt to verify their necessity empirically in this section",
-    says=(
-        "A model whose series diverges in some head raises its perplexity on every data "
-        "set (one-sided: an increase alone counts)."
-    ),
-    refuted_by="a divergent model that keeps it on a data set",
-    kind=PRINTED,
-    label="measured",
-    data="Sandwich in Table 3 of [C]",
-    scale=THEIRS,
-    change=increase,
-)
-@claim(
-    "necessity.two-sided",
-    "Validating The Necessity",
-    place="Eq. 6 as printed",
-    quote="we also attempt to verify their necessity empirically in this section",
-    says=(
-        "A model whose series diverges in some head changes its perplexity on every data "
-        "set, in either direction."
-    ),
-    refuted_by=(
-        "a divergent model whose perplexity changes by less than the tolerance on a data set"
-    ),
-    kind=PRINTED,
-    label="measured",
-    data="Sandwich in Table 3 of [C]",
-    scale=THEIRS,
-    change=drift,
-)
-def divergent_in_print(tolerance: float, change: Callable[..., float]) -> Finding:
-    # the only head of one has the compression ratio 8, as the last head of 12
-    assert of_layer("sandwich", heads=1) == "diverges"
-    columns = curves("chi2023_table3", by="dataset", encoding="Sandwich")
-    changes = {dataset: change(curve, 512) for dataset, curve in columns.items()}
-    name = "largest change of perplexity from 512 to 8192 tokens"
-    return Finding(min(changes.values()) >= tolerance, {name: changes}, n=len(changes))
-
-
-@claim(
-    "necessity.experiment",
-    "Validating The Necessity",
-    quote="we also attempt to verify their necessity empirically in this section",
-    says="Every trained model whose series diverges in some head loses its perplexity.",
-    refuted_by="a divergent model that keeps it",
-    kind=EXPERIMENT,
-    label="measured",
-    data="the reference runs",
-)
-def divergent_in_training(tolerance: float) -> Finding:
-    return rise_of(unmasked(lambda m: m.verdict == "diverges"), lambda r: r >= tolerance)
-
-
-@claim(
     "trf-trend",
     "Validating TRF",
     place="Figures 5 and 6",
@@ -1459,158 +1408,3 @@ def fields_in_training(tolerance: float) -> Finding:
         instead=2 * close > len(off) and max(off.values()) < 3,
         models=tested,
     )
-
-
-# -- passages -----------------------------------------------------------------------------
-
-PASSAGES = (
-    Passage(
-        "Abstract",
-        (
-            "we derive a new Theoretical Receptive Field (TRF) to measure the receptive "
-            "field of RPEs without taking any training steps"
-        ),
-        "judged in Conclusion (trf.without-training)",
-    ),
-    Passage(
-        "Abstract",
-        "showing consistently matched trends on these datasets",
-        "judged under Validating TRF (trf-trend)",
-    ),
-    Passage(
-        "Introduction",
-        (
-            "A transformer can extrapolate for certain in this scenario since the "
-            "out-of-range tokens have no effect on the attention outcomes"
-        ),
-        "its premise is judged as no-effect, its conclusion as window.printed",
-    ),
-    Passage(
-        "Introduction",
-        ("this will result in significantly worse efficiency than the full attention speed"),
-        "a result of another paper; the printed time is judged as table1.slower",
-    ),
-    Passage(
-        "Introduction",
-        (
-            "previous RPE-based methods (Press, Smith, and Lewis 2022; Chi et al. 2022) "
-            "can be seen as particular instances under the conditions"
-        ),
-        "judged in The Conditions (satisfies.*)",
-    ),
-    Passage(
-        "Introduction",
-        "In contrast to prior approaches that require training gradients to compute TRF",
-        "about other papers",
-    ),
-    Passage(
-        "Softmax Attention",
-        "when the elements of M are all 0, Eq. 3 is degenerated to Eq. 2",
-        "true as written, adding 0",
-    ),
-    Passage(
-        "Relative Positional Encoding",
-        ("it is the key for length extrapolation, as shown in (Press, Smith, and Lewis 2022)"),
-        "a result of another paper",
-    ),
-    Passage(
-        "Definition Of Length Extrapolation",
-        (
-            "RNNs (Hochreiter and Schmidhuber 1997) and CNNs (Gehring et al. 2017) often "
-            "naturally possess this property"
-        ),
-        "no numbers of such models in the three papers",
-    ),
-    Passage(
-        "Definition Of Length Extrapolation",
-        (
-            "This property is only present in sliding window transformers and a few "
-            "transformer variants with specifically designed RPEs"
-        ),
-        "about the literature of its day",
-    ),
-    Passage(
-        "Definition Of Length Extrapolation",
-        "becomes very large",
-        (
-            "a criterion, taken up in the reading of words: 1 and more; between it and "
-            "delta the definition is silent"
-        ),
-    ),
-    Passage(
-        "The Hypothesis",
-        "they both concentrate tokens inside a specified range",
-        "of the figure; judged as no-effect",
-    ),
-    Passage(
-        "The Hypothesis",
-        (
-            "A RPE that makes a transformer extrapolatable needs to have similar behavior "
-            "to sliding window attention"
-        ),
-        "a hypothesis; its test is necessity.*",
-    ),
-    Passage(
-        "The Conditions",
-        "According to the definition of limitation, Eq. 10 holds",
-        "a slip for Eq. 9, the claim of the lemma",
-    ),
-    Passage(
-        "The Conditions",
-        "for any token if the attention of the model focuses on its neighboring j",
-        "judged as window.printed",
-    ),
-    Passage(
-        "Theoretical Receptive Field",
-        "we can still compute the TRF numerically",
-        ("farfield does so, with a certificate; the printed curves are not given as numbers"),
-    ),
-    Passage(
-        "Theoretical Receptive Field",
-        (
-            "ERF can be viewed as the smallest window that contains the majority of the "
-            "information within an attention"
-        ),
-        "a definition in other words",
-    ),
-    Passage(
-        "Two New RPEs",
-        "it is difficult to provide the analytical form of its TRF",
-        "a judgement",
-    ),
-    Passage(
-        "Setting and Dataset",
-        (
-            "We use the same model architecture and training configuration for all RPE "
-            "variants to ensure fairness"
-        ),
-        "nothing printed to compare",
-    ),
-    Passage(
-        "Setting and Dataset",
-        "WikiBook is a 22-gigabyte corpus",
-        "about a data set",
-    ),
-    Passage(
-        "Validating The Sufficiency",
-        (
-            "the stabilized PPL may vary due to the effectiveness of different positional "
-            "encoding strategies"
-        ),
-        "says that anything may be",
-    ),
-    Passage(
-        "Visualizing RPE",
-        "We also visualize other methods in Appendix",
-        "the appendix is not at hand",
-    ),
-    Passage(
-        "Conclusion",
-        (
-            "a transformer model is certain to be capable of length extrapolation if the "
-            "series that corresponds to the exponential of its RPE converges"
-        ),
-        "the abstract's sentence (sufficiency.*)",
-    ),
-)
-"""Sentences that look checkable and have no claim, with the reason."""

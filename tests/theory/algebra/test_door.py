@@ -141,10 +141,9 @@ BUGS = {
     "theory.coefficients.signs.sign_factors": "-(a*b-1)*log(n)",
     "theory.transseries.arithmetic.normalised": "-log(n)*exp(1/n)",
     "theory.transseries.scale._limit": "-log(n)",
-    "theory.waves.wave_rules.bounded": "-(2+sin(n))*log(n)",
+    "theory.transseries.waves.bounded": "-(2+sin(n))*log(n)",
     "theory.decision.cells.sign_key": "-a*log(n)",
     "theory.coefficients.zeros._bfmss": "-(sqrt(7+2*sqrt(10))-sqrt(2)-sqrt(5))*n-log(n)",
-    "theory.waves.extrema._refined": "-(1+Abs(sin(n)))*log(n)",
     "theory.decision.engine._cycle": "-(2+(-1)**n)*log(n)",
 }
 

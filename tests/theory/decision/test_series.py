@@ -1,7 +1,8 @@
 """Some five hundred series with verdicts derived by hand, beyond the families of the battery.
 
 `tests/data/series.jsonl`: nested logarithms, gamma ratios, special functions, constants with exact
-cancellations, finite sums and products, steps and residues, oscillations, parameters.
+cancellations, finite sums and products, steps and residues, oscillations, parameters. Rows that are
+`open` are left undecided: more than the engine is for.
 """
 
 import itertools
@@ -20,10 +21,6 @@ ROWS = [
     .read_text(encoding="utf-8")
     .splitlines()
 ]
-OPEN = {  # a variable modulus, sparse exceptions
-    "-Mod(n,floor(sqrt(n)))",
-    "Piecewise((-log(n+1),Eq(floor(sqrt(n)),sqrt(n))),(-2*log(n+1),True))",
-}
 GRID = ("1/7", "1/2", "1", "7/5", "2", "5/2", "3", "4", "12", "-1/3", "-1", "-7/5", "-3", "0")
 
 
@@ -38,8 +35,8 @@ def holds(condition, values):
 def test_verdicts_derived_by_hand(part):
     for row in ROWS[part::8]:
         result = check_convergence(row["expr"], assumptions=row["params"] or None)
-        if row["expr"] in OPEN:
-            assert result.verdict.value == "undecided", f"now decided: {row['expr']}"
+        if row.get("open"):
+            assert result.verdict.value in ("undecided", row["verdict"]), row["expr"]
             continue
         assert result.verdict.value == row["verdict"], row["expr"]
         if row["verdict"] == "conditional":

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,11 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.foresee import Settings, ratio_of, reach_of, subject_of
+from farfield.validation.far_field.blame import excesses
+from farfield.validation.far_field.foresee import ORDER, ratio_of
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling
+from farfield.validation.far_field.subject import Settings, reach_of, subject_of
 
 FEW = Settings(groups=2, rows=6, last=4)
 
@@ -23,8 +26,12 @@ def test_doublings_are_foreseen_and_the_last_is_the_answer(trained):
     last = found.ratios[-1]
     assert found.label == "forecast" and found.log_ratio == last.log_ratio == last.main
     assert last.interval[0] <= last.log_ratio <= last.interval[1] and last.agree
+    assert last.elsewhere[0] < last.log_ratio < last.elsewhere[1]
+    assert found.span() == last.elsewhere and len(found.seconds) == 3
     assert found.pairs[1] < found.pairs[0] and found.pairs[2] == 5050
     assert len(found.blame.layers) == 2 and found.blame.positions == pytest.approx(0, abs=1e-6)
+    for each in found.blame.layers:
+        assert each.interval[0] <= each.mean <= each.interval[1]
     assert json.loads(found.to_json())["ratios"][2]["length"] == 100
 
 
@@ -34,15 +41,43 @@ def test_the_cost_of_one_stage_does_not_depend_on_the_length(trained):
     assert far[0][1] == far[1][1] and far[0][2] < far[1][2]
 
 
-def test_settings_that_disagree_leave_the_answer_unknown(trained, monkeypatch):
+def test_looks_that_disagree_leave_the_answer_unknown(trained, monkeypatch):
     near, far = (np.array(x) for x in ([0.1, 0.11, 0.12], [0.3, 0.31, 0.32]))
-    assert ratio_of(64, near, far).log_ratio is None
-    assert ratio_of(64, near, near).log_ratio == pytest.approx(0.11)
-    apart = ratio_of(64, near, far)
-    monkeypatch.setattr("farfield.validation.far_field.foresee.ratio_of", lambda *_: apart)
-    found = farfield.foresee(trained("-n/8"), to=64, settings=FEW)
-    assert found.status == "unknown" and found.reason.code == "settings_disagree"
-    assert found.label is None and found.log_ratio is None and "no forecast" in str(found)
+    ordered = far + ORDER
+    assert ratio_of(64, 4, near, far, far).log_ratio is None
+    assert ratio_of(64, 4, near, near, near).log_ratio == pytest.approx(0.11)
+    assert ratio_of(64, 4, near, near, ordered).log_ratio is None
+    assert ratio_of(64, 4, near, near, near - ORDER + 0.01).agree
+    for apart, why in (
+        (ratio_of(64, 4, near, far, far), "further apart"),
+        (ratio_of(64, 4, near, near, ordered), "order matters"),
+    ):
+        monkeypatch.setattr(
+            "farfield.validation.far_field.foresee.ratio_of", lambda *_, apart=apart: apart
+        )
+        found = farfield.foresee(trained("-n/8"), to=64, settings=FEW)
+        assert found.status == "unknown" and found.reason.code == "settings_disagree"
+        assert found.label is None and found.log_ratio is None and found.span() is None
+        assert "no forecast" in str(found) and why in str(found.reason)
+
+
+def test_blame_has_a_zero_line(trained):
+    """Where windows hide what each layer sees, far keys cost nothing, and no layer is named."""
+    subject = subject_of(trained("0"), None, None, FEW)
+    found = farfield.blame(subject, to=64)
+    hidden = Repaired(subject.network, Repair(window=subject.length))
+    zero = subject.ratios([64], subject.settings.check, hidden)[64]
+    assert found.nowhere == pytest.approx(float(zero.mean()), abs=1e-6)
+    local = farfield.blame(replace(subject, network=hidden), to=64)
+    assert local.everything == pytest.approx(local.nowhere, abs=1e-6) and local.worst is None
+    assert "No layer" in "".join(map(str, local.table()))
+
+
+def test_the_layer_that_is_named_costs_more_than_none():
+    zero, spread = np.array([0.2, 0.4, 0.3]), np.array([0.01, 0, -0.01])
+    each, worst = excesses([zero + spread, zero + 0.25 + spread], zero)
+    assert worst == 2 and each[1].mean == pytest.approx(0.25) and each[1].interval[0] > 0
+    assert excesses([zero + 50 * spread, zero], zero)[1] is None
 
 
 def test_a_local_model_loses_nothing_by_its_far_keys(trained):

@@ -54,4 +54,4 @@ def test_without_torch_the_theory_is_shown_and_how_to_get_the_rest(tmp_path, mon
     said = capsys.readouterr()
     assert stop.value.code == 2 and (tmp_path / "index.html").exists()
     assert "n/4: the series converges" in said.out and "nope: the series div" in said.out
-    assert "pip install '.[train]'" in said.err and len(said.err.splitlines()) == 1
+    assert "pip install torch (farfield[train])" in said.err and len(said.err.splitlines()) == 1

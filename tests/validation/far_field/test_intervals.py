@@ -1,0 +1,50 @@
+"""Laws of intervals for text not read: they cover what is exchangeable, and grow as they should."""
+
+import math
+
+import numpy as np
+import pytest
+
+from farfield.validation.far_field.intervals import (
+    UNIT,
+    Residual,
+    around,
+    elsewhere,
+    radius,
+    residuals,
+)
+
+
+@pytest.mark.parametrize("share", (0.5, 0.8, 0.9))
+def test_intervals_cover_what_is_exchangeable(share):
+    """Exactly: the new score is within the radius with probability ceil(share (n+1)) / (n+1)."""
+    random, n, trials = np.random.default_rng(0), 19, 4000
+    scores = random.standard_cauchy((trials, n + 1))
+    inside = [abs(row[-1]) <= radius(row[:-1], share) for row in scores]
+    exact = math.ceil(share * (n + 1)) / (n + 1)
+    assert np.mean(inside) == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / trials))
+
+
+def test_too_few_scores_bound_nothing():
+    assert radius([0.1] * 8, 0.9) == math.inf and radius([0.1] * 9, 0.9) == 0.1
+    assert around(1.0, [], 0.9) == (-math.inf, math.inf)
+
+
+def test_an_interval_is_the_inverse_of_a_score():
+    """A model is inside its interval just if its score is within the radius."""
+    scores = [0.1, -0.25, 0.3]
+    for measured in np.linspace(-1, 3, 41):
+        low, high = around(0.8, scores, 0.75)
+        inside = abs(Residual("x", 16, 0.8, measured).score) <= radius(scores, 0.75) + 1e-12
+        assert inside == (low - 1e-12 <= measured <= high + 1e-12)
+    assert Residual("x", 16, 0.0, UNIT).score == 1
+
+
+def test_intervals_are_those_of_the_nearest_length_and_grow_with_the_forecast():
+    lengths = sorted({x.times for x in residuals()})
+    for times in lengths:
+        assert elsewhere(0.3, times * 1.1) == elsewhere(0.3, times)
+    assert elsewhere(0.3, 2) == elsewhere(0.3, lengths[0])
+    near, far = (elsewhere(said, 16) for said in (0.1, 1.0))
+    assert far[1] - far[0] > near[1] - near[0]
+    assert elsewhere(0.3, 16, 0.5)[1] < elsewhere(0.3, 16, 0.9)[1]
