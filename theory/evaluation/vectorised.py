@@ -476,6 +476,13 @@ def _quotient(e: Expr) -> tuple[Expr, Fraction]:
     return whole, Fraction(int(factor.p), int(factor.q))
 
 
+def require_memory(size: int) -> None:
+    """Refuse a table of more float64 than the machine holds."""
+    if size * 8 > MEMORY:
+        many = f"{size:,}" if size < 10**18 else "more than 10^18"
+        raise InputError(f"a table of {many} numbers: accepted is what fits into the memory")
+
+
 def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.ndarray:
     """The biases at each distance as float64, shape `(len(formulas), len(distances))`.
 
@@ -492,9 +499,9 @@ def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.nda
         InputError: when a formula has free parameters, a distance is no natural number, or the
             table does not fit into the memory.
     """
-    size = len(formulas) * len(distances)
-    if size * 8 > MEMORY:
-        raise InputError(f"a table of {size:,} numbers: accepted is what fits into the memory")
+    if not isinstance(distances, Sequence) and not hasattr(distances, "__array__"):
+        raise InputError(f"distances {distances!r}: accepted is a list of integers >= 0")
+    require_memory(len(formulas) * len(distances))
     whole = np.asarray(distances)
     if whole.ndim != 1 or (whole.size and (whole.dtype.kind not in "iu" or whole.min() < 0)):
         raise InputError("distances must be a one-dimensional list of integers >= 0")

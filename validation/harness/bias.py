@@ -27,7 +27,7 @@ from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
 from farfield.theory.encodings.modules import load
 from farfield.theory.evaluation.fold import value
-from farfield.theory.evaluation.vectorised import Arrays, Lacking
+from farfield.theory.evaluation.vectorised import Arrays, Lacking, require_memory
 from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n
 from farfield.validation.harness import attention
@@ -161,6 +161,7 @@ class FixedBias(DistanceBias):
             InputError: a value that no attention can take, with its head and distance.
         """
         if self.longest.shape[1] < length:
+            require_memory(self.encoding.num_heads * length)
             table = self.encoding.bias(np.arange(length))
             bad = np.isnan(table) | (table == np.inf)
             bad[:, 0] |= ~np.isfinite(table[:, 0])

@@ -196,6 +196,9 @@ class Copier:
     def sink(self, layer):
         return None
 
+    def content(self, layer):
+        return None
+
 
 @pytest.mark.parametrize("sharpness", (5, 6))
 def test_recall_is_foreseen_with_its_dilution(sharpness):
