@@ -110,6 +110,8 @@ class LibraryNetwork:
         self.turns = [module for _, _, module in rotations(self.network)]
         if "position_ids" in self.takes:
             more["position_ids"] = self.at[None].expand(len(tokens), -1)
+        if self.turns and not self.tables and "attention_mask" in self.takes:
+            more["attention_mask"] = tokens.new_ones(len(tokens), 1, 1, 1)  # the hook has its own
         before, self.attend = self.network.config._attn_implementation, attend
         closed = [m for m in self.attentions.values() if hasattr(m, "_reshape")]  # no hook there
         try:

@@ -136,7 +136,7 @@ class Repaired:
 
     def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
         """As `Network.key`."""
-        near, last = self.network.key(layer, k, j, end), j.new_tensor([end])
+        near, last = self.network.key(layer, k, j, end), torch.tensor([end])
         if self.repair.group is not None:
             far = self.network.key(layer, k, j // self.repair.group[0], int(self._grouped(last)))
             size = near.shape[-1]
