@@ -174,6 +174,7 @@ def measured(name: str, device: str, out: Path, steps: int) -> Row:
     part, _, rest = name.partition(": ")
     mechanism, _, number = rest.rpartition(", ")
     place = chosen_device(device)
+    out.mkdir(parents=True, exist_ok=True)
     if part == "exactness":
         row = exactness(place, mechanism, int(number))
     elif part == "speed":

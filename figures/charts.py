@@ -1,35 +1,25 @@
 """Charts: panels of lines as data, drawn in the house style, each name beside its line.
 
 A figure is a sequence of panels; a panel holds its lines and what its axes show. No figure has a
-legend. Where lines end apart, their names are in a column right of the frame. Elsewhere a name
-stands along its line and touches no line.
+legend: the names are in a column right of the frame, each as near to the end of its line as fits.
+Names of lines that end at one place stand in the order in which the lines come there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 
 from farfield.figures.style import COLUMN, INK, house, new_figure, plain_ticks, round_numbers
 
 ROW = 1.25
 """Least distance of two names in a column, in sizes of their type."""
-LETTER = 0.62
-"""Width of a letter, in sizes of the type."""
-APART = 0.015
-"""Lines whose ends are nearer than that, in heights of the frame, are named where they part."""
-MANY = 1000
-"""Points of a line that lie close enough as they are."""
-CLEAR = 1.5
-"""Pixels between a name and the nearest line."""
 
 
 Values = Sequence[float] | np.ndarray
@@ -137,8 +127,7 @@ End = tuple[float, float, Named]
 
 
 def name_lines(figure: Any, *panels: tuple[Any, Sequence[Named]]) -> None:
-    """Write each name beside its line: in a column right of the frame where the lines that reach
-    its right side end apart, else along the line where no line goes through it.
+    """Write the name of each line in a column right of its frame, at the height where it ends.
 
     Args:
         figure: the whole.
@@ -146,28 +135,9 @@ def name_lines(figure: Any, *panels: tuple[Any, Sequence[Named]]) -> None:
     """
     layout = figure.get_layout_engine()
     layout.execute(figure)
-    ends = {axes: [e for line in lines if (e := _end(axes, line))] for axes, lines in panels}
-    beside = [e for found in ends.values() for e in found if e[0] > 0.98 and _alone(e, found)]
-    while True:
-        written = []
-        for axes, found in ends.items():
-            written += column(axes, [end for end in found if end in beside])
-        layout.execute(figure)  # names beside the frames take room from them
-        along = {
-            axes: _along(axes, [e for e in found if e not in beside])
-            for axes, found in ends.items()
-        }
-        lost = [
-            e for axes, found in ends.items() for e in found if e not in (*beside, *along[axes])
-        ]
-        if not lost:
-            break
-        beside += lost
-        for artist in written:
-            artist.remove()
-    for axes, places in along.items():
-        for (*_, line), place in places.items():
-            _write(axes, *place, line)
+    for axes, lines in panels:
+        column(axes, [end for line in lines if (end := _end(axes, line))])
+    layout.execute(figure)  # names beside the frames take room from them
     figure.set_layout_engine("none")  # all has its place
 
 
@@ -180,7 +150,7 @@ def name_points(axes: Any, points: Sequence[Named], at: float) -> None:
 def column(axes: Any, ends: Sequence[End], at: float = 1.03) -> list[Any]:
     """Names one above the other, as near to their lines as they fit; returns what was drawn."""
     gap = ROW * _size(axes) / axes.get_window_extent().height
-    ends = sorted(ends, key=lambda end: end[1])
+    ends = sorted(ends, key=lambda end: (round(end[1] / gap), _height(axes, end[2])))
     heights = [end[1] for end in ends]
     for _ in range(200):  # neighbours that are too close push each other away
         for k in range(1, len(heights)):
@@ -197,81 +167,6 @@ def column(axes: Any, ends: Sequence[End], at: float = 1.03) -> list[Any]:
     return drawn
 
 
-def _along(axes: Any, ends: Sequence[End]) -> dict[End, tuple[float, float]]:
-    """The place along each line that is nearest to it and farthest from others, and where no line
-    is; of the lines that have one."""
-    paths = {end: _path(axes, end[2]) for end in ends}
-    ink = (
-        np.concatenate([_dense(axes, shown) for shown in axes.lines]) if ends else np.empty((0, 2))
-    )
-    taken: list[Bbox] = []
-    found: dict[End, tuple[float, float]] = {}
-    for end, path in paths.items():
-        others = [p for other, p in paths.items() if other is not end]
-        rest = np.concatenate(others) if others else np.full((1, 2), np.inf)
-        size, free = _size(axes), list[tuple[float, Bbox]]()
-        for box in _places(axes, end[2], path):
-            if any(map(box.overlaps, taken)) or _inside(box, ink):
-                continue
-            corners = np.array([box.min, box.max, (box.x0, box.y1), (box.x1, box.y0)])
-            own, other = _distance(corners, path), _distance(corners, rest)
-            if own < 0.8 * other:
-                free.append((own - min(other, 3 * size) / 4, box))
-        if free:
-            _, box = min(free, key=lambda place: place[0])
-            taken.append(box)
-            middle = axes.transAxes.inverted().transform((box.x0, (box.y0 + box.y1) / 2))
-            found[end] = (float(middle[0]), float(middle[1]))
-    return found
-
-
-def _places(axes: Any, line: Named, path: np.ndarray) -> Iterator[Bbox]:
-    """Boxes of a name, from near to far and from the last quarter of its line to its beginning."""
-    size, frame = _size(axes), axes.get_window_extent()
-    width = LETTER * size * len(line.name)
-    steps = path[np.linspace(0.97 * (len(path) - 1), 0, 60).astype(int)]
-    for rise, (x, y), shift in product((0.9, -0.9, 1.5, -1.5, 2.4, -2.4), steps, (0.5, 1, 0)):
-        low, left = y + rise * size - size / 2, x - shift * width
-        box = Bbox.from_bounds(left, low, width, size)
-        if frame.x0 + 2 < left and box.x1 < frame.x1 and frame.y0 + 2 < low and box.y1 < frame.y1:
-            yield box
-
-
-def _inside(box: Bbox, ink: np.ndarray) -> bool:
-    """Whether a line goes through a box."""
-    (x0, y0), (x1, y1), (x, y) = np.array(box.min) - CLEAR, np.array(box.max) + CLEAR, ink.T
-    return bool(((x > x0) & (x < x1) & (y > y0) & (y < y1)).any())
-
-
-def _distance(points: np.ndarray, path: np.ndarray) -> float:
-    """The least of the distances from points to a path."""
-    return float(np.hypot(*(points[:, None] - path[None]).transpose(2, 0, 1)).min())
-
-
-def _path(axes: Any, line: Named) -> np.ndarray:
-    """The visible points of a line in pixels, a few pixels apart."""
-    return _sampled(axes, axes.transData.transform(np.column_stack([line.x, line.y])))
-
-
-def _dense(axes: Any, shown: Any) -> np.ndarray:
-    """The same of a line that is drawn."""
-    points = shown.get_transform().transform(shown.get_xydata())
-    return _sampled(axes, points, joined=shown.get_linestyle() != "None")
-
-
-def _sampled(axes: Any, points: np.ndarray, joined: bool = True) -> np.ndarray:
-    known = np.isfinite(points).all(axis=1)
-    found = [points[known]]
-    for a, b in pairwise(points) if joined and len(points) <= MANY else ():
-        if np.isfinite([a, b]).all():  # no line goes over a gap
-            parts = np.linspace(0, 1, 2 + int(min(4000, np.hypot(*(b - a)) / 2)))[1:-1, None]
-            found.append(a + parts * (b - a))
-    every = np.concatenate(found)
-    frame = axes.get_window_extent()
-    seen = every[((every > frame.min - 1) & (every < frame.max + 1)).all(axis=1)]
-    return seen if len(seen) else every[-1:]
-
-
 def _frame(axes: Any) -> Any:
     return axes.transData + axes.transAxes.inverted()
 
@@ -283,12 +178,10 @@ def _end(axes: Any, line: Named) -> End | None:
     return (float(inside[-1][0]), float(inside[-1][1]), line) if len(inside) else None
 
 
-def _alone(end: End, ends: Sequence[End]) -> bool:
-    """Whether no other line ends at the same place."""
-    return all(
-        other is end or abs(other[0] - end[0]) > 0.02 or abs(other[1] - end[1]) > APART
-        for other in ends
-    )
+def _height(axes: Any, line: Named) -> float:
+    """The mean height of a line in its frame."""
+    points = _frame(axes).transform(np.column_stack([line.x, line.y]))
+    return float(np.clip(points[:, 1], 0, 1).mean())
 
 
 def _size(axes: Any) -> float:

@@ -1,13 +1,12 @@
-"""Formulas over their parameters: where the series converges, how far they see, what they leak."""
+"""Formulas over their parameters: where the series converges, and how far they see."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +27,6 @@ from farfield.figures.regions import (
     stretches,
 )
 from farfield.figures.style import COLOURS, NO, YES, svg
-from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
@@ -40,15 +38,10 @@ from farfield.theory.encodings import encoding
 from farfield.theory.formula.parameters import interval
 
 MAX_POINTS = 200
-COLUMNS = 120
-"""Stripes in which the areas of two parameters are filled."""
 BUDGET_S = 2.0
 """Seconds for the receptive field at one point."""
-LEAST_LEAK = 1e-8
 FAR = Rational(10) ** 100
 """The largest end of a range; beyond it the axes of a figure leave the floats."""
-ROUNDS = 4
-"""Times that the points of a line are refined."""
 HIGHEST = 18.0
 """The axis of receptive fields ends at ten to this power."""
 TALLEST = 7.0
@@ -67,7 +60,6 @@ class MapPoint(NamedTuple):
     tokens: float | None
     low: float | None
     high: float | None
-    leak: float | None
 
     @property
     def level(self) -> float:
@@ -86,7 +78,7 @@ class ParameterMap(Result):
     Fields:
         formula: that is mapped; `names`: of its parameters.
         condition: for which values its series converges.
-        eps, trained: of the receptive field and of the leak.
+        eps: of the receptive field.
         data: every point.
         boundary: curves between convergence and divergence, from the condition, each a list of
             (x, y); of one parameter single points.
@@ -97,7 +89,6 @@ class ParameterMap(Result):
     names: tuple[str, ...]
     condition: str
     eps: Rational
-    trained: int
     data: tuple[MapPoint, ...]
     boundary: tuple[tuple[tuple[float, float], ...], ...]
     figure: Figure
@@ -118,8 +109,7 @@ class ParameterMap(Result):
     def _said(self) -> str:
         return (
             f"{shortened(self.formula, 60)} over {' and '.join(self.names)}: it converges "
-            f"{self.condition}; TRF({share(self.eps)}) and the leak beyond {self.trained} tokens "
-            f"at {len(self.data)} points."
+            f"{self.condition}; TRF({share(self.eps)}) at {len(self.data)} points."
         )
 
     def blocks(self) -> Sequence[Block]:
@@ -138,7 +128,6 @@ class ParameterMap(Result):
             "names": self.names,
             "condition": self.condition,
             "eps": str(self.eps),
-            "trained": self.trained,
             "boundary": self.boundary,
             "columns": self._table().columns,
             "rows": [
@@ -159,7 +148,6 @@ def parameter_map(
     ranges: Mapping[str, Any],
     *,
     eps: Any = "1/100",
-    trained: Any = 2048,
     points: Any = 16,
     values: Mapping[str, Any] | None = None,
     dialect: str | None = None,
@@ -169,15 +157,13 @@ def parameter_map(
     """A formula over a range of one or two parameters.
 
     The boundary of convergence comes from the exact condition, never from the points. Receptive
-    fields and leaks are certified at the points alone. Contours are those of the grid of points.
+    fields are certified at the points alone. Contours are those of the grid of points.
 
     Args:
         formula: a formula in `n` or a name of the catalogue.
         ranges: of each parameter, as `"0.01:1"`, both ends exact and inside its domain.
         eps: of the receptive field.
-        trained: training length of the leak, in tokens.
-        points: in each direction; more of one parameter where the receptive field changes tenfold
-            between two.
+        points: in each direction.
         values: of the other parameters.
         dialect: variant of an encoding of the catalogue.
         assumptions: domains of parameters.
@@ -192,7 +178,6 @@ def parameter_map(
     ((((1.0, 0.0),),), {'1': inf, '2': 61, '3': 6})
     """
     goal, counted = inside(eps, "eps", "(0, 1)"), natural(points, "points", 2, MAX_POINTS)
-    span = natural(trained, "trained")
     if not 1 <= len(ranges) <= 2:
         raise InputError(f"a map has one range or two, as --a 0.01:1; {len(ranges)} are given")
     options = dict(values or {}) | ({} if dialect is None else {"dialect": dialect})
@@ -200,24 +185,20 @@ def parameter_map(
     bias, axes = _read(found, ranges)
     verdict = check_convergence(bias, assumptions={a.name: d for a, d in axes.items()})
     grid = [between(*_range(a.name, ranges[a.name], d), counted) for a, d in axes.items()]
-    ask = partial(_point, bias, tuple(axes), goal, span, verdict)
+    ask = partial(_point, bias, tuple(axes), goal, verdict)
     wanted = [(x, y) for y in (grid[1] if len(grid) > 1 else [None]) for x in grid[0]]
     places = []
     for done, (x, y) in enumerate(wanted):
         if notice is not None:
             notice("points", done, len(wanted))
         places.append(ask(x, y))
-    if len(grid) == 1:
-        places = _refined(places, ask)
     ends = tuple((xs[0], xs[-1]) for xs in grid)
     names = tuple(a.name for a in axes)
     areas, curves = sides(verdict.condition, names, ends)
     lines = _over_one if len(grid) == 1 else _over_two
-    panels = list(lines(places, curves, f"TRF({share(goal)}) in tokens", f"leak beyond {span}"))
-    figure = charted(3.6 * len(grid) + 1, *_framed(panels, names, ends, areas), width=WIDTH)
-    return ParameterMap(
-        found.name, names, _condition(verdict), goal, span, tuple(places), curves, figure
-    )
+    panel = lines(places, curves, f"TRF({share(goal)}) in tokens")
+    figure = charted(1.6 + 2 * len(grid), _framed(panel, names, ends, areas), width=WIDTH)
+    return ParameterMap(found.name, names, _condition(verdict), goal, tuple(places), curves, figure)
 
 
 def _read(found: Any, ranges: Mapping[str, Any]) -> tuple[Expr, dict[Symbol, str]]:
@@ -258,7 +239,6 @@ def _point(
     bias: Expr,
     names: Sequence[Symbol],
     eps: Rational,
-    trained: int,
     verdict: Convergence,
     x: Rational,
     y: Rational | None = None,
@@ -267,7 +247,7 @@ def _point(
     decided = verdict.at(**{a.name: value for a, value in at.items()})
     held = {"True": "converges", "False": "diverges"}.get(str(decided), "undecided")
     if held == "diverges":
-        return MapPoint(x, y, held, math.inf, None, None, 1.0)
+        return MapPoint(x, y, held, math.inf, None, None)
     p = bias.xreplace(at)
     found = theoretical_receptive_field(p, eps, budget_s=BUDGET_S)
     low, high = found.span() or (None, None)
@@ -275,22 +255,7 @@ def _point(
         held = "diverges"
     elif found.tokens is not None and math.isfinite(found.tokens):
         held = "converges"
-    share_beyond = leak(p, trained, budget_s=BUDGET_S).value
-    return MapPoint(x, y, held, found.tokens, low, high, share_beyond)
-
-
-def _refined(places: list[MapPoint], ask: Callable[[Rational], MapPoint]) -> list[MapPoint]:
-    """The points of a line with more of them where the receptive field changes tenfold between
-    two, so that a line through them is the function for the eye."""
-    for _ in range(ROUNDS):
-        steep = [
-            (a.x + b.x) / 2
-            for a, b in pairwise(places)
-            if abs(a.level - b.level) > 1
-            and (min(a.level, b.level) < HIGHEST or max(a.level, b.level) == math.inf)
-        ]
-        places = sorted([*places, *map(ask, steep)], key=lambda p: p.x)
-    return places
+    return MapPoint(x, y, held, found.tokens, low, high)
 
 
 def _condition(verdict: Convergence) -> str:
@@ -308,97 +273,72 @@ def _condition(verdict: Convergence) -> str:
 def sides(
     condition: Any, names: tuple[str, ...], ends: tuple[Range, ...]
 ) -> tuple[tuple[tuple[float, float, float, float, bool], ...], tuple[Curve, ...]]:
-    """Rectangles with the verdict on them, and the boundary between: of one parameter its
-    stretches, from 0 to 1, of two those of thin stripes."""
-    found: list[tuple[Any, ...]]
-    if len(names) == 1:
-        pieces = stretches(condition, names[0], ends[0], {})
-        found = [(low, high, 0, 1, held) for low, high, held in pieces]
-    else:
-        found = [
-            (a, b, low, high, held)
-            for a, b in pairwise(between(*ends[0], COLUMNS + 1))
-            for low, high, held in stretches(condition, names[1], ends[1], {names[0]: (a + b) / 2})
-        ]
-    areas = ((*map(float, place), held) for *place, held in found if held is not None)
+    """The boundary between convergence and divergence; of one parameter its stretches too, as
+    rectangles from 0 to 1 with the verdict on them."""
+    pieces = stretches(condition, names[0], ends[0], {}) if len(names) == 1 else []
+    areas = (
+        (float(low), float(high), 0.0, 1.0, held) for low, high, held in pieces if held is not None
+    )
     return tuple(areas), tuple(boundary(condition, names, ends))
 
 
 def _framed(
-    panels: Sequence[Panel],
+    panel: Panel,
     names: Sequence[str],
     ends: Sequence[Range],
     areas: Sequence[tuple[float, float, float, float, bool]],
-) -> Iterator[Panel]:
-    """The panels with the axes of the parameters and the colours of the verdicts."""
-    for panel in panels:
-        low, high = panel.axes.get("ylim", (0, 1))
-        place = {} if len(names) > 1 else {0.0: low, 1.0: high}
-        filled: list[Area] = [
-            (a, b, place.get(c, c), place.get(d, d), YES if held else NO)
-            for a, b, c, d, held in areas
-        ]
-        axes, ticks = dict[str, Any](), dict[str, Any]()
-        for k, name, end in zip("xy", names, ends, strict=False):
-            scale = "log" if end[0] > 0 and end[1] / end[0] > DECADES else "linear"
-            axes |= {f"{k}scale": scale, f"{k}lim": tuple(map(float, end)), f"{k}label": name}
-            ticks |= {k: ()} if scale == "log" else {}
-        axes = {**panel.axes, **axes}
-        yield Panel(panel.lines, axes, upright=panel.upright, areas=filled, **ticks)
+) -> Panel:
+    """The panel with the axes of the parameters and the colours of the verdicts."""
+    low, high = panel.axes.get("ylim", (0, 1))
+    filled: list[Area] = [(a, b, low, high, YES if held else NO) for a, b, *_, held in areas]
+    axes, ticks = dict[str, Any](), dict[str, Any]()
+    for k, name, end in zip("xy", names, ends, strict=False):
+        scale = "log" if end[0] > 0 and end[1] / end[0] > DECADES else "linear"
+        axes |= {f"{k}scale": scale, f"{k}lim": tuple(map(float, end)), f"{k}label": name}
+        ticks |= {k: ()} if scale == "log" else {}
+    axes = {**panel.axes, **axes}
+    return Panel(panel.lines, axes, upright=panel.upright, areas=filled, **ticks)
 
 
-def _over_one(
-    places: Sequence[MapPoint], curves: Sequence[Curve], field: str, lost: str
-) -> Iterator[Panel]:
-    """Receptive field and leak over one parameter."""
+def _over_one(places: Sequence[MapPoint], curves: Sequence[Curve], field: str) -> Panel:
+    """The receptive field over one parameter."""
     levels = [min(p.level, 300.0) for p in places]
-    fields = [10**v if v < 300 else math.nan for v in levels]
-    leaks = [math.nan if p.leak is None else p.leak for p in places]
+    values = [10**v if v < 300 else math.nan for v in levels]
     vague = [p for p in places if math.isnan(p.level) and p.high and p.high < 1e300]
-    bars = [
+    lines = [
         through("", [(p.x, p.low), (p.x, p.high)], COLOURS[0], linewidth=3, alpha=0.4)
         for p in vague
     ]
-    for values, name, (least, most), more, title in (
-        (fields, field, (0.7, 10**HIGHEST), bars, "green: converges, orange: diverges"),
-        (leaks, lost, (LEAST_LEAK, 1.5), [], ""),
-    ):
-        known = [v for v in values if least <= v <= most] or [least, most]
-        lines = list(more)
-        for held in ("converges", "diverges"):
-            own = [(p.x, v) for p, v in zip(places, values, strict=True) if p.verdict == held]
-            lines.append(through("", own, COLOURS[0], marker="o", markersize=3))
-        limits = max(least, min(known) / 2), min(most, 2 * max(known))
-        axes = {"yscale": "log", "ylabel": name, "ylim": limits, "title": title}
-        yield Panel(lines, axes, upright=[x for ((x, _),) in curves])
+    least, most = 0.7, 10**HIGHEST
+    known = [v for v in values if least <= v <= most] or [least, most]
+    for held in ("converges", "diverges"):
+        own = [(p.x, v) for p, v in zip(places, values, strict=True) if p.verdict == held]
+        lines.append(through("", own, COLOURS[0], marker="o", markersize=3))
+    limits = max(least, min(known) / 2), min(most, 2 * max(known))
+    title = "green: converges, orange: diverges"
+    axes = {"yscale": "log", "ylabel": field, "ylim": limits, "title": title}
+    return Panel(lines, axes, upright=[x for ((x, _),) in curves])
 
 
-def _over_two(
-    places: Sequence[MapPoint], curves: Sequence[Curve], field: str, lost: str
-) -> Iterator[Panel]:
-    """Contours of the receptive field and of the leak over two parameters."""
+def _over_two(places: Sequence[MapPoint], curves: Sequence[Curve], field: str) -> Panel:
+    """Contours of the receptive field over two parameters, and the boundary of convergence."""
     xs, ys = (sorted({float(p[k] or 0) for p in places}) for k in (0, 1))
     edges = [through("", curve, linewidth=2.4) for curve in curves]
     unknown = [(p.x, p.y) for p in places if math.isnan(p.level)]
-    title = f"{field}; green: converges"
+    title = f"{field}; thick: the boundary of convergence" if edges else field
     title += "; circles: not known, or within wide bounds" * bool(unknown)
     circle: dict[str, Any] = {"marker": "o", "markerfacecolor": "white", "markersize": 4}
     open_ = [through("", unknown, linestyle="none", **circle)]
-    leaks = [math.log10(max(p.leak, LEAST_LEAK / 10)) if p.leak else math.nan for p in places]
-    for values, low, high, said, more in (
-        ([min(p.level, HIGHEST) for p in places], 0.0, TALLEST, title, open_),
-        (leaks, math.log10(LEAST_LEAK), 0.0, lost, []),
-    ):
-        finite = [v for v in values if math.isfinite(v)]
-        ends = max(min(finite, default=0), low), min(max(finite, default=0), high)
-        grid = np.ma.masked_invalid(np.reshape(values, (len(ys), len(xs))))
-        contours = contour_generator(xs, ys, grid)
-        lines = []
-        for level in _levels(*ends):
-            path = max(map(np.array, contours.lines(level)), key=len)
-            rightwards = path if path[-1, 0] >= path[0, 0] else path[::-1]  # the name stands there
-            lines.append(through(tick(10**level), rightwards, COLOURS[0], linewidth=1.1))
-        yield Panel([*edges, *lines, *more], {"title": said})
+    values = [min(p.level, HIGHEST) for p in places]
+    finite = [v for v in values if math.isfinite(v)]
+    ends = max(min(finite, default=0), 0.0), min(max(finite, default=0), TALLEST)
+    contours = contour_generator(xs, ys, np.ma.masked_invalid(np.reshape(values, (len(ys), -1))))
+    lines = []
+    for level in _levels(*ends):
+        path = max(map(np.array, contours.lines(level)), key=len)
+        rightwards = path if path[-1, 0] >= path[0, 0] else path[::-1]  # the name stands there
+        lines.append(through(tick(10**level), rightwards, COLOURS[0], linewidth=1.1))
+    return Panel([*edges, *lines, *open_], {"title": title})
 
 
 def _levels(low: float, high: float) -> list[float]:

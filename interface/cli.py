@@ -169,6 +169,7 @@ def main(args: Sequence[str] | None = None) -> None:
         if given != typed and ALL not in typed:
             today = f"farfield {shlex.join(given)}"
             print_error(f"farfield: this command is now: {today}")
+        sys.stdout.flush()
     except MissingValues as error:
         options = " ".join(f"--set {name}=VALUE" for name in error.names[:4])
         code = _complain(f"{error}: {options}", BAD_INPUT)
@@ -182,14 +183,23 @@ def main(args: Sequence[str] | None = None) -> None:
         code = _complain(f"{error}, and nothing is written; accepted: a larger one", BAD_INPUT)
     except KeyboardInterrupt:
         code = _complain("interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()
-        code = OK
+    except BrokenPipeError as error:
+        code = unwritten(error)
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is None:
+            sys.exit(unwritten(error))
         if os.environ.get("FARFIELD_TRACEBACK"):
             raise
         code = _complain(str(InternalError(error)), INTERNAL)
     sys.exit(code)
+
+
+def unwritten(error: OSError) -> int:
+    """Tell that standard output takes nothing, as on a full disk; the rest of it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):  # who reads it has enough
+        return OK
+    return _complain(f"standard output cannot be written: {error.strerror}", BAD_INPUT)
 
 
 def asked_for_help(words: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ that is left at the speed so far. Notes are shown at once.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -48,7 +49,8 @@ def progress(what: str) -> Iterator[Step]:
 
 def print_error(text: str) -> None:
     """A line on standard error, for progress and complaints."""
-    print(text, file=sys.stderr)
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr)
 
 
 class _Shown:

@@ -13,6 +13,7 @@ the far end, in stretches: u and v fall. The first j with u_j > v_j gives eps*.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -62,6 +63,7 @@ from farfield.theory.proofs import Proof, Step
 
 EPS = (Rational(1, 10), Rational(1, 100), Rational(1, 1000))
 """Shares of the mass left out at which receptive fields are shown."""
+TINY = 1e-300  # a crossover below it is given by its logarithm
 BITS = 192  # of the balls that compare sums
 MAX_DOUBLINGS = 22  # of an M that is tried: 2^22
 
@@ -79,6 +81,7 @@ class Comparison(Answer):
         limit: lim (p_a - p_b).
         crossover: eps*, up to which the lighter one has the smaller TRF, as a float.
         enclosure: floats around eps*.
+        log_crossover: floats around log eps*, where eps* is below 1e-300; else None.
         index: the last j with u_j > v_j, None if there is none (then eps* = 1).
         proof: the steps of the decision.
         receptive_fields: of a and of b, TRF(1/10), TRF(1/100) and TRF(1/1000) as they are written.
@@ -92,6 +95,7 @@ class Comparison(Answer):
     limit: Expr | None = None
     crossover: float | None = None
     enclosure: tuple[float, float] | None = None
+    log_crossover: tuple[float, float] | None = None
     index: int | None = None
     proof: Proof = field(default_factory=lambda: Proof(""))
     receptive_fields: tuple[tuple[str, ...], ...] = ()
@@ -177,8 +181,14 @@ class Comparison(Answer):
             light=light,
             heavy=heavy,
             why=str(self.reason),
-            crossover=at_most(self.enclosure[0], 10) if self.enclosure else "unknown",
+            crossover=self.reached(10),
         )
+
+    def reached(self, digits: int = 3) -> str:
+        """A number that eps* is no less than, as it is written."""
+        if self.log_crossover is not None:
+            return f"exp(-{-math.floor(self.log_crossover[0])})"
+        return at_most(self.enclosure[0], digits) if self.enclosure else "unknown"
 
 
 @dataclass(frozen=True, repr=False)
@@ -250,7 +260,7 @@ class Ranking(Answer):
                     heavy=heavy,
                     which="that is small enough"
                     if pair.enclosure is None
-                    else f"up to {at_most(pair.enclosure[0])}",
+                    else f"up to {pair.reached()}",
                 )
         if any(p.crossover == 1 and p.lighter != "neither" for p in self.pairs):
             yield note("Of all other neighbours the first has no larger a field at any eps.")
@@ -514,11 +524,14 @@ def _with_crossover(
         return fields | {"reason": Reason(code, f"the crossover was not located: {why}")}
     steps.append(Step("dominated", {"index": m}))
     steps.append(Step("crossover", {"index": "none" if index is None else index}))
+    with precision(BITS):
+        log = outward(crossover.log()) if crossover < arb(TINY) else None
     return {
         "claim": f"{fields['claim']}; its receptive field is the smaller one up to eps*",
         "lighter": lighter,
         "crossover": float(crossover.mid()),
         "enclosure": outward(crossover),
+        "log_crossover": log,
         "index": index,
     }
 

@@ -307,6 +307,8 @@ def theoretical_receptive_field(
     single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0
     each: Iterable[object] = (eps,) if single else eps  # type: ignore[assignment]
     grid = tuple(map(_eps, each))
+    if not grid:
+        raise InputError(f"eps {eps!r} has no number; accepted: a number in (0, 1), or several")
 
     @cache
     def compared(bias: Expr) -> TailComparison | NoCertifiedSum:

@@ -39,7 +39,7 @@ from farfield.numerics.heads import (
     summed,
     unknown,
 )
-from farfield.numerics.search import at_precision
+from farfield.numerics.search import at_precision, to_digits
 from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.summation.series import Series, exp_series, series
 from farfield.theory.algebra.budget import check_time
@@ -392,7 +392,7 @@ def _finite(row: _Row, terms: int, cut: bool) -> Fields:
     """R of `x_0 .. x_{terms-1}`, with `x_terms` or, if cut, 0 after them."""
     if terms <= MAX_BALLS:
         try:
-            return _certified(at_precision(lambda: _direct(row.weights(terms + 1), cut), BITS))
+            return _certified(to_digits(lambda: _direct(row.weights(terms + 1), cut), BITS))
         except Unreachable as why:
             return unknown(reason_of(why))
     try:
@@ -404,7 +404,7 @@ def _finite(row: _Row, terms: int, cut: bool) -> Fields:
                 c = to_arb(parts[2].partial(terms - 1 if cut else terms))
                 return (q - c) / b**2
 
-            return _certified(at_precision(closed, BITS + 2 * terms.bit_length()))
+            return _certified(to_digits(closed, BITS + 2 * terms.bit_length()))
     except (Unreachable, ValueError):
         check_time()
         if terms > MAX_FLOATS:
@@ -456,7 +456,7 @@ def _of_blocks(row: _Row, half: int) -> Fields:
     """Blockwise causal attention: rows see half + 1 to 2 half keys, in equal shares."""
     each = windowed_curve(row.floats(2 * half))[half:]
     if 2 * half <= MAX_BALLS:
-        fields = _certified(at_precision(lambda: _block_mean(row.weights(2 * half)), BITS))
+        fields = _certified(to_digits(lambda: _block_mean(row.weights(2 * half)), BITS))
     else:
         fields = {"value": float(each.mean()), "label": Label.APPROXIMATE}
     span = (float(each.min()), float(each.max()))

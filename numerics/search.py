@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from flint import fmpq
+from flint import arb, fmpq
 
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import Ball, Undefined, precision
@@ -60,10 +60,21 @@ def settled(predicate: Callable[[], Fields | None], bits: Iterable[int], why: st
 
 def at_precision(value: Callable[[], Ball], bits: int) -> Ball:
     """The value at `bits` bits or, where that is too few to define it, at up to 16 times more."""
+    return _settled_sum(value, bits, lambda ball: ball.is_finite())
 
+
+def to_digits(value: Callable[[], Ball], bits: int) -> Ball:
+    """The same, where that is too few for the digits of a float too: a difference may cancel."""
+    try:
+        return _settled_sum(value, bits, lambda ball: ball.rel_accuracy_bits() > 60 or ball == 0)
+    except Unreachable:
+        return at_precision(value, bits)
+
+
+def _settled_sum(value: Callable[[], Ball], bits: int, enough: Callable[[arb], bool]) -> Ball:
     def finite() -> Ball | None:
         result = value()
-        return result if isinstance(result, fmpq) or result.is_finite() else None
+        return result if isinstance(result, fmpq) or enough(result) else None
 
     precisions = bits, 4 * bits, 16 * bits
     return settled(finite, precisions, f"a sum is not enclosed at {16 * bits} bits")

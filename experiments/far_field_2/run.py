@@ -42,10 +42,11 @@ from farfield.validation.harness.train import read_tensors, train, write_tensors
 HERE = Path(__file__).parent
 PLAN, SAID, MEASURED = (HERE / x for x in ("plan.toml", "forecasts.jsonl", "measured.jsonl"))
 GATES = ("FoX", "CoPE", "Cable")  # read at 16 times alone
-ROWS, GROUPS, LAST = 16, 8, 16  # rows of a group, groups of a text, targets of a row
+ROWS, GROUPS, LAST = 16, 6, 16  # rows of a group, groups of a text, targets of a row
 SHORT, FAR = (128, 256), (1024, 4096)  # tokens: for the nulls alone, and what is forecast
-SCORED = {1024: (3, 7, 11, 15), 4096: (7, 15)}  # rows of a group whose targets are measured
-OTHER = {1024: 32, 4096: 16}  # rows of other text
+SCORED = {1024: (3, 7, 11, 15), 4096: (15,)}  # rows of a group whose targets are measured
+LAYERED = (7, 15)  # the same, for windows in one layer
+OTHER = {1024: 24, 4096: 12}  # rows of other text
 LOOKS = {
     "doubling": Sampling(1024, 2),
     "one stage": Sampling(1024, np.inf),
@@ -140,13 +141,13 @@ def forecast(label, model, text):
             line["rows"][f"{name} {to}"] = means(each[to])
         line["seconds"][name] = round(time.process_time() - begun, 2)
     to = far[0]
+    base = [far_losses(network, x, [], last=LAST)[length] for x in rows]
     line["layers"] = {}
     for name, changed in by_layer(network, alone=True).items():
         each = []
         for group, x in enumerate(rows):
             found = far_losses(changed, x, [to], Sampling(1024, np.inf, group), LAST)[to]
-            base = far_losses(network, x, [], last=LAST)[length]
-            each.append((found - base).numpy())
+            each.append((found - base[group]).numpy())
         line["layers"][name] = means(each)
     return line
 
@@ -178,21 +179,13 @@ def measure(label, model, text, at):
         long = long_rows(text, other_ends(text, length, at)[: OTHER[to]], to)
         base = token_losses(model, long[:, -length - 1 :], last=LAST)
         line["other"][str(to)] = means(token_losses(model, long, last=LAST) - base)
-    to = far[0]
+    ends = [[start + (row + 1) * length for row in LAYERED] for start in starts(text, length)]
+    long = torch.from_numpy(np.concatenate([long_rows(text, x, far[0]) for x in ends]))
+    base = losses(network, long[:, -length - 1 :], LAST)
     for name, changed in {"none": network, **by_layer(network, alone=False)}.items():
-        each = []
-        for start in starts(text, length):
-            ends = [start + (row + 1) * length for row in SCORED[to]]
-            long = torch.from_numpy(long_rows(text, ends, to))
-            base = far_losses(network, long[:, -length - 1 :], [], last=LAST)[length]
-            each.append(losses_of(changed, long)[1:] - base.numpy())
-        line["layers"][name] = means(each)
+        found = torch.cat([losses(changed, row[None], LAST) for row in long])
+        line["layers"][name] = means((found - base).unflatten(0, (GROUPS, -1)).numpy())
     return line
-
-
-def losses_of(network, long):
-    """Loss of the last targets of real rows, a row at a time."""
-    return np.concatenate([losses(network, row[None], LAST).numpy() for row in long])
 
 
 def train_one(asked, folder, text, device):

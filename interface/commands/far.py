@@ -52,6 +52,8 @@ def mend(
     keys: CountOrNone = None,
     measure: bool = False,
     quick: bool = False,
+    minutes: float | None = None,
+    needles: str | None = None,
     out: str = "out/mend",
     output: Output = Output(),
 ) -> int:
@@ -63,13 +65,15 @@ def mend(
         text: a file or folder to read.
         length: tokens of the rows that are read; the training length if not given, at most 1024.
         keys: tokens that a query may see at most.
-        quick: ask the gap probe in place of the far field: minutes, and nothing about windows.
-        measure: measure the best three on real rows, beside no change.
+        quick: ask the gap probe alone: short rows, and nothing about windows.
+        measure: read real rows, also where their forecast is cheaper.
+        minutes: time that reading may take; that of eight long rows if not given.
+        needles: a file of needles, a JSON object a line with context, question and answer.
         out: folder where numbers are kept; a stopped search goes on from it.
     """
     _require_torch()
-    how: dict[str, Any] = {"to": to, "length": length, "keys": keys, "measure": measure}
-    how |= {"folder": out, "quick": quick}
+    how: dict[str, Any] = {"to": to, "length": length, "keys": keys, "measure": measure or None}
+    how |= {"folder": out, "quick": quick, "minutes": minutes, "needles": needles}
     return ask(
         "repairs",
         lambda step: farfield.mend(model, text, progress=step, **how),

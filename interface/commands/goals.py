@@ -157,18 +157,16 @@ def map(
     *ranges: Formula,
     subject: Subject = Subject(),
     eps: str = "1/100",
-    trained: str = "2048",
     points: str = "16",
     out: str = "map.svg",
     output: Output = Output(),
 ) -> int:
-    """A formula over one or two parameters: boundary of convergence, TRF, leak; --a 0.01:1.
+    """A formula over one or two parameters: boundary of convergence and TRF; --a 0.01:1.
 
     Args:
         formula: a formula in n, or a name of the catalogue.
         ranges: of one or two parameters by their names, as --a 0.01:1.
         eps: mass left outside, of the receptive field.
-        trained: training length of the leak, in tokens.
         points: in each direction.
         out: the figure, .svg, .png or .pdf.
     """
@@ -183,7 +181,6 @@ def map(
             formula,
             _ranges(ranges),
             eps=eps,
-            trained=trained,
             points=points,
             dialect=subject.dialect,
             values=pairs(subject.set, "--set"),

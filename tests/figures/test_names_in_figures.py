@@ -99,13 +99,15 @@ def test_a_frontier_and_a_map_are_clear():
     assert not faults(parameter_map("-a*n^b", plane, points=8).figure)
 
 
-def test_lines_that_end_together_are_named_where_they_part():
+def test_lines_that_end_together_are_named_in_the_order_in_which_they_come_there():
     x = np.linspace(0, 1, 50)
     lines = [Named(f"power {k}", x, x**k) for k in (1, 3, 9)]
     figure = charted(2.5, Panel(lines, {"xlim": (0, 1), "ylim": (0, 1.1)}))
     (axes,) = figure.axes
     assert not faults(figure)
-    assert all(0 < text.get_position()[0] < 1 for text in axes.texts)
+    heights = {text.get_text(): text.get_position()[1] for text in axes.texts}
+    assert heights["power 1"] > heights["power 3"] > heights["power 9"]
+    assert all(text.get_position()[0] > 1 for text in axes.texts), "right of the frame"
 
 
 def test_faults_are_found():

@@ -3,7 +3,6 @@
 import csv
 import json
 import math
-from itertools import pairwise
 
 import pytest
 from matplotlib.colors import to_hex
@@ -146,24 +145,14 @@ def test_points_are_certified():
     line = parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=6)
     at = {p.x: p for p in line.data}
     assert line.boundary == (((1.0, 0.0),),) and at[2].tokens == 61
-    assert line.data[0].verdict == "diverges" and line.data[0].leak == 1
+    assert line.data[0].verdict == "diverges"
     assert all(isinstance(x, Rational) for x in at)
-
-
-def test_a_line_is_finer_where_the_receptive_field_is_steep():
-    line = parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=6)
-    levels = [p.level for p in line.data if p.verdict == "converges"]
-    assert levels == sorted(levels, reverse=True) and levels[0] > 30  # up to the pole
-    below = [a - b for a, b in pairwise(levels) if a < 9]
-    assert len(below) > 5 and max(below) < 1.3
-    flat = parameter_map("-a*n", {"a": "1/10:1/2"}, points=6)
-    assert len(flat.data) == 6
 
 
 def test_contours_are_those_of_the_grid():
     """Between neighbours of the grid the level is linear, and nothing is drawn beside a pole."""
     drawn = parameter_map("-a*log(1+b*n)", {"a": "1/2:3", "b": "1/10:1"}, points=8)
-    above, below = drawn.figure.axes
+    (above,) = drawn.figure.axes
     level = {(float(p.x), float(p.y)): min(p.level, 18) for p in drawn.data}
     lines = {line.get_label(): line.get_xydata() for line in above.lines}
     for name, path in lines.items():
@@ -175,7 +164,7 @@ def test_contours_are_those_of_the_grid():
             if row:  # on a line of the grid: between two of its values
                 assert row[0] <= wanted <= row[-1]
                 assert x > 1, "the series diverges there"
-    assert {"10", "1000"} <= set(lines) and below.get_title() == "leak beyond 2048"
+    assert {"10", "1000"} <= set(lines)
 
 
 @pytest.mark.parametrize(

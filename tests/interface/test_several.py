@@ -79,7 +79,7 @@ WRONG = {
     ("erf", "--model", "x", "--length", "4z"): ("--length '4z'", "4k (4096)"),
     ("design", "-a*n", "--leak", "<=1%", "--trained", "x"): ("trained 'x'", "4k (4096)"),
     ("train", "-n", "--tested", "64,x"): ("'x'", "4k (4096)"),
-    ("train", "log(-n)"): ("no real number",),
+    ("train", "log(-n)"): ("has no value that 20,480 bits tell",),
     ("claims", "qin2025"): ("the nearest", "qin2024"),
     ("check", "-n", "-2*n", "--certificate", "x.v"): ("one formula",),
     ("check", "-n", "--tail", "cut"): ("a table alone",),

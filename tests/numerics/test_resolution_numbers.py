@@ -274,3 +274,12 @@ def test_a_constant_in_the_bias_and_its_name_do_not_matter(name):
 def test_a_steep_power_has_a_resolution_without_its_closed_form():
     """Its zeta value is a fraction of millions of digits."""
     assert attention_resolution("-65536*log(1+n)").value == pytest.approx(1)
+
+
+@pytest.mark.parametrize("tens", [10, 20, 30, 40, 60])
+def test_every_digit_of_a_small_resolution_holds(tens):
+    """To first order in 10^-tens the weights are 1 - 14/5 n 10^-tens."""
+    found = attention_resolution(f"-(14/5)*log(1+n/10^{tens})", 17)
+    low, high = found.enclosure
+    assert low <= found.value <= high < low * (1 + 1e-12)
+    assert found.value == pytest.approx(1.75 * 10.0 ** (-tens - 1) * 1, rel=1e-8)

@@ -37,6 +37,18 @@ def test_crossovers(a, b, lighter, crossover, index):
     assert found.proof.steps and found.proof.text()
 
 
+def test_a_crossover_below_all_floats_is_its_logarithm():
+    found = compare_tails("-3/10*n^(4/5)", "-n/64")
+    low, high = found.log_crossover
+    j = found.index  # the last at which the tail exp(-j/64) is above the other one
+    assert -(j + 1) / 64 < low <= high < -j / 64 and high < low + 1e-6
+    assert "for any eps up to exp(-40756)" in " ".join(found.text().split())
+    assert (
+        "for every eps up to exp(-"
+        in " ".join(compare_tails("-3/10*n^(4/5)", "-n/64", "-n").text().split()).lower()
+    )
+
+
 def test_the_crossover_is_where_the_receptive_fields_change_order():
     found = compare_tails("-n/256", "-2*log(1+n)")
     low, high = (Fraction(found.crossover) * k / 10**6 for k in (999_999, 1_000_001))

@@ -160,10 +160,10 @@ def exact(value: object, what: str = "number") -> sympy.Rational:
     (1/10, 1/1000, 6/5, 1/200)
     """
     wanted = "accepted: a rational number such as 1/2, 0.01, 1 %, 1e-3, Fraction(1, 2)"
-    if isinstance(value, bool) or value is None:
-        raise InputError(f"{what} {value!r} is not a number; {wanted}")
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = _scalar(value)
+    if isinstance(value, bool) or value is None:
+        raise InputError(f"{what} {value!r} is not a number; {wanted}")
     if isinstance(value, sympy.Float):
         value = float(value)
     if isinstance(value, (int, Fraction, sympy.Rational)):

@@ -15,7 +15,7 @@ from sympy import Basic, Expr, Integer, Rational, S
 
 from farfield.theory.answers.answer import Code, InputError, Reason, Seen
 from farfield.theory.answers.names import bare_name, closest, nearest, one_of
-from farfield.theory.answers.notation import expression_line
+from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.answers.number import exact, natural, plural
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
@@ -30,6 +30,7 @@ from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import spellings
 from farfield.theory.mechanisms import MECHANISMS
+from farfield.theory.values import enclose, tabulate
 
 DEFAULT_HEADS = 8
 
@@ -121,12 +122,33 @@ def encoding(
         if dialect is not None:
             raise InputError(f"a formula has no dialect; {dialect!r} was given")
         built = _from_formula(name, heads, given, assumptions or {})
+    for bias in dict.fromkeys(built.biases):
+        _require_a_key(bias)
     return built if bca is None else replace(built, bca=bca)
+
+
+def _require_a_key(bias: Expr) -> None:
+    """Refuse a bias that masks every key that is looked at: its attention is undefined."""
+    if not bias.has(S.NegativeInfinity) or bias.free_symbols - {n}:
+        return
+    first = enclose(bias, 64, {n: 0})
+    if first is None or first.is_finite():
+        return
+    far = [2**k + d for k in range(12, 50) for d in (-1, 0, 1)]
+    if not (tabulate(bias, [*range(4095), *far]) > -math.inf).any():
+        raise InputError(
+            f"{shortened(expression_line(bias), 60)} masks every key: at distances 0 to 4096, and "
+            "at and beside all powers of two below 2^50; accepted: a bias that is finite at n = 0"
+        )
 
 
 def _canonical(values: Mapping[str, object]) -> dict[str, Any]:
     """Values by the names of the reader, which reads `r_1` as `r1`."""
     names: dict[str, Any] = {}
+    if not isinstance(values, Mapping):
+        raise InputError(
+            f"assumptions {values!r}: accepted is a domain for each name of a parameter"
+        )
     for name, value in values.items():
         if canonical(name) in names:
             raise InputError(f"{canonical(name)!r} and {name!r} are one parameter; give it once")
@@ -569,6 +591,9 @@ def _count(
 ) -> int:
     """The number of heads: as many as values are given, else as asked, else the usual."""
     lengths = {len(v) for v in given.values() if isinstance(v, (list, tuple))}
+    if 0 in lengths:
+        empty = next(k for k, v in given.items() if isinstance(v, (list, tuple)) and not v)
+        raise InputError(f"{empty} has no value; accepted: a number, or one for each head")
     if len(lengths) > 1:
         raise InputError(f"parameters are given for {sorted(lengths)} heads; they must agree")
     if lengths and heads is not None and {heads} != lengths:

@@ -172,7 +172,8 @@ class Encoding(Result):
     @guarded
     def bias(self, distances: object, *, budget_s: float = TABLE_S) -> np.ndarray:
         """The bias as float64, shape `(num_heads, len(distances))`, -inf where it masks; nan or inf
-        where the formula has no value, also where float64 would find one (`1/log(n)` at n = 0).
+        where the formula has no value, also where float64 would find one (`1/log(n)` at n = 0). A
+        number is one distance.
 
         Raises InputError while a parameter has no value, beyond what was seen of a tabulated bias,
         and after `budget_s` seconds.
@@ -182,6 +183,8 @@ class Encoding(Result):
         [0.0, -0.5, -1.0]
         """
         subject = self
+        if getattr(distances, "ndim", 1) == 0 or isinstance(distances, (int, float)):
+            distances = [distances]
         if self.seen is not None:
             subject = self.row(1 + max(map(int, distances), default=0))  # type: ignore[call-overload]
         subject.head(1)  # refuses what has no bias

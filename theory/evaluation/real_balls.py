@@ -22,7 +22,7 @@ from farfield.theory.functions.balls import (
     BeyondBalls,
     Undefined,
     Undetermined,
-    finite,
+    finite_at,
     floor_of,
     power_of,
     precision,
@@ -37,6 +37,7 @@ from farfield.theory.relations import BY_KIND
 Environment = Mapping[Symbol, Ball]
 ZeroTest = Callable[[Expr], bool]
 MAX_LOOP = 100_000  # terms of a finite sum
+MAX_EXPONENT = 100_000  # at which a power is proved to be at a jump
 
 
 class RealBalls(Arithmetic):
@@ -68,6 +69,7 @@ class RealBalls(Arithmetic):
         assert record.period is not None and self.is_zero is not None
         inside, modulus = record.period(*e.args)
         is_zero, count = self.is_zero, len(e.args)
+        grows = any(e.exp.free_symbols for e in inside.atoms(sympy.Pow, sympy.exp))
 
         def decided(*values: Ball) -> Ball:
             try:
@@ -76,6 +78,8 @@ class RealBalls(Arithmetic):
                 points = values[count:]
                 if not all(isinstance(v, fmpq) for v in points):
                     raise
+                if grows and any(abs(v) > MAX_EXPONENT for v in points):
+                    raise  # SymPy would write the power out
                 exact = {s: _sympy(v) for s, v in zip(symbols, points, strict=True)}
                 turns = (inside / modulus).xreplace(exact)
                 k = (to_arb(self.constant(turns)) + fmpq(1, 2)).floor().unique_fmpz()
@@ -151,7 +155,7 @@ def _sympy(value: fmpq) -> sympy.Rational:
 
 def _real_part(rule: Callable[..., acb]) -> Callable[..., arb]:
     """A rule on complex balls for real arguments."""
-    return lambda *values: finite(rule(False, *(acb(to_arb(v)) for v in values)).real)
+    return lambda *values: finite_at(rule(False, *(acb(to_arb(v)) for v in values)).real, *values)
 
 
 _CONSTANTS: dict[Expr, Callable[[], Ball]] = {

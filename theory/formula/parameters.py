@@ -35,8 +35,8 @@ def parameter(name: str, domain: str = "positive") -> Symbol:
 
 def sign_domain(domain: str) -> str:
     """The widest of the five sign domains that holds an interval; itself for a sign domain."""
-    if domain in DOMAINS:
-        return domain
+    if str(domain) in DOMAINS:
+        return str(domain)
     return next(name for name, reals in DOMAINS.items() if interval(domain).is_subset(reals))
 
 
@@ -65,8 +65,8 @@ def interval(domain: str) -> sympy.Set:
     >>> interval("[0, 2)"), 2 in interval("[0, 2)"), interval("positive").sup
     (Interval.Ropen(0, 2), False, oo)
     """
-    if domain in DOMAINS:
-        return DOMAINS[domain]
+    if str(domain) in DOMAINS:
+        return DOMAINS[str(domain)]
     match = re.fullmatch(r"\s*([\[(])\s*([^,\s]+)\s*,\s*([^,\s]+)\s*([\])])\s*", str(domain))
     if match is None:
         raise InputError(

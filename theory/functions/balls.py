@@ -34,6 +34,10 @@ class Undetermined(Undefined):
     """The value exists, or may exist, but a comparison is not decided at the precision."""
 
 
+class NoValue(Undefined):
+    """There is no real value, or none that balls hold, whatever the precision."""
+
+
 class BeyondBalls(Undefined):
     """The value is a real number beyond what balls hold."""
 
@@ -93,9 +97,16 @@ def finite(value: arb) -> arb:
     return value
 
 
+def finite_at(value: arb, *arguments: Ball) -> arb:
+    """The ball, if it is one of real numbers; at exact arguments no precision makes it one."""
+    if not value.is_finite() and all(isinstance(x, fmpq) for x in arguments):
+        raise NoValue("no real number")
+    return finite(value)
+
+
 def real(name: str) -> Callable[[Ball], Ball]:
     """The real ball of python-flint's method of this name."""
-    return lambda x: finite(getattr(to_arb(x), name)())
+    return lambda x: finite_at(getattr(to_arb(x), name)(), x)
 
 
 def sign_of(x: Ball) -> int:
@@ -131,7 +142,9 @@ def power_of(base: Ball, exponent: Ball) -> Ball:
     if base == 0:
         if exponent > 0:
             return fmpq(0)
-        raise Undefined("zero to a power that is not positive")
+        raise (NoValue if isinstance(base, fmpq) else Undefined)(
+            "zero to a power that is not positive"
+        )
     base = to_arb(base)
     if base < 0 and isinstance(exponent, fmpq) and exponent.q == 1:
         size = power_of(-base, exponent)
@@ -139,7 +152,8 @@ def power_of(base: Ball, exponent: Ball) -> Ball:
     if not base > 0:
         if isinstance(exponent, fmpq) and exponent > 0 and base >= 0:
             return finite(base ** arb(exponent))
-        raise Undefined("a real power of a number that is not positive")
+        settled = base < 0 and isinstance(exponent, fmpq)
+        raise (NoValue if settled else Undefined)("a real power of a number that is not positive")
     if isinstance(exponent, fmpq) and exponent.q == 2:
         root = base.sqrt()
         return finite(root ** int(exponent.p))

@@ -114,7 +114,6 @@ FUNCTIONS = (
         node=sympy.Abs,
         names=("Abs", "abs", "fabs", "absolute"),
         build=_abs,
-        gentle=True,
         branch=lambda decide, a: decide.sign(a) * a,
         ball=abs,
         expansion=_expand_abs,

@@ -13,7 +13,7 @@ from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Basic, Expr
 
 from farfield.theory.algebra.exceptions import Undecided
-from farfield.theory.functions.balls import Ball, BeyondBalls, finite, precision, to_arb
+from farfield.theory.functions.balls import Ball, BeyondBalls, NoValue, finite, precision, to_arb
 from farfield.theory.functions.record import Function
 
 SMALL = fmpq(1, 8)  # below it a remainder function is summed, so that nothing cancels
@@ -96,6 +96,8 @@ def _exp(x: Ball) -> Ball:
 
 
 def _log(x: Ball) -> Ball:
+    if x <= 0:
+        raise NoValue("the logarithm of a number that is not positive")
     return fmpq(0) if isinstance(x, fmpq) and x == 1 else finite(to_arb(x).log())
 
 

@@ -52,7 +52,6 @@ class Function:
         rounds: it has the period of a fractional part, of use where nothing else decides.
         jumps: it jumps where `inside`/`modulus` is an integer.
         odd: it is odd and increases, so that it has the sign of its argument.
-        gentle: neither its slope nor x times its slope exceeds 2 anywhere.
         ball, complex_ball, series, tail, expansion, array: its rules in the arithmetics.
         lacks: for each arithmetic without a rule, why.
     """
@@ -74,7 +73,6 @@ class Function:
     rounds: bool = False
     jumps: bool = False
     odd: bool = False
-    gentle: bool = False
     ball: Rule | None = None
     complex_ball: Rule | None = None
     series: Rule | None = None

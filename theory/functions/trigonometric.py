@@ -225,7 +225,6 @@ FUNCTIONS = (
         names=("atan", "arctan"),
         odd=True,
         scaled=_large_arctangent,
-        gentle=True,
         ball=real("atan"),
         complex_ball=_complex_atan,
         series=methodcaller("atan"),

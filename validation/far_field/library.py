@@ -169,9 +169,7 @@ class LibraryNetwork:
         self.scaling[layer] = scaling
         if sinks is not None:
             self.sinks[layer] = sinks
-        groups = q.shape[1] // k.shape[1]
         q, k = (self._turned(layer, x, self.at, int(self.at[-1]), True) for x in (q, k))
-        k, v = (x.repeat_interleave(groups, 1) for x in (k, v))
         return self.attend(layer, q, k, v)
 
 

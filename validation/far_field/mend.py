@@ -1,23 +1,26 @@
 """Which change at inference helps a trained model on long rows, and what does it cost?
 
-Each change has its forecast at the length, what it costs on short rows, the keys that it keeps, and
-what it recalls over which distance. The forecast is the far field's, in one stage; or that of the
-gap probe, within minutes, which says nothing of windows. The best few may be measured on real rows.
-Every number is written down as it is made, so that a stopped search goes on.
+Changes are halved. The gap probe drops settings of a rotary model that lose too much. What is left
+reads a row, the better half another one, the last of them the rest, each with needles at all
+distances. A reading is a real row where that is cheaper than its forecast (`cost`), else the far
+field in one stage. Every number is written down as it is made, so that a stopped search goes on.
 
-The text that is cut to the training length is a change like any other, the one that settings of a
-rotary model have to beat. On loss little beats it, and only a longer row can be *used*. So settings
-whose loss is within `BUDGET` of the best are put in order by what they recall.
+The text that is cut to the training length is the one that settings of a rotary model have to beat,
+by right answers (`advice`). Where no text is cut, as in models without rotations, loss decides: a
+graft with a window of the training length is taken where a paired interval over rows says that it
+helps, and another change where the same test says that it helps more.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,17 +33,36 @@ from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.far_field.network import Network, losses, scores_at
-from farfield.validation.far_field.probe import gap_losses, mean_and_half
+from farfield.validation.far_field.advice import (
+    NeedleScore,
+    Pairs,
+    advised,
+    bands,
+    lost,
+    order,
+    pairs,
+    share,
+)
+from farfield.validation.far_field.cost import ROWS, Work, timed
+from farfield.validation.far_field.network import losses, scores_at
+from farfield.validation.far_field.probe import COST, gap_losses, mean_and_half
 from farfield.validation.far_field.recall import (
     BLOCK,
+    MOST,
     NeedleRow,
-    NeedleScore,
+    Told,
     distances,
     needle_row,
+    needles_of,
     recalled,
 )
-from farfield.validation.far_field.repairs import FIRST_KEYS, Repair, Repaired, candidates
+from farfield.validation.far_field.repairs import (
+    FIRST_KEYS,
+    Repair,
+    Repaired,
+    candidates,
+    recipe,
+)
 from farfield.validation.far_field.rotary import Paste, applied, pastes, settings_of
 from farfield.validation.far_field.stages import Stages
 from farfield.validation.far_field.subject import (
@@ -50,44 +72,68 @@ from farfield.validation.far_field.subject import (
     reach_of,
     subject_of,
 )
-from farfield.validation.harness.data import samples
 from farfield.validation.json_files import Book
 from farfield.validation.models.cache import Serving, row_cache
+from farfield.validation.models.opened import available
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
 
-BEST = 3  # that are measured, beside no change and the cut text
+LEAVES = (4, 2, 1)
+"""Settings beside the cut text that each round reads its rows with."""
 BUDGET = 0.1
-"""Nats above the best loss within which a setting is put in order by what it recalls."""
+"""Nats above the best loss at which the probe drops a setting."""
+TARGETS = 256  # of a real row
+
+
+class Way(StrEnum):
+    """How a row is read."""
+
+    REAL = "real rows"
+    FAR = "far field"
+    PROBE = "gap probe"
+
+
+class Advice(StrEnum):
+    """What the answer says."""
+
+    NOTHING = "nothing is to be mended"
+    TAKE = "a change is advised"
+    NO_DIFFERENCE = "no difference is shown"
 
 
 @dataclass(frozen=True)
 class Mended:
-    """A change and what is said of it.
+    """A change and what was read of it.
 
     Fields:
         repair: in words.
-        log_ratio: forecast at `to`, to the unchanged model on short rows; None where it is not
+        log_ratio: forecast at `to`, to the unchanged model on short rows; None where it was not
             asked, as a window by the gap probe.
-        short: log ratio on short rows themselves: what the change costs there.
+        short: log ratio on short rows themselves, what the change costs there; None where it was
+            not asked.
         trained: log ratio at the training length to the unchanged model there, by the gap probe;
-            None where no setting changes.
+            None where no setting changes, or it was not asked.
         keys: that a query sees at most.
         mib: MiB that they take in the cache, at 16 bits a number.
-        recall: one entry a needle; empty where it is not asked.
-        measured: log ratio on real rows with half its 95 % interval; None where it was not asked.
-        real: the same needles on real rows.
+        recall: needles by forecast, one entry a needle; empty where they were not asked.
+        measured: log ratio on real rows with half its 95 % interval; None where none was read.
+        real: needles of real rows.
+        difference: loss less that of the cut text, or of no change where no text is cut, on the
+            same rows, with half its 95 % interval, which one row has not.
+        rows: how many were read.
     """
 
     repair: str
     log_ratio: float | None
-    short: float
+    short: float | None
     trained: float | None
     keys: int
     mib: float
-    recall: tuple[NeedleScore, ...]
-    measured: tuple[float, float] | None = None
+    recall: tuple[NeedleScore, ...] = ()
+    measured: tuple[float, float | None] | None = None
     real: tuple[NeedleScore, ...] = ()
+    difference: tuple[float, float | None] | None = None
+    rows: int = 0
 
     @property
     def cuts(self) -> bool:
@@ -95,11 +141,14 @@ class Mended:
         return self.repair.startswith("text cut")
 
     @property
-    def seen(self) -> tuple[float, tuple[NeedleScore, ...]]:
-        """Loss and recall, measured where they are."""
-        if self.measured is not None:
-            return self.measured[0], self.real
-        return math.inf if self.log_ratio is None else self.log_ratio, self.recall
+    def needles(self) -> tuple[NeedleScore, ...]:
+        """Measured where they are."""
+        return self.real or self.recall
+
+    @property
+    def loss(self) -> float | None:
+        """Log ratio, measured where it is."""
+        return self.log_ratio if self.measured is None else self.measured[0]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -108,113 +157,151 @@ class Mending(Answer):
 
     Fields:
         to, length: tokens of the row that is asked about, and of the rows that were read.
+        trained: the training length.
         rows: each change, no change among them.
-        best: the one to take, by forecast, or by measurement where there is one.
+        best: the one to take: `none` where nothing is to be mended.
+        advice: why: `Advice` as text.
         encoding: of each layer under it, as text; None for a layer without a bias.
         window: keys that it leaves, None for all.
         pastes: what transformers, vLLM and llama.cpp take for it; none where nothing turns.
-        pasted: the change that this is; another than `best` where no library has that one.
+        way: how rows were read: `Way` as text.
+        seconds: of a real row, of a forecast of one, by one short row that was timed.
         source: the text.
-        quick: whether the gap probe said it, not the far field.
     """
 
     VALUE: ClassVar[str] = "log_ratio"
 
     to: int
     length: int
+    trained: int
     log_ratio: float
     rows: tuple[Mended, ...]
     best: str
+    advice: str
     encoding: tuple[str | None, ...]
     window: int | None
     pastes: tuple[Paste, ...] = ()
-    pasted: str = ""
+    way: str = ""
+    seconds: tuple[float, float] = (0.0, 0.0)
     source: str = ""
-    quick: bool = False
 
     def _blocks(self) -> Iterator[Block]:
-        plain = next(row for row in self.rows if row.repair == "none")
         best = next(row for row in self.rows if row.repair == self.best)
         cut = next((row for row in self.rows if row.cuts), None)
         yield sentence(
-            "{model} at {to} tokens: {best} changes the log ratio from {plain} to {value}.",
+            "{model} at {to} tokens: {text}.",
             self.label,
             model=self.subject,
             to=self.to,
-            best=self.best if self.best != "none" else "no change is best; it",
-            plain=f"{plain.seen[0]:.3f}",
-            value=f"{self.log_ratio:.3f}",
+            text=_answer(self, best, cut),
         )
-        if cut is not None:
-            yield sentence("{gain}.", self.label, gain=_gain(best, cut))
-        if self.pastes and self.pasted != self.best:
-            other = next(row for row in self.rows if row.repair == self.pasted)
+        beyond = share([n for n in best.needles if n.distance > self.trained])
+        if beyond is not None and 2 * beyond.right < beyond.asked:
             yield sentence(
-                "No library has {best}; of what can be pasted, take {pasted}.",
+                "Nothing helps enough: {lost} of {asked} short facts beyond {trained} tokens are "
+                "lost. Take a model trained longer, or retrieve.",
                 self.label,
-                best=self.best,
-                pasted=self.pasted,
+                lost=beyond.asked - beyond.right,
+                asked=beyond.asked,
+                trained=self.trained,
             )
-            if cut is not None:
-                yield sentence("{gain}.", self.label, gain=_gain(other, cut))
-        columns = _columns(self.rows, self.length)
-        yield table(tuple(columns), [*zip(*columns.values(), strict=True)], numeric=range(1, 6))
+        columns = _columns(self, cut)
+        yield table(tuple(columns), [*zip(*columns.values(), strict=True)], numeric=range(1, 4))
         for paste in self.pastes:
-            text = paste.text or "nothing to paste"
-            yield note("{library}, {where}: {text}", **{**paste._asdict(), "text": text})
+            each = {**paste._asdict(), "text": paste.text or "nothing to paste"}
+            yield note("{library} ({versions}), {where}: {text}", **each)
         yield facts(text=self.source)
         yield note(
-            "Recall: needles whose answer is the likeliest, of those asked at that distance; on "
-            "real rows where there are two. A graft or a window gives up what is far: the loss "
-            "does not show it."
+            "Read: {way}. A real row takes about {real} s here, its forecast {said} s.",
+            way=self.way,
+            real=f"{self.seconds[0]:.3g}",
+            said=f"{self.seconds[1]:.3g}",
         )
-        if self.quick:
+        yield note(
+            "Recall: right answers among needles up to that many tokens back, with 95 % intervals "
+            "over rows and needles. Differences of loss are to {base} on the same rows. A window "
+            "gives up what is far, which the loss does not show.",
+            base="the cut text" if cut else "no change",
+        )
+        if self.way == Way.PROBE:
             yield note(
-                "Said by the gap probe: positions alone, without the dilution of a long row, and "
-                "without what its text is worth."
+                "The gap probe sees positions alone, without the dilution of a long row and "
+                "without what its text is worth: take its differences, not its levels."
             )
 
 
-def _columns(rows: Sequence[Mended], length: int) -> dict[str, list[str]]:
-    """The columns of the table that are not empty."""
+def _answer(found: Mending, best: Mended, cut: Mended | None) -> str:
+    """The answer in words."""
+    if found.advice == Advice.NOTHING:
+        return "it does not break, so nothing is to be mended"
+    if cut is None:
+        if found.advice == Advice.NO_DIFFERENCE:
+            return "no change is shown to help"
+        return f"take {best.repair}: it changes the loss by {_signed(best.difference)} nats"
+    if found.advice == Advice.NO_DIFFERENCE:
+        right = share(cut.needles)
+        asked = f", which recalls {right.right} of {right.asked} needles" if right else ""
+        return f"no difference is shown: no setting recalls more than the {cut.repair}{asked}"
+    two, own, other = pairs(best.needles, cut.needles), share(best.needles), share(cut.needles)
+    assert own is not None and other is not None
+    return (
+        f"take {best.repair}: it recalls {own.right} of {own.asked} needles, the {cut.repair} "
+        f"{other.right} ({two.first} are recalled by it alone, {two.second} by the cut text alone, "
+        f"p = {two.p:.2g})"
+    )
 
-    def shares(row: Mended, distance: int) -> str:
-        each = ([n.right for n in x if n.distance == distance] for x in (row.recall, row.real))
-        return " ".join(f"{sum(right)}/{len(right)}" for right in each if right)
+
+def _signed(difference: tuple[float, float | None] | None) -> str:
+    """A difference with its interval, as text."""
+    if difference is None:
+        return ""
+    mean, half = difference
+    return f"{mean:+.3f}" if half is None else f"{mean:+.3f} ± {half:.3f}"
+
+
+def _columns(found: Mending, cut: Mended | None) -> dict[str, list[str]]:
+    """The columns of the table that are not empty."""
+    rows, near = found.rows, bands(found.trained, found.to)
+
+    def against(row: Mended) -> str:
+        if cut is None or row is cut or len(row.needles) == 0:
+            return ""
+        two = _paired(row, cut)
+        band = lost(*_same(row, cut), found.trained, found.to)
+        return f"{two.first}, {two.second} (p {two.p:.2g}{', loses near' if band else ''})"
+
+    def recalled_in(row: Mended, band: Any) -> str:
+        right = share(band.of(row.needles))
+        return f"{right.right}/{right.asked} ({right.low:.2f} to {right.high:.2f})" if right else ""
 
     columns = {
         "change": [row.repair for row in rows],
-        "log ratio": ["" if row.log_ratio is None else f"{row.log_ratio:.3f}" for row in rows],
-        "measured": ["{:.3f} ± {:.3f}".format(*x.measured) if x.measured else "" for x in rows],
-        f"at {length}": [f"{row.short:.3f}" for row in rows],
-        "at training length": [
+        "forecast": ["" if row.log_ratio is None else f"{row.log_ratio:.3f}" for row in rows],
+        "measured": ["" if row.measured is None else f"{row.measured[0]:.3f}" for row in rows],
+        "loss": [_signed(row.difference) for row in rows],
+        f"at {found.length}": ["" if row.short is None else f"{row.short:.3f}" for row in rows],
+        f"at {found.trained}": [
             "" if row.trained is None else f"{row.trained:+.3f}" for row in rows
         ],
         "keys": [str(row.keys) for row in rows],
         "MiB": [f"{row.mib:.3g}" for row in rows],
+        "rows": [str(row.rows or "") for row in rows],
     }
-    for distance in sorted({needle.distance for row in rows for needle in row.recall}):
-        columns[f"recall {distance}"] = [shares(row, distance) for row in rows]
+    for band in near:
+        columns[f"recall to {band.high}"] = [recalled_in(row, band) for row in rows]
+    columns["it alone, cut alone"] = [against(row) for row in rows]
     return {head: cells for head, cells in columns.items() if any(cells)}
 
 
-def _gain(best: Mended, cut: Mended) -> str:
-    """What is gained over cutting the text, in words."""
-    (loss, recall), (short, of_cut) = best.seen, cut.seen
-    asked = f"{sum(n.right for n in of_cut)} of {len(of_cut)} needles"
-    if best is cut:
-        return (
-            f"Cut the text: it recalls {asked}, and no setting within {BUDGET} nats of the best is "
-            "shown to recall more"
-        )
-    far = [n.distance for n in recall]
-    half = [d for d in far if 2 * sum(n.right for n in recall if n.distance == d) >= far.count(d)]
-    reach = f", half of them or more up to {max(half):,} tokens back" if half else ""
-    return (
-        f"{best.repair} recalls {sum(n.right for n in recall)} of {len(recall)} needles{reach}, "
-        f"where the cut text recalls {asked}; its loss is {loss - short:+.2f} nats to that of the "
-        f"cut text, and short rows pay {best.short:+.2f}"
-    )
+def _same(one: Mended, other: Mended) -> tuple[list[NeedleScore], list[NeedleScore]]:
+    """The needles of rows that both were read with."""
+    rows = {n.row for n in one.needles} & {n.row for n in other.needles}
+    first, second = ([n for n in x.needles if n.row in rows] for x in (one, other))
+    return first, second
+
+
+def _paired(one: Mended, other: Mended) -> Pairs:
+    return pairs(*_same(one, other))
 
 
 def mend(
@@ -225,29 +312,40 @@ def mend(
     keys: Any = None,
     length: Any = None,
     settings: Settings | None = None,
-    measure: bool = False,
+    measure: bool | None = None,
     quick: bool = False,
+    minutes: float | None = None,
+    needles: str | os.PathLike[str] | None = None,
     folder: str | os.PathLike[str] = "out/mend",
     progress: Progress = silent,
 ) -> Mending:
-    """Changes at inference for rows of `to` tokens, each with its forecast and its cost.
+    """Changes at inference for rows of `to` tokens, and the one to take.
 
     Args:
         model: a folder of a finished run, or a model of the library transformers.
         text: a file or a folder; None takes the text of the run, or the standard library's code.
         to: tokens of the row.
-        length: of the rows that are read, as of `foresee`.
-        settings: how much is read, and how.
         keys: that a query may see at most; None for no limit.
-        measure: whether the best three are measured on real rows, beside no change.
-        quick: whether to ask the gap probe in place of the far field.
+        length: of the short rows that are read, as of `foresee`.
+        settings: how much is read, and how.
+        measure: whether rows are real ones; None where they cost less than their forecast, or fit
+            into `minutes`.
+        quick: whether to ask the gap probe alone.
+        minutes: that reading may take; None for those of eight long rows.
+        needles: a file of one's own needles, a JSON object a line with `context`, `question` and
+            `answer`.
         folder: where numbers are written down; a search that was stopped goes on from there.
-        progress: called as `progress(stage, done, total)`.
+        progress: called as `progress(stage, done, total)`; each reading is a note.
 
     Raises:
         InputError: as `foresee`; no candidate keeps so few keys; a model that turns its queries,
-            and `to` within its training length.
+            and `to` within its training length; needles of another form.
     """
+    refuse(
+        minutes is not None and not 0 < minutes < 1e6,
+        f"minutes {minutes}; accepted: a number above 0",
+    )
+    told = () if needles is None else needles_of(needles)
     subject = subject_of(model, text, length, settings or (QUICK if quick else None))
     far = reach_of(subject, to)
     most = far if keys is None else natural(keys, "keys")
@@ -257,59 +355,43 @@ def mend(
         len(asked) == 1,
         f"no change keeps at most {most} keys; the least keeps {min(r.keys(far) for r in found)}",
     )
-    asks = str((far, quick, subject.settings, subject.bos)).encode()
+    plan = _plan(subject, far, timed(subject), measure, quick, minutes)
+    progress(plan.text, 0, 0)
+    asks = str((far, subject.settings, subject.bos, told)).encode()
     place = Path(folder) / stamped(subject.outline, asks, subject.groups.numpy().tobytes())
-    search = _Readings(subject, far, quick, Book(place))
-    lines: dict[Repair, Mended] = {}
-    for done, repair in enumerate(asked, 1):
-        lines[repair] = search.forecast(repair)
-        progress("repairs", done, len(asked))
-    if quick:
-        least = min(row.seen[0] for row in lines.values())
-        for repair, row in lines.items():
-            if row.seen[0] <= least + BUDGET or repair.cut:
-                lines[repair] = replace(row, recall=search.recall(repair))
-    if measure:
-        first = _ranked([*lines.values()])[:BEST]
-        chosen = [r for r, row in lines.items() if row in first or row.cuts or r == Repair()]
-        for done, repair in enumerate(chosen, 1):
-            lines[repair] = search.measured(repair, lines[repair])
-            progress("real rows", done, len(chosen))
-    best = _best([row for r, row in lines.items() if r.keys(far) <= most])
-    repair = next(repair for repair, row in lines.items() if row is best)
-    pasted, texts = _to_paste(subject, lines, best, far)
+    search = _Search(subject, far, plan, Book(place), tuple(told), progress)
+    search.halve(asked)
+    rows = {repair: search.line(repair) for repair in asked}
+    best, advice = _advised(rows, search, most)
+    ranked = [row for r, row in rows.items() if r != best]
+    ranked.sort(key=lambda row: _rank(row, search.base is not None and bool(search.base.cut)))
+    pasted = () if best == Repair() else _pasted(subject, best, far)
     return Mending(
         status=Status.ENCLOSED,
-        label=Label.MEASURED if measure else Label.FORECAST,
+        label=Label.MEASURED if plan.way is Way.REAL else Label.FORECAST,
         subject=subject.outline.name,
         to=far,
         length=subject.length,
-        log_ratio=best.seen[0],
-        rows=tuple(_ranked([*lines.values()])),
-        best=best.repair,
+        trained=search.trained,
+        log_ratio=rows[best].loss or 0.0,
+        rows=(rows[best], *ranked),
+        best=best.name,
+        advice=advice.value,
         encoding=tuple(
-            _formula(repair, at, layer.encoding)
-            for at, layer in enumerate(subject.outline.layers, 1)
+            _formula(best, at, layer.encoding) for at, layer in enumerate(subject.outline.layers, 1)
         ),
-        window=repair.window,
-        pastes=texts,
-        pasted=pasted.repair,
+        window=best.window,
+        pastes=pasted,
+        way=plan.way.value,
+        seconds=plan.seconds,
         source=subject.source,
-        quick=quick,
     )
 
 
-def _to_paste(
-    subject: ModelOnText, lines: dict[Repair, Mended], best: Mended, to: int
-) -> tuple[Mended, tuple[Paste, ...]]:
-    """What libraries take for the best change, or for the best of those that any of them has."""
+def _pasted(subject: ModelOnText, best: Repair, to: int) -> tuple[Paste, ...]:
+    """What libraries take for the best change."""
     config = getattr(subject.live, "config", None)
-    if config is None or not subject.turns() or best is lines[Repair()]:
-        return best, ()
-    texts = {row.repair: pastes(r, config, to) for r, row in lines.items() if r != Repair()}
-    ready = [row for row in lines.values() if any(p.text for p in texts.get(row.repair, ()))]
-    row = _best(ready) if ready and best not in ready else best
-    return row, texts[row.repair]
+    return () if config is None or not subject.turns() else pastes(best, config, to)
 
 
 def _changes(subject: ModelOnText, to: int) -> list[Repair]:
@@ -321,33 +403,341 @@ def _changes(subject: ModelOnText, to: int) -> list[Repair]:
     return [*candidates(subject.length), *held]
 
 
-def _ranked(rows: list[Mended]) -> list[Mended]:
-    """By loss; beside a cut text, those within the budget come first, by what they recall."""
-    by_loss = sorted(rows, key=lambda row: row.seen[0])
-    if not any(row.cuts for row in rows):
-        return by_loss
-    most = by_loss[0].seen[0] + BUDGET
-    near = [row for row in by_loss if (row.seen[0] <= most or row.cuts) and row.seen[1]]
-    near.sort(key=_recall, reverse=True)
-    return [*near, *(row for row in by_loss if row not in near)]
+# -- the plan -------------------------------------------------------------------------------------
 
 
-def _recall(row: Mended) -> tuple[int, float]:
-    """How many answers are right, and the log probability of all."""
-    return sum(n.right for n in row.seen[1]), sum(n.log_probability for n in row.seen[1])
+@dataclass(frozen=True)
+class _Plan:
+    """How rows are read, how many, and what a real row and a forecast of one cost in seconds."""
+
+    way: Way
+    rows: int
+    seconds: tuple[float, float]
+    text: str
 
 
-def _best(rows: list[Mended]) -> Mended:
-    """The change to take: of those measured if any are; beside a cut text, another one only where
-    it is shown to recall more: more needles, and a paired 95 % interval of the mean log
-    probability above zero."""
-    tried = [row for row in rows if row.measured is not None] or rows
-    first, cut = _ranked(tried)[0], next((row for row in tried if row.cuts), None)
-    if cut is None or first is cut or not first.seen[1]:
-        return cut or first
-    pairs = zip(first.seen[1], cut.seen[1], strict=True)
-    mean, half = mean_and_half(np.array([a.log_probability - b.log_probability for a, b in pairs]))
-    return first if _recall(first)[0] > _recall(cut)[0] and mean > half else cut
+def _plan(
+    subject: ModelOnText,
+    to: int,
+    work: Work,
+    measure: bool | None,
+    quick: bool,
+    minutes: float | None,
+) -> _Plan:
+    """Real rows where they cost less than their forecast, or where the time is given."""
+    real, how = work.real(Repair(), to), subject.settings
+    foreseen = work.foreseen(subject.length, how.rows, how.check.samples)
+    if quick:
+        foreseen = work.probed(subject.length)
+    free, text = available(), len(subject.text) > to
+    fits = free is None or work.memory(to) < free
+    time = ROWS * real if minutes is None else 60 * minutes
+    if measure is None:
+        measure = not quick and text and fits and (real <= foreseen or minutes is not None)
+    refuse(
+        measure and not text,
+        f"{subject.source} has {len(subject.text)} tokens, a real row takes {to + 1}; accepted: a "
+        "longer text, or no --measure",
+    )
+    refuse(
+        measure and not fits,
+        f"a real row of {to} tokens takes about {work.memory(to) >> 20:,} MiB beside the weights, "
+        f"{(free or 0) >> 20:,} MiB are free; accepted: a shorter row, or no --measure",
+    )
+    way = Way.REAL if measure else Way.PROBE if quick else Way.FAR
+    one, groups = real if measure else foreseen, len(subject.groups)
+    each = sum(LEAVES) + len(LEAVES)  # readings of the halving, with one row a round
+    rows = groups
+    if measure and subject.turns():
+        rows = max(len(LEAVES), min(12, int(len(LEAVES) * time / max(one * each, 1e-9))))
+    costs = f"a real row takes about {real:.3g} s, its forecast {foreseen:.3g} s"
+    why = f"{costs}: {rows} rows are read, as {way.value}"
+    return _Plan(way, rows, (real, foreseen), why)
+
+
+# -- readings -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What one row says of a change: log ratio to the unchanged model on the short row of the same
+    targets, and its needles."""
+
+    loss: float
+    needles: tuple[NeedleScore, ...]
+
+
+@dataclass
+class _Search:
+    """A model on a text, the length that is asked about, and what was read."""
+
+    subject: ModelOnText
+    to: int
+    plan: _Plan
+    book: Book
+    told: tuple[Told, ...]
+    progress: Progress
+    base: Repair | None = None
+    read: dict[Repair, dict[int, _Reading]] = field(default_factory=dict)
+    probed: dict[Repair, float] = field(default_factory=dict)
+    left: list[Repair] = field(default_factory=list)
+    rows: dict[int, NeedleRow] = field(default_factory=dict)
+
+    @property
+    def trained(self) -> int:
+        """The training length."""
+        return self.subject.outline.trained or self.subject.length
+
+    def halve(self, asked: Sequence[Repair]) -> None:
+        """Read rows of fewer and fewer changes."""
+        self.base = next((repair for repair in asked if repair.cut), None)
+        others = [repair for repair in asked if repair != self.base]
+        if self.base is not None:
+            others = self._screened(others)
+        else:
+            self.base = Repair()
+            others = [repair for repair in others if repair != self.base]
+        parts = np.array_split(np.arange(self.plan.rows), len(LEAVES))
+        cut, done = bool(self.base.cut), 0
+        leaves: tuple[int, ...] = LEAVES if cut else (len(others), len(others) // 2, 2)
+        leaves = tuple(min(n, len(others)) for n in leaves)
+        total = sum((1 + n) * len(part) for n, part in zip(leaves, parts, strict=True))
+        for leave, part in zip(leaves, parts, strict=True):
+            default = recipe(self.subject.length)
+            others.sort(key=lambda r: _rank(self.line(r), cut))
+            kept = others[:leave]
+            if not cut and default in others and default not in kept:
+                kept[-1] = default  # it is what another change has to beat
+            others = kept
+            for row, repair in itertools.product(part.tolist(), (self.base, *others)):
+                reading = self._reading(repair, row)
+                self.read.setdefault(repair, {})[row] = reading
+                done += 1
+                right = sum(n.right for n in reading.needles)
+                said = f"{right} of {len(reading.needles)} needles, loss {reading.loss:+.3f}"
+                line = f"{repair.name}, row {row + 1}: {said}"
+                self.progress(f"{line} ({done} of {max(done, total)} read)", 0, 0)
+                self.progress("rows", done, max(done, total))
+        others.sort(key=lambda r: _rank(self.line(r), cut))
+        self.left = others
+
+    def _screened(self, asked: Sequence[Repair]) -> list[Repair]:
+        """Changes without a window, the best first by the gap probe; dropped are those whose loss
+        is `BUDGET` above the best, and shown to be above it."""
+        seen = [repair for repair in (self.base, *asked) if repair and repair.window is None]
+        losses = dict[Repair, np.ndarray]()
+        for done, repair in enumerate(seen, 1):
+            losses[repair] = self._gaps(repair).ravel()
+            self.probed[repair] = float(losses[repair].mean())
+            self.progress("settings", done, len(seen))
+        best = losses[min(self.probed, key=self.probed.__getitem__)]
+        above = {repair: mean_and_half(each - best) for repair, each in losses.items()}
+        kept = [r for r in seen if r != self.base and above[r][0] <= max(BUDGET, above[r][1])]
+        return sorted(kept, key=self.probed.__getitem__)
+
+    def line(self, repair: Repair) -> Mended:
+        """What is known of a change."""
+        each, real = self.read.get(repair, {}), self.plan.way is Way.REAL
+        losses = np.array([reading.loss for reading in each.values()])
+        needles = tuple(n for reading in each.values() for n in reading.needles)
+        base = self.read.get(self.base or Repair(), {})
+        both = np.array([each[k].loss - base[k].loss for k in each if k in base])
+        moves = repair in self.left[:1] and self.subject.turns() and not repair.cut
+        cache = row_cache(self.subject.outline.layers, repair.keys(self.to), Serving())
+        mean = float(losses.mean()) if len(losses) else None
+        return Mended(
+            repair=repair.name,
+            log_ratio=self.probed.get(repair) if real or mean is None else mean,
+            short=self._at(repair, self.subject.length) if moves else None,
+            trained=self._at(repair, self.trained) if moves else None,
+            keys=repair.keys(self.to),
+            mib=cache.least / (1 << 20),
+            recall=() if real else needles,
+            measured=interval(losses) if real and mean is not None else None,
+            real=needles if real else (),
+            difference=interval(both) if len(both) and repair != self.base else None,
+            rows=len(losses),
+        )
+
+    def apart(self, one: Repair, other: Repair) -> tuple[float, float | None]:
+        """The difference of losses of two changes on the same rows, with half its interval."""
+        first, second = (self.read.get(repair, {}) for repair in (one, other))
+        both = [first[k].loss - second[k].loss for k in first if k in second]
+        return interval(np.array(both)) if both else (0.0, None)
+
+    def _reading(self, repair: Repair, row: int) -> _Reading:
+        """What a row says, from the book where it stands there."""
+        ask = {Way.REAL: self._real, Way.FAR: self._foreseen, Way.PROBE: self._near}[self.plan.way]
+
+        def made() -> list[float]:
+            with self._changed(repair) as network:
+                loss, scores = ask(repair, network, row)
+            return [
+                loss,
+                *(n.log_probability for n in scores),
+                *(float(n.right) for n in scores),
+            ]
+
+        flat = self.book.of(f"{self.plan.way}, row {row}: {repair.name}", made)
+        loss, (logs, right) = flat[0], np.reshape(flat[1:], (2, -1)).tolist()
+        each = zip(self._needles(row).needles, logs, right, strict=True)
+        scores = (NeedleScore(n.kind, n.distance, p, bool(r), n.chance, row) for n, p, r in each)
+        return _Reading(loss, tuple(scores))
+
+    @functools.cached_property
+    def _asked(self) -> Callable[[str], Sequence[int]] | None:
+        """The tokenizer; None where a block has no room for words."""
+        return self.subject.encode if min(self.subject.length, BLOCK) == BLOCK else None
+
+    def _needles(self, row: int) -> NeedleRow:
+        """A row of the text with needles."""
+        if row not in self.rows:
+            self.rows[row] = self._needle_row(row)
+        return self.rows[row]
+
+    def _needle_row(self, row: int) -> NeedleRow:
+        block = min(self.subject.length, BLOCK)
+        most, encode = MOST, self._asked
+        if encode is not None:
+            text = [f"{n.question} {n.answer}" for n in self.told] or ["The code of Alice is 1234."]
+            most = min(MOST, 3 * block // (4 * max(len(encode(x)) + 1 for x in text)))
+            most = min(most, len(self.told) or most)
+        text = torch.from_numpy(self.subject.text.astype(np.int64))
+        places = distances(block, self.to, self.trained, most)
+        begin = np.linspace(0, max(0, len(text) - self.to), self.plan.rows).astype(int)[row]
+        return needle_row(encode, text[begin:], self.to, places, row, block, self.told)
+
+    @contextmanager
+    def _changed(self, repair: Repair) -> Iterator[Repaired]:
+        """The network under a change."""
+        with applied(self.subject.live, repair):
+            yield Repaired(self.subject.network, repair)
+
+    def _real(self, repair: Repair, network: Repaired, row: int) -> tuple[float, list[NeedleScore]]:
+        """A real row, in one pass."""
+        needles = self._needles(row)
+        last = min(TARGETS, self.subject.length // 2)
+
+        def read(tokens: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
+            return scores_at(network, self._led(tokens), positions, keep)
+
+        nats, scores = recalled(needles, read, repair.cut, whole=True, last=last)
+        short = needles.tokens[needles.asks - self.subject.length : needles.asks + 1][None]
+        own = self.book.of(
+            f"short row {row}",
+            lambda: [float(self._plain(short, last))],
+        )
+        return float(nats.mean()) - own[0], scores
+
+    def _plain(self, rows: Tensor, last: int) -> Tensor:
+        """Loss of the unchanged model on short rows."""
+        return losses(self.subject.network, self._led(rows), last).mean()
+
+    def _led(self, tokens: Tensor) -> Tensor:
+        """Rows with the token that a text begins with."""
+        bos = self.subject.bos
+        if bos is None:
+            return tokens
+        return torch.cat([torch.full_like(tokens[:, :1], bos), tokens[:, 1:]], 1)
+
+    def _near(self, repair: Repair, network: Repaired, row: int) -> tuple[float, list[NeedleScore]]:
+        """A row by the gap probe."""
+        _, scores = recalled(self._needles(row), functools.partial(scores_at, network), repair.cut)
+        return float(self._gaps(repair)[row].mean()), scores
+
+    def _foreseen(
+        self, repair: Repair, network: Repaired, row: int
+    ) -> tuple[float, list[NeedleScore]]:
+        """A group of rows by the far field in one stage, with the needles of one row."""
+        subject, ends = self.subject, [self.subject.length, repair.cut or self.to]
+        rows, sampling = subject.groups[row], subject.settings.check
+        drawn = replace(sampling, seed=sampling.seed + row)
+        stages = Stages(network, rows, subject.settings.last, drawn, bos=subject.bos)
+        near = stages.plain()[1:]
+        loss = stages.stage(1, ends)[1:] if ends[1] > ends[0] else near
+        read = functools.partial(stages.blocks, ends=ends)
+        _, scores = recalled(self._needles(row), read, repair.cut)
+        return float((loss - subject.base[row]).mean()), scores
+
+    def _gaps(self, repair: Repair) -> np.ndarray:
+        """Log ratios by the gap probe at the length, (groups, targets); one group for real rows."""
+        few = slice(None) if self.plan.way is Way.PROBE else slice(1)
+        rows = self.subject.groups[few, 0]
+
+        def made() -> list[float]:
+            own = gap_losses(self.subject.network, rows, self.subject.length)
+            with self._changed(repair) as network:
+                length = self.subject.length if repair.window else repair.cut or self.to
+                return (gap_losses(network, rows, length) - own).ravel().tolist()
+
+        flat = self.book.of(f"gap probe, {len(rows)} rows: {repair.name}", made)
+        return np.reshape(flat, (len(rows), -1))
+
+    def _at(self, repair: Repair, length: int) -> float:
+        """The log ratio to the unchanged model at a length within the training length."""
+        rows = self.subject.groups[:1, 0]
+
+        def made() -> list[float]:
+            own = gap_losses(self.subject.network, rows, length)
+            with self._changed(repair) as network:
+                return [float((gap_losses(network, rows, length) - own).mean())]
+
+        return self.book.of(f"at {length}: {repair.name}", made)[0]
+
+
+def interval(values: np.ndarray) -> tuple[float, float | None]:
+    """The mean and half its 95 % interval over rows, which one row has not."""
+    return mean_and_half(values) if len(values) > 1 else (float(values[0]), None)
+
+
+# -- advice ---------------------------------------------------------------------------------------
+
+
+def _rank(row: Mended, by_recall: bool) -> tuple[float, ...]:
+    """What changes are put in order by: those that were read first, by the share of right answers
+    where a text can be cut, else by loss."""
+    loss = row.difference[0] if row.difference else 0.0 if row.rows else row.loss
+    least = math.inf if loss is None else loss
+    if not by_recall or not row.needles:
+        return float(not row.rows), least, 0.0
+    right, gain = order(row.needles)
+    return 0.0, -right / len(row.needles), -gain
+
+
+def _below(row: Mended, least: float = 0.0) -> bool:
+    """Whether a loss is shown to lie below that of the base, by a paired interval."""
+    mean, half = row.difference or (0.0, None)
+    return half is not None and mean + half < least
+
+
+def _advised(rows: Mapping[Repair, Mended], search: _Search, most: int) -> tuple[Repair, Advice]:
+    """The change to take, and why; see the top of this module."""
+    base, none, to = search.base or Repair(), Repair(), search.to
+    if base.cut:
+        own, cut = rows[none], rows[base]
+        if own.rows and _holds(own, cut, search.trained, to):
+            return none, Advice.NOTHING
+        for repair in search.left[:1]:
+            row = rows[repair]
+            worse = row.difference is not None and row.difference[0] > BUDGET
+            if not worse and advised(*_same(row, cut), search.trained, to):
+                return repair, Advice.TAKE
+        return base, Advice.NO_DIFFERENCE
+    default, first = recipe(search.subject.length), search.left[0]
+    if default in rows and first != default:
+        both = search.apart(first, default)
+        first = first if both[1] is not None and both[0] + both[1] < 0 else default
+    if none.keys(to) > most or _below(rows[first]):
+        return first, Advice.TAKE
+    loss = rows[none].loss
+    return none, Advice.NOTHING if loss is not None and loss <= COST else Advice.NO_DIFFERENCE
+
+
+def _holds(own: Mended, cut: Mended, trained: int, to: int) -> bool:
+    """Whether the unchanged model does not break: by loss, and by needles of every band."""
+    mine, theirs = _same(own, cut)
+    loss = own.difference[0] if own.difference else math.inf
+    return loss <= COST and not pairs(theirs, mine).better and not lost(mine, theirs, trained, to)
 
 
 def _formula(repair: Repair, layer: int, trained: Encoding | None) -> str | None:
@@ -359,144 +749,3 @@ def _formula(repair: Repair, layer: int, trained: Encoding | None) -> str | None
         changed = repair.encoding(changed)
     each = [str(bias) for bias in changed.biases]
     return each[0] if len(each) == 1 else f"[{'; '.join(each)}]"
-
-
-@dataclass(frozen=True)
-class _Readings:
-    """A model on a text, the length that is asked about, and the numbers that are known."""
-
-    subject: ModelOnText
-    to: int
-    quick: bool
-    book: Book
-
-    @functools.cached_property
-    def needles(self) -> list[NeedleRow]:
-        """A row with needles for each group."""
-        subject, block = self.subject, min(self.subject.length, BLOCK)
-        words = subject.encode if block == BLOCK else None  # a shorter block has no room for them
-        text, far = torch.from_numpy(subject.text.astype(np.int64)), distances(block, self.to)
-        begins = np.linspace(0, max(0, len(text) - self.to), len(subject.groups)).astype(int)
-        return [
-            needle_row(words, text[begin:], self.to, far, seed, block)
-            for seed, begin in enumerate(begins.tolist())
-        ]
-
-    def forecast(self, repair: Repair) -> Mended:
-        """What is said of a change."""
-        each = self._kept(repair, "", self._by_probe if self.quick else self._by_far_field)
-        home = (
-            self._kept(repair, ", trained", self._at_home).mean()
-            if repair.rope or repair.group
-            else None
-        )
-        cache = row_cache(self.subject.outline.layers, repair.keys(self.to), Serving())
-        return Mended(
-            repair.name,
-            None if self.quick and repair.window else float(each[:, 0].mean()),
-            float(each[:, 1].mean()),
-            None if home is None else float(home),
-            repair.keys(self.to),
-            cache.least / (1 << 20),
-            self._scores(each[:, 2:]),
-        )
-
-    def recall(self, repair: Repair) -> tuple[NeedleScore, ...]:
-        """Needles by the gap probe."""
-        return self._scores(self._kept(repair, ", needles", self._near_needles))
-
-    def measured(self, repair: Repair, row: Mended) -> Mended:
-        """A change on real rows, one a group, and its needles there."""
-        each = self._kept(repair, ", real rows", self._real)
-        mean, half = mean_and_half(each[:, 0])
-        return replace(row, measured=(mean, half), real=self._scores(each[:, 1:]))
-
-    def _kept(
-        self, repair: Repair, what: str, ask: Callable[[Repair], list[list[float]]]
-    ) -> np.ndarray:
-        """Numbers (groups, any) that are asked for once."""
-        flat = self.book.of(repair.name + what, lambda: np.array(ask(repair)).ravel().tolist())
-        return np.reshape(flat, (len(self.subject.groups), -1))
-
-    def _scores(self, each: np.ndarray) -> tuple[NeedleScore, ...]:
-        """The needles of rows from what is kept of them, (rows, two a needle)."""
-        return tuple(
-            NeedleScore(needle.kind, needle.distance, float(nats), bool(right))
-            for row, kept in zip(self.needles, each, strict=True)
-            for needle, (nats, right) in zip(row.needles, kept.reshape(-1, 2), strict=False)
-        )
-
-    @contextmanager
-    def _changed(self, repair: Repair) -> Iterator[Repaired]:
-        """The network under a change."""
-        with applied(self.subject.live, repair):
-            yield Repaired(self.subject.network, repair)
-
-    def _gap(self, network: Network, length: int) -> Tensor:
-        """Losses by the gap probe, (groups, targets)."""
-        return gap_losses(network, self.subject.groups[:, 0], length)
-
-    @functools.cached_property
-    def _own(self) -> dict[int, Tensor]:
-        """Those of the unchanged model: on short rows, and at the training length."""
-        lengths = {self.subject.length, self.subject.outline.trained or 0}
-        return {n: self._gap(self.subject.network, n) for n in lengths if n >= self.subject.length}
-
-    def _at_home(self, repair: Repair) -> list[list[float]]:
-        """By group: the log ratio at the training length by the gap probe."""
-        length, own = max(self._own), self._own[max(self._own)]
-        with self._changed(repair) as network:
-            return (self._gap(network, length) - own).mean(1, keepdim=True).tolist()
-
-    def _near_needles(self, repair: Repair) -> list[list[float]]:
-        """By group: needles by the gap probe."""
-        with self._changed(repair) as network:
-            read = functools.partial(scores_at, network)
-            return [_flat(recalled(row, read, repair.cut)) for row in self.needles]
-
-    def _by_probe(self, repair: Repair) -> list[list[float]]:
-        """By group: log ratios at the length, and on short rows."""
-        own = self._own[self.subject.length]
-        with self._changed(repair) as network:
-            near = self._gap(network, self.subject.length)
-            far = near if repair.window else self._gap(network, repair.cut or self.to)
-        return torch.stack([(x - own).mean(1) for x in (far, near)], 1).tolist()
-
-    def _by_far_field(self, repair: Repair) -> list[list[float]]:
-        """By group: log ratios at the length, and on short rows; then its needles."""
-        subject, ends = self.subject, [self.subject.length, repair.cut or self.to]
-        last, sampling, base = subject.settings.last, subject.settings.check, subject.base
-        results = list[list[float]]()
-        for g, rows in enumerate(subject.groups):
-            drawn = replace(sampling, seed=sampling.seed + g)
-            with self._changed(repair) as network:
-                stages = Stages(network, rows, last, drawn, bos=subject.bos)
-                near = stages.plain()[1:]
-                far = stages.stage(1, ends)[1:] if ends[1] > ends[0] else near
-                read = functools.partial(stages.blocks, ends=ends)
-                needles = recalled(self.needles[g], read, repair.cut)
-            results.append([*(float((x - base[g]).mean()) for x in (far, near)), *_flat(needles)])
-        return results
-
-    def _real(self, repair: Repair) -> list[list[float]]:
-        """By row: the log ratio at the length; then its needles."""
-        subject, last = self.subject, self.subject.settings.last
-        long = torch.from_numpy(samples(subject.text, len(subject.groups), self.to))
-        results = list[list[float]]()
-        for row, needles in zip(long, self.needles, strict=True):
-            short, cut = (self._led(row[-n - 1 :]) for n in (subject.length, repair.cut or self.to))
-            own = losses(subject.network, short, last)
-            with self._changed(repair) as network:
-                ratio = float((losses(network, cut, last) - own).mean())
-                read = functools.partial(scores_at, network)
-                results.append([ratio, *_flat(recalled(needles, read, repair.cut, whole=True))])
-        return results
-
-    def _led(self, row: Tensor) -> Tensor:
-        """A row (1, length + 1) with the token that a text begins with."""
-        bos = self.subject.bos
-        return (row if bos is None else torch.cat([torch.tensor([bos]), row[1:]]))[None]
-
-
-def _flat(scores: Sequence[NeedleScore]) -> list[float]:
-    return [x for score in scores for x in (score.log_probability, float(score.right))]

@@ -36,7 +36,8 @@ Keep: TypeAlias = "int | Tensor"
 """How many of the last tokens of a row are kept, or their places."""
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """What a layer does with its queries, keys and values, shape (rows, heads, length, size), before
-positions enter; the result has the shape of the queries."""
+positions enter; the result has the shape of the queries. Grouped heads have fewer keys and values,
+each for as many neighbouring queries."""
 
 
 class Network(Protocol):
@@ -199,7 +200,9 @@ def repeated(v: Tensor, copies: int) -> Tensor:
 
 def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None) -> Tensor:
     """Softmax attention of queries that are scaled already; the bias broadcasts."""
-    bias = bias.to(q.dtype)
+    bias, groups = bias.to(q.dtype), q.shape[1] // k.shape[1]
+    if groups > 1:
+        k, v = (x.repeat_interleave(groups, 1) for x in (k, v))
     if sink is not None:  # a key of value 0
         k, v = (torch.nn.functional.pad(x, (0, 0, 0, 1)) for x in (k, v))
         more = sink[:, None, None].expand(-1, q.shape[2], -1)

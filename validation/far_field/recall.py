@@ -11,18 +11,22 @@ random tokens of the text again, from its first half.
 from __future__ import annotations
 
 import itertools
+import json
+import math
+import os
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from farfield.theory.answers.errors import refuse
+from farfield.theory.answers.errors import InputError, refuse
+from farfield.validation.far_field.advice import NeedleScore, bands
 
 BLOCK = 512
 """Most tokens of the first and of the last block."""
-_SHARES = (1 / 16, 3 / 16, 3 / 8, 9 / 16, 3 / 4, 15 / 16)  # of the row, where needles stand
 _SEQUENCE = 4  # tokens of a sequence that are asked with, and that are asked for
 
 Encode = Callable[[str], Sequence[int]]
@@ -75,42 +79,58 @@ _ANIMALS = (
 
 
 class NeedleKind(NamedTuple):
-    """A kind of needle: its sentence, its question, and what may be asked for."""
+    """A form of needle: its sentence, and what may be asked for. The question is the sentence up to
+    its answer."""
 
     sentence: str
-    question: str
     answers: Sequence[str]
 
 
 KINDS = {
-    "code": NeedleKind(
-        "Remember this: the secret code of {name} is {answer}.",
-        "What is the secret code of {name}? The secret code of {name} is",
-        [str(number) for number in range(1111, 10000)],
-    ),
-    "city": NeedleKind(
-        "{name} moved to {answer}.", "Where did {name} move? {name} moved to", _CITIES
-    ),
-    "pet": NeedleKind(
-        "The pet of {name} is a {answer}.",
-        "What is the pet of {name}? The pet of {name} is a",
-        _ANIMALS,
+    "code": NeedleKind("The code of {name} is {answer}.", [str(n) for n in range(1111, 10000)]),
+    "city": NeedleKind("{name} moved to {answer}.", _CITIES),
+    "pet": NeedleKind("The pet of {name} is a {answer}.", _ANIMALS),
+    "setting": NeedleKind("{name}_limit = {answer}", [str(n) for n in range(100, 1000)]),
+    "function": NeedleKind(
+        "def {name}(x): return x + {answer}", [str(n) for n in range(100, 1000)]
     ),
 }
+MOST = 24
+"""Needles in a row."""
+
+
+class Told(NamedTuple):
+    """A needle as text.
+
+    Fields:
+        kind: its form.
+        context: the sentence that stands in the row.
+        question: what the end asks.
+        answer: how the question goes on.
+        chance: log probability of the answer for who knows the answers that there are.
+    """
+
+    kind: str
+    context: str
+    question: str
+    answer: str
+    chance: float
 
 
 class Needle(NamedTuple):
     """A sentence in a row, and what is asked for at its end.
 
     Fields:
-        kind: one of `KINDS`, or `sequence`.
+        kind: one of `KINDS`, `file`, or `sequence`.
         distance: tokens from its first one to the end of the row.
         answer: places of the targets that are asked for.
+        chance: log probability of the answer for who knows the answers that there are.
     """
 
     kind: str
     distance: int
     answer: range
+    chance: float = -math.inf
 
 
 class NeedleRow(NamedTuple):
@@ -120,11 +140,18 @@ class NeedleRow(NamedTuple):
         tokens: shape (length + 1,).
         needles: in the order of their questions.
         block: tokens of its first and its last block.
+        row: its number.
     """
 
     tokens: Tensor
     needles: tuple[Needle, ...]
     block: int
+    row: int = 0
+
+    @property
+    def asks(self) -> int:
+        """The place at which its questions begin."""
+        return min(needle.answer.start for needle in self.needles) - self.block // 8
 
     def places(self, begin: int = 0) -> Tensor:
         """The first block of the row that begins at a place, a part around each needle in it, and
@@ -132,24 +159,9 @@ class NeedleRow(NamedTuple):
         length, part = len(self.tokens) - 1, part_of(self.block)
         kept = {*range(begin, begin + self.block), *range(length - self.block, length)}
         for needle in self.needles:
-            at = length - needle.distance - part // 2
+            at = length - needle.distance - part // 4
             kept |= {*range(max(begin, at), at + part)}
         return torch.tensor(sorted(kept))
-
-
-class NeedleScore(NamedTuple):
-    """How a needle is recalled.
-
-    Fields:
-        kind, distance: of the needle.
-        log_probability: of its answer, in nats.
-        right: whether each token of the answer is the likeliest one.
-    """
-
-    kind: str
-    distance: int
-    log_probability: float
-    right: bool
 
 
 def part_of(block: int) -> int:
@@ -157,16 +169,21 @@ def part_of(block: int) -> int:
     return max(block // 4, 4 * _SEQUENCE)
 
 
-def distances(block: int, length: int) -> list[int]:
-    """Where needles stand: at most six distances, no nearer than the last block.
+def distances(block: int, length: int, trained: int, most: int = MOST) -> list[int]:
+    """Where needles stand: a quarter of them near, the others to the training length and beyond in
+    equal numbers, no nearer than the last block.
 
-    >>> distances(512, 16384), distances(64, 1024)
-    ([1024, 3072, 6144, 9216, 12288, 15360], [64, 192, 384, 576, 768, 960])
+    >>> distances(512, 16384, 8192, 6), distances(64, 1024, 256, 8)
+    ([896, 1664, 3584, 6656, 10240, 14208], [96, 160, 224, 384, 640, 880])
     """
-    part = part_of(block)
-    each = {max(block, round(share * length / part) * part) for share in _SHARES}
-    asked = sorted(d for d in each if d <= length - part)
-    return asked[-(block // (2 * _SEQUENCE)) :]
+    part, found = part_of(block), list[int]()
+    near = bands(trained, length)
+    for band, share in zip(near, (2, 3, 3)[-len(near) :], strict=True):
+        low, high = max(band.low, block), min(band.high, length - part)
+        count = min(round(most * share / 8), (high - low) // part)
+        steps = ((k + 0.5) / count for k in range(count))
+        found += [low + round(step * (high - low) / part) * part for step in steps]
+    return sorted({*found})[-min(most, block // (2 * _SEQUENCE)) :]
 
 
 def needle_row(
@@ -176,6 +193,7 @@ def needle_row(
     distances: Sequence[int],
     seed: int = 0,
     block: int = BLOCK,
+    told: Sequence[Told] = (),
 ) -> NeedleRow:
     """A row of a text with needles at some distances before its end.
 
@@ -184,8 +202,9 @@ def needle_row(
         text: tokens; a text shorter than the row begins again.
         length: tokens of the row.
         distances: each within the row and outside its last block.
-        seed: of names, answers and kinds, which go round.
+        seed: of names, answers and kinds, which go round; the number of the row.
         block: tokens of the first and of the last block.
+        told: the needles, some of which are drawn; none given takes those of `KINDS`.
 
     Raises:
         InputError: more needles than the end can ask for; distances that overlap.
@@ -196,54 +215,115 @@ def needle_row(
         not distances or steps[0] < block or apart < part,
         f"needles stand at least {block} tokens before the end, and {part} tokens apart",
     )
-    refuse(len(distances) > len(_NAMES), f"at most {len(_NAMES)} needles stand in one row")
-    asked = _worded(encode, len(distances), seed) if encode else _random(text, distances, seed)
-    start, stop = (encode("\n\nQuestions and answers.\n"), encode(".\n")) if encode else ((), ())
-    size = len(start) + sum(
-        len(question) + len(answer) + len(stop) for *_, question, answer in asked
-    )
+    draw, count = random.Random(seed), len(distances)
+    start, stop = (encode("\n\nQuestions and answers.\n"), encode("\n")) if encode else ((), ())
+    if encode:
+        chosen = draw.sample(told, count) if told else drawn(count, seed)
+        asked = [_encoded(encode, needle) for needle in chosen]
+    else:
+        asked = _random(text, distances, seed)
+    size = len(start) + sum(len(a.question) + len(a.answer) + len(stop) for a in asked)
+    longest = max(len(a.context) for a in asked)
     refuse(
-        size > block,
-        f"{len(asked)} questions take {size} tokens; accepted: fewer needles, up to {block}",
+        size > block or longest > 3 * part // 4,
+        f"{len(asked)} questions take {size} tokens and a needle {longest}; accepted: questions of "
+        f"up to {block} and needles of up to {3 * part // 4}",
     )
     tokens = text.repeat(-(-length // len(text)))[: length - size].tolist()
     tokens, needles = [*tokens, *start], []
-    for distance, (kind, sentence, question, answer) in zip(distances, asked, strict=True):
-        tokens[length - distance : length - distance + len(sentence)] = sentence
-        at = len(tokens) + len(question)
-        tokens += [*question, *answer, *stop]
-        needles.append(Needle(kind, distance, range(at, at + len(answer))))
-    return NeedleRow(torch.tensor([*tokens, 0]), tuple(needles), block)
+    for distance, needle in zip(distances, asked, strict=True):
+        begin = length - distance
+        tokens[begin : begin + len(needle.context)] = needle.context
+    for k in draw.sample(range(count), count):  # questions come in an order of their own
+        at, needle = len(tokens) + len(asked[k].question), asked[k]
+        tokens += [*needle.question, *needle.answer, *stop]
+        end = at + len(needle.answer)
+        needles.append(Needle(needle.kind, distances[k], range(at, end), needle.chance))
+    needles.sort(key=lambda needle: needle.distance)
+    return NeedleRow(torch.tensor([*tokens, 0]), tuple(needles), block, seed)
 
 
-Asked = tuple[str, Sequence[int], Sequence[int], Sequence[int]]
-"""Of a needle: its kind, its sentence, its question and its answer, in tokens."""
+class _Encoded(NamedTuple):
+    """A needle in tokens."""
+
+    kind: str
+    context: Sequence[int]
+    question: Sequence[int]
+    answer: Sequence[int]
+    chance: float
 
 
-def _worded(encode: Encode, count: int, seed: int) -> list[Asked]:
-    """Needles in words."""
-    draw, kinds = random.Random(seed), list(KINDS)
-    asked: list[Asked] = []
-    for k, name in enumerate(draw.sample(_NAMES, count)):
+def drawn(count: int, seed: int) -> list[Told]:
+    """Needles of `KINDS` in turns, no name twice in a kind.
+
+    >>> drawn(2, 0)[0].context.startswith(drawn(2, 0)[0].question)
+    True
+    """
+    draw, kinds, each = random.Random(seed), [*KINDS], list[Told]()
+    names = {kind: draw.sample(_NAMES, len(_NAMES)) for kind in kinds}
+    for k in range(count):
         kind = kinds[(k + seed) % len(kinds)]
-        answer = str(draw.choice(KINDS[kind].answers))
-        sentence = "\n" + KINDS[kind].sentence.format(name=name, answer=answer) + "\n"
-        question = KINDS[kind].question.format(name=name)
-        asked.append((kind, encode(sentence), encode(question), encode(f" {answer}")))
-    return asked
+        sentence, answers = KINDS[kind]
+        told = sentence.replace("{name}", names[kind][k // len(kinds) % len(_NAMES)])
+        answer = str(draw.choice(answers))
+        question = told.partition("{answer}")[0].rstrip()
+        context = told.replace("{answer}", answer)
+        each.append(Told(kind, context, question, answer, -math.log(len(answers))))
+    return draw.sample(each, count)
 
 
-def _random(text: Tensor, distances: Sequence[int], seed: int) -> list[Asked]:
+def needles_of(file: str | os.PathLike[str]) -> list[Told]:
+    """Needles of a file: a JSON object a line, with the texts `context`, `question`, `answer`.
+
+    Raises:
+        InputError: the file cannot be read, or a line has another form, which is named.
+    """
+    form = '{"context": "The key is 17.", "question": "The key is", "answer": "17"}'
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"needles {str(file)!r}: {error}; accepted: a text file") from None
+    each = list[tuple[str, str, str]]()
+    for number, line in enumerate(lines, 1):
+        try:
+            texts = json.loads(line)
+            each.append((texts["context"], texts["question"], texts["answer"]))
+        except (ValueError, KeyError, TypeError):
+            texts = None
+        refuse(
+            texts is None or not all(isinstance(text, str) and text.strip() for text in each[-1]),
+            f"needles {str(file)!r}, line {number}: {line:.60}; accepted: a line such as {form}",
+        )
+    refuse(len(each) < 2, f"needles {str(file)!r}: {len(each)} lines; accepted: 2 or more")
+    chance = -math.log(max(2, len({answer for *_, answer in each})))
+    stripped = ([text.strip() for text in texts] for texts in each)
+    return [
+        Told("file", context, question, answer, chance) for context, question, answer in stripped
+    ]
+
+
+def _encoded(encode: Encode, told: Told) -> _Encoded:
+    context = encode("\n" + told.context + "\n")
+    return _Encoded(
+        told.kind, context, encode(told.question), encode(f" {told.answer}"), told.chance
+    )
+
+
+def _random(text: Tensor, distances: Sequence[int], seed: int) -> list[_Encoded]:
     """Sequences of tokens of the text."""
     draws = torch.Generator().manual_seed(seed)
     shape = (len(distances), 2 * _SEQUENCE)
     each = text[torch.randint(len(text), shape, generator=draws)].tolist()
-    return [("sequence", tokens, tokens[:_SEQUENCE], tokens[_SEQUENCE:]) for tokens in each]
+    chance = -_SEQUENCE * math.log(len(text.unique()))
+    return [
+        _Encoded("sequence", tokens, tokens[:_SEQUENCE], tokens[_SEQUENCE:], chance)
+        for tokens in each
+    ]
 
 
 def recalled(
-    row: NeedleRow, read: Read, cut: int | None = None, whole: bool = False
-) -> list[NeedleScore]:
+    row: NeedleRow, read: Read, cut: int | None = None, whole: bool = False, last: int = 0
+) -> tuple[Tensor, list[NeedleScore]]:
     """How each needle of a row is recalled.
 
     Args:
@@ -251,21 +331,23 @@ def recalled(
         read: the model.
         cut: the row is cut to so many last tokens, and positions begin there.
         whole: whether every token is read, as of a real row.
+        last: targets before the questions whose loss is wanted; every token must be read.
 
     Returns:
-        One entry a needle. A needle that is cut off is asked for all the same.
+        The loss of these targets in nats, and one entry a needle. A needle that is cut off is asked
+        for all the same.
     """
     length = len(row.tokens) - 1
     begin = length - min(cut or length, length)
     places = torch.arange(begin, length) if whole else row.places(begin)
-    targets = torch.tensor([place for needle in row.needles for place in needle.answer])
+    answers = [place for needle in row.needles for place in needle.answer]
+    targets = torch.tensor([*range(row.asks - last, row.asks), *answers])
     asked = torch.searchsorted(places, targets - 1)
-    scores = read(row.tokens[places][None], places - begin, asked)[0].double().log_softmax(-1)
-    nats = scores.gather(-1, row.tokens[targets, None])[:, 0]
-    right, sizes = scores.argmax(-1) == row.tokens[targets], [len(n.answer) for n in row.needles]
-    return [
-        NeedleScore(needle.kind, needle.distance, float(own.sum()), bool(hits.all()))
-        for needle, own, hits in zip(
-            row.needles, nats.split(sizes), right.split(sizes), strict=True
-        )
+    scores = read(row.tokens[places][None], places - begin, asked)[0].double().log_softmax(-1).cpu()
+    logs, right = scores.gather(-1, row.tokens[targets, None])[:, 0], scores.argmax(-1)
+    hits, sizes = right == row.tokens[targets], [len(n.answer) for n in row.needles]
+    each = zip(row.needles, logs[last:].split(sizes), hits[last:].split(sizes), strict=True)
+    return -logs[:last], [
+        NeedleScore(n.kind, n.distance, float(own.sum()), bool(all_.all()), n.chance, row.row)
+        for n, own, all_ in each
     ]

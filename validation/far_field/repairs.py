@@ -76,7 +76,7 @@ class Repair:
             self.graft and f"graft -{rate:g} log(n/{start})",
             self.window and f"window {self.window}",
             self.sinks and f"{self.sinks} first keys{' in the cache' * self.in_cache}",
-            self.group and "positions grouped by {} from {} on".format(*self.group),
+            self.group and "Self-Extend, groups of {} from {}".format(*self.group),
             self.scale and "log scale",
             self.cut and f"text cut to {self.cut}",
             self.layers and f"layers {', '.join(map(str, self.layers))}",
@@ -191,6 +191,12 @@ class Repaired:
         if not self.repair.in_cache or self.repair.window is None or self._untouched(layer):
             return None
         return i.clamp(max=self.repair.window + self.repair.sinks - 1)
+
+
+def recipe(trained: int) -> Repair:
+    """What helped most models that were measured, and what another change has to beat: a graft, and
+    a window of the training length."""
+    return Repair(graft=(2, trained // 4), window=trained)
 
 
 def candidates(trained: int) -> list[Repair]:

@@ -8,7 +8,8 @@ llama.cpp comes from the same entries.
 vLLM takes a longer row only where `max_position_embeddings` or the factor allows it. Its dynamic
 scaling has the frequencies of the longest row at every length, so it is another setting there.
 llama.cpp reads the factors of Llama 3 and LongRoPE from its file, and shifts half of its cache at a
-time, so it has no flag for these and for a window.
+time, so it has no flag for these and for a window. It has Self-Extend (`--grp-attn-n`), outside its
+server, where the width is a multiple of the group.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import copy
 import json
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -67,7 +68,7 @@ def settings_of(config: Any, trained: int, to: int) -> list[Repair]:
         "a longer row",
     )
     own, factor, d = rope_of(config), to / trained, turned(config)
-    base, half, near = own["rope_theta"], trained // 2, trained // 4
+    base, half = own["rope_theta"], trained // 2
 
     def scaled(name: str, by: float, kind: str, **more: float) -> Repair:
         kept = {k: v for k, v in own.items() if k not in ("rope_type", "factor")}
@@ -77,7 +78,7 @@ def settings_of(config: Any, trained: int, to: int) -> list[Repair]:
 
     def raised(by: float) -> Repair:
         rope = {**own, "rope_theta": base * by ** (d / (d - 2))}
-        return Repair(setting=f"base {by:g}", rope=rope, longest=to)
+        return Repair(setting=f"NTK-aware {by:g}", rope=rope, longest=to)
 
     where: dict[str, float] = {"original_max_position_embeddings": trained}
     if own.get("rope_type", "default") == "default":
@@ -86,7 +87,7 @@ def settings_of(config: Any, trained: int, to: int) -> list[Repair]:
             scaled("YaRN", factor, "yarn", **where),
             scaled("YaRN", 2 * factor, "yarn", **where),
             scaled("linear", factor, "linear"),
-            scaled("dynamic", factor, "dynamic"),
+            scaled("dynamic NTK", factor, "dynamic"),
             scaled("Llama 3", factor, "llama3", **llama),
         ]
     else:
@@ -99,9 +100,23 @@ def settings_of(config: Any, trained: int, to: int) -> list[Repair]:
         raised(2 * factor),
         Repair(window=half),
         *(Repair(window=half, sinks=FIRST_KEYS, in_cache=held) for held in (True, False)),
-        Repair(group=(math.ceil((to - near) / (trained - near)), near)),
+        Repair(group=grouped(trained, to)),
         Repair(scale=True),
     ]
+
+
+def grouped(trained: int, to: int) -> tuple[int, int]:
+    """The least groups of Self-Extend that reach `to`, and a width near a quarter of the training
+    length that is a multiple of them, as llama.cpp wants it.
+
+    >>> grouped(8192, 16384), grouped(2048, 16384)
+    ((3, 2046), (11, 506))
+    """
+    near = trained // 4
+    group = math.ceil((to - near) / (trained - near))
+    while (to - (width := near - near % group)) / group + width > trained:
+        group += 1
+    return group, width
 
 
 def entries(repair: Repair, config: Any) -> dict[str, Any]:
@@ -163,60 +178,94 @@ class Paste(NamedTuple):
 
     Fields:
         library: its name.
+        versions: those that take it; the others ignore it or refuse it.
         text: the text to paste; None where the library cannot be set so.
         where: the file or the command that takes it, or why there is nothing.
     """
 
     library: str
+    versions: str
     text: str | None
     where: str
 
 
+NEW, OLD = "5 or newer", "4"
+"""Of transformers. Each form does nothing in the other version."""
+_VLLM_NEW, _VLLM_OLD = "0.12 or newer", "before 0.12"
 _LACKS = {
-    "transformers": "its windows keep no first keys; it scales no logits and groups no positions",
+    "transformers": "its windows keep no first keys; `farfield.apply` runs the live model so",
     "vLLM": "it keeps no first keys beside a window, scales no logits and groups no positions",
-    "llama.cpp": "its context shift drops half of the cache; its server scales and groups nothing",
+    "llama.cpp": "its context shift drops half of the cache, and it scales no logits",
 }
 
 
-def pastes(repair: Repair, config: Any, to: int) -> tuple[Paste, Paste, Paste]:
+def pastes(repair: Repair, config: Any, to: int) -> tuple[Paste, ...]:
     """What transformers, vLLM and llama.cpp take for a change on rows of `to` tokens."""
     if repair.window is not None or repair.scale or repair.group is not None:
-        first, second, third = (Paste(library, None, why) for library, why in _LACKS.items())
-        return first, second, third
-    return _transformers(repair, config), _vllm(repair, config, to), _llama_cpp(repair, to)
+        each = [Paste(library, "all", None, why) for library, why in _LACKS.items()]
+        if repair.group is not None:
+            each[-1] = _grouped_in_llama_cpp(repair, to)
+        return tuple(each)
+    return (*_transformers(repair, config), *_vllm(repair, config, to), _llama_cpp(repair, to))
 
 
-def _transformers(repair: Repair, config: Any) -> Paste:
+def legacy(changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Entries of `config.json` as transformers 4 reads them: the base stands beside the scaling."""
+    rope = dict(changed["rope_parameters"].get(_FULL, changed["rope_parameters"]))
+    others = {k: v for k, v in changed.items() if k != "rope_parameters"}
+    base = rope.pop("rope_theta")
+    scaling = None if rope["rope_type"] == "default" else rope
+    return {"rope_scaling": scaling, "rope_theta": base, **others}
+
+
+def _transformers(repair: Repair, config: Any) -> Iterator[Paste]:
+    name = "transformers"
     if repair.cut is not None:
         cut = {"model_max_length": repair.cut, "truncation_side": "left"}
-        return Paste("transformers", json.dumps(cut), "tokenizer_config.json, with truncation=True")
-    return Paste("transformers", json.dumps(entries(repair, config)), "config.json")
+        where = "tokenizer_config.json, with truncation=True"
+        yield Paste(name, "all", json.dumps(cut), where)
+        return
+    changed = entries(repair, config)
+    for versions, text in ((NEW, changed), (OLD, legacy(changed))):
+        yield Paste(name, versions, json.dumps(text), "config.json")
 
 
-def _vllm(repair: Repair, config: Any, to: int) -> Paste:
+def _vllm(repair: Repair, config: Any, to: int) -> Iterator[Paste]:
     if repair.cut is not None:
         flags = f"--max-model-len {repair.cut}"
-        return Paste("vLLM", flags, "vllm serve; requests set truncate_prompt_tokens")
-    if repair.rope.get("rope_type") == "dynamic":
-        return Paste("vLLM", None, "its dynamic scaling has one base for rows of every length")
-    changed = entries(repair, config) or {"max_position_embeddings": to}
-    return Paste(
-        "vLLM",
-        f"--hf-overrides {shlex.quote(json.dumps(changed))} --max-model-len {to}",
-        "vllm serve",
+        yield Paste("vLLM", "all", flags, "vllm serve; requests set truncate_prompt_tokens")
+    elif repair.rope.get("rope_type") == "dynamic":
+        why = "its dynamic scaling has one base for rows of every length"
+        yield Paste("vLLM", "all", None, why)
+    else:
+        changed = entries(repair, config)
+        for versions, text in ((_VLLM_NEW, changed), (_VLLM_OLD, legacy(changed))):
+            overrides = shlex.quote(json.dumps(text))
+            flags = f"--hf-overrides {overrides} --max-model-len {to}"
+            yield Paste("vLLM", versions, flags, "vllm serve")
+
+
+def _grouped_in_llama_cpp(repair: Repair, to: int) -> Paste:
+    group, width = repair.group or (1, 1)
+    flags = f"--grp-attn-n {group} --grp-attn-w {width} --ctx-size {to}"
+    where = (
+        "llama-completion; its server has no such flags. It shifts the cache in blocks: near this"
     )
+    return Paste("llama.cpp", "January 2024 or newer", flags, where)
 
 
 def _llama_cpp(repair: Repair, to: int) -> Paste:
     rope, size = repair.rope, f"--ctx-size {repair.cut or to}"
     kind = rope.get("rope_type", "default")
     if kind not in ("default", "linear", "yarn"):
-        return Paste("llama.cpp", None, f"it has no flag for {kind} scaling")
+        return Paste("llama.cpp", "all", None, f"it has no flag for {kind} scaling")
     flags = {
         "default": f"--rope-freq-base {rope['rope_theta']!r}" if rope else "",
         "linear": f"--rope-scaling linear --rope-scale {rope.get('factor', 1):g}",
         "yarn": f"--rope-scaling yarn --rope-scale {rope.get('factor', 1):g} "
         f"--yarn-orig-ctx {rope.get('original_max_position_embeddings')}",
     }
-    return Paste("llama.cpp", f"{flags[kind]} {size}".strip(), "llama-server or llama-cli")
+    where = "llama-server or llama-cli"
+    if repair.cut is not None:
+        where += "; the server answers a longer prompt with HTTP 400, so the client has to cut it"
+    return Paste("llama.cpp", "all", f"{flags[kind]} {size}".strip(), where)

@@ -85,6 +85,14 @@ class Keys(NamedTuple):
     more: Tensor
 
 
+class Begun(NamedTuple):
+    """The rows of a group by themselves: the loss of their last targets, (rows, last), and keys and
+    values of the first row by layer."""
+
+    losses: Tensor
+    first: list[tuple[Tensor, Tensor]]
+
+
 class Stages:
     """The states of one group of rows, stage by stage.
 
@@ -96,6 +104,7 @@ class Stages:
         sampling: how far keys are drawn.
         strangers: far keys come from these rows instead, (rows, T + 1), as those of another text.
         bos: the token that a text begins with, in place of its own first; None for none.
+        begun: what `begin` gives for this network and these rows; None computes it.
     """
 
     def __init__(
@@ -106,6 +115,7 @@ class Stages:
         sampling: Sampling,
         strangers: Tensor | None = None,
         bos: int | None = None,
+        begun: Begun | None = None,
     ) -> None:
         self.network, self.tokens, self.last, self.sampling = network, tokens, last, sampling
         self.others = None
@@ -116,22 +126,20 @@ class Stages:
         self.places = (len(tokens) - 1) * self.row
         self.draws = torch.Generator().manual_seed(sampling.seed)
         self.pools: dict[int, list[tuple[Tensor, Tensor, Tensor]]] = {}
-        self.first: list[tuple[Tensor, Tensor]] = []
+        self.begun = begun
 
-    @torch.no_grad()
+    @property
+    def first(self) -> list[tuple[Tensor, Tensor]]:
+        """Keys and values of the first row, by layer."""
+        self.plain()
+        assert self.begun is not None
+        return self.begun.first
+
     def plain(self) -> Tensor:
         """Loss of the last targets of each row by itself, (rows, last)."""
-
-        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            self.first.append((k[:1], v[:1]))
-            return whole(self.network, layer, q, k, v, positions)
-
-        if self.others is not None:
-            self.others.plain()
-        tokens, positions = self.tokens, torch.arange(self.row)
-        if self.bos is not None:
-            tokens = torch.cat([torch.full_like(tokens[:, :1], self.bos), tokens[:, 1:]], 1)
-        return nats(self.network.scores(tokens[:, :-1], positions, self.last, attend), tokens)
+        if self.begun is None:
+            self.begun = begin(self.network, self.tokens, self.last, self.bos)
+        return self.begun.losses
 
     @torch.no_grad()
     def stage(self, s: int, ends: Sequence[int]) -> Tensor:
@@ -264,6 +272,21 @@ def of_row(x: Tensor, r: int) -> Tensor:
     return x[r : r + 1] if len(x) > 1 else x
 
 
+@torch.no_grad()
+def begin(network: Network, tokens: Tensor, last: int, bos: int | None = None) -> Begun:
+    """The rows of a group by themselves, whatever is drawn of them later."""
+    first, positions = list[tuple[Tensor, Tensor]](), torch.arange(tokens.shape[1] - 1)
+
+    def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        first.append((k[:1], v[:1]))
+        return whole(network, layer, q, k, v, positions)
+
+    if bos is not None:
+        tokens = torch.cat([torch.full_like(tokens[:, :1], bos), tokens[:, 1:]], 1)
+    scores = network.scores(tokens[:, :-1], positions, last, attend)
+    return Begun(nats(scores, tokens), first)
+
+
 def far_losses(
     network: Network,
     tokens: Tensor,
@@ -272,6 +295,7 @@ def far_losses(
     last: int = 8,
     strangers: Tensor | None = None,
     bos: int | None = None,
+    begun: Begun | None = None,
 ) -> dict[int, Tensor]:
     """Loss of the last targets of each row of a group but the first, at each length.
 
@@ -283,12 +307,13 @@ def far_losses(
         last: targets scored at the end of each row.
         strangers: far keys come from these rows instead, those of another text.
         bos: the token that a text begins with, in place of its own first; None for none.
+        begun: what `begin` gives for this network and these rows; None computes it.
 
     Returns:
         By length, and at `T` itself, shape (rows - 1, last), in nats.
     """
     row = tokens.shape[1] - 1
-    stages = Stages(network, tokens, last, sampling, strangers, bos)
+    stages = Stages(network, tokens, last, sampling, strangers, bos, begun)
     losses = {row: stages.plain()[1:]}
     while waiting := set(lengths) - set(losses):  # lengths at which stages end share them
         ends = sampling.ends(row, max(waiting))

@@ -19,7 +19,7 @@ from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
 from farfield.validation.far_field.network import Network, TrainedNetwork
 from farfield.validation.far_field.recall import Encode
-from farfield.validation.far_field.stages import Sampling, far_losses
+from farfield.validation.far_field.stages import Begun, Sampling, begin, far_losses
 from farfield.validation.harness.data import samples
 from farfield.validation.harness.runs import asked_of
 from farfield.validation.models.layers import ModelOutline
@@ -88,11 +88,14 @@ class ModelOnText:
         return self.groups.shape[2] - 1
 
     @functools.cached_property
+    def begun(self) -> list[Begun]:
+        """The rows of each group by themselves."""
+        return [begin(self.network, x, self.settings.last, self.bos) for x in self.groups]
+
+    @functools.cached_property
     def base(self) -> Tensor:
         """Losses of each group in rows of its own, (groups, rows - 1, last)."""
-        last, bos = self.settings.last, self.bos
-        each = [far_losses(self.network, rows, [], last=last, bos=bos) for rows in self.groups]
-        return torch.stack([losses[self.length] for losses in each])
+        return torch.stack([begun.losses[1:] for begun in self.begun])
 
     def turns(self) -> bool:
         """Whether its positions are rotations."""
@@ -112,8 +115,17 @@ class ModelOnText:
         for g, rows in enumerate(self.groups):
             drawn = replace(sampling, seed=sampling.seed + g)
             others = self.groups[(g + 1) % len(self.groups)] if strange else None
-            asked, last = network or self.network, self.settings.last
-            losses = far_losses(asked, rows, lengths, drawn, last, others, self.bos)
+            own = network is None or network is self.network
+            losses = far_losses(
+                network or self.network,
+                rows,
+                lengths,
+                drawn,
+                self.settings.last,
+                others,
+                self.bos,
+                self.begun[g] if own else None,
+            )
             for n, at in losses.items():
                 each[n].append(float((at - self.base[g]).mean()))
             step()

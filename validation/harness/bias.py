@@ -27,7 +27,7 @@ from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
 from farfield.theory.encodings.modules import load
 from farfield.theory.evaluation.fold import value
-from farfield.theory.evaluation.vectorised import Arrays, Lacking
+from farfield.theory.evaluation.vectorised import Arrays, Lacking, require_memory
 from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n
 from farfield.validation.harness import attention
@@ -161,16 +161,18 @@ class FixedBias(DistanceBias):
             InputError: a value that no attention can take, with its head and distance.
         """
         if self.longest.shape[1] < length:
+            require_memory(self.encoding.num_heads * length)
             table = self.encoding.bias(np.arange(length))
             bad = np.isnan(table) | (table == np.inf)
             bad[:, 0] |= ~np.isfinite(table[:, 0])
             if bad.any():
                 unreal = np.isnan(table)
                 head, at = np.argwhere(unreal if unreal.any() else bad)[0]
-                what = "no real number" if unreal.any() else table[head, at]
+                what = "has no value that 20,480 bits tell"
                 raise InputError(
-                    f"the bias {self.encoding.head(head + 1)} is {what} at distance {at}; a model "
-                    "takes finite values, and -oo from distance 1"
+                    f"the bias {self.encoding.head(head + 1)} "
+                    f"{what if unreal.any() else f'is {table[head, at]}'} at distance {at}; a "
+                    "model takes finite values, and -oo from distance 1"
                 )
             self.longest = table
         return torch.from_numpy(self.longest[:, :length])

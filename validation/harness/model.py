@@ -123,10 +123,9 @@ def logit_factor(
     if scale.form == "1 + a log":
         factor = 1 + scale.a * (1 + keys // length).float().log()
     factor = factor.clamp(min=1) if scale.when == "inference" else factor
-    chosen = scale.heads or range(1, heads + 1)
-    scaled = [scale.when in on and h + 1 in chosen for h in range(heads)]
-    mine = torch.tensor(scaled, dtype=torch.bool, device=keys.device)  # Dynamo would take integers
-    return torch.where(mine[:, None], factor, 1.0)
+    each = range(1, heads + 1)
+    scaled = scale.heads or each if scale.when in on else ()
+    return torch.stack([factor if h in scaled else torch.ones_like(factor) for h in each])
 
 
 def sinusoid(positions: Tensor, width: int, rms: float) -> Tensor:

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 
+import farfield
 from farfield import check_convergence, encoding
 from farfield.theory import skipped
 from farfield.theory.algebra.budget import until
@@ -37,6 +38,54 @@ def test_a_huge_argument_is_an_answer_or_bad_input(seed):
 )
 def test_what_sympy_cannot_evaluate_is_no_traceback(text):
     assert check_convergence(text).verdict == "diverges"
+
+
+@pytest.mark.parametrize(
+    "question, told",
+    [
+        (lambda: encoding("-n").bias(None), "distances None: accepted is a list"),
+        (lambda: encoding("-n").bias(1.5), "integers >= 0"),
+        (lambda: encoding("-n").bias(10**30), "integers >= 0"),
+        (lambda: encoding("-n").tensor(10**400), "more than 10^18 numbers"),
+        (lambda: check_convergence("-a*n", a=[]), "a has no value"),
+        (
+            lambda: check_convergence("-a*n", assumptions={"a": []}),
+            r"assumption '\[\]' is not known",
+        ),
+        (lambda: check_convergence("-a*n", assumptions=[1]), r"assumptions \[1\]: accepted is"),
+        (lambda: check_convergence("-a*n", a=np.True_), "a True is not a number"),
+        (lambda: farfield.leak("-n", np.True_), "'True' is not a number"),
+        (lambda: farfield.theoretical_receptive_field("-n", {}), "eps {} has no number"),
+        (lambda: farfield.theoretical_receptive_field("-n", []), r"eps \[\] has no number"),
+    ],
+)
+def test_values_of_the_wrong_kind_are_refused_with_what_is_accepted(question, told):
+    with pytest.raises(InputError) as refused:
+        question()
+    assert told in str(refused.value) and not str(refused.value).startswith("internal")
+
+
+def test_a_number_is_one_distance():
+    assert encoding("alibi").bias(3).tolist() == encoding("alibi").bias([3]).tolist()
+    assert encoding("-n/8").bias(np.array(5)).tolist() == [[-0.625]]
+
+
+@pytest.mark.parametrize("mask", [-np.inf, "where(n<0,0,-inf)", "where(n>5,-inf,-inf)"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        check_convergence,
+        lambda p: farfield.theoretical_receptive_field(p, "1/2"),
+        lambda p: farfield.reach(p, 2),
+        lambda p: farfield.leak(p, 8),
+        lambda p: farfield.price_of_distance(p, 3),
+        lambda p: farfield.compare_tails(p, "-n"),
+        lambda p: farfield.attention_resolution(p, 30),
+    ],
+)
+def test_a_bias_that_masks_every_key_has_no_attention(ask, mask):
+    with pytest.raises(InputError, match="masks every key"):
+        ask(mask)
 
 
 @pytest.mark.parametrize("at_zero", ["", ",0", ",1/3", ",7"])

@@ -100,6 +100,7 @@ def test_grouped_positions_are_those_that_the_paper_prints(tmp_path):
     n = torch.where(n < near, n, i[:, None] // size + near - near // size - i // size)
 
     def attend(layer, q, k, v):
+        k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
         turned = [network.query(layer, q, of_key.clamp(min=0)) for of_key in n.T]
         logits = [
             q @ network.key(layer, k[:, :, j : j + 1], i[:1], 0).mT for j, q in enumerate(turned)
@@ -119,6 +120,17 @@ def test_the_second_row_of_a_text_at_twice_the_length_is_exact(opened, text, gro
     long = text[None, : 2 * ROW + 1]
     assert torch.allclose(far[ROW], of_library(opened, rows)[1:], atol=1e-3)
     assert torch.allclose(far[2 * ROW][0], of_library(opened, long)[0], atol=1e-3)
+
+
+def test_keys_of_grouped_heads_are_kept_once(tmp_path, text):
+    kind, more = MODELS["grouped heads"]
+    opened = a_model(tmp_path, kind, more)
+    stages = Stages(LibraryNetwork(opened), text.unfold(0, ROW + 1, ROW), LAST, Sampling(8))
+    stages.plain()
+    stages.stage(1, [ROW, 4 * ROW])
+    kept = [x for layer in stages.first for x in layer] + [*stages.pools[1][0][:2]]
+    assert {x.shape[1] for x in kept} == {more["num_key_value_heads"]}
+    assert opened.network.config.num_attention_heads > more["num_key_value_heads"]
 
 
 def test_a_window_is_the_view_of_the_library(opened, text):

@@ -1,6 +1,8 @@
 """Changes at inference: what the table says of each is what far field, probe and needles say."""
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,14 +10,16 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import farfield
+from farfield.theory.answers.answer import Label
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.mend import BUDGET, Mended, _best, _ranked
+from farfield.validation.far_field.advice import NeedleScore
+from farfield.validation.far_field.cost import timed
+from farfield.validation.far_field.mend import LEAVES, Advice, Mended, _advised, _Search
 from farfield.validation.far_field.network import losses
-from farfield.validation.far_field.probe import gap_losses
-from farfield.validation.far_field.recall import NeedleScore
-from farfield.validation.far_field.repairs import Repair, Repaired
+from farfield.validation.far_field.recall import distances, needle_row
+from farfield.validation.far_field.repairs import Repair, Repaired, recipe
 from farfield.validation.far_field.rotary import applied, pastes, settings_of
-from farfield.validation.far_field.subject import QUICK, Settings, subject_of
+from farfield.validation.far_field.subject import Settings, subject_of
 from farfield.validation.json_files import Book
 
 FEW = Settings(groups=2, rows=6, last=4)
@@ -35,26 +39,31 @@ def words():
     return np.random.default_rng(0).integers(0, 300, 2000)
 
 
-def test_no_change_is_one_of_the_changes_and_a_stopped_search_goes_on(trained, tmp_path):
+def test_a_stopped_search_goes_on_where_it_stopped(trained, tmp_path):
     folder, how = trained("-n/8"), {"to": 128, "settings": FEW, "measure": True}
 
     def stop(stage, done, total):
-        if stage == "real rows":
+        if stage == "rows" and done == 7:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         farfield.mend(folder, folder=tmp_path / "stopped", progress=stop, **how)
     (kept,) = (tmp_path / "stopped").iterdir()
-    before = kept.read_text()
-    found = farfield.mend(folder, folder=tmp_path / "stopped", **how)
-    assert found == farfield.mend(folder, folder=tmp_path / "whole", **how)
+    before, asked = kept.read_text(), []
+
+    def count(stage, done, total):
+        asked.append((stage, done, total))
+
+    found = farfield.mend(folder, folder=tmp_path / "stopped", progress=count, **how)
+    whole = farfield.mend(folder, folder=tmp_path / "whole", **how)
+    assert replace(found, seconds=(0, 0)) == replace(whole, seconds=(0, 0))
     assert set(json.loads(before)) < set(json.loads(kept.read_text()))
+    rows = [(done, total) for stage, done, total in asked if stage == "rows"]
+    assert rows == [(k, len(rows)) for k in range(1, len(rows) + 1)]
     plain = next(row for row in found.rows if row.repair == "none")
-    assert plain.measured is not None and plain.short == 0 and plain.keys == 128
-    assert sum(row.measured is not None for row in found.rows) in (3, 4)
-    assert found.best in {row.repair for row in found.rows} and not found.pastes
-    assert {n.kind for n in plain.recall} == {"sequence"}
-    assert [n.distance for n in plain.real] == [n.distance for n in plain.recall]
+    assert plain.measured is not None and plain.keys == 128 and not found.pastes
+    assert found.best in {row.repair for row in found.rows}
+    assert {n.kind for n in plain.real} == {"sequence"}
 
 
 def test_few_keys_leave_few_changes(trained, tmp_path):
@@ -71,90 +80,153 @@ def test_what_is_written_is_not_asked_again(tmp_path):
     assert Book(tmp_path / "book.json").of("a", lambda: [2.0]) == [1.0]
 
 
-@pytest.fixture(scope="module", params=(False, True), ids=("far field", "probe"))
+WAYS = {"far field": {"measure": False}, "probe": {"quick": True}, "real": {"measure": True}}
+
+
+@pytest.fixture(scope="module", params=WAYS)
 def found(request, rotary, words, tmp_path_factory):
-    how = {"quick": request.param, "folder": tmp_path_factory.mktemp("mend")}
-    few = Settings(groups=2, rows=1 if request.param else 4, last=4)
-    return farfield.mend(rotary, words, to=TO, length=32, settings=few, measure=True, **how)
+    few = Settings(groups=3, rows=1 if request.param == "probe" else 4, last=4)
+    how = {"length": 32, "settings": few, "folder": tmp_path_factory.mktemp("mend")}
+    return farfield.mend(rotary, words, to=TO, **how, **WAYS[request.param])
 
 
-def test_every_setting_has_a_line_and_the_cut_text_is_among_them(rotary, found, speaks):
+def test_every_setting_has_a_line_and_what_was_read_is_halved(rotary, found, speaks):
     asked = {s.name: s for s in settings_of(rotary.config, TRAINED, TO)} | {"none": Repair()}
-    assert {row.repair for row in found.rows} == {*asked} and len(found.rows) == len(asked)
+    rows = {row.repair: row for row in found.rows}
+    assert rows.keys() == asked.keys() and len(found.rows) == len(asked)
     for row in found.rows:
         assert row.keys == asked[row.repair].keys(TO) and row.mib > 0
-        moves = bool(asked[row.repair].rope) or asked[row.repair].group is not None
-        assert (row.trained is not None) == moves
-        if found.quick:
-            assert (row.log_ratio is None) == (asked[row.repair].window is not None)
+        assert row.rows == 0 or asked[row.repair].window is None
+        assert bool(row.needles) == bool(row.rows) and row.rows in (0, 1, 2, 3)
+    read = sorted((row.rows for row in found.rows if row.rows), reverse=True)
+    assert len(read) <= 1 + LEAVES[0] and read[0] == 3 and rows[f"text cut to {TRAINED}"].rows == 3
+    assert sum(n >= 2 for n in read) <= 1 + LEAVES[1] and sum(n == 3 for n in read) <= 1 + LEAVES[2]
     speaks(found)
-    best, pasted = asked[found.best], asked[found.pasted]
-    if best != Repair():
-        assert found.pastes == pastes(pasted, rotary.config, TO)
-        assert any(p.text for p in found.pastes)
-        assert best == pasted or not any(p.text for p in pastes(best, rotary.config, TO))
+    real = found.way == "real rows"
+    assert found.label == (Label.MEASURED if real else Label.FORECAST)
+    assert any(row.measured for row in found.rows) == real
+    if found.best != "none":
+        assert found.pastes == pastes(asked[found.best], rotary.config, TO)
     told = found.text(details=True)
-    assert "needles" in told and "transformers" in told and f"text cut to {TRAINED}" in told
+    assert "needles" in told and f"text cut to {TRAINED}" in told and found.way in told
 
 
-def test_beside_a_setting_of_no_library_stands_one_to_paste(rotary, words, tmp_path, monkeypatch):
-    def grouped_first(rows):
-        return next((row for row in rows if "grouped" in row.repair), rows[-1])
-
-    monkeypatch.setattr("farfield.validation.far_field.mend._best", grouped_first)
-    how = {"quick": True, "folder": tmp_path, "settings": Settings(groups=2, rows=1, last=4)}
-    found = farfield.mend(rotary, words, to=TO, length=32, **how)
-    assert "grouped" in found.best and "grouped" not in found.pasted
-    assert any(paste.text for paste in found.pastes)
-    assert f"No library has {found.best}" in " ".join(found.text().split())
-
-
-def test_losses_are_those_of_the_gap_probe_and_of_real_rows(rotary, words, tmp_path):
+def test_losses_are_those_of_real_rows(rotary, words, tmp_path):
     how = {"to": TO, "length": 32, "measure": True, "folder": tmp_path}
-    rows = {row.repair: row for row in farfield.mend(rotary, words, quick=True, **how).rows}
-    subject = subject_of(rotary, words, 32, QUICK)
-    own = gap_losses(subject.network, subject.groups[:, 0], 32)
-    for setting in (*settings_of(rotary.config, TRAINED, TO), Repair()):
-        if setting.window is None:
+    rows = {row.repair: row for row in farfield.mend(rotary, words, **how).rows}
+    subject = subject_of(rotary, words, 32)
+    asked = {s.name: s for s in settings_of(rotary.config, TRAINED, TO)} | {"none": Repair()}
+    starts = np.linspace(0, len(words) - TO, 3).astype(int)
+    far = distances(32, TO, TRAINED)
+    for row in (row for row in rows.values() if row.rows == 3):
+        setting, differences = asked[row.repair], []
+        for k, start in enumerate(starts):
+            text = torch.from_numpy(words[start:]).long()
+            tokens = needle_row(None, text, TO, far, k, 32)
+            end, begin = tokens.asks, TO - (setting.cut or TO)
+            own = losses(subject.network, tokens.tokens[None, end - 32 : end + 1], 16)
             with applied(subject.live, setting):
                 network = Repaired(subject.network, setting)
-                far = gap_losses(network, subject.groups[:, 0], setting.cut or TO)
-            said = rows[setting.name].log_ratio
-            assert said == pytest.approx(float((far - own).mean()), abs=1e-6)
-    starts = np.linspace(0, len(words) - TO - 1, 4).astype(int)
-    long = torch.stack([torch.from_numpy(words[s : s + TO + 1]) for s in starts])
-    whole, short = (losses(subject.network, x, 16) for x in (long, long[:, -33:]))
-    measured = rows["none"].measured[0]
-    assert measured == pytest.approx(float((whole - short).mean()), abs=1e-5)
+                whole = losses(network, tokens.tokens[None, begin : end + 1], 16)
+            differences.append(float(whole.mean() - own.mean()))
+        assert row.measured[0] == pytest.approx(np.mean(differences), abs=0.02)
 
 
-def line(name, loss, log_probabilities, right):
-    recall = [NeedleScore("pet", 600, p, k < right) for k, p in enumerate(log_probabilities)]
-    return Mended(name, loss, 0.0, 0.0, 9, 1.0, tuple(recall))
+def test_the_plan_reads_what_is_cheaper(rotary, words, tmp_path, monkeypatch):
+    how = {"length": 32, "settings": Settings(groups=2, rows=4, last=4), "folder": tmp_path}
+    near = farfield.mend(rotary, words, to=TO, **how)
+    assert near.way == "real rows" and near.seconds[0] < near.seconds[1]
+    far = farfield.mend(rotary, words, to=TO, measure=False, **how)
+    assert far.way == "far field" and far.label == Label.FORECAST
+    short = farfield.mend(rotary, words[:240], to=TO, **how)
+    assert short.way == "far field"
+    with pytest.raises(
+        InputError, match=r"has 240 tokens, a real row takes 257; accepted: a longer"
+    ):
+        farfield.mend(rotary, words[:240], to=TO, measure=True, **how)
+    monkeypatch.setattr("farfield.validation.far_field.mend.available", lambda: 1000)
+    with pytest.raises(InputError, match=r"MiB beside the weights.*accepted: a shorter row"):
+        farfield.mend(rotary, words, to=TO, measure=True, **how)
+    assert farfield.mend(rotary, words, to=TO, **how).way == "far field"
+    with pytest.raises(InputError, match="minutes 0; accepted"):
+        farfield.mend(rotary, words, to=TO, minutes=0, **how)
 
 
-def test_recall_decides_within_the_budget_and_loss_beyond():
-    near = [line(f"near {k}", 1 + BUDGET * k / 4, (-3, -3), k) for k in (0, 2, 1)]
-    far = [line(f"far {k}", 2 + k, (-1, -1), 2) for k in (1, 0)]
-    cut = line("text cut to 9", 1.5, (-9, -9), 0)
-    ranked = _ranked([*far, *near, cut])
-    names = [row.repair for row in ranked]
-    assert names == ["near 2", "near 1", "near 0", "text cut to 9", "far 0", "far 1"]
-    assert [row.repair for row in _ranked([*far, *near])][:3] == [
-        "near 0",
-        "near 1",
-        "near 2",
-    ]
+def test_work_is_what_the_layers_multiply(rotary, words):
+    """Of each token: projections, the feed-forward part, the output; of each pair: two products."""
+    work = timed(subject_of(rotary, words, 32))
+    of_a_token = 4 * 32 * 32 + 3 * 32 * 32 + 300 * 32 + 3 * 32
+    assert work.operations(1, 0) == 2 * of_a_token and work.operations(0, 1) == 4 * 32
+    assert work.seconds > 0 and work.real(Repair(cut=64), TO) < work.real(Repair(), TO)
 
 
-def test_another_setting_is_taken_where_it_is_shown_to_recall_more():
-    cut = line("text cut to 9", 1.0, (-5, -6, -7, -8), 1)
-    sure, no_more, unsure = (
-        line("other", 1.0, each, right)
-        for each, right in (((-4, -5.1, -6, -7), 2), ((-4, -5.1, -6, -7), 1), ((-1, -9, -4, -9), 2))
-    )
-    assert _best([sure, cut]) is sure
-    assert _best([no_more, cut]) is cut and _best([unsure, cut]) is cut
+def line(name, difference=None, right=(), loss=1.0):
+    scores = tuple(NeedleScore("pet", 60 + 200 * (k > 3), -1.0, hit) for k, hit in enumerate(right))
+    return Mended(name, loss, 0.0, 0.0, 9, 1.0, scores, difference=difference, rows=2)
+
+
+CUT, YARN = Repair(cut=64), Repair(setting="YaRN 4", rope={"rope_type": "yarn"})
+
+
+def advice(rows, left=(YARN,), base=CUT, most=TO):
+    subject = SimpleNamespace(length=64, outline=SimpleNamespace(trained=64))
+    plan, book = SimpleNamespace(way="real rows"), None
+    search = _Search(subject, TO, plan, book, (), None, base, left=[*left])
+    search.apart = lambda one, other: rows[one].apart
+    return _advised(rows, search, most)
+
+
+NEAR, ALL = (True,) * 4 + (False,) * 8, (True,) * 12
+
+
+NONE = (False,) * 12
+
+
+@pytest.mark.parametrize(
+    ("none", "yarn", "answer"),
+    [
+        ((0.0, NEAR), (0.0, ALL), (Repair(), Advice.NOTHING)),
+        ((3.0, NEAR), (0.0, ALL), (YARN, Advice.TAKE)),
+        ((3.0, NEAR), (0.2, ALL), (CUT, Advice.NO_DIFFERENCE)),
+        ((3.0, NEAR), (0.0, NEAR), (CUT, Advice.NO_DIFFERENCE)),
+        ((0.0, NONE), (0.0, ALL), (YARN, Advice.TAKE)),
+    ],
+)
+def test_over_the_cut_text_right_answers_decide(none, yarn, answer):
+    cut = line("text cut to 64", None, NEAR if any(none[1]) else (True,) * 6 + (False,) * 6)
+    lines = (line(name, (x, 0.1), y) for name, (x, y) in (("none", none), ("YaRN 4", yarn)))
+    rows = dict(zip((Repair(), YARN), lines, strict=True))
+    assert advice(rows | {CUT: cut}) == answer
+
+
+def test_without_a_cut_text_a_paired_interval_of_the_loss_decides():
+    """The recipe is the default: another change has to beat it."""
+    default, other = recipe(64), Repair(scale=True)
+
+    def rows(recipe_helps, apart, none=1.0):
+        each = {
+            Repair(): line("none", None, loss=none),
+            default: line("recipe", recipe_helps),
+            other: line("log scale", (-0.5, 0.1)),
+        }
+        for row in each.values():
+            object.__setattr__(row, "apart", apart)
+        return each
+
+    both = (other, default)
+    helps, beats, unsure = (-0.4, 0.1), (-0.1, 0.05), (-0.1, 0.2)
+    assert advice(rows(helps, beats), both, Repair()) == (other, Advice.TAKE)
+    assert advice(rows(helps, unsure), both, Repair()) == (default, Advice.TAKE)
+    assert advice(rows((-0.0001, 0.1), unsure), both, Repair()) == (Repair(), Advice.NO_DIFFERENCE)
+    assert advice(rows((-0.1, None), unsure), both, Repair())[0] == Repair()
+    nothing = rows((0.1, 0.2), unsure, none=-0.01)
+    assert advice(nothing, both, Repair()) == (Repair(), Advice.NOTHING)
+    assert advice(nothing, both, Repair(), most=16)[0] == default
+
+
+def test_a_model_in_which_nothing_differs_is_told_so(trained, tmp_path):
+    found = farfield.mend(trained("-n/8"), to=64, settings=FEW, folder=tmp_path)
+    assert found.best == "none" and "nothing is to be mended" in str(found)
 
 
 def test_what_cannot_be_mended_is_refused_in_a_line(rotary, words, trained, tmp_path):

@@ -1,17 +1,23 @@
 """Needles in a few blocks of a row: where all blocks are read it is the row."""
 
 import functools
+import itertools
+import json
 import math
 
 import pytest
 import torch
 
 from farfield.theory.answers.errors import InputError
+from farfield.validation.far_field.advice import bands
 from farfield.validation.far_field.network import TrainedNetwork, kept, nats, scores_at
 from farfield.validation.far_field.recall import (
     KINDS,
+    MOST,
     distances,
+    drawn,
     needle_row,
+    needles_of,
     part_of,
     recalled,
 )
@@ -42,20 +48,26 @@ def row():
 
 
 def test_needles_stand_where_they_should_and_the_end_asks_for_each(row):
-    assert len(row.tokens) == LENGTH + 1 and {n.kind for n in row.needles} == {*KINDS}
+    assert len(row.tokens) == LENGTH + 1 and len({n.kind for n in row.needles}) == 3
     for needle in row.needles:
-        place = LENGTH - needle.distance
-        answer = decode(row.tokens[needle.answer.start : needle.answer.stop])
-        sentence = decode(row.tokens[place : place + 100])
-        question = decode(row.tokens[needle.answer.start - 70 : needle.answer.start])
-        name = question.split()[-3] if needle.kind == "city" else question.split()[-2]
-        assert answer.strip() in sentence and name in sentence
-        assert needle.answer.start >= LENGTH - BLOCK
+        place, at = LENGTH - needle.distance, needle.answer
+        answer = decode(row.tokens[at.start : at.stop]).strip()
+        sentence = decode(row.tokens[place : place + 64]).split("\n")[1]
+        before = decode(row.tokens[at.start - 40 : at.start]).split("\n")[-1]
+        assert sentence.startswith(f"{before} {answer}") and at.start >= LENGTH - BLOCK
+        assert needle.chance == pytest.approx(-math.log(len(KINDS[needle.kind].answers)))
+
+
+def test_each_kind_asks_for_names_of_its_own():
+    each = drawn(MOST, 3)
+    assert len({n.question for n in each}) == MOST and {n.kind for n in each} == {*KINDS}
+    assert all(n.context.startswith(f"{n.question} {n.answer}") for n in each)
+    assert drawn(MOST, 3) == each != drawn(MOST, 4)
 
 
 def test_a_sequence_is_asked_for_by_its_first_half():
     """In a text of 100 tokens, which begins again."""
-    far = distances(64, 1024)
+    far = distances(64, 1024, 256)
     row = needle_row(None, torch.arange(100) * 2, 1024, far, block=64)
     assert [n.distance for n in row.needles] == far and len(row.tokens) == 1025
     for needle in row.needles:
@@ -64,10 +76,51 @@ def test_a_sequence_is_asked_for_by_its_first_half():
         assert len(needle.answer) == 4 and {*range(place, place + 8)} <= {*row.places().tolist()}
 
 
+@pytest.mark.parametrize(("block", "length", "trained"), [(512, 16384, 8192), (64, 256, 64)])
+def test_needles_stand_in_every_band_that_has_room(block, length, trained):
+    found = distances(block, length, trained)
+    assert min(found) >= block and max(found) <= length - part_of(block) and len(found) <= MOST
+    assert all(b - a >= part_of(block) for a, b in itertools.pairwise(found))
+    for band in bands(trained, length):
+        inside = [d for d in found if band.low < d <= band.high]
+        assert bool(inside) == (band.high >= block + part_of(block))
+
+
+def test_needles_of_a_file_are_asked_in_its_words(tmp_path):
+    file = tmp_path / "needles.jsonl"
+    own = [
+        {"context": f"Bay {k}: {k}9.", "question": f"Bay {k}:", "answer": f"{k}9"}
+        for k in (1, 2, 3)
+    ]
+    file.write_text("\n".join(map(json.dumps, own)))
+    told = needles_of(file)
+    assert [n.context for n in told] == ["Bay 1: 19.", "Bay 2: 29.", "Bay 3: 39."]
+    assert {n.chance for n in told} == {-math.log(3)}
+    row = needle_row(encode, torch.full((LENGTH,), 40), LENGTH, (600, 900), told=told)
+    assert {n.kind for n in row.needles} == {"file"} and "Bay" in decode(row.tokens[-60:-1])
+
+
+@pytest.mark.parametrize(
+    "line", ["{}", "no json", '{"context": "a", "question": 3, "answer": "b"}', "[1]"]
+)
+def test_a_file_of_another_form_is_refused_by_its_line(tmp_path, line):
+    file = tmp_path / "needles.jsonl"
+    good = json.dumps({"context": "a is b", "question": "a is", "answer": "b"})
+    file.write_text(f"{good}\n{line}\n")
+    with pytest.raises(InputError, match=r"line 2: .*accepted: a line such as"):
+        needles_of(file)
+    with pytest.raises(InputError, match="accepted: a text file"):
+        needles_of(tmp_path / "none.jsonl")
+    file.write_text(good)
+    with pytest.raises(InputError, match="1 lines; accepted"):
+        needles_of(file)
+
+
 def test_with_all_places_read_it_is_the_loss_of_the_row(network, row):
     read = functools.partial(scores_at, network)
     whole = nats(read(row.tokens[None, :-1], torch.arange(LENGTH), LENGTH), row.tokens[None])[0]
-    scores = recalled(row, read, whole=True)
+    loss, scores = recalled(row, read, whole=True, last=100)
+    assert torch.allclose(loss, whole[row.asks - 101 : row.asks - 1].double(), atol=1e-3)
     for needle, score in zip(row.needles, scores, strict=True):
         own = whole[needle.answer.start - 1 : needle.answer.stop - 1]
         assert score.log_probability == pytest.approx(-float(own.sum()), abs=1e-3)
@@ -98,8 +151,9 @@ def test_a_text_that_is_cut_has_lost_its_needles(network, row):
     tokens = row.tokens.clone()
     tokens[: LENGTH - 1000] = 7
     other = row._replace(tokens=tokens)
-    assert recalled(other, read, 1000, whole=True) == recalled(row, read, 1000, whole=True)
-    assert recalled(other, read, whole=True) != recalled(row, read, whole=True)
+    (_, cut), (_, cut_too) = (recalled(x, read, 1000, whole=True) for x in (other, row))
+    (_, own), (_, own_too) = (recalled(x, read, whole=True) for x in (other, row))
+    assert cut == cut_too and own != own_too
 
 
 def test_rows_that_cannot_hold_their_needles_are_refused_in_a_line():
@@ -108,7 +162,7 @@ def test_rows_that_cannot_hold_their_needles_are_refused_in_a_line():
         with pytest.raises(InputError, match="at least 512 tokens before the end"):
             needle_row(encode, text, LENGTH, far)
     with pytest.raises(InputError, match="questions take"):
-        needle_row(encode, text, LENGTH, range(600, 1900, 130))
+        needle_row(encode, text, LENGTH, range(600, 1900, 130), seed=5, block=128)
 
 
 class Copier:
@@ -140,6 +194,9 @@ class Copier:
         return bias.masked_fill(n < 0, -math.inf)[None]
 
     def sink(self, layer):
+        return None
+
+    def content(self, layer):
         return None
 
 

@@ -11,7 +11,9 @@ from transformers import AutoConfig, AutoTokenizer, LlamaConfig, LlamaForCausalL
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.repairs import Repair
 from farfield.validation.far_field.rotary import (
+    OLD,
     applied,
+    grouped,
     pastes,
     rotations,
     settings_of,
@@ -46,7 +48,10 @@ def frequencies(network, length=TO):
 
 def model_read(folder, config, changed):
     """The model that the library builds from a folder with the changed entries."""
-    (folder / "config.json").write_text(json.dumps(config.to_dict() | changed))
+    whole = config.to_dict() | changed
+    if "rope_scaling" in changed:  # as versions before 5 write it
+        del whole["rope_parameters"]
+    (folder / "config.json").write_text(json.dumps(whole))
     return LlamaForCausalLM(AutoConfig.from_pretrained(folder))
 
 
@@ -88,24 +93,60 @@ def test_frequencies_are_those_that_the_papers_print(model, setting):
 def test_what_is_pasted_reads_back_as_what_was_applied(model, setting, tmp_path):
     with applied(model, setting):
         expected = frequencies(model)
-    transformers, vllm, _ = pastes(setting, model.config, TO)
-    texts = [transformers.text]
-    if vllm.text is not None:
-        flag, overrides, flag_longest, longest = shlex.split(vllm.text)
-        assert (flag, flag_longest, longest) == ("--hf-overrides", "--max-model-len", str(TO))
-        texts.append(overrides)
-    for text in texts:
+    each = pastes(setting, model.config, TO)
+    texts = {(p.library, p.versions): p.text for p in each if p.text and p.library != "llama.cpp"}
+    for (library, versions), text in texts.items():
+        if library == "vLLM":
+            flag, text, flag_longest, longest = shlex.split(text)
+            assert (flag, flag_longest, longest) == ("--hf-overrides", "--max-model-len", str(TO))
         changed = json.loads(text)
+        old = versions == OLD or versions.startswith("before")
+        assert ("rope_scaling" in changed, "rope_parameters" in changed) == (old, not old)
         got = frequencies(model_read(tmp_path, model.config, changed))
         assert torch.allclose(got[0], expected[0], rtol=1e-6, atol=0) and got[1] == expected[1]
         factor = setting.rope.get("factor", 1)  # vLLM multiplies what the entry allows by it
         allowed = changed.get("max_position_embeddings", TRAINED) * factor
         assert allowed >= TO
+    assert len(texts) == (2 if setting.rope["rope_type"] == "dynamic" else 4)
+
+
+@pytest.mark.parametrize("setting", TURNING, ids=lambda s: s.name)
+def test_what_transformers_4_reads_gives_the_printed_frequencies(model, setting):
+    """It takes the base from `rope_theta` and the rest from `rope_scaling`, and nothing from
+    `rope_parameters`."""
+    (text,) = (p.text for p in pastes(setting, model.config, TO) if p.versions == OLD)
+    changed = json.loads(text)
+    scaling = changed["rope_scaling"] or {"rope_type": "default"}
+    assert "rope_theta" not in scaling and changed["rope_theta"] == setting.rope["rope_theta"]
+    assert scaling == {k: v for k, v in setting.rope.items() if k in scaling}
+    if scaling["rope_type"] == "default":
+        theta = changed["rope_theta"] ** (-torch.arange(0, 32, 2).double() / 32)
+        factor = float(setting.name.split()[-1])
+        assert torch.allclose(theta, published(setting, factor), rtol=1e-6, atol=0)
+
+
+def test_self_extend_is_pasted_into_the_one_library_that_has_it(model):
+    """llama.cpp ends unless the width is a multiple of the group; positions stay trained ones."""
+    (extend,) = (s for s in SETTINGS if s.group)
+    each = {p.library: p for p in pastes(extend, model.config, TO)}
+    group, width = extend.group
+    flags = f"--grp-attn-n {group} --grp-attn-w {width} --ctx-size {TO}"
+    assert each["llama.cpp"].text == flags and "server has no" in each["llama.cpp"].where
+    assert each["transformers"].text is None is each["vLLM"].text
+    for trained, to in ((8192, 16384), (8192, 32768), (4096, 131072), (64, 128), (2048, 2050)):
+        group, width = grouped(trained, to)
+        assert width % group == 0 and (to - 1) // group + width - width // group < trained
+
+
+def test_what_cuts_a_text_says_that_the_server_of_llama_cpp_does_not(model):
+    cut = pastes(Repair(cut=TRAINED), model.config, TO)
+    assert [p.text for p in cut][1:] == [f"--max-model-len {TRAINED}", f"--ctx-size {TRAINED}"]
+    assert "HTTP 400" in cut[-1].where
 
 
 @pytest.mark.parametrize("setting", TURNING, ids=lambda s: s.name)
 def test_flags_of_llama_cpp_give_its_formula_the_same_frequencies(model, setting):
-    text = pastes(setting, model.config, TO)[2].text
+    text = pastes(setting, model.config, TO)[-1].text
     if setting.rope["rope_type"] in ("dynamic", "llama3"):
         assert text is None
         return
@@ -192,6 +233,6 @@ def test_what_cannot_be_set_is_refused_in_a_line(model):
 def test_keys_that_a_setting_keeps():
     kept = {s.name: s.keys(TO) for s in SETTINGS}
     assert kept["log scale"] == kept["YaRN 2"] == TO
-    assert kept["text cut to 64"] == TRAINED and kept["positions grouped by 3 from 16 on"] == TO
+    assert kept["text cut to 64"] == TRAINED and kept["Self-Extend, groups of 3 from 15"] == TO
     assert kept["window 32, 4 first keys in the cache"] == 36
     assert Repair(window=200).keys(TO) == TO and Repair().keys(9) == 9

@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from farfield.validation.far_field.network import TrainedNetwork, losses, nats
 from farfield.validation.far_field.repairs import Repair, Repaired
-from farfield.validation.far_field.stages import Cell, Sampling, Stages, far_losses
+from farfield.validation.far_field.stages import Cell, Sampling, Stages, begin, far_losses
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.settings import CAUSAL, Mask, Run, ScaleSettings
 
@@ -97,6 +97,30 @@ def test_the_keys_of_a_cell_stand_for_its_positions(rows):
     assert torch.equal(keys.more[:, 0, 0].isinf(), own)
 
 
+def test_rows_by_themselves_serve_every_draw(rows):
+    """Given, they are not computed again, and nothing else changes."""
+    network, sampling = TrainedNetwork(a_model("rope")), Sampling(8)
+    begun = begin(network, rows, LAST)
+    alone, shared = (
+        far_losses(network, rows, [4 * ROW], sampling, LAST, begun=x) for x in (None, begun)
+    )
+    assert torch.equal(alone[4 * ROW], shared[4 * ROW]) and torch.equal(alone[ROW], shared[ROW])
+    asked = []
+    scores, network.scores = network.scores, lambda *x: asked.append(x) or scores(*x)
+    far_losses(network, rows, [4 * ROW], Sampling(8, math.inf), LAST, begun=begun)
+    assert len(asked) == 1
+
+
+def test_keys_in_order_keep_the_order_of_the_text(rows):
+    network, chosen = TrainedNetwork(a_model("0")), []
+    for ordered in (False, True):
+        stages = Stages(network, rows, LAST, Sampling(40, ordered=ordered))
+        stages.plain()
+        stages.stage(1, [ROW, 8 * ROW])
+        chosen.append(stages.pools[1][0][2])
+    assert not torch.equal(*chosen) and torch.equal(chosen[0].sort().values, chosen[1])
+
+
 def test_lengths_share_the_stages_that_end_there(rows):
     network, sampling = TrainedNetwork(a_model("0")), Sampling(8)
     alone, both = (far_losses(network, rows, x, sampling) for x in ([64], [32, 64]))
@@ -111,8 +135,8 @@ def test_blocks_that_leave_nothing_out_are_the_row(encoding, rows, text):
     stages = Stages(TrainedNetwork(model), rows, LAST, Sampling(8))
     stages.plain()
     stages.stage(1, [ROW, 4 * ROW])
-    for begin in (0, ROW):
-        at, tokens = torch.arange(begin, 4 * ROW), text[None, begin : 4 * ROW + 1]
+    for first in (0, ROW):
+        at, tokens = torch.arange(first, 4 * ROW), text[None, first : 4 * ROW + 1]
         scores = stages.blocks(tokens[:, :-1], at, LAST, [ROW, 4 * ROW])
         assert torch.allclose(
             nats(scores, tokens), of_model(model, text[None, : 4 * ROW + 1]), atol=1e-4

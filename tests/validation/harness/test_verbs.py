@@ -113,7 +113,10 @@ def test_what_cannot_be_trained_is_one_line(capsys, said, tmp_path, monkeypatch)
     "line, said",
     [
         ("encoding = 'fox'", "runs[1]: fox cannot be trained here"),
-        ("encoding = '1/n'", "runs[1]: the bias 1/n is no real number at distance 0; a"),
+        (
+            "encoding = '1/n'",
+            "runs[1]: the bias 1/n has no value that 20,480 bits tell at distance 0; a",
+        ),
         ("encoding = 'nope'\nlength = 4000000", "runs[1]: file words.txt is too short"),
         ("encoding = 'nope'\nlrr = 3", "runs[1]: 'lrr' is no setting; did you mean lr?"),
     ],

@@ -65,7 +65,7 @@ def csv_tables(blocks: Sequence[Block]) -> str:
 
     >>> from farfield.theory.answers.blocks import table
     >>> csv_tables([table(("a", "b"), [(1, "x, y")])])
-    'a,b\\n1,"x, y"'
+    'a,b\n1,"x, y"'
     """
     return "\n\n".join(_csv(table) for table in tables(blocks))
 

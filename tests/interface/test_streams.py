@@ -1,0 +1,28 @@
+"""Standard output that is full, closed or no longer read is no error of this program."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize("verb", ["check -- -n", "check --help", "--version"])
+@pytest.mark.parametrize(
+    "streams, code, told",
+    [
+        ("> /dev/full", 2, "farfield: standard output cannot be written: No space left on device"),
+        ("> /dev/full 2> /dev/full", 2, ""),
+        (">&-", 0, ""),
+        (">&- 2>&-", 0, ""),
+    ],
+)
+def test_streams_that_take_nothing(verb, streams, code, told):
+    line = f"{sys.executable} -m farfield {verb} {streams}"
+    run = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert (run.returncode, run.stdout, run.stderr.strip()) == (code, "", told)
+
+
+def test_a_reader_that_has_enough_ends_it_in_silence():
+    line = f"set -o pipefail; {sys.executable} -m farfield check -- -n | head -c 0"
+    run = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")

@@ -1,0 +1,164 @@
+"""Which change is advised? Needles that are recalled, by distance, and tests between two changes.
+
+Right answers decide. A change is advised over another one where a sign test over the needles that
+only one of them recalls says so, and where no band within the training length is lost by the same
+test. Log probabilities of wrong answers decide nothing: below chance they count as chance, and they
+order changes that recall as many needles.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import binomtest, norm
+
+LEVEL = 0.05
+"""Of the sign test, two sides."""
+
+
+class NeedleScore(NamedTuple):
+    """How a needle is recalled.
+
+    Fields:
+        kind, distance: of the needle.
+        log_probability: of its answer, in nats.
+        right: whether each token of the answer is the likeliest one.
+        chance: log probability of the answer for who knows the answers that there are.
+        row: in which it stands.
+    """
+
+    kind: str
+    distance: int
+    log_probability: float
+    right: bool
+    chance: float = -math.inf
+    row: int = 0
+
+    @property
+    def gain(self) -> float:
+        """Log probability over chance, 0 below it."""
+        return max(0.0, self.log_probability - self.chance)
+
+
+@dataclass(frozen=True)
+class Band:
+    """Distances that are told apart: near, to the training length, beyond it.
+
+    Fields:
+        low, high: distances beyond `low` and up to `high`.
+        trained: whether it lies within the training length.
+    """
+
+    low: int
+    high: int
+    trained: bool
+
+    def of(self, scores: Sequence[NeedleScore]) -> list[NeedleScore]:
+        """The needles in it."""
+        return [score for score in scores if self.low < score.distance <= self.high]
+
+
+def bands(trained: int, to: int) -> tuple[Band, ...]:
+    """A quarter of the training length, the rest of it, and what lies beyond.
+
+    >>> [(band.low, band.high) for band in bands(8192, 16384)]
+    [(0, 2048), (2048, 8192), (8192, 16384)]
+    """
+    ends = [0, min(trained // 4, to), min(trained, to), to]
+    return tuple(Band(a, b, b <= trained) for a, b in itertools.pairwise(ends) if a < b)
+
+
+@dataclass(frozen=True)
+class Share:
+    """Right answers among some needles.
+
+    Fields:
+        right, asked: needles.
+        low, high: the 95 % interval of their share, by Wilson, with as many needles as they are
+            worth where rows differ by more than needles within a row do.
+    """
+
+    right: int
+    asked: int
+    low: float
+    high: float
+
+
+def share(scores: Sequence[NeedleScore]) -> Share | None:
+    """The share of right answers; None without needles.
+
+    >>> share([NeedleScore("city", 9, -1.0, k < 5, row=k % 2) for k in range(10)]).high
+    0.763...
+    """
+    if not scores:
+        return None
+    asked, right = len(scores), sum(score.right for score in scores)
+    p, z = right / asked, float(norm.ppf(0.975))
+    rows = [np.array([s.right for s in scores if s.row == r]) for r in {s.row for s in scores}]
+    chance = p * (1 - p) / asked
+    between = sum(((x - p).sum() / asked) ** 2 for x in rows) * len(rows) / max(1, len(rows) - 1)
+    worth = asked / max(1.0, float(between / chance)) if len(rows) > 1 and chance else asked
+    middle, width = p + z * z / (2 * worth), p * (1 - p) / worth + z * z / (4 * worth * worth)
+    low, high = ((middle + side * z * math.sqrt(width)) / (1 + z * z / worth) for side in (-1, 1))
+    return Share(right, asked, max(0.0, low), min(1.0, high))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Needles that only one of two changes recalls.
+
+    Fields:
+        first, second: how many.
+        p: of the sign test, two sides.
+    """
+
+    first: int
+    second: int
+
+    @property
+    def p(self) -> float:
+        each = self.first + self.second
+        return float(binomtest(self.first, each).pvalue) if each else 1.0
+
+    @property
+    def better(self) -> bool:
+        """Whether the first is shown to recall more."""
+        return self.first > self.second and self.p < LEVEL
+
+
+def pairs(first: Sequence[NeedleScore], second: Sequence[NeedleScore]) -> Pairs:
+    """The needles of two changes, compared one by one.
+
+    >>> some = [NeedleScore("city", 9, -1.0, True)] * 6
+    >>> pairs(some, [score._replace(right=False) for score in some]).p
+    0.03125
+    """
+    each = [(a.right, b.right) for a, b in zip(first, second, strict=True)]
+    return Pairs(sum(a and not b for a, b in each), sum(b and not a for a, b in each))
+
+
+def lost(
+    first: Sequence[NeedleScore], second: Sequence[NeedleScore], trained: int, to: int
+) -> Band | None:
+    """A band within the training length in which the first is shown to recall less; None if there
+    is none. All that lies within the training length is such a band too."""
+    near = [band for band in bands(trained, to) if band.trained]
+    whole = Band(0, max((band.high for band in near), default=0), True)
+    return next((b for b in (*near, whole) if pairs(b.of(second), b.of(first)).better), None)
+
+
+def advised(
+    first: Sequence[NeedleScore], second: Sequence[NeedleScore], trained: int, to: int
+) -> bool:
+    """Whether the first change is advised over the second by the same needles."""
+    return pairs(first, second).better and lost(first, second, trained, to) is None
+
+
+def order(scores: Sequence[NeedleScore]) -> tuple[int, float]:
+    """What changes are put in order by: right answers, then log probabilities over chance."""
+    return sum(score.right for score in scores), sum(score.gain for score in scores)
