@@ -213,22 +213,21 @@ def figures(
 
     Args:
         names: of figures and tables, as qin2024.fig6, fig6, or a paper.
-        listing: name the figures and tables, and what can be set of each.
+        listing: name the figures and tables.
         changes: NAME=VALUE of what one figure is drawn with, as eps=1/500 (repeatable).
         kind: svg, png or pdf.
         runs: folder with runs to draw the measured ones from.
         out: folder of the files.
     """
     one_of(kind, "--format", ("svg", "png", "pdf"))
-    from farfield.figures.gallery import draw, settings_of
     from farfield.figures.index import INDEX
-    from farfield.theory.answers.blocks import Sentence, columns, written
 
     if listing:
-        known = {e.id: settings_of(e) for e in INDEX.values()}
-        shown = {name: ", ".join(f"{k}={v}" for k, v in has.items()) for name, has in known.items()}
-        lay_out([(e.id, e.kind, shown[e.id], e.title) for e in INDEX.values()])
+        lay_out([(e.id, e.kind, e.title) for e in INDEX.values()])
         return 0
+    from farfield.figures.gallery import draw
+    from farfield.theory.answers.blocks import Sentence, columns, written
+
     settings = pairs([*changes, *(name for name in names if "=" in name)], "--set")
     names = tuple(name for name in names if "=" not in name)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,9 +41,10 @@ from farfield.validation.progress import Progress, about, silent
 from farfield.validation.results import LAST
 from farfield.validation.study.place import Place, place
 from farfield.validation.study.prediction import Prediction, predict
+from farfield.validation.uniform import uniform_guess
 
-HARDLY, BYTES = 0.7, 256
-"""The share of the loss of a uniform guess among bytes above which a model has hardly learned."""
+BYTES = 256
+"""Symbols of a text of bytes."""
 
 SIZES = ("layers", "width", "heads", "steps", "batch", "length")
 """Settings that a study names beside what was measured."""
@@ -250,13 +250,11 @@ class Study(Result):
     def _untrained(self) -> Iterator[Block]:
         """A warning, where a model predicts bytes hardly better than chance."""
         losses = [x["nats"] for e in self.trained for x in e.measured(LAST)[:1]]
-        if losses and max(losses) > HARDLY * math.log(BYTES):
+        if losses and (guess := uniform_guess(max(losses), BYTES)):
             yield note(
-                "These models have hardly learned: their loss is {loss} nats a token, a uniform "
-                "guess has {guess}. What they show says little of trained ones; {more} trains "
-                "longer.",
-                loss=f"{max(losses):.2f}",
-                guess=f"{math.log(BYTES):.2f}",
+                "Of the one that learned least: {guess}. What these models show says little of "
+                "trained ones; {more} trains longer.",
+                guess=guess,
                 more=StyledWord("--preset demo", "code"),
             )
 
