@@ -425,7 +425,7 @@ def lint(
     with progress("lint"):
         found: list[Any] = [farfield.inspect_bias(f, heads=heads)]
         if found[0].mechanism == "bias" or found[0].formulas:
-            found.append(farfield.check_convergence(farfield.encoding(f, heads=heads)))
+            found.append(farfield.check_convergence(farfield.encoding(found[0])))
     after = []
     if out is not None:
         from farfield.figures.plotting import save_inspection
