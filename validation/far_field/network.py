@@ -19,11 +19,12 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.theory.encodings import Encoding
-from farfield.validation.far_field.content import Content, content_of
+from farfield.validation.far_field.content import Content, content_of, of_positions
 from farfield.validation.harness.bias import FixedBias, LearnedBias
 from farfield.validation.harness.model import (
     DistanceBias,
     Transformer,
+    adds,
     logit_factor,
     rotated,
     sinusoid,
@@ -86,11 +87,15 @@ class TrainedNetwork:
         self.copies = 1
         self.trained, self.depth = model.settings.length, len(model.layers)
         self.longest = self.trained if model.settings.absolute == "learned" else None
-        self.contents = dict[nn.Module, Content]()
+        self.contents, self.placed = dict[nn.Module, Content](), list[nn.Module]()
+        heads = model.settings.heads
+        self.shape = heads, model.settings.width // heads
         for bias in model.biases:
             if not isinstance(bias, DistanceBias):
-                heads, width = model.settings.heads, model.settings.width
-                self.contents[bias] = content_of(bias, heads, width // heads)
+                if adds(bias) and of_positions(bias, *self.shape):
+                    self.placed.append(bias)
+                elif adds(bias):
+                    self.contents[bias] = content_of(bias, *self.shape)
                 continue
             learned = bias.fixed if isinstance(bias, LearnedBias) else None
             formula = bias.encoding if isinstance(bias, FixedBias) else learned
@@ -119,6 +124,9 @@ class TrainedNetwork:
         if settings.scale is not None:
             factor = logit_factor(settings.scale, i + 1, q.shape[1], self.trained, False)
             q = q * factor[..., None]
+        own = getattr(self.model.bias_of[layer], "factor", None)
+        if own is not None:
+            q = q * own(i)[..., None]
         return q / math.sqrt(q.shape[-1])
 
     def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
@@ -132,6 +140,10 @@ class TrainedNetwork:
         bias, added = self.model.bias_of[layer], torch.zeros(1, 1, 1)
         if bias in self.tables:
             added = self.tables[bias].at(n.clamp(min=0))
+        elif bias is not None and bias in self.placed:
+            q, k = (torch.zeros(1, self.shape[0], len(at), self.shape[1]) for at in (i, j))
+            placed = bias(q, k, i, j)
+            added = placed.expand(*placed.shape[:-2], len(i), len(j)).reshape(-1, len(i), len(j))
         return added.masked_fill((n < 0) | (n >= (width or math.inf)), -math.inf)
 
     def content(self, layer: int) -> Content | None:
