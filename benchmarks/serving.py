@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 
 import numpy as np
 import torch
@@ -28,13 +29,9 @@ from farfield.validation.harness.attention import attention
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.model import Layer, Prepared, Transformer
 from farfield.validation.harness.settings import settle
-from farfield.validation.models.head_audit import upwards
-from farfield.validation.models.layers import LayerOutline
-from farfield.validation.models.norms import bounds_of, projections
 
 TEXT = np.random.default_rng(0).integers(0, 250, 1 << 16).astype(np.int64)
 SHAPE = settle("demo", {"encoding": "alibi", "layers": 2})
-PROJECTIONS = {"norm": ["layers.{layer}.ln_attn"], "joined": "layers.{layer}.qkv_proj"}
 ALIBI = encoding("alibi", heads=SHAPE.heads)
 DENSE_LIMIT = 2 << 30
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -42,24 +39,35 @@ Route = Callable[[Layer, Tensor, Tensor, Tensor, Prepared], Tensor]
 
 
 def certified_widths(model: Transformer, error: str) -> list[list[int]]:
-    """A window for each layer and head, from the norms of the weights."""
+    """A window for each layer and head, from the norms of the weights.
+
+    Behind a LayerNorm with gain g and shift 0, an input is g z with |z| <= sqrt(D), of mean 0. So
+    |q.k| is at most D |A^T B|, and |v| at most sqrt(D) |C|, of the projections times g without
+    their mean; what is added to all keys of a row, and to all values, changes no difference.
+    """
     found = []
-    s, tensors = SHAPE, model.state_dict()
-    size = s.width // s.heads
-    own = LayerOutline(heads=s.heads, key_heads=s.heads, head_size=size)
-
-    def read(name: str) -> np.ndarray | None:
-        return tensors[name].double().numpy() if name in tensors else None
-
-    for layer in range(SHAPE.layers):
-        made = projections(own, s.width, PROJECTIONS, layer, read)
-        bounds = bounds_of(made, size**-0.5)
+    for layer in model.layers:
+        assert isinstance(layer, Layer) and not layer.ln_attn.bias.any()
+        gain = layer.ln_attn.weight.double()
+        each = (layer.qkv_proj.weight.double() * gain).unflatten(0, (3, SHAPE.heads, -1))
+        query, key, value = (each - each.mean(-1, keepdim=True)).detach()
+        size, added = key.shape[1], layer.qkv_proj.bias
+        assert added is None or not added.any()
+        logits = len(gain) / math.sqrt(size) * torch.linalg.matrix_norm(query.mT @ key, 2)
+        values = math.sqrt(len(gain)) * torch.linalg.matrix_norm(value, 2)
         windows = [
-            certified_window(ALIBI.head(h), error, upwards(b.logit), upwards(b.value))
-            for h, b in enumerate(bounds, 1)
+            certified_window(ALIBI.head(h), error, _above(logit), _above(value))
+            for h, (logit, value) in enumerate(
+                zip(logits.tolist(), values.tolist(), strict=True), 1
+            )
         ]
         found.append([w.sliding_window for w in windows])
     return found
+
+
+def _above(bound: float) -> Fraction:
+    """A fraction that is not below a norm, its rounding within a millionth."""
+    return Fraction(math.ceil(bound * (1 + 1e-6) * 2**20), 2**20)
 
 
 def routes(

@@ -265,7 +265,7 @@ def _families() -> Iterator[tuple[str, Any]]:
     """Each family of causal models with the audit of its configuration, where that has numbers."""
     from farfield.theory.answers.answer import InputError
     from farfield.validation.models.audit import audit
-    from farfield.validation.models.transformers_config import architectures
+    from farfield.validation.models.configuration import architectures
 
     with TemporaryDirectory() as place:
         for name in sorted(architectures()["causal"]):

@@ -80,8 +80,8 @@ from .validation.models.audit import Audit as Audit
 from .validation.models.audit import audit as audit
 from .validation.models.empirical import EmpiricalReceptiveField as EmpiricalReceptiveField
 from .validation.models.empirical import empirical_receptive_field as empirical_receptive_field
-from .validation.models.window_plan import SmallestWindow as SmallestWindow
-from .validation.models.window_plan import smallest_window as smallest_window
+from .validation.models.smallest_window import SmallestWindow as SmallestWindow
+from .validation.models.smallest_window import smallest_window as smallest_window
 from .validation.papers.claim import Claim as Claim
 from .validation.papers.ledger import claims as claims
 from .validation.study.one_run import train as train

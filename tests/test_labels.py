@@ -20,7 +20,7 @@ from farfield.numerics.price import price_of_distance, reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.row_bound import window_certificate
 from farfield.numerics.windows.window import certified_window, window_error
-from farfield.theory.answers.answer import Code, Label, Status
+from farfield.theory.answers.answer import Label, Status
 from farfield.theory.encodings import encoding
 
 sys.path.insert(0, str(Path(__file__).parent / "validation" / "models"))
@@ -229,10 +229,10 @@ SMALL = {
 
 
 @seeds(6, 120)
-def test_no_model_breaks_what_is_certified_of_its_weights(seed, tmp_path):
-    """Windows of heads with a bias, and keys that a layer sees."""
+def test_no_model_breaks_what_is_certified_of_its_logits(seed, tmp_path):
+    """Windows of heads with a bias, for the range of its logits, and keys that a layer sees."""
     torch = pytest.importorskip("torch")
-    library = pytest.importorskip("observed")
+    library = pytest.importorskip("weighed")
     from farfield.validation.models.audit import audit
     from farfield.validation.models.folder import describe
     from farfield.validation.models.opened import open_model
@@ -247,14 +247,24 @@ def test_no_model_breaks_what_is_certified_of_its_weights(seed, tmp_path):
     made.save_pretrained(tmp_path / kind)
     folder = describe(tmp_path / kind)
     error = Fraction(draw.randint(1, 30), 10)
-    bounds = "weights" if folder.biased else "given"
-    found = audit(folder, trained=folder.trained or 48, bounds=bounds, error=error)
     length = 60
     tokens = torch.randint(0, 64, (length,), generator=torch.Generator().manual_seed(seed))
     at = torch.arange(length)
     distance = at[:, None] - at
-    for k, attention in open_model(folder).weights(tokens):
-        weights, width = attention.double(), folder.layers[k].width
+    rows = [(k, attention.double()) for k, attention in open_model(folder).weights(tokens)]
+    halves = [Fraction(1)]
+    for k, weights in rows:
+        if (bias := folder.layers[k].encoding) is not None:
+            added = torch.from_numpy(np.asarray(bias.bias(np.arange(length))))
+            content = weights.log() - added[:, distance.clamp(min=0)]
+            hidden = (distance < 0) | (weights < 1e-30)
+            high = content.masked_fill(hidden, -math.inf).amax(-1)
+            low = content.masked_fill(hidden, math.inf).amin(-1)
+            halves.append(Fraction(math.ceil(float((high - low).max()) * 500 + 1), 1000))
+    bounds = {"logit_bound": max(halves), "value_bound": 1}
+    found = audit(folder, trained=folder.trained or 48, error=error, **bounds)
+    for k, weights in rows:
+        width = folder.layers[k].width
         if width is not None:
             assert not weights[:, distance >= width].any(), kind
         for head in found.heads:
@@ -264,4 +274,3 @@ def test_no_model_breaks_what_is_certified_of_its_weights(seed, tmp_path):
                 change = (own - near / near.sum(-1, keepdim=True)).abs().sum(-1).max()
                 moved = float(change) * head.value_bound  # of the worst values within the bound
                 assert moved <= float(error) * (1 + 1e-5), (kind, head)
-    assert found.reason is None or found.reason.code is not Code.BROKEN_BOUND

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import farfield
@@ -45,8 +47,7 @@ def window(
         row: tokens of one row, as 4096 or 4k, for a window that is enough there.
         temper: s, where a row's content logits are scaled by s log(tokens).
         gate: bound of the gates of a gated decay.
-        model: a folder, a GGUF file, or a name in the hub's cache: its smallest window, and a plan
-            by layer.
+        model: a folder, a GGUF file, or a name in the hub's cache: its smallest window.
         loss: with --model, the share by which perplexity may rise; 1% if not given.
         text: with --model, what to read.
         length: with --model, tokens of a row.
@@ -58,6 +59,11 @@ def window(
     refuse(
         bool(formulas) == (model is not None),
         "give a formula, or a model's folder with --model, and not both",
+    )
+    lies = next((f for f in map(str, formulas) if (Path(f) / "config.json").is_file()), None)
+    refuse(
+        lies is not None,
+        f"{lies!r} is the folder of a model; accepted: a formula, or --model {lies}",
     )
     if model is None:
         refuse(
@@ -79,8 +85,7 @@ def window(
         )
     refuse(
         subject.given() or error or logit_bound or value_bound or sinks or row or temper or gate,
-        "--model is measured on a text, within --loss; leave the options of formulas out. Windows "
-        "with bounds: farfield audit FOLDER --bounds weights",
+        "--model is measured on a text, within --loss; leave the options of formulas out",
     )
     require_models()
     read: dict[str, Any] = {"loss": loss or "1/100", "length": length, "segments": segments or 16}
@@ -231,39 +236,35 @@ def audit(
     *,
     trained: str | None = None,
     length: tuple[str, ...] = (),
+    rows: str = "1",
     cache_dtype: str = "bf16",
     tensor_parallel: Count = 1,
     page: Count = 16,
     budget: str | None = None,
     eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"),
     error: str = "1/1000",
-    bounds: str = "given",
     logit_bound: str | None = None,
     value_bound: str | None = None,
-    text: str | None = None,
-    out: str = "out/audit",
+    out: str | None = None,
     output: Output = Output(),
 ) -> int:
     """Which layer of a model keeps what, how many bytes that is, and what may be set; and a page.
 
     Args:
-        model: a folder, a GGUF file, or a name in the hub's cache.
+        model: a folder, its config.json, a GGUF file, or a name in the hub's cache.
         trained: training length in tokens, if not the configuration's.
         length: of another row (repeatable).
+        rows: how many rows are served together.
         cache_dtype: of the cache: bf16, fp16, fp32, fp8, int8 or int4.
         tensor_parallel: devices over which heads are spread.
         page: tokens of a page of the cache.
-        budget: bytes of the cache on one device, as 24GiB: the longest row, and how many fit.
+        budget: bytes of the cache on one device, as 24GiB: the longest rows, and how many fit.
         eps: of a bias, mass left outside (repeatable).
         error: of a bias, budget of the certified windows.
-        bounds: of a bias, given, or from weights.
         logit_bound: bound of |q.k|/sqrt(d); 1 if not given, a hypothesis.
         value_bound: bound of ||v||, in the same way.
-        text: with bounds from weights, what to hold them against.
-        out: folder of the page.
+        out: folder of the page; out/audit/ and the name of the model if not given.
     """
-    if text is not None:
-        require_models()
     from farfield.figures.answer_pages import write_audit
     from farfield.validation.models.audit import audit as examine
 
@@ -272,18 +273,18 @@ def audit(
             model,
             trained=trained,
             lengths=length,
+            rows=rows,
             cache_dtype=cache_dtype,
             tensor_parallel=tensor_parallel,
             page=page,
             budget=budget,
             eps=eps,
             error=error,
-            bounds=bounds,
             logit_bound=logit_bound,
             value_bound=value_bound,
-            text=text,
         )
-    place = write_audit(result, out)
+    named = re.sub(r"[^\w.-]+", "-", result.model).strip(".-") or "model"
+    place = write_audit(result, out or f"out/audit/{named}")
     return write_answers(result, output, f"page: {place}")
 
 

@@ -106,7 +106,7 @@ QUESTIONS = {
     "compare -n -2*n": "numerics.comparison.compare_tails",
     "resolution -n": "numerics.resolution.attention_resolution",
     "window -n --error 1/10 --logit-bound 1": "numerics.windows.window.certified_window",
-    "window --model FOLDER": MODELS + "window_plan.smallest_window",
+    "window --model FOLDER": MODELS + "smallest_window.smallest_window",
     "perplexity --model FOLDER --length 8": MODELS + "perplexities.model_perplexity",
     "erf --model FOLDER": MODELS + "empirical.empirical_receptive_field",
     "audit FOLDER": MODELS + "audit.audit",

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from farfield.theory.answers.errors import InputError
-from farfield.theory.encodings.dual import floats
 from farfield.theory.encodings.formulas import alibi_slope
 
 _CLOSE = 1e-3  # by which slopes in bf16 differ from the rule
+
+
+def floats(value: Any) -> np.ndarray:
+    """Numbers of NumPy, torch or JAX as float64."""
+    for name in ("detach", "cpu", "double"):
+        value = getattr(value, name, lambda value=value: value)()
+    return np.asarray(value, dtype=np.float64)
 
 
 def layout(array: object) -> tuple[str, np.ndarray]:

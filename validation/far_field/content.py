@@ -8,7 +8,8 @@ by the methods of the module:
     gates(q, k) and     counted(q, c), with c = sum over j <= l <= i of gates(q, k)_il: CoPE
     counted(q, c)
 
-A module with neither form is refused: nothing says what a far key would get.
+A module whose bias depends on positions alone, as in FIRE, is asked at the positions of far keys.
+One with no such form is refused: nothing says what a far key would get.
 """
 
 from __future__ import annotations
@@ -63,6 +64,22 @@ class Counts:
         counts[..., order] = gates[..., order].cumsum(-1)
         bias: Tensor = self.module.counted(q, counts)
         return bias
+
+
+def of_positions(module: nn.Module, heads: int, size: int) -> bool:
+    """Whether a bias depends on the positions of query and key alone, not on what is read."""
+    random, places = torch.Generator().manual_seed(0), torch.arange(TOKENS)
+    some = places[1::2]
+    with torch.no_grad():
+        try:
+            x, y = (torch.randn(1, heads, TOKENS, size, generator=random) for _ in range(2))
+            first, second = module(x, x, places, places), module(y, y, places, places)
+            apart = module(x[:, :, some], x[:, :, some], some, some)
+        except (RuntimeError, TypeError, ValueError, IndexError):
+            return False
+    same = first.shape == second.shape and torch.equal(first, second)
+    part = first[..., some[:, None], some]
+    return same and part.shape == apart.shape and torch.allclose(part, apart, atol=1e-6)
 
 
 def content_of(module: nn.Module, heads: int, size: int) -> Content:

@@ -19,11 +19,13 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.theory.encodings import Encoding
-from farfield.validation.far_field.content import Content, content_of
+from farfield.validation.far_field.content import Content, content_of, of_positions
 from farfield.validation.harness.bias import FixedBias, LearnedBias
+from farfield.validation.harness.measure import nats_of
 from farfield.validation.harness.model import (
     DistanceBias,
     Transformer,
+    adds,
     logit_factor,
     rotated,
     sinusoid,
@@ -93,11 +95,15 @@ class TrainedNetwork:
         self.grouped: Grouped | None = None
         self.trained, self.depth = model.settings.length, len(model.layers)
         self.longest = self.trained if model.settings.absolute == "learned" else None
-        self.contents = dict[nn.Module, Content]()
+        self.contents, self.placed = dict[nn.Module, Content](), list[nn.Module]()
+        heads = model.settings.heads
+        self.shape = heads, model.settings.width // heads
         for bias in model.biases:
             if not isinstance(bias, DistanceBias):
-                heads, width = model.settings.heads, model.settings.width
-                self.contents[bias] = content_of(bias, heads, width // heads)
+                if adds(bias) and of_positions(bias, *self.shape):
+                    self.placed.append(bias)
+                elif adds(bias):
+                    self.contents[bias] = content_of(bias, *self.shape)
                 continue
             learned = bias.fixed if isinstance(bias, LearnedBias) else None
             formula = bias.encoding if isinstance(bias, FixedBias) else learned
@@ -127,6 +133,9 @@ class TrainedNetwork:
         if settings.scale is not None:
             factor = logit_factor(settings.scale, i + 1, q.shape[1], self.trained, False)
             q = q * factor[..., None]
+        own = getattr(self.model.bias_of[layer], "factor", None)
+        if own is not None:
+            q = q * own(i)[..., None]
         return q / math.sqrt(q.shape[-1])
 
     def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
@@ -140,6 +149,11 @@ class TrainedNetwork:
         bias, added = self.model.bias_of[layer], torch.zeros(1, 1, 1, device=n.device)
         if bias in self.tables:
             added = self.tables[bias].at(n.clamp(min=0))
+        elif bias is not None and bias in self.placed:
+            empty = torch.zeros(1, self.shape[0], 0, self.shape[1], device=n.device)
+            q, k = (empty.new_zeros(1, self.shape[0], len(at), self.shape[1]) for at in (i, j))
+            placed = bias(q, k, i, j)
+            added = placed.expand(*placed.shape[:-2], len(i), len(j)).reshape(-1, len(i), len(j))
         return added.masked_fill((n < 0) | (n >= (width or math.inf)), -math.inf)
 
     def content(self, layer: int) -> Content | None:
@@ -198,7 +212,7 @@ def whole(
         bias = network.bias(layer, i, j)[None]
         if content is not None:
             read = content.between(q[:, :, at], k[:, :, :end], i, j, one[:end])
-            bias = bias + read.repeat(1, 1, 1, network.copies)
+            bias = bias + copied(read, network.copies)
         keys, values = turned[:, :, :, :end].flatten(2, 3), repeated(v[:, :, :end], network.copies)
         parts.append(attention(asked[:, :, at], keys, values, bias, sink))
     return torch.cat(parts, 2)
@@ -267,6 +281,11 @@ def of_heads(x: Tensor, q: Tensor) -> Tensor:
     return x if groups == 1 else x.repeat_interleave(groups, 1)
 
 
+def copied(logits: Tensor, copies: int) -> Tensor:
+    """Terms of logits (..., m), once for each copy of their keys; a view for one copy."""
+    return logits.unsqueeze(-2).expand(*logits.shape[:-1], copies, -1).flatten(-2)
+
+
 def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None) -> Tensor:
     """Softmax attention of queries that are scaled already; the bias broadcasts."""
     bias, k, v = bias.to(q.dtype), of_heads(k, q), of_heads(v, q)
@@ -297,5 +316,4 @@ def losses(network: Network, tokens: Tensor, last: int) -> Tensor:
 def nats(scores: Tensor, tokens: Tensor) -> Tensor:
     """Loss of the last targets of rows (rows, length + 1) from their scores, float64, on the CPU
     wherever the scores are."""
-    targets = tokens[:, -scores.shape[1] :, None].to(scores.device)
-    return -scores.double().log_softmax(-1).gather(-1, targets)[..., 0].cpu()
+    return nats_of(scores, tokens[:, -scores.shape[1] :].to(scores.device)).cpu()

@@ -1,7 +1,6 @@
 """The audit of a model: which layer keeps what, how many bytes that is, and what may be set.
 
-Only the configuration is read, and the weights that are a bias; where bounds by the weights are
-asked for, those of queries, keys and values too. No torch, unless a text is given.
+The library's code runs without weights. Of weights, those that are a bias are read.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,10 +34,8 @@ from farfield.theory.answers.blocks import (
     table,
 )
 from farfield.theory.answers.errors import refuse
-from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import Text, code, words
 from farfield.theory.answers.number import count, inside, listed, natural, plural, runs
-from farfield.theory.encodings import encoding
 from farfield.validation.defaults import EPS, TRAINED
 from farfield.validation.models.cache import (
     RowCache,
@@ -50,16 +48,9 @@ from farfield.validation.models.cache import (
 )
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, keys_text
-from farfield.validation.models.transformers_config import architectures
-from farfield.validation.table_cells import field_text
 
 if TYPE_CHECKING:
     from farfield.validation.models.head_audit import Head
-
-BOUNDS = {
-    "given": "for logits and values within the bounds of the table",
-    "weights": "for every text, by the norms of the weights",
-}
 
 
 @dataclass(frozen=True)
@@ -86,23 +77,29 @@ class Audit(Answer):
         model, family: its name and its `model_type`.
         kinds: layers that are alike, together.
         serving: the type of the cache's numbers, devices, and the tokens of a page.
-        caches: what a row of the training length, and of each other, takes on one device.
+        keeper: whose cache it is.
+        caches: what a row of the training length, and of each other, takes on one device; empty
+            where there is no cache.
+        rows: how many rows are served together.
         budget: bytes of a cache that were given; None without.
-        longest: tokens of the longest row that fits into them; infinite where every row does.
+        longest: tokens of the longest rows that fit into them, so many together; infinite where
+            all do.
         reach: input tokens that the last output depends on at most, through depth.
         trained: the training length, and `trained_from`: where it is from.
+        asked: the first of the lengths that were asked for; None where none was.
         sliding_window: keys that are enough for every layer; infinite where one sees all and no
             window is enough, None where that is not known.
         eps: shares of the receptive fields of the heads.
-        error: the budget of their windows, and `bounds`: `given` or `weights`.
+        error: the budget of their windows.
         hypothesis: under which the windows are enough, in words; `assumed`: whether it rests on
             bounds that nobody gave or measured.
         heads: one entry a head with a bias, or a layer and head where layers differ.
         source: where the formula or table of a bias is from.
         notes: further remarks.
         measurable: whether a window can be measured on a text.
-        label: `theorem` for what follows from the widths of the layers; `certified` for bounds
-            that were given or proved, `approximate` for assumed ones.
+        label: `theorem` for what the library's code was seen to do; `certified` for windows under
+            bounds that were given; `approximate` for assumed bounds, and where a configuration or
+            a header says what was not seen.
     """
 
     VALUE: ClassVar[str] = "sliding_window"
@@ -116,11 +113,13 @@ class Audit(Answer):
     trained_from: str
     reach: float
     error: sympy.Rational
+    keeper: str = ""
+    rows: int = 1
+    asked: int | None = None
     budget: int | None = None
     longest: float | None = None
     sliding_window: float | None = None
     eps: tuple[sympy.Rational, ...] = ()
-    bounds: str = "given"
     hypothesis: str = ""
     assumed: bool = False
     heads: tuple[Head, ...] = ()
@@ -140,9 +139,15 @@ class Audit(Answer):
         return listed([name for name in each if name]) or "no attention"
 
     @property
+    def cache(self) -> RowCache | None:
+        """What a row of the asked length takes, or of the training length; None without a cache."""
+        asked = self.asked or self.trained
+        return next((c for c in self.caches if c.length == asked), None)
+
+    @property
     def requests(self) -> int | None:
-        """Rows of the training length that fit into the budget; None without one."""
-        each = self.caches[0].reserved if self.caches and self.budget else 0
+        """Rows of the asked length that fit into the budget together; None without one."""
+        each = self.cache.reserved if self.cache and self.budget else 0
         return int((self.budget or 0) // each) if each else None
 
     @property
@@ -163,25 +168,45 @@ class Audit(Answer):
         for line in self.notes:
             yield note("{note}.", note=line[0].upper() + line[1:])
 
+    def fields(self) -> dict[str, Any]:
+        """The fields in their JSON form; a layer names the numbers of a token that it keeps."""
+        fields = super().fields()
+        for kind in fields["kinds"]:
+            for name in ("cached", "indexed"):
+                if not kind["layer"][name]:
+                    del kind["layer"][name]
+        return fields
+
     def _first(self) -> Text:
         layers = [k for kind in self.kinds for k in [kind.layer] * len(kind.layers)]
         text = "{model} ({family})"
         text += f", {plural(len(layers), 'layer')}: " if layers else ": "
-        width = ""
-        if self.heads and self.status is Status.EXACT:
+        width, wide = count(self.sliding_window), (self.sliding_window or 0) > self.trained
+        if self.heads and self.status is Status.EXACT and wide:
+            text += f"a window of {{width}} keys, more than its rows of {self.trained} tokens, is "
+            text += "useless; none below is known to keep every head within {error}, "
+            text += self.hypothesis
+        elif self.heads and self.status is Status.EXACT:
             text += "{setting} = {width} keeps the output of every head within {error}, "
-            text, width = text + self.hypothesis, count(self.sliding_window)
+            text += self.hypothesis
+        elif self.status is Status.EXACT and wide:
+            text += "every layer with attention sees at most {width} keys, more than its rows of "
+            text += f"{self.trained} tokens have, so this window is useless"
         elif self.status is Status.EXACT:
-            more = " than the training length has" * (int(self) > self.trained)
             text += "every layer with attention sees at most {width} keys"
-            text += f", more{more}" * bool(more) + "; set {setting} = {width}, no output changes"
-            width = count(self.sliding_window)
+            text += "; set {setting} = {width}, no output changes"
         elif self.status is Status.INFINITE and not self.heads:
             text += self._mixed(layers)
         elif self.status is Status.INFINITE:
             text += "no window serves every head"
+        elif self.status is Status.OUT_OF_SCOPE:
+            text += "{why}"
         else:
             text += "no number is given, since {why}"
+        if self.cache is not None and (self.asked or self.rows > 1):
+            text += f"; {plural(self.rows, 'row')} of {keys_text(self.cache.length)} tokens "
+            text += f"{'take' if self.rows > 1 else 'takes'} "
+            text += size_text(self.rows * self.cache.least)
         return words(
             text + ".",
             model=self.model,
@@ -199,42 +224,65 @@ class Audit(Answer):
         state = sum(not o.attends and o.state != 0 for o in layers)
         parts = [f"{n} keep {keys_text(w)} keys" for w, n in near.items()]
         parts += [f"{free} keep all"] * bool(free) + [f"{state} keep a state"] * bool(state)
+        drops = {o.keeps for o in layers if o.keeps is not None and o.keeps < math.inf}
+        if drops:
+            kept = listed([keys_text(keeps) for keeps in sorted(drops)])
+            return f"a row read at once sees every key, and the cache keeps the nearest {kept}"
         if len(parts) == 1:
             return "every layer keeps every key, and a narrower window changes the output"
         return f"{listed(parts)}; a narrower window changes the output"
 
     def _bytes(self) -> Iterator[Block]:
-        first = self.caches[0]
+        first = self.cache or self.caches[0]
         kept = "" if self.serving.ranks == 1 else f" on each of {self.serving.ranks} devices"
         states = f", {size_text(first.indexer)} of an indexer's keys" if first.indexer else ""
         states += f", and {size_text(first.states)} of states" if first.states else ""
         states += ", and states of a size that is not known" if first.states is None else ""
         yield sentence(
-            "Cache: {least} at {length} tokens in {dtype}{kept}{states}. In pages of {page} tokens "
-            "it takes {paged}, or {whole} where an engine keeps whole rows in every layer.",
-            Label.THEOREM,
+            "Cache: {least} at {length} tokens in {dtype}{kept}{states}, which is what {keeper} "
+            "keeps. In pages of {page} tokens it takes {paged}, or {whole} where an engine keeps "
+            "whole rows in every layer.",
+            self.cache_label,
             least=size_text(first.least),
             length=keys_text(first.length),
             dtype=self.serving.dtype,
             kept=kept,
             states=states,
+            keeper=self.keeper,
             page=self.serving.page,
             paged=size_text(first.paged),
             whole=size_text(first.whole),
         )
+        if self.rows > 1:
+            yield sentence(
+                "{rows} of {length} tokens: {least}, in pages {paged}.",
+                self.cache_label,
+                rows=plural(self.rows, "row"),
+                length=keys_text(first.length),
+                least=size_text(self.rows * (first.least + first.indexer + (first.states or 0))),
+                paged=size_text(self.rows * first.reserved),
+            )
         if self.budget is None:
             return
-        longest, far = self.longest, ""
+        longest, each = self.longest, "the longest row" if self.rows == 1 else "the longest of "
+        each += "" if self.rows == 1 else f"{self.rows} rows"
+        far = "a row of any length fits" if self.rows == 1 else "rows of any length fit"
         if longest is not None and longest != math.inf:
-            far = f"{keys_text(longest)} tokens are the longest row"
+            far = f"{keys_text(longest)} tokens are {each}"
         yield sentence(
             "Within {budget}: {far}, and {requests} of {length} tokens fit together.",
-            Label.THEOREM,
+            self.cache_label,
             budget=size_text(self.budget),
-            far=far or "a row of any length fits",
+            far=far,
             requests=plural(self.requests or 0, "row"),
             length=keys_text(first.length),
         )
+
+    @property
+    def cache_label(self) -> Label:
+        """How the bytes are known: seen in the library's code, or said."""
+        seen = all(kind.layer.observed for kind in self.kinds if kind.layer.attends)
+        return Label.THEOREM if seen else Label.APPROXIMATE
 
     def by_layer(self) -> Iterator[Block]:
         """A table by kind of layer, and how far the last output reaches through depth."""
@@ -253,14 +301,14 @@ class Audit(Answer):
             )
             for kind in self.kinds
         ]
-        length = keys_text(self.caches[0].length)
+        length = keys_text(self.trained)
         header = ("layers", "how many", "sees", "positions", "heads", "a token", "a row, each")
         caption = f"What each layer sees, and what it keeps of {length} tokens"
         yield table(header, rows, caption, numeric=(1,))
         if math.isfinite(self.reach):
             yield sentence(
                 "Through depth, the last output depends on the nearest {tokens} at most.",
-                Label.THEOREM,
+                self.cache_label,
                 tokens=plural(int(self.reach), "token"),
             )
         if len(self.caches) > 1:
@@ -272,13 +320,15 @@ class Audit(Answer):
         if self.measurable and self.status is Status.INFINITE:
             yield note(
                 "What a window costs on a text: {command}.",
-                command=code("`farfield window --model FOLDER --text FILE --loss 1%`"),
+                command=code(f"`farfield window --model {self.subject} --text FILE --loss 1%`"),
             )
 
     def by_head(self) -> Iterator[Block]:
         """How far each head sees, and its certified window."""
         if not self.heads:
             return
+        from farfield.validation.table_cells import field_text
+
         verdicts = [h.verdict for h in self.heads]
         counts = [
             f"{k} of {len(verdicts)} {str(v).removesuffix('s') if k > 1 else v}"
@@ -286,10 +336,7 @@ class Audit(Answer):
         ]
         yield sentence("Heads: {counts}.", Label.THEOREM, counts=listed(counts))
         if self.assumed:
-            yield sentence(
-                "Nobody measured these logits and values: {weights} proves bounds.",
-                weights=code("`farfield audit FOLDER --bounds weights`"),
-            )
+            yield sentence("Nobody measured these logits and values.")
         header = ("layers", "head", "bias", "series", *(f"TRF({e})" for e in self.eps))
         header += ("window", "logits within", "values within")
         rows = [
@@ -311,10 +358,10 @@ class Audit(Answer):
         yield note(
             "Receptive fields in tokens, exact integers, certified; infinite where the series "
             "diverges. A window keeps the output of a head within {error} in norm: one head, one "
-            "layer, exact arithmetic, before the output projection; {bounds}. The whole model is "
-            "another question, which a measurement answers.",
+            "layer, exact arithmetic, before the output projection; for logits and values within "
+            "the bounds of the table. The whole model is another question, which a measurement "
+            "answers.",
             error=self.error,
-            bounds=BOUNDS[self.bounds],
         )
 
 
@@ -323,81 +370,83 @@ def audit(
     *,
     trained: Any = None,
     lengths: Sequence[Any] = (),
+    rows: Any = 1,
     cache_dtype: str = "bf16",
     tensor_parallel: Any = 1,
     page: Any = 16,
     budget: str | None = None,
     eps: Sequence[Any] = EPS,
     error: Any = "1/1000",
-    bounds: str = "given",
     logit_bound: Any = None,
     value_bound: Any = None,
-    text: Any = None,
 ) -> Audit:
     """Which layer of a model keeps what, how many bytes that is, and which window may be set.
 
     Args:
-        model: a folder of the library transformers, a finished run, or what `describe` says.
+        model: a folder of the library transformers, a GGUF file, a finished run, or what `describe`
+            says.
         trained: the training length in tokens; None takes the configuration's.
-        lengths: of other rows, each at least the training length.
+        lengths: of other rows.
+        rows: how many rows are served together.
         cache_dtype: of the cache's numbers, one of `cache.BITS`.
         tensor_parallel: devices over which heads are spread.
         page: tokens of a page.
         budget: bytes of a cache on one device, as `24GiB`.
         eps: shares for the receptive fields of a bias, exact.
         error: budget of the certified windows of a bias.
-        bounds: of a bias: `given` takes the two numbers; `weights` proves them by the norms.
         logit_bound: of |q.k|/sqrt(d); 1 if not given, which is assumed.
         value_bound: of ||v||, in the same way.
-        text: with bounds of the weights, what the model reads while its logits are held to them.
 
     Raises:
         InputError: as `describe`; a bad argument.
     """
-    one_of(bounds, "bounds", BOUNDS)
     outline = describe(model)
-    (m, *tested), origin = _rows(outline, trained, lengths)
+    m, tested, origin = _rows(outline, trained, lengths)
     serving = serving_of(outline, cache_dtype, tensor_parallel, page)
     layers, limit = outline.layers, None if budget is None else bytes_of(budget)
+    together = natural(rows, "rows")
+    kept = bool(layers) and outline.cached
     plain = Audit(
         model=outline.name,
         family=outline.kind,
         kinds=_kinds(layers, m, serving),
         serving=serving,
-        caches=tuple(row_cache(layers, n, serving) for n in (m, *tested) if layers),
+        keeper=outline.keeper,
+        caches=tuple(row_cache(layers, n, serving) for n in dict.fromkeys((m, *tested)) if kept),
+        rows=together,
+        asked=tested[0] if tested else None,
         trained=m,
         trained_from=origin,
         reach=reach(layers),
         error=inside(error, "error", "(0, oo)"),
         budget=limit,
-        longest=None if limit is None else longest(layers, limit, serving),
+        longest=None if limit is None else longest(layers, limit / together, serving),
         notes=outline.notes,
         measurable=_measurable(outline),
         label=Label.THEOREM,
+        subject=str(model) if isinstance(model, str | os.PathLike) else outline.name,
     )
-    if outline.biased or bounds == "weights":
-        return _with_heads(plain, outline, eps, bounds, (logit_bound, value_bound), text)
-    return dataclasses.replace(plain, **_widest(outline))
+    if outline.biased:
+        return _with_heads(plain, outline, eps, (logit_bound, value_bound))
+    return dataclasses.replace(plain, **({"label": plain.cache_label} | _widest(outline)))
 
 
-def _rows(outline: ModelOutline, trained: Any, lengths: Sequence[Any]) -> tuple[list[int], str]:
-    """The training length and the other lengths of rows; where the first is from."""
+def _rows(
+    outline: ModelOutline, trained: Any, lengths: Sequence[Any]
+) -> tuple[int, list[int], str]:
+    """The training length, the other lengths of rows, and where the first is from."""
     m, origin = outline.trained or TRAINED, outline.trained_from
     if trained is not None:
         m, origin = natural(trained, "trained"), "as given"
     elif outline.trained is None:
         origin = "assumed: the configuration names none"
-    tested = sorted({natural(n, "length") for n in lengths})
+    tested = [natural(n, "length") for n in lengths]
     refuse(
-        tested and tested[0] < m,
-        f"length {tested and tested[0]}: accepted are lengths from {m}, the training length",
-    )
-    refuse(
-        tested and outline.longest is not None and tested[-1] > outline.longest,
-        f"length {tested and tested[-1]}: accepted are lengths up to {outline.longest}, where the "
+        outline.longest is not None and max(tested, default=0) > outline.longest,
+        f"length {max(tested, default=0)}: accepted are lengths up to {outline.longest}, where the "
         f"rows of {outline.name!r} end",
     )
-    return list(dict.fromkeys((m, *tested))), origin
+    return m, tested, origin
 
 
 def _kinds(layers: Sequence[LayerOutline], row: int, serving: Serving) -> tuple[Kind, ...]:
@@ -423,19 +472,19 @@ def _measurable(outline: ModelOutline) -> bool:
     whole = (outline.path / "config.json").is_file() and any(
         outline.path.glob("model*.safetensors")
     )
-    causal = outline.kind in architectures().get("causal", {})
-    return whole and causal and not outline.values.get("quantization_config")
+    return whole and outline.causal and not outline.values.get("quantization_config")
 
 
 def _widest(outline: ModelOutline) -> dict[str, Any]:
     """Of a model without biases: keys that are enough for every layer, as the fields
     `sliding_window`, `status`, `label` and `reason` of an answer."""
     attending = [layer for layer in outline.layers if layer.attends]
-    if outline.unknown or not attending:
-        why = outline.unknown or "its layers keep states, and no keys"
-        status = Status.UNKNOWN if outline.unknown else Status.OUT_OF_SCOPE
-        codes = {Status.UNKNOWN: Code.NOT_COVERED, Status.OUT_OF_SCOPE: Code.NOT_SOFTMAX}
-        return {"status": status, "label": None, "reason": Reason(codes[status], why)}
+    if outline.unknown:
+        reason = Reason(Code.NOT_COVERED, outline.unknown)
+        return {"status": Status.UNKNOWN, "label": None, "reason": reason}
+    if why := _scope(outline, attending):
+        reason = Reason(Code.NOT_SOFTMAX, why)
+        return {"status": Status.OUT_OF_SCOPE, "label": None, "reason": reason}
     if any(layer.width is None for layer in attending):
         at = next(k for k, o in enumerate(outline.layers, 1) if o.attends and o.width is None)
         reason = Reason(Code.BOUNDED_LOGITS, f"layer {at} sees all keys")
@@ -443,18 +492,21 @@ def _widest(outline: ModelOutline) -> dict[str, Any]:
     return {"sliding_window": max(layer.width or 0 for layer in attending), "status": Status.EXACT}
 
 
+def _scope(outline: ModelOutline, attending: Sequence[LayerOutline]) -> str:
+    """Why a window of the past is no question to a model; empty where it is one."""
+    if any(layer.both_sides for layer in attending):
+        return "there is no cache, and no window of the past: every token sees tokens after it"
+    if not outline.cached:
+        return "the library keeps no cache of it: each token is computed from the whole row"
+    return "" if attending else "its layers keep states, and no keys"
+
+
 def _with_heads(
-    plain: Audit,
-    outline: ModelOutline,
-    eps: Sequence[Any],
-    bounds: str,
-    pair: tuple[Any, Any],
-    text: Any,
+    plain: Audit, outline: ModelOutline, eps: Sequence[Any], pair: tuple[Any, Any]
 ) -> Audit:
     """The audit of a model with a bias: its heads, and their certified windows."""
     from farfield.numerics.windows.question import read_bounds
     from farfield.validation.models.head_audit import heads_of
-    from farfield.validation.models.norms import HeadBounds, weight_bounds
 
     shares = tuple(inside(e, "eps", "(0, 1)") for e in eps)
     refuse(
@@ -462,22 +514,16 @@ def _with_heads(
         "eps is empty; accepted: one or more numbers in (0, 1)",
     )
     logit, value = read_bounds(*(1 if b is None else b for b in pair))
-    assumed = bounds == "given" and None in pair
-    hypothesis = BOUNDS[bounds]
-    if bounds == "given":
-        hypothesis = f"if its logits stay within {logit} and its values within {value}"
-        hypothesis += " (assumed, not measured)" if assumed else ""
-        limits = [(HeadBounds(float(logit), float(value)),) * o.heads for o in outline.layers]
-    else:
-        limits = weight_bounds(outline)
-    heads, windows = heads_of(outline, limits, plain.error, shares)
+    assumed = None in pair
+    hypothesis = f"if its logits stay within {logit} and its values within {value}"
+    hypothesis += " (assumed, not measured)" if assumed else ""
+    heads, windows = heads_of(outline, logit, value, plain.error, shares)
     worst = deciding_head(windows, lambda w: w.width)
     uncertain = assumed and worst.label is Label.CERTIFIED
     sources = dict.fromkeys(o.encoding.source for o in outline.layers if o.encoding is not None)
-    whole = dataclasses.replace(
+    return dataclasses.replace(
         plain,
         eps=shares,
-        bounds=bounds,
         hypothesis=hypothesis,
         assumed=assumed,
         heads=tuple(heads),
@@ -486,17 +532,6 @@ def _with_heads(
         status=worst.status,
         label=Label.APPROXIMATE if uncertain else worst.label,
         reason=worst.reason,
-    )
-    if bounds == "given" or text is None:
-        return whole
-    from farfield.validation.models.empirical import broken
-
-    why = broken(outline, limits, text)
-    if why is None:
-        return whole
-    reason = Reason(Code.BROKEN_BOUND, why)
-    return dataclasses.replace(
-        whole, sliding_window=None, status=Status.UNKNOWN, label=None, reason=reason
     )
 
 
@@ -539,6 +574,8 @@ def which(layers: Sequence[int], of: int) -> str:
 
 def _typeset(bias: str) -> Any:
     """A bias as mathematics where its text is a formula."""
+    from farfield.theory.encodings import encoding
+
     try:
         return encoding(bias).formula
     except InputError:

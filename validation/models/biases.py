@@ -10,8 +10,7 @@ import sympy
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, alibi_slope, encoding, t5_bucket_starts
-from farfield.validation.models.layers import LayerOutline, ModelOutline
-from farfield.validation.models.transformers_config import quirks
+from farfield.validation.models.layers import BIASED, LayerOutline, ModelOutline
 from farfield.validation.models.weights import reader
 
 LIBRARY_EXPONENT = 8
@@ -30,7 +29,7 @@ def with_bias(model: ModelOutline, text: Any) -> ModelOutline:
     Raises:
         InputError: a form of the family that is no bias by distance; a table cannot be read.
     """
-    which = quirks()["bias"].get(getattr(text, "model_type", ""))
+    which = BIASED.get(getattr(text, "model_type", ""))
     if which is None:
         return model
     heads = model.layers[0].heads

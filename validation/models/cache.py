@@ -74,7 +74,8 @@ class RowCache:
 
 def kept(layer: LayerOutline, length: int) -> int:
     """Keys of a row that a layer keeps."""
-    return min(layer.width or length, length) if layer.cached else 0
+    most = (layer.width or length) if layer.keeps is None else layer.keeps
+    return int(min(most, length)) if layer.cached else 0
 
 
 def row_cache(layers: Sequence[LayerOutline], length: int, serving: Serving) -> RowCache:

@@ -11,9 +11,9 @@ from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import plural
 from farfield.validation.models.audit import which
 from farfield.validation.models.cache import Serving, row_cache, size_text
+from farfield.validation.models.configuration import read_json
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import ModelOutline
-from farfield.validation.models.transformers_config import read_json
 
 _TOKENIZER_BYTES = 256 << 20
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,7 +28,6 @@ from farfield.validation.harness.measure import (
 )
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import LayerOutline, ModelOutline
-from farfield.validation.models.norms import HeadBounds
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
 from farfield.validation.models.perplexities import hidden
 from farfield.validation.models.text import TokenText, text_of
@@ -336,40 +335,6 @@ def attention_fields(
         curves.append(torch.stack(means).mean(0))
         done(k)
     return {k: torch.stack(each) for k, each in fields.items()}, torch.stack(curves).numpy()
-
-
-def broken(
-    outline: ModelOutline, limits: Sequence[tuple[HeadBounds, ...]], text: Any
-) -> str | None:
-    """Whether a text breaks bounds of the logits: why, or None.
-
-    The logarithm of a weight is a content logit plus the bias, up to a number of the row. So the
-    range of their difference over a row is at most twice the bound.
-
-    Args:
-        outline: what the folder says of its model.
-        limits: the bounds of the heads of each layer.
-        text: as `text_of` takes it.
-    """
-    length = min(outline.trained or 256, 256)
-    opened, read = open_model(outline, tokens=length), text_of(outline, text)
-    worst, at = (1.0, ""), torch.arange(length)
-    for row in led(samples(read.held_out, 4, length), read.bos):
-        for layer, weights in nearest_first(opened, row, at):
-            encoding = outline.layers[layer].encoding
-            if encoding is None:
-                continue
-            content = (
-                weights.log() - torch.from_numpy(np.asarray(encoding.bias(at.numpy())))[:, None]
-            )
-            high = content.masked_fill(weights <= _LEAST, -torch.inf).amax(-1)
-            low = content.masked_fill(weights <= _LEAST, torch.inf).amin(-1)
-            for head, half in enumerate(((high - low).amax(-1) / 2).tolist()):
-                bound = limits[layer][head].logit
-                if half / (bound * (1 + _SLACK) + _SLACK) > worst[0]:
-                    where = f"logits of layer {layer + 1}, head {head + 1} lie within {half:.4g}"
-                    worst = (half / bound, f"{where} on the text, beyond the bound {bound:.4g}")
-    return worst[1] or None
 
 
 def _between(interval: tuple[float, float] | None, kind: str) -> str:

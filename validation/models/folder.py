@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.validation.models.biases import with_bias
+from farfield.validation.models.configuration import described, read_json
 from farfield.validation.models.gguf_files import describe_gguf
-from farfield.validation.models.layers import ModelOutline
-from farfield.validation.models.transformers_config import described, read_json
+from farfield.validation.models.layers import BIASED, ModelOutline
 from farfield.validation.optional import library
 
 _ACCEPTED = (
@@ -36,11 +35,12 @@ def describe(folder: Any) -> ModelOutline:
         return folder
     if hasattr(folder, "config") and hasattr(folder, "get_input_embeddings"):
         of = Path(folder.config.name_or_path or folder.config.model_type)
-        return replace(with_bias(*described(of, folder.config.to_dict())), network=folder)
+        return replace(_whole(of, folder.config.to_dict()), network=folder)
     if not isinstance(folder, str | os.PathLike):
         raise InputError(f"model {type(folder).__name__!r} is no model; accepted: {_ACCEPTED}")
     path, label = Path(folder).expanduser(), f"model {str(folder)!r}"
     path = path if path.exists() else _in_cache(str(folder)) or path
+    path = path.parent if path.name == "config.json" and path.is_file() else path
     if (path / "run.json").is_file():
         from farfield.validation.models.finished_run import describe_run
 
@@ -55,7 +55,17 @@ def describe(folder: Any) -> ModelOutline:
         not isinstance(kind, str) or not kind.isprintable() or not 0 < len(kind) <= 40,
         f"{label}: config.json names no model_type; accepted: {_ACCEPTED}",
     )
-    return with_bias(*described(path, values))
+    return _whole(path, values)
+
+
+def _whole(path: Path, values: dict[str, Any]) -> ModelOutline:
+    """What the library makes of a configuration, with additive biases."""
+    outline, text = described(path, values)
+    if getattr(text, "model_type", "") not in BIASED:
+        return outline
+    from farfield.validation.models.biases import with_bias
+
+    return with_bias(outline, text)
 
 
 def _in_cache(name: str) -> Path | None:

@@ -8,21 +8,32 @@ by the file's own formula, and nothing is written beside the file.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
-from collections.abc import Iterator, Mapping
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.errors import InputError, refuse
+from farfield.validation.models.configuration import quiet
 from farfield.validation.models.layers import LayerOutline, ModelOutline, Rotary
-from farfield.validation.models.transformers_config import quiet
 from farfield.validation.optional import first_line, library, require
 
-_UNKNOWN = ("bert", "t5", "mamba", "rwkv", "jamba", "deepseek2", "falcon-h1", "granitehybrid")
-"""Architectures whose layers the header does not give by these keys."""
+LAYERS, HEADS, NUMBER = 512, 1 << 16, 1 << 40
+"""The most layers, heads and other numbers of a header; llama.cpp has as many layers at most."""
 
 _TOKENS = "tokenizer.ggml.tokens"  # told by their number
+
+
+@functools.cache
+def facts() -> dict[str, dict[str, Any]]:
+    """What llama.cpp decides by architecture."""
+    table = tomllib.loads((files(__package__) / "gguf.toml").read_text())
+    return {name: {} for name in table["plain"]} | table["facts"]
 
 
 def describe_gguf(path: Path) -> ModelOutline:
@@ -48,87 +59,219 @@ def describe_gguf(path: Path) -> ModelOutline:
 
 
 def described_gguf(path: Path, values: Mapping[str, Any]) -> ModelOutline:
-    """What the keys of a header say; see `describe_gguf`."""
+    """What the keys of a header say, as llama.cpp reads them; see `describe_gguf`.
+
+    Raises:
+        InputError: a count is out of its range.
+    """
     kind = str(values.get("general.architecture", ""))
-    header = {k.removeprefix(f"{kind}."): v for k, v in values.items() if k.startswith(f"{kind}.")}
+    own = {k.removeprefix(f"{kind}."): v for k, v in values.items() if k.startswith(f"{kind}.")}
     outline = ModelOutline(path, kind, values=dict(values), notes=("the header of a GGUF file",))
-    latent = header.get("attention.kv_lora_rank") or header.get("attention.chunk_size")
-    if not isinstance(header.get("block_count"), int) or latent or kind.startswith(_UNKNOWN):
-        why = f"the header of a {kind or 'file without architecture'} does not say what layers keep"
+    if kind not in facts():
+        why = f"what llama.cpp does with the architecture {kind!r:.40} is not known here"
         return replace(outline, unknown=why)
-    if header.get("attention.sliding_window") and "attention.sliding_window_pattern" not in header:
-        return replace(outline, unknown="the header names a window and not the layers that have it")
-    notes = {
-        "attention.max_alibi_bias": "ALiBi with exponents up to {:g}",
-        "attention.temperature_scale": "logits grow with the row, temperature scale {:g}",
-    }
-    told = (text.format(header[key]) for key, text in notes.items() if header.get(key))
+    header, known = _Header(own), facts()[kind]
+    wanted = known.get("period") and not known.get("optional") and "window" not in known
+    if wanted and "attention.sliding_window" not in own and "at_layers" not in known:
+        return replace(outline, unknown="its header lacks attention.sliding_window")
+    both = bool(known.get("both_sides"))
+    ignored = "attention.sliding_window" in own and "period" not in known
+    notes = ["llama.cpp leaves the window of the header out, and keeps every key"] * ignored
+    if bias := _alibi(known, header):
+        notes.append(f"ALiBi with exponents up to {bias:g}")
+    if grows := own.get("attention.temperature_scale"):
+        notes.append(f"logits grow with the row, temperature scale {grows:g}")
+    layers = tuple(_layers(known, header, both))
+    scales = dict.fromkeys(layer.scale for layer in layers if layer.scale != 1)
+    notes += [f"logits are {scale:.4g} times q.k / sqrt(head size)" for scale in scales]
+    table = any(layer.positions == "absolute" for layer in layers)
+    trained = header.whole("context_length") or None
     return replace(
         outline,
-        layers=tuple(_layers(header)),
-        width=header.get("embedding_length", 0),
-        vocabulary=header.get("vocab_size", values.get(_TOKENS, 0)),
-        trained=header.get("context_length"),
+        layers=layers,
+        width=header.whole("embedding_length"),
+        vocabulary=header.whole("vocab_size") or values.get(_TOKENS, 0),
+        trained=trained,
         trained_from="by the header",
-        notes=(*outline.notes, *told),
+        longest=trained if table else None,
+        cached=not both,
+        notes=(*outline.notes, *notes),
     )
 
 
-def _layers(header: Mapping[str, Any]) -> Iterator[LayerOutline]:
-    """Each layer; where some slide, the program knows how they turn, and not the header."""
-    count, heads = header["block_count"], header.get("attention.head_count")
-    each, keys = (_each(n, count) for n in (heads, header.get("attention.head_count_kv", heads)))
-    size = header.get("attention.key_length") or header.get("embedding_length", 0) // max(
-        1, each[0]
+class _Header:
+    """The numbers of a header, each within its range.
+
+    Args:
+        values: its keys, without the name of the architecture.
+    """
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+        self.count = self.whole("block_count", LAYERS)
+        refuse(
+            not self.count,
+            f"the header has block_count {values.get('block_count')!r:.40}; accepted: a whole "
+            f"number from 1 to {LAYERS}",
+        )
+
+    def whole(self, name: str, most: int = NUMBER, usual: int = 0) -> int:
+        """A whole number that is not negative."""
+        value = self.values.get(name, usual)
+        refuse(
+            isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most,
+            f"the header has {name} {value!r:.40}; accepted: a whole number up to {most}",
+        )
+        return int(value)
+
+    def real(self, name: str, usual: float = 0.0) -> float:
+        """A finite number that is not negative."""
+        value = self.values.get(name, usual)
+        refuse(
+            not isinstance(value, int | float) or not 0 <= value < math.inf,
+            f"the header has {name} {value!r:.40}; accepted: a finite number",
+        )
+        return float(value)
+
+    def each(self, name: str, usual: Sequence[int] = ()) -> list[int]:
+        """A number of each layer, from one number or a list."""
+        value = self.values.get(name, list(usual) or 0)
+        numbers = value if isinstance(value, list) else [value] * self.count
+        wrong = not all(isinstance(n, int) and 0 <= n <= HEADS for n in numbers)
+        refuse(
+            wrong or len(numbers) != self.count,
+            f"the header has {name} {value!r:.60}; accepted: one number up to {HEADS}, or "
+            f"{self.count}",
+        )
+        return [int(n) for n in numbers]
+
+
+def _layers(known: Mapping[str, Any], header: _Header, both: bool) -> Iterator[LayerOutline]:
+    """Each layer that is computed."""
+    heads = header.each("attention.head_count")
+    keys = header.each("attention.head_count_kv", heads)
+    usual = header.whole("embedding_length") // max(1, *heads)
+    size = header.whole("attention.key_length", usual=usual)
+    value = header.whole("attention.value_length", usual=usual)
+    near = (
+        header.whole("attention.key_length_swa", usual=size),
+        header.whole("attention.value_length_swa", usual=value),
     )
-    whole = (size, header.get("attention.value_length") or size)
-    near = tuple(
-        header.get(f"attention.{name}_length_swa", usual)
-        for name, usual in zip(("key", "value"), whole, strict=True)
-    )
-    window, bias = header.get("attention.sliding_window"), header.get("attention.max_alibi_bias")
-    local = [False] * count
-    if window:
-        local = _local(header["attention.sliding_window_pattern"], count)
-    factor = header.get("rope.scaling.factor")
-    rotation = Rotary(
-        int(header.get("rope.dimension_count", size)),
-        float(header.get("rope.freq_base", 10_000.0)),
-        str(header.get("rope.scaling.type") or "default"),
-        note=f"factor {factor:g}" if factor else "",
-    )
-    mixed = len({*local}) > 1
-    for queries, key, slides in zip(each, keys, local, strict=True):
-        k, v = near if slides else whole
+    latent = known.get("latent") and "attention.key_length_mla" in header.values
+    window, local = _local(known, header)
+    states, numbers = _states(known, header, keys)
+    bias, cap = _alibi(known, header), header.real("attn_logit_softcapping", known.get("cap", 0.0))
+    switched = known.get("switch") and header.values.get("rope.scaling.finetuned") is False
+    computed = header.count - header.whole(str(known.get("extra")), header.count)
+    cached = known.get("with_cache", computed)
+    if "attention.shared_kv_layers" in header.values:
+        cached = header.count - header.whole("attention.shared_kv_layers", header.count)
+    for at in range(computed):
+        attends = keys[at] > 0 and known.get("state") != "only"
+        if states[at] and known.get("state") in ("period", "only"):
+            attends = False
+        if not attends:
+            yield LayerOutline(attends=False, state=numbers * states[at])
+            continue
+        k, v = near if local[at] else (size, value)
+        turns = _turns(known, at, local[at], any(local))
+        turns = "none" if switched else "bias" if bias else turns
         yield LayerOutline(
-            attends=key > 0,
-            width=window if slides else None,
-            heads=queries,
-            key_heads=key,
-            head_size=k,
-            cached=key * (k + v),
-            positions="bias" if bias else "" if mixed else "rotation",
-            rotation=None if bias or mixed else rotation,
-            state=0 if key > 0 else None,
-            cap=header.get("attn_logit_softcapping"),
+            width=window + both if local[at] else None,
+            both_sides=both,
+            chunked=bool(known.get("chunked")) and local[at],
+            heads=heads[at],
+            key_heads=keys[at],
+            head_size=header.whole("attention.key_length_mla", usual=k) if latent else k,
+            cached=0 if at >= cached or both else k if latent else keys[at] * (k + v),
+            state=numbers * states[at],
+            shares=at >= cached,
+            positions=turns,
+            rotation=_rotation(known, header, local[at], k) if turns == "rotation" else None,
+            sink=bool(known.get("sink")),
+            cap=cap or None,
+            scale=_scale(known, header, heads[at], k),
+            observed=False,
         )
 
 
-def _each(value: Any, count: int) -> list[int]:
-    """A number of each layer, from one number or a list."""
-    numbers = list(value) if isinstance(value, list) else [value] * count
-    refuse(
-        len(numbers) != count or not all(isinstance(n, int) and n >= 0 for n in numbers),
-        f"the header has heads {value!r:.60}; accepted: one number, or {count}",
-    )
-    return numbers
-
-
-def _local(pattern: Any, count: int) -> list[bool]:
-    """Which layers slide: a list of flags, or a period whose last layer sees all."""
+def _local(known: Mapping[str, Any], header: _Header) -> tuple[int, list[bool]]:
+    """The window of layers that slide, and which do: the period of the header or of llama.cpp."""
+    window = header.whole("attention.sliding_window", usual=known.get("window", 0))
+    pattern = header.values.get("attention.sliding_window_pattern", known.get("period"))
+    count = known.get("at_layers", header.count)
+    if "period" not in known or not window or count != header.count:
+        return 0, [False] * header.count
+    window = known["window"] if known.get("chunked") else known.get("literal", window)
     if isinstance(pattern, list):
-        return [bool(one) for one in pattern]
-    return [bool((k + 1) % pattern) for k in range(count)]
+        refuse(
+            len(pattern) != header.count,
+            f"the header has a window pattern of {len(pattern)}; accepted: {header.count}",
+        )
+        return window, [bool(one) for one in pattern]
+    refuse(
+        not isinstance(pattern, int) or not 0 < pattern <= LAYERS,
+        f"the header has attention.sliding_window_pattern {pattern!r:.40}; accepted: a period",
+    )
+    last = 0 if known.get("first") else pattern - 1
+    return window, [k % pattern != last for k in range(header.count)]
+
+
+def _states(
+    known: Mapping[str, Any], header: _Header, keys: Sequence[int]
+) -> tuple[list[bool], int]:
+    """Which layers keep a state, and its numbers."""
+    kind, count = known.get("state"), header.count
+    if kind not in ("no_keys", "no_forward", "all", "only", "period"):
+        return [False] * count, 0
+    inner, depth = header.whole("ssm.inner_size"), header.whole("ssm.state_size")
+    mixed = inner + 2 * header.whole("ssm.group_count") * depth
+    numbers = max(0, header.whole("ssm.conv_kernel") - 1) * mixed + inner * depth
+    if taps := header.whole("shortconv.l_cache"):
+        numbers = (taps - 1) * header.whole("embedding_length")
+    if kind == "period":
+        period = known["period_of_states"]
+        return [(k + 1) % period != 0 for k in range(count)], numbers
+    if kind in ("all", "only"):
+        return [True] * count, numbers
+    forward = header.each("feed_forward_length") if kind == "no_forward" else [0] * count
+    return [not k and not f for k, f in zip(keys, forward, strict=True)], numbers
+
+
+def _alibi(known: Mapping[str, Any], header: _Header) -> float:
+    """The largest exponent of the slopes of a bias; 0 without one."""
+    if known.get("at_layers", header.count) != header.count:
+        return 0.0
+    most = known.get("alibi", 0.0)
+    return header.real(most) if isinstance(most, str) else float(most)
+
+
+def _turns(known: Mapping[str, Any], at: int, local: bool, mixed: bool) -> str:
+    """How a layer knows positions."""
+    turns = known.get("turns", "rotation")
+    if turns == "local":
+        return "rotation" if local or not mixed else "none"
+    still = known.get("still")
+    return "none" if still and (at + 1) % still == 0 else str(turns)
+
+
+def _rotation(known: Mapping[str, Any], header: _Header, local: bool, size: int) -> Rotary:
+    base = header.real("rope.freq_base", 10_000.0)
+    if local:
+        base = header.real("rope.freq_base_swa", known.get("local_base", base))
+    plain = local and "local_base" in known
+    factor = 0.0 if plain else header.real("rope.scaling.factor")
+    kind = "default" if plain else str(header.values.get("rope.scaling.type") or "default")
+    turned = header.whole("rope.dimension_count", usual=size)
+    return Rotary(min(turned, size), base, kind, note=f"factor {factor:g}" if factor else "")
+
+
+def _scale(known: Mapping[str, Any], header: _Header, heads: int, size: int) -> float:
+    """What logits are multiplied by beside 1/sqrt(head size)."""
+    scale = header.real("attention.scale", known.get("scale", 0.0))
+    if known.get("wide_at_layers") == header.count:
+        scale = (header.whole("embedding_length") // heads) ** -0.5
+    return scale * math.sqrt(size) if scale else 1.0
 
 
 def gguf_numbers(model: ModelOutline) -> int:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from farfield.theory.answers.number import count
-from farfield.theory.encodings import Encoding
+
+if TYPE_CHECKING:
+    from farfield.theory.encodings import Encoding
 
 RUN = "farfield"
 """The type of a folder that holds a run."""
+
+BIASED = {"bloom": "bloom", "falcon": "falcon", "mpt": "mpt", "mt5": "t5", "t5": "t5", "umt5": "t5"}
+"""The types with an additive bias by distance, by the function that makes it."""
 
 
 @dataclass(frozen=True)
@@ -40,24 +45,29 @@ class LayerOutline:
     Args:
         attends: whether it has softmax attention.
         width: keys that a query sees at most, its own included; None for all before it.
+        both_sides: whether it sees tokens after its own too; `width` counts both sides.
         chunked: whether `width` is that of the chunk that a query lies in.
         picks: how many of these keys an indexer chooses for each query; None where it has none.
         heads, key_heads, head_size: of its attention.
         cached: numbers that a token takes in its cache; 0 where it has none of its own.
         indexed: numbers that a token takes for an indexer in addition.
         state: numbers of fixed size that it keeps; None where they are not known.
+        keeps: keys that its cache keeps at most, infinite for all; None for those that it sees.
         shares: whether it uses the cache of a layer below.
         positions: `rotation`, `none`, `absolute` or `bias`; empty where they are not known.
         rotation: how it turns queries and keys; None where it does not.
         encoding: the additive bias by distance; None where there is none.
         sink: whether each denominator has a learned constant too.
         cap: a content logit x enters as `cap tanh(x / cap)`; None where it enters as it is.
+        scale: what logits are multiplied by beside 1/sqrt(head size).
+        observed: whether all this was seen in a run; otherwise it is as the configuration says.
         temper: the factor of the logits of the query in place i of a row, from 1, as a formula;
             empty where there is none.
     """
 
     attends: bool = True
     width: int | None = None
+    both_sides: bool = False
     chunked: bool = False
     picks: int | None = None
     heads: int = 0
@@ -66,12 +76,15 @@ class LayerOutline:
     cached: int = 0
     indexed: int = 0
     state: int | None = 0
+    keeps: float | None = None
     shares: bool = False
     positions: str = ""
     rotation: Rotary | None = None
     encoding: Encoding | None = None
     sink: bool = False
     cap: float | None = None
+    scale: float = 1.0
+    observed: bool = True
     temper: str = ""
 
     @property
@@ -81,6 +94,7 @@ class LayerOutline:
             return "a state" if self.state != 0 else "no keys"
         width = keys_text(self.width)
         text = "all" if self.width is None else f"nearest {width}"
+        text += ", after it too" * self.both_sides
         text = f"its chunk of {width}" if self.chunked else text
         text += f", of which {self.picks} are picked" if self.picks else ""
         return text + " and a state" * (self.state != 0)
@@ -129,7 +143,9 @@ class ModelOutline:
         width, vocabulary: of the model; 0 where they are not known.
         trained: the training length in tokens; None where none is named.
         trained_from: where that is from.
+        cached: whether there is a cache; none where every token sees those after it.
         longest: the row that its table of positions ends with; None where there is none.
+        causal: whether the library has a causal language model of the type.
         unknown: why there is no number; empty where there is.
         notes: further remarks.
         values: the content of its configuration, or the record of the run.
@@ -144,6 +160,8 @@ class ModelOutline:
     trained: int | None = None
     trained_from: str = ""
     longest: int | None = None
+    cached: bool = True
+    causal: bool = False
     unknown: str = ""
     notes: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -156,6 +174,13 @@ class ModelOutline:
         if path.parent.name == "snapshots":
             return path.parent.parent.name.removeprefix("models--").replace("--", "/")
         return path.resolve().name
+
+    @property
+    def keeper(self) -> str:
+        """Whose cache it is that is told of."""
+        if self.kind == RUN:
+            return "the harness"
+        return "llama.cpp" if self.path.suffix == ".gguf" else "the library"
 
     @property
     def biased(self) -> bool:

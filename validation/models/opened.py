@@ -30,9 +30,9 @@ from farfield.theory.answers.names import one_of
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import Mask
+from farfield.validation.models.configuration import architectures, library_config, quiet
 from farfield.validation.models.gguf_files import gguf_network, gguf_numbers
 from farfield.validation.models.layers import RUN, ModelOutline
-from farfield.validation.models.transformers_config import architectures, library_config, quiet
 from farfield.validation.models.weights import require_weights
 from farfield.validation.optional import first_line, library
 

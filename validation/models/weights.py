@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
+from farfield.validation.models.configuration import read_json
 from farfield.validation.models.layers import RUN, ModelOutline
-from farfield.validation.models.transformers_config import read_json
 from farfield.validation.optional import first_line, library, require
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"

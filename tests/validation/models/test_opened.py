@@ -10,13 +10,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch.nn.functional import cross_entropy
 
-from farfield.theory.answers.answer import Code, InputError, Label, Status
+from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.data import Text
-from farfield.validation.models import audit as audits
 from farfield.validation.models.audit import audit
 from farfield.validation.models.empirical import empirical_receptive_field
 from farfield.validation.models.folder import describe
-from farfield.validation.models.norms import HeadBounds
 from farfield.validation.models.opened import ALL, View, open_model
 from farfield.validation.models.perplexities import model_perplexity
 from farfield.validation.models.text import text_of
@@ -362,26 +360,11 @@ def test_weights_that_are_no_models_are_refused_by_name(how, spoiled, tokens):
 def test_only_the_files_that_the_index_names_are_read(spoiled, outside_models, tokens):
     plain = outside_models.folder("bloom")
     place = spoiled(sharded, "bloom")
-    bounds = [audit(p, bounds="weights", error="1/10").sliding_window for p in (plain, place)]
-    assert bounds[0] == bounds[1]
     found = [model_perplexity(p, [16], text=tokens).lengths[0].perplexity for p in (plain, place)]
     assert found[0] == pytest.approx(found[1])
     next(place.glob("model-00001*")).unlink()
     with pytest.raises(InputError, match="has no model-00001-of-00002"):
-        audit(place, bounds="weights")
-
-
-def test_weights_in_bfloat16_are_read_and_in_eight_bits_refused(spoiled, outside_models):
-    def cast(kind):
-        return spoiled(weights_with(lambda t: {k: v.to(kind) for k, v in t.items()}), "bloom")
-
-    exact, rounded = (
-        [h.logit_bound for h in audit(place, bounds="weights", error="1/10").heads]
-        for place in (outside_models.folder("bloom"), cast(torch.bfloat16))
-    )
-    assert exact != rounded == pytest.approx(exact, rel=0.02)
-    with pytest.raises(InputError, match="in 'F8_E4M3', quantised"):
-        audit(cast(torch.float8_e4m3fn), bounds="weights")
+        model_perplexity(place, [16], text=tokens)
 
 
 def test_an_audit_recommends_no_command_that_would_refuse(spoiled):
@@ -392,30 +375,6 @@ def test_an_audit_recommends_no_command_that_would_refuse(spoiled):
 
 
 # -- bounds, fields -------------------------------------------------------------------------------
-
-
-def test_a_measurement_withdraws_a_bound_that_it_breaks(outside_models, tokens, monkeypatch):
-    place = outside_models.folder("bloom")
-    kept = audit(place, bounds="weights", error="1/10", text=tokens)
-    assert (kept.label, kept.status) == (Label.CERTIFIED, Status.EXACT)
-    from farfield.validation.models import norms
-
-    real = norms.weight_bounds
-
-    def small(model):
-        return [tuple(HeadBounds(b.logit / 1e3, b.value) for b in o) for o in real(model)]
-
-    monkeypatch.setattr(norms, "weight_bounds", small)
-    found = audit(place, bounds="weights", error="1/10", text=tokens)
-    assert found.reason.code is Code.BROKEN_BOUND and found.label is None
-    assert (found.sliding_window, found.status) == (None, Status.UNKNOWN)
-    assert "beyond the bound" in str(found).replace("\n", " ")[:300]
-    assert audits.BOUNDS
-
-
-def test_norms_are_refused_where_no_window_follows(outside_models):
-    with pytest.raises(InputError, match="has no additive bias"):
-        audit(outside_models.folder("llama"), bounds="weights")
 
 
 @pytest.mark.parametrize("kind", ["gradient", "attention"])

@@ -11,12 +11,11 @@ from farfield.validation.harness.data import Text
 from farfield.validation.harness.measure import ratio_of, token_losses
 from farfield.validation.harness.runs import run
 from farfield.validation.harness.settings import Mask, settle
-from farfield.validation.harness.train import read_tensors, write_tensors
 from farfield.validation.models.audit import audit
 from farfield.validation.models.folder import describe
 from farfield.validation.models.opened import ALL, View, open_model
+from farfield.validation.models.smallest_window import AS_IS, smallest_window
 from farfield.validation.models.text import rows_of, text_of
-from farfield.validation.models.window_plan import AS_IS, PLAN, smallest_window
 
 
 @pytest.fixture(scope="module")
@@ -51,19 +50,16 @@ def test_the_smallest_window_is_that_of_a_loop_over_all(name, outside_models, to
         width = int(found)
         assert enough[width - 1] and (width == 1 or not enough[width - 2])
         assert found.costs["one window"].high <= 1.2 and found.label is Label.MEASURED
+        other = rows_of(read, read.held_out[1500:], 6, 24)
+        ratio = ratios(other, View(width))
+        cost = found.costs["one window"]
+        assert (cost.held_out, cost.held_low) == pytest.approx(ratio[:2])
+        kept = [min(width, layer.width or 24, 24) for layer in opened.model.layers]
+        tokens_each = [layer.cached for layer in opened.model.layers]
+        assert cost.keys == sum(kept) <= found.costs[AS_IS].keys
+        assert cost.bytes == sum(2 * n * k for n, k in zip(tokens_each, kept, strict=True))
     else:
         assert not enough[-1]
-    planned = found.costs[PLAN]
-    assert high(View(found.plan)) == pytest.approx(planned.high) and planned.high <= 1.2
-    kept = [
-        min(w or 24, layer.width or 24, 24)
-        for w, layer in zip(found.plan, opened.model.layers, strict=True)
-    ]
-    assert planned.keys == sum(kept) <= found.costs[AS_IS].keys
-    other = rows_of(read, read.held_out[1500:], 6, 24)
-    ratio = ratios(other, View(found.plan))
-    assert (planned.held_out, planned.held_low) == pytest.approx(ratio[:2])
-    assert "plan by layer" in str(found) and len(found.field) == len(found.plan)
 
 
 def test_a_search_that_was_stopped_goes_on(outside_models, tokens, tmp_path):
@@ -71,35 +67,23 @@ def test_a_search_that_was_stopped_goes_on(outside_models, tokens, tmp_path):
 
     def stop(stage, done, total, note=""):
         told.append(done)
-        if len(told) == 7:
+        if len(told) == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         smallest_window(place, tokens, folder=tmp_path / "a", progress=stop, **ASKED)
     (kept,) = (tmp_path / "a").iterdir()
-    assert len(json.loads(kept.read_text())) == 8  # seven, and the seal
+    assert len(json.loads(kept.read_text())) == 5  # four, and the seal
     told.clear()
     count = lambda stage, done, total, note="": told.append(done)  # noqa: E731
     again = smallest_window(place, tokens, folder=tmp_path / "a", progress=count, **ASKED)
     rest = len(told)
     told.clear()
     whole = smallest_window(place, tokens, folder=tmp_path / "b", progress=count, **ASKED)
-    assert again == whole and rest == len(told) - 7
+    assert again == whole and rest == len(told) - 4
     told.clear()
     assert smallest_window(place, tokens, folder=tmp_path / "b", progress=count, **ASKED) == whole
     assert told == []
-
-
-def test_windows_are_a_setting_of_the_librarys_class(outside_models, tokens, tmp_path):
-    found = smallest_window(outside_models.folder("gemma3_text"), tokens, folder=tmp_path, **ASKED)
-    said = json.loads(found.setting)
-    assert len(said["layer_types"]) == 4 and said["sliding_window"] >= max(
-        w for w in found.plan if w
-    )
-    assert (
-        smallest_window(outside_models.folder("bloom"), tokens, folder=tmp_path, **ASKED).setting
-        == ""
-    )
 
 
 def test_what_cannot_be_searched_is_refused_and_nothing_is_written(
@@ -132,55 +116,13 @@ def trained(encoding, folder, **settings):
     return folder / str(run(asked, folder)[0]["run"])
 
 
-def test_local_layers_of_a_run_need_no_more_than_their_windows(tokens, tmp_path):
-    """And a run is searched as a model of the library is."""
+def test_a_run_is_searched_as_a_model_of_the_library_is(tokens, tmp_path):
     layers = [{"mechanism": "rope", "window": 5}, "0"]
     place = trained({"label": "a", "layers": layers}, tmp_path)
     asked = {"length": 24, "folder": tmp_path / "w"}
     found = smallest_window(place, segments=8, loss="1/100", **asked)
-    assert found.need[0] <= 5 and (found.plan[0] or 5) <= 5
-    assert found.costs[PLAN].high <= 1.01 and "farfield window --model" in str(audit(place))
-    biased = smallest_window(trained("alibi", tmp_path), segments=4, **asked)
-    assert biased.field_name.startswith("TRF") and len(biased.field) == 2
-    place = trained("alibi", tmp_path)
-    proved, kept = (audit(place, bounds="weights", error="1/10", text=t) for t in (None, tokens))
-    assert proved.label is kept.label is Label.CERTIFIED and kept.heads == proved.heads
-    assert max(h.logit_bound for h in proved.heads) < 1
-
-
-def averaging(folder):
-    """A run with weights by hand: its first layer copies near tokens, its second one predicts each
-    token as often as it stands among all keys."""
-    place = trained({"label": "a", "layers": ["-4*n", "0"]}, folder, heads=2, steps=1)
-    tensors, record = read_tensors(place / "weights.safetensors")
-    for name, weight in tensors.items():
-        if "_proj" in name or "attn_out" in name or "mlp" in name:
-            weight.zero_()
-        if name.endswith("qkv_proj.weight"):
-            weight[64:] = torch.eye(32)
-        if name.endswith("attn_out.weight"):
-            weight += 50 * torch.eye(32)
-    letters = tensors["embedding.weight"].zero_()
-    letters[:26, :26], letters[26:, 31] = 0.6 * torch.eye(26), 3.6
-    write_tensors(place / "weights.safetensors", tensors, json.loads(record))
-    return place
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_layer_that_needs_every_key_keeps_them_and_one_window_loses_more(seed, speaks, tmp_path):
-    rng = np.random.default_rng(seed)
-    documents = [rng.choice(26, 256, p=rng.dirichlet(np.full(26, 0.5))) for _ in range(80)]
-    text = Text("drawn", *np.split(np.concatenate(documents).astype(np.uint8), [100]))
-    asked = {"length": 24, "segments": 48, "loss": "1/100", "folder": tmp_path / "w"}
-    found = smallest_window(averaging(tmp_path), text, **asked)
-    assert found.plan[0] <= 3 and found.plan[1] is None and found.need[1] == 24
-    assert (
-        found.costs[PLAN].keys
-        == found.costs["one window, as many keys"].keys
-        < 0.6 * found.costs[AS_IS].keys
-    )
-    assert found.costs[PLAN].held_high < 1.005 < found.costs["one window, as many keys"].held_low
-    assert found.costs["one window, as many keys"].held_out > 1.01 and "keeps" in speaks(found)
+    assert found.costs[AS_IS].keys == 5 + 24
+    assert "farfield window --model" in str(audit(place))
 
 
 def test_what_a_run_says_of_its_layers_is_what_its_model_does(tmp_path):

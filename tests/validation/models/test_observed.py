@@ -1,0 +1,128 @@
+"""Every type of the library: what is observed without weights, beside what random weights do.
+
+Values are drawn at random, so that a key that is read wrongly shows. The whole list takes an hour;
+a sample of it always runs.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+from transformers import CONFIG_MAPPING
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.models.configuration import described
+
+sys.path.insert(0, str(Path(__file__).parent))
+from weighed import LENGTH, TYPES, as_file, drawn, weighed
+
+SAMPLE = (
+    "afmoe",
+    "apertus",
+    "bert",
+    "bloom",
+    "cohere2",
+    "deepseek_v32",
+    "doge",
+    "exaone4",
+    "falcon",
+    "falcon_h1",
+    "gemma2",
+    "gemma3_text",
+    "gemma3n_text",
+    "glm4_moe",
+    "gpt2",
+    "gpt_neo",
+    "gpt_oss",
+    "granite",
+    "jamba",
+    "lfm2",
+    "llama",
+    "llama4_text",
+    "mamba2",
+    "mimo_v2_flash",
+    "mistral",
+    "modernbert",
+    "nemotron_h",
+    "olmo2",
+    "qwen2_moe",
+    "qwen3_moe",
+    "qwen3_next",
+    "smollm3",
+)
+"""Types of every kind of attention, mask, rotation and cache."""
+
+RAN = {"not run", "not built"}
+
+
+def window(layer, row):
+    """The keys that a query of a row of 40 tokens sees, as is said of its layer."""
+    width = layer.width or 2 * LENGTH
+    if layer.chunked:
+        return list(range(row - row % width, row + 1))
+    if layer.both_sides:
+        half = width // 2
+        return list(range(max(0, row - half), min(LENGTH, row + half + 1)))
+    return list(range(max(0, row - width + 1), row + 1))
+
+
+def wrong(model, found):
+    """Disagreements between what is said and what weights do, each in words."""
+    layers = model.layers
+    for at, rows in found["seen"].items():
+        layer = layers[at]
+        for row, keys in zip((LENGTH - 1, LENGTH // 2), rows, strict=True):
+            said = window(layer, row)
+            if layer.picks is not None and layer.picks < len(said):
+                if len(keys) > len(said):
+                    yield f"layer {at} sees {len(keys)} keys, {layer.picks} are said"
+            elif layer.observed and keys != said:
+                yield f"layer {at} sees {keys} in row {row}, {said} are said"
+        if layer.temper or any(below.state for below in layers[:at]):
+            continue  # states make the same token another one further on, factors all entries
+        turned = found["turned"].get(at, 0)
+        if layer.positions == "rotation" and layer.rotation and turned != layer.rotation.size:
+            yield f"layer {at} turns {turned} entries, {layer.rotation.size} are said"
+        if layer.positions == "none" and turned:
+            yield f"layer {at} turns {turned} entries, none is said"
+    if (found["kept"] is None) == model.cached:
+        yield f"cache {model.cached} is said"
+    for at, ((before, state), (after, _)) in enumerate(found["kept"] or ()):
+        layer, token = layers[at], layers[at].cached + layers[at].indexed
+        most = (layer.width or 99) if layer.keeps is None else layer.keeps
+        if token and (before, after) != tuple(
+            layer.indexed * n + layer.cached * min(n, most - 1 if most < n else n)
+            for n in (LENGTH, LENGTH + 1)
+        ):
+            yield f"layer {at} keeps {before}, then {after} numbers; {token} a token are said"
+        if state != layer.state:
+            yield f"layer {at} keeps {state} numbers of states, {layer.state} are said"
+
+
+def compared(kind, values, place):
+    """`agrees`, why there is no number, `not run`, or the disagreements."""
+    try:
+        config = CONFIG_MAPPING[kind](**values)
+    except Exception:
+        return "not built"
+    found = weighed(config)
+    if found is None:
+        return "not run"
+    try:
+        model, _ = described(place / kind, as_file(config))
+    except InputError as error:
+        return f"refused: {error}"
+    return f"no number: {model.unknown}" if model.unknown else list(wrong(model, found)) or "agrees"
+
+
+@pytest.mark.parametrize("kind", SAMPLE)
+def test_a_sample_of_the_types_is_as_weights_have_it(kind, tmp_path):
+    found = [compared(kind, drawn(kind, seed), tmp_path) for seed in (1, 2)]
+    assert {*map(str, found)} <= {"agrees", *RAN}, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", TYPES)
+def test_no_drawn_configuration_is_wrong(kind, tmp_path):
+    found = [compared(kind, drawn(kind, seed), tmp_path) for seed in range(1, 21)]
+    assert not [each for each in found if isinstance(each, list)], found

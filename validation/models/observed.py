@@ -1,0 +1,760 @@
+"""What the library's own code does with positions and caches: built without weights, and run.
+
+A network is built on the device `meta`, where tensors have shapes and no content. A short row goes
+through it with the library's default cache. What follows is read off what is there: the tensors of
+the cache and where they stop growing, the heads of the attention that was called, the mask
+functions of the library at chosen places, and the inverse frequencies that its rotations compute.
+
+The run decides no value. Where code looks at a number of the row, it finds 0: such a look may
+choose a scaling or a message, and no shape. A layer whose mask or rotation passes through code that
+hides it is marked as not observed, and is told as the configuration says.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import itertools
+import math
+import re
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from farfield.validation.models.layers import LayerOutline, Rotary
+from farfield.validation.optional import first_line
+
+SHORT, LONG = 6, 1 << 17
+"""Tokens of the row, and of another one for layers that choose keys."""
+
+_NAME = "farfield_observed"
+_KEYS, _INDEX = ("keys", "values"), ("indexer_keys", "idx_keys")
+_STATES = ("conv_states", "recurrent_states")
+_FAR = 3 << 40  # a place so far that no window begins before it
+
+
+class _Enough(Exception):
+    """A long row has shown how many keys are chosen."""
+
+
+class NotObserved(Exception):
+    """The library's code does not run without weights, with the reason in words."""
+
+
+# -- a run without values ------------------------------------------------------------------------
+
+
+class _Zeros(TorchDispatchMode):
+    """Numbers of tensors without content are 0 where code looks at them."""
+
+    def __torch_dispatch__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, kwargs = func.overloadpacket.__name__, kwargs or {}
+        given = args[0] if args else None
+        if isinstance(given, Tensor) and given.device.type == "meta":
+            if name == "_local_scalar_dense":
+                return torch.zeros((), dtype=given.dtype).item()
+            if name == "nonzero":
+                return given.new_empty((0, given.dim()), dtype=torch.long)
+            if name == "index":
+                kept = [_all_of(index) for index in args[1]]
+                return func(given, kept, *args[2:], **kwargs)
+            if name == "_to_copy" and str(kwargs.get("device") or "meta") == "cpu":
+                return torch.zeros(given.shape, dtype=kwargs.get("dtype") or given.dtype)
+        return func(*args, **kwargs)
+
+
+def _all_of(index: Any) -> Any:
+    """An index of every entry in place of a mask of one axis, whose numbers are not known."""
+    masks = isinstance(index, Tensor) and index.dtype == torch.bool and index.dim() == 1
+    return torch.arange(len(index), device=index.device) if masks else index
+
+
+@dataclass
+class _Call:
+    """One call of an attention: its shapes, its mask, and what its logits are multiplied by."""
+
+    layer: int | None
+    heads: int
+    key_heads: int
+    size: int
+    rows: int
+    keys: int
+    mask: Any
+    scaling: float | None
+    cap: float | None
+    sink: bool
+
+
+@dataclass
+class _Watch:
+    """What a run showed.
+
+    Fields:
+        masks: each mask with the library's function that makes it.
+        calls: of attention.
+        given: the masks that modules of a layer were handed, by layer.
+        turned: by layer the rotation that turned its queries; None where it is not known which.
+        outputs: of the modules that make rotations.
+        picks: by layer how many keys, or blocks of keys, are chosen, and of how many.
+        tables: learned or fixed positions that were looked up, with their rows.
+        relative: whether a bias by distance was looked up.
+        held: whether a module holds a table of positions of its own.
+        scaled: layers whose attention was handed a factor of its own for each position.
+        tokens: of the last row.
+        alike: whether layers that choose keys choose as many.
+        rotations: what was read of each, once.
+        layer, attending: what runs now.
+    """
+
+    masks: list[tuple[Tensor, Any]] = field(default_factory=list)
+    calls: list[_Call] = field(default_factory=list)
+    given: dict[int, Any] = field(default_factory=dict)
+    turned: dict[int, Any] = field(default_factory=dict)
+    outputs: list[tuple[Tensor, Any]] = field(default_factory=list)
+    picks: dict[int, tuple[int, int]] = field(default_factory=dict)
+    tables: list[int | None] = field(default_factory=list)
+    relative: bool = False
+    held: bool = False
+    scaled: set[int] = field(default_factory=set)
+    tokens: int = SHORT
+    alike: bool = True
+    rotations: dict[Any, Any] = field(default_factory=dict)
+    layer: int | None = None
+    attending: bool = False
+
+    def mask_of(self, mask: Any) -> Any:
+        """The function that made a mask; None for none, False for a mask of other code."""
+        if mask is None:
+            return None
+        for made, function in reversed(self.masks):
+            if mask is made or getattr(mask, "_base", None) is made:
+                return function
+        return False
+
+    def make_mask(self, kind: torch.dtype | None) -> Callable[..., Tensor]:
+        """What stands for the library's masks of one kind."""
+
+        def mask(
+            batch_size: int,
+            q_length: Any,
+            kv_length: Any,
+            *_: Any,
+            mask_function: Any = None,
+            dtype: torch.dtype = torch.float32,
+            **more: Any,
+        ) -> Tensor:
+            shape = batch_size, 1, int(q_length), int(kv_length)
+            made = torch.empty(shape, dtype=kind or dtype, device="meta")
+            self.masks.append((made, mask_function or _causal))
+            return made
+
+        return mask
+
+    def attend(
+        self,
+        module: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Any = None,
+        **more: Any,
+    ) -> tuple[Tensor, None]:
+        """What stands for the library's attention."""
+        made = self.mask_of(attention_mask)
+        if query.shape[1] % key.shape[1]:
+            raise NotObserved(f"{key.shape[1]} heads of keys do not divide {query.shape[1]} heads")
+        if made is None and not more.get("is_causal", getattr(module, "is_causal", True)):
+            made = _both
+        layer = getattr(module, "layer_idx", None)
+        self.calls.append(
+            _Call(
+                layer if isinstance(layer, int) else None,
+                query.shape[1],
+                key.shape[1],
+                query.shape[-1],
+                query.shape[2],
+                key.shape[2],
+                made or (_causal if made is None else False),
+                more.get("scaling"),
+                more.get("softcap"),
+                more.get("s_aux") is not None,
+            )
+        )
+        shape = query.shape[0], query.shape[2], query.shape[1], value.shape[-1]
+        return value.new_empty(shape), None
+
+    def choose(self, scores: Tensor, k: Any, dim: int = -1, *args: Any, **more: Any) -> Any:
+        """What stands for `topk`: where a layer attends, a choice of keys or of blocks of them."""
+        if self.attending and self.layer is not None:
+            self.picks[self.layer] = (int(k), scores.shape[dim])
+            if self.tokens > SHORT and self.alike:
+                raise _Enough
+        return torch._VF.topk(scores, int(k), dim, *args, **more)
+
+    def turn(self, *args: Any) -> None:
+        """A call of a function that turns queries and keys."""
+        if self.layer is None:
+            return
+        flat = [x for a in args for x in (a if isinstance(a, tuple | list) else (a,))]
+        for tensor in (x for x in flat if isinstance(x, Tensor)):
+            for made, name in reversed(self.outputs):
+                base = made if made._base is None else made._base
+                if tensor is made or (tensor._base is not None and tensor._base is base):
+                    self.turned[self.layer] = name
+                    return
+        self.turned.setdefault(self.layer, None)
+
+
+def _causal(batch: Any, head: Any, query: Tensor, key: Tensor) -> Tensor:
+    return key <= query
+
+
+def _both(batch: Any, head: Any, query: Tensor, key: Tensor) -> Tensor:
+    return (key >= 0) & (query >= 0)
+
+
+# -- the network ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a run without weights showed of a model.
+
+    Fields:
+        layers: each of them, additive biases apart.
+        cached: whether the library keeps a cache.
+        table: rows of a table of positions that was looked up; None without one.
+        encoded: whether it has keys of another model's output too.
+    """
+
+    layers: tuple[LayerOutline, ...]
+    cached: bool
+    table: int | None
+    encoded: bool
+
+
+def observe(config: Any) -> Observed:
+    """Build a model of the library without weights, and run it.
+
+    Args:
+        config: of the library.
+
+    Raises:
+        NotObserved: its code does not run so, or keeps something of a form that is not known.
+    """
+    import transformers
+
+    text = config.get_text_config(decoder=True)
+    causal = transformers.AutoModelForCausalLM
+    ways = [(text, transformers.AutoModel), (text, causal), (config, transformers.AutoModel)]
+    ways += [(config, causal), (config, transformers.AutoModelForImageTextToText)]
+    failures = list[Exception]()
+    for given, auto in ways:
+        for attention, values in itertools.product((_NAME, "eager"), (nullcontext, _Zeros)):
+            watch = _Watch()
+            try:
+                with warnings.catch_warnings(), _watching(watch), values():
+                    warnings.simplefilter("ignore")
+                    with torch.device("meta"):
+                        network = auto.from_config(given, attn_implementation=attention).eval()
+                    caches = _run(network, watch)
+            except NotObserved:
+                raise
+            except Exception as error:  # whatever the library raises
+                failures.append(error)
+                if "Unrecognized configuration" in str(error):
+                    break
+                continue
+            return _read(text, network, watch, caches)
+    fitting = [error for error in failures if "Unrecognized configuration" not in str(error)]
+    raise NotObserved(f"the library stops on it: {first_line((fitting or failures)[0], 120)}")
+
+
+@contextmanager
+def _watching(watch: _Watch) -> Iterator[None]:
+    """The library's masks and attention are those of a watch, for a while."""
+    from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS as masks
+
+    AttentionInterface.register(_NAME, watch.attend)
+    AttentionMaskInterface.register(_NAME, watch.make_mask(torch.bool))
+    masks["eager"] = watch.make_mask(None)
+    warn = PreTrainedModel.warn_if_padding_and_no_attention_mask
+    PreTrainedModel.warn_if_padding_and_no_attention_mask = lambda *args: None
+    top, checks = torch.topk, torch.distributions.Distribution._validate_args
+    torch.distributions.Distribution.set_default_validate_args(False)
+    torch.topk, torch.Tensor.topk = watch.choose, lambda *a, **more: watch.choose(*a, **more)
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        del masks["eager"], torch.Tensor.topk
+        torch.topk = top
+        torch.distributions.Distribution.set_default_validate_args(checks)
+        PreTrainedModel.warn_if_padding_and_no_attention_mask = warn
+
+
+def _run(network: Any, watch: _Watch) -> list[tuple[Any, ...]] | None:
+    """What each layer of the cache holds after a short row and one token more; None for none."""
+    with suppress(Exception):  # others run as they are
+        network.set_experts_implementation("batched_mm")
+    with ExitStack() as stack, torch.device("meta"):
+        _hook(network, watch, stack)
+        cache = _cache(_row(network, SHORT))
+        held, calls = None, [*watch.calls]
+        if cache is not None:
+            held = [(*_held(layer), _stops(layer)) for layer in cache.layers]
+            if watch.picks or any(call.mask is False for call in calls):
+                _choices(network, watch, any(state for _, _, _, state, _ in held))
+        watch.calls = calls
+    return held
+
+
+def _choices(network: Any, watch: _Watch, states: bool) -> None:
+    """Let a watch see how many keys are chosen of a long row, which layers that are alike share."""
+    before, watch.picks = watch.picks, {}
+    watch.tokens = LONG >> 3 if states else LONG
+    watch.alike = not getattr(network.config, "is_heterogeneous", False)
+    with suppress(_Enough):
+        _row(network, watch.tokens)
+    if watch.picks and watch.alike:
+        (choice,) = watch.picks.values()
+        layers = [*before] or [call.layer or 0 for call in watch.calls]
+        watch.picks = dict.fromkeys(layers, choice)
+
+
+def _row(network: Any, tokens: int) -> Any:
+    """The output of a row of tokens."""
+    row = torch.zeros(1, tokens, dtype=torch.long)
+    more = {}
+    if getattr(network.config, "is_encoder_decoder", False):
+        more, row = {"decoder_input_ids": row}, torch.zeros(1, tokens + 3, dtype=torch.long)
+    with suppress(TypeError, ValueError):
+        return network(input_ids=row, use_cache=True, **more)
+    return network(input_ids=row, **more)
+
+
+def _cache(out: Any) -> Any:
+    """The cache of an output, that of the decoder's own keys; None without."""
+    named = (getattr(out, name, None) for name in ("cache", "past_key_values", "cache_params"))
+    cache = next((each for each in named if each is not None), None)
+    cache = getattr(cache, "self_attention_cache", cache)
+    states = getattr(out, "state", None)
+    if states is not None or (cache is not None and not hasattr(cache, "layers")):
+        raise NotObserved("it keeps a state of a form that is not known here")
+    return cache
+
+
+def _held(layer: Any) -> tuple[int, int, int, int]:
+    """Heads of keys of a layer's cache, numbers a token, those for an indexer, and of states."""
+    heads, numbers = 0, dict.fromkeys((_KEYS, _INDEX, _STATES), 0)
+    for name, value in vars(layer).items():
+        parts = value.values() if isinstance(value, dict) else value
+        parts = parts if isinstance(value, dict | list | tuple) else [value]
+        for part in parts:
+            if not isinstance(part, Tensor) or part.dim() < 2 or not part.numel():
+                continue
+            of = next((names for names in numbers if name in names), None)
+            if of is None or (of is _INDEX and part.shape[-2] != SHORT):
+                raise NotObserved(f"its cache keeps {name}, of a form that is not known here")
+            numbers[of] += part.numel() if of is _STATES else part.numel() // part.shape[-2]
+            heads = part.shape[1] if name == "keys" else heads
+    return heads, numbers[_KEYS], numbers[_INDEX], numbers[_STATES]
+
+
+def _stops(layer: Any) -> int | None:
+    """Keys at which a layer of a cache stops growing, a query's own included; None where it grows
+    with every token."""
+    if not isinstance(keys := getattr(layer, "keys", None), Tensor) or not keys.numel():
+        return None
+    more = [
+        part.new_empty((*part.shape[:2], LONG << 8, part.shape[3])) for part in (keys, layer.values)
+    ]
+    probe = copy.copy(layer)
+    probe.update(*more)
+    kept: int = probe.keys.shape[-2]
+    return None if kept > LONG << 8 else kept + 1
+
+
+# -- what a run notes ----------------------------------------------------------------------------
+
+
+def _hook(network: Any, watch: _Watch, stack: ExitStack) -> None:
+    """Let a network tell a watch which layer runs, with which mask, and what turns."""
+    homes, order = set(), 0
+    named = {name: module for name, module in network.named_modules() if _attends(module)}
+    outer = {name for name in named if any(other.startswith(f"{name}.") for other in named)}
+    for name, module in network.named_modules():
+        last = name.rpartition(".")[2]
+        layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
+        attends = name in named and name not in outer
+        if not isinstance(layer, int) and attends:
+            layer, order = order, order + 1
+        if isinstance(layer, int):
+            homes.add(sys.modules[type(module).__module__])
+            enter = functools.partial(_enter, watch, layer, attends)
+            hook = module.register_forward_pre_hook(enter, with_kwargs=True, prepend=True)
+            stack.callback(hook.remove)
+        if attends:
+            hook = module.register_forward_hook(lambda *_: setattr(watch, "attending", False))
+            stack.callback(hook.remove)
+        tensors = [name for name, x in vars(module).items() if isinstance(x, Tensor)]
+        tensors += [name for name, _ in module.named_buffers(recurse=False)]
+        watch.held |= any(re.search("pos_enc|pos_emb|embed_pos", held) for held in tensors)
+        if _frequencies(module):
+            note = functools.partial(_note_rotation, watch)
+            stack.callback(module.register_forward_hook(note, with_kwargs=True).remove)
+        elif re.search(r"pos(_|ition|emb|$)|wpe|relative", last):
+            rows, relative = getattr(module, "num_embeddings", None), "position_embed" not in last
+            relative = relative and bool(re.search("relative|bias", last))
+            note = functools.partial(_note_table, watch, rows, relative)
+            stack.callback(module.register_forward_hook(note).remove)
+    for home in homes:
+        for name, given in [*vars(home).items()]:
+            if name.startswith("apply_") and "rot" in name and callable(given):
+                setattr(home, name, functools.partial(_turning, watch, given))
+                stack.callback(setattr, home, name, given)
+
+
+def _attends(module: Any) -> bool:
+    """Whether a module is an attention that is handed a mask."""
+    named = "ttention" in type(module).__name__ or "Attn" in type(module).__name__
+    return named and "attention_mask" in inspect.signature(module.forward).parameters
+
+
+def _enter(watch: _Watch, layer: int, attends: bool, module: Any, args: Any, named: Any) -> None:
+    watch.layer = layer
+    if attends:
+        watch.attending = True
+        with suppress(TypeError):
+            bound = inspect.signature(module.forward).bind(*args, **named).arguments
+            if any("scal" in name and isinstance(x, Tensor) for name, x in bound.items()):
+                watch.scaled.add(layer)
+            mask = watch.mask_of(bound.get("attention_mask"))
+            watch.given.setdefault(layer, _causal if mask is None else mask)
+
+
+def _note_rotation(watch: _Watch, module: Any, args: Any, named: Any, out: Any) -> None:
+    kind = named.get("layer_type") or next((a for a in args if isinstance(a, str)), "")
+    for tensor in out if isinstance(out, tuple | list) else [out]:
+        watch.outputs.append((tensor, (module, kind)))
+
+
+def _note_table(watch: _Watch, rows: int | None, relative: bool, *_: Any) -> None:
+    watch.relative = watch.relative or relative
+    if not relative:
+        watch.tables.append(rows)
+
+
+def _turning(watch: _Watch, given: Any, *args: Any, **named: Any) -> Any:
+    watch.turn(*args, *named.values())
+    return given(*args, **named)
+
+
+def _frequencies(module: Any) -> list[str]:
+    """The names of the inverse frequencies of a module."""
+    names = (name for name, _ in module.named_buffers(recurse=False))
+    return [name for name in names if name.endswith("inv_freq") and "original" not in name]
+
+
+# -- what was seen -------------------------------------------------------------------------------
+
+
+def pattern(function: Any) -> tuple[int | None, bool, bool] | None:
+    """What a mask function lets a far query see: how many keys, all told, whether on both sides,
+    and whether in chunks; None where it is neither a window, nor a chunk, nor everything.
+
+    Args:
+        function: of the library, of (batch, head, query, key).
+
+    >>> from transformers.masking_utils import sliding_window_causal_mask_function as window
+    >>> pattern(window(4096)), pattern(_causal), pattern(_both)
+    ((4096, False, False), (None, False, False), (None, True, False))
+    """
+    function = _with_values(function)
+
+    def sees(query: int, keys: Sequence[int]) -> list[bool]:
+        batch, rows = torch.zeros(1, 1, dtype=torch.long), torch.full((1, len(keys)), query)
+        seen = function(batch, batch, rows, torch.tensor([list(keys)]))
+        return list(torch.as_tensor(seen).expand(1, len(keys))[0].tolist())
+
+    def edge(query: int, step: int) -> int | None:
+        """The last distance seen in a direction; None where all are, -1 where none is."""
+        far = sorted({0, 1, 2, 3, *(k << e for e in range(1, 40) for k in (1, 3)), _FAR})
+        seen = sees(query, [query + step * d for d in far])
+        if any(b and not a for a, b in itertools.pairwise(seen)):
+            raise ValueError
+        if all(seen) or not seen[0]:
+            return None if seen[0] else -1
+        low, high = far[seen.index(False) - 1], far[seen.index(False)]
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if sees(query, [query + step * middle])[0] else (low, middle)
+        return low
+
+    try:
+        back, ahead = edge(_FAR, -1), edge(_FAR, 1)
+        if back is None or ahead is None:
+            return None if back != ahead and ahead != 0 else (None, ahead is None, False)
+        later = [edge(_FAR + k, -1) for k in (1, back, back + 1)]
+        if later == [back] * 3:
+            return back + ahead + 1, ahead > 0, False
+        begins, low, high = _FAR - back, back, max(1, 2 * back)
+        while edge(begins + high, -1) == high:
+            low, high = high, 2 * high
+            if high > LONG << 8:
+                return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            same = edge(begins + middle, -1) == middle
+            low, high = (middle, high) if same else (low, middle)
+        whole = all(edge(begins + k * high + n, -1) == n for k in (0, 1, 2) for n in (0, low))
+        return (high, False, True) if whole and not ahead else None
+    except Exception:  # whatever the library's function raises where it is asked out of place
+        return None
+
+
+def _with_values(function: Any) -> Any:
+    """A mask function whose rows have no padding, where the run without content has no number."""
+    if isinstance(function, tuple):
+        return tuple(map(_with_values, function))
+    if isinstance(function, Tensor):
+        return torch.zeros(function.shape, dtype=function.dtype)
+    if not isinstance(function, types.FunctionType):
+        return function
+    cells = []
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        held = cell.cell_contents
+        if not isinstance(held, Tensor) or name == "left_padding":
+            held = _with_values(held)
+        cells.append(types.CellType(held))
+    code, named = function.__code__, function.__name__
+    return types.FunctionType(
+        code, function.__globals__, named, function.__defaults__, tuple(cells)
+    )
+
+
+def _read(config: Any, network: Any, watch: _Watch, held: list[tuple[Any, ...]] | None) -> Observed:
+    """What a watch saw, layer by layer."""
+    own = [call for call in watch.calls if call.rows == call.keys == SHORT]
+    places = [at if call.layer is None else call.layer for at, call in enumerate(own)]
+    again = len(own) == len(held or ()) > len({*places})  # layers that run twice keep keys twice
+    calls = {
+        at if again else place: (place, own[at]) for at, place in reversed([*enumerate(places)])
+    }
+    numbers = dict(enumerate(held or ()))
+    named = (*numbers, *calls) if held is not None else (*calls, *watch.given)
+    count = 1 + max(named, default=-1)
+    if not getattr(network.config, "is_encoder_decoder", False):
+        count = max(count, getattr(config, "num_hidden_layers", None) or 0)
+    if not calls and not watch.given and not any(any(each) for each in numbers.values()):
+        raise NotObserved("its layers call no attention of the library, and keep nothing by name")
+    patterns, layers = dict[int, Any](), list[LayerOutline]()
+    for at in range(count):
+        heads, cached, indexed, state, stops = numbers.get(at, (0, 0, 0, 0, None))
+        of, call = calls.get(at, (at, None))
+        function = watch.given.get(of, False)
+        if not cached and call is None and (held is not None or at not in watch.given):
+            layers.append(LayerOutline(attends=False, state=state))
+            continue
+        if call is not None and call.mask:
+            function = call.mask
+        if id(function) not in patterns:
+            patterns[id(function)] = pattern(function) if function else None
+        view = _own_pattern(network, of) or patterns[id(function)]
+        width, both, chunked = view or (None, False, False)
+        asked = call.heads if call else getattr(config, "num_attention_heads", None) or heads or 1
+        keys = heads or (call.key_heads if call else asked)
+        size = (
+            call.size
+            if call
+            else cached // (2 * keys) or getattr(config, "hidden_size", 0) // asked
+        )
+        rotation, known = _rotation(config, watch, of, call)
+        limit = math.inf if stops is None else stops
+        layer = LayerOutline(
+            width=width,
+            both_sides=both,
+            chunked=chunked,
+            picks=_picks(watch, of, call),
+            heads=asked,
+            key_heads=keys,
+            head_size=size,
+            cached=cached,
+            indexed=indexed,
+            state=state,
+            keeps=None if limit == (width or math.inf) or not cached else limit,
+            shares=held is not None and not cached,
+            positions=_positions(watch, of, call),
+            rotation=rotation,
+            sink=bool(call and call.sink),
+            cap=call.cap if call else None,
+            scale=_scale(config, watch, of, call),
+            observed=view is not None and known,
+        )
+        grows = "a function of i" if of in watch.scaled else ""
+        layers.append(replace(layer, temper=_temper(config, layer) or grows))
+    crossed = any(call.rows == SHORT != call.keys for call in watch.calls)
+    return Observed(tuple(layers), held is not None, _table(watch, network), crossed)
+
+
+def _own_pattern(network: Any, layer: int) -> tuple[int | None, bool, bool] | None:
+    """What an attention lets a query see by a table of its own; None where it has none."""
+    for module in network.modules():
+        if layer not in (getattr(module, "layer_idx", None), getattr(module, "layer_id", None)):
+            continue
+        for name, table in module.named_buffers(recurse=False):
+            square = table.dim() > 1 and table.shape[-1] == table.shape[-2] > 1
+            if not square or table.dtype != torch.bool or table.numel() > LONG << 9:
+                continue
+            setattr(module, name, torch.zeros(table.shape, dtype=torch.bool))
+            network._init_weights(module)
+            row = getattr(module, name).flatten(0, -3)[0][-1]
+            seen = int(row.sum())
+            if seen and bool(row[-seen:].all()):
+                return (None if seen == len(row) else seen), False, False
+    return None
+
+
+def _picks(watch: _Watch, layer: int, call: _Call | None) -> int | None:
+    """How many keys are chosen for a query of a layer, or of the last one below that chooses."""
+    below = [k for k in watch.picks if k <= layer]
+    if not below or (layer not in watch.picks and (call is None or call.mask is not False)):
+        return None
+    count, among = watch.picks[max(below)]
+    picks = count * max(1, watch.tokens // among)
+    return picks if picks < watch.tokens else None
+
+
+def _positions(watch: _Watch, layer: int, call: _Call | None) -> str:
+    if layer in watch.turned:
+        return "rotation"
+    if watch.relative:
+        return "bias"
+    if watch.tables or watch.held:
+        return "absolute"
+    return "none" if call is not None and call.mask is not False else ""
+
+
+def _table(watch: _Watch, network: Any) -> int | None:
+    """Rows of the table of positions that was looked up, or that its attention holds."""
+    rows = [rows for rows in watch.tables if rows]
+    for module in network.modules():
+        if watch.turned and isinstance(held := getattr(module, "embed_positions", None), Tensor):
+            rows.append(held.shape[0])
+    return min(rows, default=None)
+
+
+def _source(config: Any, watch: _Watch, layer: int) -> Any:
+    """The module that makes the rotation of a layer, and the kind of layer it is asked for."""
+    if watch.turned[layer] is not None:
+        return watch.turned[layer]
+    made = list(
+        {(id(module), kind): (module, kind) for _, (module, kind) in watch.outputs}.values()
+    )
+    kinds = getattr(config, "layer_types", None) or ()
+    alike = [each for each in made if layer < len(kinds) and each[1] == kinds[layer]]
+    return made[0] if len(made) == 1 else alike[0] if len(alike) == 1 else None
+
+
+def _angles(module: Any, kind: str) -> tuple[list[float], float] | None:
+    """The inverse frequencies of a rotation, computed by the library, and its attention scaling."""
+    try:
+        made = type(module)(config=module.config)
+        named = [name for name in _frequencies(made) if name.startswith(kind)] or _frequencies(made)
+        scaling = getattr(made, named[0].replace("inv_freq", "attention_scaling"), 1.0)
+        return getattr(made, named[0]).double().tolist(), float(scaling)
+    except Exception:  # whatever the library raises; the rotation is then not observed
+        return None
+
+
+def _rotation(
+    config: Any, watch: _Watch, layer: int, call: _Call | None
+) -> tuple[Rotary | None, bool]:
+    """How a layer turns its queries, and whether that was observed."""
+    if layer not in watch.turned:
+        return None, True
+    source = _source(config, watch, layer)
+    key = (id(source[0]), source[1], None if call is None else call.scaling) if source else None
+    if key in watch.rotations:
+        return watch.rotations[key], True
+    found = _angles(*source) if source else None
+    size = getattr(config, "rotary_dim", None)
+    if found is None:
+        return (Rotary(size, 10_000.0) if size else None), False
+    angles, scaling = found
+    if not all(map(math.isfinite, angles)):
+        raise NotObserved("the angles of its rotation are not finite")
+    rope = getattr(source[0].config, "rope_parameters", None) or {}
+    kinds = getattr(config, "layer_types", None) or ()
+    if any(isinstance(part, dict) for part in rope.values()):
+        rope = rope.get(source[1] or (kinds[layer] if layer < len(kinds) else "")) or {}
+    kind = rope.get("rope_type") or rope.get("type") or "default"
+    base = float(rope.get("rope_theta") or 0)
+    turning = sorted((a for a in angles if a), reverse=True)
+    if len(turning) > 1 and kind not in ("yarn", "longrope"):
+        shown = [(turning[0] / turning[1]) ** n for n in (len(angles), len(angles) - 0.5)]
+        base = base if base and any(abs(x / base - 1) < 1e-3 for x in shown) else shown[0]
+    longest = getattr(config, "max_position_embeddings", None)
+    original = rope.get("original_max_position_embeddings") or longest
+    factor = rope.get("factor") or (longest / original if longest and original else 1.0)
+    scale = scaling**2
+    if "mscale_all_dim" in rope and call is not None and call.scaling:
+        scale *= call.scaling * math.sqrt(call.size)
+    note = SCALINGS.get(kind, "the angles are rescaled").format(factor=factor, original=original)
+    made = Rotary(2 * len(turning), base, kind, _rounded(scale), note)
+    watch.rotations[key] = made
+    return made, True
+
+
+SCALINGS = {
+    "default": "",
+    "linear": "all angles divided by {factor:g}",
+    "dynamic": "the base grows with rows beyond the training length, factor {factor:g}",
+    "yarn": "slow angles divided by {factor:g}",
+    "longrope": "each angle divided by a number of its own, another one beyond {original} tokens",
+    "llama3": "slow angles divided by {factor:g}",
+    "proportional": "a part of the angles of the whole head turns",
+}
+"""The effect of each rescaling that the library knows, in words."""
+
+
+def _rounded(scale: float) -> float:
+    return 1.0 if abs(scale - 1) < 1e-6 else scale
+
+
+def _scale(config: Any, watch: _Watch, layer: int, call: _Call | None) -> float:
+    """What logits are multiplied by beside 1/sqrt(head size); 1 where that was not seen."""
+    scale = 1.0
+    if layer in watch.turned and (source := _source(config, watch, layer)):
+        found = _angles(*source)
+        scale = found[1] ** 2 if found else 1.0
+    if call is not None and call.scaling:
+        scale *= call.scaling * math.sqrt(call.size)
+    return _rounded(scale)
+
+
+def _temper(config: Any, layer: LayerOutline) -> str:
+    """The factor of the logits of a query in place i, from 1, as the configuration says."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    if getattr(config, "attn_temperature_tuning", None) and layer.rotation is None:
+        return f"1 + {config.attn_scale:g} log(1 + floor(i/{config.floor_scale:g}))"
+    floor = getattr(config, "log_scaling_n_floor", None)
+    if floor is not None and layer.width is None:
+        return f"1 + {config.log_scaling_alpha:g} log(max(1, i/{floor:g}))"
+    if (beta := rope.get("llama_4_scaling_beta")) and config.model_type in _TEMPERED:
+        length = rope["original_max_position_embeddings"]
+        return f"1 + {beta:g} log(1 + floor((i - 1)/{length:g}))"
+    return ""
+
+
+_TEMPERED = ("ministral3", "mistral4")  # types that read `llama_4_scaling_beta`
