@@ -150,8 +150,8 @@ class TrainedNetwork:
         if bias in self.tables:
             added = self.tables[bias].at(n.clamp(min=0))
         elif bias is not None and bias in self.placed:
-            empty = torch.zeros(1, self.shape[0], 0, self.shape[1], device=n.device)
-            q, k = (empty.new_zeros(1, self.shape[0], len(at), self.shape[1]) for at in (i, j))
+            heads, size = self.shape
+            q, k = (torch.zeros(1, heads, len(at), size, device=at.device) for at in (i, j))
             placed = bias(q, k, i, j)
             added = placed.expand(*placed.shape[:-2], len(i), len(j)).reshape(-1, len(i), len(j))
         return added.masked_fill((n < 0) | (n >= (width or math.inf)), -math.inf)
