@@ -103,7 +103,7 @@ def test_a_finished_run_is_not_repeated(tiny, monkeypatch):
 def test_what_a_trained_model_lost_is_said(tiny):
     s, _, _ = tiny
     (entry,) = (e for e in s.entries if e.prediction.name == "type1")
-    length, ratio, low, high = entry.lost()
+    length, ratio, low, high, _ = entry.lost()
     (said,) = entry.blocks()
     assert length == max(s.lengths) and low <= ratio <= high
     assert said in s.blocks() and f"{ratio:.3f} times" in terminal(said.text)
