@@ -53,6 +53,8 @@ from .numerics.windows.row_bound import RowCertificates as RowCertificates
 from .numerics.windows.row_bound import window_certificate as window_certificate
 from .numerics.windows.rows import NormalisedBias as NormalisedBias
 from .numerics.windows.rows import ScaledBias as ScaledBias
+from .numerics.windows.sampled_rows import SampledCertificates as SampledCertificates
+from .numerics.windows.sampled_rows import sampled_certificate as sampled_certificate
 from .numerics.windows.window import certified_window as certified_window
 from .numerics.windows.window import window_error as window_error
 from .theory.answers.errors import InputError as InputError
