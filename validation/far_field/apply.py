@@ -88,7 +88,7 @@ def _setting(model: Any, setting: Any, to: Any) -> Repair:
     """The change that is meant."""
     if isinstance(setting, Repair):
         return setting
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     refuse(
         config is None or not hasattr(model, "set_attn_implementation"),
         f"{type(model).__name__} is no live model; accepted: one of the library transformers",
@@ -173,7 +173,7 @@ class _Applied:
             low, beyond = max(0, int(i[0]) - width + 1), max(0, last - width)
             far_q = self._moved(q, i // size + width - width // size - i)
             near, far = slice(low, last), slice(0, beyond)
-            each = [(q, k[:, :, near], near, 0, width)]
+            each: list[Any] = [(q, k[:, :, near], near, 0, width)]
             if beyond:
                 far_k = self._moved(k[:, :, far], j[far] // size - j[far])
                 each.append((far_q, far_k, far, width, math.inf))
