@@ -68,6 +68,7 @@ from .theory.encodings import encoding as encoding
 from .theory.encodings import encodings as encodings
 from .theory.encodings.inspection import BiasInspection as BiasInspection
 from .theory.encodings.inspection import inspect_bias as inspect_bias
+from .validation.far_field.apply import apply as apply
 from .validation.far_field.blame import blame as blame
 from .validation.far_field.foresee import Foresight as Foresight
 from .validation.far_field.foresee import foresee as foresee
