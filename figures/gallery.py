@@ -127,8 +127,11 @@ def named(name: str) -> tuple[Exhibit, ...]:
 
     >>> [e.id for e in named("Figure 6")], [e.id for e in named("qin2024.fig1")]
     (['qin2024.fig6', 'chi2023.fig6'], ['qin2024.fig1-left', 'qin2024.fig1-right'])
+    >>> [e.id for e in named("chi2023 figure 3")]
+    ['chi2023.fig3']
     """
-    asked = re.sub(r"fig(ure)?\.?\s*(?=\d)", "fig", name.strip().lower()).replace(" ", "")
+    asked = re.sub(r"fig(ure)?\.?\s*(?=\d)", "fig", name.strip().lower())
+    asked = re.sub(r"^(\w+\d{4})\s+", r"\1.", asked).replace(" ", "")
     every = tuple(INDEX.values())
     if exact := tuple(e for e in every if e.id == asked):
         return exact

@@ -121,6 +121,11 @@ class Subject:
                 **values,
             )
         except InputError as error:
+            refuse(
+                _is_folder(formula),
+                f"{formula!r} is a folder, and no formula; a model is asked by farfield audit "
+                f"{formula}, or farfield window --model {formula}",
+            )
             if not _is_file(formula):
                 raise
             raise InputError(
@@ -270,6 +275,13 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
 def _is_file(text: str) -> bool:
     try:
         return os.path.isfile(text)
+    except ValueError:
+        return False
+
+
+def _is_folder(text: object) -> bool:
+    try:
+        return isinstance(text, str) and os.path.isdir(text)
     except ValueError:
         return False
 

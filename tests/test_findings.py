@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.notation import terminal
+from farfield.theory.encodings import encoding
 from farfield.validation.findings import measures
 from farfield.validation.findings.page_rows import (
     NEEDED,
@@ -17,6 +19,9 @@ from farfield.validation.findings.page_rows import (
     records,
 )
 from farfield.validation.results import LAST, results
+from farfield.validation.study.demo import row
+from farfield.validation.study.prediction import predict
+from farfield.validation.study.study import Studied
 
 ROOT = Path(__file__).parents[1]
 FOUND = {finding.name: finding for finding in findings(ROOT)}
@@ -106,6 +111,35 @@ def test_a_number_that_is_not_counted_is_refused():
     altered = WHOLE["nearest"] | {"answer": "{nothing} of it"}
     with pytest.raises(InputError, match="'nothing', which is not counted"):
         list(findings(ROOT, {"nearest": altered}))
+
+
+# -- the demonstration ---------------------------------------------------------------------------
+
+IDEA, FITTED = "-sqrt(n)*log(1+n)/50", "-sqrt(n)*log(1+n)*3/19"
+
+
+def demonstrated(name):
+    """An entry of the demonstration, from its committed lines."""
+    table = results(str(ROOT / "experiments/demo/results.csv")).filter(label=name)
+    theory = predict(encoding(name), name, trained=64, tested=(128, 256, 512), layers=2)
+    return Studied(theory).with_lines(table.to_dicts())
+
+
+def test_the_first_table_is_what_the_demonstration_measured():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = {cells[0]: cells[1:] for cells in map(str.split, text.splitlines()) if len(cells) == 7}
+    for name in (IDEA, "nope", "alibi"):
+        cells = row(demonstrated(name))
+        assert shown[name] == [*cells[1:-1], *cells[-1].split()], name
+    whole = " ".join(text.split())
+    fitted = row(demonstrated(FITTED))[-1]
+    assert f"the same demo measures {fitted}" in whole
+    told = [
+        " ".join(terminal(b.text).split()) for b in demonstrated(IDEA).prediction.beside.blocks()
+    ]
+    assert told[0] in whole and told[1] in whole and told[-1].partition(", by")[0] in whole
+    widest = demonstrated("alibi").prediction.beside.field.tokens
+    assert f"ALiBi's widest head has a field of {widest} tokens" in whole
 
 
 # -- the counts themselves ------------------------------------------------------------------------

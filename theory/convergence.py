@@ -129,7 +129,7 @@ class Convergence(Answer):
         if self.support is not None:
             return of_support(self.support, subject)
         if self.mechanism != "bias":
-            return of_mechanism(self.mechanism, subject)
+            return of_mechanism(self.mechanism, subject, seen=self.seen)
         return of_series(self.condition, subject, self.reason)
 
     @property
@@ -431,7 +431,7 @@ def check_convergence(
             reason=reason,
             **subject.provenance,
         )
-    if subject.seen is not None:
+    if subject.known:
         step = Step("tried", {"what": "a table", "why": str(subject.out_of_scope)})
         return Convergence(
             None,

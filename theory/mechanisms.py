@@ -79,6 +79,11 @@ MECHANISMS = {
             "|q|, |k| are bounded, and so is the factor by distance",
         ),
         _bounded(
+            "capped",
+            "a bounded function of the content logit keeps every logit bounded",
+            "the function of the logit is bounded, at every position",
+        ),
+        _bounded(
             "contractions",
             "a product of maps that lengthen no vector keeps every logit bounded",
             "|q|, |k| are bounded, and no map between two tokens has a norm above 1",

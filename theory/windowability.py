@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import sympy
 from sympy import Basic, S
 
-from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
+from farfield.theory.answers.answer import Answer, Code, Label, Reason, Seen, Status
 from farfield.theory.answers.blocks import Block, facts, sentence
 from farfield.theory.answers.notation import shortened
 from farfield.theory.mechanisms import MECHANISMS, Mechanism
@@ -79,9 +79,21 @@ def of_support(keys: int, subject: str, theorem: str = "bca-support") -> Windowa
     return _of_rule(Mechanism("support", "", True, theorem, hypotheses, reason=why), subject)
 
 
-def of_mechanism(name: str, subject: str) -> Windowable:
-    """For a mechanism that is no additive bias."""
-    return _of_rule(MECHANISMS[name], subject)
+def of_mechanism(name: str, subject: str, seen: Seen | None = None) -> Windowable:
+    """For a mechanism that is no additive bias; where it was only seen, up to there, nothing is
+    proved."""
+    rule = MECHANISMS[name]
+    if seen is not None:
+        rule = replace(rule, windowable=None, condition=None, reason=beyond(name, seen))
+    return _of_rule(rule, subject)
+
+
+def beyond(name: str, seen: Seen) -> Reason:
+    """Why a mechanism decides nothing where it was only seen."""
+    return Reason(
+        Code.BEYOND_SEEN,
+        f"seen up to distance {seen.distance}; if it is so everywhere, {MECHANISMS[name].words}",
+    )
 
 
 def _of_rule(rule: Mechanism, subject: str) -> Windowable:

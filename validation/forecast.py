@@ -317,5 +317,5 @@ def _looked_up(asked: Forecast, known: DataFrame, found: Prior | None) -> Foreca
         interval=(min(rows["low"]), max(rows["high"])),
         holds=float(np.mean([holds([case.ratio - 1], TOLERANCE) for case in nearest])),
         status=Status.ENCLOSED,
-        label=Label.MEASURED,
+        label=Label.FORECAST,
     )

@@ -23,7 +23,8 @@ class ForgetGate(nn.Module):
 
     def steps(self, k: Tensor) -> Tensor:
         """What each token adds to the bias of the keys before it, shape (batch, heads, keys)."""
-        return nn.functional.logsigmoid((k * self.weight).sum(-1) + self.open)
+        share = self.open[..., None] / k.shape[-1]  # in the sum: torch 2.11 does not compile a
+        return nn.functional.logsigmoid((k * self.weight + share).sum(-1))  # cumsum that adds it
 
     def forward(self, q: Tensor, k: Tensor, i: Tensor, j: Tensor) -> Tensor:
         kept = self.steps(k).cumsum(-1)  # log of what is left of the first token, at each key

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 import sys
 import webbrowser
@@ -166,9 +167,7 @@ def _catalogue(names: Sequence[str], subject: Subject, output: Output) -> int:
 
 
 def papers(
-    name: str | None = None,
-    /,
-    *,
+    *words: str,
     changes: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     out: str = "out/figures",
     output: Output = Output(),
@@ -176,28 +175,38 @@ def papers(
     """The three papers: what holds, by section; with a name one claim, figure, table or theorem.
 
     Args:
-        name: a paper, a claim, a figure or table, or a theorem.
+        words: a paper, a claim, a figure or table, as chi2023 figure 3, a theorem, or an encoding
+            of the catalogue, for what the papers say of it.
         changes: NAME=VALUE of what a figure is drawn with, as eps=1/500 (repeatable).
         out: folder of a figure and its data.
     """
     from farfield.figures.gallery import named
     from farfield.figures.index import INDEX as EXHIBITS
     from farfield.theory.answers.names import closest
+    from farfield.theory.encodings import CATALOGUE
     from farfield.theory.theorems import theorems
     from farfield.validation.papers.claim import CHECKS
-    from farfield.validation.papers.ledger import PAPERS
+    from farfield.validation.papers.ledger import PAPERS, Decided, claim
 
+    settings = tuple(word for word in words if "=" in word)
+    name = " ".join(word for word in words if "=" not in word) or None
     if name is None or name in (*PAPERS, *CHECKS):
         return claims(name, output=output)
     if name in theorems():
         return theory.prove(name, output=output)
+    entry = re.sub(r"\W+", "_", name.lower())
+    about = [check.id for check in CHECKS.values() if entry in check.about]
+    if entry in CATALOGUE and about:
+        with progress("deciding claims"):
+            found = tuple(map(claim, about))
+        return write_answers(found if output.json else Decided(found), output)
     try:
         named(name)
     except InputError:
         every = [*PAPERS, *CHECKS, *EXHIBITS, *theorems()]
         said = f"{name[:40]!r} is no paper, claim, figure, table or theorem; {closest(name, every)}"
         raise InputError(said) from None
-    return figures(name, changes=changes, out=out, output=output)
+    return figures(name, changes=(*changes, *settings), out=out, output=output)
 
 
 def figures(
@@ -213,22 +222,21 @@ def figures(
 
     Args:
         names: of figures and tables, as qin2024.fig6, fig6, or a paper.
-        listing: name the figures and tables, and what can be set of each.
+        listing: name the figures and tables.
         changes: NAME=VALUE of what one figure is drawn with, as eps=1/500 (repeatable).
         kind: svg, png or pdf.
         runs: folder with runs to draw the measured ones from.
         out: folder of the files.
     """
     one_of(kind, "--format", ("svg", "png", "pdf"))
-    from farfield.figures.gallery import draw, settings_of
     from farfield.figures.index import INDEX
-    from farfield.theory.answers.blocks import Sentence, columns, written
 
     if listing:
-        known = {e.id: settings_of(e) for e in INDEX.values()}
-        shown = {name: ", ".join(f"{k}={v}" for k, v in has.items()) for name, has in known.items()}
-        lay_out([(e.id, e.kind, shown[e.id], e.title) for e in INDEX.values()])
+        lay_out([(e.id, e.kind, e.title) for e in INDEX.values()])
         return 0
+    from farfield.figures.gallery import draw
+    from farfield.theory.answers.blocks import Sentence, columns, written
+
     settings = pairs([*changes, *(name for name in names if "=" in name)], "--set")
     names = tuple(name for name in names if "=" not in name)
 

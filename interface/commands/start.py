@@ -11,7 +11,7 @@ from farfield.progress_bar import progress
 
 
 def demo(
-    formula: Formula = "-2*log(1+n)",
+    formula: Formula = "-sqrt(n)*log(1+n)/50",
     /,
     *,
     subject: Subject = Subject(),
@@ -34,7 +34,7 @@ def demo(
 
     folder, idea = writable_folder(out), subject.read(formula)
     told = not (output.json or isinstance(output, Kept))
-    widths = (max(8, min(28, len(idea.name))), 11, 5, 5, 8)
+    widths = (max(8, min(28, len(idea.name))), 9, 7, 7, 8)
 
     def show(cells: Sequence[str]) -> None:
         if told:
@@ -58,6 +58,9 @@ def demo(
     if not told:
         return write_answers(result, output)
     show([LEGEND])
+    for entry in result.about(asked=True):
+        if entry.prediction.beside is not None:
+            show([entry.prediction.beside.text()])
     if sys.stdout.isatty() and not no_open:
         webbrowser.open(page.resolve().as_uri())
     return OK

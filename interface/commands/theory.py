@@ -39,6 +39,7 @@ def check(
     expect: str | None = None,
     certificate: str | None = None,
     verify: bool = False,
+    trained: CountOrNone = None,
     output: Output = Output(),
 ) -> int:
     """Does the exp-series of a bias converge? With proof.
@@ -50,6 +51,8 @@ def check(
         certificate: write the verdict there, as a theorem that a prover checks.
         verify: with --certificate, have the prover check it (coqc on the path); without a formula
             the file is checked that is there, and the answer says which theorem it proves.
+        trained: tokens of a training row: how far the bias sees beside it, what the nearest trained
+            models lost at 16 times that, and which size would fit.
     """
     one_of(expect or VERDICTS[0], "--expect", VERDICTS)
     if verify and certificate is not None and not formulas and file is None:
@@ -84,7 +87,16 @@ def check(
                 written = found[0].certificate().source
     rejected = 0 if written is None else _certify(str(certificate), written, verify)
     missed = [_missed(name, one, expect) for name, one in zip(formulas, found, strict=True)]
-    return max(write_answers(found, output), *missed, rejected)
+    beside: list[Any] = []
+    if trained is not None:
+        from farfield.validation.study.beside_rows import beside_rows
+
+        with progress("nearest trained models"):
+            beside = [
+                beside_rows(one, name, trained=int(trained), tested=16 * int(trained))
+                for name, one in zip(formulas, subjects, strict=True)
+            ]
+    return max(write_answers([*found, *beside], output), *missed, rejected)
 
 
 def _certify(name: str, written: str, checked: bool) -> int:
@@ -413,7 +425,7 @@ def lint(
     with progress("lint"):
         found: list[Any] = [farfield.inspect_bias(f, heads=heads)]
         if found[0].mechanism == "bias" or found[0].formulas:
-            found.append(farfield.check_convergence(farfield.encoding(f, heads=heads)))
+            found.append(farfield.check_convergence(farfield.encoding(found[0])))
     after = []
     if out is not None:
         from farfield.figures.plotting import save_inspection

@@ -63,6 +63,7 @@ from farfield.theory.functions.balls import Ball, outward, precision, rational, 
 from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, Step
+from farfield.theory.windowability import beyond
 
 RULE = Step("window", {})
 """The first step of every proof on a bias."""
@@ -113,7 +114,10 @@ def certified_window(
     subject = resolve(f, values, row)
     asked = WindowQuestion.read(error, logit_bound, value_bound, sinks, row, temper)
     if subject.mechanism != "bias" and subject.bca is None:
-        window = _of_mechanism(subject.mechanism, asked, gate)
+        if subject.seen is not None:
+            window = unknown(beyond(subject.mechanism, subject.seen))
+        else:
+            window = _of_mechanism(subject.mechanism, asked, gate)
         return replace(asked.blank(), subject=subject.name, **window)
     if gate is not None:
         raise InputError(f"{subject.name} has no gates: gate {gate} belongs to a gated decay")
@@ -180,7 +184,9 @@ def window_error(
     whole: Fields = {"value": worst, "enclosure": (worst, worst), "label": Label.THEOREM}
     if subject.mechanism != "bias" and subject.bca is None:
         rule, error = MECHANISMS[subject.mechanism], whole
-        if rule.windowable is False:
+        if subject.seen is not None:
+            error = unknown(beyond(subject.mechanism, subject.seen))
+        elif rule.windowable is False:
             error = whole | {"reason": Reason(Code.BOUNDED_LOGITS, rule.words)}
         elif subject.mechanism == "stick_breaking":
             with precision(128):

@@ -112,3 +112,13 @@ def test_a_window_without_a_bound_says_which_one_is_assumed(capsys):
         main(["window", "-n/2"])
     bare = capsys.readouterr()
     assert bare.out == said.out and "assumed --error 1% and --logit-bound 1 (" in bare.err
+
+
+def test_a_folder_in_place_of_a_formula_is_named_as_a_model(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "llama").mkdir()
+    for verb in ("window", "trf", "check"):
+        with pytest.raises(SystemExit) as stop:
+            main([verb, "llama"])
+        said = capsys.readouterr().err
+        assert stop.value.code == 2 and "farfield window --model llama" in said

@@ -12,6 +12,7 @@ from farfield.theory.answers.blocks import Sentence
 from farfield.theory.answers.writers.tables import latex_tables
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.references import references
+from farfield.validation.papers.claim import CHECKS
 
 SHELL_ALONE = {"completion", "figures", "explore"}
 """A script of a shell, a room of the package, a program that does not return."""
@@ -99,6 +100,15 @@ def test_a_curve_is_drawn():
     assert isinstance(farfield.lint(lambda n: -n / 8).plot(), Figure)
     with pytest.raises(farfield.InputError, match="no curve"):
         farfield.check("-n").plot()
+
+
+def test_papers_takes_words_and_encodings(capsys, tmp_path):
+    assert "chi2023.fig3" in told(
+        capsys, "papers", "chi2023", "figure", "3", "--out", str(tmp_path)
+    )
+    said = farfield.papers("sandwich")
+    assert {"qin2024.satisfies.sandwich"} <= {c.id for c in said.claims}
+    assert all("sandwich" in CHECKS[c.id].about for c in said.claims)
 
 
 def test_a_citation_is_the_paper_of_the_encoding(capsys):

@@ -22,7 +22,7 @@ def test_a_trained_case_is_its_own_nearest_and_has_its_measured_ratio():
     assert own.distance == found.distance == 0 and own.settings["seeds"] == len(rows)
     assert own.ratio == pytest.approx(np.exp(rows["ratio"].log().mean()))
     assert own.interval == (rows["low"].min(), rows["high"].max())
-    assert found.status is Status.ENCLOSED and found.label is Label.MEASURED
+    assert found.status is Status.ENCLOSED and found.label is Label.FORECAST
 
 
 def test_the_answer_is_made_of_the_nearest():
@@ -83,7 +83,7 @@ def test_each_difference_of_shape_makes_the_distance_larger():
 def test_any_lengths_and_heads_are_answered_by_saying_how_far_the_evidence_is():
     for options in ({"trained": 2048, "tested": 8192}, {**HOME, "heads": 12}):
         found = forecast("alibi", **options)
-        assert found.label is Label.MEASURED and NEAR < found.distance < FAR
+        assert found.label is Label.FORECAST and NEAR < found.distance < FAR
         assert "not near" in repr(found) and len(found.nearest) == NEAREST
 
 

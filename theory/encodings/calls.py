@@ -1,9 +1,10 @@
-"""A user's object as values: it is called on a grid of positions in the ways that it may be meant.
+"""A user's object as formulas or as values: it is followed, else called on a grid of positions.
 
-A function of the distance, of `(q, k)`, of a score with its positions; a module whose forward takes
-positions, lengths, scores or hidden states; an array. Ways are tried in order; the first whose
-result has a shape that the way allows is taken, and is named in the answer. A call ends after
-`CALL_S`, and gets arrays of its own, since a function may write into them.
+A function of the distance, of `(q, k)`, of a score with its positions is followed first
+(`tracing`). What cannot be followed is called in the ways that it may be meant: on positions, as
+FlexAttention maps it over scalars, on lengths, scores or hidden states. Ways are tried in order;
+the first whose result has a shape that the way allows is taken, and is named in the answer. A call
+ends after `CALL_S`, and gets arrays of its own, since a function may write into them.
 """
 
 from __future__ import annotations
@@ -15,25 +16,32 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+import sympy
 from sympy import Expr
 
 from farfield.theory.algebra.door import Interrupted, watched
 from farfield.theory.answers.errors import InputError
-from farfield.theory.encodings.dual import Dual, floats
-from farfield.theory.encodings.layouts import layout
-from farfield.theory.encodings.recognition import shortest_decimal
+from farfield.theory.encodings.layouts import floats, layout
+from farfield.theory.encodings.paths import PROBED, powers
+from farfield.theory.encodings.recognition import MASKED, shortest_decimal
+from farfield.theory.encodings.tracing import Untraced, traced
+from farfield.theory.formula.sympy_expressions import as_expression
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import tabulate
 
-CALL_S = 10.0
+CALL_S, ALL_S = 10.0, 3.0
 LONG, MIDDLE, SHORT, LEAST = 4096, 512, 64, 16
-FAR = (10_000, 100_000, 1_000_000)
-"""Distances beyond the table at which a function of the distance is asked too."""
+FAR = np.array(sorted(k for k in set(powers(PROBED)) if k > LONG))
+"""Distances beyond the table, and positions of queries, at which a function is asked too."""
 MAX_HEADS = 128
 FACTOR = "a bounded factor of the content logit"
+GROWING = "a factor of the content logit that grows with the row"
+CAPPED = "a bounded function of the content logit"
 _HEADS = ("heads", "num_heads", "n_heads", "n_head", "num_attention_heads", "H", "nheads")
 _ACCEPTED = (
     "accepted: a distance, (q, k), (h, q, k), mask_mod(b, h, q, k), score_mod(score, b, h, q, k), "
@@ -49,12 +57,18 @@ class Sample:
 
     Fields:
         bias: float64, shape (heads, queries, keys).
-        queries, keys: their positions; a query may occur again, in a row of another length; the
-            keys are 0, 1, 2, ... and perhaps some far back, before the row.
+        queries: their positions; a query may occur again, in a row of another length.
+        keys: 0, 1, 2, ... and perhaps some far back, before the row.
         how: the call, in words.
-        kind: the type of the values, as `float32`; `exact` where a symbol came back.
-        texts: the formula of each head that was traced, or empty.
+        kind: the type of the values, as `float32`.
+        formulas: of each head, where every path was followed.
         content: what of the content the result depends on; empty where on nothing.
+        why: why it was not followed.
+        ends: what happens beyond the last position, where something does.
+        far: at far queries, the values at the distances `apart`, shape (heads, queries, distances).
+        apart: distances at which the far queries were asked.
+        twice: whether a second call has to show that it gives the same.
+        beyond: distances beyond the keys, and the values there of the farthest query.
     """
 
     bias: np.ndarray
@@ -62,16 +76,26 @@ class Sample:
     keys: np.ndarray
     how: str
     kind: str = "float64"
-    texts: tuple[str | Expr, ...] = ()
+    formulas: tuple[Expr, ...] = ()
     content: str = ""
+    why: str = ""
+    ends: str = ""
+    far: np.ndarray | None = None
+    apart: np.ndarray | None = None
+    beyond: tuple[np.ndarray, np.ndarray] | None = None
+    twice: bool = True
 
 
 class Unfit(Exception):
     """A way of calling that an object does not take, and why."""
 
 
+class OtherKind(Unfit):
+    """It was called, and it is something else than a bias."""
+
+
 def sampled(f: Any, heads: int | None = None) -> Sample:
-    """The values of an object.
+    """The formulas of an object, or its values.
 
     Raises:
         InputError: no way of calling it gives a bias (the attempts, and what came back); it
@@ -79,31 +103,46 @@ def sampled(f: Any, heads: int | None = None) -> Sample:
     """
     name = getattr(f, "__name__", type(f).__name__)
     required = _required(f)
+    try:
+        return _followed(f, required, heads)
+    except Untraced as reason:
+        why = str(reason)
     ways = _WAYS.get(len(required), ())
     if not ways:
         raise InputError(f"{name} takes {len(required)} arguments; {_ACCEPTED}")
-    if len(required) == 1 and _takes_a_row(f, required[0]):
+    if _takes_a_row(f, required):
         ways = (*ways[1:], ways[0])
+    if required[:1] and "head" in required[0]:
+        ways = ways[::-1]
     torch = sys.modules.get("torch")
     quiet = torch.no_grad() if torch is not None else contextlib.nullcontext()
     with quiet, np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         try:
-            sample, again = (_first_fitting(partial(w, f, heads) for w in ways) for _ in range(2))
-        except Unfit as why:
-            raise InputError(f"{name} gives no bias; {why}; {_ACCEPTED}") from None
+            sample = _first_fitting(partial(w, f, heads) for w in ways)
+            again = _first_fitting(partial(w, f, heads) for w in ways) if sample.twice else sample
+        except Unfit as unfit:
+            raise InputError(f"{name} gives no bias; {unfit}; {_ACCEPTED}") from None
     if not np.array_equal(sample.bias, again.bias, equal_nan=True):
-        raise InputError(f"{name} differs from call to call ({sample.how}); call .eval() first")
-    return sample
+        raise InputError(_differs(f, sample.how))
+    return replace(sample, why=f"not followed: {why}")
+
+
+def _differs(f: Subject, how: str) -> str:
+    name = getattr(f, "__name__", type(f).__name__)
+    return f"{name} differs from call to call ({how}); call .eval() first"
 
 
 def _first_fitting(attempts: Iterable[Callable[[], T]]) -> T:
     """What the first attempt gives that fits; else why the first and the last do not."""
-    why: list[str] = []
+    why, named = list[str](), None
     for attempt in attempts:
         try:
             return attempt()
         except Unfit as error:
             why.append(str(error))
+            named = error if isinstance(error, OtherKind) else named
+    if named is not None:
+        raise named
     raise Unfit("; ".join(dict.fromkeys((why[0], why[-1]))) if why else "nothing fits")
 
 
@@ -119,16 +158,103 @@ def _required(f: Subject) -> list[str]:
     return names or ["n"] * any(p.kind is p.VAR_POSITIONAL for p in given)
 
 
-def _takes_a_row(f: Subject, name: str) -> bool:
-    """Whether a single argument is rather scores, a length or hidden states than a distance."""
-    if re.fullmatch(r"n|d|t|delta|dist\w*|rel\w*|pos\w*", name):
+_LENGTHS = r"\w*(len|length|size|seq|seqlen|rows|keys|queries)\w*|[ij]|[qk]l|[LST]"
+
+
+def _takes_a_row(f: Subject, names: list[str]) -> bool:
+    """Whether arguments are rather scores, lengths or hidden states than distances or positions."""
+    if len(names) == 2:
+        return all(re.fullmatch(rf"{_LENGTHS}|\w*heads?\w*", name) for name in names)
+    if len(names) != 1 or re.fullmatch(r"n|d|t|delta|dist\w*|rel\w*|pos\w*", names[0]):
         return False
-    return hasattr(f, "parameters") or bool(re.match(r"score|logit|att|dots|qk|sim", name))
+    scores = re.match(rf"score|logit|att|dots|qk|sim|hidden|{_LENGTHS}$", names[0])
+    return hasattr(f, "parameters") or bool(scores)
+
+
+# -- what is followed -----------------------------------------------------------------------------
+
+_KINDS = {1: "n", 2: "qk", 3: "hqk", 4: "bhqk", 5: "sbhqk"}
+_FOLLOWED = {
+    "n": "a distance",
+    "m": "a relative position, key less query",
+    "qk": "positions q and k",
+    "hqk": "(h, q, k)",
+    "bhqk": "mask_mod(b, h, q, k)",
+    "sbhqk": "score_mod(score, b, h, q, k)",
+}
+
+
+def _followed(f: Any, required: list[str], heads: int | None) -> Sample:
+    """The formula of each head, and its values where anything happens."""
+    kind = _KINDS.get(len(required), "")
+    if not kind or hasattr(f, "parameters") or _takes_a_row(f, required):
+        raise Untraced("it takes whole rows")
+    if kind == "n" and re.match(r"rel|memory", required[0]):
+        return _signed(f)
+    count = (heads or _head_count(f) or 8) if "h" in kind else 1
+    formulas = [_read(f, kind)]
+    how = _FOLLOWED[kind]
+    for h in range(1, count):
+        try:
+            formulas.append(_read(f, kind, h))
+        except Untraced:
+            if heads or _head_count(f):
+                raise
+            break
+    if not heads and len(set(formulas)) == 1:
+        formulas = formulas[:1]
+    elif not heads and _head_count(f) is None:
+        how += f", heads 0 to {len(formulas) - 1} (heads=... asks for others)"
+    return _of_formulas(formulas, how)
+
+
+def _read(f: Any, kind: str, head: int = 0) -> Expr:
+    """A formula that was followed, as the reader would have built it."""
+    formula = traced(f, kind, head)
+    try:
+        return as_expression(formula)
+    except InputError as error:
+        raise Untraced(str(error)) from None
+
+
+def _signed(f: Any) -> Sample:
+    """A relative position may be query less key or key less query: the one that says something."""
+    ways: dict[str, Expr] = {}
+    for kind in ("n", "m"):
+        with contextlib.suppress(Untraced):
+            ways[kind] = _read(f, kind)
+    at = [*range(SHORT), *FAR]
+    both = [k for k in ways if np.ptp(np.nan_to_num(tabulate(ways[k], at)))] or [*ways]
+    if not both:
+        _read(f, "n")  # says why
+    rises = [k for k in both if float(tabulate(ways[k], [LONG])[0]) > 0]
+    kind = next((k for k in both if k not in rises), both[0])
+    return _of_formulas([ways[kind]], _FOLLOWED[kind])
+
+
+def _of_formulas(formulas: list[Expr], how: str) -> Sample:
+    """Formulas with their values: near, at powers of two and at every number in a condition."""
+    ends = {
+        int(x) + s
+        for formula in formulas
+        for c in formula.atoms(sympy.core.relational.Relational)
+        for x in c.atoms(sympy.Integer)
+        for s in (-1, 0, 1)
+        if LONG <= x <= 2**53
+    }
+    distances = np.array([*range(LONG), *sorted({*FAR.tolist(), *ends})])
+    bias = np.stack([tabulate(formula, distances) for formula in formulas])
+    last = distances[-1:]
+    keys = last - distances
+    return Sample(bias[:, None, :], last, keys, how, formulas=tuple(formulas))
+
+
+# -- calls ----------------------------------------------------------------------------------------
 
 
 def _called(f: Subject, how: str, *args: object) -> object:
     """What a call gives; Unfit with what it raised."""
-    end, arguments = time.monotonic() + CALL_S, list(map(_own, args))
+    end, arguments = time.monotonic() + CALL_S, [_own(a) for a in args]
     try:
         return watched(lambda: time.monotonic() > end, lambda: f(*arguments))
     except Interrupted:
@@ -139,8 +265,6 @@ def _called(f: Subject, how: str, *args: object) -> object:
 
 
 def _own(given: object) -> object:
-    if isinstance(given, Dual):
-        return Dual(_own(given.value), given.text, given.binds)
     copied = getattr(given, "clone", getattr(given, "copy", lambda: given))
     return copied()
 
@@ -151,8 +275,7 @@ def _values(result: object, how: str) -> tuple[np.ndarray, str]:
         each = [_values(one, how) for one in result]
         if len({one.shape for one, _ in each}) == 1:
             return np.stack([one for one, _ in each]), each[0][1]
-    result = getattr(result, "value", result) if isinstance(result, Dual) else result
-    kind = str(getattr(result, "dtype", "float64")).rpartition(".")[2]
+    kind = str(getattr(result, "dtype", type(result).__name__)).rpartition(".")[2]
     try:
         values = floats([] if result is None else result)
     except (TypeError, ValueError):
@@ -162,49 +285,96 @@ def _values(result: object, how: str) -> tuple[np.ndarray, str]:
     return (np.where(values != 0, 0.0, -np.inf) if kind == "bool" else values), kind
 
 
-def _grids(*arrays: np.ndarray, names: str) -> Iterator[tuple[Any, ...]]:
-    """The same positions as NumPy and torch have them, to be traced first, floats first."""
+def _grids(*arrays: np.ndarray) -> Iterator[tuple[Any, ...]]:
+    """The same positions as NumPy and torch have them, floats first."""
     torch: Any = sys.modules.get("torch")
-    for traced in (True, False):
-        for kind in (np.float64, np.int64, np.float32):
-            for convert in (np.asarray, *([torch.from_numpy] if torch is not None else [])):
-                grid = [convert(a.astype(kind)) for a in arrays]
-                yield tuple(map(Dual, grid, names)) if traced else tuple(grid)
+    for kind in (np.float64, np.int64, np.float32):
+        for convert in (np.asarray, *([torch.from_numpy] if torch is not None else [])):
+            yield tuple(convert(a.astype(kind)) for a in arrays)
 
 
 # -- functions of the distance --------------------------------------------------------------------
 
 
 def _of_distance(f: Subject, heads: int | None) -> Sample:
-    """`f(n)` for an array of distances, with the formula where it can be traced."""
+    """`f(n)` for an array of distances, or for one after the other; of a relative position that
+    is the same for all of them, with the other sign."""
 
-    def attempts() -> Iterator[Callable[[], Sample]]:
+    def attempts(g: Subject) -> Iterator[Callable[[], Sample]]:
         for size in (LONG, MIDDLE, SHORT):
             distances = np.concatenate([np.arange(float(size)), FAR if size == LONG else ()])
-            for (given,) in _grids(distances, names="n"):
-                yield partial(_of_array_of_distances, f, distances, given)
-                if not isinstance(given, Dual):
-                    yield partial(_of_array_of_distances, f, distances, given[:, None])
-        yield partial(_one_by_one, f)
+            for (given,) in _grids(distances):
+                yield partial(_of_array_of_distances, g, distances, given)
+                yield partial(_of_array_of_distances, g, distances, given[:, None])
+        yield partial(_one_by_one, g)
 
-    return _first_fitting(attempts())
+    names = _required(f)
+    if not (names and re.match(r"rel|memory", names[0])):
+        return _first_fitting(attempts(f))
+    both = {g: s for g in (f, lambda n: f(-n)) if (s := _or_none(attempts(g))) is not None}
+    plain = [s for s in both.values() if np.ptp(s.bias) > 0] or [*both.values()]
+    if not plain:
+        return _first_fitting(attempts(f))
+    falling = [s for s in plain if s.bias[0, 0, s.keys == 0] <= s.bias[0, 0, s.keys == s.keys[0]]]
+    sample = (falling or plain)[0]
+    less = "" if sample is both.get(f) else ", key less query"
+    return replace(sample, how=f"{sample.how}{less}")
+
+
+def _or_none(attempts: Iterable[Callable[[], Sample]]) -> Sample | None:
+    with contextlib.suppress(Unfit):
+        return _first_fitting(attempts)
+    return None
 
 
 def _of_array_of_distances(f: Subject, distances: np.ndarray, given: Any) -> Sample:
     """The bias at each distance; of a function that sees the whole row, in rows of all lengths."""
     how = "an array of distances"
     sample = _table(_called(f, how, given), distances, how)
-    if sample.kind == "exact":
-        return sample
-    plain, size = getattr(given, "value", given), len(distances)
-    half = _table(_called(f, how, plain[: size // 2]), distances[: size // 2], how)
+    size = len(distances)
+    half = _table(_called(f, how, given[: size // 2]), distances[: size // 2], how)
     if np.array_equal(sample.bias[..., : size // 2], half.bias, equal_nan=True):
-        return sample
+        like = type(given[:1])
+
+        def at(d: float) -> np.ndarray:
+            one = given[:1] * 0 + d
+            assert isinstance(one, like)
+            return _table(_called(f, how, one), np.array([d]), how).bias[:, 0, 0]
+
+        return _with_edges(sample, distances, at)
     lengths = [2**k for k in range(4, 13) if 2**k <= size]
     rows = [
-        _table(_called(f, how, plain[:k]), distances[:k], how).bias[:, 0, ::-1] for k in lengths
+        _table(_called(f, how, given[:k]), distances[:k], how).bias[:, 0, ::-1] for k in lengths
     ]
     return _of_rows([(k - 1, row) for k, row in zip(lengths, rows, strict=True)], how, sample.kind)
+
+
+def _with_edges(sample: Sample, distances: np.ndarray, at: Callable[[float], np.ndarray]) -> Sample:
+    """With the two sides of each edge between neighbours of which one is masked."""
+    whole, bias = _between(distances, sample.bias[:, 0, :], at)
+    last = whole[-1:]
+    return replace(sample, bias=bias[:, None, :], queries=last, keys=last - whole)
+
+
+def _between(
+    distances: np.ndarray, values: np.ndarray, at: Callable[[float], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Distances and values, with those that a bisection of each edge has asked."""
+    added = dict[float, np.ndarray]()
+    hidden: np.ndarray = np.any(values <= MASKED, axis=0, keepdims=True)[0]
+    with contextlib.suppress(Unfit, InputError):
+        for place in np.flatnonzero((hidden[1:] != hidden[:-1]) & (np.diff(distances) > 1)):
+            low, high = distances[place], distances[place + 1]
+            while high - low > 1:
+                middle = (low + high) // 2
+                added[middle] = at(middle)
+                same = bool((added[middle] <= MASKED).any()) == bool(hidden[place])
+                low, high = (middle, high) if same else (low, middle)
+    if not added:
+        return distances, values
+    whole = np.append(distances, [*added])
+    order = np.argsort(whole)
+    return whole[order], np.concatenate([values, np.stack([*added.values()], axis=1)], 1)[:, order]
 
 
 def _of_rows(rows: list[tuple[int, np.ndarray]], how: str, kind: str) -> Sample:
@@ -219,12 +389,6 @@ def _of_rows(rows: list[tuple[int, np.ndarray]], how: str, kind: str) -> Sample:
 def _table(result: object, distances: np.ndarray, how: str) -> Sample:
     """A bias at each distance, one a head, as a row of keys that lie so far back."""
     size, last = len(distances), distances[-1]
-    each = result if isinstance(result, (list, tuple)) else [result]
-    texts = tuple(getattr(one, "text", None) for one in each)
-    if hasattr(result, "free_symbols"):  # SymPy's own functions were called
-        return Sample(
-            np.zeros((1, 1, size)), distances[-1:], last - distances, "a symbol", "exact", (result,)
-        )
     table, kind = _values(result, how)
     if kind == "bool":
         raise InputError(
@@ -232,26 +396,47 @@ def _table(result: object, distances: np.ndarray, how: str) -> Sample:
             "np.where(n < 64, 0, -np.inf) and the like, or mask_mod(b, h, q, k)"
         )
     if isinstance(result, (int, float)):
-        table, texts = np.full(size, table), (repr(float(result)),)
+        table = np.full(size, table)
     shape = table.shape
-    table = np.atleast_2d(np.squeeze(table))
+    table = np.atleast_2d(np.squeeze(table)) if table.size > 1 else table.reshape(1, 1)
     if table.shape[0] == size != table.shape[1] <= MAX_HEADS:
         table = table.T
     if table.shape[1:] != (size,):
         raise Unfit(f"called with {how} of shape ({size},): it gives shape {shape}")
-    texts = texts if None not in texts and len(texts) == len(table) else ()
-    return Sample(table[:, None, :], distances[-1:], last - distances, how, kind, texts)
+    return Sample(table[:, None, :], distances[-1:], last - distances, how, kind)
 
 
 def _one_by_one(f: Subject) -> Sample:
-    """`f(0), f(1), ...` for a function of one number."""
-    how, distances = "one distance after the other", np.arange(float(MIDDLE))
+    """`f(0), f(1), ...` for a function of one number, as far as it answers in time."""
+    how, end = "one distance after the other", time.monotonic() + ALL_S
+
+    def at(k: float, make: type[float]) -> np.ndarray:
+        values = _values(_called(f, how, make(k)), how)[0]
+        if values.ndim > 1:
+            raise Unfit(f"called with {how}: it gives {values.shape}")
+        return np.atleast_1d(values)
 
     def all_of(make: type[float]) -> Sample:
-        values = [_values(_called(f, how, make(k)), how)[0] for k in range(MIDDLE)]
-        if len({v.shape for v in values}) > 1 or values[0].ndim > 1:
-            raise Unfit(f"called with {how}: it gives {values[0].shape}")
-        return _table(np.stack(values, axis=-1), distances, how)
+        known, ends = {0: at(0, make)}, ""
+        for k in (*range(1, LONG), *map(int, FAR)):
+            if time.monotonic() > end:
+                ends = f"up to distance {max(known)} it took {ALL_S:g} s"
+                break
+            try:
+                known[k] = at(k, make)
+            except (Unfit, InputError) as error:
+                if k < LEAST:
+                    raise
+                ends = f"at distance {k}, {error}"
+                break
+        distances = np.array([float(k) for k in known])
+        bias = np.stack([*known.values()], axis=-1)
+        last = distances[-1:]
+        if any(not np.array_equal(at(k, make), known[k], equal_nan=True) for k in range(LEAST)):
+            raise InputError(_differs(f, how))
+        keys = last - distances
+        sample = Sample(bias[:, None, :], last, keys, how, ends=ends, twice=False)
+        return _with_edges(sample, distances, lambda d: at(d, make))
 
     return _first_fitting(partial(all_of, make) for make in (int, float))
 
@@ -265,80 +450,181 @@ def _of_positions(
     """`f` of a column of queries and a row of keys; `order` names its arguments."""
 
     def attempts() -> Iterator[Callable[[], Sample]]:
-        for size, far in ((LONG, FAR), (LONG, ()), (MIDDLE, ()), (SHORT, ()), (LEAST, ())):
+        for size in (LONG, MIDDLE, SHORT, LEAST):
             queries = np.unique([0, 1, 2, 7, size // 8, size // 3, size // 2 - 1, size - 1])
-            keys = np.append(np.arange(size), [size - 1 - d for d in far])
-            for q, k in _grids(queries[:, None], keys[None, :], names="ij"):
-                yield partial(_each_head, f, heads, order, how, q, k)
+            keys = np.arange(size)
+            if "b" in order and "torch" in sys.modules:
+                yield partial(_each_head, f, heads, order, how, queries, keys, _mapped)
+            for number in range(len(list(_grids(keys)))):
+                call = partial(_on_grid, number=number)
+                yield partial(_each_head, f, heads, order, how, queries, keys, call)
 
     return _first_fitting(attempts())
 
 
-def _each_head(f: Subject, heads: int | None, order: str, how: str, q: object, k: object) -> Sample:
+Call = Callable[..., tuple[np.ndarray, str]]
+
+
+def _mapped(
+    f: Subject, order: str, how: str, h: int, q: np.ndarray, k: np.ndarray, score: np.ndarray
+) -> tuple[np.ndarray, str]:
+    """As FlexAttention calls it: mapped over scalars."""
+    torch: Any = sys.modules["torch"]
+    shape = np.broadcast_shapes(q.shape, k.shape)
+    zero = torch.zeros(shape, dtype=torch.long)
+    args = {
+        "s": torch.from_numpy(np.broadcast_to(score, shape).copy()),
+        "b": zero,
+        "h": zero + h,
+        "q": torch.from_numpy(np.broadcast_to(q, shape).copy()),
+        "k": torch.from_numpy(np.broadcast_to(k, shape).copy()),
+    }
+    mapped = torch.func.vmap(f)
+    given = _called(mapped, how, *(args[name].reshape(-1) for name in order))
+    values, kind = _values(given, how)
+    if values.shape != (zero.numel(),):
+        raise Unfit(f"called with {how}: it gives shape {values.shape[1:]} for each score")
+    return values.reshape(shape), kind
+
+
+def _on_grid(
+    f: Subject,
+    order: str,
+    how: str,
+    h: int,
+    q: np.ndarray,
+    k: np.ndarray,
+    score: np.ndarray,
+    number: int,
+) -> tuple[np.ndarray, str]:
+    """With arrays of NumPy or torch, as one way of `_grids` has them."""
+    queries, keys = next(g for i, g in enumerate(_grids(q, k)) if i == number)
+    torch = sys.modules.get("torch")
+    whole: Any = getattr(torch, "tensor", np.asarray) if hasattr(queries, "detach") else np.asarray
+    index = whole if hasattr(queries, "detach") else int
+    shape = np.broadcast_shapes(q.shape, k.shape)
+    level = whole(np.broadcast_to(score, shape).copy())
+    args = {"s": level, "b": index(0), "h": index(h), "q": queries, "k": keys}
+    values, kind = _values(_called(f, how, *(args[name] for name in order)), how)
+    if values.shape[-2:] != shape and values.size > 1:
+        raise Unfit(f"called with {how} of shape {shape}: it gives shape {values.shape}")
+    return np.broadcast_to(values, (*values.shape[:-2], *shape)), kind
+
+
+def _each_head(
+    f: Subject,
+    heads: int | None,
+    order: str,
+    how: str,
+    queries: np.ndarray,
+    keys: np.ndarray,
+    call: Call,
+) -> Sample:
     """The values of each head, until the object has no further one."""
     count = heads or _head_count(f) or 8
     samples: list[Sample] = []
     for h in range(count if "h" in order else 1):
         try:
-            samples.append(_one_head(f, order, how, q, k, h))
+            samples.append(_one_head(f, order, how, queries, keys, h, call))
         except Unfit:
             if h == 0 or heads:
                 raise
             break
-    if not heads and all(np.array_equal(samples[0].bias, one.bias) for one in samples):
-        return samples[0]
-    texts = tuple(text for one in samples for text in one.texts)
-    bias, first = np.concatenate([one.bias for one in samples]), samples[0]
+    first = samples[0]
+    if not heads and all(np.array_equal(first.bias, one.bias) for one in samples):
+        return first
     if not heads and _head_count(f) is None and len(samples) > 1:
         how += f", heads 0 to {len(samples) - 1} (heads=... asks for others)"
-    texts = texts if len(texts) == len(bias) else ()
-    return Sample(bias, first.queries, first.keys, how, first.kind, texts, first.content)
+    joined = np.concatenate([one.bias for one in samples])
+    fars = [one.far for one in samples if one.far is not None]
+    far = np.concatenate(fars) if len(fars) == len(samples) else None
+    each = [one.beyond for one in samples if one.beyond is not None]
+    same = [np.array_equal(one[0], each[0][0]) for one in each]
+    beyond = None
+    if far is not None and len(each) == len(samples) and all(same):
+        beyond = each[0][0], np.concatenate([one[1] for one in each])
+    return replace(first, bias=joined, how=how, far=far, beyond=beyond)
 
 
-def _one_head(f: Subject, order: str, how: str, q: Any, k: Any, h: int) -> Sample:
-    """The values of a head, of a function of `(q, k)` perhaps of all heads."""
-    queries, keys = (getattr(x, "value", x) for x in (q, k))
-    tensor = getattr(sys.modules.get("torch"), "tensor", np.asarray)
-    whole = tensor if hasattr(queries, "detach") else np.asarray
-    index = whole if whole is tensor else int
-    shape = (len(queries), keys.shape[1])
+def _one_head(
+    f: Subject, order: str, how: str, queries: np.ndarray, keys: np.ndarray, h: int, call: Call
+) -> Sample:
+    """The values of a head, near and at far queries, and what of the score they depend on."""
+    nothing = np.zeros(1)
+    q, k = queries[:, None], keys[None, :]
+    values, kind = call(f, order, how, h, q, k, nothing)
+    size = len(keys)
+    apart = np.array([d for d in (0, 1, 2, 5, 17, 64, *powers(PROBED)) if d < size - 1])
+    apart = np.unique([*apart, *FAR])
+    far, beyond, content, ends = None, None, "", ""
+    at = FAR[size <= FAR][:, None]
 
-    def result(level: float) -> tuple[np.ndarray, str, str | None]:
-        score: Any = whole(np.full(shape, level))
-        score = Dual(score, "0") if isinstance(q, Dual) else score
-        args = {"s": score, "b": index(0), "h": index(h), "q": q, "k": k}
-        given = _called(f, how, *(args[name] for name in order))
-        values, kind = _values(given, how)
-        if values.shape[-2:] != shape and values.size > 1:
-            raise Unfit(f"called with {how} of shape {shape}: it gives shape {values.shape}")
-        return (
-            np.broadcast_to(values, (*values.shape[:-2], *shape)),
-            kind,
-            getattr(given, "text", None),
-        )
+    def back(distances: np.ndarray) -> np.ndarray:
+        """The farthest query's values, shape (heads, distances)."""
+        values = call(f, order, how, h, FAR[-1:, None], FAR[-1] - distances[None, :], nothing)[0]
+        return values.reshape(-1, len(distances))
 
-    values, kind, text = result(0.0)
-    if kind == "bool" and text is not None:
-        text = f"where({text}, 0, -oo)"
-    content = ""
+    try:
+        keys_of = at - apart[None, :]
+        far = call(f, order, how, h, at, np.maximum(keys_of, 0), nothing)[0]
+        far = np.where(keys_of >= 0, far.reshape(-1, *far.shape[-2:]), np.nan)
+        distances = np.unique([*FAR, size - 1])
+        beyond = _between(distances, back(distances), lambda d: back(np.array([int(d)]))[:, 0])
+        beyond = beyond[0][1:], beyond[1][:, 1:]
+    except (Unfit, InputError) as error:
+        ends = f"beyond query {size - 1}, {error}"
     if "s" in order:
-        seen = np.isfinite(values)
-        bias = np.where(seen, values, 0)
-        one, two = (np.where(seen, result(s)[0] - bias, s) for s in (1.0, -2.0))
-        if ((abs(one - 1) + abs(two + 2)) / (1 + abs(bias))).max() > 1e-5:
-            near = abs(floats(queries) - floats(keys)) < MIDDLE
-            bounded = abs(one).max() <= 1.01 * abs(one[..., near]).max()
-            linear = np.allclose(two, -2 * one) and bounded
-            text, content = None, FACTOR if linear else "the content logit"
-    positions = (floats(queries)[:, 0].astype(int), floats(keys)[0].astype(int))
+        rng = np.random.default_rng(0)
+        grids = [(q, k, values)]
+        with contextlib.suppress(Unfit, InputError):
+            keys_of = np.maximum(keys_of, 0)
+            grids.append((at, keys_of, call(f, order, how, h, at, keys_of, nothing)[0]))
+        content = _of_scores(partial(call, f, order, how, h), grids, rng)
     return Sample(
-        values.reshape((-1, *shape)),
-        *positions,
+        values.reshape((-1, *values.shape[-2:])),
+        queries,
+        keys,
         how,
         kind,
-        () if text is None else (text,),
-        content,
+        content=content,
+        ends=ends,
+        far=far,
+        apart=apart,
+        beyond=beyond,
     )
+
+
+def _of_scores(
+    call: Callable[..., tuple[np.ndarray, str]],
+    grids: list[tuple[np.ndarray, np.ndarray, np.ndarray]],
+    rng: np.random.Generator,
+) -> str:
+    """What a function of scores does with them: it adds, scales, caps them, or none of these.
+
+    Each is named only where its identity holds for random scores, at near and at far queries.
+    """
+    near, most, caps, plain, linear = 0.0, 0.0, list[bool](), True, True
+    for q, k, values in grids:
+        zero = values.reshape(np.broadcast_shapes(q.shape, k.shape))
+        seen = np.isfinite(zero) & (zero > MASKED)
+        base = np.where(seen, zero, 0)
+        one, two = (rng.normal(size=zero.shape) for _ in range(2))
+        a, b, both, large = (
+            np.where(seen, call(q, k, s)[0].reshape(zero.shape) - base, 0)
+            for s in (one, two, one + two, 1000 * one)
+        )
+        slack = 1e-4 * (1 + np.abs(base) + np.abs(a) + np.abs(b))
+        plain &= bool((np.abs(np.where(seen, a - one, 0)) <= slack).all())
+        linear &= bool((np.abs(a + b - both) <= slack).all())
+        caps.append(bool(np.abs(large).max() <= 50 * max(1e-9, np.abs(a).max())))
+        ratio = np.where(seen & (np.abs(one) > 0.1), np.abs(a / np.where(one == 0, 1, one)), 0)
+        near = max(near, ratio[(q < LONG)[:, 0]].max(initial=0))
+        most = max(most, ratio.max(initial=0))
+    if plain:
+        return ""
+    if linear and len(grids) > 1:
+        return FACTOR if most <= 1.01 * near else GROWING
+    return CAPPED if all(caps) and len(grids) > 1 else "the content logit"
 
 
 def _head_count(f: Subject) -> int | None:
@@ -358,43 +644,104 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
     torch: Any = sys.modules.get("torch")
     if torch is None and "length" not in how:
         raise Unfit(f"called with {how}: no torch is loaded")
-    count = heads or _head_count(f) or 1
+    count = heads or _head_count(f) or (8 if how == "heads and a length" else 1)
     weights = f.parameters() if hasattr(f, "parameters") else ()
     widths = dict.fromkeys(s for p in weights for s in tuple(p.shape)[::-1])
 
-    def given(size: int, width: int, noise: bool) -> tuple[object, ...]:
+    def given(size: int, width: int, seed: int) -> tuple[Any, ...]:
+        """Arguments; scores are 0 with seed 0, hidden states never."""
+        if how == "heads and a length":
+            return count, size
         if "length" in how:
             return (size,) * (1 if how == "a length" else 2)
         shape = (1, size, width) if how == "hidden states" else (1, count, size, size)
-        random = torch.Generator().manual_seed(1 + noise)
-        return (torch.randn(shape, generator=random) * float(noise or how == "hidden states"),)
+        random = torch.Generator().manual_seed(1 + seed)
+        return (torch.randn(shape, generator=random) * float(seed > 0 or how == "hidden states"),)
+
+    def square(size: int, width: int, seed: int = 0, factor: float = 1.0) -> tuple[Any, str]:
+        args = tuple(a * factor if hasattr(a, "shape") else a for a in given(size, width, seed))
+        values, kind = _values(_called(f, how, *args), how)
+        if how == "hidden states" and values.shape == tuple(args[0].shape):
+            x = floats(args[0])
+            kept = np.allclose(np.linalg.norm(values, axis=-1), np.linalg.norm(x, axis=-1), 1e-4)
+            turns = "a rotation of queries and keys" if kept else "a map of the features"
+            raise OtherKind(
+                f"it is {turns}: this is not a bias of logits; see farfield encodings rope, or "
+                "give what is added to the logits"
+            )
+        return _square(values, how, size), kind
 
     def matrix(size: int, width: int) -> Sample:
-        args = given(size, width, False)
-        square, kind = _values(_called(f, how, *args), how)
-        square = _square(square, how, size)
+        first, kind = square(size, width)
+        places = np.arange(size)
         if "length" not in how:
-            args = given(size, width, True)
-            other = _square(_values(_called(f, how, *args), how)[0], how, size)
-            seen = np.isfinite(square)
-            apart = np.subtract(other, square, out=np.zeros_like(square), where=seen)
-            added = floats(args[0]) * seen if how == "scores" else 0.0
-            if apart.any() and not np.allclose(apart, added, atol=1e-4):
-                places = np.arange(size)
-                return Sample(square, places, places, how, kind, content=f"the {how}")
-        half, _ = _values(_called(f, how, *given(size // 2, width, False)), how)
-        half = _square(half, how, size // 2)
-        pairs = ((square, size), (half, size // 2))
+            content = _content(partial(square, size, width), first, how, given, size, width)
+            if content:
+                return Sample(first, places, places, how, kind, content=content)
+        half, _ = square(size // 2, width)
+        if len(half) != len(first):
+            raise Unfit(f"called with {how}: the number of heads follows the length")
         rows = [
             (end - len(x[0]) + places, x[:, places])
-            for x, end in pairs
+            for x, end in ((first, size), (half, size // 2))
             for places in range(len(x[0]))
         ]
         return _of_rows(rows, how, kind)
 
     sizes = (SHORT,) if how == "hidden states" else (MIDDLE, SHORT, LEAST)
-    widths = widths if how == "hidden states" else {0: None}
+    widths = widths or {SHORT: None} if how == "hidden states" else {0: None}
     return _first_fitting(partial(matrix, size, width) for size in sizes for width in widths)
+
+
+GATES = "gates of the content"
+
+
+def _content(
+    square: Callable[..., tuple[np.ndarray, str]],
+    zero: np.ndarray,
+    how: str,
+    given: Callable[..., tuple[object, ...]],
+    size: int,
+    width: int,
+) -> str:
+    """What a matrix depends on beside positions, by its defining identity; empty for a bias."""
+    seen = np.isfinite(zero) & (zero > MASKED)
+    base = np.where(seen, zero, 0)
+
+    def moved(seed: int, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        changed = np.where(seen, square(seed=seed, factor=factor)[0], 0) - base
+        return changed, floats(given(size, width, seed)[0]) * factor
+
+    a, one = moved(1)
+    if not a.any():
+        return ""
+    if how == "hidden states":
+        past = np.tril(np.ones(zero.shape[1:], bool), -1)[:, :-1]
+        for values in (np.where(seen, zero, 0), a + base):
+            steps = np.diff(values, axis=2)
+            alike = np.allclose(np.where(past, steps - steps[:, -1:], 0), 0, atol=1e-4)
+            if not (alike and (steps[:, past] >= -1e-6).all() and steps[:, past].any()):
+                return f"the {how}"
+        return GATES
+    one = np.where(seen, one.reshape(-1, *one.shape[-2:]), 0)
+    norms, kept = np.linalg.norm(a, axis=-1), np.linalg.norm(one, axis=-1)
+    if np.allclose(norms, kept, 1e-4) and not np.allclose(np.abs(a), np.abs(one), atol=1e-3):
+        raise Unfit(f"called with {how}: it turns them")
+    if np.allclose(a, one, atol=1e-4):
+        return ""
+    b, _ = moved(2)
+    large, _ = moved(1, 1000.0)
+    twice, _ = moved(1, 2.0)
+    bounded = np.abs(large).max() <= 50 * np.abs(a).max()
+    if bounded:
+        return CAPPED
+    if not np.allclose(twice, 2 * a, atol=1e-3):
+        return f"the {how}"
+    past = seen & (np.abs(one) > 0.1)
+    factor = np.where(past, np.abs(a) / np.where(past, np.abs(one), 1), 0).max(axis=(0, 2))
+    rows = np.array([factor[q // 2 : q + 1].max() for q in (size // 8, size // 2, size - 1)])
+    alone = np.allclose(a, factor.max() * one, atol=1e-3) or np.ptp(rows) <= 0.01 * rows.max()
+    return FACTOR if alone and b.any() else GROWING
 
 
 def _square(values: np.ndarray, how: str, size: int) -> np.ndarray:
@@ -402,7 +749,9 @@ def _square(values: np.ndarray, how: str, size: int) -> np.ndarray:
     shape = values.shape
     while values.ndim > 3 and values.shape[0] == 1:
         values = values[0]
-    values = values[None] if values.ndim == 2 else values
+    values = values[None] if values.ndim == 2 and values.shape[0] in (1, size) else values
+    values = values[:, None] if values.ndim == 2 else values
+    values = values[:, 0] if values.ndim == 4 and values.shape[1] == 1 else values
     if values.ndim != 3 or values.shape[1:] not in ((size, size), (1, size)):
         raise Unfit(f"called with {how}, {size}: it gives shape {shape}")
     return values
@@ -415,18 +764,21 @@ def of_array(array: object) -> Sample:
     if axes == "matrix":
         queries, size = values.shape[1:]
         return Sample(values, np.arange(size - queries, size), np.arange(size), "an array", kind)
+    how, formulas = f"an array of {axes}", tuple[Expr, ...]()
     distances = np.arange(float(MIDDLE if axes == "slopes" else values.shape[-1]))
-    values = -values[:, None] * distances if axes == "slopes" else np.atleast_2d(values)
-    how, texts = f"an array of {axes}", tuple[str, ...]()
     if axes == "slopes":
-        texts = tuple(str(-shortest_decimal(v, kind)) + "*n" for v in -values[:, 1])
+        formulas = tuple(-shortest_decimal(v, kind) * n for v in values)
+        values = -values[:, None] * distances
     keys = distances[-1] - distances
-    return Sample(values[:, None, :], distances[-1:], keys, how, kind, texts)
+    return Sample(np.atleast_2d(values)[:, None, :], distances[-1:], keys, how, kind, formulas)
 
 
 _WAYS: dict[int, tuple[Callable[[Subject, int | None], Sample], ...]] = {
     1: (_of_distance, *(partial(_of_row, how=h) for h in ("scores", "a length", "hidden states"))),
-    2: (_of_positions, partial(_of_row, how="two lengths")),
+    2: (
+        _of_positions,
+        *(partial(_of_row, how=h) for h in ("two lengths", "heads and a length")),
+    ),
     3: (partial(_of_positions, order="hqk", how="(h, q, k)"),),
     4: (partial(_of_positions, order="bhqk", how="mask_mod(b, h, q, k)"),),
     5: (partial(_of_positions, order="sbhqk", how="score_mod(score, b, h, q, k)"),),

@@ -97,13 +97,18 @@ def encoding(
                 "it; accepted: tail and bca"
             )
         return replace(_from_table(values, tail), bca=bca)
-    if values is None and (listed or callable(name)) and not isinstance(name, sympy.Basic):
+    inspected = hasattr(name, "findings")  # an inspection: its object is not run again
+    if (
+        values is None
+        and (listed or inspected or callable(name))
+        and not isinstance(name, sympy.Basic)
+    ):
         if given or dialect or assumptions:
             raise InputError(
                 "a function, a module or an array of biases takes no dialect, parameters or "
                 "assumptions beside it; accepted: heads, tail and bca"
             )
-        subject = name if hasattr(name, "ndim") or callable(name) else _numbers(name)
+        subject = name if inspected or hasattr(name, "ndim") or callable(name) else _numbers(name)
         return replace(_from_object(subject, heads, tail), bca=bca)
     if tail is not None:
         raise InputError(
@@ -174,9 +179,9 @@ def _numbers(given: Any) -> Any:
 
 def _from_object(f: object, heads: int | None, tail: str | None) -> Encoding:
     """What a function, a module or a matrix is, as an encoding."""
-    from farfield.theory.encodings.inspection import inspect_bias
+    from farfield.theory.encodings.inspection import BiasInspection, inspect_bias
 
-    inspection = inspect_bias(f, heads=heads)
+    inspection = f if isinstance(f, BiasInspection) else inspect_bias(f, heads=heads)
     source = f"{inspection.subject}, called with {inspection.how}"
     if inspection.mechanism != "bias":
         if inspection.mechanism not in MECHANISMS:
@@ -184,19 +189,23 @@ def _from_object(f: object, heads: int | None, tail: str | None) -> Encoding:
                 f"{inspection.subject} {inspection.findings[0]}; accepted: a bias by distance"
             )
         code = {"row": Code.NOT_TOEPLITZ, "content": Code.CONTENT_DEPENDENT}[inspection.depends]
-        reason = Reason(code, inspection.findings[0])
         return Encoding(
             inspection.subject,
             None,
             source=source,
             mechanism=inspection.mechanism,
-            out_of_scope=reason,
+            out_of_scope=Reason(code, inspection.findings[0]),
+            origin="tabulated",
+            seen=inspection.seen,
         )
     note = ". ".join(said[0].upper() + said[1:] for said in inspection.findings)
     if inspection.seen is not None:
         rows = [[_entry(float(v)) for v in row] for row in inspection.table]
         built = _tabulated(rows, tail, inspection.subject, inspection.resembles, inspection.seen)
-        return replace(built, source=source, note=note)
+        reason = built.out_of_scope and inspection.why
+        if reason:
+            reason = Reason(Code.BEYOND_SEEN, f"{built.out_of_scope}; {inspection.why}")
+        return replace(built, source=source, note=note, out_of_scope=reason or built.out_of_scope)
     if tail is not None:
         raise InputError(
             f"{inspection.subject} has a formula; tail {tail!r} belongs to what is known in a table"
@@ -501,6 +510,10 @@ def _parameter_value(value: object, name: str) -> Expr:
 def _from_table(values: Any, tail: str | None) -> Encoding:
     """One lookup a head, exact in the given numbers."""
     if hasattr(values, "tolist"):
+        if "bool" in str(values.dtype):
+            from farfield.theory.encodings.layouts import masked
+
+            values = masked(values)
         values = values.tolist()
     rows = values if _lists(values) and values and all(map(_lists, values)) else [values]
     if not all(_lists(row) and row and len(row) == len(rows[0]) for row in rows):

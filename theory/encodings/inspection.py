@@ -1,8 +1,8 @@
 """What a function, a module or an array of biases is: of the distance alone or of what else.
 
-The object is run on a grid of positions (`calls`), each head is compared along diagonals, and what
-depends on the distance alone is recognised (`recognition`). A formula that was traced is held
-against the values; one that disagrees is not used.
+The object is followed, or run on a grid of positions (`calls`). Each head is compared along
+diagonals. Of what could not be followed, the values are known where they were asked, and what
+family they resemble there (`recognition`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sent
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.answers.number import listed
-from farfield.theory.encodings.calls import FACTOR, Sample, of_array, sampled
+from farfield.theory.encodings.calls import (
+    CAPPED,
+    FACTOR,
+    FAR,
+    GATES,
+    GROWING,
+    Sample,
+    of_array,
+    sampled,
+)
 from farfield.theory.encodings.head_lists import notation
 from farfield.theory.encodings.recognition import (
     EPSILON,
@@ -28,12 +37,8 @@ from farfield.theory.encodings.recognition import (
     fitted,
     visible,
 )
-from farfield.theory.formula.grammar import read
-from farfield.theory.formula.sympy_expressions import as_expression
 from farfield.theory.mechanisms import MECHANISMS
-from farfield.theory.values import tabulate
 
-AGREE = 2e-6  # relative; a traced formula is exact, and its values are of the type of the function
 DRAWN = 512
 FEW = 4
 """Values from which on a table resembles anything."""
@@ -66,6 +71,7 @@ class BiasInspection(Answer):
         findings: sentences, that which matters most first.
         table: the biases at distances 0, 1, ..., shape (heads, distances).
         beyond: the distances beyond those that were seen too, in words.
+        why: why no formula was followed, and what ends what is known.
     """
 
     VALUE = "origin"
@@ -87,6 +93,7 @@ class BiasInspection(Answer):
     findings: tuple[str, ...]
     table: np.ndarray = field(compare=False)
     beyond: str = ""
+    why: str = ""
     label: Label | None = Label.MEASURED
 
     def _blocks(self) -> Iterator[Block]:
@@ -145,7 +152,8 @@ def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
     seen, future = visible(table), sample.keys[None, :] > sample.queries[:, None]
     mechanism = _mechanism(sample, view)
     known = _formulas(sample, view) if mechanism == "bias" else _Known()
-    size = None if len(sample.queries) == 1 else int(sample.queries.max())
+    last = None if len(sample.queries) == 1 else int(sample.queries.max())
+    last = last if sample.far is None else int(FAR[-1])
     hidden = ~seen.all(axis=0)
     inspection = BiasInspection(
         heads=len(sample.bias),
@@ -153,14 +161,15 @@ def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
         depends="distance" if mechanism == "bias" else "content" if sample.content else "row",
         mechanism=mechanism,
         **vars(known),
-        seen=Seen(view.count - 1, size) if known.origin == "tabulated" else None,
+        seen=None if sample.formulas else Seen(view.count - 1, last),
         direction=_direction(np.where(seen, table, np.nan)),
         causal=bool((sample.bias[:, future] <= MASKED).all()) if future.any() else None,
         masked_from=int(np.argmax(hidden)) if hidden.any() else None,
         merged=tuple(_merged(table, seen)),
         findings=(),
         table=table,
-        beyond="".join(f", {int(d)}" for d in view.distances[view.count :]),
+        beyond=_beyond(view.distances[view.count :]),
+        why="" if sample.content else "; ".join(filter(None, (sample.why, sample.ends))),
         subject=name,
     )
     return replace(inspection, findings=tuple(_findings(inspection, sample, view)))
@@ -192,6 +201,10 @@ def _diagonals(sample: Sample) -> _Diagonals:
     away = sample.queries[longest] - sample.keys
     order = np.argsort(away)[np.sort(away) >= 0]
     distances, values = away[order], sample.bias[:, longest, order]
+    whole = len(sample.queries) == 1 or sample.beyond is None
+    if not whole and sample.beyond is not None:
+        distances = np.append(distances, sample.beyond[0])
+        values = np.concatenate([values, sample.beyond[1]], axis=1)
     scale = np.array([np.abs(one[one > MASKED]).max(initial=0) for one in sample.bias])
     tolerance = float(8 * EPSILON.get(sample.kind, 2.0**-52) * scale.max())
     first = np.take_along_axis(values, np.argmax(visible(values), axis=1)[:, None], axis=1)
@@ -206,10 +219,25 @@ def _diagonals(sample: Sample) -> _Diagonals:
         base = np.take_along_axis(gap, np.argmax(seen, axis=1)[:, None], axis=1)
         alike &= bool((np.abs(np.where(seen, gap - base, 0)) <= tolerance).all())
         shifted |= bool(np.abs(base).max() > tolerance)
+    if sample.far is not None and sample.apart is not None and sample.beyond is not None:
+        near = values[:, None, np.searchsorted(distances, sample.apart)]
+        asked = ~np.isnan(sample.far)
+        seen = visible(near) & visible(sample.far) & asked
+        alike &= bool(((visible(near) == visible(sample.far)) | ~asked).all())
+        gap = np.subtract(sample.far, near, out=np.zeros_like(sample.far), where=seen)
+        base = np.take_along_axis(gap, np.argmax(seen, axis=2)[..., None], axis=2)
+        alike &= bool((np.abs(np.where(seen, gap - base, 0)) <= tolerance).all())
+        shifted |= bool(np.abs(base).max() > tolerance)
     steps = np.flatnonzero(np.diff(distances) != 1)
     count = int(steps[0]) + 1 if steps.size else len(distances)
     less = values - first if shifted else values
     return _Diagonals(distances, less, count, alike, scale * shifted)
+
+
+def _beyond(distances: np.ndarray) -> str:
+    """Single distances beyond the table, in words."""
+    size = len(distances)
+    return f", and {size} more up to {int(distances[-1])}" if size else ""
 
 
 def _shrinks(sample: Sample) -> bool:
@@ -230,17 +258,18 @@ def _shrinks(sample: Sample) -> bool:
     return bool(len(steps) > 2 and (steps > 0).all() and falls)
 
 
+_ALONE = {FACTOR: "scaled_content", GROWING: "row_scaled", CAPPED: "capped"}
+"""Mechanisms of functions of the score, where no bias stands beside it."""
+
+
 def _mechanism(sample: Sample, view: _Diagonals) -> str:
     """How the position enters, by what the values depend on."""
-    if sample.content.endswith("the content logit"):
-        flat = bool((view.values == view.values[:, :1]).all()) and view.alike
-        mixed = "bias" if view.alike and sample.content == FACTOR else "content"
-        return "scaled_content" if flat else mixed
+    if sample.content == GATES:
+        return "gated_decay"
     if sample.content:
-        past = np.tril(np.ones(sample.bias.shape[1:], bool), -1)[:, :-1]
-        steps = np.diff(np.where(np.isfinite(sample.bias), sample.bias, 0), axis=2)
-        alike = np.allclose(np.where(past, steps - steps[:, -1:], 0), 0, atol=1e-4)
-        return "gated_decay" if alike and (steps[:, past] >= -1e-6).all() else "content"
+        flat = bool((view.values == view.values[:, :1]).all()) and view.alike
+        beside = "bias" if view.alike and sample.content == FACTOR else "content"
+        return _ALONE.get(sample.content, "content") if flat else beside
     if view.alike:
         return "bias"
     return "row_dependent" if _shrinks(sample) else "positions"
@@ -258,29 +287,16 @@ class _Known:
 
 
 def _formulas(sample: Sample, view: _Diagonals) -> _Known:
-    """The formulas of all heads, where they were traced or given as slopes; else what the values
+    """The formulas of all heads, where they were followed or given as slopes; else what the values
     resemble."""
     undefined = np.isnan(view.values) | (view.values == np.inf)
-    if undefined[:, SKIPPED:].any() or (undefined.any() and not sample.texts):
+    if undefined[:, SKIPPED:].any() or (undefined.any() and not sample.formulas):
         raise InputError(f"it gives NaN or inf, called with {sample.how}")
-    if sample.texts:
-        try:
-            traced = tuple(
-                read(t) if isinstance(t, str) else as_expression(t) for t in sample.texts
-            )
-            if sample.kind == "exact":
-                return _Known("traced", traced)
-            got = np.stack([tabulate(f, view.distances.astype(int)) for f in traced])
-            both = np.isfinite(got) & np.isfinite(view.values)
-            gap = np.abs(np.subtract(got, view.values, out=np.zeros_like(got), where=both))
-            told = np.isneginf(got) == np.isneginf(view.values)
-            if (told & (gap <= AGREE * (1 + np.abs(np.where(both, got, 0))))).all():
-                origin = "formula" if sample.how.endswith("slopes") else "traced"
-                fit = fitted(view.distances, view.values[0], sample.kind, view.scale[0])
-                return _Known(origin, traced, fit.family if fit else "", "", float(gap.max()))
-        except InputError:
-            pass  # the grammar does not have it; the values are there
-    return _resembling(view.distances, view.values, sample.kind, view.scale)
+    if not sample.formulas:
+        return _resembling(view.distances, view.values, sample.kind, view.scale)
+    origin = "formula" if sample.how.endswith("slopes") else "traced"
+    fit = fitted(view.distances, view.values[0], "float64") if not undefined.any() else None
+    return _Known(origin, sample.formulas, fit.family if fit else "")
 
 
 def _resembling(distances: np.ndarray, values: np.ndarray, kind: str, scales: np.ndarray) -> _Known:
@@ -313,7 +329,7 @@ def resemblance(table: Sequence[Sequence[float]]) -> str:
 def _direction(table: np.ndarray) -> str:
     """What the biases do with distance, NaN where they mask."""
     steps = np.diff(table, axis=1)
-    slack = 1e-9 * np.nanmax(np.abs(table))
+    slack = 1e-9 * float(np.nan_to_num(np.abs(table)).max())
     ways = bool((steps > slack).any()), bool((steps < -slack).any())
     direction = {(True, False): "rises", (False, True): "falls", (False, False): "constant"}
     return direction.get(ways, "varies")
@@ -346,7 +362,7 @@ def _findings(inspection: BiasInspection, sample: Sample, view: _Diagonals) -> I
         for holds, text in (
             (inspection.mechanism == "gated_decay", f"adds up gates of the content: {theorem}"),
             (
-                inspection.mechanism == "scaled_content",
+                inspection.mechanism in _ALONE.values(),
                 f"gives {sample.content} and no bias: {theorem}",
             ),
             (inspection.mechanism == "content", f"depends on {sample.content}: {theorem}"),
@@ -387,6 +403,7 @@ def _findings(inspection: BiasInspection, sample: Sample, view: _Diagonals) -> I
                 f"no formula was followed: it is known up to distance {view.count - 1}, and "
                 "nothing is said beyond",
             ),
+            (inspection.why != "", inspection.why),
             *(
                 (True, f"in {name} distances {distances} and {distances + 1} have the same value")
                 for name, distances in inspection.merged

@@ -8,7 +8,8 @@ by the methods of the module:
     gates(q, k) and     counted(q, c), with c = sum over j <= l <= i of gates(q, k)_il: CoPE
     counted(q, c)
 
-A module with neither form is refused: nothing says what a far key would get.
+A module whose bias depends on positions alone, as in FIRE, is asked at the positions of far keys.
+One with no such form is refused: nothing says what a far key would get.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Content(Protocol):
         """
 
 
-class Steps:
+class StepBias:
     """A sum over the tokens between, each of which adds a number of its own."""
 
     def __init__(self, module: Any) -> None:
@@ -49,7 +50,7 @@ class Steps:
         return (passed[..., until, None] - passed[..., None, after]).to(q.dtype)
 
 
-class Counts:
+class CountBias:
     """A function of the query and of how many keys it counts from itself back to a key."""
 
     def __init__(self, module: Any) -> None:
@@ -65,6 +66,22 @@ class Counts:
         return bias
 
 
+def of_positions(module: nn.Module, heads: int, size: int) -> bool:
+    """Whether a bias depends on the positions of query and key alone, not on what is read."""
+    random, places = torch.Generator().manual_seed(0), torch.arange(TOKENS)
+    some = places[1::2]
+    with torch.no_grad():
+        try:
+            x, y = (torch.randn(1, heads, TOKENS, size, generator=random) for _ in range(2))
+            first, second = module(x, x, places, places), module(y, y, places, places)
+            apart = module(x[:, :, some], x[:, :, some], some, some)
+        except (RuntimeError, TypeError, ValueError, IndexError):
+            return False
+    same = first.shape == second.shape and torch.equal(first, second)
+    part = first[..., some[:, None], some]
+    return same and part.shape == apart.shape and torch.allclose(part, apart, atol=1e-6)
+
+
 def content_of(module: nn.Module, heads: int, size: int) -> Content:
     """What a bias module adds between far keys.
 
@@ -75,9 +92,9 @@ def content_of(module: nn.Module, heads: int, size: int) -> Content:
     name = type(module).__name__
     known: Content
     if callable(getattr(module, "steps", None)):
-        known = Steps(module)
+        known = StepBias(module)
     elif all(callable(getattr(module, part, None)) for part in ("gates", "counted")):
-        known = Counts(module)
+        known = CountBias(module)
     else:
         raise InputError(
             f"the bias {name} depends on more than the distance, and has no form that far keys can "

@@ -29,7 +29,15 @@ import torch
 from torch import Tensor
 
 from farfield.validation.far_field.content import Content
-from farfield.validation.far_field.network import Keep, Network, attention, nats, repeated, whole
+from farfield.validation.far_field.network import (
+    Keep,
+    Network,
+    attention,
+    copied,
+    nats,
+    repeated,
+    whole,
+)
 
 NOTHING = torch.zeros(1, 1, 1, 1)
 LOGITS = 1 << 17  # of a head, at a time
@@ -209,10 +217,13 @@ class Stages:
         """One softmax over all parts, and its mean of the values; some queries of one row at a
         time, so that memory is bounded."""
         network, sink = self.network, self.network.sink(layer)
+        last, i = int(i[-1]), i.to(q.device)
+        parts = [Keys(p.k, p.v, p.positions.to(q.device), p.more.to(q.device)) for p in parts]
         asked, content = network.query(layer, q, i), network.content(layer)
-        keys = [network.key(layer, p.k, p.positions, int(i[-1])) for p in parts]
+        keys = [network.key(layer, p.k, p.positions, last) for p in parts]
         values, mixed = [repeated(p.v, network.copies) for p in parts], list[Tensor]()
-        for at in torch.arange(len(i)).split(max(1, LOGITS // sum(k.shape[2] for k in keys))):
+        few = max(1, LOGITS // sum(k.shape[2] for k in keys))
+        for at in (slice(a, a + few) for a in range(0, len(i), few)):
             bias = torch.cat([network.bias(layer, i[at], p.positions) for p in parts], -1)
             each = list[Tensor]()
             for r in range(len(q)):
@@ -222,7 +233,7 @@ class Stages:
                 if content is not None:
                     read = _read(content, q[r : r + 1, :, at], i[at], parts, r)
                     more = [x + y for x, y in zip(more, read, strict=True)]
-                added = torch.cat([x.repeat(1, 1, 1, network.copies) for x in more], -1)
+                added = torch.cat([copied(x, network.copies) for x in more], -1)
                 each.append(attention(asked[r : r + 1, :, at], k, v, bias + added, sink))
             mixed.append(torch.cat(each))
         return torch.cat(mixed, 2)

@@ -22,9 +22,12 @@ compiled kernel on a GPU.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,16 +41,35 @@ from torch.utils.checkpoint import checkpoint
 from farfield.validation.harness.settings import CAUSAL, Mask
 
 CHUNK = 256  # queries at a time
-CONTENT_CHUNK = 64  # of a bias that depends on the content, whose weights are in memory
+CONTENT_CHUNK = 128  # of a bias that depends on the content, whose weights are in memory
 LOGITS = 1 << 25  # of such a chunk on a GPU
 COMPILED_ON = {"cuda"}
 BACKEND: str | Callable[..., Any] = "inductor"
+COPIES = 32  # of a learned table, whose gradients are added up by a GPU
 GRAPHS = 64  # of one function: lengths, masks, with and without gradients
+_COMPILED_NOT = set[type]()  # modules of the user's own that torch does not compile
 BACKWARD_CHUNK = 32  # whose weights are made again, and should stay in the cache
 ROUNDS_TO_ZERO = {torch.float64: -745.2, torch.float32: -104.0}  # log of the largest such weight
 
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 Bias = Tensor | nn.Module | ScoreMod | None
+
+
+@contextlib.contextmanager
+def flushed() -> Iterator[None]:
+    """Numbers below the least normal one are 0 meanwhile: some processors take long over them.
+
+    >>> with flushed():
+    ...     torch.tensor([1e-30]) * 1e-10
+    tensor([0.])
+    """
+    least = sys.float_info.min
+    before = least / 2 == 0
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
 
 
 def materialised(
@@ -111,7 +133,7 @@ def attention(
             return _by_pairs(q, k, wide, bias, mask, sink).to(v.dtype)
         table = q.new_zeros(1, k.shape[-2]) if bias is None else bias.to(exact)
         learned = torch.is_grad_enabled() and (sink is not None or table.requires_grad)
-        remade = _by_pairs if mask.sinks else _Remade.apply
+        remade = _by_pairs if mask.sinks else _Learned.apply
         result: Tensor = (remade if learned else _by_table)(q, k, wide, table, mask, sink)
         return result.to(v.dtype)
 
@@ -119,12 +141,15 @@ def attention(
 def _bands(q: Tensor, k: Tensor, table: Tensor) -> list[tuple[slice, int]]:
     """Neighbouring heads, and how many of the nearest keys can have a weight that is not 0.
 
+    All heads and all keys where there are gradients: each part of a key would have one as large as
+    all keys, and they would be added up.
+
     Content logits of a head differ by at most `lam = 2 max |q| max |k| / sqrt(d)`. Where
     `p(n) - p(0) + lam` is below the logarithm of what rounds to 0, so does the weight at distance
     `n` relative to that at distance 0.
     """
     length, every = k.shape[-2], slice(0, q.shape[1])
-    if length <= CHUNK or q.device.type != "cpu":
+    if length <= CHUNK or q.device.type != "cpu" or torch.is_grad_enabled():
         return [(every, length)]
     norms = [x.detach().norm(dim=-1).amax((0, 2)) for x in (q, k)]
     lam = 2 * norms[0] * norms[1] / math.sqrt(q.shape[-1])
@@ -211,7 +236,7 @@ def _with_sink(sink: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor
     return pad(k, (0, 0, 1, 0)), pad(v, (0, 0, 1, 0)), bias
 
 
-class _Remade(torch.autograd.Function):
+class _Learned(torch.autograd.Function):
     """The same with a gradient of the bias and of the sink.
 
     The backward pass makes the weights of a chunk again, so memory is linear in the length. The
@@ -298,17 +323,30 @@ def _by_pairs(
         step = min(queries, 1 << (most.bit_length() - 1))
         stops = [*range(offset + step, length, step), length]
         chunks = [(stop - step, stop, length) for stop in stops]
-    of_pairs, parts, done = compiled(_of_pairs, q), list[Tensor](), offset
+    of_pairs = _of_pairs if type(bias) in _COMPILED_NOT else compiled(_of_pairs, q)
+    parts, done = list[Tensor](), offset
     for start, stop, keys in chunks:
         rows = q[:, :, start - offset : stop - offset]
         given = rows, k[:, :, :keys], v[:, :, :keys], bias, mask, sink, j[start:stop]
-        if torch.is_grad_enabled():  # the matrices are made again in the backward pass
-            part = checkpoint(of_pairs, *given, use_reentrant=False, preserve_rng_state=False)
-        else:
-            part = of_pairs(*given)
+        try:
+            part = _remade(of_pairs, *given)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            _COMPILED_NOT.add(type(bias))
+            said = f"{type(bias).__name__} runs as it is, since torch does not compile it: {error}"
+            warnings.warn(said, stacklevel=2)
+            of_pairs = _of_pairs
+            part = _remade(of_pairs, *given)
         parts.append(part[:, :, done - start :])  # chunks of one shape may overlap
         done = stop
     return torch.cat(parts, -2)
+
+
+def _remade(function: Callable[..., Tensor], *given: Any) -> Tensor:
+    """What a function gives; where gradients are asked, its matrices are made again for them."""
+    if not torch.is_grad_enabled():
+        return function(*given)
+    made: Tensor = checkpoint(function, *given, use_reentrant=False, preserve_rng_state=False)
+    return made
 
 
 def _of_pairs(
@@ -342,10 +380,12 @@ def compiles(device: torch.device, size: int) -> bool:
 @functools.cache
 def _as_one_graph(function: Callable[..., Tensor], backend: object) -> Callable[..., Tensor]:
     fast = torch.compile(function, fullgraph=True, dynamic=False, backend=backend)
+    limits = torch._dynamo.config.patch(recompile_limit=GRAPHS)
+    at_once = torch._functorch.config.patch(force_non_lazy_backward_lowering=True)
 
     @functools.wraps(function)
     def call(*given: Any) -> Tensor:
-        with torch._dynamo.config.patch(recompile_limit=GRAPHS):
+        with limits, at_once:  # what cannot be compiled backward says so in the forward pass
             return fast(*given)
 
     return call
@@ -361,11 +401,16 @@ def compiled(function: Callable[..., Tensor], q: Tensor) -> Callable[..., Tensor
 def table_score(table: Tensor) -> ScoreMod:
     """The score function that adds `p(i - j)` from a table, shape (heads or 1, length).
 
-    A key after the query has the score of distance 0: the block mask carries causality.
+    A key after the query has the score of distance 0: the block mask carries causality. Of a table
+    that learns, each query takes one of several copies: a kernel adds up gradients entry by entry,
+    and additions to one entry wait for each other.
     """
+    copies = COPIES if table.requires_grad else 1
+    every = table.repeat(copies, 1, 1)
 
     def add(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        return score + table[head if len(table) > 1 else head * 0, (i - j).clamp(min=0)]
+        row = head if len(table) > 1 else head * 0
+        return score + every[i % copies, row, (i - j).clamp(min=0)]
 
     return add
 

@@ -34,6 +34,7 @@ from farfield.validation.models.layers import ModelOutline
 from farfield.validation.models.opened import ALL, Opened, OpenedRun, View, open_model
 from farfield.validation.models.text import TokenText, require_rows, text_of
 from farfield.validation.progress import Progress, silent
+from farfield.validation.uniform import uniform_guess
 
 OURS = {"last-token": 1, "non-overlapping": 0}
 PROTOCOLS = (*OURS, "hf-stride", "llama.cpp", "lm-eval")
@@ -150,6 +151,7 @@ def model_perplexity(
     else:
         sums = _of_others(opened, read, sizes, count, protocol, view, told)
         lines = compared(protocol, sizes, sums, opened.length)
+    guess = uniform_guess(min(line.nats for line in lines), opened.vocabulary)
     return PerplexityByLength(
         outline.name,
         protocol,
@@ -159,7 +161,11 @@ def model_perplexity(
         "" if view.plain else str(view),
         read.source,
         read.first,
-        (*hidden(outline, view), *(n for n in outline.notes if "the library" in n)),
+        (
+            *[guess] * bool(guess),
+            *hidden(outline, view),
+            *(n for n in outline.notes if "the library" in n),
+        ),
         label=Label.MEASURED,
         subject=outline.name,
     )

@@ -24,11 +24,12 @@ from farfield.validation.study.study import BASELINES, Studied, Study, named_enc
 WORKERS = 2
 """Models at a time, one thread each."""
 
-COLUMNS = ("encoding", "series", "TRF", "ERF", "nearest", "measured")
+COLUMNS = ("encoding", "series", "TRF 99%", "ERF 99%", "forecast", "measured")
 LEGEND = """
 TRF and ERF: nearest tokens that hold 99 % of the attention in rows of 512 tokens, by the bias alone
-and in the trained model. nearest and measured: perplexity at 512 tokens over that at 64, of the
-nearest of farfield's trained models and of this one."""
+and in the trained model. measured: perplexity at 512 tokens over that at 64, with its 95 % interval
+over targets. forecast: the same ratio of the nearest of farfield's trained models; * none is near.
+"""
 
 
 def demonstration(
@@ -68,8 +69,7 @@ def demonstration(
         left = math.ceil((len(runs) - done) / done * (time.monotonic() - began))
         notice("", 0, 0, f"{done} of {len(runs)} models" + f", about {left} s left" * (left > 0))
         entries = tuple(
-            Studied(e.prediction, tuple(lines)) if e.prediction.name == run.label else e
-            for e in whole.entries
+            e.with_lines(lines) if e.prediction.name == run.label else e for e in whole.entries
         )
         whole = dataclasses.replace(whole, entries=entries)
         yield whole
@@ -83,13 +83,13 @@ def predicted(entry: Studied) -> str:
 def row(entry: Studied) -> tuple[str, ...]:
     """The cells of `COLUMNS` for one trained encoding."""
     p = entry.prediction
-    near = p.forecast.ratio if p.forecast else None
-    field = next(x for x in entry.measured("attention") if math.isclose(x["eps"], 0.01))
-    _, ratio, low, high = entry.lost()
+    near = p.forecast if p.forecast and p.forecast.ratio else None
+    field = entry.field("attention")
+    _, ratio, low, high, _ = entry.lost()
     return (
         p.name,
         str(p.convergence.verdict),
         *("" if field[k] is None else str(math.ceil(field[k])) for k in ("trf", "erf")),
-        "" if near is None else f"{near:.2f}",
-        f"{ratio:.3f} ({low:.3f} to {high:.3f})",
+        "" if near is None else f"{near.ratio:.2f}" + "*" * (not near.near),
+        f"{ratio:.3f} ({low:.3f}-{high:.3f})",
     )

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import sympy
+
 from farfield.numerics.depth import LayeredReceptiveField, layered_receptive_field
 from farfield.numerics.horizon import Horizon, dtype_horizon
 from farfield.numerics.leak import Leak, leak
@@ -23,6 +25,8 @@ from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.validation.defaults import DTYPES, EPS
 from farfield.validation.forecast import Forecast, forecast
+from farfield.validation.study.beside_rows import EPS as BESIDE
+from farfield.validation.study.beside_rows import BesideRows, beside_rows
 from farfield.validation.table_cells import field_text, reach_text, share_text, size_text
 
 WINDOW_ERRORS, LOGIT_BOUND, VALUE_BOUND = ("1/10", "1/100"), 1, 1
@@ -48,6 +52,7 @@ class Prediction(Result):
             values within `VALUE_BOUND`; empty where every head diverges, since none has one.
         layered: the predicted gradient ERF of a model of `layers` layers, approximate.
         forecast: what the nearest trained models lost at `row_length` tokens.
+        beside: the field beside the training rows, with what was measured, and what would fit.
         missing: why a number is absent.
     """
 
@@ -63,6 +68,7 @@ class Prediction(Result):
     windows: tuple[Window, ...] = ()
     layered: LayeredReceptiveField | None = None
     forecast: Forecast | None = None
+    beside: BesideRows | None = None
     layers: int = 4
     trained: int = 64
     row_length: int = 1024
@@ -84,13 +90,11 @@ class Prediction(Result):
         return (*self.sentences(), *proof, *self._numbers())
 
     def sentences(self) -> tuple[Block, ...]:
-        """The verdict, how far the bias sees, and what the nearest trained models lost."""
+        """The verdict, the field beside the training rows with what models lost, and the reach."""
         verdict = dataclasses.replace(self.convergence, subject=self.name).blocks()[0]
-        far = (*self.receptive_fields[1:2], *self.reaches[:1])
-        sentences = [dataclasses.replace(answer, subject=self.name).blocks()[0] for answer in far]
-        near = self.forecast if self.forecast and self.forecast.near else None
-        trained = dataclasses.replace(near, subject=self.name).blocks()[:1] if near else ()
-        return (verdict, *sentences, *trained)
+        beside = self.beside.blocks() if self.beside else ()
+        reach = [dataclasses.replace(a, subject=self.name).blocks()[0] for a in self.reaches[:1]]
+        return (verdict, *beside, *reach)
 
     def numbers(self) -> tuple[Any, ...]:
         """Name, verdict, TRF(1/100), leak and window: a line beside other encodings."""
@@ -135,8 +139,9 @@ class Prediction(Result):
             yield "layered receptive field", of, count(m.tokens), *_detail(m, ())
         if (g := self.forecast) is not None:
             value = None if g.ratio is None else decimal(g.ratio, 4)
-            near = f"{len(g.nearest)} nearest trained cases" if g.reason is None else str(g.reason)
-            yield "ratio of perplexity", f"{g.trained} to {g.tested}", value, near, g.label
+            near = f"{len(g.nearest)} nearest trained cases, {'' if g.near else 'not '}near"
+            why = near if g.reason is None else str(g.reason)
+            yield "perplexity ratio, others", f"{g.trained} to {g.tested}", value, why, g.label
         if self.windowless:
             yield "certified window", "", "none", "the series diverges", Label.THEOREM
         for w in self.windows:
@@ -193,6 +198,7 @@ def predict(
         name or subject.name,
         subject,
         convergence,
+        beside=BesideRows(name or subject.name, trained),
         trained=trained,
         row_length=row_length,
         layers=layers,
@@ -213,6 +219,9 @@ def predict(
         windows = tuple(
             certified_window(subject, error, LOGIT_BOUND, VALUE_BOUND) for error in WINDOW_ERRORS
         )
+    near = forecast(subject, trained=trained, tested=row_length, layers=layers)
+    whole = next((f for f in fields if f.eps == sympy.Rational(BESIDE)), None)
+    beside = beside_rows(subject, name, trained=trained, tested=row_length, field=whole, near=near)
     return dataclasses.replace(
         base,
         receptive_fields=fields,
@@ -223,5 +232,6 @@ def predict(
         resolution=attention_resolution(subject, trained),
         layered=layered_receptive_field(subject, layers, length=row_length),
         windows=windows,
-        forecast=forecast(subject, trained=trained, tested=row_length, layers=layers),
+        forecast=near,
+        beside=beside,
     )

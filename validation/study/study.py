@@ -42,9 +42,10 @@ from farfield.validation.progress import Progress, about, silent
 from farfield.validation.results import LAST
 from farfield.validation.study.place import Place, place
 from farfield.validation.study.prediction import Prediction, predict
+from farfield.validation.uniform import uniform_guess
 
-HARDLY, BYTES = 0.7, 256
-"""The share of the loss of a uniform guess among bytes above which a model has hardly learned."""
+BYTES = 256
+"""Symbols of a text of bytes."""
 
 SIZES = ("layers", "width", "heads", "steps", "batch", "length")
 """Settings that a study names beside what was measured."""
@@ -60,15 +61,29 @@ class Studied:
     prediction: Prediction
     lines: tuple[Mapping[str, Any], ...] = ()
 
+    def with_lines(self, lines: Sequence[Mapping[str, Any]]) -> Studied:
+        """The same with what was measured, which joins the prediction."""
+        own = dataclasses.replace(self, lines=tuple(lines))
+        beside = self.prediction.beside
+        if not lines or beside is None:
+            return own
+        joined = dataclasses.replace(beside, lost=own.lost())
+        return Studied(dataclasses.replace(self.prediction, beside=joined), own.lines)
+
     def measured(self, protocol: str, bca: bool = False) -> list[Mapping[str, Any]]:
         """The lines of a protocol, with causal or with blockwise causal attention."""
         mask = "BCA" if bca else ""
         return [x for x in self.lines if (x["protocol"], x["mask"]) == (protocol, mask)]
 
-    def lost(self, bca: bool = False) -> tuple[int, float, float, float]:
-        """Length, ratio, and its interval, of the last token's perplexity at the longest length."""
+    def lost(self, bca: bool = False) -> tuple[int, float, float, float, float]:
+        """Length, ratio, its interval, and nats, of the last token at the longest length."""
         far = max(self.measured(LAST, bca), key=lambda line: int(line["length"]))
-        return far["length"], far["ratio"], far["low"], far["high"]
+        return far["length"], far["ratio"], far["low"], far["high"], far["nats"]
+
+    def field(self, protocol: str, bca: bool = False) -> Mapping[str, Any]:
+        """The line of a protocol with the tokens that hold 99 %."""
+        found = (x for x in self.measured(protocol, bca) if x.get("eps"))
+        return next(x for x in found if math.isclose(x["eps"], 0.01))
 
     def curve(self, bca: bool, place: int) -> Line:
         """The ratio of last-token perplexity by length, in the colour of the verdict."""
@@ -78,26 +93,28 @@ class Studied:
         return Line(self.prediction.name + " + BCA" * bca, x, y, str(verdict), place)
 
     def row(self, bca: bool) -> tuple[str, ...]:
-        """Name, ratio with its interval, and the receptive fields of attention, bias, gradient."""
-        _, ratio, low, high = self.lost(bca)
-        field, gradient = self.measured("attention", bca)[0], self.measured("gradient", bca)[0]
+        """Name, ratio with its interval, and the tokens that hold 99 % of attention, bias and
+        gradient."""
+        _, ratio, low, high, nats = self.lost(bca)
+        field, gradient = (self.field(kind, bca) for kind in ("attention", "gradient"))
         fields = f"{field['erf']:.1f}", f"{field['trf']:.1f}", f"{gradient['erf']:g}"
         name = self.prediction.name + " + BCA" * bca
-        return name, f"{ratio:.3f}", f"{low:.3f} to {high:.3f}", *fields
+        return name, f"{ratio:.3f}", f"{low:.3f} to {high:.3f}", f"{nats:.3f}", *fields
 
     def blocks(self) -> Iterator[Block]:
         """What the trained model lost, in a sentence; nothing where none was trained."""
         if self.lines:
-            length, ratio, low, high = self.lost()
+            length, ratio, low, high, nats = self.lost()
             yield sentence(
                 "{name}, trained: perplexity at {length} tokens is {ratio} times that at the "
-                "training length ({low} to {high}).",
+                "training length ({low} to {high}), a loss of {nats} nats a token.",
                 Label.MEASURED,
                 name=self.prediction.name,
                 length=length,
                 ratio=f"{ratio:.3f}",
                 low=f"{low:.3f}",
                 high=f"{high:.3f}",
+                nats=f"{nats:.2f}",
             )
 
 
@@ -188,7 +205,7 @@ class Study(Result):
         told = [sentence for p in asked for sentence in p.sentences()] or [self.lead()]
         if len(asked) > 1:
             told = [self.lead()]
-        header = ("encoding", "series", "TRF(1/100)", f"leak to {self.lengths[-1]}", "window, 1/10")
+        header = ("encoding", "series", "TRF, 99 %", f"leak to {self.lengths[-1]}", "window, 1/10")
         rows = [e.prediction.numbers() for e in self.entries if e.prediction.row_fields]
         numbers = [table(header, rows, numeric=(2, 3, 4))] * bool(rows)
         placed = [self.place.said()] if self.place else []
@@ -213,10 +230,12 @@ class Study(Result):
             True,
             posts=(("trained on", float(length)),),
         )
-        header = ("encoding", "ratio", "95 %", "attention ERF", "TRF of the rows", "gradient ERF")
+        fields = ("attention ERF, 99 %", "TRF of the rows, 99 %", "gradient ERF, 99 %")
+        far = f"nats at {self.lengths[-1]}"
+        header = ("encoding", "ratio", "95 %, targets", far, *fields)
         rows = [e.row(bca) for e, bca in found]
         return [
-            *(block for e in self.trained for block in e.blocks()),
+            *(b for e in self.trained if e.prediction.name not in self.asked for b in e.blocks()),
             drawn,
             table(header, rows, "Measured", numeric=tuple(range(1, len(header)))),
             *self._untrained(),
@@ -232,13 +251,11 @@ class Study(Result):
     def _untrained(self) -> Iterator[Block]:
         """A warning, where a model predicts bytes hardly better than chance."""
         losses = [x["nats"] for e in self.trained for x in e.measured(LAST)[:1]]
-        if losses and max(losses) > HARDLY * math.log(BYTES):
+        if losses and (guess := uniform_guess(max(losses), BYTES)):
             yield note(
-                "These models have hardly learned: their loss is {loss} nats a token, a uniform "
-                "guess has {guess}. What they show says little of trained ones; {more} trains "
-                "longer.",
-                loss=f"{max(losses):.2f}",
-                guess=f"{math.log(BYTES):.2f}",
+                "Of the one that learned least: {guess}. What these models show says little of "
+                "trained ones; {more} trains longer.",
+                guess=guess,
                 more=StyledWord("--preset demo", "code"),
             )
 
@@ -459,7 +476,7 @@ def survey(
             subject, name, trained=usual.length, tested=lengths, layers=usual.layers
         )
         lines = run(runs[name], store, progress=progress) if name in runs else []
-        entries.append(Studied(prediction, tuple(lines)))
+        entries.append(Studied(prediction).with_lines(lines))
         progress("done", 1, 1)
     named = {"encoding", "label", "family", "task"}
     return Study(tuple(entries), usual.model_dump(mode="json", exclude=named), title)

@@ -9,7 +9,13 @@ import sys
 import numpy as np
 import pytest
 
-from farfield import check_convergence, compare_tails, encoding, inspect_bias
+from farfield import (
+    certified_window,
+    check_convergence,
+    compare_tails,
+    encoding,
+    inspect_bias,
+)
 from farfield import theoretical_receptive_field as trf
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings.layouts import layout
@@ -127,7 +133,7 @@ READ = {  # what is given, the biases that it is, how they come to be known
     ),
     "rel_bias": (lambda score, b, h, q, k: score + (q - k), ["n"], "traced"),
     "positions": (lambda q, k: -abs(q - k) / 8, ["-n/8"], "traced"),
-    "math.log": (lambda n: -math.log1p(n), ["-log(1 + n)"], "tabulated"),
+    "math.log": (lambda n: -math.log1p(n), ["-log(1 + n)"], "traced"),
     "in place": (lambda d: _masked(d), ["where(n >= 64, -oo, -n/8)"], "traced"),
     "slopes": (PRESS, EIGHT, "formula"),
     "slopes (1, heads)": (PRESS[None], EIGHT, "formula"),
@@ -201,29 +207,35 @@ def test_a_module_without_a_family_answers_for_finite_rows():
 
 
 CONTENT = {
-    "forget gate": (ForgetGate(), "gated-decay", None),
-    "FIRE": (Fire(), "normalised-bias", False),
-    "row": (lambda q, k: -8 * (q - k) / (q + 1), "normalised-bias", False),
-    "its own maximum": (lambda d: -8 * d / d.max(), "normalised-bias", False),
+    "forget gate": (ForgetGate(), "gated-decay"),
+    "FIRE": (Fire(), "normalised-bias"),
+    "row": (lambda q, k: -8 * (q - k) / (q + 1), "normalised-bias"),
+    "its own maximum": (lambda d: -8 * d / d.max(), "normalised-bias"),
     "checkerboard": (
         lambda score, b, h, q, k: torch.where((q - k) % 2 == 0, score / 2, score * 2),
         "bounded-logits",
-        False,
     ),
     "soft cap": (
         lambda score, b, h, q, k: 20 * torch.tanh(score / 20) - (q - k) * 0,
         "bounded-logits",
-        False,
+    ),
+    "soft cap of scores": (lambda scores: 50 * torch.tanh(scores / 50), "bounded-logits"),
+    "scale of scores": (lambda scores: 2 * scores, "bounded-logits"),
+    "scalable softmax": (
+        lambda score, b, h, q_idx, kv_idx: score * torch.log(q_idx + 1.0),
+        "growing-logits",
     ),
 }
 
 
 @pytest.mark.parametrize("name", CONTENT)
 def test_what_is_no_bias_by_distance_has_the_theorem_of_its_mechanism(name):
-    given, theorem, windowable = CONTENT[name]
+    given, theorem = CONTENT[name]
     found = check_convergence(given)
-    assert found.verdict == "out_of_scope"
-    assert (found.windowable.theorem, found.windowable.value) == (theorem, windowable)
+    assert (found.verdict, found.label) == ("out_of_scope", None)
+    window = found.windowable  # named where it was seen, and proved nowhere
+    assert (window.theorem, window.value, window.label) == (theorem, None, None)
+    assert window.reason.code == certified_window(given, 1, 1, 1).reason.code == "beyond_seen"
 
 
 def test_a_factor_of_the_content_beside_a_bias_leaves_the_bias_to_decide():

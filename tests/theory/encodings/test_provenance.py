@@ -26,7 +26,7 @@ QUESTIONS = {
     "resolution": lambda f, row: farfield.attention_resolution(encoding(f), row),
     "depth": lambda f, row: farfield.layered_receptive_field(f, 3, length=row),
     "ceiling": lambda f, row: attention_ceiling(f, 3, length=row or 10**6),
-    "forecast": lambda f, row: farfield.forecast(f, trained=4, tested=row or 2048),
+    "forecast": lambda f, row: farfield.forecast(f, trained=4, tested=row or 10**6),
 }
 OF_ROWS = ("field", "leak", "window", "price", "reach", "resolution", "depth", "ceiling")
 
@@ -40,6 +40,7 @@ def looped(n):
 
 
 DRAW = random.Random(0)
+LOOPED = encoding(looped)
 ORIGINS = {
     "array": lambda: -np.arange(float(DRAW.randrange(6, 60))) / 4,
     "list": lambda: [0, *sorted((DRAW.uniform(-9, 0) for _ in range(9)), reverse=True)],
@@ -47,7 +48,7 @@ ORIGINS = {
     "masked": lambda: [0.0, -1.0, -2.0, -2.5, -3.0, -np.inf],
     "text": lambda: "[0, -1, -2, -4, -5, -7]",
     "matrix": lambda: -np.tril(np.subtract.outer(np.arange(9.0), np.arange(9.0))),
-    "function": lambda: looped,
+    "function": lambda: LOOPED,
     "encoding": lambda: encoding([0, -1, -2, -3, -4, -6]),
 }
 

@@ -1,5 +1,7 @@
 """Biases of content: far keys that represent one position each give the model back."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -19,6 +21,9 @@ GATES = (
     "docs/gallery/contextual_positions.py:Cope",
     "experiments/far_field_2/cable.py:Cable",
 )
+
+
+PLACED = ("docs/gallery/fire.py:Fire", "docs/gallery/scalable_softmax.py:ScalableSoftmax")
 
 
 def of_model(model, rows, mask=CAUSAL):
@@ -41,7 +46,7 @@ def text():
     return torch.randint(0, 256, (6 * ROW + 1,), generator=torch.Generator().manual_seed(3))
 
 
-@pytest.mark.parametrize("encoding", GATES)
+@pytest.mark.parametrize("encoding", (*GATES, *PLACED))
 def test_rows_by_themselves_and_twice_as_long_are_those_of_the_model(encoding, text):
     model, rows = a_model(encoding), text.unfold(0, ROW + 1, ROW)
     network = TrainedNetwork(model)
@@ -50,7 +55,7 @@ def test_rows_by_themselves_and_twice_as_long_are_those_of_the_model(encoding, t
     assert torch.allclose(far[0], of_model(model, text[None, : 2 * ROW + 1])[0], atol=1e-4)
 
 
-@pytest.mark.parametrize("encoding", GATES)
+@pytest.mark.parametrize("encoding", (*GATES, *PLACED))
 def test_blocks_that_leave_nothing_out_are_the_row(encoding, text):
     model, rows = a_model(encoding), text.unfold(0, ROW + 1, ROW)
     stages = Stages(TrainedNetwork(model), rows, LAST, Sampling(8))
@@ -84,6 +89,20 @@ def test_a_key_of_weight_w_is_w_equal_keys(encoding):
     assert torch.allclose(some[..., 0], each[..., 0], atol=1e-5)
     assert torch.allclose(some[..., -1], each[..., -1], atol=1e-5)
     assert not torch.allclose(some[..., 0], some[..., -1], atol=1e-3)
+
+
+def test_what_depends_on_positions_alone_is_no_content():
+    """FIRE is asked at far positions; a factor of the logits multiplies queries there."""
+    assert all(TrainedNetwork(a_model(encoding)).contents == {} for encoding in PLACED)
+    assert not any(TrainedNetwork(a_model(encoding)).placed for encoding in GATES)
+    fire, soft = (a_model(encoding) for encoding in PLACED)
+    i, j = torch.tensor([4000]), torch.tensor([7, 3000])
+    q = torch.zeros(1, 4, 1, 8)
+    own = fire.bias_of[0](q, q.expand(-1, -1, 2, -1), i, j)
+    assert torch.allclose(TrainedNetwork(fire).bias(0, i, j), own)
+    one = torch.ones(1, 4, 1, 8)
+    turned = TrainedNetwork(soft).query(0, one, i) * math.sqrt(8)
+    assert torch.allclose(turned[0, :, :, 0], soft.bias_of[0].factor(i))
 
 
 class Own(nn.Module):

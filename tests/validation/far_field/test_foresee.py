@@ -35,6 +35,13 @@ def test_doublings_are_foreseen_and_the_last_is_the_answer(trained):
     assert json.loads(found.to_json())["ratios"][2]["length"] == 100
 
 
+@pytest.mark.parametrize("gate", ("forget_gate.py:ForgetGate", "contextual_positions.py:Cope"))
+def test_gates_of_the_gallery_are_foreseen(trained, gate):
+    found = farfield.foresee(trained(f"docs/gallery/{gate}"), to=64, settings=FEW, causes=True)
+    assert found.log_ratio is not None and abs(found.log_ratio) < 1
+    assert found.ratios[-1].check == pytest.approx(found.blame.everything)
+
+
 def test_the_cost_of_one_stage_does_not_depend_on_the_length(trained):
     folder = trained("-n/8")
     far = [farfield.foresee(folder, to=to, settings=FEW).pairs for to in (64, 4096)]

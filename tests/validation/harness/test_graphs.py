@@ -132,3 +132,37 @@ def test_a_measurement_has_a_graph_of_attention_a_length(graphs, monkeypatch, en
         np.testing.assert_allclose(found, plainly, rtol=1e-4)
     own = int(encoding == OWN[0])  # fewer queries are another shape of a chunk
     assert graphs.frame_count == (2 + own) * kinds
+
+
+class Branches(nn.Module):
+    """A bias that asks for the value of a tensor: no single graph has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.slope = nn.Parameter(torch.tensor(0.5))
+
+    def forward(self, q, k, i, j):
+        slope = self.slope if float(self.slope) > 0 else -self.slope
+        return -slope * (i[:, None] - j).clamp(min=0)
+
+
+def test_a_module_that_cannot_be_compiled_runs_as_it_is_and_says_so(graphs):
+    q = torch.randn(1, 2, 70, 16, requires_grad=True)
+    with pytest.warns(UserWarning, match="Branches runs as it is"):
+        fast = attention.attention(q, q, q, Branches())
+    slow = attention.materialised(q, q, q, Branches())
+    torch.testing.assert_close(fast, slow, rtol=1e-4, atol=1e-5)
+    attention.attention(q, q, q, Branches()).sum().backward()  # said once
+    assert graphs.frame_count == 0
+
+
+class Raises(nn.Module):
+    def forward(self, q, k, i, j):
+        raise ValueError("mine is broken")
+
+
+@pytest.mark.filterwarnings("ignore:Raises runs as it is")
+def test_what_a_module_of_ones_own_raises_is_its_own_error(graphs):
+    q = torch.randn(1, 2, 70, 16)
+    with pytest.raises(ValueError, match="mine is broken"):
+        attention.attention(q, q, q, Raises())

@@ -4,6 +4,7 @@ import pytest
 
 from farfield.cli import main
 from farfield.validation import optional
+from farfield.validation.forecast import NEAR
 from farfield.validation.study import demo
 from farfield.validation.study.demo import COLUMNS, demonstration, predicted, row
 
@@ -30,9 +31,10 @@ def test_a_row_is_what_the_theory_and_the_model_say(steps):
         fields = entry.measured("attention")
         field = min(fields, key=lambda line: abs(line["eps"] - 0.01))
         assert cells["encoding"] == entry.prediction.name
-        assert (
-            0 <= int(cells["TRF"]) - field["trf"] < 1 and 0 <= int(cells["ERF"]) - field["erf"] < 1
-        )
+        assert 0 <= int(cells["TRF 99%"]) - field["trf"] < 1
+        assert 0 <= int(cells["ERF 99%"]) - field["erf"] < 1
+        near = entry.prediction.forecast
+        assert cells["forecast"] == f"{near.ratio:.2f}" + "*" * (near.distance > NEAR)
         assert cells["measured"].startswith(f"{entry.lost()[1]:.3f} (")
 
 

@@ -1,0 +1,93 @@
+"""The sentence that joins theory and rows: the field, what was measured or forecast, what fits."""
+
+import math
+
+import pytest
+
+from farfield.cli import main
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.theory.answers.answer import Label
+from farfield.theory.answers.blocks import Sentence
+from farfield.theory.answers.notation import terminal
+from farfield.theory.encodings import encoding
+from farfield.validation.forecast import NEAR
+from farfield.validation.study.beside_rows import BesideRows, beside_rows
+from farfield.validation.study.prediction import predict
+from farfield.validation.study.study import study
+
+
+def said(answer):
+    """The blocks as lines."""
+    return [terminal(block.text) for block in answer.blocks()]
+
+
+@pytest.mark.parametrize(
+    "formula", ["-sqrt(n)*log(1+n)/50", "-log(1+n)", "-n/500", "-log(1+n)^2/9"]
+)
+def test_a_field_longer_than_the_rows_comes_with_a_size_that_fits(formula):
+    found = beside_rows(encoding(formula), trained=64, tested=1024)
+    assert found.field.tokens > 64 and found.fit.achieved == 64
+    again = theoretical_receptive_field(found.family, "1/100", c=found.fit.value)
+    assert again.tokens == 64  # what the printed command says, by the printed family
+    assert f"c = {found.fit.value} fits 64 tokens" in said(found)[-1]
+
+
+def test_what_fits_already_gets_no_advice():
+    for formula in ("-n/8", "-2*log(1+n)", "[-n/500; 0 x7]", "alibi"):
+        found = beside_rows(encoding(formula), trained=64, tested=1024)
+        assert found.fit is None and not any("fits" in line for line in said(found))
+
+
+def test_the_field_is_told_in_training_rows():
+    found = beside_rows(encoding("-n/8"), trained=16, tested=64)
+    assert found.field.tokens == 37 and found.times == f"{37 / 16:.2g}"
+    assert said(found)[0] == (
+        "-n/8: the nearest 37 tokens hold 99 % of its mass, 2.3 times the training rows of 16."
+    )
+    heads = beside_rows(encoding("alibi"), trained=64, tested=1024)
+    narrowest = min(head.tokens for head in heads.field.heads)
+    assert f"in the widest head ({narrowest} in the narrowest)" in said(heads)[0]
+    never = beside_rows(encoding("nope"), trained=64, tested=1024)
+    assert math.isinf(never.field.tokens) and "no number of tokens holds 99 %" in said(never)[0]
+
+
+def test_what_has_no_field_says_nothing_of_one():
+    for name in ("rope", "kerple_log"):
+        assert beside_rows(encoding(name), trained=64, tested=1024) == BesideRows(name, 64)
+
+
+def test_neighbours_are_a_forecast_and_say_whether_they_are_near():
+    """Their results never bear the label of what was measured."""
+    for formula, near in (("-n/8", True), ("-sqrt(n)*log(1+n)/50", False)):
+        p = predict(encoding(formula), formula)
+        assert (p.forecast.distance <= NEAR) is near
+        lines = [
+            b for b in p.blocks() if isinstance(b, Sentence) and "trained case" in terminal(b.text)
+        ]
+        (line,) = lines
+        assert line.label is Label.FORECAST
+        assert ("(near, " if near else "(not near, ") in terminal(line.text)
+        rows = [row for row in p._rows() if row[0].startswith("perplexity ratio")]
+        assert [row[-1] for row in rows] == [Label.FORECAST] and rows[0][3].endswith(
+            "cases, near" if near else "cases, not near"
+        )
+
+
+def test_a_model_that_was_trained_here_is_measured(tiny_runs):
+    s = study("type1", train=True, preset="tiny", baselines=["nope"], store=tiny_runs)
+    (entry,) = s.about(asked=True)
+    length, ratio, low, high, nats = entry.lost()
+    (line,) = [b for b in s.brief() if isinstance(b, Sentence) and b.label is Label.MEASURED]
+    assert terminal(line.text) == (
+        f"Trained here on rows of 16 tokens: perplexity at {length} tokens is {ratio:.3f} times "
+        f"that at 16 ({low:.3f} to {high:.3f}), a loss of {nats:.2f} nats a token."
+    )
+
+
+def test_check_joins_both_where_the_rows_are_told(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["check", "-sqrt(n)*log(1+n)/50", "--trained", "64"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert stop.value.code == 0 and "the series converges" in out
+    assert "the nearest 1535 tokens hold 99 % of its mass, 24 times the training rows of 64" in out
+    assert "[forecast]" in out and "not near" in out and "c = 19/3 fits 64 tokens" in out

@@ -1,0 +1,392 @@
+"""An ordinary Python function of a distance as an exact formula: every path of it is followed.
+
+The function runs on a symbolic distance, once for each set of distances on which it takes the same
+branches (`paths`). It runs as a copy, in whose globals the libraries take symbolic values
+(`symbolic`); the module that it is from is not touched. What it returns on each path is a piece of
+the formula. Before an answer is given, the formula and the program are held against each other at
+the edges, at powers of two and where a rounding may go either way.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+import math
+import sys
+import time
+import types
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import sympy
+from sympy import Expr, S
+
+from farfield.theory.algebra.door import Interrupted, watched
+from farfield.theory.encodings.layouts import LEAST
+from farfield.theory.encodings.paths import (
+    PATHS,
+    PROBED,
+    ROUNDING,
+    Domain,
+    NotTraced,
+    Path,
+    Raised,
+    powers,
+)
+from farfield.theory.encodings.symbolic import (
+    BUILTINS,
+    LIBRARIES,
+    MARK,
+    Library,
+    Symbolic,
+    lifted,
+    symbolic,
+)
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import tabulate
+
+KEY = sympy.Symbol("key", integer=True, nonnegative=True)
+SCORE = sympy.Symbol("score", real=True)
+TRACE_S = 3.0
+KEYS = (0, 7, 12_345)
+AT_SCORE = 0.375
+CLOSE = {"float32": 4e-6, "bfloat16": 0.0, "float16": 0.0}
+"""Relatively, of a program's value and its formula's; of what is rounded to a half, nothing is."""
+TIES = 12_000
+"""Distances at which a rounding may go either way, and the program is held against its formula."""
+SKIPPED = 8
+"""Distances at which a program may raise, as `1/n` does at 0."""
+T = TypeVar("T")
+_RAISED = (ArithmeticError, ValueError, LookupError)
+
+
+class Untraced(Exception):
+    """A program has no formula here: why, with its line."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a program returns on a set of distances, and the tape that says it in floats."""
+
+    domain: Domain
+    formula: Expr
+    path: Path
+    slot: Any
+
+
+def traced(f: Any, kind: str, head: int = 0) -> Expr:
+    """The formula of a program, of all distances.
+
+    Args:
+        f: a function, or an object that is called.
+        kind: its arguments, one letter each: `n` the distance, `m` less the distance, `q` and `k`
+            positions, `b` and `h` batch and head, `s` the score, to which a bias may be added.
+        head: the head, from 0.
+
+    Raises:
+        Untraced: a path has no formula here, or the program differs from its formula.
+
+    >>> import math
+    >>> traced(lambda n: 0.0 if n < 4096 else -math.inf, "n")
+    Piecewise((0, n < 4096), (-oo, True))
+    >>> traced(lambda q, k: -min(q - k, 1024) / 64, "qk")
+    Piecewise((-n/64, n < 1025), (-16, True))
+    """
+    try:  # constants as their digits read; where the program differs, their binary values
+        return _formula(f, kind, head, False)
+    except Untraced as why:
+        if "gives" not in str(why):
+            raise
+        return _formula(f, kind, head, True)
+
+
+def _formula(f: Any, kind: str, head: int, binary: bool) -> Expr:
+    try:
+        pieces = _in_time(lambda: _explored(f, kind, head, binary))
+    except NotTraced as why:
+        raise Untraced(str(why)) from None
+    _compare(f, kind, head, pieces)
+    return pieced(pieces)
+
+
+def _in_time(call: Callable[[], T]) -> T:
+    """A call of the program, or of SymPy about it, that ends."""
+    end = time.monotonic() + TRACE_S
+    try:
+        return watched(lambda: time.monotonic() > end, call)
+    except Interrupted:
+        raise Untraced(f"it was not followed within {TRACE_S:g} s") from None
+
+
+def pieced(pieces: Sequence[Piece]) -> Expr:
+    """Pieces as one formula, neighbours that agree put together."""
+    merged: list[tuple[Domain, Expr]] = []
+    pieces = [p for p in pieces if p.formula is not S.NaN]
+    alone = [p for p in pieces if p.domain.low == p.domain.high and p.formula.has(n)]
+    pieces = [
+        replace(p, formula=p.formula.xreplace({n: sympy.Integer(p.domain.low)}))
+        if p in alone
+        else p
+        for p in pieces
+    ]
+    ordered = sorted(
+        pieces, key=lambda p: (p.domain.period, sorted(p.domain.residues), p.domain.low)
+    )
+    for domain, formula in ((p.domain, p.formula) for p in ordered):
+        if merged and _agree(*merged[-1], formula):
+            last = merged[-1][0]
+            if last.high == domain.low - 1 and last == dataclasses.replace(
+                domain, low=last.low, high=last.high
+            ):
+                merged[-1] = (dataclasses.replace(domain, low=last.low), formula)
+                continue
+        merged.append((domain, formula))
+    if len(merged) == 1:
+        return merged[0][1]
+    plain = all(domain.period == 1 for domain, _ in merged)
+    merged.sort(key=lambda p: (p[0].high is None, p[0].high or 0, len(p[0].residues)))
+    conditions = [
+        dataclasses.replace(domain, low=0 if plain else domain.low).condition()
+        for domain, _ in merged[:-1]
+    ]
+    cases = [(e, c) for (_, e), c in zip(merged, conditions, strict=False)]
+    return sympy.Piecewise(*cases, (merged[-1][1], S.true), evaluate=False)
+
+
+def _agree(domain: Domain, value: Expr, formula: Expr) -> bool:
+    """Whether a piece may be written as the one that follows it."""
+    if value == formula or domain.low != domain.high or value.has(n):
+        return bool(value == formula)
+    return bool(formula.xreplace({n: sympy.Integer(domain.low)}) == value)
+
+
+# -- all paths ------------------------------------------------------------------------------------
+
+
+def _explored(f: Any, kind: str, head: int, binary: bool) -> list[Piece]:
+    waiting, pieces, splits = [Domain()], list[Piece](), Counter[int]()
+    while waiting:
+        if len(pieces) >= PATHS:
+            line, times = splits.most_common(1)[0]
+            loop = "a loop over the distance" if times > PATHS // 2 else f"over {PATHS} paths"
+            raise NotTraced(f"{loop} (line {line})")
+        path = Path(waiting.pop(), splits, _line, binary)
+        program = _Copies(path)
+        try:
+            result = program.of(f)(*_arguments(kind, head, path))
+            value = _result(lifted(_single(result), path), kind)
+        except _RAISED as error:
+            value = Symbolic(S.NaN, Raised(error), path)
+        except (TypeError, AttributeError, RuntimeError) as error:
+            raise NotTraced(f"{type(error).__name__}: {error}") from error
+        except NotTraced as why:
+            where = _raising_line(why)
+            raise NotTraced(str(why) if "(line" in str(why) else f"{why}{where}") from None
+        pieces.append(Piece(path.domain, value.expr, path, value.slot))
+        waiting += reversed(path.waiting)
+    return pieces
+
+
+def _single(result: Any) -> Any:
+    return result[0] if isinstance(result, (list, tuple)) and len(result) == 1 else result
+
+
+def _arguments(kind: str, head: int, path: Path) -> list[Any]:
+    distance: Any = Symbolic(n, path.distance(), path)
+    key: Any = Symbolic(KEY, path.written(lambda: KEYS[1]), path)
+    values = {
+        "n": distance,
+        "m": -distance,
+        "k": key,
+        "q": key + distance,
+        "b": Symbolic(S.Zero, 0, path),
+        "h": Symbolic(sympy.Integer(head), head, path),
+        "s": Symbolic(SCORE, path.written(lambda: AT_SCORE), path),
+    }
+    return [values[letter] for letter in kind]
+
+
+def _result(value: Any, kind: str) -> Symbolic:
+    """What a path returns as a bias: a mask's True is 0, a score is left out."""
+    if kind == "bhqk":
+        hidden = -math.inf if not value else 0.0
+        return lifted(hidden, value.path)
+    expr = value.expr
+    if "s" in kind and expr not in (S.Infinity, S.NegativeInfinity, S.NaN):
+        value = value - Symbolic(SCORE, value.path.written(lambda: AT_SCORE), value.path)
+        expr = sympy.expand(value.expr)
+    if KEY in expr.free_symbols:  # what depends on the query alone, a softmax does not see
+        query = sympy.Symbol("query", integer=True, nonnegative=True)
+        parts = sympy.Add.make_args(sympy.expand(expr.xreplace({KEY: query - n})))
+        kept = [p for p in parts if p.has(n)]
+        if any(p.has(query) for p in kept) or len(kept) == len(parts):
+            raise NotTraced("the value depends on the positions")
+        raise NotTraced("rows differ by a constant each")
+    if SCORE in expr.free_symbols:
+        raise NotTraced("the value depends on the score in another way than by a sum")
+    return Symbolic(expr, value.slot, value.path)
+
+
+def _line() -> int:
+    """The line of the program that is running."""
+    frame = sys._getframe()
+    while frame is not None and MARK not in frame.f_globals:
+        frame = frame.f_back  # type: ignore[assignment]
+    return 0 if frame is None else frame.f_lineno
+
+
+def _raising_line(error: BaseException) -> str:
+    step, line = error.__traceback__, 0
+    while step is not None:
+        line = step.tb_lineno if MARK in step.tb_frame.f_globals else line
+        step = step.tb_next
+    return f" (line {line})" if line else ""
+
+
+class _Copies:
+    """Copies of a program's functions, in whose globals the libraries take symbolic values."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.functions: dict[types.FunctionType, types.FunctionType] = {}
+        self.names: dict[int, dict[str, Any]] = {}
+
+    def of(self, x: Any) -> Any:
+        """What stands for a value of the program."""
+        if isinstance(x, partial):
+            given = {k: self.of(v) for k, v in x.keywords.items()}
+            return partial(self.of(x.func), *map(self.of, x.args), **given)
+        if isinstance(x, types.MethodType):
+            return partial(self.of(x.__func__), x.__self__)
+        if isinstance(x, functools._lru_cache_wrapper):
+            return self.of(x.__wrapped__)
+        if isinstance(x, types.FunctionType):
+            home = (x.__module__ or "").partition(".")[0]
+            return symbolic(x, self.path) if home in LIBRARIES else self._copied(x)
+        call = vars(type(x)).get("__call__")
+        if isinstance(call, types.FunctionType):
+            home = (call.__module__ or "").partition(".")[0]
+            return symbolic(x, self.path) if home in LIBRARIES else partial(self._copied(call), x)
+        return symbolic(x, self.path)
+
+    def _copied(self, f: types.FunctionType) -> types.FunctionType:
+        if f not in self.functions:
+            cells = tuple(types.CellType() for _ in f.__closure__ or ())
+            names = self.names.setdefault(id(f.__globals__), self._builtins())
+            copy = types.FunctionType(f.__code__, names, f.__name__, None, cells)
+            self.functions[f] = copy
+            for name in _used(f.__code__) & f.__globals__.keys() - names.keys():
+                names[name] = self.of(f.__globals__[name])
+            copy.__defaults__ = tuple(map(self.of, f.__defaults__ or ()))
+            copy.__kwdefaults__ = {k: self.of(v) for k, v in (f.__kwdefaults__ or {}).items()}
+            for new, old in zip(cells, f.__closure__ or (), strict=True):
+                new.cell_contents = self.of(old.cell_contents)
+        return self.functions[f]
+
+    def _builtins(self) -> dict[str, Any]:
+        replaced: dict[str, Any] = {x: Library(getattr(builtins, x), self.path) for x in BUILTINS}
+        replaced["__import__"] = lambda *a, **o: symbolic(__import__(*a, **o), self.path)
+        return {"__builtins__": vars(builtins) | replaced, MARK: True}
+
+
+def _used(code: types.CodeType) -> set[str]:
+    """The names that a function may read, those of the functions inside it too."""
+    inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
+    return {*code.co_names}.union(*map(_used, inner))
+
+
+# -- the program and its formula, held against each other -----------------------------------------
+
+
+def _compare(f: Any, kind: str, head: int, pieces: Sequence[Piece]) -> None:
+    """Raise Untraced where the program's value, its tape and its formula differ."""
+    keys = KEYS if "k" in kind else KEYS[:1]
+    ends = {x for p in pieces for x in (p.domain.low, p.domain.high or 0, p.path.start())}
+    for piece in pieces:
+        places = sorted(
+            k
+            for k in {*powers(PROBED), *_around(ends), *_ties(piece.formula)}
+            if piece.domain.has(k)
+        )
+        if not places:
+            continue
+        if piece.formula is S.NaN and max(places) < SKIPPED:
+            continue  # as 1/n at 0: the first terms of a series decide nothing
+        if piece.formula is S.NaN:
+            error = piece.slot.error if isinstance(piece.slot, Raised) else ValueError("nan")
+            raise Untraced(f"it raises {type(error).__name__} ({error}) at distance {places[0]}")
+        ours = tabulate(piece.formula, np.array(places))
+        at = [(k, key) for k in places for key in keys]
+        theirs = _in_time(partial(_run_all, f, kind, head, at))
+        formulas = np.repeat(ours, len(keys))
+        for (k, _), formula, (value, slack) in zip(at, formulas, theirs, strict=True):
+            if not _close(value, formula, slack):
+                raise Untraced(f"at distance {k} the program gives {value}, its formula {formula}")
+
+
+def _run_all(
+    f: Any, kind: str, head: int, at: Sequence[tuple[int, int]]
+) -> list[tuple[float, float]]:
+    return [_run(f, kind, head, *where) for where in at]
+
+
+def _around(ends: set[int]) -> set[int]:
+    return {x + s for x in ends for s in (-1, 0, 1) if x + s >= 0}
+
+
+def _ties(formula: Expr) -> set[int]:
+    """Distances at which a rounded value is an integer, near and far."""
+    parts = (r for e in formula.atoms(*ROUNDING, sympy.Mod) for r in e.atoms(sympy.Rational))
+    shares = {int(r.q if r.q < PROBED else sympy.Rational(repr(float(r))).q) for r in parts}
+    return {
+        step * j
+        for step in shares
+        if 1 < step < PROBED
+        for j in (*range(1, 64), *range(64, PROBED // step, PROBED // step // TIES + 1))
+    }
+
+
+def _run(f: Any, kind: str, head: int, distance: int, key: int) -> tuple[float, float]:
+    """The program itself, on plain numbers, or on tensors where it takes no others; and how near
+    the type of its value is."""
+    values: dict[str, float] = {"n": distance, "m": -distance, "q": key + distance, "k": key}
+    values |= {"b": 0, "h": head, "s": AT_SCORE}
+    given = [values[letter] for letter in kind]
+    torch: Any = sys.modules.get("torch")
+    ways: list[Callable[[Any], Any]] = [lambda v: v]
+    if torch is not None:
+        ways += [
+            lambda v: torch.tensor(v) if isinstance(v, int) else torch.tensor(v).double(),
+            lambda v: torch.tensor(v, dtype=torch.float64),
+        ]
+    why: Exception | None = None
+    for way in ways:
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                result = _single(f(*map(way, given)))
+            break
+        except (TypeError, AttributeError, NotImplementedError) as error:
+            why = why or error
+        except Exception as error:
+            raise Untraced(f"it raises {type(error).__name__} ({error}) at {distance}") from None
+    else:
+        raise Untraced(f"it raises {type(why).__name__} ({why}) at {distance}")
+    slack = CLOSE.get(str(getattr(result, "dtype", "")).rpartition(".")[2], 1e-9)
+    value = float(result.detach() if hasattr(result, "detach") else result)
+    if kind == "bhqk":
+        return 0.0 if value else -math.inf, slack
+    return value - AT_SCORE if "s" in kind else value, slack
+
+
+def _close(theirs: float, formula: float, slack: float) -> bool:
+    if theirs < LEAST[1] or theirs == LEAST[0]:
+        theirs = -math.inf
+    if math.isnan(theirs) or math.isinf(theirs):
+        return theirs == formula
+    return bool(abs(theirs - formula) <= slack * max(1.0, abs(formula)))
