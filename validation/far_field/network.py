@@ -21,6 +21,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from farfield.theory.encodings import Encoding
 from farfield.validation.far_field.content import Content, content_of, of_positions
 from farfield.validation.harness.bias import FixedBias, LearnedBias
+from farfield.validation.harness.measure import nats_of
 from farfield.validation.harness.model import (
     DistanceBias,
     Transformer,
@@ -199,7 +200,7 @@ def whole(
         bias = network.bias(layer, i, j)[None]
         if content is not None:
             read = content.between(q[:, :, at], k[:, :, :end], i, j, one[:end])
-            bias = bias + read.repeat(1, 1, 1, network.copies)
+            bias = bias + copied(read, network.copies)
         keys, values = turned[:, :, :, :end].flatten(2, 3), repeated(v[:, :, :end], network.copies)
         parts.append(attention(asked[:, :, at], keys, values, bias, sink))
     return torch.cat(parts, 2)
@@ -208,6 +209,11 @@ def whole(
 def repeated(v: Tensor, copies: int) -> Tensor:
     """Values (rows, heads, m, size), once for each copy of their keys; a view for one copy."""
     return v.unsqueeze(2).expand(-1, -1, copies, -1, -1).flatten(2, 3)
+
+
+def copied(logits: Tensor, copies: int) -> Tensor:
+    """Terms of logits (..., m), once for each copy of their keys; a view for one copy."""
+    return logits.unsqueeze(-2).expand(*logits.shape[:-1], copies, -1).flatten(-2)
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None) -> Tensor:
@@ -241,5 +247,4 @@ def losses(network: Network, tokens: Tensor, last: int) -> Tensor:
 
 def nats(scores: Tensor, tokens: Tensor) -> Tensor:
     """Loss of the last targets of rows (rows, length + 1) from their scores, float64."""
-    targets = tokens[:, -scores.shape[1] :, None]
-    return -scores.double().log_softmax(-1).gather(-1, targets)[..., 0]
+    return nats_of(scores, tokens[:, -scores.shape[1] :])

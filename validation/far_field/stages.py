@@ -29,7 +29,15 @@ import torch
 from torch import Tensor
 
 from farfield.validation.far_field.content import Content
-from farfield.validation.far_field.network import Keep, Network, attention, nats, repeated, whole
+from farfield.validation.far_field.network import (
+    Keep,
+    Network,
+    attention,
+    copied,
+    nats,
+    repeated,
+    whole,
+)
 
 NOTHING = torch.zeros(1, 1, 1, 1)
 LOGITS = 1 << 17  # of a head, at a time
@@ -222,7 +230,7 @@ class Stages:
                 if content is not None:
                     read = _read(content, q[r : r + 1, :, at], i[at], parts, r)
                     more = [x + y for x, y in zip(more, read, strict=True)]
-                added = torch.cat([x.repeat(1, 1, 1, network.copies) for x in more], -1)
+                added = torch.cat([copied(x, network.copies) for x in more], -1)
                 each.append(attention(asked[r : r + 1, :, at], k, v, bias + added, sink))
             mixed.append(torch.cat(each))
         return torch.cat(mixed, 2)

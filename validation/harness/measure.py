@@ -117,7 +117,7 @@ def token_losses(
         targets = part[:, 1:][:, -hidden.shape[1] :]
         at = max(1, SCORES // (len(part) * model.vocabulary))
         losses = [
-            cross_entropy(model.logits(h).double().transpose(1, 2), t, reduction="none").cpu()
+            nats_of(model.logits(h), t).cpu()
             for h, t in zip(hidden.split(at, 1), targets.split(at, 1), strict=True)
         ]
         results.append(torch.cat(losses, 1))
@@ -128,6 +128,15 @@ def token_losses(
             "accepted: a model whose weights and activations are finite",
         )
     return torch.cat(results).numpy()
+
+
+def nats_of(scores: Tensor, targets: Tensor) -> Tensor:
+    """Nats of each target (rows, length) from scores (rows, length, vocabulary), in float64.
+
+    >>> nats_of(torch.zeros(1, 1, 4), torch.tensor([[2]])).exp()
+    tensor([[4.]], dtype=torch.float64)
+    """
+    return cross_entropy(scores.double().transpose(1, 2), targets, reduction="none")
 
 
 def perplexities(

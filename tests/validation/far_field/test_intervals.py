@@ -48,3 +48,13 @@ def test_intervals_are_those_of_the_nearest_length_and_grow_with_the_forecast():
     near, far = (elsewhere(said, 16) for said in (0.1, 1.0))
     assert far[1] - far[0] > near[1] - near[0]
     assert elsewhere(0.3, 16, 0.5)[1] < elsewhere(0.3, 16, 0.9)[1]
+
+
+def test_intervals_hold_on_families_that_are_left_out():
+    """What the page promises, of the table that is used."""
+    inside = []
+    for x in residuals():
+        others = [y.score for y in residuals() if y.family != x.family and y.times == x.times]
+        low, high = around(x.said, others)
+        inside.append(low <= x.measured <= high)
+    assert len(inside) >= 36 and 0.85 <= np.mean(inside) <= 1
