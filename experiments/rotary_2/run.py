@@ -189,10 +189,10 @@ class Model:
         for part in at.split(512):
             seen = slice(0, int(part[-1]) + 1)
             distance = part[:, None] - at[seen]
-            logits = (near_q[:, part] @ near_k[:, seen].transpose(1, 2)).float()
+            logits = products(near_q[:, part], near_k[:, seen])
             other = None
             if far_q is not None:
-                other = (far_q[:, part] @ far_k[:, seen].transpose(1, 2)).float()
+                other = products(far_q[:, part], far_k[:, seen])
             hidden = distance < 0
             if "group" in setting:
                 logits = torch.where(distance >= setting["group"][1], other, logits)
@@ -204,6 +204,11 @@ class Model:
             logits = (logits / math.sqrt(self.size)).masked_fill(hidden, -math.inf)
             mixed.append(logits.softmax(-1).to(self.dtype) @ v[:, seen])
         return torch.cat(mixed, 1)
+
+
+def products(q, k):
+    """Logits in float32, as fused kernels keep them."""
+    return q.float() @ k.float().transpose(1, 2)
 
 
 def turns(base, d, length, setting):

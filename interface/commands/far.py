@@ -18,6 +18,8 @@ def foresee(
     length: CountOrNone = None,
     blame: bool = False,
     quick: bool = False,
+    device: str | None = None,
+    dtype: str | None = None,
     output: Output = Output(),
 ) -> int:
     """What does a trained model lose on longer rows? Foreseen from short ones.
@@ -29,15 +31,17 @@ def foresee(
         length: tokens of the rows that are read; the training length if not given, at most 1024.
         blame: which layer's far keys, positions alone, or keys of another text cause it.
         quick: ask the gap probe alone: what positions cost a model whose positions are rotations.
+        device: of torch, as cuda; the CPU if not given.
+        dtype: float32, bfloat16 or float16; that of the weights where the device multiplies it.
     """
     _require_torch()
+    how: dict[str, Any] = {"to": to, "length": length, "device": device, "dtype": dtype}
     if quick:
         refuse(blame, "--quick asks positions alone: no --blame")
-        how: dict[str, Any] = {"to": to, "length": length}
         return ask(
             "positions", lambda step: farfield.gap_probe(model, text, progress=step, **how), output
         )
-    how = {"to": to, "length": length, "causes": blame}
+    how["causes"] = blame
     return ask(
         "far field", lambda step: farfield.foresee(model, text, progress=step, **how), output
     )
@@ -54,6 +58,8 @@ def mend(
     quick: bool = False,
     minutes: float | None = None,
     needles: str | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
     out: str = "out/mend",
     output: Output = Output(),
 ) -> int:
@@ -69,11 +75,14 @@ def mend(
         measure: read real rows, also where their forecast is cheaper.
         minutes: time that reading may take; that of eight long rows if not given.
         needles: a file of needles, a JSON object a line with context, question and answer.
+        device: of torch, as cuda; the CPU if not given.
+        dtype: float32, bfloat16 or float16; that of the weights where the device multiplies it.
         out: folder where numbers are kept; a stopped search goes on from it.
     """
     _require_torch()
     how: dict[str, Any] = {"to": to, "length": length, "keys": keys, "measure": measure or None}
     how |= {"folder": out, "quick": quick, "minutes": minutes, "needles": needles}
+    how |= {"device": device, "dtype": dtype}
     return ask(
         "repairs",
         lambda step: farfield.mend(model, text, progress=step, **how),

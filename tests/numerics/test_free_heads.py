@@ -84,3 +84,23 @@ def test_what_free_heads_add_settles(size):
     error = np.sqrt(np.mean((np.array(found) - mu) ** 2))
     bound = 2 * V * np.exp(2 * beta) / np.sqrt(size)
     assert bound / 12 < error < bound  # it falls as the bound does
+
+
+def test_a_sample_of_other_keys_is_within_its_bound_and_stops_falling():
+    """Both the cell and the pool are draws of one law; the pool does not grow with the cell."""
+    random, beta, pool, bound = np.random.default_rng(0), 1.0, 40, []
+    for cell in (40, 400, 4000):
+        off = []
+        for _ in range(200):
+            (x, v), (y, u) = (
+                (random.uniform(-beta, beta, n), random.choice([-1.0, 1.0], n))
+                for n in (cell, pool)
+            )
+            near = random.uniform(-beta, beta, 3), random.choice([-1.0, 1.0], 3)
+            w, drawn, kept = np.exp(x), cell / pool * np.exp(y), np.exp(near[0])
+            whole = (w @ v + kept @ near[1]) / (w.sum() + kept.sum())
+            off.append((drawn @ u + kept @ near[1]) / (drawn.sum() + kept.sum()) - whole)
+        error = np.sqrt(np.mean(np.square(off)))
+        bound.append((error, 2 * np.exp(2 * beta) * (pool**-0.5 + cell**-0.5)))
+    assert all(error <= most for error, most in bound)
+    assert bound[2][0] > 0.6 * bound[1][0]  # ten times the keys, and the pool is what it was

@@ -202,6 +202,8 @@ def foresee(
     length: Any = None,
     settings: Settings | None = None,
     causes: bool = False,
+    device: Any = None,
+    dtype: Any = None,
     progress: Progress = silent,
 ) -> Foresight:
     """The log ratio of perplexity on rows up to `to` tokens, from short rows.
@@ -213,13 +215,15 @@ def foresee(
         length: tokens of the rows that are read; None takes the training length, at most 1,024.
         settings: how much is read, and how; None reads less of a model with long rows.
         causes: whether to add `blame`.
+        device: of torch, as of `mend`.
+        dtype: of the weights, as of `mend`.
         progress: called as `progress(stage, done, total)`.
 
     Raises:
         InputError: a model without keys to be had, rows below 16 tokens, a text that is too short,
             `to` below the length or beyond the positions that there are.
     """
-    subject = subject_of(model, text, length, settings)
+    subject = subject_of(model, text, length, settings, device, dtype)
     far, how = reach_of(subject, to), subject.settings
     lengths = Sampling().ends(subject.length, far)[1:]
     results, seconds = [], []
@@ -270,7 +274,14 @@ def foresee(
 
 
 def gap_probe(
-    model: Any, text: Any = None, *, to: Any, length: Any = None, progress: Progress = silent
+    model: Any,
+    text: Any = None,
+    *,
+    to: Any,
+    length: Any = None,
+    device: Any = None,
+    dtype: Any = None,
+    progress: Progress = silent,
 ) -> GapProbe:
     """What positions alone cost a model, up to `to` tokens: the first answer, within seconds.
 
@@ -279,12 +290,14 @@ def gap_probe(
         text: a file or a folder, as of `foresee`.
         to: the longest row; each doubling up to it is asked, and lengths where costs begin.
         length: tokens of the rows that are read, as of `foresee`.
+        device: of torch, as of `mend`.
+        dtype: of the weights, as of `mend`.
         progress: called as `progress(stage, done, total)`.
 
     Raises:
         InputError: as `foresee`.
     """
-    subject = subject_of(model, text, length, QUICK)
+    subject = subject_of(model, text, length, QUICK, device, dtype)
     lengths = Sampling().ends(subject.length, reach_of(subject, to))[1:]
     gaps = probe(
         subject.network,

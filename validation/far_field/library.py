@@ -19,12 +19,15 @@ from torch import Tensor
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.encodings import Encoding
-from farfield.validation.far_field.network import Attend, DistanceTable, Keep, kept, whole
+from farfield.validation.far_field.network import Attend, DistanceTable, Grouped, Keep, kept, whole
 from farfield.validation.far_field.rotary import rotations
 from farfield.validation.models.opened import Opened
 from farfield.validation.optional import library
 
 HOOK = "farfield_far"
+CLOSE = {torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 0.15}
+"""How far scores may lie from the library's own by their type, as a share of their spread or of 1:
+each rounds its layers in an order of its own."""
 TURNS = ("default", "linear", "yarn", "llama3", "dynamic", "longrope")
 """Rotations of the library that are known here; the last two change with the length of a row."""
 
@@ -41,7 +44,9 @@ class LibraryNetwork:
         self.trained = opened.model.trained or 1024
         self.longest, self.depth = opened.model.longest, len(opened.model.layers)
         self.copies = 1
+        self.grouped: Grouped | None = None
         self.attentions = opened.attentions
+        self.device, self.end = opened.device, 0
         self.scaling, self.sinks = dict[int, float](), dict[int, Tensor]()
         self.attend: Attend | None = None
         each = {k: layer.encoding for k, layer in enumerate(opened.model.layers)}
@@ -89,9 +94,9 @@ class LibraryNetwork:
 
         with torch.no_grad():
             here = self.scores(tokens, at, 12, attend)
-            own = self.network(tokens, use_cache=False).logits
+            own = self.network(tokens.to(self.device), use_cache=False).logits
         refuse(
-            len(asked) < self.depth or not torch.allclose(here, own, rtol=1e-3, atol=1e-3),
+            len(asked) < self.depth or _apart(here, own) > CLOSE[own.dtype],
             f"model {self.model.name!r} ({self.model.kind}) has an attention that is not known "
             "here; accepted are models that ask the library's attention hook",
         )
@@ -100,9 +105,13 @@ class LibraryNetwork:
         """As `Network.scores`."""
         keeps = "logits_to_keep" in self.takes
         more: dict[str, Any] = {"logits_to_keep": keep} if keeps else {}
-        self.at, self.turns = positions, [module for _, _, module in rotations(self.network)]
+        tokens = tokens.to(self.device)
+        self.end, self.at = int(positions[-1]), positions.to(tokens.device)
+        self.turns = [module for _, _, module in rotations(self.network)]
         if "position_ids" in self.takes:
             more["position_ids"] = self.at[None].expand(len(tokens), -1)
+        if self.turns and not self.tables and "attention_mask" in self.takes:
+            more["attention_mask"] = tokens.new_ones(len(tokens), 1, 1, 1)  # the hook has its own
         before, self.attend = self.network.config._attn_implementation, attend
         closed = [m for m in self.attentions.values() if hasattr(m, "_reshape")]  # no hook there
         try:
@@ -121,7 +130,7 @@ class LibraryNetwork:
 
     def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
         """As `Network.query`."""
-        return self._turned(layer, q, i, int(i[-1])) * self.scaling[layer]
+        return self._turned(layer, q, i, None) * self.scaling[layer]
 
     def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
         """As `Network.key`."""
@@ -130,7 +139,7 @@ class LibraryNetwork:
     def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
         """As `Network.bias`."""
         outline, n = self.model.layers[layer], i[:, None] - j
-        added = torch.zeros(1, 1, 1)
+        added = torch.zeros(1, 1, 1, device=n.device)
         if layer in self.tables:
             added = self.tables[layer].at(n.clamp(min=0))
         return added.masked_fill((n < 0) | (n >= (outline.width or math.inf)), -math.inf)
@@ -142,8 +151,11 @@ class LibraryNetwork:
         """As `Network.sink`."""
         return self.sinks.get(layer)
 
-    def _turned(self, layer: int, x: Tensor, at: Tensor, end: int, back: bool = False) -> Tensor:
-        """Vectors turned at their positions, or turned back, in a row that ends at `end`."""
+    def _turned(
+        self, layer: int, x: Tensor, at: Tensor, end: int | None, back: bool = False
+    ) -> Tensor:
+        """Vectors turned at their positions, or turned back, in a row that ends at `end`, or at the
+        last of them; in float32, since they are turned more than once."""
         rotation = self.model.layers[layer].rotation
         if not self.turns or rotation is None:
             return x
@@ -151,15 +163,16 @@ class LibraryNetwork:
         (rotary,) = self.turns
         takes = "layer_type" in inspect.signature(rotary.forward).parameters
         more = {"layer_type": kinds[layer]} if takes and kinds else {}
-        cos, sin = rotary(x, torch.cat([at, torch.tensor([end])])[None], **more)
-        cos, sin = cos[:, :-1], sin[:, :-1]
+        whole = at if end is None else torch.cat([at, at.new_full((1,), end)])
+        y = x.float()
+        cos, sin = (part[:, : len(at)] for part in rotary(y, whole[None], **more))
         if back:
             square = cos[:, :1, :1] ** 2 + sin[:, :1, :1] ** 2  # of the factor that YaRN turns with
             cos, sin = cos / square, -sin / square
         apply = sys.modules[type(self.attentions[layer]).__module__].apply_rotary_pos_emb
         size = rotation.size
-        part = x[..., :size]
-        return torch.cat([apply(part, part, cos, sin)[0], x[..., size:]], -1)
+        part = y[..., :size]
+        return torch.cat([apply(part, part, cos, sin)[0], y[..., size:]], -1).to(x.dtype)
 
     def mixed(
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, scaling: float, sinks: Tensor | None
@@ -169,8 +182,14 @@ class LibraryNetwork:
         self.scaling[layer] = scaling
         if sinks is not None:
             self.sinks[layer] = sinks
-        q, k = (self._turned(layer, x, self.at, int(self.at[-1]), True) for x in (q, k))
+        q, k = (self._turned(layer, x, self.at, self.end, True) for x in (q, k))
         return self.attend(layer, q, k, v)
+
+
+def _apart(here: Tensor, own: Tensor) -> float:
+    """The largest difference of scores, as a share of their spread or of 1."""
+    difference = (here.float() - own.float()).abs().max()
+    return float(difference / own.float().std().clamp(min=1))
 
 
 def _table(encoding: Encoding) -> Callable[[int], Tensor]:

@@ -316,6 +316,8 @@ def mend(
     quick: bool = False,
     minutes: float | None = None,
     needles: str | os.PathLike[str] | None = None,
+    device: Any = None,
+    dtype: Any = None,
     folder: str | os.PathLike[str] = "out/mend",
     progress: Progress = silent,
 ) -> Mending:
@@ -334,6 +336,9 @@ def mend(
         minutes: that reading may take; None for those of eight long rows.
         needles: a file of one's own needles, a JSON object a line with `context`, `question` and
             `answer`.
+        device: of torch, as cuda; None for the CPU, or where a live model is.
+        dtype: float32, bfloat16 or float16; None for that of the weights where the device
+            multiplies it.
         folder: where numbers are written down; a search that was stopped goes on from there.
         progress: called as `progress(stage, done, total)`; each reading is a note.
 
@@ -346,7 +351,8 @@ def mend(
         f"minutes {minutes}; accepted: a number above 0",
     )
     told = () if needles is None else needles_of(needles)
-    subject = subject_of(model, text, length, settings or (QUICK if quick else None))
+    few = settings or (QUICK if quick else None)
+    subject = subject_of(model, text, length, few, device, dtype)
     far = reach_of(subject, to)
     most = far if keys is None else natural(keys, "keys")
     found = _changes(subject, far)

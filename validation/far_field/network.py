@@ -11,7 +11,7 @@ positions enter, and what positions do to them. A layer attends by:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import torch
@@ -42,6 +42,9 @@ positions enter; the result has the shape of the queries. Grouped heads have few
 each for as many neighbouring queries."""
 
 
+Grouped: TypeAlias = "tuple[Network, tuple[int, int]]"
+
+
 class Network(Protocol):
     """What the far field asks of a model."""
 
@@ -53,6 +56,9 @@ class Network(Protocol):
     """Layers."""
     copies: int
     """Positions that each key has; the bias masks all but one."""
+    grouped: Grouped | None
+    """The network without groups, tokens that share a position and the distance from which they do;
+    None where there are no groups."""
 
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
         """Scores of the token after those that are kept, (rows, kept, vocabulary), of rows whose
@@ -86,6 +92,7 @@ class TrainedNetwork:
     def __init__(self, model: Transformer) -> None:
         self.model, self.tables = model, dict[nn.Module, DistanceTable]()
         self.copies = 1
+        self.grouped: Grouped | None = None
         self.trained, self.depth = model.settings.length, len(model.layers)
         self.longest = self.trained if model.settings.absolute == "learned" else None
         self.contents, self.placed = dict[nn.Module, Content](), list[nn.Module]()
@@ -105,7 +112,8 @@ class TrainedNetwork:
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
         """As `Network.scores`."""
         model = self.model
-        x = model.embedding(tokens)
+        x = model.embedding(tokens.to(model.device))
+        positions = positions.to(x.device)
         if model.settings.absolute == "sinusoidal":
             x = x + sinusoid(positions, x.shape[-1], model.settings.spread).to(x)
         elif model.absolute is not None:
@@ -138,11 +146,12 @@ class TrainedNetwork:
     def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
         """As `Network.bias`."""
         n, width = i[:, None] - j, self.model.layers[layer].settings.window
-        bias, added = self.model.bias_of[layer], torch.zeros(1, 1, 1)
+        bias, added = self.model.bias_of[layer], torch.zeros(1, 1, 1, device=n.device)
         if bias in self.tables:
             added = self.tables[bias].at(n.clamp(min=0))
         elif bias is not None and bias in self.placed:
-            q, k = (torch.zeros(1, self.shape[0], len(at), self.shape[1]) for at in (i, j))
+            heads, size = self.shape
+            q, k = (torch.zeros(1, heads, len(at), size, device=at.device) for at in (i, j))
             placed = bias(q, k, i, j)
             added = placed.expand(*placed.shape[:-2], len(i), len(j)).reshape(-1, len(i), len(j))
         return added.masked_fill((n < 0) | (n >= (width or math.inf)), -math.inf)
@@ -172,12 +181,12 @@ class DistanceTable:
         """At distances `n` of any shape, (heads or 1, *shape), float32."""
         most = int(n.max()) + 1
         if most > TABLE and self.formula is not None:
-            parts = [self.formula.bias(part.numpy()) for part in n.flatten().split(TABLE)]
-            return torch.cat([torch.from_numpy(part).float() for part in parts], 1).unflatten(
-                1, n.shape
-            )
+            parts = [self.formula.bias(part.numpy()) for part in n.cpu().flatten().split(TABLE)]
+            far = torch.cat([torch.from_numpy(part).float() for part in parts], 1)
+            return far.unflatten(1, n.shape).to(n.device)
         if self.near.shape[1] < most:
             self.near = self.table(1 << (most - 1).bit_length()).detach().float()
+        self.near = self.near.to(n.device)
         return self.near[:, n]
 
 
@@ -190,12 +199,15 @@ def whole(
     network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: Tensor
 ) -> Tensor:
     """Attention of rows to their own keys, some queries at a time."""
-    turned = network.key(layer, k, positions, int(positions[-1])).unflatten(2, (network.copies, -1))
+    if network.grouped is not None:
+        return extended(*network.grouped, layer, q, k, v, positions)
+    last, positions = int(positions[-1]), positions.to(q.device)
+    turned = network.key(layer, k, positions, last).unflatten(2, (network.copies, -1))
     asked, sink = network.query(layer, q, positions), network.sink(layer)
     content = network.content(layer)
-    parts, one = [], torch.ones(len(positions))
-    for at in torch.arange(len(positions)).split(QUERIES):
-        end = int(at[-1]) + 1
+    parts, one = [], torch.ones(len(positions), device=q.device)
+    for begin in range(0, len(positions), QUERIES):
+        at, end = slice(begin, begin + QUERIES), min(begin + QUERIES, len(positions))
         i, j = positions[at], positions[:end]
         bias = network.bias(layer, i, j)[None]
         if content is not None:
@@ -206,9 +218,67 @@ def whole(
     return torch.cat(parts, 2)
 
 
+def extended(
+    network: Network,
+    group: tuple[int, int],
+    layer: int,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    positions: Tensor,
+) -> Tensor:
+    """Attention with positions in groups, as two attentions: to the near keys at their own
+    positions, and to the far ones at those of their groups. Each key is met once.
+
+    `network` is the one without groups; the other arguments are those of `whole`.
+    """
+    size, width = group
+    at, last, sink = positions.to(q.device), int(positions[-1]), network.sink(layer)
+    far_i, far_j = at // size + width - width // size, at // size
+    far_k = network.key(layer, k, far_j, last // size + width - width // size)
+    near_k, far_q = network.key(layer, k, at, last), network.query(layer, q, far_i)
+    near_q, mixed = network.query(layer, q, at), list[Tensor]()
+    for begin in range(0, len(at), QUERIES):
+        end = min(begin + QUERIES, len(at))
+        ends = positions[[begin, end - 1]] - width
+        low, beyond = torch.searchsorted(positions, ends, right=True).tolist()
+        i, near, far = slice(begin, end), slice(low, end), slice(beyond)
+        apart = at[i, None] - at
+        bias = network.bias(layer, at[i], at[near])
+        parts = [(near_q, near_k, near, bias.masked_fill(apart[:, near] >= width, -math.inf))]
+        if beyond:
+            bias = network.bias(layer, far_i[i], far_j[far])
+            parts.append((far_q, far_k, far, bias.masked_fill(apart[:, far] < width, -math.inf)))
+        each = [(a[:, :, i], b[:, :, keys], v[:, :, keys], bias) for a, b, keys, bias in parts]
+        mixed.append(joined(each, sink))
+    return torch.cat(mixed, 2)
+
+
+Part: TypeAlias = "tuple[Tensor, Tensor, Tensor, Tensor]"
+"""Queries that are scaled already, the keys and values that they meet, and a bias."""
+
+
+def joined(parts: Sequence[Part], sink: Tensor | None = None) -> Tensor:
+    """One softmax over the keys of several attentions, joined by the logarithms of their sums."""
+    each = [(q, of_heads(k, q), of_heads(v, q), bias) for q, k, v, bias in parts]
+    logits = [(q @ k.transpose(-2, -1)).float() + bias for q, k, _, bias in each]
+    sums = torch.stack([x.logsumexp(-1, keepdim=True) for x in logits])
+    total = sums.logsumexp(0)
+    if sink is not None:
+        total = torch.logaddexp(total, sink.float()[:, None, None])
+    weighed = [(x - total).exp().to(v) @ v for x, (_, _, v, _) in zip(logits, each, strict=True)]
+    return torch.stack(weighed).sum(0)
+
+
 def repeated(v: Tensor, copies: int) -> Tensor:
     """Values (rows, heads, m, size), once for each copy of their keys; a view for one copy."""
     return v.unsqueeze(2).expand(-1, -1, copies, -1, -1).flatten(2, 3)
+
+
+def of_heads(x: Tensor, q: Tensor) -> Tensor:
+    """Keys or values of shared heads, once for each head of the queries."""
+    groups = q.shape[1] // x.shape[1]
+    return x if groups == 1 else x.repeat_interleave(groups, 1)
 
 
 def copied(logits: Tensor, copies: int) -> Tensor:
@@ -218,12 +288,10 @@ def copied(logits: Tensor, copies: int) -> Tensor:
 
 def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None) -> Tensor:
     """Softmax attention of queries that are scaled already; the bias broadcasts."""
-    bias, groups = bias.to(q.dtype), q.shape[1] // k.shape[1]
-    if groups > 1:
-        k, v = (x.repeat_interleave(groups, 1) for x in (k, v))
+    bias, k, v = bias.to(q.dtype), of_heads(k, q), of_heads(v, q)
     if sink is not None:  # a key of value 0
         k, v = (torch.nn.functional.pad(x, (0, 0, 0, 1)) for x in (k, v))
-        more = sink[:, None, None].expand(-1, q.shape[2], -1)
+        more = sink.to(bias)[:, None, None].expand(-1, q.shape[2], -1)
         own = bias.expand(bias.shape[0], len(sink), q.shape[2], -1)
         bias = torch.cat([own, more.expand(len(own), -1, -1, -1)], -1)
     return scaled_dot_product_attention(q, k, v, bias, scale=1.0)
@@ -246,5 +314,6 @@ def losses(network: Network, tokens: Tensor, last: int) -> Tensor:
 
 
 def nats(scores: Tensor, tokens: Tensor) -> Tensor:
-    """Loss of the last targets of rows (rows, length + 1) from their scores, float64."""
-    return nats_of(scores, tokens[:, -scores.shape[1] :])
+    """Loss of the last targets of rows (rows, length + 1) from their scores, float64, on the CPU
+    wherever the scores are."""
+    return nats_of(scores, tokens[:, -scores.shape[1] :].to(scores.device)).cpu()

@@ -116,6 +116,7 @@ class Repaired:
         self.network, self.repair = network, repair
         self.trained, self.longest, self.depth = network.trained, network.longest, network.depth
         self.copies = network.copies if repair.group is None else 2
+        self.grouped = None if repair.group is None else (network, repair.group)
 
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
         """As `Network.scores`."""
@@ -154,7 +155,7 @@ class Repaired:
             return added
         if repair.graft is not None:
             rate, start = repair.graft
-            at = self.network.bias(layer, torch.tensor([start]), torch.tensor([0]))
+            at = self.network.bias(layer, j.new_tensor([start]), j.new_tensor([0]))
             tail = at - rate * (far.clamp(min=start) / start).log()
             added = torch.where((far < start) | (added == -math.inf), added, tail)
         held = self._in_cache(layer, i)

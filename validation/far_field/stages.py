@@ -217,10 +217,13 @@ class Stages:
         """One softmax over all parts, and its mean of the values; some queries of one row at a
         time, so that memory is bounded."""
         network, sink = self.network, self.network.sink(layer)
+        last, i = int(i[-1]), i.to(q.device)
+        parts = [Keys(p.k, p.v, p.positions.to(q.device), p.more.to(q.device)) for p in parts]
         asked, content = network.query(layer, q, i), network.content(layer)
-        keys = [network.key(layer, p.k, p.positions, int(i[-1])) for p in parts]
+        keys = [network.key(layer, p.k, p.positions, last) for p in parts]
         values, mixed = [repeated(p.v, network.copies) for p in parts], list[Tensor]()
-        for at in torch.arange(len(i)).split(max(1, LOGITS // sum(k.shape[2] for k in keys))):
+        few = max(1, LOGITS // sum(k.shape[2] for k in keys))
+        for at in (slice(a, a + few) for a in range(0, len(i), few)):
             bias = torch.cat([network.bias(layer, i[at], p.positions) for p in parts], -1)
             each = list[Tensor]()
             for r in range(len(q)):

@@ -147,8 +147,17 @@ def reach_of(subject: ModelOnText, to: Any) -> int:
     return far
 
 
-def subject_of(model: Any, text: Any, length: Any, settings: Settings | None = None) -> ModelOnText:
+def subject_of(
+    model: Any,
+    text: Any,
+    length: Any,
+    settings: Settings | None = None,
+    device: Any = None,
+    dtype: Any = None,
+) -> ModelOnText:
     """The model and the rows of a text: of the held-out part for a run, else of all of it.
+
+    Without a type, a folder in bfloat16 stays so where the device multiplies it.
 
     Raises:
         InputError: as `foresee`.
@@ -161,7 +170,9 @@ def subject_of(model: Any, text: Any, length: Any, settings: Settings | None = N
     outline = describe(model)
     size = min(outline.trained or 1024, 1024) if length is None else natural(length, "length")
     settings = settings or (USUAL if size < LONG else DEAR)
-    opened = open_model(outline, tokens=settings.rows * size)
+    if dtype is None and outline.network is None and _in_bfloat16(outline, device):
+        dtype = "bfloat16"
+    opened = open_model(outline, tokens=settings.rows * size, device=device, dtype=dtype)
     network: Network
     if isinstance(opened, OpenedRun):
         network = TrainedNetwork(opened.network)
@@ -181,6 +192,14 @@ def subject_of(model: Any, text: Any, length: Any, settings: Settings | None = N
         encode=encode,
         settings=settings,
     )
+
+
+def _in_bfloat16(outline: ModelOutline, device: Any) -> bool:
+    """Whether the weights of a folder are in bfloat16, and the device multiplies it."""
+    named = outline.values.get("dtype", outline.values.get("torch_dtype"))
+    other = device is not None and not str(device).startswith("cpu")
+    multiplies = other or torch.cpu._is_avx512_bf16_supported()
+    return named == "bfloat16" and multiplies
 
 
 def _groups(text: np.ndarray, source: str, length: int, settings: Settings) -> Tensor:

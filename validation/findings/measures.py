@@ -272,7 +272,17 @@ def longer_training(root: Path) -> dict[str, str]:
         }
         change = float(found[f"{name} after"]) - float(found[f"{name} before"])
         found[f"{name} change"] = f"{100 * math.expm1(change):+.0f} %"
-    return found
+    before = _gap(models("nope", 64, experiment="first"), models("alibi", 64, experiment="first"))
+    after = _gap(models("no bias", 64, **LONG), models("ALiBi", 64, **LONG))
+    found |= {"gap before": before[0], "gap before spread": before[1]}
+    return found | {"gap after": after[0], "gap after spread": after[1]}
+
+
+def _gap(one: DataFrame, other: DataFrame) -> tuple[str, str]:
+    """By how many nats one is above another, paired by seed, and the 95 % interval."""
+    both = one.join(other, on="seed")
+    mean, half = student((both["nats"] - both["nats_right"]).to_list())
+    return f"{mean:.2f}", f"{mean - half:.2f} to {mean + half:.2f}"
 
 
 SHAPES = {

@@ -26,10 +26,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from farfield.theory.answers.errors import InputError, refuse
+from farfield.theory.answers.names import one_of
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import Mask
-from farfield.validation.models.configuration import architectures, library_config, quiet
+from farfield.validation.models.configuration import library_config, quiet
 from farfield.validation.models.gguf_files import gguf_network, gguf_numbers
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.weights import require_weights
@@ -113,7 +114,7 @@ class Opened:
 
     def embed(self, tokens: Tensor) -> Tensor:
         """The input embedding of tokens, shape (batch, length, width)."""
-        embedded: Tensor = self.network.get_input_embeddings()(tokens)
+        embedded: Tensor = self.network.get_input_embeddings()(tokens.to(self.device))
         return embedded
 
     def hidden(self, embedded: Tensor, view: View = ALL, *, last: int = 0) -> Tensor:
@@ -390,24 +391,30 @@ def _library() -> ModuleType:
     return transformers
 
 
-def open_model(model: ModelOutline, *, tokens: int = 1024) -> Opened | OpenedRun:
-    """The model of a folder or a GGUF file, in float32, in evaluation mode, on the CPU.
+def open_model(
+    model: ModelOutline, *, tokens: int = 1024, device: Any = None, dtype: Any = None
+) -> Opened | OpenedRun:
+    """The model of a folder or a GGUF file, in evaluation mode.
 
     A model that was opened already is copied.
 
     Args:
         model: what its folder says.
         tokens: the longest row it will be given; enters the estimate of the memory.
+        device: of torch, as cuda or cuda:1; None for the CPU, or where a live model is.
+        dtype: one of `TYPES`; None for float32, or that of a live model.
 
     Raises:
-        InputError: weights are pickled, missing, misshapen, damaged, not finite, or not those of a
-            model in floating point; it is no causal language model of the library; the memory is
-            too small for it.
+        InputError: a device that is not there, a type that is not known; weights are pickled,
+            missing, misshapen, damaged, not finite, or not those of a model in floating point; it
+            is no causal language model of the library; the memory is too small for it.
     """
+    place, kind = placed(device, dtype)
     if model.kind == RUN:
-        return OpenedRun(model, load(model.path)[0])
+        run = load(model.path)[0]
+        return OpenedRun(model, run.to(device=place or run.device, dtype=kind or torch.float32))
     packed = model.path.suffix == ".gguf"
-    if model.unknown or (not packed and model.kind not in architectures()["causal"]):
+    if model.unknown or not (packed or model.causal):
         why = model.unknown or "it is no causal language model"
         raise InputError(
             f"model {model.name!r} ({model.kind}) can only be audited: {why}; accepted: causal "
@@ -420,7 +427,9 @@ def open_model(model: ModelOutline, *, tokens: int = 1024) -> Opened | OpenedRun
         _require_memory(model, gguf_numbers(model), tokens)
         network = gguf_network(model)
     else:
-        network = _network(model, tokens)
+        network = _network(model, tokens, kind or torch.float32)
+    if place is not None or kind is not None:
+        network = network.to(device=place, dtype=kind)
     for name, weight in network.named_parameters():
         refuse(
             not torch.isfinite(weight).all(),
@@ -429,7 +438,30 @@ def open_model(model: ModelOutline, *, tokens: int = 1024) -> Opened | OpenedRun
     return Opened(model, network)
 
 
-def _network(model: ModelOutline, tokens: int) -> Any:
+TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+"""Types that a model may be computed in, by name."""
+
+
+def placed(device: Any, dtype: Any) -> tuple[torch.device | None, torch.dtype | None]:
+    """A device and a type of torch by their names; None where none is named.
+
+    Raises:
+        InputError: a device that is not there, or a type that is not known.
+    """
+    if dtype is not None:
+        one_of(str(dtype).removeprefix("torch."), "dtype", (*TYPES,))
+    kind = None if dtype is None else TYPES[str(dtype).removeprefix("torch.")]
+    try:
+        place = None if device is None else torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(
+            f"device {device!r}: {first_line(error, 120)}; accepted: cpu, or a device that torch "
+            "finds on this machine"
+        ) from None
+    return place, kind
+
+
+def _network(model: ModelOutline, tokens: int, kind: torch.dtype) -> Any:
     """The library's model of a folder, its weights those of the folder."""
     require_weights(model)
     transformers = _library()
@@ -439,7 +471,7 @@ def _network(model: ModelOutline, tokens: int) -> Any:
         with torch.device("meta"):
             built = transformers.AutoModelForCausalLM.from_config(config)
         numbers = sum(x.numel() for x in (*built.parameters(), *built.buffers()))
-        _require_memory(model, numbers, tokens)
+        _require_memory(model, numbers, tokens, kind.itemsize)
         try:
             network, report = transformers.AutoModelForCausalLM.from_pretrained(
                 model.path,
@@ -447,7 +479,7 @@ def _network(model: ModelOutline, tokens: int) -> Any:
                 local_files_only=True,
                 use_safetensors=True,
                 trust_remote_code=False,
-                dtype=torch.float32,
+                dtype=kind,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # they are reported, and refused below
             )
@@ -467,15 +499,16 @@ def _network(model: ModelOutline, tokens: int) -> Any:
     return network
 
 
-def _require_memory(model: ModelOutline, numbers: int, tokens: int) -> None:
-    """Raise InputError where this many weights, and activations, take more than is free."""
+def _require_memory(model: ModelOutline, numbers: int, tokens: int, size: int = 4) -> None:
+    """Raise InputError where this many weights of `size` bytes, and activations, take more than is
+    free."""
     heads = max((layer.heads for layer in model.layers), default=1)
     width, layers = model.width, len(model.layers)
     activations = max(4 * tokens * width * (_FLOATS + layers), 80 * tokens * heads * 32)
-    wanted, free = 4 * numbers + activations + 8 * tokens * model.vocabulary, available()
+    wanted, free = size * numbers + activations + 8 * tokens * model.vocabulary, available()
     if free is not None and wanted > free:
         raise InputError(
-            f"model {model.name!r} takes about {wanted >> 20:,} MiB in float32 with rows of "
+            f"model {model.name!r} takes about {wanted >> 20:,} MiB with rows of "
             f"{tokens} tokens, {max(0, free) >> 20:,} MiB are free; accepted: a smaller model, or "
             "shorter rows"
         )

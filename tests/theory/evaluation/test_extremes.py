@@ -50,13 +50,13 @@ def test_what_sympy_cannot_evaluate_is_no_traceback(text):
         (lambda: check_convergence("-a*n", a=[]), "a has no value"),
         (
             lambda: check_convergence("-a*n", assumptions={"a": []}),
-            r"assumption '\[\]' is not known",
+            "assumption '[]' is not known",
         ),
-        (lambda: check_convergence("-a*n", assumptions=[1]), r"assumptions \[1\]: accepted is"),
+        (lambda: check_convergence("-a*n", assumptions=[1]), "assumptions [1]: accepted is"),
         (lambda: check_convergence("-a*n", a=np.True_), "a True is not a number"),
         (lambda: farfield.leak("-n", np.True_), "'True' is not a number"),
         (lambda: farfield.theoretical_receptive_field("-n", {}), "eps {} has no number"),
-        (lambda: farfield.theoretical_receptive_field("-n", []), r"eps \[\] has no number"),
+        (lambda: farfield.theoretical_receptive_field("-n", []), "eps [] has no number"),
     ],
 )
 def test_values_of_the_wrong_kind_are_refused_with_what_is_accepted(question, told):

@@ -1,0 +1,103 @@
+"""Devices and types: nothing of a path on a device stays on the CPU; a type changes little."""
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+import farfield
+from farfield.theory.answers.errors import InputError
+from farfield.validation.far_field import stages
+from farfield.validation.far_field.library import LibraryNetwork
+from farfield.validation.far_field.network import scores_at
+from farfield.validation.far_field.repairs import Repair, Repaired
+from farfield.validation.far_field.rotary import applied, settings_of
+from farfield.validation.far_field.stages import Sampling, Stages
+from farfield.validation.models.folder import describe
+from farfield.validation.models.opened import open_model
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 97}
+SIZES |= {"intermediate_size": 32, "num_key_value_heads": 2, "initializer_range": 0.3}
+TRAINED, TO = 32, 128
+
+
+def llama():
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(**SIZES, max_position_embeddings=TRAINED)).eval()
+
+
+SETTINGS = [Repair(), *settings_of(llama().config, TRAINED, TO)]
+
+
+@pytest.fixture(scope="module")
+def moved():
+    """A network on a device that has no numbers and refuses those of another one."""
+    opened = open_model(describe(llama()))
+    network = LibraryNetwork(opened)
+    opened.network.to("meta")
+    network.device = torch.device("meta")
+    return network
+
+
+def test_the_device_refuses_numbers_of_the_cpu():
+    """The test of the tests below: an operation with one operand left behind stops."""
+    with pytest.raises(RuntimeError, match="device"):
+        torch.empty(3, device="meta") + torch.ones(3)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
+def test_nothing_of_a_whole_row_stays_on_the_cpu(moved, setting):
+    if setting.rope.get("rope_type") == "dynamic":
+        return  # its module reads the last position, which this device does not have
+    tokens, at = torch.zeros(1, 300, dtype=torch.long), torch.arange(300)
+    with applied(moved.network, setting):
+        scores = scores_at(Repaired(moved, setting), tokens, at, torch.tensor([7, 299]))
+    assert scores.device.type == "meta" and scores.shape == (1, 2, 97)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
+def test_nothing_of_the_far_field_stays_on_the_cpu(moved, setting, monkeypatch):
+    if setting.rope.get("rope_type") == "dynamic":
+        return
+    monkeypatch.setattr(stages, "nats", lambda scores, tokens: scores)
+    tokens = torch.zeros(3, 33, dtype=torch.long)
+    with applied(moved.network, setting):
+        group = Stages(Repaired(moved, setting), tokens, 4, Sampling(16))
+        assert group.plain().device.type == "meta"
+        for s in (1, 2):
+            assert group.stage(s, [32, 64, 128]).device.type == "meta"
+        at = torch.cat([torch.arange(8), torch.arange(120, 128)])
+        found = group.blocks(tokens[:1, :16], at, 2, [32, 64, 128])
+    assert found.device.type == "meta"
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_a_live_model_of_another_type_says_nearly_the_same(kind):
+    at, tokens = torch.arange(40), torch.randint(97, (1, 40), generator=torch.manual_seed(1))
+    network, other = (LibraryNetwork(open_model(describe(m))) for m in (llama(), llama().to(kind)))
+    for setting in (Repair(), Repair(group=(3, 9)), Repair(window=16, sinks=4, in_cache=True)):
+        one, two = (
+            scores_at(Repaired(n, setting), tokens, at, 40).float() for n in (network, other)
+        )
+        assert float((one - two).abs().mean() / one.std()) < 0.02
+
+
+def test_a_type_is_asked_for_and_kept(tmp_path):
+    llama().to(torch.bfloat16).save_pretrained(tmp_path)
+    for dtype in ("bfloat16", "float32"):
+        opened = open_model(describe(tmp_path), device="cpu", dtype=dtype)
+        assert str(opened.network.dtype) == f"torch.{dtype}"
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"device": "cuda:9"}, "accepted: cpu, or a device"),
+        ({"device": "abacus"}, "accepted: cpu, or a device"),
+        ({"dtype": "int4"}, "dtype 'int4'"),
+    ],
+)
+def test_a_device_or_type_that_is_not_there_is_refused_in_a_line(how, said):
+    text = np.zeros(999, dtype=int)
+    with pytest.raises(InputError, match=said):
+        farfield.mend(llama(), text, to=TO, length=16, **how)
