@@ -160,8 +160,8 @@ def sweep(
                 every, folder, address=address, cpus=cpus_per_job or 1, gpus=gpus_per_job or 0
             )
         )
-        swept = engines.sweep(done, len(every), step)
-    finished = sorted(map(summary, swept.finished), key=lambda one: (one["label"], one["seed"]))
+        swept = engines.sweep(done, len(every), step, of=summary)
+    finished = sorted(swept.finished, key=lambda one: (one["label"], one["seed"]))
     failed = [{"state": "failed", "label": name, "note": why} for name, why in swept.failed]
     return max(write_answers(RunList((*finished, *failed)), output), UNKNOWN * bool(failed))
 
@@ -194,5 +194,6 @@ def runs(
         told |= {"seed": one.run.seed, "steps": one.step}
         if one.state == "finished":
             told = summary(rows_of(Path(folder) / one.key))
+        told |= {"note": one.note} if one.note else {}
         found.append({"key": one.key, "state": one.state, **told})
     return write_answers(RunList(tuple(found)), output)

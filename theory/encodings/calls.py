@@ -223,7 +223,8 @@ def _signed(f: Any) -> Sample:
     for kind in ("n", "m"):
         with contextlib.suppress(Untraced):
             ways[kind] = _read(f, kind)
-    both = [k for k in ways if ways[k].has(n)] or [*ways]
+    at = [*range(SHORT), *FAR]
+    both = [k for k in ways if np.ptp(np.nan_to_num(tabulate(ways[k], at)))] or [*ways]
     if not both:
         _read(f, "n")  # says why
     rises = [k for k in both if float(tabulate(ways[k], [LONG])[0]) > 0]
@@ -554,7 +555,7 @@ def _one_head(
     values, kind = call(f, order, how, h, q, k, nothing)
     size = len(keys)
     apart = np.array([d for d in (0, 1, 2, 5, 17, 64, *powers(PROBED)) if d < size - 1])
-    apart = np.unique(apart)
+    apart = np.unique([*apart, *FAR])
     far, beyond, content, ends = None, None, "", ""
     at = FAR[size <= FAR][:, None]
 
@@ -564,8 +565,9 @@ def _one_head(
         return values.reshape(-1, len(distances))
 
     try:
-        far = call(f, order, how, h, at, at - apart[None, :], nothing)[0]
-        far = far.reshape(-1, *far.shape[-2:])
+        keys_of = at - apart[None, :]
+        far = call(f, order, how, h, at, np.maximum(keys_of, 0), nothing)[0]
+        far = np.where(keys_of >= 0, far.reshape(-1, *far.shape[-2:]), np.nan)
         distances = np.unique([*FAR, size - 1])
         beyond = _between(distances, back(distances), lambda d: back(np.array([int(d)]))[:, 0])
         beyond = beyond[0][1:], beyond[1][:, 1:]
@@ -575,7 +577,7 @@ def _one_head(
         rng = np.random.default_rng(0)
         grids = [(q, k, values)]
         with contextlib.suppress(Unfit, InputError):
-            keys_of = np.maximum(at - np.unique([*powers(PROBED)])[None, :], 0)
+            keys_of = np.maximum(keys_of, 0)
             grids.append((at, keys_of, call(f, order, how, h, at, keys_of, nothing)[0]))
         content = _of_scores(partial(call, f, order, how, h), grids, rng)
     return Sample(

@@ -22,9 +22,11 @@ compiled kernel on a GPU.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -39,7 +41,7 @@ from torch.utils.checkpoint import checkpoint
 from farfield.validation.harness.settings import CAUSAL, Mask
 
 CHUNK = 256  # queries at a time
-CONTENT_CHUNK = 64  # of a bias that depends on the content, whose weights are in memory
+CONTENT_CHUNK = 128  # of a bias that depends on the content, whose weights are in memory
 LOGITS = 1 << 25  # of such a chunk on a GPU
 COMPILED_ON = {"cuda"}
 BACKEND: str | Callable[..., Any] = "inductor"
@@ -51,6 +53,23 @@ ROUNDS_TO_ZERO = {torch.float64: -745.2, torch.float32: -104.0}  # log of the la
 
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 Bias = Tensor | nn.Module | ScoreMod | None
+
+
+@contextlib.contextmanager
+def flushed() -> Iterator[None]:
+    """Numbers below the least normal one are 0 meanwhile: some processors take long over them.
+
+    >>> with flushed():
+    ...     torch.tensor([1e-30]) * 1e-10
+    tensor([0.])
+    """
+    least = sys.float_info.min
+    before = least / 2 == 0
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
 
 
 def materialised(
@@ -122,12 +141,15 @@ def attention(
 def _bands(q: Tensor, k: Tensor, table: Tensor) -> list[tuple[slice, int]]:
     """Neighbouring heads, and how many of the nearest keys can have a weight that is not 0.
 
+    All heads and all keys where there are gradients: each part of a key would have one as large as
+    all keys, and they would be added up.
+
     Content logits of a head differ by at most `lam = 2 max |q| max |k| / sqrt(d)`. Where
     `p(n) - p(0) + lam` is below the logarithm of what rounds to 0, so does the weight at distance
     `n` relative to that at distance 0.
     """
     length, every = k.shape[-2], slice(0, q.shape[1])
-    if length <= CHUNK or q.device.type != "cpu":
+    if length <= CHUNK or q.device.type != "cpu" or torch.is_grad_enabled():
         return [(every, length)]
     norms = [x.detach().norm(dim=-1).amax((0, 2)) for x in (q, k)]
     lam = 2 * norms[0] * norms[1] / math.sqrt(q.shape[-1])

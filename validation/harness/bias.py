@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,9 @@ from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n
 from farfield.validation.harness import attention
 from farfield.validation.harness.attention import ScoreMod, table_score
-from farfield.validation.harness.mechanism import Own, Understood, understood
-from farfield.validation.harness.model import DistanceBias, Transformer, reach_of
+from farfield.validation.harness.mechanism import Understood, understood
+from farfield.validation.harness.model import DistanceBias, Transformer, adds, reach_of
+from farfield.validation.harness.own import Own, whose
 from farfield.validation.harness.settings import Mask, ModelSettings, Run, Sizes
 
 EXACT = 1e-5  # how far tensors may be from the table, relatively above 1
@@ -329,22 +331,51 @@ def _bounds(parameter: Parameter) -> tuple[float, float]:
 def own_module(source: Own, heads: int, size: int) -> nn.Module:
     """The module of a user's class, for a layer with this many heads of this size.
 
+    It is called once on four tokens, so that what it cannot do is said before the first step.
+
     Raises:
-        InputError: the file does not run, or has no such module.
+        InputError: the file does not run, has no such module, or the module raises or gives what is
+            no bias; with the line of the user's file.
     """
-    where = f"{source.path}:{source.name}"
+    where = f"{Path(source.path).name}:{source.name}"
     try:
         made = getattr(load(source.path), source.name)(heads, size)
+        refuse(
+            not isinstance(made, nn.Module),
+            f"{where} is no torch module; accepted is a subclass of nn.Module",
+        )
+        found = _tried(made, heads, size)
+    except InputError:
+        raise
     except Exception as error:  # of the user's code, whatever it is
+        said = whose(error, [source]) or f"{where}: {type(error).__name__}: {error}"
         raise InputError(
-            f"{where} cannot be made ({type(error).__name__}: {error}); accepted is a torch module "
-            "that is made as Class(heads, size)"
+            f"{said}; accepted is a torch module that is made as Class(heads, size) and called as "
+            "module(q, k, i, j), or has a method factor(i)"
         ) from None
-    refuse(
-        not isinstance(made, nn.Module),
-        f"{where} is no torch module; accepted is a subclass of nn.Module",
-    )
+    for given, shape in found:
+        fits = given.ndim <= len(shape) and all(
+            a in (1, b) for a, b in zip(given.shape[::-1], shape[::-1], strict=False)
+        )
+        refuse(
+            not fits or bool(given.isnan().any()),
+            f"{where} gives {'NaN' if fits else f'shape {tuple(given.shape)}'} for {heads} heads "
+            f"and four tokens; accepted are numbers whose shape broadcasts to {shape}",
+        )
     return made
+
+
+@torch.no_grad()
+def _tried(module: nn.Module, heads: int, size: int) -> list[tuple[Tensor, tuple[int, ...]]]:
+    """What it gives for four tokens, and the shape that this is to broadcast to."""
+    found = list[tuple[Tensor, tuple[int, ...]]]()
+    with torch.random.fork_rng(devices=[]):
+        at, content = torch.arange(4), torch.ones(1, heads, 4, size)
+        if adds(module):
+            found.append((module(content, content, at, at), (1, heads, 4, 4)))
+        if factor := getattr(module, "factor", None):
+            found.append((factor(at), (heads, 4)))
+    return found
 
 
 def modules(layers: Understood, heads: int, size: int) -> list[nn.Module | None]:

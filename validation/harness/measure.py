@@ -29,7 +29,7 @@ from torch.nn.functional import cross_entropy
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import refuse
-from farfield.validation.harness.attention import bias_of_pairs, diagonals
+from farfield.validation.harness.attention import bias_of_pairs, diagonals, flushed
 from farfield.validation.harness.data import InductionRows, samples
 from farfield.validation.harness.model import Attend, Layer, Prepared, Transformer
 from farfield.validation.harness.settings import CAUSAL, Mask
@@ -92,6 +92,7 @@ Sums = tuple[np.ndarray, np.ndarray]
 """Of each row, the sum of the nats of its targets, and the sum of their weights."""
 
 
+@flushed()
 @torch.no_grad()
 def token_losses(
     model: LanguageModel,
@@ -243,7 +244,8 @@ class AttentionField(NamedTuple):
     Args:
         eps: the threshold.
         erf: mean over segments and rows, then heads, then layers.
-        trf: of the bias alone on the same rows, averaged in the same way.
+        trf: of the bias alone on the same rows, averaged in the same way; NaN where a module of the
+            user's own gives a bias of more than the distance in these rows.
         checks, violations: comparisons with the bounds, three a row, and how many failed. With
             `lam` the range of the content logits of a row, `TRF(eps e^lam) <= ERF(eps) <=
             TRF(eps e^-lam)`; by Jensen's inequality `ERF(eps) <= TRF(eps e^-g)`, `g` the largest
@@ -283,6 +285,7 @@ def _segment_by_segment(model: Transformer, rows: np.ndarray, mask: Mask, look: 
         model.hidden(model.embed(row[None].to(model.device)), mask, attend=look)
 
 
+@flushed()
 @torch.no_grad()
 def attention_field(
     model: Transformer,
@@ -312,12 +315,16 @@ def attention_field(
     log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None]
     layers: list[list[Tensor]] = []
 
-    def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, prepared: Prepared) -> Tensor:
+    def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, given: Prepared) -> Tensor:
+        prepared = given
+        if isinstance(prepared.bias, nn.Module):
+            table = table_of(prepared.bias, q[:1], k[:1], at.to(q.device))
+            prepared = prepared if table is None else prepared._replace(bias=table)
         step = max(1, SCORES // (len(at) * length))
         heads = [range(h, min(h + step, q.shape[1])) for h in range(0, q.shape[1], step)]
         parts = [_row_fields(q[0], k[0], prepared, at, list(some), log_eps) for some in heads]
         layers.append([torch.cat(x, 1) for x in zip(*parts, strict=True)])
-        return layer.attend(q, k, v, prepared)
+        return layer.attend(q, k, v, given)
 
     _segment_by_segment(model, samples(text, segments, length), mask, look)
     erf, trf, failed = (
@@ -334,6 +341,17 @@ def attention_field(
         )
         for at, eps in enumerate(thresholds)
     ]
+
+
+def table_of(bias: nn.Module, q: Tensor, k: Tensor, i: Tensor) -> Tensor | None:
+    """`p(n)`, shape (heads, length), of a module of the user's own whose bias at these queries, the
+    last of the row among them, depends on the distance alone; else None."""
+    j = torch.arange(k.shape[-2], device=k.device)
+    found, other = (bias_of_pairs(bias, *x, i, j)[0] for x in ((q[:, :, i], k), (-q[:, :, i], -k)))
+    table = found[:, -1].flip(-1)
+    wanted = torch.where(j <= i[:, None], table[:, (i[:, None] - j).clamp(min=0)], 0)
+    alike = (torch.where(j <= i[:, None], x, 0) for x in (found, other))
+    return table if all(torch.allclose(x, wanted, 1e-5, 1e-5) for x in alike) else None
 
 
 def _row_fields(
@@ -370,7 +388,8 @@ def _row_fields(
         field(alone, log_eps + d) for d in (lam + SLACK, -lam - SLACK, -gap - SLACK)
     )
     failed = (low > erf).int() + (erf > high).int() + (erf > jensen).int()
-    return erf, trf.expand_as(erf), failed
+    known = float("nan") if isinstance(prepared.bias, nn.Module) else 0.0
+    return erf, trf.expand_as(erf) + known, failed
 
 
 # -- the gradient receptive field -----------------------------------------------------------------
@@ -424,6 +443,7 @@ def resampled(values: np.ndarray) -> np.ndarray:
     return means
 
 
+@flushed()
 def gradient_shares(model: LanguageModel, rows: np.ndarray, view: object = CAUSAL) -> np.ndarray:
     """`s_m` of each segment, nearest token first; float64, shape (segments, length).
 
@@ -514,6 +534,7 @@ class Recall(NamedTuple):
     attention: float
 
 
+@flushed()
 @torch.no_grad()
 def recall(
     model: Transformer,

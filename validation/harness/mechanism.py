@@ -7,7 +7,6 @@ hybrid. Nothing here needs torch.
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import sympy
@@ -17,6 +16,7 @@ from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import CATALOGUE, LISTED, Encoding
 from farfield.theory.encodings import encoding as read_encoding
 from farfield.theory.encodings.head_lists import notation
+from farfield.validation.harness.own import Own, own
 from farfield.validation.harness.settings import (
     Hybrid,
     LayerEntry,
@@ -34,14 +34,6 @@ ABSOLUTE: dict[str, Literal["none", "sinusoidal", "learned"]] = {
 }
 
 
-class Own(NamedTuple):
-    """A class of a user's file, and the SHA-256 of the file."""
-
-    path: str
-    name: str
-    sha256: str
-
-
 Source = Encoding | Own
 
 
@@ -55,12 +47,7 @@ def read(spec: Spec, heads: int) -> Source:
     (4, 1)
     """
     if isinstance(spec, str) and ".py:" in spec:
-        path, _, name = spec.rpartition(":")
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise InputError(f"{path!r} cannot be read: {error.strerror}") from None
-        return Own(path, name, hashlib.sha256(content).hexdigest())
+        return own(spec)
     options: dict[str, Any] = dict(spec) if isinstance(spec, dict) else {"name": spec}
     return fitted(heads, **options)
 

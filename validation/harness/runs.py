@@ -4,6 +4,8 @@
     RUNS/KEY/checkpoint.safetensors while it trains
     RUNS/KEY/weights.safetensors    of a finished training, with its history
     RUNS/KEY/measured-KEY.json      the rows of one measurement
+    RUNS/KEY/source/                copies of the user's own files that it is made of
+    RUNS/KEY/failure.txt            why it ended, with the traceback, until it is finished
 
 A finished part is skipped, a killed one goes on from its checkpoint. Every file is written whole or
 not at all. A damaged one is refused by its name, and nothing is deleted. Rows have the columns of
@@ -12,19 +14,23 @@ the results table.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import json
+import math
 import multiprocessing
 import os
 import re
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import nullcontext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -45,7 +51,8 @@ from farfield.validation.harness.measure import (
 )
 from farfield.validation.harness.mechanism import Understood, understood
 from farfield.validation.harness.model import DistanceBias, Transformer
-from farfield.validation.harness.settings import CAUSAL, Mask, Measure, Run, digest
+from farfield.validation.harness.own import Own, keep, kept, whose
+from farfield.validation.harness.settings import CAUSAL, Hybrid, Mask, Measure, Run, digest
 from farfield.validation.harness.train import Report, read_tensors, train, write_tensors
 from farfield.validation.json_files import (
     read_json,
@@ -60,6 +67,9 @@ from farfield.validation.progress import Progress, silent
 Row = dict[str, str | int | float | None]
 
 WEIGHTS, CHECKPOINT, ASKED = "weights.safetensors", "checkpoint.safetensors", "run.json"
+FAILED = "failure.txt"
+KILLED = "its process was killed; if memory ran out, accepted: a smaller batch, or more parts"
+HANDED = 256  # runs that a cluster has at a time
 SCORE_SEGMENTS = 4  # whose expected scores are averaged
 LEADS = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
 
@@ -85,6 +95,11 @@ class Job(NamedTuple):
         if fixed:
             rows = {name: min(tokens, trained) for name, tokens in rows.items()}
         return asked.but(lengths=lengths, **rows)
+
+    @property
+    def codes(self) -> list[Own]:
+        """The user's own code that it runs."""
+        return [bias for bias in self.layers.biases if isinstance(bias, Own)]
 
     @property
     def masks(self) -> list[Mask]:
@@ -131,6 +146,12 @@ def job_of(run: Run) -> Job:
         f"{run.name} knows the {run.length} positions that it was trained on; length {longest} was "
         f"asked, accepted are lengths to {run.length}",
     )
+    for window in measure.windows:
+        refuse(
+            window >= longest,
+            f"window {window} hides nothing: rows are measured with {longest} tokens at most; "
+            f"accepted are windows below {longest}",
+        )
     if isinstance(data, Text):
         rows = (measure.row_length, measure.scores, measure.gradient_length or 0)
         longest = max(longest, *rows)
@@ -191,20 +212,48 @@ def run(
     job, place = job_of(asked), chosen_device(device)
     home = writable_folder(Path(folder) / job.key)
     # No other process works on a run meanwhile; those of one training share it.
-    with nullcontext() if "RANK" in os.environ else FileLock(home / ".lock"):
+    with contextlib.nullcontext() if "RANK" in os.environ else FileLock(home / ".lock"):
         if not (home / ASKED).exists():
             write(home / ASKED, asked.model_dump_json(indent=1).encode())
-        model, history = _trained(job, home, place, every, log, progress if LEADS else silent)
-        if not LEADS:
-            return []
-        paths = {home / f"measured-{_measurement(job, mask)}.json": mask for mask in job.masks}
-        for path, mask in paths.items():
-            if not path.exists():
-                lines = [
-                    {**line, "mask": _name(mask)} for line in measured(job, model, mask, progress)
-                ]
-                write_json(path, {"mask": _name(mask), "rows": recorded(lines)})
+        for code in job.codes:
+            keep(code.path, home)
+        try:
+            rows = _made(job, home, place, every, log, progress)
+        except Exception as error:
+            _note(error, job, home)
+            raise
+        (home / FAILED).unlink(missing_ok=True)
+        return rows
+
+
+def _made(
+    job: Job, home: Path, device: torch.device, every: float, log: str | None, progress: Progress
+) -> list[Row]:
+    model, history = _trained(job, home, device, every, log, progress if LEADS else silent)
+    if not LEADS:
+        return []
+    paths = {home / f"measured-{_measurement(job, mask)}.json": mask for mask in job.masks}
+    for path, mask in paths.items():
+        if not path.exists():
+            lines = [{**line, "mask": _name(mask)} for line in measured(job, model, mask, progress)]
+            write_json(path, {"mask": _name(mask), "rows": recorded(lines)})
     return _rows(job.columns, history, [*paths])
+
+
+def _note(error: Exception, job: Job, home: Path) -> None:
+    """Keep in the run's folder why it ended.
+
+    Raises:
+        InputError: code of the user's own has raised, or memory ran out.
+    """
+    said = whose(error, job.codes)
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        said = f"memory ran out ({first_line(error)}); accepted: a smaller batch, or more parts"
+    with contextlib.suppress(InputError):  # a full disk may be what ended it
+        trace = "".join(traceback.format_exception(error))
+        write(home / FAILED, f"{said or first_line(error)}\n\n{trace}".encode())
+    if said and not isinstance(error, InputError):
+        raise InputError(f"{said} (all of it: {home / FAILED})") from error
 
 
 def _trained(
@@ -237,7 +286,7 @@ def load(home: Path, device: torch.device | None = None) -> tuple[Transformer, l
             changed since.
     """
     refuse(not (home / WEIGHTS).exists(), f"run {home.name} is not finished; accepted: train it")
-    asked, (tensors, text) = asked_of(home), read_tensors(home / WEIGHTS)
+    asked, (tensors, text) = _by_copies(asked_of(home), home), read_tensors(home / WEIGHTS)
     record = json.loads(text)
     refuse(
         asked.key(encoding=understood(asked).facts, **record["facts"]) != home.name,
@@ -277,6 +326,20 @@ def asked_of(home: Path) -> Run:
         return Run.of(json.loads((home / ASKED).read_bytes()))
     except (OSError, ValueError) as error:
         raise InputError(f"{str(home / ASKED)!r} is no run: {first_line(error)}") from None
+
+
+def _by_copies(run: Run, home: Path) -> Run:
+    """The same run, its code of the user's own by the copies in the run's folder."""
+
+    def copied(settings: dict[str, Any]) -> dict[str, Any]:
+        specs = {k: v for k, v in settings.items() if isinstance(v, str) and ".py:" in v}
+        return {**settings, **{k: kept(v, home) for k, v in specs.items()}}
+
+    encoding = run.encoding
+    if not isinstance(encoding, Hybrid):
+        return run.but(**copied({"encoding": encoding}))
+    layers = [copied(layer.model_dump(exclude_unset=True)) for layer in encoding.layers]
+    return run.but(encoding={"label": encoding.label, "layers": layers})
 
 
 def _measurement(job: Job, mask: Mask) -> str:
@@ -347,7 +410,8 @@ def _fields(
             "model; accepted: a model whose weights and activations are finite",
         )
         line: Row = {"protocol": "attention", "length": n, "targets": segments}
-        yield {**line, "eps": field.eps, "erf": field.erf, "trf": field.trf}
+        trf = None if math.isnan(field.trf) else field.trf
+        yield {**line, "eps": field.eps, "erf": field.erf, "trf": trf}
     n, segments = asked.gradient_length or trained, asked.gradient_segments
     gradient = gradient_field(
         model, text, share=asked.share, length=n, segments=segments, mask=mask
@@ -370,19 +434,21 @@ def _fields(
 
 
 class Swept(NamedTuple):
-    """What a sweep did: the rows of each finished run; the names of others, and why they are
-    not."""
+    """What a sweep did: of each finished run what is kept of its rows; the names of others, and
+    why they are not."""
 
-    finished: list[list[Row]]
+    finished: list[Any]
     failed: list[tuple[str, str]]
 
 
 def attempt(asked: Run, folder: str, device: str, progress: Progress = silent) -> list[Row] | str:
-    """The rows of a run, or in one line why there are none."""
+    """The rows of a run, or in one line why there are none: whatever ends it ends it alone."""
     try:
         return run(asked, folder, device=device, progress=progress)
     except InputError as error:
         return str(error)
+    except Exception as error:
+        return f"farfield's own code raised {type(error).__name__}: {first_line(error)}"
 
 
 def local(
@@ -393,16 +459,27 @@ def local(
         for asked in runs:
             yield asked, attempt(asked, folder, device, progress)
         return
-    start = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, start, initializer=_begin) as pool:
-        futures: dict[Future[list[Row] | str], Run] = {
-            pool.submit(attempt, asked, folder, device): asked for asked in runs
-        }
-        for future in as_completed(futures):
-            try:
-                yield futures[future], future.result()
-            except BrokenProcessPool:
-                yield futures[future], "a process was killed; begun again, the sweep goes on"
+    start, left, alone = multiprocessing.get_context("spawn"), deque(runs), deque[Run]()
+    while left or alone:
+        # Runs that were at work when a process was killed are tried one by one: one of them did it.
+        source, most = (alone, 1) if alone else (left, workers)
+        with ProcessPoolExecutor(most, start, initializer=_begin) as pool:
+            at_work: dict[Future[list[Row] | str], Run] = {}
+            lost: list[Run] = []
+            while (source or at_work) and not lost:
+                while source and len(at_work) < most:
+                    asked = source.popleft()
+                    at_work[pool.submit(attempt, asked, folder, device)] = asked
+                for future in wait(at_work, return_when=FIRST_COMPLETED).done:
+                    asked = at_work.pop(future)
+                    try:
+                        yield asked, future.result()
+                    except BrokenProcessPool:
+                        lost.append(asked)
+        if most == 1:
+            yield from ((asked, KILLED) for asked in lost)
+        else:
+            alone += [*lost, *at_work.values()]
 
 
 def _begin() -> None:
@@ -426,8 +503,12 @@ def on_ray(
         remote = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=3)(attempt)
         device = "cuda" if gpus else "cpu"
         place = str(Path(folder).resolve())
-        waiting = {remote.remote(asked, place, device): asked for asked in runs}
-        while waiting:
+        left, waiting = iter(runs), dict[Any, Run]()
+        while True:
+            for asked in itertools.islice(left, HANDED - len(waiting)):
+                waiting[remote.remote(asked, place, device)] = asked
+            if not waiting:
+                break
             (ready,), _ = ray.wait(list(waiting), num_returns=1)
             asked = waiting.pop(ready)
             try:
@@ -439,16 +520,19 @@ def on_ray(
 
 
 def sweep(
-    done: Iterator[tuple[Run, list[Row] | str]], total: int, progress: Progress = silent
+    done: Iterator[tuple[Run, list[Row] | str]],
+    total: int,
+    progress: Progress = silent,
+    of: Callable[[list[Row]], Any] = lambda rows: rows,
 ) -> Swept:
-    """Collect what an engine yields; a run that fails leaves the others alone."""
+    """Collect what an engine yields, of each finished run what `of` keeps of its rows."""
     swept = Swept([], [])
     for at, (asked, result) in enumerate(done, 1):
         name = f"{asked.name}, seed {asked.seed}"
         if isinstance(result, str):
             swept.failed.append((name, result))
         else:
-            swept.finished.append(result)
+            swept.finished.append(of(result))
         progress("sweep", at, total, name)
         told = f"failed, {result}" if isinstance(result, str) else "finished"
         progress("sweep", 0, 0, f"{at} of {total}, {name}: {told}")
@@ -476,13 +560,14 @@ def finished_run(folder: str | os.PathLike[str], key: str) -> Path:
 
 
 class RunState(NamedTuple):
-    """A run of a folder: its key, its settings, `finished` or `unfinished`, and the step it is
-    at."""
+    """A run of a folder: its key, its settings, `finished`, `unfinished` or `failed`, the step it
+    is at, and why it failed."""
 
     key: str
     run: Run
     state: str
     step: int
+    note: str = ""
 
 
 def listed(folder: str | os.PathLike[str]) -> list[RunState]:
@@ -498,10 +583,12 @@ def listed(folder: str | os.PathLike[str]) -> list[RunState]:
     states = []
     for path in sorted(Path(folder).glob(f"*/{ASKED}")):
         asked, home = asked_of(path.parent), path.parent
-        state, step = "finished", asked.steps
+        state, step, note = "finished", asked.steps, ""
         if not (home / WEIGHTS).exists():
             kept = home / CHECKPOINT
             step = json.loads(read_tensors(kept)[1])["done"] if kept.exists() else 0
             state = "unfinished"
-        states.append(RunState(home.name, asked, state, step))
+        if (home / FAILED).exists():
+            state, note = "failed", (home / FAILED).read_text().partition("\n")[0]
+        states.append(RunState(home.name, asked, state, step, note))
     return sorted(states, key=lambda one: (one.run.name, one.run.seed))

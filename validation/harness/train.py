@@ -19,7 +19,7 @@ import math
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +34,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.files import write
+from farfield.validation.harness.attention import flushed
 from farfield.validation.harness.data import NOT_ASKED, Data
 from farfield.validation.harness.model import Prepared, Transformer, adds
 from farfield.validation.harness.settings import Run
@@ -108,6 +109,7 @@ def operations(run: Run, vocabulary: int) -> int:
     return 3 * (24 * layers * d**2 + 2 * layers * d * (run.length + 1) + 2 * d * vocabulary)
 
 
+@flushed()
 def train(
     model: Transformer,
     data: Data,
@@ -138,7 +140,7 @@ def train(
         if checkpoint is not None and checkpoint.exists():
             first, history, losses = resume(checkpoint, model, optimiser)
         scores = scorer(model, process.forward, run)
-        report = reporter(log if process.rank == 0 else None)
+        report = reporter(log if process.rank == 0 else None, history)
         saved = time.perf_counter()
         began = saved - (history[-1].seconds if history else 0.0)
         model.train()
@@ -328,8 +330,10 @@ def note(history: list[Report], run: Run, model: Transformer) -> str:
     return ", ".join([*parts, f"{minutes} min " * (minutes > 0) + f"{seconds} s left"])
 
 
-def reporter(log: str | None) -> Callable[[Report], None]:
+def reporter(log: str | None, history: Sequence[Report] = ()) -> Callable[[Report], None]:
     """What writes reports: a file of JSON lines or CSV, or a folder for TensorBoard.
+
+    It begins with the reports of the history, in place of what was written after them.
 
     Raises:
         InputError: the file cannot be written to; TensorBoard is not installed.
@@ -338,7 +342,9 @@ def reporter(log: str | None) -> Callable[[Report], None]:
         return lambda report: None
     if not log.endswith((".jsonl", ".csv")):
         library("tensorboard", "--log FOLDER")
-        writer = library("torch.utils.tensorboard", "--log FOLDER").SummaryWriter(log)
+        last = history[-1].step if history else 0
+        board = library("torch.utils.tensorboard", "--log FOLDER").SummaryWriter
+        writer = board(log, purge_step=last + 1)
 
         def show(report: Report) -> None:
             for name, value in report._asdict().items():
@@ -348,18 +354,19 @@ def reporter(log: str | None) -> Callable[[Report], None]:
 
         return show
 
-    def line(report: Report) -> None:
+    def add(reports: Iterable[Report], mode: str = "a") -> None:
         try:
-            with open(log, "a", newline="") as file:
+            with open(log, mode, newline="") as file:
                 if log.endswith(".jsonl"):
-                    file.write(json.dumps(report._asdict()) + "\n")
+                    file.writelines(json.dumps(report._asdict()) + "\n" for report in reports)
                 else:
                     titles = [] if file.tell() else [Report._fields]
-                    csv.writer(file).writerows([*titles, report])
+                    csv.writer(file).writerows([*titles, *reports])
         except OSError as error:
             raise InputError(f"log {log!r} cannot be written: {error.strerror}") from None
 
-    return line
+    add(history, "w")
+    return lambda report: add([report])
 
 
 # -- files of tensors -----------------------------------------------------------------------------

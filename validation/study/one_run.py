@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from farfield.validation.harness.mechanism import Own, read, with_encoding
+from farfield.validation.harness.mechanism import read, with_encoding
+from farfield.validation.harness.own import Own
 from farfield.validation.harness.settings import Run, settle
 from farfield.validation.inventory import TrainedRun
 from farfield.validation.optional import require_torch

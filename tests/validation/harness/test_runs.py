@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import signal
 import time
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
@@ -207,6 +209,9 @@ def test_a_file_of_ones_own_is_in_the_key_and_a_change_is_noticed(asked, tmp_pat
     assert rows[0]["mechanism"] == "module" and rows[0]["formula"] is None
     path.write_text(source.replace("4.0", "5.0"))
     assert job_of(own).key != rows[0]["run"]
+    load(tmp_path / "runs" / rows[0]["run"])
+    (copy,) = (tmp_path / "runs").glob("*/source/mine.py")
+    copy.write_text(source.replace("4.0", "5.0"))
     with pytest.raises(InputError, match="made with another file or formula"):
         load(tmp_path / "runs" / rows[0]["run"])
 
@@ -221,3 +226,148 @@ def test_listing_tells_how_far_an_unfinished_run_is(asked, tmp_path):
     assert [(x.state, x.step) for x in listed(tmp_path)] == [("unfinished", 11)]
     with pytest.raises(InputError, match="does not exist"):
         listed(tmp_path / "none")
+
+
+BROKEN = """
+from torch import nn
+from helper import RATE
+
+class Raises(nn.Module):
+    def __init__(self, heads, size):
+        super().__init__()
+
+    def forward(self, q, k, i, j):
+        if len(j) > 4:
+            raise ValueError("mine is broken")
+        return -RATE * (i[:, None] - j)
+
+class Slope(Raises):
+    def forward(self, q, k, i, j):
+        return -RATE * (i[:, None] - j)  # a comment
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    (tmp_path / "helper.py").write_text("RATE = 0.25\n")
+    (tmp_path / "mine.py").write_text(BROKEN)
+    return tmp_path / "mine.py"
+
+
+def test_a_module_that_raises_is_one_row_that_names_its_line(asked, mine, tmp_path):
+    runs = [asked.but(encoding=f"{mine}:Raises"), asked.but(encoding="-n/4")]
+    folder = str(tmp_path / "runs")
+    done = local(runs, folder, device="cpu", workers=1, progress=lambda *told: None)
+    swept = sweep(done, 2)
+    ((_, why),) = swept.failed
+    assert len(swept.finished) == 1
+    assert why.startswith("mine.py:Raises, line 11: ValueError: mine is broken")
+    (told,) = tmp_path.glob("runs/*/failure.txt")
+    assert "Traceback" in told.read_text() and str(told) in why
+    states = {one.run.name: (one.state, one.note) for one in listed(folder)}
+    assert states["-n/4"] == ("finished", "")
+    assert states[f"{mine}:Raises"] == ("failed", why.partition(" (all")[0])
+    mine.write_text(BROKEN.replace("> 4", "> 4000"))
+    assert run(runs[0], folder)[0]["label"] == f"{mine}:Raises"
+
+
+@pytest.mark.parametrize(
+    "body, said",
+    [
+        ("raise ValueError('mine')", r"mine.py:Own, line 6: ValueError: mine"),
+        ("return q[:, :3, :, 0, None]", r"gives shape \(1, 3, 4, 1\) for 8 heads"),
+        ("return (i[:, None] - j) / 0 * 0", "gives NaN for 8 heads"),
+    ],
+)
+def test_a_module_is_called_before_the_first_step(body, said, asked, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from torch import nn\nclass Own(nn.Module):\n    def __init__(self, heads, size):\n"
+        f"        super().__init__()\n    def forward(self, q, k, i, j):\n        {body}\n"
+    )
+    with pytest.raises(InputError, match=said):
+        run(asked.but(encoding=f"{path}:Own"), tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_has_the_code_it_was_made_with(asked, mine, tmp_path, monkeypatch):
+    own = asked.but(encoding=f"{mine}:Slope")
+    rows = run(own, tmp_path / "runs")
+    key = rows[0]["run"]
+    mine.write_text(BROKEN.replace("  # a comment", "") + "\nclass Other: pass\n")
+    assert job_of(own).key == key, "neither comments nor other classes are in the key"
+    (tmp_path / "helper.py").write_text("RATE = 0.5\n")
+    assert job_of(own).key != key, "what is imported is"
+    mine.unlink()
+    monkeypatch.chdir("/")
+    model, _ = load(tmp_path / "runs" / key)
+    assert [type(b).__name__ for b in model.biases] == ["Slope"] * 2
+    fields = [r for r in rows if r["protocol"] == "attention"]
+    slope = run(asked.but(encoding="-n/4"), tmp_path / "runs")
+    wanted = [r for r in slope if r["protocol"] == "attention"]
+    assert [r["trf"] for r in fields] == [r["trf"] for r in wanted]
+
+
+class Pool:
+    """A pool of processes, broken by a run of seed 1 for all that is at work."""
+
+    def __init__(self, workers, *_, **__):
+        self.futures, self.workers = [], workers
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def submit(self, attempt, asked, folder, device):
+        future = Future()
+        self.futures.append(future)
+        assert sum(not f.done() for f in self.futures) <= self.workers
+        if asked.seed == 1:
+            for one in self.futures:
+                if not one.done():
+                    one.set_exception(BrokenProcessPool())
+        elif asked.seed != 0 or self.workers == 1:  # that of seed 0 takes long
+            future.set_result([{"seed": asked.seed}])
+        return future
+
+
+def test_a_process_that_is_killed_loses_its_run_alone(asked, monkeypatch):
+    monkeypatch.setattr(module, "ProcessPoolExecutor", Pool)
+    runs = [asked.but(seed=seed) for seed in range(5)]
+    done = local(runs, "", device="cpu", workers=2, progress=lambda *told: None)
+    swept = sweep(done, 5, of=lambda rows: rows[0]["seed"])
+    assert sorted(swept.finished) == [0, 2, 3, 4]
+    assert [why for _, why in swept.failed] == [module.KILLED]
+
+
+KILLS = """
+import os, signal
+from torch import nn
+class Kills(nn.Module):
+    def __init__(self, heads, size):
+        super().__init__()
+    def forward(self, q, k, i, j):
+        if len(j) > 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return -(i[:, None] - j) / 4
+"""
+
+
+@pytest.mark.slow
+def test_every_other_run_of_a_plan_is_finished_where_one_kills_its_process(asked, tmp_path):
+    (tmp_path / "mine.py").write_text(KILLS)
+    encodings = ["alibi", f"{tmp_path}/mine.py:Kills", "nope", "-n/4"]
+    runs = [asked.but(encoding=encoding) for encoding in encodings]
+    folder = str(tmp_path / "runs")
+    done = local(runs, folder, device="cpu", workers=2, progress=lambda *told: None)
+    swept = sweep(done, 4, of=lambda rows: rows[0]["label"])
+    assert sorted(swept.finished) == ["-n/4", "alibi", "nope"]
+    assert [why for _, why in swept.failed] == [module.KILLED]
+
+
+def test_a_window_wider_than_every_row_is_refused(asked, tmp_path):
+    wide = asked.but(measure={**MEASURE, "windows": [40]})
+    with pytest.raises(InputError, match="window 40 hides nothing"):
+        run(wide, tmp_path)
