@@ -53,6 +53,8 @@ from .numerics.windows.row_bound import RowCertificates as RowCertificates
 from .numerics.windows.row_bound import window_certificate as window_certificate
 from .numerics.windows.rows import NormalisedBias as NormalisedBias
 from .numerics.windows.rows import ScaledBias as ScaledBias
+from .numerics.windows.sampled_rows import SampledCertificates as SampledCertificates
+from .numerics.windows.sampled_rows import sampled_certificate as sampled_certificate
 from .numerics.windows.window import certified_window as certified_window
 from .numerics.windows.window import window_error as window_error
 from .theory.answers.errors import InputError as InputError
@@ -66,6 +68,7 @@ from .theory.encodings import encoding as encoding
 from .theory.encodings import encodings as encodings
 from .theory.encodings.inspection import BiasInspection as BiasInspection
 from .theory.encodings.inspection import inspect_bias as inspect_bias
+from .validation.far_field.apply import apply as apply
 from .validation.far_field.blame import blame as blame
 from .validation.far_field.foresee import Foresight as Foresight
 from .validation.far_field.foresee import foresee as foresee

@@ -8,6 +8,7 @@ What differs is how `O` and `I` are bounded:
                   bounded logits, logits that grow with the row, gates, stick breaking
     rows          biases that depend on the row: whether one window serves all rows
     row_bound     at run time, of any softmax mechanism: by the log-sum-exp and one running norm
+    sampled_rows  the same with a sample of the dropped keys, with probability 1 - delta
 
 `question` has the classes of a question and its answer. Without any
 bound, on average, the leak bounds the outside mass from below (theorem average-leak; `leak`).

@@ -163,6 +163,8 @@ _LENGTHS = r"\w*(len|length|size|seq|seqlen|rows|keys|queries)\w*|[ij]|[qk]l|[LS
 
 def _takes_a_row(f: Subject, names: list[str]) -> bool:
     """Whether arguments are rather scores, lengths or hidden states than distances or positions."""
+    if len(names) == 4:
+        return hasattr(f, "parameters")
     if len(names) == 2:
         return all(re.fullmatch(rf"{_LENGTHS}|\w*heads?\w*", name) for name in names)
     if len(names) != 1 or re.fullmatch(r"n|d|t|delta|dist\w*|rel\w*|pos\w*", names[0]):
@@ -223,7 +225,8 @@ def _signed(f: Any) -> Sample:
     for kind in ("n", "m"):
         with contextlib.suppress(Untraced):
             ways[kind] = _read(f, kind)
-    both = [k for k in ways if ways[k].has(n)] or [*ways]
+    at = [*range(SHORT), *FAR]
+    both = [k for k in ways if np.ptp(np.nan_to_num(tabulate(ways[k], at)))] or [*ways]
     if not both:
         _read(f, "n")  # says why
     rises = [k for k in both if float(tabulate(ways[k], [LONG])[0]) > 0]
@@ -554,7 +557,7 @@ def _one_head(
     values, kind = call(f, order, how, h, q, k, nothing)
     size = len(keys)
     apart = np.array([d for d in (0, 1, 2, 5, 17, 64, *powers(PROBED)) if d < size - 1])
-    apart = np.unique(apart)
+    apart = np.unique([*apart, *FAR])
     far, beyond, content, ends = None, None, "", ""
     at = FAR[size <= FAR][:, None]
 
@@ -564,8 +567,9 @@ def _one_head(
         return values.reshape(-1, len(distances))
 
     try:
-        far = call(f, order, how, h, at, at - apart[None, :], nothing)[0]
-        far = far.reshape(-1, *far.shape[-2:])
+        keys_of = at - apart[None, :]
+        far = call(f, order, how, h, at, np.maximum(keys_of, 0), nothing)[0]
+        far = np.where(keys_of >= 0, far.reshape(-1, *far.shape[-2:]), np.nan)
         distances = np.unique([*FAR, size - 1])
         beyond = _between(distances, back(distances), lambda d: back(np.array([int(d)]))[:, 0])
         beyond = beyond[0][1:], beyond[1][:, 1:]
@@ -575,7 +579,7 @@ def _one_head(
         rng = np.random.default_rng(0)
         grids = [(q, k, values)]
         with contextlib.suppress(Unfit, InputError):
-            keys_of = np.maximum(at - np.unique([*powers(PROBED)])[None, :], 0)
+            keys_of = np.maximum(keys_of, 0)
             grids.append((at, keys_of, call(f, order, how, h, at, keys_of, nothing)[0]))
         content = _of_scores(partial(call, f, order, how, h), grids, rng)
     return Sample(
@@ -642,7 +646,7 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
     torch: Any = sys.modules.get("torch")
     if torch is None and "length" not in how:
         raise Unfit(f"called with {how}: no torch is loaded")
-    count = heads or _head_count(f) or (8 if how == "heads and a length" else 1)
+    count = heads or _head_count(f) or (8 if how in ("heads and a length", OWN) else 1)
     weights = f.parameters() if hasattr(f, "parameters") else ()
     widths = dict.fromkeys(s for p in weights for s in tuple(p.shape)[::-1])
 
@@ -652,6 +656,10 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
             return count, size
         if "length" in how:
             return (size,) * (1 if how == "a length" else 2)
+        if how == OWN:
+            random, at = torch.Generator().manual_seed(1 + seed), torch.arange(size)
+            content = torch.randn(2, 1, count, size, SHORT, generator=random)
+            return *content, at, at
         shape = (1, size, width) if how == "hidden states" else (1, count, size, size)
         random = torch.Generator().manual_seed(1 + seed)
         return (torch.randn(shape, generator=random) * float(seed > 0 or how == "hidden states"),)
@@ -692,6 +700,7 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
 
 
 GATES = "gates of the content"
+OWN = "queries, keys and positions"
 
 
 def _content(
@@ -713,6 +722,8 @@ def _content(
     a, one = moved(1)
     if not a.any():
         return ""
+    if how == OWN:
+        return f"the {how}"
     if how == "hidden states":
         past = np.tril(np.ones(zero.shape[1:], bool), -1)[:, :-1]
         for values in (np.where(seen, zero, 0), a + base):
@@ -778,7 +789,10 @@ _WAYS: dict[int, tuple[Callable[[Subject, int | None], Sample], ...]] = {
         *(partial(_of_row, how=h) for h in ("two lengths", "heads and a length")),
     ),
     3: (partial(_of_positions, order="hqk", how="(h, q, k)"),),
-    4: (partial(_of_positions, order="bhqk", how="mask_mod(b, h, q, k)"),),
+    4: (
+        partial(_of_positions, order="bhqk", how="mask_mod(b, h, q, k)"),
+        partial(_of_row, how=OWN),
+    ),
     5: (partial(_of_positions, order="sbhqk", how="score_mod(score, b, h, q, k)"),),
 }
 """Ways of calling, by the number of arguments that have to be given."""

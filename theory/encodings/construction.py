@@ -510,6 +510,10 @@ def _parameter_value(value: object, name: str) -> Expr:
 def _from_table(values: Any, tail: str | None) -> Encoding:
     """One lookup a head, exact in the given numbers."""
     if hasattr(values, "tolist"):
+        if "bool" in str(values.dtype):
+            from farfield.theory.encodings.layouts import masked
+
+            values = masked(values)
         values = values.tolist()
     rows = values if _lists(values) and values and all(map(_lists, values)) else [values]
     if not all(_lists(row) and row and len(row) == len(rows[0]) for row in rows):

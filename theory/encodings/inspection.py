@@ -219,10 +219,11 @@ def _diagonals(sample: Sample) -> _Diagonals:
         base = np.take_along_axis(gap, np.argmax(seen, axis=1)[:, None], axis=1)
         alike &= bool((np.abs(np.where(seen, gap - base, 0)) <= tolerance).all())
         shifted |= bool(np.abs(base).max() > tolerance)
-    if sample.far is not None and sample.apart is not None:
-        near = values[:, None, sample.apart]
-        seen = visible(near) & visible(sample.far)
-        alike &= bool((visible(near) == visible(sample.far)).all())
+    if sample.far is not None and sample.apart is not None and sample.beyond is not None:
+        near = values[:, None, np.searchsorted(distances, sample.apart)]
+        asked = ~np.isnan(sample.far)
+        seen = visible(near) & visible(sample.far) & asked
+        alike &= bool(((visible(near) == visible(sample.far)) | ~asked).all())
         gap = np.subtract(sample.far, near, out=np.zeros_like(sample.far), where=seen)
         base = np.take_along_axis(gap, np.argmax(seen, axis=2)[..., None], axis=2)
         alike &= bool((np.abs(np.where(seen, gap - base, 0)) <= tolerance).all())
@@ -328,7 +329,7 @@ def resemblance(table: Sequence[Sequence[float]]) -> str:
 def _direction(table: np.ndarray) -> str:
     """What the biases do with distance, NaN where they mask."""
     steps = np.diff(table, axis=1)
-    slack = 1e-9 * np.nanmax(np.abs(table))
+    slack = 1e-9 * float(np.nan_to_num(np.abs(table)).max())
     ways = bool((steps > slack).any()), bool((steps < -slack).any())
     direction = {(True, False): "rises", (False, True): "falls", (False, False): "constant"}
     return direction.get(ways, "varies")

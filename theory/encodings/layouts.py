@@ -9,6 +9,8 @@ import numpy as np
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings.formulas import alibi_slope
 
+LEAST = (-65504.0, -3.3e38)
+"""The least number of float16, and what lies below those of bfloat16 and float32."""
 _CLOSE = 1e-3  # by which slopes in bf16 differ from the rule
 
 
@@ -19,12 +21,24 @@ def floats(value: Any) -> np.ndarray:
     return np.asarray(value, dtype=np.float64)
 
 
+def masked(array: Any) -> np.ndarray:
+    """An array as a bias: of truth, a mask; the least number of a type stands for minus infinity.
+
+    >>> masked(np.array([True, False])).tolist(), masked([0.0, -3.4028234663852886e38]).tolist()
+    ([0.0, -inf], [0.0, -inf])
+    """
+    values = floats(array)
+    if "bool" in str(getattr(array, "dtype", "")):
+        return np.where(values != 0, 0.0, -np.inf)
+    return np.where((values < LEAST[1]) | (values == LEAST[0]), -np.inf, values)
+
+
 def layout(array: object) -> tuple[str, np.ndarray]:
     """The kind of an array, `slopes`, `matrix` or `table`, and its values.
 
-    A single column a head is its slope, and so is a falling geometric list of positive numbers. A
-    square that is constant along its diagonals is a matrix of queries and keys; two axes with fewer
-    rows than columns are a table of heads and distances.
+    A single column a head is its slope, and so is a falling geometric list of positive numbers. Two
+    axes that are constant along diagonals are queries, the last ones, and keys; others with fewer
+    rows than columns are a table of heads and distances. Truth is a mask.
 
     Raises:
         InputError: axes that may be two things, with what to type for each.
@@ -34,7 +48,7 @@ def layout(array: object) -> tuple[str, np.ndarray]:
     >>> layout(-np.subtract.outer(np.arange(4), np.arange(4)))[0]
     'matrix'
     """
-    values = floats(array)
+    values = masked(array)
     while values.ndim > 3 and values.shape[0] == 1:
         values = values[0]
     shape = values.shape
@@ -46,10 +60,12 @@ def layout(array: object) -> tuple[str, np.ndarray]:
         return "matrix", values
     if (values.ndim == 1 or 1 in shape) and values.size > 1 and _are_slopes(values.ravel()):
         return "slopes", values.ravel()
-    if values.ndim == 1 or shape[0] == 1 or shape[0] < shape[1] or values.size <= 4:
+    if values.ndim == 1 or shape[0] == 1 or values.size <= 4:
         return "table", values
-    if shape[0] == shape[1] and _constant_along_diagonals(values):
+    if shape[0] <= shape[1] and _constant_along_diagonals(values):
         return "matrix", values[None]
+    if shape[0] < shape[1]:
+        return "table", values
     heads, size = shape
     raise InputError(
         f"an array of shape {shape} may be a table of {heads} heads at {size} distances, written "
@@ -74,9 +90,12 @@ def _are_slopes(values: np.ndarray) -> bool:
 
 
 def _constant_along_diagonals(values: np.ndarray) -> bool:
-    """Whether a square is a function of query less key, for keys that are not behind the query."""
-    size = len(values)
-    past = [values[q, : q + 1][::-1] for q in range(size)]
+    """Whether rows are a function of query less key, for keys that are not behind the query, and
+    not the same for all keys."""
+    queries, size = values.shape
+    if (values == values[:1, :1]).all():
+        return queries == size
+    past = [values[q - size, : q + 1][::-1] for q in range(size - queries, size)]
     gaps = [row - past[-1][: len(row)] for row in past if np.isfinite(row).all()]
     masked = [np.isfinite(row) == np.isfinite(past[-1][: len(row)]) for row in past]
     slack = 1e-2 * float(np.abs(values[np.isfinite(values)]).max(initial=0))

@@ -21,6 +21,7 @@ import numpy as np
 import sympy
 from sympy import Expr, S
 
+from farfield.theory.encodings.layouts import LEAST
 from farfield.theory.encodings.paths import ROUNDING, NotTraced, Path, Slot
 from farfield.theory.encodings.recognition import shortest_decimal
 from farfield.theory.functions.nodes import n
@@ -29,8 +30,6 @@ from farfield.theory.relations import BY_SIGN, SIX
 MARK = "__traced__"
 """A name in the globals of a program that is followed."""
 LIBRARIES = ("math", "numpy", "torch", "jax")
-MASKS = (-65504.0, -3.3e38)
-"""The least number of float16, and what lies below those of bfloat16 and float32."""
 _INFINITE = (S.Infinity, S.NegativeInfinity, S.NaN)
 _KNOWN = {math.pi: sympy.pi, 2 * math.pi: 2 * sympy.pi, math.e: S.Exp1}
 
@@ -119,7 +118,7 @@ def lifted(value: Any, path: Path) -> Symbolic:
 
 def _exact(value: Any, kind: str, path: Path) -> Expr:
     """A constant: as its digits read, 0.1 as 1/10, or as its binary value."""
-    if value == MASKS[0] or value < MASKS[1]:
+    if value == LEAST[0] or value < LEAST[1]:
         return S.NegativeInfinity
     if not isinstance(value, float):
         return sympy.Integer(int(value))

@@ -19,7 +19,7 @@ import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ import sympy
 from sympy import Expr, S
 
 from farfield.theory.algebra.door import Interrupted, watched
+from farfield.theory.encodings.layouts import LEAST
 from farfield.theory.encodings.paths import (
     PATHS,
     PROBED,
@@ -52,11 +53,13 @@ from farfield.theory.values import tabulate
 
 KEY = sympy.Symbol("key", integer=True, nonnegative=True)
 SCORE = sympy.Symbol("score", real=True)
-TRACE_S = 5.0
+TRACE_S = 3.0
 KEYS = (0, 7, 12_345)
 AT_SCORE = 0.375
 CLOSE = {"float32": 4e-6, "bfloat16": 0.0, "float16": 0.0}
 """Relatively, of a program's value and its formula's; of what is rounded to a half, nothing is."""
+TIES = 12_000
+"""Distances at which a rounding may go either way, and the program is held against its formula."""
 SKIPPED = 8
 """Distances at which a program may raise, as `1/n` does at 0."""
 T = TypeVar("T")
@@ -125,11 +128,18 @@ def pieced(pieces: Sequence[Piece]) -> Expr:
     """Pieces as one formula, neighbours that agree put together."""
     merged: list[tuple[Domain, Expr]] = []
     pieces = [p for p in pieces if p.formula is not S.NaN]
+    alone = [p for p in pieces if p.domain.low == p.domain.high and p.formula.has(n)]
+    pieces = [
+        replace(p, formula=p.formula.xreplace({n: sympy.Integer(p.domain.low)}))
+        if p in alone
+        else p
+        for p in pieces
+    ]
     ordered = sorted(
         pieces, key=lambda p: (p.domain.period, sorted(p.domain.residues), p.domain.low)
     )
     for domain, formula in ((p.domain, p.formula) for p in ordered):
-        if merged and merged[-1][1] == formula:
+        if merged and _agree(*merged[-1], formula):
             last = merged[-1][0]
             if last.high == domain.low - 1 and last == dataclasses.replace(
                 domain, low=last.low, high=last.high
@@ -147,6 +157,13 @@ def pieced(pieces: Sequence[Piece]) -> Expr:
     ]
     cases = [(e, c) for (_, e), c in zip(merged, conditions, strict=False)]
     return sympy.Piecewise(*cases, (merged[-1][1], S.true), evaluate=False)
+
+
+def _agree(domain: Domain, value: Expr, formula: Expr) -> bool:
+    """Whether a piece may be written as the one that follows it."""
+    if value == formula or domain.low != domain.high or value.has(n):
+        return bool(value == formula)
+    return bool(formula.xreplace({n: sympy.Integer(domain.low)}) == value)
 
 
 # -- all paths ------------------------------------------------------------------------------------
@@ -326,11 +343,12 @@ def _around(ends: set[int]) -> set[int]:
 def _ties(formula: Expr) -> set[int]:
     """Distances at which a rounded value is an integer, near and far."""
     parts = (r for e in formula.atoms(*ROUNDING, sympy.Mod) for r in e.atoms(sympy.Rational))
-    steps = {int(r.q) for r in parts if 1 < r.q < PROBED}
+    shares = {int(r.q if r.q < PROBED else sympy.Rational(repr(float(r))).q) for r in parts}
     return {
         step * j
-        for step in steps
-        for j in (*range(1, 64), *range(64, PROBED // step, PROBED // step // 64 + 1))
+        for step in shares
+        if 1 < step < PROBED
+        for j in (*range(1, 64), *range(64, PROBED // step, PROBED // step // TIES + 1))
     }
 
 
@@ -367,7 +385,7 @@ def _run(f: Any, kind: str, head: int, distance: int, key: int) -> tuple[float, 
 
 
 def _close(theirs: float, formula: float, slack: float) -> bool:
-    if theirs <= -3.3e38 or theirs == -65504.0:
+    if theirs < LEAST[1] or theirs == LEAST[0]:
         theirs = -math.inf
     if math.isnan(theirs) or math.isinf(theirs):
         return theirs == formula

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import sympy
@@ -44,6 +45,48 @@ def chosen(p: Reading, column: int) -> Expr:
 def where(p: Reading, column: int, held: object, value: Expr, other: Expr) -> Expr:
     """One value where a condition holds, another where it does not."""
     return pieced(p, column, [(value, held), (other, S.true)])
+
+
+def reprinted(text: str) -> str:
+    """What farfield prints, in the words of the grammar: `{a for c; b otherwise}`, `(n mod 5)`.
+
+    >>> reprinted("{-n/8 for n < 64; 0 for (n mod 5) = 0; -oo otherwise}")
+    'Piecewise((-n/8, n < 64), (0, Mod(n , 5) == 0), (-oo, True))'
+    """
+    if "\\" in text:  # LaTeX has cases of its own
+        return text
+    while match := re.search(r"\bmod\b(?!\s*\()", text):
+        begin, end = _around(text, match.start(), "(", ")")
+        if begin < 0:
+            return text
+        inner = f"{text[begin + 1 : match.start()]}, {text[match.end() : end].strip()}"
+        called = text[:begin][-1:].isalnum()  # the brackets of a function stay
+        before, after = (begin + 1, end) if called else (begin, end + 1)
+        text = f"{text[:before]}Mod({inner}){text[after:]}"
+    while match := re.search(r"\botherwise\s*\}", text):
+        begin, end = _around(text, match.start(), "{", "}")
+        if begin < 0:
+            return text
+        pieces = [part.strip() for part in text[begin + 1 : end].split(";")]
+        cases = [part.rpartition(" for ") for part in pieces[:-1]]
+        last = pieces[-1].removesuffix("otherwise").strip()
+        conditions = [re.sub(r"(?<![<>=!])=(?!=)", "==", condition) for _, _, condition in cases]
+        shown = [f"({v}, {c})" for (v, _, _), c in zip(cases, conditions, strict=True)]
+        text = f"{text[:begin]}Piecewise({', '.join([*shown, f'({last}, True)'])}){text[end + 1 :]}"
+    return text
+
+
+def _around(text: str, place: int, opening: str, closing: str) -> tuple[int, int]:
+    """The brackets around a place; -1 where there are none."""
+    begin, depth = place, 1
+    while begin >= 0 and depth:
+        begin -= 1
+        depth += (text[begin] == closing) - (text[begin] == opening) if begin >= 0 else 0
+    end, depth = place, 1
+    while end < len(text) and depth:
+        depth += (text[end] == opening) - (text[end] == closing)
+        end += 1
+    return (begin, end - 1) if begin >= 0 and not depth else (-1, -1)
 
 
 def indicator(p: Reading, column: int) -> Expr:

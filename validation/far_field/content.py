@@ -35,7 +35,7 @@ class Content(Protocol):
         """
 
 
-class Steps:
+class StepBias:
     """A sum over the tokens between, each of which adds a number of its own."""
 
     def __init__(self, module: Any) -> None:
@@ -50,7 +50,7 @@ class Steps:
         return (passed[..., until, None] - passed[..., None, after]).to(q.dtype)
 
 
-class Counts:
+class CountBias:
     """A function of the query and of how many keys it counts from itself back to a key."""
 
     def __init__(self, module: Any) -> None:
@@ -92,9 +92,9 @@ def content_of(module: nn.Module, heads: int, size: int) -> Content:
     name = type(module).__name__
     known: Content
     if callable(getattr(module, "steps", None)):
-        known = Steps(module)
+        known = StepBias(module)
     elif all(callable(getattr(module, part, None)) for part in ("gates", "counted")):
-        known = Counts(module)
+        known = CountBias(module)
     else:
         raise InputError(
             f"the bias {name} depends on more than the distance, and has no form that far keys can "

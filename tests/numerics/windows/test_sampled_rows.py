@@ -1,0 +1,98 @@
+"""Bounds from a sample of the dropped keys: they hold as often as they say, and never cost."""
+
+import numpy as np
+import pytest
+
+from farfield.numerics.windows.row_bound import window_certificate
+from farfield.numerics.windows.sampled_rows import dropped_weight, sampled_certificate
+from farfield.theory.answers.errors import InputError
+
+POPULATIONS = {
+    "equal": lambda random: np.full(300, 0.5),
+    "rare": lambda random: (random.random(300) < 0.01).astype(float),
+    "uniform": lambda random: random.random(300),
+    "skewed": lambda random: np.minimum(1, random.lognormal(-4, 1.5, 300)),
+}
+
+
+@pytest.mark.parametrize("samples", (20, 150, 290))
+@pytest.mark.parametrize("kind", POPULATIONS)
+def test_the_weight_is_bounded_as_often_as_it_says(kind, samples):
+    random, delta, failed = np.random.default_rng(3), 0.2, 0
+    for _ in range(400):
+        weights = POPULATIONS[kind](random)
+        drawn = random.permutation(weights)[:samples]
+        failed += dropped_weight(drawn, len(weights), 1.0, delta) < weights.sum()
+    assert failed <= 400 * delta
+
+
+def test_the_inequality_is_the_printed_one():
+    """Bardenet and Maillard 2015, Theorem 4.3, by hand for four numbers of ten."""
+    sample, log = np.array([0.0, 0.2, 0.4, 0.6]), np.log(5 / 0.05)
+    deviation = np.sqrt(np.mean((sample - 0.3) ** 2))
+    ratio = 1 - 3 / 10
+    expected = 0.3 + deviation * np.sqrt(2 * ratio * log / 4) + (7 / 3 + 3 / 2**0.5) * log / 4
+    assert dropped_weight(sample, 10, 1.0, 0.05) == pytest.approx(10 * expected)
+    more = np.tile(sample, 2)
+    late = 0.3 + deviation * np.sqrt(2 * (1 - 8 / 10) * (1 + 1 / 8) * log / 8)
+    late += (7 / 3 + 3 / 2**0.5) * log / 8
+    assert dropped_weight(more, 10, 1.0, 0.05) == pytest.approx(10 * late)
+
+
+def rows(seed, n=400, size=8):
+    random = np.random.default_rng(seed)
+    q, k, v = random.normal(size=(3, n, size))
+    return q, k, v / np.linalg.norm(v, axis=1, keepdims=True)
+
+
+def change(q, k, v, row, window, sinks):
+    """How far the output of a row moves, and its dropped weight over the kept one."""
+    weights = np.exp(k[: row + 1] @ q[row] / np.sqrt(q.shape[1]))
+    kept = np.zeros(row + 1, bool)
+    kept[max(0, row - window + 1) :] = kept[:sinks] = True
+    whole = weights @ v[: row + 1] / weights.sum()
+    part = weights[kept] @ v[: row + 1][kept] / weights[kept].sum()
+    return np.linalg.norm(whole - part), weights[~kept].sum() / weights[kept].sum()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_output_moves_by_no_more(seed):
+    q, k, v = rows(seed)
+    found = sampled_certificate(q, k, window=64, sinks=4, error=1, samples=64, seed=seed)
+    moved = np.array([change(q, k, v, row, 64, 4)[0] for row in range(len(q))])
+    assert (moved > found.bound + 1e-9).mean() <= found.delta
+    worst = window_certificate(q, k, window=64, sinks=4, error=1)
+    assert (found.bound <= worst.bound).all() and (found.bound < worst.bound).any()
+    assert found.worst == worst.share <= found.share
+
+
+def test_if_all_are_drawn_the_weight_is_that_of_the_dropped_keys():
+    q, k, v = rows(0, 120)
+    found = sampled_certificate(q, k, window=32, sinks=2, error=1, samples=120)
+    for row in (40, 80, 119):
+        outside = change(q, k, v, row, 32, 2)[1]
+        assert found.bound[row] == pytest.approx(2 * outside / (1 + outside))
+    assert (found.bound[:34] == 0).all()
+
+
+def test_keys_that_overflow_leave_the_worst_case():
+    q, k, _ = rows(0, 60)
+    found = sampled_certificate(1e3 * q, 1e3 * k, window=8, error=1, samples=8)
+    assert np.isfinite(found.bound).all() and (found.bound <= 2).all()
+
+
+@pytest.mark.parametrize(
+    "given, why",
+    (
+        ({"samples": 1}, "samples"),
+        ({"delta": 0}, "delta 0 is out of range"),
+        ({"delta": 1}, "delta 1 is out of range"),
+        ({"window": 0}, "window"),
+        ({"error": -1}, "error"),
+    ),
+)
+def test_bad_input_is_one_line(given, why):
+    q, k, _ = rows(0, 20)
+    with pytest.raises(InputError, match=why) as error:
+        sampled_certificate(q, k, **({"window": 4, "error": 1} | given))
+    assert "\n" not in str(error.value)

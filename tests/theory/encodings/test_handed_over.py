@@ -1,0 +1,259 @@
+"""What people hand over: every input that was once answered falsely, with its right answer."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from farfield import certified_window, check_convergence, encoding, inspect_bias
+from farfield import theoretical_receptive_field as trf
+from farfield.theory.answers.errors import InputError
+
+torch = pytest.importorskip("torch")
+TABLE = torch.linspace(0, -8, 600)
+EMBEDDED = torch.randn(600, 8, generator=torch.Generator().manual_seed(0))
+
+
+def window_of(width):
+    return lambda n: 0.0 if n < width else -math.inf
+
+
+FOLLOWED = {  # a program, whether its series converges, its TRF(1 %)
+    **{
+        f"window {w}": (window_of(w), True, field)
+        for w, field in (
+            (512, 507), (513, 508), (600, 595), (1024, 1014), (2048, 2028), (4096, 4056),
+            (256, 254), (500, 496), (511, 506), (8192, 8111), (20_000, 19_801),
+        )
+    },
+    **{
+        f"plateau {w}": (lambda n, w=w: -n / 64 if n < w else -16, False, math.inf)
+        for w in (512, 1024, 4096)
+    },
+    "min": (lambda n: -min(n, 1024) / 64, False, math.inf),
+    "log": (lambda n: -2 * math.log(1 + n) if n < 1000 else -2 * math.log(1001), False, math.inf),
+    "end": (lambda n: -n / 8 if n < 600 else 0.0, False, math.inf),
+    "late": (lambda n: -2 * math.log1p(n) if n < 60_000 else 0.0, False, math.inf),
+    "far": (lambda n: 0.0 if n < 480_144 else -math.inf, True, 475_343),
+    "stride": (lambda n: -2 * math.log1p(n) if n % 503 else 0.0, False, math.inf),
+    "where": (lambda n: np.where(n < 3000, 0, -np.inf), True, 2971),
+    "of torch": (lambda n: torch.where(n < 8192, 0.0, -torch.inf), True, 8111),
+    "mask_mod": (lambda b, h, q, k: (q >= k) & (q - k < 8192), True, 8111),
+    "score_mod": (
+        lambda score, b, h, q, k: torch.where(q - k < 20_000, score, -torch.inf), True, 19_801
+    ),
+    "finfo": (
+        lambda score, b, h, q, k: torch.where(q - k < 600, score, torch.finfo(torch.float32).min),
+        True,
+        595,
+    ),
+    "chained": (lambda n: -n / 8 if 0 <= n < 10**6 else -math.inf, True, 37),
+    "a rounded edge": (lambda n: 0.0 if n * 0.1 <= 346.9 else -math.inf, True, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_a_program_is_followed_through_its_branches(name):
+    program, converges, field = FOLLOWED[name]
+    found = encoding(program)
+    assert found.origin == "traced" and check_convergence(found).converges is converges
+    if field is not None:
+        assert trf(found, "1/100").tokens == field
+
+
+def test_an_edge_is_where_the_program_has_it():
+    for share, most in ((0.1, 346.9), (0.1, 3743.6), (0.3, 900.3), (0.7, 4.9)):
+        program = lambda n, s=share, m=most: 0.0 if n * s <= m else -math.inf  # noqa: E731
+        width = next(n for n in range(10**5) if n * share > most)
+        assert np.isfinite(encoding(program).bias([width - 1])).all()
+        assert np.isneginf(encoding(program).bias([width])).all()
+    for share in (0.29, 0.57, 0.1, 0.07):
+        program = lambda n, s=share: -int(n * s)  # noqa: E731
+        at = range(4000)  # of 0.29 and 0.57 no formula has all roundings
+        assert encoding(program).bias(at)[0].tolist() == [float(program(n)) for n in at]
+
+
+def loops(d, keep):
+    return np.array([0.0 if keep(x) else -math.inf for x in np.ravel(d)]).reshape(np.shape(d))
+
+
+SEEN = {  # what cannot be followed, and the width of the window that it resembles
+    "loop 8192": (lambda d: loops(d, lambda x: x < 8192), 8192),
+    "loop 20000": (lambda d: loops(d, lambda x: x < 20_000), 20_000),
+    "loop 10000": (lambda d: loops(d, lambda x: x < 10_000), 10_000),
+    "pairs": (lambda q, k: loops(np.asarray(q) - np.asarray(k), lambda x: x < 9001), 9001),
+    "buckets": (
+        lambda d: torch.bucketize(torch.as_tensor(d).float(), torch.tensor([8191.5])) * -1e9,
+        8192,
+    ),
+    "swinging": (
+        lambda d: np.array(
+            [0.0 if x % 5003 == 0 else -2 * math.log1p(x) for x in np.ravel(d)]
+        ).reshape(np.shape(d)),
+        None,
+    ),
+    "half": (lambda n: -torch.as_tensor(n).half() * 8, None),
+    "captured": (lambda n: float(TABLE[n]), None),
+    "endless for long": (lambda n: -sum(0.25 for _ in range(n)), None),
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_what_was_only_seen_has_no_theorem(name):
+    program, width = SEEN[name]
+    found = encoding(program)
+    assert found.origin == "tabulated" and found.seen is not None
+    for answer in (check_convergence(found), trf(found, "1/100"), certified_window(found, 1, 1, 1)):
+        assert (answer.status, answer.label) == ("unknown", None)
+        assert answer.reason.code == "beyond_seen" and str(found.seen.distance) in str(answer)
+    if width is not None:
+        at = encoding(found.resembles).bias([width - 1, width])[0]
+        assert at[0] == 0 and at[1] <= -1e9
+
+
+def test_the_reason_says_what_ends_what_is_known():
+    assert "out of bounds" in str(check_convergence(SEEN["captured"][0]).reason)
+    assert encoding(SEEN["captured"][0]).seen.distance == 599
+    assert "a loop over the distance (line" in str(
+        check_convergence(SEEN["endless for long"][0]).reason
+    )
+
+
+OF_ROWS = {
+    "q < 5000": lambda q, k: -(q - k) / 8 * (q < 5000),
+    "q > 5000": lambda score, b, h, q, k: score - (q - k) / 8 * (q > 5000),
+    "q // 6000": lambda score, b, h, q, k: score - (q - k) / 8 * (q // 6000),
+    "k > 9000": lambda q, k: -(q - k) / 8 + 1.0 * (k > 9000),
+    "chunks": lambda b, h, q, k: (q >= k) & (q // 8192 == k // 8192),
+    "documents": lambda score, b, h, q, k: score + (EMBEDDED[q] * EMBEDDED[k]).sum(),
+    "dot": lambda score, b, h, q, k: score + torch.dot(EMBEDDED[q], EMBEDDED[k]),
+    "product": lambda score, b, h, q, k: score + EMBEDDED[q] @ EMBEDDED[k],
+}
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_what_depends_on_the_row_is_no_bias_by_distance(name):
+    assert inspect_bias(OF_ROWS[name]).mechanism == "positions"
+    with pytest.raises(InputError, match="depends on the positions themselves"):
+        encoding(OF_ROWS[name])
+
+
+def soft_cap(scores):
+    return 50 * torch.tanh(scores / 50)
+
+
+def turned(x):
+    angles = torch.arange(x.shape[-2])[:, None] / 100.0 ** (torch.arange(0, x.shape[-1], 2) / 64)
+    a, b = x[..., ::2], x[..., 1::2]
+    both = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
+    return torch.stack(both, -1).flatten(-2)
+
+
+OF_SCORES = {
+    "soft cap": (soft_cap, "capped"),
+    "soft cap by score": (lambda score, b, h, q, k: 50 * torch.tanh(score / 50), "capped"),
+    "twice": (lambda scores: 2 * scores, "scaled_content"),
+    "by the row": (lambda score, b, h, q_idx, kv_idx: score * torch.log(q_idx + 1.0), "row_scaled"),
+    "by q": (lambda score, b, h, q, k: score * (q + 1), "row_scaled"),
+    "late": (
+        lambda score, b, h, q, k: score * (torch.log(torch.floor((q + 1) / 8192) + 1) * 0.1 + 1),
+        "row_scaled",
+    ),
+    "plain": (lambda score, b, h, q, k: score, "bias"),
+}
+
+
+@pytest.mark.parametrize("name", OF_SCORES)
+def test_functions_of_scores_are_named_where_their_identity_holds(name):
+    program, mechanism = OF_SCORES[name]
+    found = inspect_bias(program)
+    assert found.mechanism == mechanism
+    assert "gates" not in found.findings[0]
+    if mechanism != "bias":
+        assert check_convergence(encoding(found)).windowable.value is None
+
+
+def test_a_factor_that_grows_beside_a_bias_has_no_window():
+    program = lambda score, b, h, q, k: score * torch.log(q + 1.0) - 0.1 * (q - k)  # noqa: E731
+    assert "grows with the row" in inspect_bias(program).findings[0]
+    with pytest.raises(InputError, match="no theorem covers it"):
+        certified_window(program, "1/100", 1, 1)
+
+
+def test_a_rotation_is_not_a_bias_of_logits():
+    with pytest.raises(InputError, match=r"a rotation of queries and keys: this is not a bias"):
+        inspect_bias(turned)
+
+
+def test_a_function_of_heads_and_a_length_is_called_so():
+    def build_alibi_bias(n_heads, seq_len):
+        slopes = torch.tensor([2.0 ** -(h + 1) for h in range(n_heads)])
+        return -slopes[:, None, None] * (seq_len - 1 - torch.arange(seq_len))
+
+    found = inspect_bias(build_alibi_bias)
+    assert (found.how, found.heads) == ("heads and a length", 8)
+    assert found.resembles == "[-n/2; -n/4; -n/8; -n/16; -n/32; -n/64; -n/128; -n/256]"
+
+
+def test_both_signs_of_a_relative_position_are_tried():
+    def buckets(relative_position):
+        n = torch.max(-relative_position, torch.zeros_like(relative_position))
+        return -torch.clamp(n, max=128) / 8
+
+    for program, formula in (
+        (buckets, "-Min(n, 128)/8"),
+        (lambda relative_position: 0.1 * relative_position, "-n/10"),
+        (lambda rel: -0.1 * rel, "-n/10"),
+    ):
+        found = inspect_bias(program)
+        assert ("key less query" in found.how) == (program.__code__.co_varnames[0] != "rel")
+        at = range(300)
+        assert np.allclose(encoding(found).bias(at), encoding(formula).bias(at), rtol=1e-12)
+
+
+def test_a_function_that_does_not_end_ends_at_the_budget(monkeypatch):
+    def turning(n):
+        while n >= 0:
+            n = n + 0 * n
+        return n
+
+    monkeypatch.setattr("farfield.theory.encodings.calls.CALL_S", 0.5)
+    monkeypatch.setattr("farfield.theory.encodings.tracing.TRACE_S", 0.5)
+    with pytest.raises(InputError, match="did not end within"):
+        encoding(turning)
+
+
+def test_matrices_of_queries_and_keys_and_masks_of_truth():
+    away = np.arange(192, 256)[:, None] - np.arange(256)[None, :]
+    least = torch.finfo(torch.float32).min
+    seen = (away >= 0) & (away < 40)
+    for given in (
+        seen,
+        torch.from_numpy(seen),
+        np.where(seen, 0.0, least),
+        np.where(seen, 0, -1e9),
+    ):
+        found = inspect_bias(given)
+        assert (found.heads, found.resembles[:15]) == (1, "{0 for n < 40; ")
+        assert encoding(found).seen.distance == 255
+    found = inspect_bias(np.where(away >= 0, -away / 8, -np.inf))
+    assert (found.heads, found.resembles, found.causal) == (1, "-n/8", True)
+    heads = -np.outer([1, 0.5], np.arange(100.0))
+    assert encoding(heads).num_heads == 2
+    assert encoding(np.array([True, True, False])).bias([0, 2])[0].tolist() == [0, -math.inf]
+
+
+def test_what_is_printed_as_a_formula_is_read_back():
+    for program in (
+        lambda n: -n / 8 if n < 64 else -math.inf,
+        lambda n: -n / 8 if 9 <= n < 64 else -n,
+        lambda n: -n if n % 5 else 0.0,
+        lambda n: -(n % 7) * (n // 64),
+        lambda n: -0.1 * n if (n // 100) % 2 == 0 else -n,
+    ):
+        found = encoding(program)
+        back = encoding(found.name)
+        assert np.array_equal(back.bias(range(500)), found.bias(range(500))), found.name
+        assert check_convergence(back).verdict == check_convergence(found).verdict

@@ -1,0 +1,122 @@
+"""The live model under a setting: what it generates is what a whole row says."""
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, Phi3Config, Phi3ForCausalLM
+
+import farfield
+from farfield.theory.answers.errors import InputError
+from farfield.validation.far_field.library import LibraryNetwork
+from farfield.validation.far_field.network import scores_at
+from farfield.validation.far_field.repairs import Repair, Repaired
+from farfield.validation.far_field.rotary import applied, settings_of
+from farfield.validation.models.folder import describe
+from farfield.validation.models.opened import open_model
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 97}
+SIZES |= {"intermediate_size": 32, "num_key_value_heads": 2, "initializer_range": 0.3}
+TRAINED, TO = 32, 80
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(**SIZES, max_position_embeddings=TRAINED)).eval()
+
+
+@pytest.fixture(scope="module")
+def network(model):
+    return LibraryNetwork(open_model(describe(model)))
+
+
+EACH = [
+    *(("YaRN 2.5", "NTK-aware 2.5", "linear 2.5", "Llama 3 2.5", "log scale")),
+    Repair(group=(4, 8)),
+    Repair(group=(3, 30)),
+    Repair(window=16),
+    Repair(window=16, sinks=3),
+    Repair(window=16, sinks=3, in_cache=True),
+    Repair(graft=(2, 16)),
+    Repair(graft=(2, 8), window=32),
+]
+
+
+def repair_of(model, setting):
+    known = {s.name: s for s in settings_of(model.config, TRAINED, TO)}
+    return known[setting] if isinstance(setting, str) else setting
+
+
+def said(network, repair, row):
+    with applied(network.network, repair):
+        return scores_at(Repaired(network, repair), row, torch.arange(row.shape[1]), row.shape[1])
+
+
+@pytest.mark.parametrize("setting", EACH, ids=str)
+def test_each_token_sees_what_it_sees_in_a_whole_row(model, network, setting):
+    """Read as a whole, in two parts, and token by token through the cache."""
+    row = torch.randint(97, (1, TO), generator=torch.manual_seed(1))
+    whole = said(network, repair_of(model, setting), row)
+    with farfield.apply(model, setting, to=TO) as live, torch.no_grad():
+        once = live(row).logits
+        cache, parts = None, []
+        for part in (row[:, :20], row[:, 20:50], *row[:, 50:].split(1, 1)):
+            out = live(part, past_key_values=cache, use_cache=True)
+            cache = out.past_key_values
+            parts.append(out.logits)
+    assert torch.allclose(once, whole, atol=2e-3)
+    assert torch.allclose(torch.cat(parts, 1), whole, atol=2e-3)
+
+
+def test_what_is_generated_is_what_whole_rows_make_likeliest(model, network):
+    repair = Repair(group=(4, 8))
+    row = torch.randint(97, (1, 40), generator=torch.manual_seed(2))
+    with farfield.apply(model, repair.name) as live:
+        got = live.generate(row, max_new_tokens=8, do_sample=False, eos_token_id=None)
+    for _ in range(8):
+        token = said(network, repair, row)[:, -1].argmax(-1, keepdim=True)
+        row = torch.cat([row, token], 1)
+    assert torch.equal(got, row)
+
+
+def test_a_setting_is_gone_afterwards_also_after_an_error(model):
+    row = torch.arange(60)[None]
+    before, name = model(row).logits, model.config._attn_implementation
+    for setting in ("YaRN 2.5", "Self-Extend, groups of 4 from 8"):
+        with pytest.raises(KeyError), farfield.apply(model, setting, to=TO) as live:
+            assert not torch.allclose(live(row).logits, before, atol=1e-3)
+            raise KeyError
+        assert torch.equal(model(row).logits, before)
+        assert model.config._attn_implementation == name
+
+
+def test_a_part_of_a_head_that_is_not_turned_stays():
+    torch.manual_seed(0)
+    rope = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}
+    config = Phi3Config(
+        **SIZES, max_position_embeddings=TRAINED, rope_parameters=rope, pad_token_id=0
+    )
+    model = Phi3ForCausalLM(config).eval()
+    network, repair = LibraryNetwork(open_model(describe(model))), Repair(group=(4, 8))
+    row = torch.randint(97, (1, 60), generator=torch.manual_seed(1))
+    with farfield.apply(model, repair) as live, torch.no_grad():
+        assert torch.allclose(live(row).logits, said(network, repair, row), atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("YaRN 7", "setting 'YaRN 7'; accepted with to=80: .*'YaRN 2.5'"),
+        ("text cut to 32", "cut the tokens before the model reads them"),
+    ],
+)
+def test_what_cannot_be_applied_is_refused_in_a_line(model, setting, message):
+    with pytest.raises(InputError, match=message), farfield.apply(model, setting, to=TO):
+        pass
+
+
+def test_rows_that_are_padded_are_refused(model):
+    row, mask = torch.arange(40)[None], torch.ones(1, 40, dtype=torch.long)
+    mask[0, :5] = 0
+    grouped, refused = Repair(group=(4, 8)), pytest.raises(InputError, match="without padding")
+    with farfield.apply(model, grouped) as live, refused:
+        live.generate(row, attention_mask=mask, max_new_tokens=2, eos_token_id=None)
