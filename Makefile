@@ -10,7 +10,7 @@ pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow test-part pinned findings formal formal-random demo figures gpu bench sm90 docs browser lint \
+.PHONY: test test-slow test-part mutants pinned findings formal formal-random demo figures gpu bench sm90 docs browser lint \
 	types install clean
 
 test: install  ## the tests, and every example of the documentation
@@ -22,6 +22,10 @@ test-slow: install  ## the same with the tests marked slow
 test-part: install  ## of the slow tests the part of today: each has its turn within PARTS days
 	$(VENV)/bin/pytest $(PYTEST_ARGS) -m slow tests/ \
 		--slow-part $$(( $$(date +%j | sed 's/^0*//') % $(PARTS) + 1 ))/$(PARTS)
+
+mutants: install  ## small bugs in ROOM, N of them drawn by SEED: those that no test finds
+	nice -n 19 $(VENV)/bin/python benchmarks/mutants.py $(ROOM) --count $(or $(N),20) \
+		--seed $(or $(SEED),1) --limit-s $(or $(LIMIT),60)
 
 pinned: install  ## every recorded answer again, by the public names alone
 	$(VENV)/bin/python tests/pinned/check.py

@@ -439,8 +439,8 @@ def _stretches(bias: Expr, way: _SetUp, start: int = 0, end: int | None = None) 
 
 
 def _with_kernel(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stretch]:
-    """A stretch with its kernel, if there is one; where a family begins later, two stretches; of a
-    formula with periodic parts its residue classes."""
+    """A stretch with its kernel, if there is one; of a formula with periodic parts its residue
+    classes."""
     if bias in (S.NegativeInfinity, S.Infinity):
         return [Stretch(start, end, bias, None)]
     deadline = time.monotonic() + SET_UP_S
@@ -456,10 +456,6 @@ def _with_kernel(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[S
     except (Unrecognised, Unreachable) as why:
         check_time()  # a question without time left says nothing of the next one
         late = time.monotonic() > deadline
-        later = why.later if isinstance(why, Unrecognised) else None
-        if end is None and later is not None and later > start:
-            first = Stretch(start, later, bias, None, str(why), late=late)
-            return [first, *_with_kernel(later, None, bias, way)]
         return [Stretch(start, end, bias, None, str(why), isinstance(why, Divergent), late)]
 
 

@@ -226,10 +226,10 @@ def _accepted(path: Path, kind: str, made: Any, values: Mapping[str, Any]) -> An
             break
     key = wanted[1] if wanted and wanted[1] in str(settings) else _refused(made, settings)
     value = next(_values(settings, key), None)
-    why = first_line(failed, 100) if wanted is None else ""
+    why = " ".join(str(failed).partition("Error: ")[2].split()) or first_line(failed)
     raise InputError(
         f"model {path.name!r}: config.json has {key} {value!r:.60}, which the library "
-        f"transformers refuses{f' ({why})' if why else ''}; accepted: what it takes for {kind}"
+        f"transformers refuses ({why[:120]}); accepted: what it takes for {kind}"
     )
 
 
@@ -303,7 +303,7 @@ def described(path: Path, values: Mapping[str, Any]) -> tuple[ModelOutline, Any]
         trained_from=origin,
         longest=ends,
         cached=seen.cached,
-        causal=kind in architectures()["causal"],
+        causal=kind in architectures()["causal"] and not any(o.both_sides for o in seen.layers),
     )
     crossed = "the self-attention of the decoder; keys of the encoder's output are kept besides"
     notes = (*outline.notes, *_notes(outline, values), *[crossed] * seen.encoded)

@@ -145,7 +145,7 @@ class ModelOutline:
         trained_from: where that is from.
         cached: whether there is a cache; none where every token sees those after it.
         longest: the row that its table of positions ends with; None where there is none.
-        causal: whether the library has a causal language model of the type.
+        causal: whether it is a causal language model of the library.
         unknown: why there is no number; empty where there is.
         notes: further remarks.
         values: the content of its configuration, or the record of the run.

@@ -30,7 +30,7 @@ from farfield.theory.answers.names import one_of
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import Mask
-from farfield.validation.models.configuration import architectures, library_config, quiet
+from farfield.validation.models.configuration import library_config, quiet
 from farfield.validation.models.gguf_files import gguf_network, gguf_numbers
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.weights import require_weights
@@ -414,7 +414,7 @@ def open_model(
         run = load(model.path)[0]
         return OpenedRun(model, run.to(device=place or run.device, dtype=kind or torch.float32))
     packed = model.path.suffix == ".gguf"
-    if model.unknown or (not packed and model.kind not in architectures()["causal"]):
+    if model.unknown or not (packed or model.causal):
         why = model.unknown or "it is no causal language model"
         raise InputError(
             f"model {model.name!r} ({model.kind}) can only be audited: {why}; accepted: causal "

@@ -50,13 +50,13 @@ def test_what_sympy_cannot_evaluate_is_no_traceback(text):
         (lambda: check_convergence("-a*n", a=[]), "a has no value"),
         (
             lambda: check_convergence("-a*n", assumptions={"a": []}),
-            r"assumption '\[\]' is not known",
+            "assumption '[]' is not known",
         ),
-        (lambda: check_convergence("-a*n", assumptions=[1]), r"assumptions \[1\]: accepted is"),
+        (lambda: check_convergence("-a*n", assumptions=[1]), "assumptions [1]: accepted is"),
         (lambda: check_convergence("-a*n", a=np.True_), "a True is not a number"),
         (lambda: farfield.leak("-n", np.True_), "'True' is not a number"),
         (lambda: farfield.theoretical_receptive_field("-n", {}), "eps {} has no number"),
-        (lambda: farfield.theoretical_receptive_field("-n", []), r"eps \[\] has no number"),
+        (lambda: farfield.theoretical_receptive_field("-n", []), "eps [] has no number"),
     ],
 )
 def test_values_of_the_wrong_kind_are_refused_with_what_is_accepted(question, told):
@@ -98,7 +98,7 @@ def test_a_step_of_what_is_undefined_is_undefined(inside, at_zero):
     assert np.array_equal(found, np.where(np.isfinite(values), right, np.nan), equal_nan=True)
 
 
-@pytest.mark.parametrize("text", ["-Ci(n+1)", "-besselk(1/3,n+1)", "-2*log(n+1)", "-n"])
+@pytest.mark.parametrize("text", ["-loggamma(n+1)", "-LambertW(n+1)", "-2*log(n+1)", "-n"])
 def test_a_table_keeps_its_budget(text):
     subject = encoding(text)
     with pytest.raises(

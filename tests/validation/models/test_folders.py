@@ -322,7 +322,7 @@ BAD = {
     "below": ({"model_type": "mistral", "sliding_window": -1}, "sliding_window -1; accepted"),
     "kinds": (
         {"model_type": "gemma3_text", "layer_types": ["full_attention"]},
-        "refuses; accepted",
+        "layer_types .* refuses .*; accepted",
     ),
     "ntk": ({"model_type": "llama", "rope_scaling": {"rope_type": "ntk"}}, "rope_type 'ntk'"),
     "unlike": (

@@ -50,6 +50,11 @@ SMALL = {
     "vocab_size_per_layer_input": 64,
     "v_head_dim": 8,
     "local_attention": 18,
+    "q_lora_rank": 16,
+    "index_head_dim": 16,
+    "index_n_heads": 2,
+    "rotary_dim": 8,
+    "mamba_n_heads": 4,
 }
 """The keys of a tiny model, of whatever type; what a type does not read does nothing."""
 
@@ -116,7 +121,7 @@ def drawn(kind, seed):
         "rope_theta": draw.choice((5e3, 3e4)),
         "index_topk": draw.choice((8, 16)),
         "kv_lora_rank": draw.choice((8, 16)),
-        "qk_rope_head_dim": draw.choice((4, 8)),
+        "qk_rope_head_dim": draw.choice((8, 16)),
         "qk_nope_head_dim": draw.choice((8, 16)),
         "v_head_dim": draw.choice((8, 16)),
     }
@@ -135,6 +140,11 @@ def drawn(kind, seed):
         values["layer_types"] = [draw.choice(kinds) for _ in range(values["num_hidden_layers"])]
     if draw.random() < 0.3:
         values.pop("sliding_window")
+    for dropped in ("head_dim", "layer_types"):
+        with suppress(Exception):
+            CONFIG_MAPPING[kind](**values)
+            break
+        values.pop(dropped, None)
     return values
 
 
@@ -143,12 +153,12 @@ def weighed(config):
 
     Returns:
         `seen`: by layer keys with attention in the last row and in the one in the middle;
-        `turned`: by layer entries of the queries that change with the position;
+        `turned`: by layer entries of the queries that surely change with the place, and may;
         `kept`: numbers of each layer's cache after 40 tokens and after 41, states apart.
     """
-    text = config.get_text_config(decoder=True)
-    autos = (transformers.AutoModel, transformers.AutoModelForCausalLM)
-    for given, auto in [(c, a) for c in (text, config) for a in autos]:
+    if not config.is_encoder_decoder and config.get_text_config(decoder=True) is not config:
+        return None  # its text part is a type of its own
+    for auto in (transformers.AutoModel, transformers.AutoModelForCausalLM):
         with (
             suppress(Exception),
             torch.random.fork_rng(devices=[]),
@@ -157,10 +167,10 @@ def weighed(config):
         ):
             warnings.simplefilter("ignore")
             with torch.device("meta"):
-                numbers = sum(w.numel() for w in auto.from_config(given).parameters())
-            if numbers < 4e6:
+                numbers = sum(w.numel() for w in auto.from_config(config).parameters())
+            if numbers < 2e7:
                 torch.manual_seed(0)
-                network = auto.from_config(given, attn_implementation="eager").float().eval()
+                network = auto.from_config(config, attn_implementation="eager").float().eval()
                 for weight in network.parameters():
                     weight.mul_(4 if weight.dim() > 1 else 1)
                 return _weighed(network)
@@ -197,6 +207,7 @@ def _weighed(network):
             mask = torch.ones(rows, keys, dtype=torch.bool).tril(keys - rows)
         if mask is not None and mask.dtype == torch.bool:
             mask = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)
+        scores = scores.clamp(-30, 30)  # a key that is seen keeps a weight above 0
         weights = (scores if mask is None else scores + mask).softmax(-1)
         return (weights @ value).transpose(1, 2).contiguous(), weights
 
@@ -218,10 +229,10 @@ def _weighed(network):
         seen_before, seen = dict(seen), {}
         turned = {}
         network(**more, **{name: same}, use_cache=False)
-    changed = {
-        layer: int(((pair[:, 0] - pair[:, 1]).abs() > 5e-7 * pair.abs().max()).any(0).sum())
-        for layer, pair in turned.items()
-    }
+    changed = {}
+    for layer, pair in turned.items():
+        moved = ((pair[:, 0] - pair[:, 1]).abs() / pair.abs().max()).amax(0)
+        changed[layer] = int((moved > 3e-6).sum()), int((moved > 1e-7).sum())
     kept = None if cache is None else list(zip(before, after, strict=True))
     return {"seen": seen_before, "turned": changed, "kept": kept}
 
