@@ -37,8 +37,8 @@ read. Tables of all rows and other plans were added then.
 * Self-Extend recalls more needles than the cut text in both texts, at no loss. No other setting is
   shown to.
 * It gives up near needles in the Jargon File, and so does YaRN 2. All rows show it, rows 0 to 5 do
-  not. A rule that forbids any near loss depends on how many rows are read. Such an answer is a trade,
-  and `farfield mend` says so now.
+  not. A rule that forbids any near loss depends on how many rows are read. Such an answer is a
+  trade, and `farfield mend` says so now.
 * Three rows of 24 needles are too few for the advice of six rows. Twice as many needles in a row
   cost nothing: `farfield mend` takes 48 now, and three settings.
 * First keys kept in the text cost 3 nats and every needle. Kept in the cache they cost no loss.
