@@ -386,7 +386,7 @@ def mend(
     kind = next(subject.live.parameters()).dtype
     asks = str((far, subject.settings, subject.bos, told, kind)).encode()
     place = Path(folder) / stamped(subject.outline, asks, subject.groups.numpy().tobytes())
-    search = _Search(subject, far, plan, Book(place), tuple(told), progress)
+    search = _Halving(subject, far, plan, Book(place), tuple(told), progress)
     search.halve(asked)
     rows = {repair: search.line(repair) for repair in asked}
     best, advice = _advised(rows, search, most)
@@ -436,7 +436,7 @@ def _changes(subject: ModelOnText, to: int) -> list[Repair]:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _ReadingPlan:
     """How rows are read, how many, and what a real row and a forecast of one cost in seconds."""
 
     way: Way
@@ -452,7 +452,7 @@ def _plan(
     measure: bool | None,
     quick: bool,
     minutes: float | None,
-) -> _Plan:
+) -> _ReadingPlan:
     """Real rows where they cost less than their forecast, or where the time is given."""
     real, how = work.real(Repair(), to), subject.settings
     foreseen = work.foreseen(subject.length, how.rows, how.check.samples)
@@ -481,7 +481,7 @@ def _plan(
         rows = max(len(LEAVES), min(12, int(len(LEAVES) * time / max(one * each, 1e-9))))
     costs = f"a real row takes about {real:.3g} s, its forecast {foreseen:.3g} s"
     why = f"{costs}: {rows} rows are read, as {way.value}"
-    return _Plan(way, rows, (real, foreseen), why)
+    return _ReadingPlan(way, rows, (real, foreseen), why)
 
 
 # -- readings -------------------------------------------------------------------------------------
@@ -497,12 +497,12 @@ class _Reading:
 
 
 @dataclass
-class _Search:
+class _Halving:
     """A model on a text, the length that is asked about, and what was read."""
 
     subject: ModelOnText
     to: int
-    plan: _Plan
+    plan: _ReadingPlan
     book: Book
     told: tuple[Told, ...]
     progress: Progress
@@ -750,7 +750,7 @@ def _below(row: Mended, least: float = 0.0) -> bool:
     return half is not None and mean + half < least
 
 
-def _advised(rows: Mapping[Repair, Mended], search: _Search, most: int) -> tuple[Repair, Advice]:
+def _advised(rows: Mapping[Repair, Mended], search: _Halving, most: int) -> tuple[Repair, Advice]:
     """The change to take, and why; see the top of this module."""
     base, none, to = search.base or Repair(), Repair(), search.to
     if base.cut:

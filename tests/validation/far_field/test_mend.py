@@ -20,7 +20,7 @@ from farfield.validation.far_field.mend import (
     Mended,
     Mending,
     _advised,
-    _Search,
+    _Halving,
     begins,
 )
 from farfield.validation.far_field.network import losses
@@ -180,7 +180,7 @@ CUT, YARN = Repair(cut=64), Repair(setting="YaRN 4", rope={"rope_type": "yarn"})
 def advice(rows, left=(YARN,), base=CUT, most=TO):
     subject = SimpleNamespace(length=64, outline=SimpleNamespace(trained=64))
     plan, book = SimpleNamespace(way="real rows"), None
-    search = _Search(subject, TO, plan, book, (), None, base, left=[*left])
+    search = _Halving(subject, TO, plan, book, (), None, base, left=[*left])
     search.apart = lambda one, other: rows[one].apart
     return _advised(rows, search, most)
 
