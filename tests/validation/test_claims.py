@@ -61,7 +61,8 @@ def recorded(identifier):
     meant = [
         c["now"]
         for c in CHANGES["change"]
-        if fnmatch.fnmatchcase(place, c["where"]) and c.get("was", verdict) == verdict
+        for where in ([c["where"]] if isinstance(c["where"], str) else c["where"])
+        if fnmatch.fnmatchcase(place, where) and c.get("was", verdict) == verdict
     ]
     return meant[0] if meant else verdict or asked(identifier, 0.05).pop()
 
