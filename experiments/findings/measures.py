@@ -1,8 +1,7 @@
 """What the findings say, counted again from the committed files: a function a finding.
 
 Each function takes the root of the repository and returns the numbers of its record as text, by
-name. It counts what the files hold and knows nothing of the sentences. The files of experiments are
-read from a checkout alone; the README of that folder says what was registered when.
+name. It counts what the files hold and knows nothing of the sentences.
 
 Intervals: `student` is over models that differ in their seed, or over groups or rows of text;
 `resampled` draws whole families of encodings, or models, again.
