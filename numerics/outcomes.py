@@ -10,12 +10,7 @@ from farfield.theory.functions.balls import Undefined
 
 
 class Unrecognised(Exception):
-    """The bias is not of the form at hand; the message says which part.
-
-    `later` is an integer from which on it would be, where that is all that is wrong.
-    """
-
-    later: int | None = None
+    """The bias is not of the form at hand; the message says which part."""
 
 
 class Divergent(Unrecognised):

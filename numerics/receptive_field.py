@@ -37,9 +37,10 @@ from farfield.numerics.heads import (
 )
 from farfield.numerics.search import at_precision
 from farfield.numerics.shown import FINITE_ROW, Cases, HeadAnswer
-from farfield.numerics.summation.families import Geometric
+from farfield.numerics.summation.families import Geometric, Power
 from farfield.numerics.summation.series import Series
-from farfield.theory.algebra.exceptions import Undecided, Unreachable
+from farfield.theory.algebra import door
+from farfield.theory.algebra.exceptions import OrderTooLow, Undecided, Unreachable
 from farfield.theory.answers.answer import (
     Code,
     InputError,
@@ -49,7 +50,7 @@ from farfield.theory.answers.answer import (
     Status,
 )
 from farfield.theory.answers.blocks import Block, Formula, facts, sentence, table
-from farfield.theory.answers.notation import shortened, words
+from farfield.theory.answers.notation import expression_latex, shortened, words
 from farfield.theory.answers.number import (
     inside,
     listed,
@@ -57,8 +58,12 @@ from farfield.theory.answers.number import (
     share,
 )
 from farfield.theory.answers.number import tokens as tokens_text
+from farfield.theory.coefficients.exact import oscillates, to_sympy
+from farfield.theory.coefficients.signs import Context
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.functions.balls import Ball
+from farfield.theory.transseries.arithmetic import iterated_log, split
+from farfield.theory.transseries.expansion import transseries
 
 MAX_EPS_BITS = 4_096  # of the denominator of eps
 
@@ -407,16 +412,53 @@ def _solved(
 
 
 def _asymptotics(s: Series) -> str | None:
-    """The family's leading behaviour as eps -> 0, where the last stretch decides it."""
-    kernel = s.kernel
-    if kernel is None or s.support is not None:
+    """How the field grows as eps -> 0, where the last stretch decides it: by the leading term of
+    `rho = -p`. The tail falls like `exp(-c n^q)`, `exp(-c log(n)^2)` or `A n^{1-r}/(r-1)`."""
+    if s.kernel is None or s.support is not None:
         return None
-    if isinstance(kernel, Geometric) and len(s.stretches) > 1:
-        return None
+    if isinstance(s.kernel, Geometric):
+        exact = rf"\left\lfloor {_over(_LOG, -s.kernel.alpha)} \right\rfloor + 1"
+        return exact if len(s.stretches) == 1 else None
     try:
-        return kernel.asymptotics()
-    except (Undecided, Unreachable):  # no closed form, or the answer took the time that there was
-        return None
+        if isinstance(s.kernel, Power):
+            return _power_law(s.kernel.r, sympy.exp(s.kernel.gamma))
+        infinite, constant, _ = split(-transseries(s.last[0].bias, Context()))
+        (m, c), *others = infinite
+        if oscillates(c) or m.exponent:
+            return None
+        rate = to_sympy(c)
+        if m == iterated_log(1) and not others and not oscillates(constant):
+            return _power_law(rate, sympy.exp(-to_sympy(constant)))
+        if m == iterated_log(1) ** fmpq(2):
+            return rf"\exp\left(\sqrt{{{_over(_LOG, rate)}}}\,(1 + o(1))\right)"
+        if len(m.chain) == 1:
+            return rf"\sim {_power(_over(_LOG, rate), 1 / to_sympy(m.chain[0]))}"
+    except (Undecided, OrderTooLow, Unreachable):  # or it took the time that there was
+        pass
+    return None
+
+
+def _power_law(r: Expr, amplitude: Expr) -> str:
+    """(A / ((r-1) B eps))^{1/(r-1)}, for b_n ~ A n^{-r} (ours)."""
+    above, below = door.fraction(door.simplify(amplitude / (r - 1)))
+    factor = "" if below == 1 else expression_latex(below) + r"\, "
+    base = rf"\frac{{{expression_latex(above)}}}{{{factor}B\, \varepsilon}}"
+    return _power(base, 1 / (r - 1))
+
+
+_LOG = r"\log(1/\varepsilon)"
+
+
+def _over(text: str, divisor: Expr) -> str:
+    """LaTeX of a quotient, a rational divisor turned over where it is."""
+    above, below = door.fraction(1 / divisor)
+    text = text if above == 1 else rf"{expression_latex(above)}\, {text}"
+    return text if below == 1 else rf"\frac{{{text}}}{{{expression_latex(below)}}}"
+
+
+def _power(base: str, exponent: Expr) -> str:
+    """LaTeX of a power, without an exponent of 1."""
+    return base if exponent == 1 else rf"\left({base}\right)^{{{expression_latex(exponent)}}}"
 
 
 def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: Unreachable) -> Fields:

@@ -484,12 +484,6 @@ def imaginary(g: TailEnclosure) -> TailEnclosure:
     return TailEnclosure(g.where, {m: c for m, c in parts.items() if not c.is_zero()})
 
 
-def near_axis(g: TailEnclosure, most: float) -> None:
-    """Prove |Im g| < most."""
-    if not abs(imaginary(g).small()).upper() < most:
-        raise Unproved("an argument is not proved near the real axis")
-
-
 class Tails(Arithmetic):
     """Tail enclosures on one half-line; `symbols` are those that have one."""
 
@@ -533,7 +527,6 @@ OPERATIONS = SimpleNamespace(
     in_right_half_plane=in_right_half_plane,
     log=log,
     log1p=log1p,
-    near_axis=near_axis,
     power=power,
     taylor=taylor,
 )

@@ -4,22 +4,19 @@ r"""The Euler-Maclaurin formula: with f(x) = exp(p(x)),
     |R_m| <= |B_{2m}|/(2m)! int_N^oo |f^{(2m)}|.
 
 `taylor` and `at_end` give what stands at N, `remainder` the ball of R_m from a bound of the last
-integral over (2m)!, which the caller has to prove: if f is completely monotone it is
-|f^{(2m-1)}(N)|/(2m)!; otherwise Cauchy's estimate on circles of radius theta u around u bounds it,
-|f^{(2m)}| <= (2m)! (theta u)^{-2m} sup |f|. Where f decreases, also sum_{n>=N} f(n) - int_N^oo f
-lies in [0, f(N)]. All bounds are (ours).
+integral over (2m)!, which the caller has to prove: Cauchy's estimate on circles of radius theta u
+around u bounds it, |f^{(2m)}| <= (2m)! (theta u)^{-2m} sup |f|. All bounds are (ours).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from flint import arb, arb_series, ctx, fmpq
-from sympy import Expr
 
-from farfield.numerics.summation.kernel import Direct, number
+from farfield.numerics.summation.kernel import Direct
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision
@@ -56,9 +53,6 @@ def remainder(m: int, size: arb) -> arb:
 class EulerMaclaurin(Direct):
     """Sums by terms up to a place from which on the formula has the precision."""
 
-    lenient: ClassVar[bool] = False
-    """Whether a sum that misses the precision is told all the same."""
-
     def order(self, at: int, bits: int) -> int:
         """m for sums of so many bits from a place on; 0 where none serves."""
         return bits // 8 + 2
@@ -88,7 +82,7 @@ class EulerMaclaurin(Direct):
         """sum_{j<=n<end} f(n), to infinity without an end: terms, then the formula."""
         bits = ctx.prec
         with precision(bits + 32):
-            head, at, best, stalls = arb(0), j, arb(0, arb.pos_inf()), 0
+            head, at, best = arb(0), j, arb(0, arb.pos_inf())
             upto = max(j, self._begin(bits))
             while True:
                 check_time()
@@ -96,73 +90,14 @@ class EulerMaclaurin(Direct):
                 head, at = sum(map(self.term, range(at, upto)), head), upto
                 if at == end:
                     return head
-                before, value = best.rel_accuracy_bits(), head + self._formula(at, bits, end)
+                value = head + self._formula(at, bits, end)
                 best = value if value.is_finite() and value.rad() < best.rad() else best
                 if best.rel_accuracy_bits() >= bits - 8:
                     return best
-                if self.lenient:
-                    stalls += best.is_finite() and best.rel_accuracy_bits() <= before + 2
-                elif end is None and j > self._begin(bits) and best.is_finite():
+                if end is None and j > self._begin(bits) and best.is_finite():
                     return best  # more terms help no more
-                if stalls > 4 or at - j > FARTHEST:
-                    if self.lenient:
+                if at - j > FARTHEST:
+                    if best.is_finite():
                         return best
-                    raise Unreachable(f"no bound of a sum reaches {bits} bits")
-                upto = at + max(64, at - j if self.lenient else at)
-
-
-@dataclass(frozen=True)
-class Smooth(EulerMaclaurin):
-    """A kernel in u = n + h, the integral in closed form."""
-
-    h: Expr
-
-    lenient: ClassVar[bool] = True
-
-    @property
-    def completely_monotone(self) -> bool:
-        return False
-
-    def exponent(self, u: Point) -> Point:
-        """p as a function of u, a ball or a power series of balls, u > 0."""
-        raise NotImplementedError
-
-    def area(self, u: arb) -> arb:
-        """int_u^oo of exp(p) in the variable u."""
-        raise NotImplementedError
-
-    def cauchy(self, u: arb, m: int) -> arb:
-        """An upper bound of int_u^oo |f^{(2m)}| / (2m)!."""
-        raise NotImplementedError
-
-    def term(self, j: int) -> arb:
-        return self.exponent(j + number(self.h)).exp()
-
-    def integral(self, x: arb) -> arb:
-        return self.area(x + number(self.h))
-
-    def density(self, x: arb) -> arb:
-        return self.exponent(x + number(self.h)).exp()
-
-    def _begin(self, bits: int) -> int:
-        return int((bits // 2 + 9 - number(self.h)).upper().ceil().unique_fmpz())
-
-    def coefficients(self, at: int, m: int) -> list[arb]:
-        return taylor(lambda x: self.exponent(x).exp(), at + number(self.h), m)
-
-    def area_between(self, at: int, end: int | None) -> arb:
-        return self.integral(arb(at))
-
-    def derivative_bound(self, at: int, m: int, end: int | None) -> arb:
-        if self.completely_monotone:
-            return abs(self.coefficients(at, m)[-1]) / (2 * m)
-        return self.cauchy(at + number(self.h), m)
-
-    def _formula(self, at: int, bits: int, end: int | None) -> arb:
-        """Of decreasing terms also by the integral alone: the narrower."""
-        value = super()._formula(at, bits, end)
-        if value.rel_accuracy_bits() >= bits or at < self.monotone_from:
-            return value
-        half = self.term(at) / 2
-        wide = self.area_between(at, end) + half + arb(0, half.abs_upper())
-        return value if value.is_finite() and value.rad() < wide.rad() else wide
+                    raise Unreachable("no bound of a sum is found")
+                upto = at + max(64, at)

@@ -84,10 +84,6 @@ class Kernel:
         """exp(p(x)) for real x."""
         raise Unreachable("no extension to real distances")
 
-    def asymptotics(self) -> str | None:
-        """TRF(eps) as eps -> 0, in LaTeX; None where no formula is known."""
-        return None
-
 
 def terms(p: Expr) -> Callable[[int], arb]:
     """i -> exp(p(i)), a ball at the precision at work."""

@@ -46,7 +46,7 @@ class Method:
 
 
 METHODS = (
-    Method("family", "a closed form or integral by its normal form", family, True, True),
+    Method("family", "a closed form by its normal form", family, True, True),
     Method("steps", "steps of a logarithm as a geometric series", by_steps),
     Method("analytic", "analytic terms, or terms that fall fast", analytic_kernel, smooth=True),
     Method("envelope", "oscillations between two bounds", partial(by_envelope, find=_part)),
@@ -72,8 +72,8 @@ def find(
         diverges: whether a series is proved to diverge, where the caller can tell.
 
     Raises:
-        Unrecognised: no method sums it; with the last method's reason, or with the distance
-            `later` from which on a family does. `Divergent` where `diverges` says so.
+        Unrecognised: no method sums it; with the last method's reason. `Divergent` where
+            `diverges` says so.
 
     >>> find(-2 * sympy.log(1 + n))
     Power(start=0, gamma=0, h=1, r=2)
@@ -84,8 +84,6 @@ def find(
         check_time()
         if row > method.row or smooth > method.smooth:
             continue
-        if not method.row and passed and passed[0][1].later is not None:
-            raise passed[0][1]
         if not method.row and taken is None:
             if diverges is not None and diverges(p):
                 raise Divergent("the series diverges")

@@ -2,13 +2,12 @@
 
 On a stretch `n >= start` a bias is written, where that is possible, as:
 
-    p(n) = gamma + alpha n + sum -r log(n + h) + sum -c log(n + h)^2
-                 + sum -r (n + h)^q + sum -r log((n + h)^2 + c) + sum -r log ... log(n + h)
+    p(n) = gamma + alpha n + sum -r log(n + h)
 
-with constants gamma, alpha, r, c, h, q. Logs of products, powers and exponentials of positive
-things are expanded, linear arguments scaled to `n + h`, quadratics completed or factored; so
-`-2 log(1+n)`, `log(1/(2+2n)^2)` and `-log(n^2+2n+1)` have the same form up to gamma. Every
-step is an identity on the stretch: positivity is proved, not assumed.
+with constants gamma, alpha, r, h. Logs of products, powers and exponentials of positive things are
+expanded, linear arguments scaled to `n + h`, quadratics factored; so `-2 log(1+n)`,
+`log(1/(2+2n)^2)` and `-log(n^2+2n+1)` have the same form up to gamma. Every step is an identity on
+the stretch: positivity is proved, not assumed.
 """
 
 from __future__ import annotations
@@ -40,13 +39,9 @@ def sign(c: Expr) -> int:
     raise Unrecognised(f"the sign of {c} is not decided")
 
 
-NormalForm = dict[tuple[Any, ...], Expr]
-"""The coefficients of the form above, by what they multiply.
-
-`("n", k)` stands for n^k, k = 0 or 1. `("log", h)`, `("square", h)`, `("power", h, q)` and
-`("quadratic", h, c)` stand for log(n+h), log(n+h)^2, (n+h)^q and log((n+h)^2+c), `("iterated", h,
-k)` for the k-fold logarithm of n+h, k >= 2. The coefficients of these are not 0.
-"""
+NormalForm = dict[tuple[str, Any], Expr]
+"""The coefficients of the form above, by what they multiply: `("n", k)` stands for n^k, k = 0 or 1,
+`("log", h)` for log(n+h); its coefficient is not 0."""
 
 
 @recognising()
@@ -69,79 +64,17 @@ def normal_form(p: Expr, start: int = 0) -> NormalForm:
         raise Unrecognised(f"{p} is not a combination of logs and powers of n") from None
     names = list(atoms)
     form: NormalForm = {}
-    pure: dict[int, Expr] = {}
-    for (degree, *rest), coefficient in polynomial.terms():
-        used = [(names[i], k) for i, k in enumerate(rest) if k]
-        if coefficient.has(n):
-            raise Unrecognised("a product of different functions of n")
-        if sign(coefficient) == 0:
-            continue
-        if not used:
-            pure[degree] = coefficient
-        elif all(atom.is_Pow for atom, _ in used):
-            _place_powers(form, used, degree, coefficient)
-        elif len(used) == 1 and degree == 0:
-            form[_log_kind(*used[0])] = coefficient
-        else:
-            raise Unrecognised("a product of different functions of n")
-    _place_polynomial(form, pure)
-    return {key: r for key, r in form.items() if key[0] != "power" or sign(r) != 0}
-
-
-def _place_polynomial(form: NormalForm, pure: dict[int, Expr]) -> None:
-    """Add a polynomial in n; r (n + h)^d + constant is seen through its expansion."""
-    for h, q in [key[1:] for key in form if key[0] == "power" and key[2] in (0, 1)]:
-        r = form.pop(("power", h, q))
-        pure[0] = pure.get(0, S.Zero) + r * (h if q == 1 else 1)
-        pure[1] = pure.get(1, S.Zero) + (r if q == 1 else 0)
-    degree = max(pure, default=0)
-    if degree >= 2:
-        lead = pure.pop(degree)
-        h = pure.get(degree - 1, S.Zero) / (degree * lead)
-        whole = door.polynomial(lead * (n + h) ** degree, n)
-        rest = {k: door.expand(pure.get(k, 0) - whole.nth(k)) for k in range(degree)}
-        if all(sign(c) == 0 for k, c in rest.items() if k):
-            pure = {0: rest[0]}
-        else:
-            h = S.Zero
-        form["power", h, sympy.Integer(degree)] = lead
-    for k, c in pure.items():
-        form[("n", k) if k < 2 else ("power", S.Zero, sympy.Integer(k))] = c
-
-
-def _place_powers(
-    form: NormalForm, used: list[tuple[Expr, int]], degree: int, coefficient: Expr
-) -> None:
-    """n^degree times powers of one n + h, as powers of n + h."""
-    shifts = {atom.base - n for atom, _ in used}
-    if len(shifts) > 1:
-        raise Unrecognised("a product of powers of different arguments")
-    h = shifts.pop()
-    q = sympy.Add(*(atom.exp * k for atom, k in used))
-    for k in range(degree + 1):
-        key = ("power", h, q + degree - k)
-        part = coefficient * sympy.binomial(degree, k) * (-h) ** k
-        form[key] = door.expand(form.get(key, S.Zero) + part)
-
-
-def _log_kind(atom: Expr, k: int) -> tuple[Any, ...]:
-    """What the k-th power of a logarithm is: of n + h, iterated, squared, of a quadratic."""
-    inside, depth = atom.args[0], 1
-    while isinstance(inside, sympy.log):
-        inside, depth = inside.args[0], depth + 1
-    degree = 0 if depth > 1 else door.degree(inside, n)
-    if depth > 1 and k == 1:
-        return "iterated", inside - n, depth
-    if degree == 1 and k in (1, 2):
-        return ("log" if k == 1 else "square"), inside - n
-    if degree == 2 and k == 1:
-        h = inside.coeff(n, 1) / 2
-        return "quadratic", h, door.expand(inside - (n + h) ** 2)
-    raise Unrecognised(f"a power of {atom}")
+    for (degree, *powers), coefficient in polynomial.terms():
+        used = [(names[i], k) for i, k in enumerate(powers) if k]
+        if coefficient.has(n) or degree + sum(powers) > 1:
+            raise Unrecognised("a product or a power of functions of n")
+        if sign(coefficient) != 0:
+            form[("log", used[0][0].args[0] - n) if used else ("n", degree)] = coefficient
+    return form
 
 
 def _replace_atoms(e: Expr, atoms: dict[Expr, sympy.Dummy]) -> Expr:
-    """Logs and non-polynomial powers, already in normal form, become symbols."""
+    """Logarithms, already in normal form, become symbols."""
     check_time()
     if not e.has(n) or e == n:
         return e
@@ -149,9 +82,8 @@ def _replace_atoms(e: Expr, atoms: dict[Expr, sympy.Dummy]) -> Expr:
         return e.func(*(_replace_atoms(a, atoms) for a in e.args))
     if e.is_Pow and e.exp.is_Integer and e.exp > 0:
         return _replace_atoms(e.base, atoms) ** e.exp
-    atomic = isinstance(e, sympy.log) or (e.is_Pow and not e.exp.has(n) and (e.base - n).is_number)
-    if not atomic:
-        raise Unrecognised(f"{e} is no log or power of n")
+    if not (isinstance(e, sympy.log) and (e.args[0] - n).is_number):
+        raise Unrecognised(f"{e} is no logarithm of n + h")
     return atoms.setdefault(e, sympy.Dummy(positive=True))
 
 
@@ -190,7 +122,7 @@ def _exp(v: Expr) -> Expr:
 
 
 def _factors(u: Expr, start: int, strict: bool) -> list[tuple[Expr, Expr]]:
-    """Positive factors of u with their exponents: a constant, exps, powers, `n + h`, quadratics.
+    """Positive factors of u with their exponents: a constant, exps, `n + h`.
 
     Without `strict` (u is raised to a positive power) a factor `n + h` may vanish at `start`.
     """
@@ -204,8 +136,6 @@ def _factors(u: Expr, start: int, strict: bool) -> list[tuple[Expr, Expr]]:
         return [(f, k * u.exp) for f, k in _factors(u.base, start, strict or sign(u.exp) < 0)]
     if isinstance(u, sympy.exp):
         return [(u, S.One)]
-    if isinstance(u, sympy.log) and _is_log_of_linear(u) and sign(u.subs(n, start)) > 0:
-        return [(u, S.One)]
     if not u.is_polynomial(n):
         together = door.factor_terms(door.together(u))
         if together.is_Mul or together.is_Pow:
@@ -214,15 +144,8 @@ def _factors(u: Expr, start: int, strict: bool) -> list[tuple[Expr, Expr]]:
     return _polynomial_factors(door.polynomial(u, n), start, strict)
 
 
-def _is_log_of_linear(u: Expr) -> bool:
-    """log ... log(n + h): increasing, so positive from where it is."""
-    while isinstance(u, sympy.log):
-        u = u.args[0]
-    return bool((u - n).is_number)
-
-
 def _polynomial_factors(u: sympy.Poly, start: int, strict: bool) -> list[tuple[Expr, Expr]]:
-    """Linear and quadratic factors, each proved positive from the start on."""
+    """Linear factors, each proved positive from the start on."""
     if u.degree() > MAX_DEGREE:
         raise Unrecognised(f"a polynomial of degree {u.degree()}")
     lead = u.LC()
@@ -237,9 +160,7 @@ def _polynomial_factors(u: sympy.Poly, start: int, strict: bool) -> list[tuple[E
         c = door.expand(u.nth(0) / lead - h**2)
         kind = sign(c)
         if kind > 0:
-            if sign(lead) <= 0:
-                raise Unrecognised(f"{u.as_expr()} is negative")
-            return [(lead, S.One), (door.expand((n + h) ** 2 + c), S.One)]
+            raise Unrecognised(f"{u.as_expr()} has no real factors")
         root = sympy.sqrt(-c)
         roots = [n + h] * 2 if kind == 0 else [n + h - root, n + h + root]
         return [(lead, S.One)] + [

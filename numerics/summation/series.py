@@ -439,8 +439,8 @@ def _stretches(bias: Expr, way: _SetUp, start: int = 0, end: int | None = None) 
 
 
 def _with_kernel(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[Stretch]:
-    """A stretch with its kernel, if there is one; where a family begins later, two stretches; of a
-    formula with periodic parts its residue classes."""
+    """A stretch with its kernel, if there is one; of a formula with periodic parts its residue
+    classes."""
     if bias in (S.NegativeInfinity, S.Infinity):
         return [Stretch(start, end, bias, None)]
     deadline = time.monotonic() + SET_UP_S
@@ -456,10 +456,6 @@ def _with_kernel(start: int, end: int | None, bias: Expr, way: _SetUp) -> list[S
     except (Unrecognised, Unreachable) as why:
         check_time()  # a question without time left says nothing of the next one
         late = time.monotonic() > deadline
-        later = why.later if isinstance(why, Unrecognised) else None
-        if end is None and later is not None and later > start:
-            first = Stretch(start, later, bias, None, str(why), late=late)
-            return [first, *_with_kernel(later, None, bias, way)]
         return [Stretch(start, end, bias, None, str(why), isinstance(why, Divergent), late)]
 
 
@@ -531,6 +527,12 @@ def _changes(g: Expr) -> list[int]:
     """The integers at which the sign of a curved function changes, all before a proved X."""
     if g.has(Lookup) or _switches(g):
         raise Unrecognised(f"the sign of {_shown(g)} is not followed")
+    for step in g.atoms(sympy.floor):  # a floor(f) + b: floor(f) < k where f < k
+        scale, constant = g.coeff(step, 1), g.coeff(step, 0)
+        if scale.is_Rational and constant.is_Rational and g == scale * step + constant:
+            height = -constant / scale
+            ends = {sympy.ceiling(height), sympy.floor(height) + 1}
+            return sorted({e for k in ends for e in _edges(step.args[0] - k)})
     settled, way = _settled(g)
     if not way:
         raise Unrecognised(f"the sign of {_shown(g)} is not proved at all large n")
@@ -540,7 +542,8 @@ def _changes(g: Expr) -> list[int]:
         try:
             return int(side({n: fmpq(i)}).p)
         except Undefined:  # as where 5 sqrt(2 n) is n/10
-            return sign(g.xreplace({n: sympy.Integer(i)}))
+            value = g.xreplace({n: sympy.Integer(i)})
+            return 0 if value in (S.ComplexInfinity, S.NaN) else sign(value)  # as log(n) at 0
 
     signs = list(map(sign_at, range(settled + 1)))
     return [i for i in range(1, settled + 1) if signs[i] != signs[i - 1]]

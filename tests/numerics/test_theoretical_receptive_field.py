@@ -509,7 +509,7 @@ def test_an_answer_that_took_all_the_time_is_an_answer(monkeypatch):
     def late(*args):
         raise Unreachable("the time budget was spent")
 
-    monkeypatch.setattr("farfield.numerics.summation.families._power_law", late)
+    monkeypatch.setattr("farfield.numerics.receptive_field._power_law", late)
     found = theoretical_receptive_field("-3*log(n+7)", "1/100")
     assert found.tokens is not None and found.asymptotics is None
 

@@ -350,13 +350,13 @@ def test_a_budget_holds():
 @pytest.mark.parametrize(
     "text",
     [
-        "-sec(zeta(10**6))-n",
-        "-zeta((10**6)**2)-n",
+        "-sec(harmonic(10**6))-n",
+        "-digamma((10**6)**2)-n",
         "-cot(n**(10**4)+1)",
         "-harmonic(10**9)*n",
         "-acot((pi/n)**digamma(10**6))",
         "-loggamma(2*10**6+csch(n))",
-        "-besselk(1,n-pi)**(ceiling(10**6)*Piecewise((10**6,1/3<3),(1/3,True)))",
+        "-erfc(n-pi)**(ceiling(10**6)*Piecewise((10**6,1/3<3),(1/3,True)))",
         "-Piecewise((sin(n),harmonic(1/3)-2/a<3),(harmonic(1/3)-2/a,True))",
         "-n**(10**4)-gamma(n)**(10**4)",
         "-(n+1)**999*log(n)",

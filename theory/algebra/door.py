@@ -250,11 +250,6 @@ def rewritten(e: Basic, function: type[Basic]) -> Basic:
     return supervised(e.rewrite, function)
 
 
-def summed(e: Basic) -> Basic:
-    """A sum in closed form, where there is one; harmonic numbers by polygamma functions."""
-    return supervised(lambda: e.doit().rewrite(sympy.polygamma))
-
-
 def replaced(e: Basic, swap: dict[Basic, Basic]) -> Basic:
     """e with some parts replaced, and evaluated anew."""
     return supervised(e.xreplace, swap)

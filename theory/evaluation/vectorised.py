@@ -142,8 +142,6 @@ class _NumPy:
         """A special function by the name that SciPy gives it."""
         import scipy.special  # heavy, and of use to few formulas
 
-        if name == "zeta":  # with a second argument SciPy knows no zeta below 1
-            return lambda x, a: scipy.special.zeta(x, None if np.ndim(a) == 0 and a == 1 else a)
         return getattr(scipy.special, name)
 
 

@@ -95,8 +95,6 @@ SYNONYMS: dict[str, str] = {  # head: body
     "logaddexp(x, y)": "log(exp(x) + exp(y))",
     "logaddexp2(x, y)": "log(2**x + 2**y)/log(2)",
     "beta(x, y)": "gamma(x)*gamma(y)/gamma(x + y)",
-    "E1(x)": "-Ei(-x)",
-    "exp1(x)": "-Ei(-x)",
 }
 AMBIGUOUS: dict[str, str] = {
     "sinc": "sin(x)/x or sin(pi*x)/(pi*x)",

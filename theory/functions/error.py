@@ -10,7 +10,6 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import real
 from farfield.theory.functions.record import Function, Refused
 
@@ -106,20 +105,6 @@ def _erf_of(t: Any, g: Any) -> Any:
     return _erfc_at_infinity(t, -g) - 1
 
 
-def _expand_erfi(t: Any, e: Expr, a: Expr) -> Any:
-    """exp(x^2)/(x sqrt(pi)) sum (2k-1)!!/(2 x^2)^k."""
-    g = t.transseries(a)
-    way = t.direction(g)
-    if way == 0:
-        return t.at_finite(sympy.erfi, g, "erfi")
-    if way is None:
-        raise Undecided("erfi of an unbounded oscillation")
-    square = g * g
-    series = t.taylor(lambda k: fmpq(_double_factorial(k)), 1 / (square * 2))
-    front = square.exp() / g
-    return front * series * (1 / sympy.sqrt(sympy.pi))
-
-
 def _erfc(x: Expr) -> Expr:
     """Of a number as far as SymPy can evaluate it."""
     if not x.free_symbols and abs(x.evalf(15)) > FAR:
@@ -159,15 +144,5 @@ FUNCTIONS = (
         series=_erfcx_series,
         expansion=_expand_erfcx,
         array=lambda xp, x: xp.special("erfcx")(x),
-    ),
-    Function(
-        node=sympy.erfi,
-        names=("erfi",),
-        ball=real("erfi"),
-        complex_ball=lambda analytic, z: z.erfi(),
-        series=methodcaller("erfi"),
-        expansion=_expand_erfi,
-        array=lambda xp, x: xp.special("erfi")(x),
-        lacks=NO_TAIL,
     ),
 )

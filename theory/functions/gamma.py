@@ -1,13 +1,11 @@
-"""The gamma function and its relatives, and the zeta function.
+"""The gamma function and its relatives.
 
-Expansions at infinity: Stirling's series and its derivatives, DLMF 5.11(ii), 5.15(i); the Dirichlet
-series of zeta, and its pole with the constant.
+Expansions at infinity: Stirling's series and its derivatives, DLMF 5.11(ii), 5.15(i).
 """
 
 from __future__ import annotations
 
 import math
-from operator import methodcaller
 from typing import Any
 
 import sympy
@@ -46,16 +44,6 @@ def _polygamma(order: Expr, x: Expr) -> Expr:
     if not (order.is_Integer and 0 <= order <= MAX_ORDER):
         raise Refused(f"needs an order from 0 to {MAX_ORDER}")
     return sympy.polygamma(order, opaque(x), evaluate=False)
-
-
-def _harmonic(x: Expr, order: Expr = S.One) -> Expr:
-    """H_n, or sum_{k<=n} k^-m as zeta(m) - (-1)^m polygamma(m - 1, n + 1)/(m - 1)!."""
-    if order == 1:
-        return evaluated_if_small(sympy.harmonic, large_opaque=True)(x)
-    if not (order.is_Integer and 2 <= order <= MAX_ORDER):
-        raise Refused(f"needs an order from 1 to {MAX_ORDER}")
-    rest = sympy.polygamma(order - 1, x + 1, evaluate=False)
-    return sympy.zeta(order) - (-1) ** order * rest / sympy.factorial(order - 1)
 
 
 def _upper_share(a: Expr, x: Expr) -> Expr:
@@ -166,10 +154,6 @@ def _binomial_ball(a: Ball, b: Ball) -> Ball:
     return finite(to_arb(a + 1).gamma() * reciprocal)
 
 
-def _zeta_ball(x: Ball, a: Ball = 1) -> Ball:
-    return finite(acb(to_arb(x)).zeta(acb(to_arb(a))).real if a != 1 else to_arb(x).zeta())
-
-
 # -- expansions at infinity -----------------------------------------------------------------------
 
 
@@ -251,9 +235,7 @@ def _expand_polygamma(t: Any, e: Expr, order: Expr, a: Expr) -> Any:
     return polygamma_of(t, int(order), t.transseries(a))
 
 
-def _expand_harmonic(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
-    if rest:
-        raise Undecided("generalised harmonic numbers")
+def _expand_harmonic(t: Any, e: Expr, a: Expr) -> Any:
     return polygamma_of(t, 0, t.transseries(a) + 1) + S.EulerGamma
 
 
@@ -262,27 +244,6 @@ def _expand_binomial(t: Any, e: Expr, top: Expr, bottom: Expr) -> Any:
     parts = [t.transseries(x) for x in (top + 1, bottom + 1, top - bottom + 1)]
     a, b, c = (loggamma_of(t, g) for g in parts)
     return (a - (b + c)).exp()
-
-
-def _expand_zeta(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
-    """Dirichlet's series far out, the pole's Laurent series at 1, else the value at the limit."""
-    g = t.transseries(a)
-    if rest:
-        raise Undecided("the Hurwitz zeta function")
-    if t.direction(g) == 1:
-        last = t.context.order + 2
-        logs = (t.coefficient(-sympy.log(k)) for k in range(2, last + 1))
-        powers = [(g * c).exp() for c in logs]
-        return t.add(*powers[:-1], t.error(powers[-1].top())) + 1
-    limit, delta = t.finite(g)
-    if t.oscillates(limit):
-        raise Undecided("zeta of an oscillation")
-    point = t.to_sympy(limit)
-    if delta.literally_zero:
-        return t.of_constant(t.coefficient(sympy.zeta(point)))
-    if t.sign(t.coefficient(point - 1)) == 0:
-        return 1 / delta + S.EulerGamma + t.error(delta.top())
-    return t.error(delta.top()) + sympy.zeta(point)
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -361,25 +322,12 @@ FUNCTIONS = (
     Function(
         node=sympy.harmonic,
         names=("harmonic",),
-        arity=(1, 2),
-        build=_harmonic,
+        build=evaluated_if_small(sympy.harmonic, large_opaque=True),
         positive=True,
         asymptotic=lambda z: _digamma(z + 1) + S.EulerGamma,
         ball=lambda x: finite(to_arb(x + 1).digamma()) + arb.const_euler(),
         expansion=_expand_harmonic,
         array=lambda xp, x: xp.special("digamma")(x + 1) + float(S.EulerGamma),
-    ),
-    Function(
-        node=sympy.zeta,
-        names=("zeta",),
-        arity=(1, 2),
-        build=evaluated_if_small(sympy.zeta),
-        ball=_zeta_ball,
-        complex_ball=lambda analytic, z, a=1: z.zeta() if a == 1 else z.zeta(acb(a)),
-        series=methodcaller("zeta"),
-        expansion=_expand_zeta,
-        array=lambda xp, x, a=1: xp.special("zeta")(x, a),
-        lacks={"tail": "its Dirichlet series is not bounded on a sector yet"},
     ),
     Function(
         node=binet,

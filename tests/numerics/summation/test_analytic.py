@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farfield.numerics.counts import Exact
-from farfield.numerics.enclosures.compiled import compile_complex
 from farfield.numerics.enclosures.tails import UNIT, HalfLine, TailEnclosure, level, tail_enclosure
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import theoretical_receptive_field
@@ -25,7 +24,6 @@ from farfield.numerics.summation.series import _series, series
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
-from farfield.theory.functions.bessel import bessel_rest
 from farfield.theory.functions.nodes import n
 
 BATTERY = Path(__file__).resolve().parents[2] / "data" / "battery.jsonl"
@@ -102,39 +100,6 @@ def test_waves_against_float64_sums():
     tail = float(mpmath.besseli(0, 1)) / (10**6 + 0.5)
     total, wanted = series(read("-2*log(1+n)+sin(n)")).total(), weights[::-1].sum() + tail
     assert total.rad() < 1e-4 and total.overlaps(arb(wanted, 1e-10))
-
-
-def test_bounds_of_the_bessel_remainder():
-    """|log I_0(z) - z + log(2 pi z)/2| and its slope are below 1/|z| on [1, 7] x [-3/4, 3/4]."""
-    with precision(64):
-        width, up = 120, 16
-        for i in range(width):
-            for k in range(up):
-                z = acb(arb(1 + 6 * (i + 0.5) / width, 0.026), arb(0.75 * (k + 0.5) / up, 0.0235))
-                c, spread = z.mid(), (z - z.mid()).abs_upper()
-                rest = c.bessel_i(0, scaled=True).log() + (2 * acb.pi() * c).log() / 2
-                u, v = (x.bessel_i(1, scaled=True) / x.bessel_i(0, scaled=True) for x in (c, z))
-                bend = abs(1 - v / z - v * v - 1 / (2 * z * z))
-                slope = abs(u - 1 + 1 / (2 * c)) + spread * bend
-                assert slope < 1 / z.abs_upper()
-                assert abs(rest) + spread * slope < 1 / z.abs_upper()
-
-
-def test_the_quotient_of_bessel_functions_near_0():
-    """|I_1/I_0| < 4/3 for |z| <= 5/4: |I_1(z)| <= I_1(|z|), |I_0(z)| >= 2 - I_0(|z|)."""
-    assert mpmath.besseli(1, 1.25) / (2 - mpmath.besseli(0, 1.25)) < 1.33
-
-
-def test_the_asymptotic_bessel_function():
-    x = sympy.Symbol("x")
-    value = compile_complex(bessel_rest(x), x)
-    for bits, z in ((64, acb(700)), (128, acb(1100, 900)), (300, acb(2500, -2000))):
-        with precision(bits):
-            found = value(z, True)
-            assert found.rel_accuracy_bits() > bits - 30
-            with precision(2 * bits + 4000):
-                scaled = z.bessel_i(0, scaled=True)
-                assert found.overlaps(scaled.log() + (2 * acb.pi() * z).log() / 2)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic import analytic_kernel
-from farfield.numerics.summation.euler_maclaurin import Smooth
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.normal_form import normal_form
@@ -43,7 +42,7 @@ CONVERGENT = [
     "Piecewise((0,n<4),(-oo,True))-n/2",
     "Piecewise((-n,n<10),(-2*log(n),True))",
     "-log(n+2)-2*log(log(n+2))",
-    "-log(n+3)-log(log(n+3))-2*log(log(log(n+3)))",
+    "-log(n+3)-2*log(log(n+3))",
     "-2*log(1+n)+Heaviside(n-3)",
     "-sqrt(n)+1/2*log(1+n)-1/2*log(1+n)",
 ]
@@ -106,19 +105,6 @@ def test_totals_against_special_functions_of_another_library():
             assert abs(value - mpmath.mpf(total.mid().str(45, radius=False))) < 1e-30
 
 
-@pytest.mark.parametrize(
-    "text, at", [("-log(1+n)^2", 50), ("-log(1+(n/256)^2)", 900), ("-n^(3/2)/100", 30)]
-)
-def test_the_remainder_bound_is_no_accident(text, at):
-    """Euler-Maclaurin of every order, at every point, encloses the tail."""
-    k = find(read(text))
-    assert isinstance(k, Smooth)
-    with precision(256):
-        sharp = k.tail(at)
-        for m in (1, 2, 4, 8, 16):
-            assert k._formula(at, 8 * (m - 2), None).overlaps(sharp)
-
-
 def test_support_is_read_off_the_structure():
     assert series(encoding("window", w="15/2").head(1)).support == 8
     assert series(encoding("window", w=7, dialect="inclusive").head(1)).support == 8
@@ -162,10 +148,7 @@ def test_terms_must_be_finite_from_zero(text, why):
             "-2*log(1+n)^2/log(1+n)",
             "-log(4)/log(2)*log(1+n)",
         ),
-        ("-log(1+n)^2", "-log(1+n)*log(n+1)", "-log((1+n)^2)^2/4", "-log(1/(1+n))^2"),
-        ("-sqrt(1+n)", "-exp(log(1+n)/2)", "-(n^2+2*n+1)^(1/4)", "-(1+n)/sqrt(1+n)"),
-        ("-log(1+n^2/4)", "log(4)-log(4+n^2)", "log(4/(4+n^2))", "-log((4+n^2)/4)"),
-        ("-(n+1)^2", "-n^2-2*n-1", "-(n^4+4*n^3+6*n^2+4*n+1)^(1/2)"),
+        ("-log(2+3*n)-log(5+n)", "-log(10+17*n+3*n^2)", "log(1/(n+5))-log(3*n+2)"),
     ],
 )
 def test_identities_do_not_change_the_normal_form(texts):
@@ -178,9 +161,7 @@ def test_identities_do_not_change_the_normal_form(texts):
             assert difference == pytest.approx(0, abs=1e-25)
 
 
-@pytest.mark.parametrize(
-    "text", ["-n/7-2*log(1+n)", "-2*log(1+n)", "-3/2*log(3+n)", "-sqrt(1+n)-n/9", "-n/5"]
-)
+@pytest.mark.parametrize("text", ["-2*log(1+n)", "-3/2*log(3+n)", "-n/5", "-5*log(7+2*n)"])
 def test_closed_and_generic_sums_agree(text):
     formula = read(text)
     generic, closed = analytic_kernel(formula, 0), find(formula).tail
@@ -204,7 +185,19 @@ def test_monotone_slopes_are_proved_not_assumed():
         assert not has_monotone_slope(-read(text), 0)
 
 
-@pytest.mark.parametrize("text", ["cos(n)", "-n*log(1+n)", "-log(n)", "-log(5-n)", "-floor(n/2)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cos(n)",
+        "-n*log(1+n)",
+        "-log(n)",
+        "-log(5-n)",
+        "-floor(n/2)",
+        "-sqrt(1+n)",
+        "-log(1+n)^2",
+        "-log(1+n^2)",
+    ],
+)
 def test_other_formulas_are_not_recognised(text):
     with pytest.raises(Unrecognised):
         normal_form(read(text))
@@ -217,7 +210,7 @@ def test_other_formulas_are_not_recognised(text):
         [
             "-({a})*n",
             "-(1+{a})*log(1+({b})*n)",
-            "-({a})*n^({b})",
+            "-({a})*n^({b}+1/4)",
             "-({a})*log(1+({b})*n)^2",
             "-(1/2+{a})*log(1+({b})*n^2)",
             "-({a})*(n-{b})^2",

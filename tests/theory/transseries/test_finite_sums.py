@@ -1,4 +1,4 @@
-"""Expansions of finite sums and special functions against their values: the error that is claimed
+"""Expansions of special functions against their values: the error that is claimed
 bounds the error that is made, with a factor that does not grow."""
 
 import pytest
@@ -35,25 +35,9 @@ def excess(text, distances):
 @pytest.mark.parametrize(
     "text",
     [
-        "Sum(1/(k*(k+2)),(k,1,n))",
-        "Sum(k*2**k,(k,1,n))/2**n",
-        "Sum(k**3,(k,-2,n))",
-        "Sum(exp(-k/3),(k,0,n))",
-        "Sum(k**2*3**(-k),(k,1,n))",
-        "Sum(5,(k,3,n))",
-        "Sum(1/k,(k,1,n))",
-        "Sum(1/k**3,(k,1,n))",
-        "Si(n)",
-        "Ci(n)",
-        "Si(1/n)",
-        "Ci(1+1/n)",
-        "besseli(1,n)*exp(-n)",
-        "besselk(2,log(n))",
-        "besselj(1,n)",
-        "besselj(2,1/n)",
-        "Ei(-log(n))",
-        "erfi(1/n)",
-        "harmonic(n,3)",
+        "harmonic(n)",
+        "loggamma(n+1/3)-n*log(n)",
+        "erfcx(sqrt(n))",
         "LambertW(n*log(n)+n)",
         "LambertW(2*n+n/log(n))",
         "LambertW(n+sqrt(n))",
@@ -67,17 +51,11 @@ def test_the_remainder_bounds_the_error(text):
         assert max(found) < 20 and found[2] < 2 * max(found[:2]) + 1e-3
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Sum(1/(k-1),(k,1,n))",
-        "Sum(sqrt(k),(k,1,n))",
-        pytest.param("Sum((k**2+1)/(k*(k+2)),(k,1,n))", marks=pytest.mark.slow),
-    ],
-)
-def test_sums_that_are_not_expanded(text):
-    with pytest.raises((Undecided, ArithmeticError)):
+@pytest.mark.parametrize("text", ["Sum(1/k,(k,1,n))", "Sum(k,(k,1,n))", "Sum(sqrt(k),(k,1,n))"])
+def test_sums_up_to_n_are_not_expanded(text):
+    with pytest.raises(Undecided, match="a sum"):
         transseries(read(text), Context())
+    assert check_convergence(f"-{text}").verdict == "undecided"
 
 
 def test_a_parameter_in_the_terms():

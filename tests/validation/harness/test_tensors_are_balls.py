@@ -26,7 +26,6 @@ SHAPES = (
     "-a*loggamma({x}+b)",
     "-b*log(gamma({x}+1))",
     "-a*log(binomial(2*({x}),{x}))",
-    "-a*log(besseli(0,{x}))",
     "log(sigmoid(b-{x}))",
     "-a/(1+exp(b-{x}))",
     "-a*tanh({x})",
