@@ -460,6 +460,8 @@ def _of_positions(
             for number in range(len(list(_grids(keys)))):
                 call = partial(_on_grid, number=number)
                 yield partial(_each_head, f, heads, order, how, queries, keys, call)
+            if size <= MIDDLE:
+                yield partial(_each_head, f, heads, order, how, queries, keys, _singly)
 
     return _first_fitting(attempts())
 
@@ -511,6 +513,27 @@ def _on_grid(
     if values.shape[-2:] != shape and values.size > 1:
         raise Unfit(f"called with {how} of shape {shape}: it gives shape {values.shape}")
     return np.broadcast_to(values, (*values.shape[:-2], *shape)), kind
+
+
+def _singly(
+    f: Subject, order: str, how: str, h: int, q: np.ndarray, k: np.ndarray, score: np.ndarray
+) -> tuple[np.ndarray, str]:
+    """With plain numbers, one pair of positions after the other."""
+    q, k, score = np.broadcast_arrays(q, k, score)
+    at = zip(q.flat, k.flat, score.flat, strict=True)
+    each = ({"b": 0, "h": h, "q": i, "k": j, "s": s} for i, j, s in at)
+
+    def all_of() -> list[object]:
+        return [f(*(_number(one[name]) for name in order)) for one in each]
+
+    values, kind = _values(_called(all_of, how), how)
+    if values.shape != (q.size,):
+        raise Unfit(f"called with {how}: it gives shape {values.shape[1:]} for each pair")
+    return values.reshape(q.shape), kind
+
+
+def _number(x: Any) -> Any:
+    return x.item() if hasattr(x, "item") else x
 
 
 def _each_head(
