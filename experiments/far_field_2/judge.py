@@ -98,24 +98,22 @@ def doublings(case):
     return int(math.log2(case["to"] / 256))
 
 
-def decay(cases_of_others):
-    """The share of a change that the next doubling adds, by least squares over other models."""
-    best, least = 0.0, math.inf
-    for q in np.arange(0, 2.005, 0.01):
-        loss = sum((decayed(x, q) - x["measured"]) ** 2 for x in cases_of_others)
-        best, least = (q, loss) if loss < least else (best, least)
-    return best
-
-
 def decayed(case, q):
-    """The log ratio if each doubling adds `q` times the last."""
+    """The log ratio if each doubling adds `q` times the last; `q` may be an array."""
     r2, r4 = case["short"]
     return r4 + (r4 - r2) * sum(q**k for k in range(1, doublings(case) + 1))
 
 
+SHARES = np.arange(201) / 100
+"""Of a change, that the next doubling adds."""
+
+
 def with_nulls(every):
     """The same with what each null says, from the other models that were read."""
+    misfits = [(decayed(x, SHARES) - x["measured"]) ** 2 for x in every]
     for case in every:
+        left = [y for x, y in zip(every, misfits, strict=True) if x["label"] != case["label"]]
+        share = float(SHARES[np.sum(left, 0).argmin()])
         others = [x for x in every if x["label"] != case["label"]]
         same = [x for x in others if x["to"] == case["to"]]
         family = [x for x in same if x["family"] == case["family"]] or same
@@ -126,7 +124,7 @@ def with_nulls(every):
                 NULLS,
                 (
                     r4,
-                    decayed(case, decay(others)),
+                    decayed(case, share),
                     float(np.mean([x["measured"] for x in near or family])),
                     float(np.mean([x["measured"] for x in same])),
                     r4 + doublings(case) * (r4 - r2),
