@@ -1,5 +1,6 @@
 """Training: what is resumed is the same, what diverges is refused, what is told is true."""
 
+import contextlib
 import csv
 import json
 import os
@@ -20,6 +21,7 @@ from farfield.validation.harness.settings import CAUSAL, Induction, Mask, Run
 from farfield.validation.harness.train import (
     Process,
     adamw,
+    backward,
     batch,
     learning_rate,
     read_tensors,
@@ -218,6 +220,25 @@ def test_rows_of_two_processes_are_those_of_one():
         batch(TEXT, run(), 0, Process(model, 0, 3), model.device)
 
 
+def test_gradients_of_parts_meet_once():
+    asked, model = run(accumulate=4), model_of(run())
+    parts, targets = batch(TEXT, asked, 3, Process(model), model.device)
+    entered = []
+
+    @contextlib.contextmanager
+    def apart():
+        entered.append(1)
+        yield
+
+    backward(model, parts, targets, 1, apart)
+    assert len(entered) == 3
+    together = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    backward(model, *batch(TEXT, run(), 3, Process(model), model.device), 1)
+    for one, other in zip(together, model.parameters(), strict=True):
+        torch.testing.assert_close(one, other.grad, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_two_processes_train_as_one(tmp_path):
     script = tmp_path / "both.py"
@@ -225,7 +246,7 @@ def test_two_processes_train_as_one(tmp_path):
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import torch\n"
         "from test_train import TEXT, run, trained\n"
-        "model, story = trained(run(steps=8))\n"
+        "model, story = trained(run(steps=8, accumulate=2))\n"
         "import os\n"
         "if os.environ['RANK'] == '0':\n"
         "    torch.save([*model.state_dict().values(), story[-1].loss], sys.argv[2])\n"
