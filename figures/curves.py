@@ -344,12 +344,13 @@ def _fields(
         field, share = f"{np.mean(ours):.3g}" if ours else "", f"{mean(near):.2f}" if near else ""
         called = name.partition(" ")[2]
         rows.append((called, spoken(label), "".join(fields), field, "".join(shares), share))
-    sides = (f"{head}, {whose}" for head in ("ERF", "share") for whose in ("printed", "here"))
+    heads = ("ERF (99 %)", "share")
+    sides = (f"{head}, {whose}" for head in heads for whose in ("printed", "here"))
     return _table(
         ("printed", "here", *sides),
         rows,
-        f"ERF in training lengths (a row has 4 in the paper, {whole:g} here), and share of the "
-        "gradient within one training length",
+        "ERF, the tokens with 99 % of the gradient, in training lengths (a row has 4 in the paper, "
+        f"{whole:g} here), and share of the gradient within one training length",
     )
 
 

@@ -82,13 +82,16 @@ class Subject:
         """The budget, or the usual one."""
         return unless if self.budget is None else self.budget
 
-    def read(self, formula: str, wide: int | None = None, *, alone: bool = True) -> Encoding:
+    def read(
+        self, formula: str, wide: int | None = None, *, alone: bool = True, code: bool = True
+    ) -> Encoding:
         """The encoding that is meant.
 
         Args:
             formula: or a name.
             wide: heads of a model; an encoding with values for each has as many, unless `heads` or
                 the formula says how many.
+            code: whether `FILE.py:NAME` is a user's own code, which is imported.
             alone: whether no other formula is asked about, whose head `head` may be.
 
         Raises:
@@ -110,9 +113,14 @@ class Subject:
             raise InputError(
                 f"--set {taken[0]}=...: use the option --{taken[0]} where there is one"
             )
+        given: Any = formula
+        if code and re.fullmatch(r"\S+\.py(:[\w.]+)?", formula):
+            from farfield.theory.encodings.modules import handed
+
+            given = handed(formula, self.heads)
         try:
             found = encoding(
-                formula,
+                given,
                 heads=self.heads,
                 dialect=self.dialect,
                 tail=self.tail,

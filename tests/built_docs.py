@@ -36,6 +36,11 @@ def found(index, word):
         ("window", "serve"),
         ("hybrid", "train"),
         ("glossary", "glossary"),
+        ("encoding", "choose"),
+        ("cache", "cache"),
+        ("module", "bring"),
+        ("bibtex", "reference/commands"),
+        ("needle", "beside"),
     ],
 )
 def test_a_word_leads_to_its_page(index, word, page):

@@ -12,7 +12,6 @@ from polars import col
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing
 from farfield.figures.style import INK, NO, spoken, told_apart
-from farfield.theory.answers.number import listed
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.results import LAST, results
 
@@ -225,9 +224,9 @@ def levels() -> Drawing:
             ("label", "steps", "models", "loss on rows of 64", "loss on rows of 1,024"),
             tuple(tuple(case) for case in every),
         ),
-        f"Of {len(short)} biases and mechanisms after 1,000 steps none beats "
-        f"{listed([spoken(c.label) for c in front], 20)} on both lengths (dark). On the grey line "
-        "a long row costs nothing. Circles: models of 4,000 steps.",
+        f"After 1,000 steps none of {len(short)} biases and mechanisms has a lower loss at both "
+        f"lengths than {' or '.join(spoken(c.label) for c in front)}, drawn in ink. On the grey "
+        "line a long row costs nothing. Circles: models of 4,000 steps.",
         charted(4.2, Panel([same, *points, *names], axes)),
         made=f"Means over seeds, {sum(c.seeds for c in every)} models of 4 layers, 8 heads and "
         "width 128, trained on rows of 64 bytes of source code. The last byte of a row is scored. "

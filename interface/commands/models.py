@@ -33,6 +33,8 @@ def window(
     segments: CountOrNone = None,
     bos: str = "auto",
     positions: str = "text",
+    device: str | None = None,
+    dtype: str | None = None,
     out: str = "out/window",
     output: Output = Output(),
 ) -> int:
@@ -54,6 +56,8 @@ def window(
         segments: with --model, how many rows in each half of the text; 16 if not given.
         bos: with --model, whether rows begin with the tokenizer's first token; auto, yes or no.
         positions: with --model, positions of the first tokens: text or cache.
+        device: with --model, of torch, as cuda; the CPU if not given.
+        dtype: with --model, float32, bfloat16 or float16; float32 if not given.
         out: with --model, folder where measurements are kept; a stopped search goes on from it.
     """
     refuse(
@@ -90,6 +94,7 @@ def window(
     require_models()
     read: dict[str, Any] = {"loss": loss or "1/100", "length": length, "segments": segments or 16}
     read |= {"bos": bos, "positions": positions, "folder": out}
+    read |= {"device": device, "dtype": dtype}
     return ask(
         "window of the model",
         lambda step: farfield.smallest_window(model, text, progress=step, **read),
@@ -108,6 +113,8 @@ def measure(
     window: CountOrNone = None,
     bca: CountOrNone = None,
     bos: str = "auto",
+    device: str | None = None,
+    dtype: str | None = None,
     output: Output = Output(),
 ) -> int:
     """How far a trained model looks back, beside the theory of its bias, and its perplexity.
@@ -122,6 +129,8 @@ def measure(
         window: let queries see a sliding window of this many tokens.
         bca: half-width of blockwise causal attention.
         bos: whether segments begin with the tokenizer's first token; auto, yes or no.
+        device: of torch, as cuda; the CPU if not given.
+        dtype: float32, bfloat16 or float16; float32 if not given.
     """
     require_models()
     from farfield.validation.models.folder import place_of
@@ -130,6 +139,7 @@ def measure(
 
     place = place_of(model, runs)
     how: dict[str, Any] = {"bos": bos, "view": View(window, bca=bca)}
+    how |= {"device": device, "dtype": dtype}
     field = {**how, "length": length, "segments": segments}
 
     def question(step: Any) -> list[Any]:
@@ -155,6 +165,8 @@ def erf(
     window: CountOrNone = None,
     bca: CountOrNone = None,
     bos: str = "auto",
+    device: str | None = None,
+    dtype: str | None = None,
     output: Output = Output(),
 ) -> int:
     """Empirical receptive field: how far a trained model looks back on a text.
@@ -171,6 +183,8 @@ def erf(
         window: let queries see a sliding window of this many tokens.
         bca: half-width of blockwise causal attention.
         bos: whether segments begin with the tokenizer's first token; auto, yes or no.
+        device: of torch, as cuda; the CPU if not given.
+        dtype: float32, bfloat16 or float16; float32 if not given.
     """
     require_models()
     from farfield.validation.models.folder import place_of
@@ -179,6 +193,7 @@ def erf(
     place = place_of(model, runs)
     how: dict[str, Any] = {"kind": kind, "q": q, "eps": eps, "length": length, "bos": bos}
     how |= {"segments": segments, "view": View(window, bca=bca)}
+    how |= {"device": device, "dtype": dtype}
     return ask(
         "receptive field",
         lambda step: farfield.empirical_receptive_field(place, text, progress=step, **how),
@@ -198,6 +213,8 @@ def perplexity(
     positions: str = "text",
     bca: CountOrNone = None,
     bos: str = "auto",
+    device: str | None = None,
+    dtype: str | None = None,
     output: Output = Output(),
 ) -> int:
     """Perplexity of a model by the length of its context, on the same targets.
@@ -213,6 +230,8 @@ def perplexity(
         positions: where these stand: in the text, or in the cache, as StreamingLLM has them.
         bca: half-width of blockwise causal attention.
         bos: whether rows begin with the tokenizer's first token; auto, yes or no.
+        device: of torch, as cuda; the CPU if not given.
+        dtype: float32, bfloat16 or float16; float32 if not given.
     """
     refuse(
         sinks and window is None,
@@ -226,6 +245,7 @@ def perplexity(
     one_of(positions, "positions", POSITIONS)
     how: dict[str, Any] = {"text": text, "protocol": protocol, "samples": samples, "bos": bos}
     how |= {"view": View(window, sinks, bca, positions == "cache")}
+    how |= {"device": device, "dtype": dtype}
     return ask(
         "perplexity", lambda step: model_perplexity(model, length, progress=step, **how), output
     )
@@ -283,9 +303,16 @@ def audit(
             logit_bound=logit_bound,
             value_bound=value_bound,
         )
-    named = re.sub(r"[^\w.-]+", "-", result.model).strip(".-") or "model"
-    place = write_audit(result, out or f"out/audit/{named}")
+    place = write_audit(result, out or Path("out/audit") / _page(model))
     return write_answers(result, output, f"page: {place}")
+
+
+def _page(model: str) -> str:
+    """The folder of the page of a model, named after it."""
+    place = Path(model).expanduser()
+    place = place.parent if place.name == "config.json" else place
+    name = place.resolve().name if place.exists() else model
+    return re.sub(r"[^\w.-]+", "-", name).strip(".-") or "model"
 
 
 def diff(

@@ -132,7 +132,7 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
         for k, formula in enumerate(formulas):
             step(formula[:40], k, len(formulas))
             try:
-                found = _decide(subject.restricted_to(formula).read(formula), subject)
+                found = _decide(subject.restricted_to(formula).read(formula, code=False), subject)
             except InputError as error:
                 code = BAD_INPUT
                 rows.append({"formula": formula, "error": str(error)})
@@ -417,11 +417,18 @@ def lint(
     rounding do, which family is it? Then the verdict.
 
     Args:
-        target: FILE.py:NAME, a file that is imported, and what it calls the bias.
+        target: FILE.py:NAME, a file that is imported, and what it calls the bias; FILE.py alone
+            lists what it holds.
         heads: heads to ask for, where the object does not say.
         out: a picture of the bias, .svg, .png or .pdf, with its data as CSV beside it.
     """
-    f = _imported(target)
+    from farfield.theory.encodings.modules import handed, held, load
+
+    refuse(".py" not in target, f"lint {target!r}: accepted is FILE.py:NAME")
+    if target.endswith(".py") and len(names := held(load(target))) != 1:
+        print_out("\n".join(f"farfield lint {target}:{name}" for name in names))
+        return OK
+    f = handed(target, heads)
     with progress("lint"):
         found: list[Any] = [farfield.inspect_bias(f, heads=heads)]
         if found[0].mechanism == "bias" or found[0].formulas:
@@ -432,26 +439,6 @@ def lint(
 
         after = ["files: {}, {}".format(*save_inspection(found[0], out))]
     return max(write_answers(found, output, *after), OK)
-
-
-def _imported(target: str) -> Any:
-    """What a file of Python calls by a name; a class without arguments is built.
-
-    Raises:
-        InputError: no such file or name, or the file raises.
-    """
-    from farfield.theory.encodings.modules import load, raised
-
-    file, colon, name = target.rpartition(":")
-    refuse(not colon or not file.endswith(".py"), f"lint {target!r}: accepted is FILE.py:NAME")
-    found: Any = load(file)
-    try:
-        for part in name.split("."):
-            found = getattr(found, part)
-        return found() if isinstance(found, type) else found
-    except Exception as error:  # whatever the code of a user raises
-        said = raised(error, Path(file).resolve())
-        raise InputError(f"{name}, {said}; accepted: a function, an object or an array") from None
 
 
 def prove(name: str | None = None, /, *, output: Output = Output(proof=True)) -> int:

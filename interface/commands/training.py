@@ -42,6 +42,12 @@ class ModelOptions:
     "peak of the learning rate."
     precision: Literal["float32", "bfloat16"] | None = None
     "of products; float32 or bfloat16."
+    task: str | None = None
+    "a class of your own in place of the text, FILE.py:Class."
+    optimizer: str | None = None
+    "a function of your own in place of AdamW, FILE.py:NAME."
+    protocol: str | None = None
+    "a measurement of your own, FILE.py:NAME; several with commas."
     tested: str | None = None
     "context lengths to measure in tokens, as 64,256,1024."
     window: CountOrNone = None
@@ -54,6 +60,8 @@ class ModelOptions:
         said: dict[str, Any] = {k: v for k, v in asdict(self).items() if v is not None}
         tested, window = said.pop("tested", None), said.pop("window", None)
         measure: dict[str, Any] = {} if window is None else {"windows": [window]}
+        if protocols := said.pop("protocol", None):
+            measure["protocols"] = protocols.split(",")
         if tested is not None:
             measure["lengths"] = lengths(tested)
         said |= {"encoding": "nope", "measure": measure} | ({"heads": heads} if heads else {})

@@ -527,6 +527,12 @@ def _changes(g: Expr) -> list[int]:
     """The integers at which the sign of a curved function changes, all before a proved X."""
     if g.has(Lookup) or _switches(g):
         raise Unrecognised(f"the sign of {_shown(g)} is not followed")
+    for step in g.atoms(sympy.floor):  # a floor(f) + b: floor(f) < k where f < k
+        scale, constant = g.coeff(step, 1), g.coeff(step, 0)
+        if scale.is_Rational and constant.is_Rational and g == scale * step + constant:
+            height = -constant / scale
+            ends = {sympy.ceiling(height), sympy.floor(height) + 1}
+            return sorted({e for k in ends for e in _edges(step.args[0] - k)})
     settled, way = _settled(g)
     if not way:
         raise Unrecognised(f"the sign of {_shown(g)} is not proved at all large n")
@@ -536,7 +542,8 @@ def _changes(g: Expr) -> list[int]:
         try:
             return int(side({n: fmpq(i)}).p)
         except Undefined:  # as where 5 sqrt(2 n) is n/10
-            return sign(g.xreplace({n: sympy.Integer(i)}))
+            value = g.xreplace({n: sympy.Integer(i)})
+            return 0 if value in (S.ComplexInfinity, S.NaN) else sign(value)  # as log(n) at 0
 
     signs = list(map(sign_at, range(settled + 1)))
     return [i for i in range(1, settled + 1) if signs[i] != signs[i - 1]]

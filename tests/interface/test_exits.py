@@ -87,6 +87,7 @@ class Said(Answer):
 
     value: int | None = None
     verdict: Verdict = Verdict.UNDECIDED
+    model: str = "model"
 
     def blocks(self):
         return (sentence("It is {status}.", self.label, status=self.status),)

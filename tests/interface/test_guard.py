@@ -26,8 +26,9 @@ def fails(*given, **options):
 
 def seeded(monkeypatch, door):
     """The function behind a door begins with a bug."""
-    monkeypatch.setattr(door.__wrapped__, "__code__", fails.__code__)
-    monkeypatch.setattr(door.__wrapped__, "__kwdefaults__", None)
+    inner = inspect.unwrap(door)
+    monkeypatch.setattr(inner, "__code__", fails.__code__)
+    monkeypatch.setattr(inner, "__kwdefaults__", None)
     return door
 
 

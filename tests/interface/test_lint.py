@@ -79,9 +79,10 @@ def test_the_report_as_json_and_the_picture(capsys, file, tmp_path):
 @pytest.mark.parametrize(
     ("target", "why"),
     [
-        ("code.py", "accepted is FILE.py:NAME"),
+        ("code", "accepted is FILE.py:NAME"),
+        ("code.py", "there is no file"),
         ("nothing.py:f", "there is no file"),
-        ("FILE:nothing", "has no attribute 'nothing'"),
+        ("FILE:nothing", "has no 'nothing'; it holds rising, alibi"),
         ("FILE:np", "not a formula|accepted"),
     ],
 )

@@ -61,9 +61,7 @@ def test_a_missed_expectation_is_told_of_each(run):
 
 
 WRONG = {
-    ("forecast", "-n/8", "--trained", "64"): ("needs --tested", "longest length"),
     ("forecast", "-n/8", "--trained", "64", "--tested"): ("--tested has no value",),
-    ("window", "-n/8", "--logit-bound", "1"): ("needs --error",),
     ("audit",): ("needs --model",),
     ("audit", "a", "b"): ("'b' is one argument too many",),
     ("design", "alibi", "--reach", "1", "--reach", "2"): ("--reach is given twice",),

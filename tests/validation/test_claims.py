@@ -54,6 +54,11 @@ CHANGES = tomllib.loads((Path(__file__).parents[1] / "pinned/changes.toml").read
 EXHIBITS = {name.removesuffix("-measured") for name in INDEX}
 
 
+def listed(where):
+    """The places of a change, one or several."""
+    return where if isinstance(where, list) else [where]
+
+
 def recorded(identifier):
     """The verdict on record: as facts.json has it, with what was meant to change since."""
     verdict = FACTS.get(identifier, {"verdict": None})["verdict"]
@@ -61,7 +66,8 @@ def recorded(identifier):
     meant = [
         c["now"]
         for c in CHANGES["change"]
-        if fnmatch.fnmatchcase(place, c["where"]) and c.get("was", verdict) == verdict
+        if any(fnmatch.fnmatchcase(place, where) for where in listed(c["where"]))
+        and c.get("was", verdict) == verdict
     ]
     return meant[0] if meant else verdict or asked(identifier, 0.05).pop()
 

@@ -163,6 +163,8 @@ _LENGTHS = r"\w*(len|length|size|seq|seqlen|rows|keys|queries)\w*|[ij]|[qk]l|[LS
 
 def _takes_a_row(f: Subject, names: list[str]) -> bool:
     """Whether arguments are rather scores, lengths or hidden states than distances or positions."""
+    if len(names) == 4:
+        return hasattr(f, "parameters")
     if len(names) == 2:
         return all(re.fullmatch(rf"{_LENGTHS}|\w*heads?\w*", name) for name in names)
     if len(names) != 1 or re.fullmatch(r"n|d|t|delta|dist\w*|rel\w*|pos\w*", names[0]):
@@ -458,6 +460,8 @@ def _of_positions(
             for number in range(len(list(_grids(keys)))):
                 call = partial(_on_grid, number=number)
                 yield partial(_each_head, f, heads, order, how, queries, keys, call)
+            if size <= MIDDLE:
+                yield partial(_each_head, f, heads, order, how, queries, keys, _singly)
 
     return _first_fitting(attempts())
 
@@ -509,6 +513,27 @@ def _on_grid(
     if values.shape[-2:] != shape and values.size > 1:
         raise Unfit(f"called with {how} of shape {shape}: it gives shape {values.shape}")
     return np.broadcast_to(values, (*values.shape[:-2], *shape)), kind
+
+
+def _singly(
+    f: Subject, order: str, how: str, h: int, q: np.ndarray, k: np.ndarray, score: np.ndarray
+) -> tuple[np.ndarray, str]:
+    """With plain numbers, one pair of positions after the other."""
+    q, k, score = np.broadcast_arrays(q, k, score)
+    at = zip(q.flat, k.flat, score.flat, strict=True)
+    each = ({"b": 0, "h": h, "q": i, "k": j, "s": s} for i, j, s in at)
+
+    def all_of() -> list[object]:
+        return [f(*(_number(one[name]) for name in order)) for one in each]
+
+    values, kind = _values(_called(all_of, how), how)
+    if values.shape != (q.size,):
+        raise Unfit(f"called with {how}: it gives shape {values.shape[1:]} for each pair")
+    return values.reshape(q.shape), kind
+
+
+def _number(x: Any) -> Any:
+    return x.item() if hasattr(x, "item") else x
 
 
 def _each_head(
@@ -644,7 +669,7 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
     torch: Any = sys.modules.get("torch")
     if torch is None and "length" not in how:
         raise Unfit(f"called with {how}: no torch is loaded")
-    count = heads or _head_count(f) or (8 if how == "heads and a length" else 1)
+    count = heads or _head_count(f) or (8 if how in ("heads and a length", OWN) else 1)
     weights = f.parameters() if hasattr(f, "parameters") else ()
     widths = dict.fromkeys(s for p in weights for s in tuple(p.shape)[::-1])
 
@@ -654,6 +679,10 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
             return count, size
         if "length" in how:
             return (size,) * (1 if how == "a length" else 2)
+        if how == OWN:
+            random, at = torch.Generator().manual_seed(1 + seed), torch.arange(size)
+            content = torch.randn(2, 1, count, size, SHORT, generator=random)
+            return *content, at, at
         shape = (1, size, width) if how == "hidden states" else (1, count, size, size)
         random = torch.Generator().manual_seed(1 + seed)
         return (torch.randn(shape, generator=random) * float(seed > 0 or how == "hidden states"),)
@@ -694,6 +723,7 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
 
 
 GATES = "gates of the content"
+OWN = "queries, keys and positions"
 
 
 def _content(
@@ -715,6 +745,8 @@ def _content(
     a, one = moved(1)
     if not a.any():
         return ""
+    if how == OWN:
+        return f"the {how}"
     if how == "hidden states":
         past = np.tril(np.ones(zero.shape[1:], bool), -1)[:, :-1]
         for values in (np.where(seen, zero, 0), a + base):
@@ -780,7 +812,10 @@ _WAYS: dict[int, tuple[Callable[[Subject, int | None], Sample], ...]] = {
         *(partial(_of_row, how=h) for h in ("two lengths", "heads and a length")),
     ),
     3: (partial(_of_positions, order="hqk", how="(h, q, k)"),),
-    4: (partial(_of_positions, order="bhqk", how="mask_mod(b, h, q, k)"),),
+    4: (
+        partial(_of_positions, order="bhqk", how="mask_mod(b, h, q, k)"),
+        partial(_of_row, how=OWN),
+    ),
     5: (partial(_of_positions, order="sbhqk", how="score_mod(score, b, h, q, k)"),),
 }
 """Ways of calling, by the number of arguments that have to be given."""

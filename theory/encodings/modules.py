@@ -11,13 +11,18 @@ import ast
 import contextlib
 import importlib
 import importlib.util
+import inspect
+import re
 import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, TracebackType
+from typing import Any
 
 from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.number import listed
+from farfield.theory.encodings.head_lists import is_table
 
 _TEXT = "__loaded_text__"
 
@@ -58,6 +63,75 @@ def load(path: str | Path) -> ModuleType:
         raise InputError(f"{raised(error, file)}; accepted: a file that can be imported") from None
     _mark(module)
     return module
+
+
+HEADS, SIZE = 8, 64
+"""Of a class that wants them, where nothing is said."""
+
+
+def handed(target: str, heads: int | None = None, size: int | None = None) -> Any:
+    """The object that `FILE.py:NAME` names, or the only one that `FILE.py` holds; a class is built.
+
+    Raises:
+        InputError: no such file or name, with what the file holds; or the file or class raises.
+    """
+    file, _, name = (target, "", "") if target.endswith(".py") else target.rpartition(":")
+    module = load(file)
+    names = held(module)
+    if not name and len(names) != 1:
+        said = f"{file} holds {listed(names, 12) or 'no function, class or array'}"
+        raise InputError(f"{said}; accepted: {file}:{names[0] if names else 'NAME'}")
+    found: Any = module
+    try:
+        for part in (name or names[0]).split("."):
+            found = getattr(found, part)
+    except AttributeError:
+        said = f"{file} has no {name!r}; it holds {listed(names, 12) or 'nothing to ask about'}"
+        raise InputError(f"{said}; accepted: a function, a class or an array") from None
+    return built(found, heads, size) if isinstance(found, type) else found
+
+
+def held(module: ModuleType) -> list[str]:
+    """The names of a module's own functions, classes and arrays."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (
+            getattr(value, "__module__", None) == module.__name__
+            if callable(value)
+            else hasattr(value, "__array__")
+            or (isinstance(value, (list, tuple)) and is_table(value))
+        )
+    ]
+
+
+def built(kind: type, heads: int | None = None, size: int | None = None) -> Any:
+    """An object of a user's class, made as `Class()`, `Class(heads)` or `Class(heads, size)`.
+
+    Raises:
+        InputError: it wants something else, or raises.
+    """
+    accepted = (
+        "Class(), Class(heads), Class(heads, size), or an object of the file, NAME = Class(...)"
+    )
+    try:
+        given = inspect.signature(kind).parameters.values()
+    except (TypeError, ValueError):
+        given = ()  # type: ignore[assignment]
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    wanted = [p.name for p in given if p.default is p.empty and p.kind in plain]
+    values: list[int] = [heads or HEADS, size or SIZE][: len(wanted)]
+    if len(wanted) == 1 and re.search("size|dim|width|d_|channels", wanted[0]):
+        values = [size or SIZE]
+    if len(wanted) > 2:
+        raise InputError(f"{kind.__name__} takes {', '.join(wanted)}; accepted: {accepted}")
+    try:
+        return kind(*values)
+    except Exception as error:  # whatever the code of a user raises
+        file = getattr(sys.modules.get(kind.__module__), "__file__", "")
+        called = f"{kind.__name__}({', '.join(map(str, values))})"
+        raise InputError(f"{called}, {raised(error, file or '')}; accepted: {accepted}") from None
 
 
 def raised(error: BaseException, file: str | Path) -> str:

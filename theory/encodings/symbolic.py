@@ -8,6 +8,7 @@ computes.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import math
 import operator
@@ -512,6 +513,25 @@ def _isinstance(x: Any, kinds: Any) -> bool:
     return (int if x.expr.is_integer else float) in each
 
 
+class Captured:
+    """A tensor that a program holds: an index that depends on the distance takes its values."""
+
+    def __init__(self, real: Any) -> None:
+        self.real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    def __len__(self) -> int:
+        return len(self.real)
+
+    def __getitem__(self, key: Any) -> Any:
+        keys = key if isinstance(key, tuple) else (key,)
+        plain = tuple(operator.index(k) if isinstance(k, Symbolic) else k for k in keys)
+        found = self.real[plain if isinstance(key, tuple) else plain[0]]
+        return Captured(found) if found.numel() > 1 else found
+
+
 class Library:
     """A module or function of a library that takes symbolic values too."""
 
@@ -537,6 +557,13 @@ class Library:
             if name in _SMOOTH:
                 return smooth(name, self.real, self.path, *args)
             return _called(name, self.path, *args, **options)
+        with contextlib.suppress(TypeError):
+            return self._real(args, options)
+        if name in FUNCTIONS:  # as torch.exp2 of a plain number
+            return _called(name, self.path, *args, **options)
+        return self._real(args, options)
+
+    def _real(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         plainly = [x.real if isinstance(x, Library) else x for x in args]
         return self.real(
             *plainly,

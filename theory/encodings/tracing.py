@@ -43,6 +43,7 @@ from farfield.theory.encodings.symbolic import (
     BUILTINS,
     LIBRARIES,
     MARK,
+    Captured,
     Library,
     Symbolic,
     lifted,
@@ -56,7 +57,8 @@ SCORE = sympy.Symbol("score", real=True)
 TRACE_S = 3.0
 KEYS = (0, 7, 12_345)
 AT_SCORE = 0.375
-CLOSE = {"float32": 4e-6, "bfloat16": 0.0, "float16": 0.0}
+SINGLE = 4e-6  # tensors of integers become those of float32
+CLOSE = {"float32": SINGLE, "bfloat16": 0.0, "float16": 0.0}
 """Relatively, of a program's value and its formula's; of what is rounded to a half, nothing is."""
 TIES = 12_000
 """Distances at which a rounding may go either way, and the program is held against its formula."""
@@ -205,8 +207,8 @@ def _arguments(kind: str, head: int, path: Path) -> list[Any]:
         "m": -distance,
         "k": key,
         "q": key + distance,
-        "b": Symbolic(S.Zero, 0, path),
-        "h": Symbolic(sympy.Integer(head), head, path),
+        "b": 0,
+        "h": head,
         "s": Symbolic(SCORE, path.written(lambda: AT_SCORE), path),
     }
     return [values[letter] for letter in kind]
@@ -269,6 +271,9 @@ class _Copies:
         if isinstance(x, types.FunctionType):
             home = (x.__module__ or "").partition(".")[0]
             return symbolic(x, self.path) if home in LIBRARIES else self._copied(x)
+        torch: Any = sys.modules.get("torch")
+        if torch is not None and isinstance(x, torch.Tensor) and x.numel() > 1:
+            return Captured(x)
         call = vars(type(x)).get("__call__")
         if isinstance(call, types.FunctionType):
             home = (call.__module__ or "").partition(".")[0]
@@ -377,7 +382,8 @@ def _run(f: Any, kind: str, head: int, distance: int, key: int) -> tuple[float, 
             raise Untraced(f"it raises {type(error).__name__} ({error}) at {distance}") from None
     else:
         raise Untraced(f"it raises {type(why).__name__} ({why}) at {distance}")
-    slack = CLOSE.get(str(getattr(result, "dtype", "")).rpartition(".")[2], 1e-9)
+    of = str(getattr(result, "dtype", "")).rpartition(".")[2]
+    slack = CLOSE.get(of, SINGLE if hasattr(result, "detach") else 1e-9)
     value = float(result.detach() if hasattr(result, "detach") else result)
     if kind == "bhqk":
         return 0.0 if value else -math.inf, slack

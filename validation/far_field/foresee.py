@@ -51,7 +51,7 @@ class Ratio:
         elsewhere: on text like it that nobody has read; nine of ten such intervals hold for models
             of families that were left out.
         main, check, third: what each look says.
-        agree: whether main and check differ by less than half the interval, or by .02, and check
+        agree: whether main and check differ by at most half the interval and `CLOSE`, and check
             and third by at most `ORDER`.
     """
 

@@ -78,11 +78,12 @@ from farfield.validation.models.opened import available
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
 
-LEAVES = (4, 2, 1)
+LEAVES = (3, 2, 1)
 """Settings beside the cut text that each round reads its rows with."""
 BUDGET = 0.1
 """Nats above the best loss at which the probe drops a setting."""
 TARGETS = 256  # of a real row
+_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class Way(StrEnum):
@@ -98,6 +99,7 @@ class Advice(StrEnum):
 
     NOTHING = "nothing is to be mended"
     TAKE = "a change is advised"
+    TRADE = "a change trades near needles for far ones"
     NO_DIFFERENCE = "no difference is shown"
 
 
@@ -141,6 +143,11 @@ class Mended:
         return self.repair.startswith("text cut")
 
     @property
+    def dear(self) -> bool:
+        """Whether its loss on the same rows lies more than `BUDGET` above the base."""
+        return self.difference is not None and self.difference[0] > BUDGET
+
+    @property
     def needles(self) -> tuple[NeedleScore, ...]:
         """Measured where they are."""
         return self.real or self.recall
@@ -163,7 +170,9 @@ class Mending(Answer):
         advice: why: `Advice` as text.
         encoding: of each layer under it, as text; None for a layer without a bias.
         window: keys that it leaves, None for all.
-        pastes: what transformers, vLLM and llama.cpp take for it; none where nothing turns.
+        alternative: the change that trades near needles for far ones, where that is the advice.
+        pastes: what transformers, vLLM and llama.cpp take for it, or for the alternative; none
+            where nothing turns.
         way: how rows were read: `Way` as text.
         seconds: of a real row, of a forecast of one, by one short row that was timed.
         source: the text.
@@ -180,6 +189,7 @@ class Mending(Answer):
     advice: str
     encoding: tuple[str | None, ...]
     window: int | None
+    alternative: str = ""
     pastes: tuple[Paste, ...] = ()
     way: str = ""
     seconds: tuple[float, float] = (0.0, 0.0)
@@ -238,6 +248,16 @@ def _answer(found: Mending, best: Mended, cut: Mended | None) -> str:
         if found.advice == Advice.NO_DIFFERENCE:
             return "no change is shown to help"
         return f"take {best.repair}: it changes the loss by {_signed(best.difference)} nats"
+    if found.advice == Advice.TRADE:
+        far = next(row for row in found.rows if row.repair == found.alternative)
+        two, band = _paired(far, cut), lost(*_same(far, cut), found.trained, found.to)
+        assert band is not None
+        near = pairs(*(band.of(needles) for needles in _same(far, cut)))
+        return (
+            f"{far.repair} trades near needles for far ones: it alone recalls {two.first}, the "
+            f"{cut.repair} alone {two.second}, but from {band.low} to {band.high} tokens back "
+            f"{near.first} and {near.second}; take it only for what is far"
+        )
     if found.advice == Advice.NO_DIFFERENCE:
         right = share(cut.needles)
         asked = f", which recalls {right.right} of {right.asked} needles" if right else ""
@@ -363,15 +383,17 @@ def mend(
     )
     plan = _plan(subject, far, timed(subject), measure, quick, minutes)
     progress(plan.text, 0, 0)
-    asks = str((far, subject.settings, subject.bos, told)).encode()
+    kind = next(subject.live.parameters()).dtype
+    asks = str((far, subject.settings, subject.bos, told, kind)).encode()
     place = Path(folder) / stamped(subject.outline, asks, subject.groups.numpy().tobytes())
-    search = _Search(subject, far, plan, Book(place), tuple(told), progress)
+    search = _Halving(subject, far, plan, Book(place), tuple(told), progress)
     search.halve(asked)
     rows = {repair: search.line(repair) for repair in asked}
     best, advice = _advised(rows, search, most)
     ranked = [row for r, row in rows.items() if r != best]
     ranked.sort(key=lambda row: _rank(row, search.base is not None and bool(search.base.cut)))
-    pasted = () if best == Repair() else _pasted(subject, best, far)
+    other = search.left[0] if advice is Advice.TRADE else None
+    pasted = () if best == Repair() else _pasted(subject, other or best, far)
     return Mending(
         status=Status.ENCLOSED,
         label=Label.MEASURED if plan.way is Way.REAL else Label.FORECAST,
@@ -387,6 +409,7 @@ def mend(
             _formula(best, at, layer.encoding) for at, layer in enumerate(subject.outline.layers, 1)
         ),
         window=best.window,
+        alternative=other.name if other else "",
         pastes=pasted,
         way=plan.way.value,
         seconds=plan.seconds,
@@ -413,7 +436,7 @@ def _changes(subject: ModelOnText, to: int) -> list[Repair]:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _ReadingPlan:
     """How rows are read, how many, and what a real row and a forecast of one cost in seconds."""
 
     way: Way
@@ -429,7 +452,7 @@ def _plan(
     measure: bool | None,
     quick: bool,
     minutes: float | None,
-) -> _Plan:
+) -> _ReadingPlan:
     """Real rows where they cost less than their forecast, or where the time is given."""
     real, how = work.real(Repair(), to), subject.settings
     foreseen = work.foreseen(subject.length, how.rows, how.check.samples)
@@ -458,7 +481,7 @@ def _plan(
         rows = max(len(LEAVES), min(12, int(len(LEAVES) * time / max(one * each, 1e-9))))
     costs = f"a real row takes about {real:.3g} s, its forecast {foreseen:.3g} s"
     why = f"{costs}: {rows} rows are read, as {way.value}"
-    return _Plan(way, rows, (real, foreseen), why)
+    return _ReadingPlan(way, rows, (real, foreseen), why)
 
 
 # -- readings -------------------------------------------------------------------------------------
@@ -474,12 +497,12 @@ class _Reading:
 
 
 @dataclass
-class _Search:
+class _Halving:
     """A model on a text, the length that is asked about, and what was read."""
 
     subject: ModelOnText
     to: int
-    plan: _Plan
+    plan: _ReadingPlan
     book: Book
     told: tuple[Told, ...]
     progress: Progress
@@ -602,15 +625,16 @@ class _Search:
         return self.rows[row]
 
     def _needle_row(self, row: int) -> NeedleRow:
-        block = min(self.subject.length, BLOCK)
-        most, encode = MOST, self._asked
+        block, most, encode = min(self.subject.length, BLOCK), MOST, self._asked
+        if self.plan.way is Way.REAL and block == BLOCK and self.to >= 8 * BLOCK:
+            block, most = 2 * block, 2 * most  # needles of a row that is read whole cost nothing
         if encode is not None:
             text = [f"{n.question} {n.answer}" for n in self.told] or ["The code of Alice is 1234."]
-            most = min(MOST, 3 * block // (4 * max(len(encode(x)) + 1 for x in text)))
+            most = min(most, 3 * block // (4 * max(len(encode(x)) + 1 for x in text)))
             most = min(most, len(self.told) or most)
         text = torch.from_numpy(self.subject.text.astype(np.int64))
         places = distances(block, self.to, self.trained, most)
-        begin = np.linspace(0, max(0, len(text) - self.to), self.plan.rows).astype(int)[row]
+        begin = begins(len(text) - self.to, row)
         return needle_row(encode, text[begin:], self.to, places, row, block, self.told)
 
     @contextmanager
@@ -628,7 +652,7 @@ class _Search:
             return scores_at(network, self._led(tokens), positions, keep)
 
         nats, scores = recalled(needles, read, repair.cut, whole=True, last=last)
-        short = needles.tokens[needles.asks - self.subject.length : needles.asks + 1][None]
+        short = needles.tokens[needles.asks - self.subject.length - 1 : needles.asks][None]
         own = self.book.of(
             f"short row {row}",
             lambda: [float(self._plain(short, last))],
@@ -696,18 +720,28 @@ def interval(values: np.ndarray) -> tuple[float, float | None]:
     return mean_and_half(values) if len(values) > 1 else (float(values[0]), None)
 
 
+def begins(free: int, row: int) -> int:
+    """Where a row begins in a text with so many tokens more than a row: spread over it however many
+    rows there are, so that a search with more time goes on with the same ones.
+
+    >>> [begins(1000, row) for row in range(4)]
+    [0, 618, 236, 854]
+    """
+    return int(row * _GOLDEN % 1 * max(0, free))
+
+
 # -- advice ---------------------------------------------------------------------------------------
 
 
 def _rank(row: Mended, by_recall: bool) -> tuple[float, ...]:
     """What changes are put in order by: those that were read first, by the share of right answers
-    where a text can be cut, else by loss."""
+    where a text can be cut and the loss is within the budget, else by loss."""
     loss = row.difference[0] if row.difference else 0.0 if row.rows else row.loss
     least = math.inf if loss is None else loss
     if not by_recall or not row.needles:
-        return float(not row.rows), least, 0.0
+        return 2.0 * (not row.rows), least, 0.0
     right, gain = order(row.needles)
-    return 0.0, -right / len(row.needles), -gain
+    return float(row.dear), -right / len(row.needles), -gain
 
 
 def _below(row: Mended, least: float = 0.0) -> bool:
@@ -716,7 +750,7 @@ def _below(row: Mended, least: float = 0.0) -> bool:
     return half is not None and mean + half < least
 
 
-def _advised(rows: Mapping[Repair, Mended], search: _Search, most: int) -> tuple[Repair, Advice]:
+def _advised(rows: Mapping[Repair, Mended], search: _Halving, most: int) -> tuple[Repair, Advice]:
     """The change to take, and why; see the top of this module."""
     base, none, to = search.base or Repair(), Repair(), search.to
     if base.cut:
@@ -725,9 +759,11 @@ def _advised(rows: Mapping[Repair, Mended], search: _Search, most: int) -> tuple
             return none, Advice.NOTHING
         for repair in search.left[:1]:
             row = rows[repair]
-            worse = row.difference is not None and row.difference[0] > BUDGET
-            if not worse and advised(*_same(row, cut), search.trained, to):
+            if row.dear or not _paired(row, cut).better:
+                continue
+            if advised(*_same(row, cut), search.trained, to):
                 return repair, Advice.TAKE
+            return base, Advice.TRADE
         return base, Advice.NO_DIFFERENCE
     default, first = recipe(search.subject.length), search.left[0]
     if default in rows and first != default:

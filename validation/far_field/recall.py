@@ -96,7 +96,7 @@ KINDS = {
     ),
 }
 MOST = 24
-"""Needles in a row."""
+"""Needles in a row of which some blocks are read; a row that is read whole holds twice as many."""
 
 
 class Told(NamedTuple):
@@ -166,7 +166,7 @@ class NeedleRow(NamedTuple):
 
 def part_of(block: int) -> int:
     """Tokens that are read around a needle."""
-    return max(block // 4, 4 * _SEQUENCE)
+    return max(min(block, BLOCK) // 4, 4 * _SEQUENCE)
 
 
 def distances(block: int, length: int, trained: int, most: int = MOST) -> list[int]:

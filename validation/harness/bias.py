@@ -26,7 +26,7 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
-from farfield.theory.encodings.modules import load
+from farfield.theory.encodings.modules import built, load
 from farfield.theory.evaluation.fold import value
 from farfield.theory.evaluation.vectorised import Arrays, Lacking, require_memory
 from farfield.theory.formula.bounded_nodes import valued
@@ -339,7 +339,8 @@ def own_module(source: Own, heads: int, size: int) -> nn.Module:
     """
     where = f"{Path(source.path).name}:{source.name}"
     try:
-        made = getattr(load(source.path), source.name)(heads, size)
+        made = getattr(load(source.path), source.name)
+        made = built(made, heads, size) if isinstance(made, type) else made(heads, size)
         refuse(
             not isinstance(made, nn.Module),
             f"{where} is no torch module; accepted is a subclass of nn.Module",

@@ -24,7 +24,9 @@ from pathlib import Path
 import numpy as np
 
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.validation.harness.settings import Induction
+from farfield.theory.encodings.modules import load
+from farfield.validation.harness.own import Own, own, whose
+from farfield.validation.harness.settings import Induction, Run
 
 BYTES = 256
 DOCUMENTATION = "builtin:documentation"
@@ -310,4 +312,67 @@ class InductionRows:
         return np.take_along_axis(least, order, 1)
 
 
-Data = Text | InductionRows
+class OwnRows:
+    """The rows of a task of the user's own, a class `FILE.py:Class` that is made as `Class()`:
+
+        class Copy:
+            vocabulary = 64
+
+            def rows(self, random, count, length):
+                tokens = random.integers(self.vocabulary, size=(count, length))
+                targets = np.full((count, length), -100)
+                targets[:, -1] = tokens[:, 0]
+                return tokens, targets
+
+    `random` is a generator of NumPy. Tokens and targets have the shape (count, length); a target of
+    -100 is not asked. Fields are those of `InductionRows`.
+    """
+
+    def __init__(self, code: Own) -> None:
+        self.code, self.source, self.sha256 = code, f"task {code.name}", code.sha256
+        try:
+            self.task = getattr(load(code.path), code.name)()
+            self.vocabulary = int(self.task.vocabulary)
+        except (AttributeError, TypeError, ValueError) as error:
+            said = whose(error, [code]) or f"{code.name}: {error}"
+            raise InputError(f"{said}; accepted: Class() with a vocabulary and rows") from None
+
+    def batch(self, seed: int, step: int, rows: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and targets; seed and step alone decide them.
+
+        Raises:
+            InputError: they are not of the shape and the vocabulary.
+        """
+        made = self.task.rows(np.random.default_rng([seed, step]), rows, length)
+        tokens, targets = (np.asarray(x, np.int64) for x in made)
+        for what, part in (("tokens", tokens), ("targets", targets[targets != NOT_ASKED])):
+            refuse(
+                (what == "tokens" and not part.shape == targets.shape == (rows, length))
+                or bool(((part < 0) | (part >= self.vocabulary)).any()),
+                f"{self.source}: {what} of shape {part.shape}; accepted are {(rows, length)} of "
+                f"numbers from 0 to {self.vocabulary - 1}, a target -100 where nothing is asked",
+            )
+        return tokens, targets
+
+    def held(self, rows: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of a seed that no training has."""
+        return self.batch(2**63, 0, rows, length)
+
+    def require(self, trained: int, measured: int) -> None:
+        """Raise InputError unless it gives rows of these lengths."""
+        for length in (trained, measured):
+            self.batch(0, 0, 1, length)
+
+
+Data = Text | InductionRows | OwnRows
+
+
+def read_data(run: Run) -> Data:
+    """What a run reads: its text, or the rows of its task.
+
+    Raises:
+        InputError: the text or the task cannot be read.
+    """
+    if run.task is None:
+        return read_text(run.text)
+    return OwnRows(own(run.task)) if isinstance(run.task, str) else InductionRows(run.task)

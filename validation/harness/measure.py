@@ -1,4 +1,4 @@
-"""What a model does: perplexity by length, receptive fields, expected scores, recall by distance.
+"""What a model does: perplexity by length, receptive fields, answers to a task.
 
 *Perplexity* has three protocols, each on the same targets at every length. *Non-overlapping*: a
 text is cut into segments of the length, and every token of a segment is predicted [S]. *Last
@@ -8,7 +8,7 @@ token*: every target is predicted from exactly as many tokens as the length says
 The *attention* receptive field asks, row by row, how many of the nearest keys hold all but `eps` of
 the attention; beside it stands the theoretical field of the bias alone on the same row, with bounds
 that hold for every model. The *gradient* one asks how much of the text the last prediction depends
-on, through all layers. The *expected score* `s[n]` is the mean score of pairs at distance `n`.
+on, through all layers.
 
 Memory is linear in the length: one row at a time if need be, scores of the vocabulary for a part of
 its positions, sampled queries a few heads at a time.
@@ -27,10 +27,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import refuse
-from farfield.validation.harness.attention import bias_of_pairs, diagonals, flushed
-from farfield.validation.harness.data import InductionRows, samples
+from farfield.validation.harness.attention import bias_of_pairs, flushed
+from farfield.validation.harness.data import NOT_ASKED, InductionRows, OwnRows, samples
 from farfield.validation.harness.model import Attend, Layer, Prepared, Transformer
 from farfield.validation.harness.settings import CAUSAL, Mask
 
@@ -40,7 +39,6 @@ SCORES = 1 << 22  # scores held at a time, where the model gives them for a part
 NATS = 300  # beyond every model that has learned anything
 NORMAL = 1.959964  # two-sided 95 %
 SLACK = 1e-9  # of a logarithm, so that exact ties are no violation
-QUERIES = 256  # whose scores are held at a time
 RESAMPLES = 1000
 
 
@@ -462,66 +460,23 @@ def gradient_shares(model: LanguageModel, rows: np.ndarray, view: object = CAUSA
     return torch.cat([shares(part) for part in parts]).numpy()
 
 
-# -- expected scores, recall ----------------------------------------------------------------------
+# -- tasks ----------------------------------------------------------------------------------------
 
 
-def resolution_of(scores: np.ndarray, length: int, mask: Mask = CAUSAL) -> float | None:
-    """The attention resolution `R(s)` of rows of this many tokens [S, Eq. 12]; None where a score
-    is missing."""
-    finite = scores[:length]
-    finite = finite[np.isfinite(finite)]
-    full = len(finite) == length
-    if len(scores) < length or len(finite) < 2 or not (full or mask.bca or mask.window):
-        return None
-    blocks = None if full else f"window {len(finite)}"
-    if mask.bca and length > 2 * mask.bca:
-        blocks = f"bca {mask.bca}"
-    padded = np.concatenate([finite, np.zeros(length - len(finite))])
-    return attention_resolution(padded, mask=blocks).value
-
-
+@flushed()
 @torch.no_grad()
-def expected_scores(
-    model: Transformer,
-    text: np.ndarray,
-    *,
-    length: int = 1024,
-    segments: int = 4,
-    mask: Mask = CAUSAL,
-) -> np.ndarray:
-    """Mean score at each distance over all pairs whose key is seen [S, Eq. 13]: the content logit
-    divided by the root of the head size, plus the bias.
-
-    Returns:
-        `s[n]` for n = 0 .. length - 1, mean over segments, heads and layers; nan where no key is
-        seen.
-    """
-    refuse(length < 2, f"a segment of {length} tokens; accepted are at least 2")
-    layers: list[Tensor] = []
-
-    def look(layer: Layer, q: Tensor, k: Tensor, v: Tensor, prepared: Prepared) -> Tensor:
-        assert isinstance(prepared.mask, Mask)
-        total, counted = torch.zeros(2, length, dtype=torch.float64, device=q.device)
-        for start in range(0, length, QUERIES):
-            stop = min(start + QUERIES, length)
-            i, j = torch.arange(stop - 1, start - 1, -1, device=q.device), slice(0, stop)
-            keys = torch.arange(stop, device=q.device)
-            seen = torch.as_tensor(prepared.mask.sees(i[:, None], keys))
-            logits = q[:, :, i].double() @ k[:, :, j].double().mT / math.sqrt(q.shape[-1])
-            if isinstance(prepared.bias, nn.Module):
-                logits = (
-                    logits + bias_of_pairs(prepared.bias, q[:, :, i], k[:, :, j], i, keys).double()
-                )
-            for into, matrix in ((total, logits.mean((0, 1)) * seen), (counted, seen.double())):
-                into[:stop] += diagonals(matrix[None])[0, :stop].flip(-1)
-        scores = total / counted
-        if isinstance(prepared.bias, Tensor):
-            scores = scores + prepared.bias.double().mean(0)
-        layers.append(scores.cpu())
-        return layer.attend(q, k, v, prepared)
-
-    _segment_by_segment(model, samples(text, segments, length), mask, look)
-    return torch.stack(layers).mean(0).numpy()
+def answers(
+    model: LanguageModel, rows: OwnRows, length: int, *, count: int, mask: Mask = CAUSAL
+) -> dict[str, float]:
+    """Of held-out rows of a task: the targets, their nats, and the share of right answers."""
+    tokens, targets = (torch.from_numpy(x).to(model.device) for x in rows.held(count, length))
+    nats, right, asked = 0.0, 0, int((targets != NOT_ASKED).sum())
+    step = max(1, min(TOKENS, PASS // model.vocabulary) // length)
+    for x, y in zip(tokens.split(step), targets.split(step), strict=True):
+        logits = model.logits(model.hidden(model.embed(x), mask)).double().flatten(0, 1)
+        nats += cross_entropy(logits, y.flatten(), ignore_index=NOT_ASKED, reduction="sum").item()
+        right += int((logits.argmax(-1) == y.flatten()).sum())
+    return {"targets": asked, "nats": nats / asked, "accuracy": right / asked}
 
 
 class Recall(NamedTuple):

@@ -80,7 +80,7 @@ def kept(spec: str, home: Path) -> str:
 
 
 def spec_of(code: type, folder: Path) -> str:
-    """A class as `FILE.py:NAME`; one without a file, as of a notebook, is written into the folder.
+    """A class as `FILE.py:NAME`; one of a notebook or of a function is written into the folder.
 
     What it uses goes with it: modules and their names by imports, other functions and classes by
     their source, numbers and text as they are.
@@ -89,7 +89,7 @@ def spec_of(code: type, folder: Path) -> str:
         InputError: its source is not known, or it uses what cannot be written so.
     """
     file = _function(code).__code__.co_filename
-    if Path(file).is_file():
+    if Path(file).is_file() and code.__qualname__ == code.__name__:
         return f"{file}:{code.__name__}"
     text = "\n\n".join(_texts(code, set())) + "\n"
     path = folder / f"{code.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:8]}.py"
@@ -111,7 +111,8 @@ def _texts(of: Any, done: set[str]) -> Iterator[str]:
     """The sources of what a class or function uses, then its own."""
     lines = linecache.getlines(_function(of).__code__.co_filename)
     tree = ast.parse(textwrap.dedent("".join(lines)))
-    found = [x for x in tree.body if of.__name__ in _bound(x)]
+    kinds = (ast.ClassDef, ast.FunctionDef)
+    found = [x for x in ast.walk(tree) if isinstance(x, kinds) and x.name == of.__name__]
     if not found:
         raise InputError(f"the source of {of.__name__} is not known; accepted: a class in a file")
     done.add(of.__name__)

@@ -35,23 +35,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from filelock import FileLock
+from pydantic import JsonValue
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
+from farfield.theory.encodings.modules import load as load_file
 from farfield.theory.files import write
 from farfield.validation.harness.bias import model_of, modules
-from farfield.validation.harness.data import Data, InductionRows, Text, read_text
+from farfield.validation.harness.data import Data, InductionRows, OwnRows, Text, read_data
 from farfield.validation.harness.measure import (
+    answers,
     attention_field,
-    expected_scores,
     gradient_field,
     perplexities,
     recall,
-    resolution_of,
 )
 from farfield.validation.harness.mechanism import Understood, understood
 from farfield.validation.harness.model import DistanceBias, Transformer
-from farfield.validation.harness.own import Own, keep, kept, whose
+from farfield.validation.harness.own import Own, keep, kept, own, whose
 from farfield.validation.harness.settings import CAUSAL, Hybrid, Mask, Measure, Run, digest
 from farfield.validation.harness.train import Report, read_tensors, train, write_tensors
 from farfield.validation.json_files import (
@@ -70,7 +71,17 @@ WEIGHTS, CHECKPOINT, ASKED = "weights.safetensors", "checkpoint.safetensors", "r
 FAILED = "failure.txt"
 KILLED = "its process was killed; if memory ran out, accepted: a smaller batch, or more parts"
 HANDED = 256  # runs that a cluster has at a time
-SCORE_SEGMENTS = 4  # whose expected scores are averaged
+COLUMNS = {"targets", "nats", "ratio", "low", "high", "distance", "accuracy", "attention"}
+PROTOCOLS = """
+A protocol of the user's own, `FILE.py:NAME`, is a function of the trained model in evaluation mode,
+of what it was trained on, and of a length in tokens. It returns cells of the columns `COLUMNS`:
+
+    def first_token(model, data, length):
+        tokens, targets = (torch.from_numpy(x) for x in data.held(64, length))
+        with torch.no_grad():
+            right = model(tokens)[:, 0].argmax(-1) == targets[:, 0]
+        return {"targets": 64, "accuracy": right.double().mean().item()}
+"""
 LEADS = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
 
 
@@ -90,16 +101,26 @@ class Job(NamedTuple):
         fixed = self.layers.absolute == "learned"
         usual = (trained,) if fixed else (trained, 4 * trained, 16 * trained)
         lengths = tuple(sorted({*(asked.lengths or usual), trained}))
-        rows = {"row_length": asked.row_length, "scores": asked.scores}
+        rows = {"row_length": asked.row_length}
         rows["gradient_length"] = asked.gradient_length or lengths[-1]
         if fixed:
             rows = {name: min(tokens, trained) for name, tokens in rows.items()}
         return asked.but(lengths=lengths, **rows)
 
     @property
+    def facts(self) -> dict[str, JsonValue]:
+        """What the settings name from outside, the encoding apart, by what it is."""
+        named = {"task": self.run.task, "optimizer": self.run.optimizer}
+        codes = {k: v for k, v in named.items() if isinstance(v, str) and ".py:" in v}
+        facts = {name: own(spec).sha256 for name, spec in codes.items()}
+        return {"data": self.data.sha256, "vocabulary": self.data.vocabulary, **facts}
+
+    @property
     def codes(self) -> list[Own]:
         """The user's own code that it runs."""
-        return [bias for bias in self.layers.biases if isinstance(bias, Own)]
+        asked = (self.run.optimizer, self.run.task, *self.run.measure.protocols)
+        specs = [spec for spec in asked if isinstance(spec, str) and ".py:" in spec]
+        return [*(b for b in self.layers.biases if isinstance(b, Own)), *map(own, specs)]
 
     @property
     def masks(self) -> list[Mask]:
@@ -136,9 +157,9 @@ def job_of(run: Run) -> Job:
             that is not finite where attention looks.
     """
     layers = understood(run)
-    data = read_text(run.text) if run.task is None else InductionRows(run.task)
-    key = run.key(encoding=layers.facts, data=data.sha256, vocabulary=data.vocabulary)
-    job = Job(run, layers, data, key)
+    data = read_data(run)
+    job = Job(run, layers, data, "")
+    job = job._replace(key=run.key(encoding=layers.facts, **job.facts))
     measure = job.measure
     longest = measure.lengths[-1]
     refuse(
@@ -153,7 +174,7 @@ def job_of(run: Run) -> Job:
             f"accepted are windows below {longest}",
         )
     if isinstance(data, Text):
-        rows = (measure.row_length, measure.scores, measure.gradient_length or 0)
+        rows = (measure.row_length, measure.gradient_length or 0)
         longest = max(longest, *rows)
     data.require(run.length, longest)
     for bias in set(modules(layers, run.heads, run.width // run.heads)):
@@ -270,7 +291,7 @@ def _trained(
     if LEADS:
         record = {
             "columns": job.columns,
-            "facts": {"data": job.data.sha256, "vocabulary": job.data.vocabulary},
+            "facts": job.facts,
             "history": [list(report) for report in history],
         }
         write_tensors(home / WEIGHTS, model.state_dict(), record)
@@ -370,6 +391,19 @@ def measured(
         InputError: a model whose losses are not finite, or break bounds that hold for every model.
     """
     asked = job.measure
+    for code, length in itertools.product(map(own, asked.protocols), asked.lengths):
+        cells = getattr(load_file(code.path), code.name)(model, job.data, length)
+        refuse(
+            not isinstance(cells, dict) or not cells.keys() <= COLUMNS,
+            f"protocol {code.name} returns {cells!r:.60}; accepted: a table with columns among "
+            f"{', '.join(sorted(COLUMNS))}",
+        )
+        yield {"protocol": code.name, "length": length, **cells}
+    if isinstance(job.data, OwnRows):
+        for length in asked.lengths:
+            cells = answers(model, job.data, length, count=asked.probes, mask=mask)
+            yield {"protocol": "task", "length": length, **cells}
+        return
     if isinstance(job.data, InductionRows):
         first = sorted(asked.lengths, key=lambda length: length != job.run.length)
         distances, count = asked.distances, asked.probes
@@ -398,7 +432,7 @@ def measured(
 def _fields(
     asked: Measure, trained: int, model: Transformer, text: np.ndarray, mask: Mask
 ) -> Iterator[Row]:
-    """The rows of receptive fields and of expected scores."""
+    """The rows of receptive fields."""
     n, segments = asked.row_length, asked.row_segments
     eps, rows = asked.thresholds, asked.rows
     for field in attention_field(
@@ -420,14 +454,6 @@ def _fields(
     yield {**line, "eps": round(1 - asked.share, 9), "erf": gradient.tokens}
     for far, part in gradient.curve:
         yield {**line, "distance": far, "gradient": part}
-    if asked.scores:
-        scores = expected_scores(
-            model, text, length=asked.scores, segments=SCORE_SEGMENTS, mask=mask
-        )
-        for n in (trained, 2 * trained):
-            if (resolution := resolution_of(scores, n, mask)) is not None:
-                line = {"protocol": "scores", "length": n, "targets": SCORE_SEGMENTS}
-                yield {**line, "resolution": resolution}
 
 
 # -- many runs ------------------------------------------------------------------------------------

@@ -53,6 +53,9 @@ Count = Annotated[int, Field(ge=1, strict=True)]
 Natural = Annotated[int, Field(ge=0, strict=True)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, lt=1)]
+Code = Annotated[str, Field(pattern=r"\.py:\w+$")]
+"""What a file of the user's own defines, `FILE.py:NAME`."""
+
 Spec = str | dict[str, JsonValue]
 """An encoding as a user writes it."""
 
@@ -317,9 +320,11 @@ class Measure(Record):
         thresholds: its `eps`.
         gradient_length, gradient_segments, share: tokens (None: the longest length), segments, and
             the `q` of the gradient receptive field.
-        scores: tokens of the segments of the expected score [S, Eq. 13]; 0 for none.
+        scores: read in earlier plans and runs; nothing is measured by it.
         distances, probes: of a task: from the query to the answer's key, in tokens (none given
             takes 8), and rows at each.
+        protocols: functions of the user's own, as `farfield.validation.harness.runs.PROTOCOLS` has
+            them.
         precision: of the products where perplexity is measured; the scores of the vocabulary and
             all else are in float32.
     """
@@ -340,6 +345,7 @@ class Measure(Record):
     scores: Natural = 0
     distances: tuple[Count, ...] = ()
     probes: Count = 96
+    protocols: tuple[Code, ...] = ()
     precision: Literal["float32", "bfloat16"] = "float32"
 
 
@@ -363,13 +369,14 @@ class Run(Sizes):
         label, family, preset: names in the results, in no key.
         text: a file, folder, `NAME.npy` of tokens, `builtin:documentation`; None for the source
             code of the running Python's standard library.
-        task: in place of a text.
+        task: in place of a text; or a class of the user's own (`data.OwnRows`).
         seed: of the initial weights and of the order of the text.
         layers: of the model, whose other sizes are those of `Sizes`.
         batch, steps: rows a step, and steps.
         lr, warmup, schedule: peak of the learning rate, the steps that lead up to it, and what
             follows: `cosine` to 5 % of the peak, `linear` to 0, or `inverse sqrt`.
         weight_decay, clip, betas, epsilon: of AdamW; the clip bounds the gradient's norm.
+        optimizer: in place of AdamW, a function of the user's own (`train.OPTIMIZERS`).
         precision: `bfloat16` for products under autocast; all else stays in float32.
         accumulate: a step's rows go through the model in this many parts, to save memory.
         measure: the measurements.
@@ -383,7 +390,7 @@ class Run(Sizes):
     family: str = ""
     preset: str = ""
     text: str | None = None
-    task: Induction | None = None
+    task: Induction | Code | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = 0
     layers: Count = 4
     batch: Count = 32
@@ -398,6 +405,7 @@ class Run(Sizes):
         0.95,
     )
     epsilon: Positive = 1e-8
+    optimizer: Literal["adamw"] | Code = "adamw"
     precision: Literal["float32", "bfloat16"] = "float32"
     accumulate: Count = 1
     measure: Measure = Measure()
@@ -443,9 +451,9 @@ class Run(Sizes):
             **facts: what the settings name from outside, in place of the names: the formulas of an
                 encoding, the SHA-256 of a text.
         """
-        described = self.model_dump(
-            mode="json", exclude={"label", "family", "preset", "text", "measure"}
-        )
+        apart = {"label", "family", "preset", "text", "measure"}
+        apart |= {"optimizer"} if self.optimizer == "adamw" else set()  # as keys were before
+        described = self.model_dump(mode="json", exclude=apart)
         return digest({**described, **facts})
 
 

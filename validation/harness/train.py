@@ -13,14 +13,13 @@ where nothing of them learns, and no step waits for the device but those that re
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import math
 import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,10 +32,12 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from farfield.theory.answers.errors import InputError, refuse
+from farfield.theory.encodings.modules import load
 from farfield.theory.files import write
 from farfield.validation.harness.attention import flushed
 from farfield.validation.harness.data import NOT_ASKED, Data
 from farfield.validation.harness.model import Prepared, Transformer, adds
+from farfield.validation.harness.own import own, whose
 from farfield.validation.harness.settings import Run
 from farfield.validation.optional import first_line, library
 from farfield.validation.progress import Progress, silent
@@ -95,6 +96,37 @@ def adamw(model: Transformer, run: Run) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=run.lr, betas=run.betas, eps=run.epsilon, fused=True)
 
 
+OPTIMIZERS = {"adamw": adamw}
+"""By name. One of the user's own, `FILE.py:NAME`, is called in the same way, and keeps tensors:
+
+    def momentum(model, run):
+        return torch.optim.SGD(model.parameters(), lr=run.lr, momentum=0.9)
+
+Each step sets the rate of all its groups.
+"""
+
+
+def optimizer(model: Transformer, run: Run) -> torch.optim.Optimizer:
+    """What a run is optimised by.
+
+    Raises:
+        InputError: the user's own code has no such function, or it raises.
+    """
+    if run.optimizer in OPTIMIZERS:
+        return OPTIMIZERS[run.optimizer](model, run)
+    code = own(run.optimizer)
+    try:
+        made = getattr(load(code.path), code.name)(model, run)
+    except (AttributeError, TypeError, ValueError) as error:
+        said = whose(error, [code]) or f"{code.name}: {error}"
+        raise InputError(f"{said}; accepted: a function of a model and a run") from None
+    refuse(
+        not isinstance(made, torch.optim.Optimizer),
+        f"{code.name} returns {made!r:.60}; accepted is an optimiser of torch",
+    )
+    return made
+
+
 def operations(run: Run, vocabulary: int) -> int:
     """Floating-point operations of the products for one token of training [PaLM, App. B].
 
@@ -134,7 +166,7 @@ def train(
     Raises:
         InputError: a loss or gradient that is not finite, a damaged checkpoint, a full disk.
     """
-    device, optimiser, losses = model.device, adamw(model, run), list[Tensor]()
+    device, optimiser, losses = model.device, optimizer(model, run), list[Tensor]()
     with together(model) as process, torch.random.fork_rng([device] * (device.type == "cuda")):
         history, first = list[Report](), 0
         if checkpoint is not None and checkpoint.exists():
@@ -149,7 +181,8 @@ def train(
                 group["lr"] = learning_rate(step, run)
             if run.dropout:  # it depends on the step alone, as the rows do
                 torch.manual_seed(_seed(run.seed, step, process.rank))
-            loss = backward(scores, *batch(data, run, step, process, device), process.size)
+            rows, targets = batch(data, run, step, process, device)
+            loss = backward(scores, rows, targets, process.size, process.apart)
             norm = nn.utils.clip_grad_norm_(model.parameters(), run.clip)
             losses.append(torch.stack([loss, norm.to(loss)]))
             optimiser.step()
@@ -201,17 +234,25 @@ def scorer(model: Transformer, forward: nn.Module, run: Run) -> Scores:
     return scores
 
 
-def backward(scores: Scores, parts: list[tuple[Tensor, Tensor]], asked: int, size: int) -> Tensor:
+def backward(
+    scores: Scores,
+    parts: list[tuple[Tensor, Tensor]],
+    asked: int,
+    size: int,
+    apart: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Tensor:
     """Add the gradients of the parts of a batch; the loss of all, on the device.
 
-    Gradients are averaged over processes, so each counts `size` times.
+    Gradients are averaged over processes, so each counts `size` times; they meet once, after the
+    last part, and those before are computed `apart`.
     """
     losses = []
-    for x, y in parts:
-        nats = cross_entropy(
-            scores(x).flatten(0, 1), y.flatten(), ignore_index=NOT_ASKED, reduction="sum"
-        )
-        (nats * (size / asked)).backward()
+    for at, (x, y) in enumerate(parts, 1):
+        with nullcontext() if at == len(parts) else apart():
+            nats = cross_entropy(
+                scores(x).flatten(0, 1), y.flatten(), ignore_index=NOT_ASKED, reduction="sum"
+            )
+            (nats * (size / asked)).backward()
         losses.append(nats.detach() / asked)
     return torch.stack(losses).sum()
 
@@ -279,6 +320,11 @@ class Process(NamedTuple):
     forward: nn.Module
     rank: int = 0
     size: int = 1
+
+    def apart(self) -> AbstractContextManager[object]:
+        """While gradients are not averaged over processes."""
+        several = isinstance(self.forward, DistributedDataParallel)
+        return self.forward.no_sync() if several else nullcontext()
 
     def mean(self, loss: float) -> float:
         """The loss of all processes, each of which knows its rows' part."""
@@ -383,7 +429,8 @@ def keep(
     """Write a checkpoint in place of the one before."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     for index, slots in optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser.{index}.{name}": value for name, value in slots.items()}
+        held = {name: value for name, value in slots.items() if value is not None}
+        tensors |= {f"optimiser.{index}.{name}": torch.as_tensor(x) for name, x in held.items()}
     if losses:
         tensors["losses"] = torch.stack(losses)
     write_tensors(path, tensors, {"done": done, "history": [list(report) for report in history]})
@@ -419,15 +466,13 @@ def resume(
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], record: Mapping[str, object]) -> None:
-    """Write tensors and a record, whole or not at all, with the SHA-256 of both.
+    """Write tensors and a record, whole or not at all.
 
     Raises:
         InputError: the place cannot be written to.
     """
     whole = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    text = json.dumps(record, sort_keys=True)
-    seals = {"record": text, "sha256": _seal(whole, text)}
-    write(path, safetensors.torch.save(whole, seals))
+    write(path, safetensors.torch.save(whole, {"record": json.dumps(record, sort_keys=True)}))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:
@@ -439,21 +484,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:
     try:
         with safetensors.safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            told = file.metadata() or {}
-        whole = told.get("sha256") == _seal(tensors, told.get("record", ""))
-    except (OSError, safetensors.SafetensorError):
-        whole = False
-    refuse(
-        not whole,
-        f"{str(path)!r} is not what was written; accepted: the file as it was, or none, and the "
-        "run is made again",
-    )
-    return tensors, told["record"]
-
-
-def _seal(tensors: dict[str, Tensor], record: str) -> str:
-    whole = hashlib.sha256(record.encode())
-    for name in sorted(tensors):
-        whole.update(name.encode())
-        whole.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
-    return whole.hexdigest()
+            return tensors, (file.metadata() or {})["record"]
+    except (OSError, KeyError, safetensors.SafetensorError):
+        raise InputError(
+            f"{str(path)!r} is not what was written; accepted: the file as it was, or none, and "
+            "the run is made again"
+        ) from None

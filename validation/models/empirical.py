@@ -145,6 +145,8 @@ def empirical_receptive_field(
     rows: int = 32,
     bos: str = "auto",
     view: View = ALL,
+    device: Any = None,
+    dtype: Any = None,
     progress: Progress = silent,
 ) -> EmpiricalReceptiveField:
     """How far a model looks back on a text: by its input gradient, or by its attention.
@@ -162,6 +164,8 @@ def empirical_receptive_field(
         rows: for attention, query rows a head and segment.
         bos: one of `text.FIRST`: whether segments begin with the tokenizer's first token.
         view: which keys a query sees; for the gradient.
+        device: of torch; None for the CPU, or where an opened model is.
+        dtype: float32, bfloat16 or float16; None for float32, or that of an opened model.
         progress: told how many segments are read.
 
     Memory holds the activations of one layer, or the weights of one segment.
@@ -174,7 +178,9 @@ def empirical_receptive_field(
     share = float(inside(*((q, "q") if kind == "gradient" else (eps, "eps")), "(0, 1)"))
     size = natural(_LENGTH[kind] if length is None else length, "length")
     count = natural(_SEGMENTS[kind] if segments is None else segments, "segments")
-    opened = _opened(model, size)
+    opened = model
+    if not isinstance(model, Opened | OpenedRun):
+        opened = open_model(describe(model), tokens=size, device=device, dtype=dtype)
     read = text_of(opened.model, text, bos)
     segments_read = led(samples(read.held_out, count, size), read.bos)
 
@@ -275,12 +281,6 @@ def _answer(
         label=Label.MEASURED,
         subject=outline.name,
     )
-
-
-def _opened(model: Any, size: int) -> Opened | OpenedRun:
-    if isinstance(model, Opened | OpenedRun):
-        return model
-    return open_model(describe(model), tokens=size)
 
 
 def second_half(length: int, rows: int) -> Tensor:

@@ -116,6 +116,8 @@ def model_perplexity(
     samples: int = 64,
     bos: str = "auto",
     view: View = ALL,
+    device: Any = None,
+    dtype: Any = None,
     progress: Progress = silent,
 ) -> PerplexityByLength:
     """Perplexity of a model at several lengths of context [S; C, 3.4].
@@ -129,6 +131,8 @@ def model_perplexity(
         samples: targets, or rows of the longest length.
         bos: one of `text.FIRST`.
         view: which keys a query sees.
+        device: of torch; None for the CPU, or where a live model is.
+        dtype: float32, bfloat16 or float16; None for float32, or that of a live model.
         progress: told how far it is.
 
     Raises:
@@ -142,7 +146,8 @@ def model_perplexity(
     )
     one_of(protocol, "protocol", PROTOCOLS)
     count, outline = natural(samples, "samples"), describe(model)
-    opened, read = open_model(outline, tokens=sizes[-1]), text_of(outline, text, bos)
+    opened = open_model(outline, tokens=sizes[-1], device=device, dtype=dtype)
+    read = text_of(outline, text, bos)
     told = partial(progress, "lengths")
     if protocol in OURS:
         how: dict[str, Any] = {"last": OURS[protocol], "count": count, "view": view}

@@ -224,6 +224,8 @@ def smallest_window(
     segments: Any = 16,
     bos: str = "auto",
     positions: str = "text",
+    device: Any = None,
+    dtype: Any = None,
     folder: str | os.PathLike[str] = "out/window",
     progress: Progress = silent,
 ) -> SmallestWindow:
@@ -238,6 +240,8 @@ def smallest_window(
         segments: rows of each half.
         bos: one of `text.FIRST`.
         positions: `text` or `cache`: where the first keys that are kept stand.
+        device: of torch; None for the CPU, or where a live model is.
+        dtype: float32, bfloat16 or float16; None for float32, or that of a live model.
         folder: where measurements are written down; a search that was stopped goes on from there.
         progress: told of each measurement.
 
@@ -253,10 +257,12 @@ def smallest_window(
         size < 4 or count < 2,
         f"rows of {size} tokens, {count} of them; accepted: rows of 4 or more, at least 2",
     )
-    opened, read = open_model(outline, tokens=size), text_of(outline, text, bos)
+    opened = open_model(outline, tokens=size, device=device, dtype=dtype)
+    read = text_of(outline, text, bos)
     halves = np.split(read.held_out, [len(read.held_out) // 2])
     parts = tuple(rows_of(read, part, count, size) for part in halves)
-    values = json.dumps(outline.values, sort_keys=True, default=str).encode()
+    kind = str(next(opened.network.parameters()).dtype)
+    values = json.dumps([kind, outline.values], sort_keys=True, default=str).encode()
     place = Path(folder) / stamped(outline, values, *(part.tobytes() for part in parts))
     search = Search(opened, (parts[0], parts[1]), place, progress)
     return _found(search, read, most, positions == "cache")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
 from farfield.validation.harness.mechanism import read, with_encoding
-from farfield.validation.harness.own import Own
+from farfield.validation.harness.own import Own, spec_of
 from farfield.validation.harness.settings import Run, settle
 from farfield.validation.inventory import TrainedRun
 from farfield.validation.optional import require_torch
@@ -29,8 +30,9 @@ def train(
     """Train a small model with an encoding and measure it; a finished run is never repeated.
 
     Args:
-        f: a formula in `n`, a name of the catalogue, formulas of the heads, an `Encoding`, a torch
-            module as `"FILE.py:Class"`, or a whole `Run`, to which no settings are added.
+        f: a formula in `n`, a name of the catalogue, formulas of the heads, an `Encoding`, a class
+            of a torch module or its place `"FILE.py:Class"`, or a whole `Run`, to which no settings
+            are added. A class is made as `Class(heads, size)` and called as `module(q, k, i, j)`.
         preset: architecture and schedule, by name or as a TOML file.
         store: folder of the runs; a killed run continues.
         device: `auto` (a GPU if there is one), `cpu` or `cuda`.
@@ -38,7 +40,7 @@ def train(
         notice: called as `notice(stage, done, total, note)`.
         **settings: in place of the preset's, as in a plan: `text`, `seed`, `length` (tokens of a
             training row), `layers`, `width`, `heads`, `batch` (rows), `steps`, `lr`, `precision`,
-            `measure` (a table, as `{"lengths": [64, 256]}`).
+            `measure` (a table, as `{"lengths": [64, 256]}`), `task`, `optimizer`.
 
     Raises:
         InputError: an encoding that cannot be trained, an unknown or bad setting, torch missing, a
@@ -47,9 +49,10 @@ def train(
     asked = f
     if not isinstance(f, Run):
         usual = settle(preset, {"encoding": "nope", **settings})
-        source = read(f if isinstance(f, (str, dict)) else {"name": f}, usual.heads)
+        spec = spec_of(f, Path(store) / "own") if isinstance(f, type) else f
+        source = read(spec if isinstance(spec, (str, dict)) else {"name": spec}, usual.heads)
         if isinstance(source, Own):
-            asked = usual.but(encoding=f)
+            asked = usual.but(encoding=spec, label=usual.label or source.name)
         else:
             ((name, found),) = named_encodings(source)
             asked = with_encoding(usual, name, found)

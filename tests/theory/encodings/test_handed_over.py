@@ -257,3 +257,29 @@ def test_what_is_printed_as_a_formula_is_read_back():
         back = encoding(found.name)
         assert np.array_equal(back.bias(range(500)), found.bias(range(500))), found.name
         assert check_convergence(back).verdict == check_convergence(found).verdict
+
+
+HELD = torch.linspace(0, -3, 16)
+BY_HEAD = torch.tensor([0.5, 0.25, 0.125])
+
+
+def test_captured_tensors_are_read_where_the_program_reads_them():
+    def learned(score, b, h, q, k):
+        return score + HELD[torch.clamp(q - k, max=15)]
+
+    def slopes(score, b, h, q, k):
+        return score - BY_HEAD[h] * (q - k)
+
+    found = encoding(learned)
+    right = HELD[torch.arange(400).clamp(max=15)].double().numpy()
+    assert found.origin == "traced" and check_convergence(found).converges is False
+    np.testing.assert_allclose(found.bias(range(400))[0], right, rtol=1e-6)
+    assert encoding(slopes).formula_text() == "[−n/2; −n/4; −n/8]"
+
+
+def test_programs_that_take_plain_numbers_alone_are_called_so():
+    for program in (
+        lambda q, k: -(q - k) / 8 if q % 7 else 0.0,
+        lambda q, k: 0.0 if q - k < 128 or k < 4 else -math.inf,
+    ):
+        assert inspect_bias(program).mechanism == "positions"

@@ -11,6 +11,14 @@ JUDGE, SECOND, ROTARY = (
 )
 
 
+def test_the_results_of_settings_are_those_of_the_files():
+    folder = EXPERIMENTS / "rotary_2"
+    judge = runpy.run_path(str(folder / "judge.py"))
+    assert (folder / "results.md").read_text(encoding="utf-8") == "\n".join(
+        judge["markdown"]()
+    ) + "\n"
+
+
 def test_the_results_are_those_of_the_files():
     kept = (ROOT / "experiments" / "far_field" / "results.md").read_text(encoding="utf-8")
     assert "\n".join(JUDGE["markdown"]()) + "\n" == kept

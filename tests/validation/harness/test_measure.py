@@ -6,19 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.errors import InputError
 from farfield.validation.harness import measure
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import InductionRows
 from farfield.validation.harness.measure import (
     attention_field,
-    expected_scores,
     gradient_field,
     gradient_shares,
     perplexities,
     recall,
-    resolution_of,
     token_losses,
 )
 from farfield.validation.harness.settings import CAUSAL, Induction, Mask, Run
@@ -144,30 +141,6 @@ def test_the_gradient_field_is_the_gradient_at_each_embedding(mask):
     assert dict(found.curve)[4] == pytest.approx(mean[:4].sum())
 
 
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("name", ["[-n/4; 0; -n; -log(1+n)]", HYBRID])
-def test_the_expected_score_is_the_mean_over_pairs(name, mask, monkeypatch):
-    monkeypatch.setattr(measure, "QUERIES", 8)
-    made = model(name)
-    found = expected_scores(made, TEXT, length=30, segments=2, mask=mask)
-    sums = []
-    for row in measure.samples(TEXT, 2, 30)[:, :-1]:
-        for content, bias in attention_by_hand(made, row, mask):
-            each = (content + bias).mean(0)
-            diagonals = [each.diagonal(-n) for n in range(30)]
-            sums.append([d[d > -math.inf].mean().item() for d in diagonals])
-    np.testing.assert_allclose(found, np.mean(sums, 0))
-
-
-def test_resolution_is_known_where_scores_are():
-    scores = -np.arange(20.0)
-    assert resolution_of(scores, 10) == attention_resolution(scores[:10]).value
-    assert resolution_of(scores, 21) is None
-    holes = np.where(np.arange(20) > 5, np.nan, 0.0)
-    assert resolution_of(holes, 20) is None
-    assert resolution_of(holes, 20, Mask(window=6)) is not None
-
-
 def test_recall_is_told_by_a_model_that_looks_the_answer_up():
     made = model("nope")
     rows = InductionRows(Induction(vocabulary=256))
@@ -201,7 +174,6 @@ def test_a_text_or_a_stride_that_does_not_fit_is_refused():
         lambda: perplexities(model(), TEXT, (12, 800)),
         lambda: perplexities(model(), TEXT, (12, 40), last=13),
         lambda: attention_field(model(), TEXT, length=700),
-        lambda: expected_scores(model(), TEXT, length=1),
     ):
         with pytest.raises(InputError, match="accepted"):
             call()

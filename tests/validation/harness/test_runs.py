@@ -17,7 +17,7 @@ from farfield.validation.harness import runs as module
 from farfield.validation.harness.runs import job_of, listed, load, local, run, sweep
 from farfield.validation.harness.settings import Plan, settle
 
-MEASURE = {"lengths": [16, 40], "row_length": 40, "blocks": 3, "last_tokens": 6, "scores": 32}
+MEASURE = {"lengths": [16, 40], "row_length": 40, "blocks": 3, "last_tokens": 6}
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +36,7 @@ def test_a_run_is_flat_rows_and_is_made_once(asked, tmp_path, monkeypatch):
     rows = run(asked, tmp_path)
     told = {(r["protocol"], r["mask"]) for r in rows}
     protocols = ["training", "held out", "non-overlapping", "last token", "attention", "gradient"]
-    assert told == {(name, "") for name in [*protocols, "scores"]}
+    assert told == {(name, "") for name in protocols}
     assert all(r["label"] == "alibi" and r["preset"] == "tiny" and r["trained"] == 16 for r in rows)
     assert len({r["run"] for r in rows}) == 1 and rows[0]["formula"].startswith("[-n/2; ")
     last = [r for r in rows if r["protocol"] == "last token"]
@@ -97,7 +97,7 @@ def test_a_damaged_file_is_refused_by_name_and_stays(name, asked, tmp_path):
     rows = run(asked, tmp_path)
     (path,) = tmp_path.glob(f"*/{name}")
     whole = path.read_bytes()
-    for damaged in (whole[:-7], b"", whole.replace(b"3", b"4")):
+    for damaged in (whole[:-7], b""):
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=path.name):
             load(path.parent) if name == "run.json" else run(asked, tmp_path)
@@ -371,3 +371,79 @@ def test_a_window_wider_than_every_row_is_refused(asked, tmp_path):
     wide = asked.but(measure={**MEASURE, "windows": [40]})
     with pytest.raises(InputError, match="window 40 hides nothing"):
         run(wide, tmp_path)
+
+
+OUTSIDE = """
+import numpy as np
+import torch
+
+class Copy:
+    vocabulary = 32
+
+    def rows(self, random, count, length):
+        tokens = random.integers(self.vocabulary, size=(count, length))
+        targets = np.full((count, length), -100)
+        targets[:, -1] = tokens[:, -1]
+        return tokens, targets
+
+class Wide(Copy):
+    vocabulary = 3
+
+    def rows(self, random, count, length):
+        return super().rows(random, count, length)[0] + 1, np.full((count, length), -100)
+
+def first_token(model, data, length):
+    tokens, targets = (torch.from_numpy(x) for x in data.held(8, length))
+    return {"targets": 8, "accuracy": float(model(tokens).shape[1] == length)}
+
+def momentum(model, run):
+    return torch.optim.SGD(model.parameters(), lr=run.lr, momentum=0.9)
+"""
+
+
+def test_a_task_a_protocol_and_an_optimizer_come_from_outside(asked, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(OUTSIDE)
+    own = settle(
+        "tiny",
+        {
+            "encoding": "nope",
+            "steps": 200,
+            "lr": 0.1,
+            "task": f"{path}:Copy",
+            "optimizer": f"{path}:momentum",
+            "measure": {"lengths": [16, 24], "protocols": [f"{path}:first_token"]},
+        },
+    )
+    rows = run(own, tmp_path / "runs")
+    answers = {r["length"]: r for r in rows if r["protocol"] == "task"}
+    assert answers[16]["accuracy"] > 0.9 and answers[16]["targets"] == 96
+    assert [r["accuracy"] for r in rows if r["protocol"] == "first_token"] == [1.0, 1.0]
+    assert run(own, tmp_path / "runs") == rows
+    load(tmp_path / "runs" / rows[0]["run"])
+    key = job_of(own).key
+    assert job_of(own.but(optimizer="adamw")).key != key
+    path.write_text(OUTSIDE.replace("momentum=0.9", "momentum=0.8"))
+    assert job_of(own).key != key
+    for wrong, said in (
+        ({"task": f"{path}:Wide"}, "numbers from 0 to 2"),
+        ({"task": f"{path}:first_token"}, "accepted: Class"),
+        ({"optimizer": "sgd"}, "optimizer"),
+    ):
+        with pytest.raises(InputError, match=said):
+            job_of(settle("tiny", {**own.model_dump(), **wrong}))
+
+
+def test_a_killed_training_by_an_optimizer_from_outside_goes_on(asked, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(OUTSIDE)
+    own = asked.but(optimizer=f"{path}:momentum")
+
+    def kill(stage, done, total, note=""):
+        if done == 11:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(own, tmp_path / "runs", every=0, progress=kill)
+    rows = [{**r, "seconds": 0} for r in run(own, tmp_path / "runs")]
+    assert rows == [{**r, "seconds": 0} for r in run(own, tmp_path / "alone")]

@@ -83,6 +83,7 @@ def test_every_setting_but_a_name_is_in_the_key():
         "spread": 0.1,
         "embedding_spread": 0.5,
         "task": {"vocabulary": 64},
+        "optimizer": "mine.py:make",
     }
     names = {"label", "family", "preset", "text", "measure"}
     assert names | other.keys() == Run.model_fields.keys()

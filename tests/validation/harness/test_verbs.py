@@ -1,6 +1,7 @@
 """The verbs that train: every setting is an option, progress is told, bad input is one line."""
 
 import json
+import linecache
 
 import pytest
 
@@ -128,3 +129,38 @@ def test_a_plan_that_cannot_be_run_leaves_the_store_as_it_was(capsys, line, said
     assert code == 2 and said in err and len(err.splitlines()) == 1
     assert not (tmp_path / "runs").exists()
     assert run(capsys, "runs", "--runs", tmp_path / "runs")[0] == 2
+
+
+CELL = """
+import torch
+from torch import nn
+
+RATE = 0.25
+
+def slope(i, j):
+    return -RATE * (i[:, None] - j)
+
+class Sloped(nn.Module):
+    def __init__(self, heads, size):
+        super().__init__()
+        assert (heads, size) == (4, 6)
+
+    def forward(self, q, k, i, j):
+        return slope(i, j) + torch.zeros(1)
+"""
+
+
+def test_a_class_of_a_notebook_trains_with_one_set_of_sizes(text, tmp_path):
+    cell, scope = "<cell 1>", {"__name__": "__main__"}
+    linecache.cache[cell] = len(CELL), None, CELL.splitlines(keepends=True), cell
+    exec(compile(CELL, cell, "exec"), scope)
+    sizes = {"preset": "tiny", "text": str(text), "steps": 3, "heads": 4, "width": 24}
+    ideas = (scope["Sloped"], "-n/4", ["-n/4", 0, 0, "-n"])
+    trained = [farfield.train(f, store=tmp_path, **sizes) for f in ideas]
+    assert [one.lines[0]["label"] for one in trained][:2] == ["Sloped", "-n/4"]
+    fields = [[x["trf"] for x in one.lines if x["protocol"] == "attention"] for one in trained]
+    assert fields[0] == fields[1] != fields[2]
+    losses = [x.lines[0]["nats"] for x in trained]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+    (copy,) = tmp_path.glob("*/source/*.py")
+    assert "RATE = 0.25" in copy.read_text() and "import torch" in copy.read_text()

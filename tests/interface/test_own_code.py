@@ -1,0 +1,129 @@
+"""Code of one's own is handed over in one way to every command."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from farfield.cli import main
+
+CODE = """
+from __future__ import annotations
+import math
+from dataclasses import dataclass
+import torch
+from torch import nn
+from rates import RATE
+
+def window(n):
+    return 0.0 if n < 4096 else -math.inf
+
+@dataclass
+class Plain:
+    rate: float = RATE
+    def __call__(self, n: int) -> float:
+        return -self.rate * n
+
+class Lengths(nn.Module):
+    def __init__(self, heads):
+        super().__init__()
+        self.slopes = nn.Parameter(2.0 ** -torch.arange(1, heads + 1))
+    def forward(self, q_len, k_len):
+        away = torch.arange(q_len)[:, None] - torch.arange(k_len)
+        return -self.slopes[:, None, None] * away.abs()
+
+class Own(nn.Module):
+    def __init__(self, heads, size):
+        super().__init__()
+        self.slopes = nn.Parameter(2.0 ** -torch.arange(1, heads + 1))
+    def forward(self, q, k, i, j):
+        return -self.slopes[:, None, None] * (i[:, None] - j)
+
+class Content(nn.Module):
+    def __init__(self, heads, size):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(heads))
+    def forward(self, q, k, i, j):
+        return (q @ k.transpose(-1, -2)) / 8
+
+class Strange:
+    def __init__(self, a, b, c):
+        self.a = a
+
+table = [0.0, -1.0, -2.0, -4.0]
+"""
+
+
+def run(capsys, *words):
+    with pytest.raises(SystemExit) as stop:
+        main(list(words))
+    said = capsys.readouterr()
+    return stop.value.code, said.out, said.err
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "rates.py").write_text("RATE = 0.5")
+    found = tmp_path / "mine.py"
+    found.write_text(CODE)
+    return found
+
+
+def test_lint_lists_what_a_file_holds(capsys, file):
+    code, out, _ = run(capsys, "lint", str(file))
+    names = ("window", "Plain", "Lengths", "Own", "Content", "Strange", "table")
+    assert code == 0 and out.split("\n")[:-1] == [f"farfield lint {file}:{name}" for name in names]
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "how"),
+    [
+        ("window", "converges", "a distance"),
+        ("Plain", "converges", "a distance"),
+        ("Lengths", "undecided", "two lengths"),
+        ("Own", "undecided", "queries, keys and positions"),
+        ("table", "undecided", "an array of table"),
+    ],
+)
+def test_lint_and_check_call_it_alike(capsys, file, name, verdict, how):
+    _, out, _ = run(capsys, "lint", f"{file}:{name}", "--json")
+    linted, decided = json.loads(out)
+    _, out, _ = run(capsys, "check", f"{file}:{name}", "--json")
+    checked = json.loads(out)
+    assert linted["how"] == how and decided["verdict"] == checked["verdict"] == verdict
+    assert (checked["reason"] or {}).get("code") in (None, "beyond_seen")
+
+
+def test_other_verbs_take_it(capsys, file):
+    code, out, _ = run(capsys, "trf", f"{file}:window", "--eps", "1/100")
+    assert code == 0 and "4056" in out
+    code, out, _ = run(capsys, "compare", f"{file}:Plain", "-2*log(1+n)")
+    assert code == 0 and "-n/2" in out
+    code, _, err = run(capsys, "compare", f"{file}:table", "-n")
+    assert code == 2 and "no tail to compare: known for 4 values" in err
+    code, out, _ = run(capsys, "check", f"{file}:table", "--tail", "constant")
+    assert code == 0 and "diverges" in out
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("Strange", "Strange takes a, b, c; accepted: Class(), Class(heads), Class(heads, size)"),
+        ("none", "has no 'none'; it holds window, Plain, Lengths"),
+    ],
+)
+def test_what_cannot_be_called_gets_the_list_of_what_can(capsys, file, target, why):
+    for verb in ("lint", "check"):
+        code, out, err = run(capsys, verb, f"{file}:{target}")
+        assert code == 2 and not out and err.count("\n") == 1 and why in err
+
+
+def test_content_is_named_and_a_list_of_formulas_runs_no_code(capsys, file, tmp_path):
+    code, out, _ = run(capsys, "lint", f"{file}:Content")
+    assert code == 0 and "depends on the queries, keys and positions" in out
+    formulas = tmp_path / "formulas.txt"
+    formulas.write_text(f"-n\n{file}:window\n")
+    code, out, err = run(capsys, "check", "--file", str(formulas))
+    assert code == 2 or "is neither" in out + err or "formula" in out + err
+    assert "4096" not in out

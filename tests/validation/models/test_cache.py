@@ -1,0 +1,57 @@
+"""Keys, bytes and pages of a row, counted page by page and key by key."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from farfield.validation.harness.data import Text
+from farfield.validation.models.cache import BITS, Serving, longest, row_cache
+from farfield.validation.models.layers import LayerOutline
+from farfield.validation.models.smallest_window import AS_IS, SINKS, smallest_window
+
+CASES = [*itertools.product([1, 7, 16, 17, 100, 1000], [1, 5, 16, 17, 64, 2000], [1, 4, 16])]
+
+
+@pytest.mark.parametrize("length, width, page", CASES)
+def test_pages_are_those_that_a_window_touches_at_worst(length, width, page):
+    """A window slides by one token a step: the most pages over all places in a row."""
+    layer = LayerOutline(key_heads=2, cached=256, width=width)
+    found = row_cache([layer], length, Serving(page=page))
+    kept, row = min(width, length), -(-length // page)
+    places = [{j // page for j in range(start, start + kept)} for start in range(page)]
+    touched = row if kept == length else min(row, max(map(len, places)))
+    token = 256 * 2
+    assert (found.keys, found.least) == (kept, kept * token)
+    assert (found.paged, found.whole) == (touched * page * token, row * page * token)
+
+
+@pytest.mark.parametrize("dtype", BITS)
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_bytes_are_those_of_the_heads_of_a_device(dtype, ranks):
+    layers = [
+        LayerOutline(key_heads=4, cached=512),
+        LayerOutline(key_heads=1, cached=128, width=10),
+    ]
+    found = row_cache(layers, 48, Serving(dtype, ranks, page=16))
+    one, other = 512 / ranks * BITS[dtype] / 8, 128 * BITS[dtype] / 8  # a head is never divided
+    assert found.keys == 48 + 10
+    assert found.least == 48 * one + 10 * other
+    assert found.paged == 48 * one + 32 * other and found.whole == 48 * (one + other)
+    assert found.reserved == found.paged + found.indexer + (found.states or 0)
+    full = longest(layers[:1], found.paged, Serving(dtype, ranks, page=16))
+    assert full * one <= found.paged < (full + 16) * one and full % 16 == 0
+
+
+def test_windows_with_first_keys_keep_them_too(outside_models, tmp_path):
+    drawn = np.random.default_rng(0).integers(0, 256, 4000).astype(np.uint8)
+    text = Text("drawn", *np.split(drawn, 2))
+    found = smallest_window(
+        outside_models.folder("llama"), text, loss="9/10", length=24, segments=4, folder=tmp_path
+    )
+    whole = found.costs[AS_IS]
+    each = whole.bytes / whole.keys
+    for name, first in (("one window", 0), (f"one window, {SINKS} first keys", SINKS)):
+        cost = found.costs[name]
+        assert cost.keys == whole.keys // 24 * min(24, cost.width + first)
+        assert cost.bytes == pytest.approx(cost.keys * each)
