@@ -31,7 +31,7 @@ pinned: install  ## every recorded answer again, by the public names alone
 	$(VENV)/bin/python tests/pinned/check.py
 
 findings: install  ## every row of the findings, counted again from the committed files: ok or not
-	$(VENV)/bin/python -m farfield.validation.findings .
+	$(VENV)/bin/python experiments/findings .
 
 formal: install  ## theorems and certificates by the prover; 70 random ones, altered ones refused
 	$(VENV)/bin/python tests/formal/check.py

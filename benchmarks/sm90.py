@@ -4,9 +4,10 @@
 
 Fake tensors on `cuda:0` go through Dynamo, AOTAutograd, Inductor and Triton down to machine code;
 nothing is launched. So sizes are facts and speeds are not known. Each row is a kernel of attention
-of a model under bfloat16, forward or backward. A fault is a kernel that needs more shared memory
-than a block has, one that spills to the stack, one with other stages than were asked for, or a
-model that is not one graph.
+of a model under bfloat16, forward or backward; of a module of one's own, all kernels of a chunk of
+queries. A fault is a kernel that needs more shared memory than a block has, one that spills to the
+stack, one with other stages than were asked for, or a case that has not both kernels, whatever the
+compiler said. A layer without a bias takes torch's own attention, which asks for a driver.
 """
 
 from __future__ import annotations
@@ -31,13 +32,30 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention.flex_attention import BlockMask
 
+from farfield.validation.harness.attention import _of_pairs, block_mask
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.model import Prepared
-from farfield.validation.harness.settings import PRESETS, Run
+from farfield.validation.harness.settings import CAUSAL, Mask, Run
 
 SHARED = 232_448  # bytes of a block of an H100
-ENCODINGS = {"formula": "alibi", "table": "-floor(n/3)", "learned": "kerple_log", "buckets": "t5"}
+GALLERY = Path(__file__).resolve().parents[1] / "docs" / "gallery"
+CASES: dict[str, Any] = {
+    "formula": "alibi",
+    "table": "-floor(n/3)",
+    "learned": "kerple_log",
+    "buckets": "t5",
+    "scale": {"mechanism": "alibi", "scale": {"form": "1 + a log", "heads": [2]}},
+    "rope and bias": {"mechanism": "rope", "bias": "-n/4"},
+    "window and sinks": {"mechanism": "-n/4", "window": 48, "sinks": True},
+    "fire": f"{GALLERY}/fire.py:Fire",
+    "forget gate": f"{GALLERY}/forget_gate.py:ForgetGate",
+}
 LENGTH = 512
+OTHERS: list[tuple[str, dict[str, Any]]] = [  # of heads of 64
+    *(("formula", {"length": length}) for length in (64, 256, 1000)),
+    *(("learned", {"mask": mask}) for mask in (Mask(window=100), Mask(bca=64))),
+    *((kind, {"learns": False}) for kind in ("formula", "table", "fire")),
+]
 GUARD = """
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 using namespace c10;
@@ -172,6 +190,7 @@ def pretend() -> None:
         setattr(torch._C, f"_cuda_{name}", lambda *_: 0)
     torch._C._cuda_setDevice = torch._C._cuda_synchronize = lambda *_: None
     torch.accelerator.is_available = lambda: False
+    torch._subclasses.fake_tensor.init_gpu_context = lambda *_: None  # it would take a real tensor
     triton.runtime.driver.set_active(Driver())
     import torch._functorch.config as functorch
     import torch._inductor.config as inductor
@@ -216,23 +235,61 @@ def faked(x: Any, mode: FakeTensorMode) -> Any:
     return x
 
 
-def kernels_of(encoding: str, size: int) -> list[Any]:
-    """All kernels of a model, forward and backward."""
-    shape = {"layers": 1, "heads": 8, "width": 8 * size, "length": LENGTH}
+def kernels_of(
+    case: Any, size: int, length: int = LENGTH, mask: Mask = CAUSAL, learns: bool = True
+) -> tuple[list[Any], str]:
+    """All kernels of a model of one layer, or of a chunk of a module of one's own; and what ended
+    their compilation before the first launch."""
+    shape = {"layers": 1, "heads": 8, "width": 8 * size, "length": length}
+    encoding = {"label": "layer", "layers": [case]} if isinstance(case, dict) else case
     model = model_of(Run(encoding=encoding, **shape)).train()
-    prepared = model.prepare(LENGTH, flex=True)
-    mode, kernels = FakeTensorMode(allow_non_fake_inputs=True), list[Any]()
-    prepared = faked(prepared, mode)
+    block_mask.cache_clear()  # what is faked below is not for the next case
+    prepared = model.prepare(length, mask, flex=True)
+    own, mode, kernels = prepared[0].bias, FakeTensorMode(allow_non_fake_inputs=True), list[Any]()
     for module in model.modules():
         for name, parameter in list(module._parameters.items()):
             if parameter is not None:
                 module._parameters[name] = nn.Parameter(faked(parameter.detach(), mode))
     torch._dynamo.reset()
-    with mode, compiling(kernels), torch.autocast("cuda", torch.bfloat16):
-        tokens = torch.zeros(4, LENGTH, dtype=torch.long, device="cuda")
-        with contextlib.suppress(RuntimeError):  # the first launch: there is nothing to launch on
-            torch.compile(model, fullgraph=True)(tokens, prepared=prepared)
-    return kernels
+    with mode, compiling(kernels), torch.set_grad_enabled(learns):
+        try:
+            if isinstance(own, nn.Module):
+                q, k, v = (torch.empty(4, 8, length, size, device="cuda") for _ in range(3))
+                i = torch.arange(length, device="cuda")
+                given = (x.requires_grad_(learns) for x in (q, k, v))
+                torch.compile(_of_pairs, fullgraph=True, dynamic=False)(*given, own, mask, None, i)
+            else:
+                tokens = torch.zeros(4, length, dtype=torch.long, device="cuda")
+                prepared = faked(prepared, mode)
+                with torch.autocast("cuda", torch.bfloat16):
+                    torch.compile(model, fullgraph=True)(tokens, prepared=prepared)
+        except torch.AcceleratorError:  # the first launch: there is nothing to launch on
+            return kernels, ""
+        except Exception as error:  # whatever a compiler says
+            return kernels, f"{type(error).__name__}: {error}".splitlines()[0]
+    return kernels, "nothing was launched"
+
+
+def rows_of(
+    name: str, kind: str, kernels: list[Any], why: str, learns: bool = True
+) -> Iterator[Row]:
+    """A row a kernel of attention, forward and backward."""
+    own = ".py:" in CASES[kind]
+    chosen = kernels if own else [k for k in kernels if "_tem_" in k[0]]
+    ways = {"backward" if "backward" in k[0] else "forward" for k in chosen}
+    lacks = {"forward", "backward"} - ways if learns else {"forward"} - ways
+    if lacks or why:
+        yield {"heads of": f"{name}: no {' and '.join(sorted(lacks))}; {why}"[:150], "faults": 1}
+    for each, kernel, asked in chosen:
+        registers, stack = resources(kernel)
+        shared, stages = kernel.metadata.shared, kernel.metadata.num_stages
+        way = "backward" if "backward" in each else "forward"
+        faults = int(shared > SHARED) + int(stack > 0) + int(stages != asked)
+        if not own or faults:
+            cells = {"shared": shared, "stages": stages, "registers": registers, "stack": stack}
+            yield {"heads of": f"{name}, {way}", **cells, "faults": faults}
+    if own:
+        yield {"heads of": f"{name}, {len(chosen)} kernels of a chunk", "faults": 0}
 
 
 def resources(kernel: Any) -> tuple[int, int]:
@@ -247,29 +304,21 @@ def resources(kernel: Any) -> tuple[int, int]:
     return int(registers), int(stack)
 
 
-def main(*sizes: int) -> Iterator[Row]:
-    """A row for each kernel of attention, by head size (those of the presets) and bias."""
+def main(*sizes: int, kinds: str = "") -> Iterator[Row]:
+    """A row for each kernel of attention, by head size and bias.
+
+    Args:
+        sizes: of heads; 16, 64 and 128 if none is given.
+        kinds: of biases, with commas; all of them, and other rows and masks, if none is given.
+    """
     pretend()
-    known = {p["width"] // p["heads"] for p in PRESETS.values()}
-    for size in sizes or sorted(size for size in known if size >= 16):
-        for kind, encoding in ENCODINGS.items():
-            kernels = kernels_of(encoding, size)
-            attention = [k for k in kernels if "_tem_" in k[0]]
-            if not attention:
-                yield {"heads of": f"{size}, {kind}, no kernel", "faults": 1}
-            for name, kernel, asked in attention:
-                registers, stack = resources(kernel)
-                shared, stages = kernel.metadata.shared, kernel.metadata.num_stages
-                way = "backward" if "backward" in name else "forward"
-                faults = int(shared > SHARED) + int(stack > 0) + int(stages != asked)
-                yield {
-                    "heads of": f"{size}, {kind}, {way}",
-                    "shared": shared,
-                    "stages": stages,
-                    "registers": registers,
-                    "stack": stack,
-                    "faults": faults,
-                }
+    for size in sizes or (16, 64, 128):
+        for kind in kinds.split(",") if kinds else CASES:
+            yield from rows_of(f"{size}, {kind}", kind, *kernels_of(CASES[kind], size))
+    for kind, how in OTHERS if not kinds else []:
+        told = ", ".join(f"{k} {v}" for k, v in how.items())
+        found = kernels_of(CASES[kind], 64, **how)
+        yield from rows_of(f"64, {kind}, {told}", kind, *found, learns=how.get("learns", True))
 
 
 if __name__ == "__main__":

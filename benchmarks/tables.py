@@ -1,4 +1,4 @@
-"""A table of float64 beside the same evaluation without bounds, and an entry by balls.
+"""A table of float64 beside the same evaluation without its second row, and an entry by balls.
 
     python benchmarks/tables.py [--repeats 15]
 
@@ -37,7 +37,7 @@ FORMULAS = (
 
 
 class Plain(Arrays):
-    """The rules of floats without bounds."""
+    """The rules of floats in one row."""
 
     def __init__(self) -> None:
         super().__init__(_NumPy())

@@ -1,6 +1,7 @@
 """The rows of the README and of the findings, counted again from the committed files."""
 
 import shutil
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,20 +11,17 @@ import pytest
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.notation import terminal
 from farfield.theory.encodings import encoding
-from farfield.validation.findings import measures
-from farfield.validation.findings.page_rows import (
-    NEEDED,
-    RECORDS,
-    checked,
-    findings,
-    records,
-)
 from farfield.validation.results import LAST, results
 from farfield.validation.study.demo import row
 from farfield.validation.study.prediction import predict
 from farfield.validation.study.study import Studied
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "experiments/findings"))
+
+import measures  # noqa: E402
+from page_rows import NEEDED, RECORDS, checked, findings, records  # noqa: E402
+
 FOUND = {finding.name: finding for finding in findings(ROOT)}
 WHOLE = {name: {**record, "pages": list(record["pages"])} for name, record in records().items()}
 

@@ -303,9 +303,16 @@ def audit(
             logit_bound=logit_bound,
             value_bound=value_bound,
         )
-    named = re.sub(r"[^\w.-]+", "-", result.model).strip(".-") or "model"
-    place = write_audit(result, out or f"out/audit/{named}")
+    place = write_audit(result, out or Path("out/audit") / _page(model))
     return write_answers(result, output, f"page: {place}")
+
+
+def _page(model: str) -> str:
+    """The folder of the page of a model, named after it."""
+    place = Path(model).expanduser()
+    place = place.parent if place.name == "config.json" else place
+    name = place.resolve().name if place.exists() else model
+    return re.sub(r"[^\w.-]+", "-", name).strip(".-") or "model"
 
 
 def diff(

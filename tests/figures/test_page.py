@@ -16,7 +16,7 @@ import pytest
 import sympy
 from fontTools.ttLib import TTFont
 
-from farfield.figures.answer_pages import entry_sheet, study_sheet, write_study
+from farfield.figures.answer_pages import entry_sheet, folded, study_sheet, write_study
 from farfield.figures.document import Section, Sheet, page, piece
 from farfield.figures.style import INK, house, new_figure, svg
 from farfield.numerics.horizon import dtype_horizon
@@ -24,7 +24,7 @@ from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.blocks import Curve, Ladder, Line, Rung, Weight, note, sentence
+from farfield.theory.answers.blocks import Curve, Ladder, Line, Rung, Weight, note, sentence, table
 from farfield.theory.answers.notation import expression_mathml, html, words
 from farfield.theory.answers.writers.svg import NARROW, Axis, climbed, drawn
 from farfield.theory.convergence import check_convergence
@@ -355,3 +355,10 @@ def test_the_font_has_every_character_of_a_formula():
     texts = re.findall("<m[ion][^>]*>([^<]*)<", shown)
     assert len(texts) > 100
     assert not {c for text in texts for c in unescape(text)} - known
+
+
+def test_a_long_table_shows_its_first_rows_and_folds_the_rest_away():
+    rows = [(k, k * k) for k in range(7)]
+    short, whole = folded([table(("n", "square"), rows)])
+    assert (len(short.rows), whole.text, len(whole.items[0].rows)) == (4, ("all 7 rows",), 7)
+    assert folded([table(("n", "square"), rows[:6])])[0].rows == whole.items[0].rows[:6]

@@ -144,10 +144,6 @@ def battery():
     return found
 
 
-def series():
-    return {key(e): verdict(e["expr"], e["params"]) for e in lines("series.jsonl")}
-
-
 DIALECTS = {
     "window": [{"w": 32}, {"dialect": "inclusive", "w": 32}],
     "alibi": [
@@ -258,7 +254,6 @@ def bad_input():
 
 FACTS = {
     "battery": battery,
-    "series": series,
     "catalogue": catalogue,
     "prices": prices,
     "claims": judged_claims,

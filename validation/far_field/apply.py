@@ -214,7 +214,7 @@ class _Applied:
 
 def _seen(i: Tensor, j: Tensor, low: float, high: float) -> Tensor:
     """0 where a key lies at a distance from `low` on and below `high`, else -inf."""
-    n = i[:, None] - j
+    n = (i[:, None] - j)[None, None]
     return torch.zeros(n.shape, device=i.device).masked_fill(
         (n < max(0, low)) | (n >= high), -math.inf
     )

@@ -43,7 +43,6 @@ class LibraryNetwork:
         self.model, self.network = opened.model, opened.network
         self.trained = opened.model.trained or 1024
         self.longest, self.depth = opened.model.longest, len(opened.model.layers)
-        self.copies = 1
         self.grouped: Grouped | None = None
         self.attentions = opened.attentions
         self.device, self.end = opened.device, 0

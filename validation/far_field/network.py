@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import torch
@@ -54,8 +55,6 @@ class Network(Protocol):
     """Positions that there are; None for no end."""
     depth: int
     """Layers."""
-    copies: int
-    """Positions that each key has; the bias masks all but one."""
     grouped: Grouped | None
     """The network without groups, tokens that share a position and the distance from which they do;
     None where there are no groups."""
@@ -68,10 +67,10 @@ class Network(Protocol):
         """Queries at positions `i`, multiplied by all that multiplies their logits."""
 
     def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
-        """Keys at positions `j`, for queries whose last stands at `end`; one copy after another."""
+        """Keys at positions `j`, for queries whose last stands at `end`."""
 
     def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
-        """The term added to the logits, -inf where a key is not seen; (heads or 1, i, copies j)."""
+        """The term added to the logits, -inf where a key is not seen; (heads or 1, i, j)."""
 
     def content(self, layer: int) -> Content | None:
         """What adds to the logits by what is read, made of vectors before positions enter; None
@@ -91,7 +90,6 @@ class TrainedNetwork:
 
     def __init__(self, model: Transformer) -> None:
         self.model, self.tables = model, dict[nn.Module, DistanceTable]()
-        self.copies = 1
         self.grouped: Grouped | None = None
         self.trained, self.depth = model.settings.length, len(model.layers)
         self.longest = self.trained if model.settings.absolute == "learned" else None
@@ -195,62 +193,78 @@ def kept(x: Tensor, keep: Keep) -> Tensor:
     return x[:, -keep:] if isinstance(keep, int) else x[:, keep]
 
 
+@dataclass(frozen=True)
+class Side:
+    """Keys at some distances, and the positions at which they are met: all keys at their own, or
+    under groups the near ones at their own and the far ones at those of their groups.
+
+    Args:
+        network: without groups.
+        low, high: of the distances, up to and without `high`.
+        size: of groups whose positions count; 1 for their own.
+        begin: what is added to the positions of queries.
+    """
+
+    network: Network
+    low: int = 0
+    high: int | None = None
+    size: int = 1
+    begin: int = 0
+
+    def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
+        """As `Network.query`."""
+        return self.network.query(layer, q, i // self.size + self.begin)
+
+    def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
+        """As `Network.key`."""
+        return self.network.key(layer, k, j // self.size, end // self.size + self.begin)
+
+    def bias(self, layer: int, i: Tensor, j: Tensor) -> Tensor:
+        """As `Network.bias`, -inf at other distances."""
+        bias = self.network.bias(layer, i // self.size + self.begin, j // self.size)
+        n = i[:, None] - j
+        if self.low:
+            bias = bias.masked_fill(n < self.low, -math.inf)
+        return bias if self.high is None else bias.masked_fill(n >= self.high, -math.inf)
+
+    def keys(self, positions: Tensor, begin: int, end: int) -> slice:
+        """The places of keys that the queries from `begin` up to `end` of a row meet."""
+        first, last = positions[begin], positions[end - 1]
+        low = (
+            0 if self.high is None else torch.searchsorted(positions, first - self.high, right=True)
+        )
+        stop = torch.searchsorted(positions, last - self.low, right=True) if self.low else end
+        return slice(int(low), int(stop))
+
+
+def sides(network: Network) -> list[Side]:
+    """What a network meets its keys by."""
+    if network.grouped is None:
+        return [Side(network)]
+    plain, (size, width) = network.grouped
+    return [Side(plain, high=width), Side(plain, width, None, size, width - width // size)]
+
+
 def whole(
     network: Network, layer: int, q: Tensor, k: Tensor, v: Tensor, positions: Tensor
 ) -> Tensor:
-    """Attention of rows to their own keys, some queries at a time."""
-    if network.grouped is not None:
-        return extended(*network.grouped, layer, q, k, v, positions)
-    last, positions = int(positions[-1]), positions.to(q.device)
-    turned = network.key(layer, k, positions, last).unflatten(2, (network.copies, -1))
-    asked, sink = network.query(layer, q, positions), network.sink(layer)
-    content = network.content(layer)
-    parts, one = [], torch.ones(len(positions), device=q.device)
-    for begin in range(0, len(positions), QUERIES):
-        at, end = slice(begin, begin + QUERIES), min(begin + QUERIES, len(positions))
-        i, j = positions[at], positions[:end]
-        bias = network.bias(layer, i, j)[None]
-        if content is not None:
-            read = content.between(q[:, :, at], k[:, :, :end], i, j, one[:end])
-            bias = bias + copied(read, network.copies)
-        keys, values = turned[:, :, :, :end].flatten(2, 3), repeated(v[:, :, :end], network.copies)
-        parts.append(attention(asked[:, :, at], keys, values, bias, sink))
-    return torch.cat(parts, 2)
-
-
-def extended(
-    network: Network,
-    group: tuple[int, int],
-    layer: int,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    positions: Tensor,
-) -> Tensor:
-    """Attention with positions in groups, as two attentions: to the near keys at their own
-    positions, and to the far ones at those of their groups. Each key is met once.
-
-    `network` is the one without groups; the other arguments are those of `whole`.
-    """
-    size, width = group
-    at, last, sink = positions.to(q.device), int(positions[-1]), network.sink(layer)
-    far_i, far_j = at // size + width - width // size, at // size
-    far_k = network.key(layer, k, far_j, last // size + width - width // size)
-    near_k, far_q = network.key(layer, k, at, last), network.query(layer, q, far_i)
-    near_q, mixed = network.query(layer, q, at), list[Tensor]()
+    """Attention of rows to their own keys, some queries at a time; each key is met once."""
+    last, at = int(positions[-1]), positions.to(q.device)
+    content, sink = network.content(layer), network.sink(layer)
+    each = [(s, s.query(layer, q, at), s.key(layer, k, at, last)) for s in sides(network)]
+    mixed, one = list[Tensor](), torch.ones(len(at), device=q.device)
     for begin in range(0, len(at), QUERIES):
         end = min(begin + QUERIES, len(at))
-        ends = positions[[begin, end - 1]] - width
-        low, beyond = torch.searchsorted(positions, ends, right=True).tolist()
-        i, near, far = slice(begin, end), slice(low, end), slice(beyond)
-        apart = at[i, None] - at
-        bias = network.bias(layer, at[i], at[near])
-        parts = [(near_q, near_k, near, bias.masked_fill(apart[:, near] >= width, -math.inf))]
-        if beyond:
-            bias = network.bias(layer, far_i[i], far_j[far])
-            parts.append((far_q, far_k, far, bias.masked_fill(apart[:, far] < width, -math.inf)))
-        each = [(a[:, :, i], b[:, :, keys], v[:, :, keys], bias) for a, b, keys, bias in parts]
-        mixed.append(joined(each, sink))
+        rows, parts = slice(begin, end), list[Part]()
+        for side, asked, turned in each:
+            keys = side.keys(positions, begin, end)
+            bias = side.bias(layer, at[rows], at[keys])[None]
+            if content is not None:
+                near = k[:, :, keys]
+                bias = bias + content.between(q[:, :, rows], near, at[rows], at[keys], one[keys])
+            if keys.stop > keys.start:
+                parts.append((asked[:, :, rows], turned[:, :, keys], v[:, :, keys], bias))
+        mixed.append(joined(parts, sink))
     return torch.cat(mixed, 2)
 
 
@@ -260,6 +274,8 @@ Part: TypeAlias = "tuple[Tensor, Tensor, Tensor, Tensor]"
 
 def joined(parts: Sequence[Part], sink: Tensor | None = None) -> Tensor:
     """One softmax over the keys of several attentions, joined by the logarithms of their sums."""
+    if len(parts) == 1:
+        return attention(*parts[0], sink)
     each = [(q, of_heads(k, q), of_heads(v, q), bias) for q, k, v, bias in parts]
     logits = [(q @ k.transpose(-2, -1)).float() + bias for q, k, _, bias in each]
     sums = torch.stack([x.logsumexp(-1, keepdim=True) for x in logits])
@@ -270,20 +286,10 @@ def joined(parts: Sequence[Part], sink: Tensor | None = None) -> Tensor:
     return torch.stack(weighed).sum(0)
 
 
-def repeated(v: Tensor, copies: int) -> Tensor:
-    """Values (rows, heads, m, size), once for each copy of their keys; a view for one copy."""
-    return v.unsqueeze(2).expand(-1, -1, copies, -1, -1).flatten(2, 3)
-
-
 def of_heads(x: Tensor, q: Tensor) -> Tensor:
     """Keys or values of shared heads, once for each head of the queries."""
     groups = q.shape[1] // x.shape[1]
     return x if groups == 1 else x.repeat_interleave(groups, 1)
-
-
-def copied(logits: Tensor, copies: int) -> Tensor:
-    """Terms of logits (..., m), once for each copy of their keys; a view for one copy."""
-    return logits.unsqueeze(-2).expand(*logits.shape[:-1], copies, -1).flatten(-2)
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None) -> Tensor:

@@ -9,8 +9,7 @@ A first key *in the cache* stands next to the window, where positions count in t
 beyond the window sees it as from position `window + sinks - 1`.
 
 Under *grouped positions* (Self-Extend, arXiv 2401.01325, eq. 3 and 4) a key at distance `w` or more
-is seen as from `floor(i/G) + w - floor(w/G) - floor(j/G)`. Each key is there twice, at its own
-position and at that of its group, and the bias masks one of them.
+is seen as from `floor(i/G) + w - floor(w/G) - floor(j/G)`, where `network.whole` meets it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from typing import Any
 import sympy
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import n
@@ -115,7 +113,6 @@ class Repaired:
     def __init__(self, network: Network, repair: Repair) -> None:
         self.network, self.repair = network, repair
         self.trained, self.longest, self.depth = network.trained, network.longest, network.depth
-        self.copies = network.copies if repair.group is None else 2
         self.grouped = None if repair.group is None else (network, repair.group)
 
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
@@ -123,10 +120,8 @@ class Repaired:
         return self.network.scores(tokens, positions, keep, attend)
 
     def query(self, layer: int, q: Tensor, i: Tensor) -> Tensor:
-        """As `Network.query`; a second part meets keys at other positions: the first ones in the
-        cache, or all in groups."""
-        at = self._in_cache(layer, i) if self.repair.group is None else self._grouped(i)
-        near = self.network.query(layer, q, i)
+        """As `Network.query`; a second part meets the first keys in the cache."""
+        near, at = self.network.query(layer, q, i), self._in_cache(layer, i)
         if at is not None:
             near = torch.cat([near, self.network.query(layer, q, at)], -1)
         if not self.repair.scale or self._untouched(layer):
@@ -137,10 +132,6 @@ class Repaired:
     def key(self, layer: int, k: Tensor, j: Tensor, end: int) -> Tensor:
         """As `Network.key`."""
         near, last = self.network.key(layer, k, j, end), torch.tensor([end])
-        if self.repair.group is not None:
-            far = self.network.key(layer, k, j // self.repair.group[0], int(self._grouped(last)))
-            size = near.shape[-1]
-            return torch.cat([functional.pad(near, (0, size)), functional.pad(far, (size, 0))], 2)
         at = self._in_cache(layer, last)
         if at is None:
             return near
@@ -164,11 +155,6 @@ class Repaired:
             added = torch.where(moved, self.network.bias(layer, held, j), added)
         if repair.window is not None:
             added = added.masked_fill((far >= repair.window) & (j >= repair.sinks), -math.inf)
-        if repair.group is not None:
-            beyond = far >= repair.group[1]
-            moved = self.network.bias(layer, self._grouped(i), j // repair.group[0])
-            moved = moved.masked_fill(~beyond | (added == -math.inf), -math.inf)
-            added = torch.cat([added.masked_fill(beyond, -math.inf), moved], -1)
         return added
 
     def content(self, layer: int) -> Content | None:
@@ -178,11 +164,6 @@ class Repaired:
     def sink(self, layer: int) -> Tensor | None:
         """As `Network.sink`."""
         return self.network.sink(layer)
-
-    def _grouped(self, i: Tensor) -> Tensor:
-        """Positions from which queries see the groups."""
-        size, begin = self.repair.group or (1, 0)
-        return i // size + begin - begin // size
 
     def _untouched(self, layer: int) -> bool:
         return bool(self.repair.layers) and layer + 1 not in self.repair.layers

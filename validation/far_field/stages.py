@@ -32,10 +32,9 @@ from farfield.validation.far_field.content import Content
 from farfield.validation.far_field.network import (
     Keep,
     Network,
-    attention,
-    copied,
+    joined,
     nats,
-    repeated,
+    sides,
     whole,
 )
 
@@ -219,22 +218,28 @@ class Stages:
         network, sink = self.network, self.network.sink(layer)
         last, i = int(i[-1]), i.to(q.device)
         parts = [Keys(p.k, p.v, p.positions.to(q.device), p.more.to(q.device)) for p in parts]
-        asked, content = network.query(layer, q, i), network.content(layer)
-        keys = [network.key(layer, p.k, p.positions, last) for p in parts]
-        values, mixed = [repeated(p.v, network.copies) for p in parts], list[Tensor]()
-        few = max(1, LOGITS // sum(k.shape[2] for k in keys))
+        asked = [(side, side.query(layer, q, i)) for side in sides(network)]
+        turned = [[s.key(layer, p.k, p.positions, last) for p in parts] for s, _ in asked]
+        content, mixed = network.content(layer), list[Tensor]()
+        few = max(1, LOGITS // sum(len(p.positions) for p in parts))
         for at in (slice(a, a + few) for a in range(0, len(i), few)):
-            bias = torch.cat([network.bias(layer, i[at], p.positions) for p in parts], -1)
+            biases = [
+                torch.cat([side.bias(layer, i[at], p.positions) for p in parts], -1)
+                for side, _ in asked
+            ]
             each = list[Tensor]()
             for r in range(len(q)):
-                k = torch.cat([of_row(x, r) for x in keys], 2)
-                v = torch.cat([of_row(x, r) for x in values], 2)
+                v = torch.cat([of_row(p.v, r) for p in parts], 2)
                 more = [of_row(p.more, r).expand(1, 1, 1, len(p.positions)) for p in parts]
                 if content is not None:
                     read = _read(content, q[r : r + 1, :, at], i[at], parts, r)
                     more = [x + y for x, y in zip(more, read, strict=True)]
-                added = torch.cat([copied(x, network.copies) for x in more], -1)
-                each.append(attention(asked[r : r + 1, :, at], k, v, bias + added, sink))
+                added = torch.cat(more, -1)
+                met = [
+                    (x[r : r + 1, :, at], torch.cat([of_row(k, r) for k in keys], 2), v, b + added)
+                    for (_, x), keys, b in zip(asked, turned, biases, strict=True)
+                ]
+                each.append(joined(met, sink))
             mixed.append(torch.cat(each))
         return torch.cat(mixed, 2)
 

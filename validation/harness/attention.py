@@ -324,12 +324,13 @@ def _by_pairs(
         stops = [*range(offset + step, length, step), length]
         chunks = [(stop - step, stop, length) for stop in stops]
     of_pairs = _of_pairs if type(bias) in _COMPILED_NOT else compiled(_of_pairs, q)
+    kept = len(chunks) == 1 and not alike  # a short row's weights may stay in memory
     parts, done = list[Tensor](), offset
     for start, stop, keys in chunks:
         rows = q[:, :, start - offset : stop - offset]
         given = rows, k[:, :, :keys], v[:, :, :keys], bias, mask, sink, j[start:stop]
         try:
-            part = _remade(of_pairs, *given)
+            part = of_pairs(*given) if kept else _remade(of_pairs, *given)
         except torch._dynamo.exc.TorchDynamoException as error:
             _COMPILED_NOT.add(type(bias))
             said = f"{type(bias).__name__} runs as it is, since torch does not compile it: {error}"

@@ -19,7 +19,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -181,7 +181,8 @@ def train(
                 group["lr"] = learning_rate(step, run)
             if run.dropout:  # it depends on the step alone, as the rows do
                 torch.manual_seed(_seed(run.seed, step, process.rank))
-            loss = backward(scores, *batch(data, run, step, process, device), process.size)
+            rows, targets = batch(data, run, step, process, device)
+            loss = backward(scores, rows, targets, process.size, process.apart)
             norm = nn.utils.clip_grad_norm_(model.parameters(), run.clip)
             losses.append(torch.stack([loss, norm.to(loss)]))
             optimiser.step()
@@ -233,17 +234,25 @@ def scorer(model: Transformer, forward: nn.Module, run: Run) -> Scores:
     return scores
 
 
-def backward(scores: Scores, parts: list[tuple[Tensor, Tensor]], asked: int, size: int) -> Tensor:
+def backward(
+    scores: Scores,
+    parts: list[tuple[Tensor, Tensor]],
+    asked: int,
+    size: int,
+    apart: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Tensor:
     """Add the gradients of the parts of a batch; the loss of all, on the device.
 
-    Gradients are averaged over processes, so each counts `size` times.
+    Gradients are averaged over processes, so each counts `size` times; they meet once, after the
+    last part, and those before are computed `apart`.
     """
     losses = []
-    for x, y in parts:
-        nats = cross_entropy(
-            scores(x).flatten(0, 1), y.flatten(), ignore_index=NOT_ASKED, reduction="sum"
-        )
-        (nats * (size / asked)).backward()
+    for at, (x, y) in enumerate(parts, 1):
+        with nullcontext() if at == len(parts) else apart():
+            nats = cross_entropy(
+                scores(x).flatten(0, 1), y.flatten(), ignore_index=NOT_ASKED, reduction="sum"
+            )
+            (nats * (size / asked)).backward()
         losses.append(nats.detach() / asked)
     return torch.stack(losses).sum()
 
@@ -311,6 +320,11 @@ class Process(NamedTuple):
     forward: nn.Module
     rank: int = 0
     size: int = 1
+
+    def apart(self) -> AbstractContextManager[object]:
+        """While gradients are not averaged over processes."""
+        several = isinstance(self.forward, DistributedDataParallel)
+        return self.forward.no_sync() if several else nullcontext()
 
     def mean(self, loss: float) -> float:
         """The loss of all processes, each of which knows its rows' part."""

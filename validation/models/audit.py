@@ -219,10 +219,13 @@ class Audit(Answer):
 
     def _mixed(self, layers: Sequence[LayerOutline]) -> str:
         """Where layers see all: how many, and that none may be narrowed unmeasured."""
-        near = Counter(o.width for o in layers if o.attends and o.width is not None)
+        near = Counter((o.width, o.keeps) for o in layers if o.attends and o.width is not None)
         free = sum(o.attends and o.width is None for o in layers)
         state = sum(not o.attends and o.state != 0 for o in layers)
-        parts = [f"{n} keep {keys_text(w)} keys" for w, n in near.items()]
+        parts = [
+            f"{n} {'keep' if keeps is None else 'see'} {keys_text(width)} keys"
+            for (width, keeps), n in near.items()
+        ]
         parts += [f"{free} keep all"] * bool(free) + [f"{state} keep a state"] * bool(state)
         drops = {o.keeps for o in layers if o.keeps is not None and o.keeps < math.inf}
         if drops:
@@ -548,7 +551,7 @@ def reach(layers: Sequence[LayerOutline]) -> float:
     for at, layer in enumerate(layers):
         if not layer.attends and layer.state == 0:
             continue
-        if not layer.attends or layer.state != 0 or layer.width is None:
+        if not layer.attends or layer.state != 0 or layer.width is None or layer.both_sides:
             return math.inf
         alike = layer.chunked and all(o.width == layer.width and o.chunked for o in layers[:at])
         far = max(far, float(layer.width)) if alike else far + layer.width - 1

@@ -15,8 +15,8 @@ from farfield.validation.models.layers import BIASED, ModelOutline
 from farfield.validation.optional import library
 
 _ACCEPTED = (
-    "a folder with config.json, as the library transformers writes it, a GGUF file, the name of a "
-    "model in the hub's cache, or a finished run"
+    "a folder with config.json, as the library transformers writes it, that file, a GGUF file, the "
+    "name of a model in the hub's cache, or a finished run"
 )
 
 

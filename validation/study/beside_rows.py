@@ -116,7 +116,7 @@ class BesideRows(Result):
                 value=self.fit.value,
                 trained=self.trained,
                 formula=StyledWord(str(self.fit.encoding.head(1)).replace("**", "^"), "code"),
-                command=StyledWord(command, "command"),
+                command=StyledWord(command, "code"),
             )
 
 

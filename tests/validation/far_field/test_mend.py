@@ -13,7 +13,7 @@ import farfield
 from farfield.theory.answers.answer import Label, Status
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.advice import NeedleScore
-from farfield.validation.far_field.cost import timed
+from farfield.validation.far_field.cost import Work, timed
 from farfield.validation.far_field.mend import (
     LEAVES,
     Advice,
@@ -21,6 +21,7 @@ from farfield.validation.far_field.mend import (
     Mending,
     _advised,
     _Halving,
+    _plan,
     begins,
 )
 from farfield.validation.far_field.network import losses
@@ -159,6 +160,21 @@ def test_the_plan_reads_what_is_cheaper(rotary, words, tmp_path, monkeypatch):
     assert farfield.mend(rotary, words, to=TO, **how).way == "far field"
     with pytest.raises(InputError, match="minutes 0; accepted"):
         farfield.mend(rotary, words, to=TO, minutes=0, **how)
+
+
+def test_short_rows_are_read_where_long_ones_cost_more_than_their_forecast():
+    few = Settings(groups=2, rows=4, last=4)
+    how = {"text": np.zeros(10**6), "length": 32, "settings": few, "groups": (0, 0), "source": "t"}
+    subject, work = SimpleNamespace(turns=lambda: True, **how), Work(1000, 32, 2, 32, 1e-9)
+
+    def plan(to, quick=False, minutes=None):
+        return _plan(subject, to, work, None, quick, minutes)
+
+    assert work.real(Repair(), 256) < plan(256).seconds[1] < work.real(Repair(), 900_000)
+    near, far = plan(256), plan(900_000)
+    assert (near.way, near.rows, far.way, far.rows) == ("real rows", 3, "far field", 2)
+    assert plan(900_000, minutes=9).way == "real rows" and plan(256, quick=True).way == "gap probe"
+    assert plan(256, minutes=60).rows == 12
 
 
 def test_work_is_what_the_layers_multiply(rotary, words):

@@ -169,7 +169,7 @@ class Copier:
     """Two layers that say what followed a token: the first looks at the key before, the second
     finds the key that stands behind the same token."""
 
-    trained, longest, depth, copies, grouped = 64, None, 2, 1, None
+    trained, longest, depth, grouped = 64, None, 2, None
 
     def __init__(self, sharpness):
         draws = torch.Generator().manual_seed(0)

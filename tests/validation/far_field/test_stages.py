@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from farfield.validation.far_field.network import TrainedNetwork, losses, nats
+from farfield.validation.far_field.network import TrainedNetwork, losses, nats, scores_at
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Cell, Sampling, Stages, begin, far_losses
 from farfield.validation.harness.bias import model_of
@@ -141,6 +141,20 @@ def test_blocks_that_leave_nothing_out_are_the_row(encoding, rows, text):
         assert torch.allclose(
             nats(scores, tokens), of_model(model, text[None, : 4 * ROW + 1]), atol=1e-4
         )
+
+
+@pytest.mark.parametrize("group", [(2, 6), (3, 15)])
+def test_blocks_under_groups_are_the_row_under_groups(group, rows, text):
+    """The far field meets keys in groups as a whole row does."""
+    network = Repaired(TrainedNetwork(a_model("rope")), Repair(group=group))
+    stages = Stages(network, rows, LAST, Sampling(8))
+    stages.plain()
+    stages.stage(1, [ROW, 4 * ROW])
+    at, tokens = torch.arange(4 * ROW), text[None, : 4 * ROW]
+    scores = stages.blocks(tokens, at, LAST, [ROW, 4 * ROW])
+    assert torch.allclose(scores, scores_at(network, tokens, at, LAST), atol=1e-4)
+    plain = scores_at(network.network, tokens, at, LAST)
+    assert not torch.allclose(scores, plain, atol=1e-2)
 
 
 def test_keys_between_blocks_stand_for_their_places(rows, text):

@@ -1,5 +1,6 @@
 """Training: what is resumed is the same, what diverges is refused, what is told is true."""
 
+import contextlib
 import csv
 import json
 import os
@@ -20,6 +21,7 @@ from farfield.validation.harness.settings import CAUSAL, Induction, Mask, Run
 from farfield.validation.harness.train import (
     Process,
     adamw,
+    backward,
     batch,
     learning_rate,
     read_tensors,
@@ -218,6 +220,25 @@ def test_rows_of_two_processes_are_those_of_one():
         batch(TEXT, run(), 0, Process(model, 0, 3), model.device)
 
 
+def test_gradients_of_parts_meet_once():
+    asked, model = run(accumulate=4), model_of(run())
+    parts, targets = batch(TEXT, asked, 3, Process(model), model.device)
+    entered = []
+
+    @contextlib.contextmanager
+    def apart():
+        entered.append(1)
+        yield
+
+    backward(model, parts, targets, 1, apart)
+    assert len(entered) == 3
+    together = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    backward(model, *batch(TEXT, run(), 3, Process(model), model.device), 1)
+    for one, other in zip(together, model.parameters(), strict=True):
+        torch.testing.assert_close(one, other.grad, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_two_processes_train_as_one(tmp_path):
     script = tmp_path / "both.py"
@@ -225,7 +246,7 @@ def test_two_processes_train_as_one(tmp_path):
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import torch\n"
         "from test_train import TEXT, run, trained\n"
-        "model, story = trained(run(steps=8))\n"
+        "model, story = trained(run(steps=8, accumulate=2))\n"
         "import os\n"
         "if os.environ['RANK'] == '0':\n"
         "    torch.save([*model.state_dict().values(), story[-1].loss], sys.argv[2])\n"
@@ -258,3 +279,35 @@ def test_a_parameter_without_a_gradient_is_resumed_too(tmp_path):
         train(resumed, TEXT, asked, checkpoint=kept, every=0, progress=kill)
     train(resumed, TEXT, asked, checkpoint=kept)
     assert same(whole, resumed)
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.jsonl"])
+def test_a_log_has_each_step_once_after_a_kill(tmp_path, name):
+    asked, kept, log = run(steps=100), tmp_path / "checkpoint", tmp_path / name
+
+    def kill(stage, done, total, note=""):
+        if kept.exists() and done == 70:
+            raise Killed
+        if done == 31:
+            (kept.parent / "copy").write_bytes(kept.read_bytes())
+
+    with pytest.raises(Killed):
+        train(model_of(asked), TEXT, asked, checkpoint=kept, every=0, log=str(log), progress=kill)
+    kept.write_bytes((tmp_path / "copy").read_bytes())  # of step 31
+    history = train(model_of(asked), TEXT, asked, checkpoint=kept, log=str(log))
+    lines = log.read_text().splitlines()
+    steps = [
+        json.loads(x)["step"] if name == "log.jsonl" else x.split(",")[0]
+        for x in lines[name == "log.csv" :]
+    ]
+    assert [int(x) for x in steps] == [20, 40, 60, 80, 100] == [r.step for r in history]
+
+
+def test_numbers_below_the_least_normal_one_are_0_in_training_alone():
+    tiny, seen = torch.tensor(1e-30), []
+
+    def watch(*_):
+        seen.append(float(tiny * 1e-10))
+
+    train(model_of(run(steps=2)), TEXT, run(steps=2), progress=watch)
+    assert seen == [0.0, 0.0] and float(tiny * 1e-10) > 0

@@ -296,6 +296,12 @@ def test_factors_of_logits_and_sparse_picks_are_said(published, tmp_path):
     values = {"model_type": "doge", "keep_window_size": 512}
     found = audit(folder(tmp_path / "doge", values))
     assert found.kinds[0].layer.picks == 512 and "picks 512 keys" in str(found)
+    kinds = ["full_attention", "minimax_m3_sparse", "minimax_m3_sparse"]
+    values = {"model_type": "minimax_m3_vl_text", "num_hidden_layers": 3, "layer_types": kinds}
+    values |= {"mlp_layer_types": ["dense"] * 3, "index_topk_blocks": 16, "index_block_size": 64}
+    whole, sparse = audit(folder(tmp_path / "m3", values)).kinds
+    assert (whole.layer.picks, whole.layer.indexed) == (None, 0)
+    assert (sparse.layer.picks, sparse.layer.indexed) == (16 * 64, 128)
 
 
 def test_rows_that_are_served_together(published):
@@ -306,6 +312,13 @@ def test_rows_that_are_served_together(published):
     assert row.least == 576 * 2 * 61 * 32768 and found.requests == (80 << 30) // row.reserved
     assert 8 * 576 * 2 * 61 * found.longest <= 80 << 30 < 8 * 576 * 2 * 61 * (found.longest + 16)
     assert audit(published("kimi_k2") / "config.json").caches == audit(published("kimi_k2")).caches
+
+
+def test_a_window_begins_anywhere_in_a_page(published):
+    found = audit(published("mistral", max_position_embeddings=32768), page=16)
+    token, pages = 2 * 2 * 8 * 128, 4095 // 16 + 2  # the first of 4096 keys may end a page
+    assert found.caches[0].least == 32 * token * 4096
+    assert found.caches[0].paged == 32 * token * 16 * pages
 
 
 def test_a_window_wider_than_the_rows_is_useless(published):

@@ -1,12 +1,12 @@
 """Every row of the findings, counted again and held against the pages: ok or not.
 
-python -m farfield.validation.findings ROOT
+python experiments/findings ROOT
 """
 
 import sys
 from pathlib import Path
 
-from farfield.validation.findings.page_rows import checked
+from page_rows import checked
 
 answer = checked(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
 print(answer.text())

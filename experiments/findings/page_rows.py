@@ -1,5 +1,9 @@
 """A finding: one row of a page, with all that a hard reader asks, counted again.
 
+`records.toml` has a record a row: the question, the answer, how many cases or models, the interval
+and of what it is, the null by name, the file, and what was decided after measuring. `measures`
+counts the numbers again from the committed files.
+
 A record without a count, an interval and a null is refused: such a sentence is not printed.
 """
 
@@ -13,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import measures
+
 from farfield.theory.answers.answer import Label, Result
 from farfield.theory.answers.blocks import Block, sentence, table
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import plural
-from farfield.validation.findings import measures
 
 RECORDS = Path(__file__).with_name("records.toml")
 NEEDED = ("question", "answer", "n", "interval", "null", "file", "decided", "measure", "pages")
@@ -91,9 +96,6 @@ def records(file: Path = RECORDS) -> dict[str, dict[str, Any]]:
 
     Raises:
         InputError: one of them lacks what a row needs; the message names both.
-
-    >>> sorted(records()["nearest"])[:4]
-    ['answer', 'decided', 'file', 'interval']
     """
     every = tomllib.loads(file.read_text(encoding="utf-8"))
     for name, record in every.items():
@@ -109,7 +111,7 @@ def findings(root: Path, every: Mapping[str, Mapping[str, Any]] | None = None) -
 
     Args:
         root: of the repository.
-        every: records; those of the package if None.
+        every: records; those of this folder if None.
 
     Raises:
         InputError: a record that is not whole, or that asks for a number that is not counted.
@@ -132,7 +134,7 @@ def checked(root: Path, every: Mapping[str, Mapping[str, Any]] | None = None) ->
 
     Args:
         root: of the repository.
-        every: records; those of the package if None.
+        every: records; those of this folder if None.
 
     Raises:
         InputError: as `findings`; a page that cannot be read.
