@@ -495,43 +495,47 @@ def mend(root: Path) -> dict[str, str]:
 
 # -- a pretrained model ---------------------------------------------------------------------------
 
-ROTARY = "experiments/rotary/measured.jsonl"
-YARN, CUT = "YaRN 2", "text cut to 8192"
+ROTARY = "experiments/rotary_2/measured.jsonl"
+CUT = "text cut to 8192"
+SETTINGS = {"groups": "Self-Extend, groups of 4 from 2048", "yarn": "YaRN 2"}
 
 
 def rotary(root: Path) -> dict[str, str]:
-    """SmolLM2-135M on rows of 16k: YaRN 2 less the cut text, on the rows that both read; and
-    needles of those rows."""
-    read: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
+    """SmolLM2-135M on rows of 16k: settings less the cut text, on the rows that all three read."""
+    read: dict[str, dict[tuple[str, int], dict[str, Any]]] = {}
     for line in lines(root, ROTARY):
-        kind, text, row, setting, *more = line["job"]
-        if kind == "real" and not more:
-            read.setdefault(setting, {})[text, row] = line
-    both = [key for key in read[YARN] if key in read[CUT]]
-    end = {name: [_at_the_end(read[name][key]) for key in both] for name in (YARN, CUT)}
-    apart = np.subtract(end[YARN], end[CUT])
-    mean, half = student(list(apart))
-    needles = {
-        name: [sum(n["right"] for n in read[name][key]["recall"]) for key in both]
-        for name in (YARN, CUT)
+        text, row, setting = line["job"]
+        read.setdefault(setting, {})[text, row] = line
+    rows = [key for key in read[CUT] if all(key in read[name] for name in SETTINGS.values())]
+    needles = sum(len(read[CUT][key]["needles"]) for key in rows)
+    cut = {key: _recalled(read[CUT][key]) for key in rows}
+    found = {
+        "rows": str(len(rows)),
+        "texts": str(len({text for text, _ in rows})),
+        "needles": str(needles),
+        "cut": str(sum(cut.values())),
+        "settings": str(len(read)),
     }
-    asked = sum(len(read[CUT][key]["recall"]) for key in both)
-    more, spread_ = student(list(np.subtract(needles[YARN], needles[CUT])))
-    return {
-        "rows": str(len(both)),
-        "difference": f"{mean:+.3f} ± {half:.3f}",
-        "lower": str(int((apart < 0).sum())),
-        "yarn": str(sum(needles[YARN])),
-        "cut": str(sum(needles[CUT])),
-        "needles": str(asked),
-        "more": f"{more:+.2f} ± {spread_:.2f}",
-        "others": str(len(read["Llama 3 2"])),
-    }
+    for name, setting in SETTINGS.items():
+        own = read[setting]
+        loss = student([own[key]["loss"] - read[CUT][key]["loss"] for key in rows])
+        more = {key: _recalled(own[key]) - cut[key] for key in rows}
+        found |= {
+            name: str(sum(_recalled(own[key]) for key in rows)),
+            f"{name} loss": "{:+.3f} ± {:.3f}".format(*loss),
+            f"{name} more": "{:+.1f} ± {:.1f}".format(*student(list(more.values()))),
+        }
+        each = [
+            "{:+.1f} ± {:.1f}".format(*student([v for key, v in more.items() if key[0] == text]))
+            for text in sorted({text for text, _ in rows})
+        ]
+        found[f"{name} each"] = " and ".join(each)
+    return found
 
 
-def _at_the_end(line: Mapping[str, Any]) -> float:
-    """The loss of the last block of a row of 16k."""
-    return float(line["loss"][max((n for n in line["loss"] if int(n) <= 16384), key=int)])
+def _recalled(line: Mapping[str, Any]) -> int:
+    """The needles of a row that were answered rightly."""
+    return sum(right for _, right in line["needles"])
 
 
 # -- the papers -----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from cyclopts.types import NonNegativeInt
 from farfield.options import CountOrNone, Formula, Output, Subject, lengths
 from farfield.output import OK, UNKNOWN, print_out, write_answers
 from farfield.progress_bar import progress
-from farfield.theory.answers.errors import refuse
+from farfield.theory.answers.errors import InputError, refuse
 
 if TYPE_CHECKING:
     from farfield.validation.harness.settings import Run
@@ -104,12 +104,18 @@ def train(
 
     for one in asked:
         job_of(one)  # all that can be wrong is said before the first step
-    trained = []
+    trained, failed = [], []
     for one in asked:
-        with progress(one.name[:40]) as step:
-            result = train_one(one, store=runs, device=device, log=log, notice=step)
+        try:
+            with progress(one.name[:40]) as step:
+                result = train_one(one, store=runs, device=device, log=log, notice=step)
+        except InputError as error:  # the others go on
+            failed.append(f"{one.name}: {error}" if len(asked) > 1 else str(error))
+            continue
         trained += [result] if result.lines else []  # of several processes one tells
-    return write_answers(trained, output) if trained else OK
+    code = write_answers(trained, output) if trained else OK
+    refuse(bool(failed), "; ".join(failed))
+    return code
 
 
 def sweep(

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from farfield.validation.harness.attention import (
+    _bands,
     attention,
     block_mask,
     flex,
@@ -172,3 +173,12 @@ def test_memory_is_linear_in_the_length_also_where_the_bias_learns():
     ):
         attention(q, q, q, p)
     assert max(saved) <= HEADS * LENGTH * SIZE
+
+
+def test_bands_of_keys_are_for_measuring_alone():
+    q, table = torch.zeros(1, 2, LENGTH, SIZE), biases()["steep in one head"].float()
+    everything = [(slice(0, 2), LENGTH)]
+    assert _bands(q, q, table) == everything
+    with torch.no_grad():
+        narrow, wide = _bands(q, q, table)
+    assert narrow == (slice(0, 1), 2) and wide == (slice(1, 2), LENGTH)

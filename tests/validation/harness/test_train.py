@@ -279,3 +279,35 @@ def test_a_parameter_without_a_gradient_is_resumed_too(tmp_path):
         train(resumed, TEXT, asked, checkpoint=kept, every=0, progress=kill)
     train(resumed, TEXT, asked, checkpoint=kept)
     assert same(whole, resumed)
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.jsonl"])
+def test_a_log_has_each_step_once_after_a_kill(tmp_path, name):
+    asked, kept, log = run(steps=100), tmp_path / "checkpoint", tmp_path / name
+
+    def kill(stage, done, total, note=""):
+        if kept.exists() and done == 70:
+            raise Killed
+        if done == 31:
+            (kept.parent / "copy").write_bytes(kept.read_bytes())
+
+    with pytest.raises(Killed):
+        train(model_of(asked), TEXT, asked, checkpoint=kept, every=0, log=str(log), progress=kill)
+    kept.write_bytes((tmp_path / "copy").read_bytes())  # of step 31
+    history = train(model_of(asked), TEXT, asked, checkpoint=kept, log=str(log))
+    lines = log.read_text().splitlines()
+    steps = [
+        json.loads(x)["step"] if name == "log.jsonl" else x.split(",")[0]
+        for x in lines[name == "log.csv" :]
+    ]
+    assert [int(x) for x in steps] == [20, 40, 60, 80, 100] == [r.step for r in history]
+
+
+def test_numbers_below_the_least_normal_one_are_0_in_training_alone():
+    tiny, seen = torch.tensor(1e-30), []
+
+    def watch(*_):
+        seen.append(float(tiny * 1e-10))
+
+    train(model_of(run(steps=2)), TEXT, run(steps=2), progress=watch)
+    assert seen == [0.0, 0.0] and float(tiny * 1e-10) > 0

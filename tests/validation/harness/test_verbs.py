@@ -164,3 +164,12 @@ def test_a_class_of_a_notebook_trains_with_one_set_of_sizes(text, tmp_path):
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
     (copy,) = tmp_path.glob("*/source/*.py")
     assert "RATE = 0.25" in copy.read_text() and "import torch" in copy.read_text()
+
+
+def test_of_several_trainings_one_that_breaks_leaves_the_others(capsys, text, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(FADING.replace("return -", "return 1 / (len(j) < 5) - "))
+    shared = ("--preset", "tiny", "--text", text, "--steps", 2, "--runs", tmp_path / "runs")
+    code, out, err = run(capsys, "train", "-n/4", "--bias", f"{path}:Fading", *shared)
+    assert code == 2 and "-n/4, seed 0" in out
+    assert "mine.py:Fading, line 7: ZeroDivisionError" in err and "Traceback" not in err
