@@ -45,14 +45,10 @@ from .numerics.resolution import (
 from .numerics.resolution import (
     attention_resolution as attention_resolution,
 )
-from .numerics.retrieval import RetrievalCurve as RetrievalCurve
-from .numerics.retrieval import retrieval_curve as retrieval_curve
 from .numerics.windows.question import Window as Window
 from .numerics.windows.question import WindowError as WindowError
 from .numerics.windows.row_bound import RowCertificates as RowCertificates
 from .numerics.windows.row_bound import window_certificate as window_certificate
-from .numerics.windows.rows import NormalisedBias as NormalisedBias
-from .numerics.windows.rows import ScaledBias as ScaledBias
 from .numerics.windows.sampled_rows import SampledCertificates as SampledCertificates
 from .numerics.windows.sampled_rows import sampled_certificate as sampled_certificate
 from .numerics.windows.window import certified_window as certified_window

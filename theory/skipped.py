@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MOST_TERMS, FINE = 4096, 64
 MOST_BALLS = 64  # before the distances are taken one by one
+FIRST = 4  # distances at which most formulas that are undefined anywhere are so
 APART = 61  # distances of the sample beyond them: a prime, from which no short period hides
 
 
@@ -45,8 +46,11 @@ def skipped_terms(p: Expr) -> tuple[int, ...]:
 @lru_cache(maxsize=64)
 def _skipped(p: Expr) -> tuple[int, ...]:
     """The heads of a family, positive multiples of one bias, share it."""
-    halved = _halved(p, 0, MOST_TERMS - 1, [MOST_BALLS])
-    skipped, last = _searched(p) if halved is None else halved, MOST_TERMS
+    if _has_value(p, arb(0).union(arb(MOST_TERMS - 1)), False):
+        return ()
+    first = [t for t in range(FIRST) if not _has_value(p, fmpq(t))]
+    halved = _halved(p, FIRST, MOST_TERMS - 1, [MOST_BALLS])
+    skipped, last = _searched(p) if halved is None else first + halved, MOST_TERMS
     while skipped and skipped[-1] == last - 1:
         last = skipped.pop()
     return tuple(skipped) if last > 0 else tuple(range(MOST_TERMS))

@@ -203,7 +203,7 @@ def _by_head(asked: Quantity, value: object, heads: int | None) -> list[Any] | N
 def _of(goal: _Goal, family: Family) -> Design:
     """The design of one family."""
     goal.notice(f"order of {family.name}"[:40], 0, 1)
-    search, designs = _Search.of(family, goal), list[Design]()
+    search, designs = _ParameterSearch.of(family, goal), list[Design]()
     for h, targets in enumerate(goal.heads):
         goal.notice("searching", h, len(goal.heads))
         designs.append(search.design(targets))
@@ -250,7 +250,7 @@ def _cost(asked: Quantity, bias: Expr) -> Any:
 
 
 @dataclass(frozen=True)
-class _Search:
+class _ParameterSearch:
     """Where the parameters of a family are sought.
 
     Args:
@@ -267,7 +267,7 @@ class _Search:
     undecided: bool = False
 
     @classmethod
-    def of(cls, family: Family, goal: _Goal) -> _Search:
+    def of(cls, family: Family, goal: _Goal) -> _ParameterSearch:
         """The search in a family; InputError where its series diverges throughout."""
         p, a, where, condition = family.formula, family.parameter, family.interval, None
         verdict, step = Verdict.CONVERGES, support_step(p, a)

@@ -6,7 +6,6 @@ What differs is how `O` and `I` are bounded:
 
     window        additive biases p(n): by the tail and the sum of the exp-series, with kept sinks;
                   bounded logits, logits that grow with the row, gates, stick breaking
-    rows          biases that depend on the row: whether one window serves all rows
     row_bound     at run time, of any softmax mechanism: by the log-sum-exp and one running norm
     sampled_rows  the same with a sample of the dropped keys, with probability 1 - delta
 

@@ -18,7 +18,7 @@ def unexplained(text):
             yield found.group(1)
 
 
-@pytest.mark.parametrize("room", ["", "summation", "enclosures", "checking", "windows"])
+@pytest.mark.parametrize("room", ["", "summation", "enclosures", "windows"])
 def test_every_constant_has_its_reason(room):
     folder = ROOT / "numerics" / room
     files = sorted(folder.rglob("*.py") if room else folder.glob("*.py"))

@@ -329,7 +329,9 @@ def test_skipped_terms():
     assert half[:3] == (64, 65, 66) and len(half) > 2000
     often = check_convergence("-n*log(sin(n)+Mod(n,2))")
     assert often.skipped_terms[:4] == (0, 4, 6, 10) and len(often.skipped_terms) > 900
-    assert "and further distances" in " ".join(str(often).split())
+    several = check_convergence("-n*log(n-20)")
+    assert several.skipped_terms == tuple(range(21))
+    assert "and further distances" in " ".join(str(several).split())
 
 
 def test_undecided_says_why():

@@ -3,18 +3,14 @@
 import itertools
 import math
 
-import mpmath
 import numpy as np
 import pytest
-import sympy
 
 from farfield.numerics.leak import leak
 from farfield.numerics.windows.row_bound import window_certificate
-from farfield.numerics.windows.rows import NormalisedBias, ScaledBias
 from farfield.numerics.windows.window import certified_window, window_error
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.functions.nodes import n
 
 RNG = np.random.default_rng(7)
 
@@ -65,89 +61,6 @@ def test_the_error_of_a_row_is_a_maximum(worst):
         assert found <= bound * (1 + 1e-9)
         if worst:
             assert found == pytest.approx(bound, rel=1e-9)
-
-
-FIRE = NormalisedBias("-4*x+x*sin(9*x)", "log(1+n/2)", threshold=16)
-SCALED = ScaledBias("-log(1+n)/2", scale="log(i)", content="log(i)/2")
-
-
-def content_scale(bias, keys):
-    """The factor of the content logits in a row."""
-    return float(sympy.sympify(getattr(bias, "content", "1")).subs("i", keys))
-
-
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("bias", [FIRE, SCALED], ids=["fire", "scaled"])
-@pytest.mark.parametrize("worst", [False, True])
-def test_the_error_of_a_row_of_a_bias_of_its_own(bias, worst):
-    for i, j, x, v in rows(20, 1.0, worst):
-        p, content = bias.bias(i), content_scale(bias, i)
-        row = sympy.lambdify(n, bias.row(i), "mpmath")
-        assert p == pytest.approx([float(row(mpmath.mpf(k))) for k in range(i)])
-        bound = largest_error(p, j, content)
-        found = moved(content * x + p, v, np.arange(i) < j)
-        assert found <= bound * (1 + 1e-9)
-        if worst:
-            assert found == pytest.approx(bound, rel=1e-9)
-
-
-DECIDED = [
-    (FIRE, False),
-    (NormalisedBias("-x^2", "n"), False),
-    (NormalisedBias("1/x"), None),  # not bounded near 0
-    (NormalisedBias("-x", "n/(1+n)"), None),  # tends to a bias of n alone
-    (SCALED, True),
-    (ScaledBias("-n/8", content="log(i)"), False),
-    (ScaledBias("-n/8", scale="1+log(1+floor(i/8192))/10"), True),
-    (ScaledBias("-n", scale="1/i"), False),
-    (ScaledBias("-2*log(1+n)", scale="1+1/i"), True),
-    (ScaledBias("-2*log(1+n)", scale="1/3+1/i"), False),
-    (ScaledBias("-2*log(1+n)", scale="1/2+1/i"), None),  # the border itself
-    (ScaledBias("-2*log(1+n)", scale="3/4"), True),
-    (ScaledBias("-log(3+n)", scale="log(log(i+3))"), True),
-    (ScaledBias("-log(3+n)", scale="log(log(i+3))", content="log(i)"), False),
-    (ScaledBias("-sin(n)", scale="log(i)"), None),
-]
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize(("bias", "value"), DECIDED, ids=[str(b) for b, _ in DECIDED])
-def test_the_supremum_over_rows_is_decided(bias, value):
-    found = bias.windowable
-    assert found.value is value and (found.label == "theorem") == (value is not None)
-    assert value is not None or found.reason.code == "missing_bound"
-    if value is None:
-        return
-    widths, lengths = (4, 64, 1024), (2048, 8192, 1 << 15)
-    rows = [(bias.bias(i), content_scale(bias, i) / 2) for i in lengths]
-    errors = [[largest_error(p, j, beta) for p, beta in rows] for j in widths]
-    if value:  # uniformly in the row
-        assert max(errors[2]) < max(errors[1]) < max(errors[0]) and max(errors[2]) < 0.3
-    else:  # any window is lost in a long row
-        assert all(each == sorted(each) for each in errors) and errors[0][-1] > 1.5
-
-
-BAD_ROWS = [
-    (lambda: NormalisedBias("-x*y"), "has y"),
-    (lambda: NormalisedBias("-n"), "has n"),
-    (lambda: NormalisedBias(3), "is text"),
-    (lambda: NormalisedBias("-x", threshold=0), "threshold"),
-    (lambda: NormalisedBias("-x", "-n").row(8), "positive"),
-    (lambda: NormalisedBias("1/x").bias(8), "undefined or infinite"),
-    (lambda: ScaledBias("-a*n"), "free parameters"),
-    (lambda: ScaledBias("rope"), "free parameters"),
-    (lambda: ScaledBias("-n", scale="n"), "has n"),
-    (lambda: ScaledBias("-n", scale="-i").row(8), "not 0 or more"),
-    (lambda: FIRE.row(0), "keys"),
-    (lambda: FIRE.bias(10**14), "at most 10000000"),
-]
-
-
-@pytest.mark.parametrize(("make", "said"), BAD_ROWS)
-def test_bad_row_biases_are_one_line(make, said):
-    with pytest.raises(InputError, match=said) as error:
-        make()
-    assert "\n" not in str(error.value)
 
 
 def test_a_learned_sink_has_an_exact_error():
