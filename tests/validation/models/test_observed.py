@@ -161,8 +161,9 @@ def test_caps_and_factors_of_logits_are_those_that_the_attention_is_given(kind, 
         return value.repeat_interleave(groups, 1).transpose(1, 2), None
 
     transformers.AttentionInterface.register("watch", watch)
-    network = transformers.AutoModel.from_config(config, attn_implementation="watch")
-    with torch.no_grad():
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        network = transformers.AutoModel.from_config(config, attn_implementation="watch")
         network.float().eval()(torch.full((1, LENGTH), 5), use_cache=False)
     names = {"floor": math.floor, "log": math.log, "max": max}
     assert len(seen) == len(model.layers)
