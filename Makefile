@@ -49,7 +49,7 @@ demo:  ## an idea beside ALiBi and no bias: theory, three small models, a page; 
 figures: install  ## every figure and table of the papers, its data, what agrees; begun again, it continues
 	$(VENV)/bin/farfield figures --out out/figures
 
-gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it continues
+gpu: install  ## what only a GPU measures, 6 minutes at most; begun again, it continues
 	$(VENV)/bin/python benchmarks/gpu.py --out out/gpu
 
 bench: install  ## the harness beside a plain model without a bias: speed and memory

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
+import farfield
 from farfield.cli import main
+from farfield.theory.encodings.modules import load
 
 CODE = """
 from __future__ import annotations
@@ -127,3 +131,32 @@ def test_content_is_named_and_a_list_of_formulas_runs_no_code(capsys, file, tmp_
     code, out, err = run(capsys, "check", "--file", str(formulas))
     assert code == 2 or "is neither" in out + err or "formula" in out + err
     assert "4096" not in out
+
+
+FRESH = """
+def softcap(scores):
+    import torch
+    return 50 * torch.tanh(scores / 50)
+
+def ssmax(score, b, h, q_idx, kv_idx):
+    import torch
+    return score * torch.log(q_idx + 1.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("softcap", "a bounded function"), ("ssmax", "grows with the row")]
+)
+def test_what_a_function_imports_is_whole(tmp_path, name, said):
+    """In a process that has not loaded torch: its import is not cut by the limit of a call."""
+    (tmp_path / "fresh.py").write_text(FRESH)
+    code = (
+        f"from farfield.cli import main; main(['lint', {str(tmp_path / 'fresh.py')!r} + ':{name}'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert said in " ".join(done.stdout.split()), done.stderr
+
+
+def test_a_class_is_made_in_python_too(file):
+    found = farfield.inspect_bias(load(file).Own)
+    assert (found.how, found.heads) == ("queries, keys and positions", 8)

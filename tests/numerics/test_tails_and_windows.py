@@ -38,15 +38,17 @@ def test_crossovers(a, b, lighter, crossover, index):
 
 
 def test_a_crossover_below_all_floats_is_its_logarithm():
-    found = compare_tails("-3/10*n^(4/5)", "-n/64")
+    found = compare_tails("-60*log(1+n)", "-n/4000")
     low, high = found.log_crossover
-    j = found.index  # the last at which the tail exp(-j/64) is above the other one
-    assert -(j + 1) / 64 < low <= high < -j / 64 and high < low + 1e-6
-    assert "for any eps up to exp(-40756)" in " ".join(found.text().split())
-    assert (
-        "for every eps up to exp(-"
-        in " ".join(compare_tails("-3/10*n^(4/5)", "-n/64", "-n").text().split()).lower()
-    )
+    j = found.index  # the last at which the tail exp(-j/4000) is above the other one
+    assert -(j + 1) / 4000 < low <= high < -j / 4000 and high < low + 1e-6
+    assert "for any eps up to exp(-" in " ".join(found.text().split())
+
+
+def test_a_crossover_that_is_not_located_says_why():
+    found = compare_tails("-3/10*n^(4/5)", "-n/64")  # about exp(-40755)
+    assert found.lighter == "b" and found.crossover is None
+    assert "one by one" in str(found.reason)
 
 
 def test_the_crossover_is_where_the_receptive_fields_change_order():

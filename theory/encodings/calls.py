@@ -10,10 +10,13 @@ ends after `CALL_S`, and gets arrays of its own, since a function may write into
 from __future__ import annotations
 
 import contextlib
+import dis
+import importlib
 import inspect
 import re
 import sys
 import time
+import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -103,6 +106,7 @@ def sampled(f: Any, heads: int | None = None) -> Sample:
     """
     name = getattr(f, "__name__", type(f).__name__)
     required = _required(f)
+    _import_of(f)
     try:
         return _followed(f, required, heads)
     except Untraced as reason:
@@ -125,6 +129,24 @@ def sampled(f: Any, heads: int | None = None) -> Sample:
     if not np.array_equal(sample.bias, again.bias, equal_nan=True):
         raise InputError(_differs(f, sample.how))
     return replace(sample, why=f"not followed: {why}")
+
+
+def _import_of(f: Any) -> None:
+    """Import what a function imports when it runs: outside of any limit, so that it is whole."""
+    kinds = (types.FunctionType, types.MethodType)
+    call = f if isinstance(f, kinds) else vars(type(f)).get("__call__")
+    waiting, seen = [getattr(call, "__func__", call)], set[object]()
+    while waiting:
+        one = waiting.pop()
+        if not isinstance(one, types.FunctionType) or one in seen or len(seen) > MAX_HEADS:
+            continue
+        seen.add(one)
+        for code in (one.__code__, *(c for c in one.__code__.co_consts if hasattr(c, "co_names"))):
+            for step in dis.get_instructions(code):
+                if step.opname == "IMPORT_NAME" and step.argval:
+                    with contextlib.suppress(Exception):  # the call itself will say it
+                        importlib.import_module(step.argval)
+        waiting += [one.__globals__.get(name) for name in one.__code__.co_names]
 
 
 def _differs(f: Subject, how: str) -> str:

@@ -30,6 +30,7 @@ from farfield.theory.encodings.calls import (
     sampled,
 )
 from farfield.theory.encodings.head_lists import notation
+from farfield.theory.encodings.modules import built
 from farfield.theory.encodings.recognition import (
     EPSILON,
     MASKED,
@@ -144,6 +145,7 @@ def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
     >>> inspect_bias(lambda score, b, h, q, k: score + (q - k)).findings[0]
     'rises with distance: the far past outweighs the near one'
     """
+    f = built(f, heads) if isinstance(f, type) else f
     called = callable(f) and not hasattr(f, "__array__")
     sample = sampled(f, heads) if called else of_array(f)
     name = getattr(f, "__name__", type(f).__name__) if called else "the array"

@@ -558,6 +558,8 @@ class _Halving:
         for done, repair in enumerate(seen, 1):
             losses[repair] = self._gaps(repair).ravel()
             self.probed[repair] = float(losses[repair].mean())
+            said = f"{repair.name}, gap probe: log ratio {self.probed[repair]:+.3f}"
+            self.progress(f"{said} ({done} of {len(seen)} settings)", 0, 0)
             self.progress("settings", done, len(seen))
         best = losses[min(self.probed, key=self.probed.__getitem__)]
         above = {repair: mean_and_half(each - best) for repair, each in losses.items()}

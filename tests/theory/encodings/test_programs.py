@@ -68,7 +68,7 @@ def held(seed, folder):
     assert verdict.converges in (made.converges, None), (made.text, found.formula)
     if ours[0] == -math.inf:
         return made, True  # the query's own key is masked: there is no field
-    field = trf(found, "1/10")
+    field = trf(found, "1/10", budget_s=0.3)
     if field.tokens not in (None, math.inf) and field.tokens < 5000:
         row = np.array([value(f, made.arguments, k) for k in range(20_000)])
         kept = np.exp(row - row.max()).cumsum()

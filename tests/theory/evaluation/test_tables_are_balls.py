@@ -6,14 +6,17 @@ import random
 
 import numpy as np
 import pytest
+import sympy
 from flint import arb
 
 from farfield import attention_resolution, layered_receptive_field
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
+from farfield.theory.evaluation.fold import Program
+from farfield.theory.evaluation.vectorised import Arrays, _NumPy
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
-from farfield.theory.functions.nodes import n
+from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.values import enclose, tabulate
 
 SHAPES = (
@@ -248,6 +251,36 @@ def test_what_is_below_all_floats_is_minus_infinity():
 def test_a_table_larger_than_the_memory_is_refused_at_once():
     with pytest.raises(InputError, match="fits into the memory"):
         encoding("-n").bias(range(10**15))
+
+
+class Plain(Arrays):
+    """The rules that NumPy and torch share, in one row of floats."""
+
+    def constant(self, e):
+        return bool(e) if e in (True, False) else float(e)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "log(exp(-n)+exp(-n/9)+exp(-n/3))",
+        "log(exp(n)+2*exp(n/2)+3)-log(5+exp(n))",
+        "log(cosh(n))-softplus(n)/3",
+        "where((n<5)&(n>1),-n,where((n==0)|(n>=700),1/3,-2*n))",
+        "where(~(n<5),sqrt(n),n^2)+abs(n-7)-sign(n-3)",
+        "-Max(n,4)*Min(n,9)+erf(n/9)",
+    ],
+)
+def test_one_row_has_the_same_values(text):
+    e, at = read(text), np.arange(1500)
+    with np.errstate(all="ignore"):
+        row = Program(e, Plain(_NumPy()), (n,))(at.astype(float))
+    assert row == pytest.approx(tabulate(e, at), rel=1e-12, abs=1e-12)
+
+
+def test_what_a_namespace_lacks_is_told():
+    with pytest.raises(NotImplementedError):
+        Program(Lookup(n, sympy.Tuple(1, 2), sympy.S(3)), Plain(np), (n,))(np.arange(3.0))
 
 
 def test_an_entry_is_the_same_in_any_company():
