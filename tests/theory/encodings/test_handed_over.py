@@ -336,3 +336,17 @@ def test_what_is_no_real_number_is_refused(given):
     with pytest.raises(InputError, match=r"no (array of )?real numbers") as told:
         inspect_bias(given)
     assert type(told.value) is InputError
+
+
+class Sloped:
+    def __init__(self, heads):
+        self.heads = heads
+
+    def __call__(self, n):
+        return -n / self.heads
+
+
+def test_a_class_is_made_as_on_the_command_line():
+    assert trf(Sloped, "0.01").tokens == trf("-n/8", "0.01").tokens
+    with pytest.raises(InputError, match=r"accepted: Class\(\), Class\(heads\)"):
+        inspect_bias(type)
