@@ -350,3 +350,13 @@ def test_a_class_is_made_as_on_the_command_line():
     assert trf(Sloped, "0.01").tokens == trf("-n/8", "0.01").tokens
     with pytest.raises(InputError, match=r"accepted: Class\(\), Class\(heads\)"):
         inspect_bias(type)
+
+
+def test_values_beyond_single_precision_raise_no_warning(recwarn):
+    """Nor does the one token of a window of them read as several."""
+    steep = lambda n: -1e300 * n  # noqa: E731
+    assert inspect_bias(steep).findings[0].startswith("falls with distance")
+    assert not recwarn.list
+    assert "the nearest token alone is provably enough" in " ".join(
+        str(certified_window("-99*n", logit_bound=1, value_bound=1, error="1/100")).split()
+    )
