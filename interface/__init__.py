@@ -17,7 +17,7 @@ import lazy_loader
 from farfield.theory.answers.errors import guarded
 from farfield.theory.views import provide
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # The names, and where each lives, stand in __init__.pyi alone.
 _load, _, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from numbers import Real
 from typing import Any, get_args, get_origin, get_type_hints
 
 from farfield.options import Kept, Output, Subject
-from farfield.theory.answers.errors import InputError, guarded
+from farfield.theory.answers.errors import InputError, guarded, refuse
 from farfield.theory.answers.names import closest
 
 
@@ -66,13 +67,29 @@ def function(path: str) -> Callable[..., Any]:
             signature.bind(*given, **called)
         except TypeError as error:
             raise InputError(f"{name}: {error}; accepted: {name}{verb.__signature__}") from None  # type: ignore[attr-defined]
-        command(*given, **called)
+        command(*_texts(name, given, signature), **called)
         found = kept.answers
         return found[0] if len(found) == 1 else found
 
     verb.__signature__ = _flat(signature, hints, groups)  # type: ignore[attr-defined]
     verb.__module__ = "farfield"
     return guarded(verb)
+
+
+def _texts(name: str, given: Sequence[Any], signature: inspect.Signature) -> Iterator[Any]:
+    """What a verb was given, numbers and paths as text; a first formula may be an object.
+
+    Raises:
+        InputError: another argument is no text.
+    """
+    kinds = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    for place, value in enumerate(given):
+        parameter = kinds[min(place, len(kinds) - 1)]
+        if parameter.kind is parameter.VAR_POSITIONAL or parameter.annotation != "Formula":
+            text = isinstance(value, str | os.PathLike | Real) and not isinstance(value, bool)
+            refuse(not text, f"{name} takes text, such as a name; not {type(value).__name__}")
+            value = str(value)
+        yield value
 
 
 def _flat(

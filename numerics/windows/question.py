@@ -95,6 +95,11 @@ class Window(HeadAnswer):
             ),
             (self.width is None, "whether a window is enough is not known."),
             (
+                self.width == 1,
+                "the nearest token alone{first} is provably enough for an error of at most "
+                "{error}{where}.",
+            ),
+            (
                 True,
                 "the nearest {width}{first} are provably enough for an error of at most "
                 "{error}{where}, and no fewer are.",

@@ -127,3 +127,16 @@ def test_each_entry_of_bibtex_is_whole():
         assert entry.count("{") == entry.count("}")
         for field in ("title", "author", "year"):
             assert f"\n  {field} = {{" in entry
+
+
+@pytest.mark.parametrize("verb", ["atlas", "papers", "cite", "measure", "runs", "explore"])
+@pytest.mark.parametrize("given", [None, [], b"alibi", True])
+def test_what_is_no_text_is_told_so(verb, given):
+    with pytest.raises(farfield.InputError, match=f"^{verb} takes text") as told:
+        getattr(farfield, verb)(given)
+    assert type(told.value) is farfield.InputError
+
+
+@pytest.mark.parametrize(("alias", "name"), [("kerple", "kerple_log"), ("Type 1", "type1")])
+def test_cite_knows_an_encoding_by_the_names_of_atlas(alias, name):
+    assert farfield.cite(alias).bibtex == farfield.cite(name).bibtex

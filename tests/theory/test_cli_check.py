@@ -108,7 +108,7 @@ def test_a_list_from_standard_input(farfield):
         (("alibi", "--dialect", "presss"), "accepted: press"),
         (
             ("alibi", "--hed", "8"),
-            "check has no option --hed; did you mean --head? the nearest of 16: ",
+            "check has no option --hed; did you mean --head? the nearest of 18: ",
         ),
         (
             ("alibi", "--colour=64"),

@@ -28,7 +28,7 @@ import sympy
 from sympy import Expr
 
 from farfield.theory.algebra.door import Interrupted, watched
-from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings.layouts import floats, layout
 from farfield.theory.encodings.paths import PROBED, powers
 from farfield.theory.encodings.recognition import MASKED, shortest_decimal
@@ -302,10 +302,10 @@ def _values(result: object, how: str) -> tuple[np.ndarray, str]:
     kind = str(getattr(result, "dtype", type(result).__name__)).rpartition(".")[2]
     try:
         values = floats([] if result is None else result)
-    except (TypeError, ValueError):
+    except ValueError:
         values = np.array([])
     if not values.size:
-        raise Unfit(f"called with {how}: it gives {type(result).__name__}, no numbers")
+        raise Unfit(f"called with {how}: it gives {kind}, no real numbers")
     return (np.where(values != 0, 0.0, -np.inf) if kind == "bool" else values), kind
 
 
@@ -351,11 +351,21 @@ def _or_none(attempts: Iterable[Callable[[], Sample]]) -> Sample | None:
     return None
 
 
+TRUTH = (
+    "a function of the distance gives truth, which may be a mask or 1 and 0; accepted: "
+    "np.where(n < 64, 0, -np.inf) and the like, or mask_mod(b, h, q, k)"
+)
+
+
 def _of_array_of_distances(f: Subject, distances: np.ndarray, given: Any) -> Sample:
     """The bias at each distance; of a function that sees the whole row, in rows of all lengths."""
     how = "an array of distances"
-    sample = _table(_called(f, how, given), distances, how)
-    size = len(distances)
+    result, size = _called(f, how, given), len(distances)
+    if isinstance(result, (int, float)):  # such as the length of the array
+        for k in (0, size // 2, size - 1):
+            if _called(f, how, given[k : k + 1]) != result:
+                raise Unfit(f"called with {how}: it gives one number of them all")
+    sample = _table(result, distances, how)
     half = _table(_called(f, how, given[: size // 2]), distances[: size // 2], how)
     if np.array_equal(sample.bias[..., : size // 2], half.bias, equal_nan=True):
         like = type(given[:1])
@@ -414,11 +424,7 @@ def _table(result: object, distances: np.ndarray, how: str) -> Sample:
     """A bias at each distance, one a head, as a row of keys that lie so far back."""
     size, last = len(distances), distances[-1]
     table, kind = _values(result, how)
-    if kind == "bool":
-        raise InputError(
-            "a function of the distance gives truth, which may be a mask or 1 and 0; accepted: "
-            "np.where(n < 64, 0, -np.inf) and the like, or mask_mod(b, h, q, k)"
-        )
+    refuse(kind == "bool", TRUTH)
     if isinstance(result, (int, float)):
         table = np.full(size, table)
     shape = table.shape
@@ -435,7 +441,8 @@ def _one_by_one(f: Subject) -> Sample:
     how, end = "one distance after the other", time.monotonic() + ALL_S
 
     def at(k: float, make: type[float]) -> np.ndarray:
-        values = _values(_called(f, how, make(k)), how)[0]
+        values, kind = _values(_called(f, how, make(k)), how)
+        refuse(kind == "bool", TRUTH)
         if values.ndim > 1:
             raise Unfit(f"called with {how}: it gives {values.shape}")
         return np.atleast_1d(values)

@@ -339,9 +339,9 @@ def _direction(table: np.ndarray) -> str:
 
 def _merged(table: np.ndarray, seen: np.ndarray) -> Iterator[tuple[str, int]]:
     """The first distance whose next one has the same value in a narrow type, though not before."""
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         distinct = (np.diff(table, axis=1) != 0) & seen[:, 1:] & seen[:, :-1]
-    bits = table.astype(np.float32).view(np.uint32)
+        bits = table.astype(np.float32).view(np.uint32)
     bfloat = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
     with np.errstate(over="ignore"):
         narrow = (("bf16", bfloat), ("fp16", table.astype(np.float16)))

@@ -15,10 +15,16 @@ _CLOSE = 1e-3  # by which slopes in bf16 differ from the rule
 
 
 def floats(value: Any) -> np.ndarray:
-    """Numbers of NumPy, torch or JAX as float64."""
-    for name in ("detach", "cpu", "double"):
-        value = getattr(value, name, lambda value=value: value)()
-    return np.asarray(value, dtype=np.float64)
+    """Numbers of NumPy, torch or JAX as float64; InputError for anything else, complex ones too."""
+    what = str(getattr(value, "dtype", type(value).__name__))
+    try:
+        if "complex" not in what:
+            for name in ("detach", "cpu", "double"):
+                value = getattr(value, name, lambda value=value: value)()
+            return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):  # text, an object, a number too large
+        pass
+    raise InputError(f"{what} is no array of real numbers; accepted: {_ACCEPTED}")
 
 
 def masked(array: Any) -> np.ndarray:

@@ -107,6 +107,7 @@ def visible(values: np.ndarray) -> np.ndarray:
     return ~low if several else np.isfinite(values)
 
 
+@np.errstate(all="ignore")
 def fitted(distances: np.ndarray, values: np.ndarray, kind: str, scale: float = 0.0) -> Fit | None:
     """The formula of values at distances, None where none agrees.
 

@@ -15,6 +15,7 @@ from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import closest
 from farfield.theory.answers.notation import as_text
 from farfield.theory.encodings.catalogue import CATALOGUE
+from farfield.theory.encodings.construction import named
 
 SOFTWARE = """@software{{farfield,
   title = {{farfield: how far a relative positional encoding can see}},
@@ -74,7 +75,8 @@ def cite(*names: str) -> Citations:
     """
     found: dict[str, str] = {}
     for name in names or ("farfield",):
-        key = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+        entry = named(name)
+        key = entry.name if entry else re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
         known = {"farfield": SOFTWARE.format(version=version("farfield"))} | references()
         alike = next((k for k in known if k.replace("_", "") == key.replace("_", "")), None)
         if alike is None and key in CATALOGUE:

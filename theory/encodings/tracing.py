@@ -44,6 +44,7 @@ from farfield.theory.encodings.symbolic import (
     LIBRARIES,
     MARK,
     Captured,
+    Condition,
     Library,
     Symbolic,
     lifted,
@@ -173,6 +174,7 @@ def _agree(domain: Domain, value: Expr, formula: Expr) -> bool:
 
 def _explored(f: Any, kind: str, head: int, binary: bool) -> list[Piece]:
     waiting, pieces, splits = [Domain()], list[Piece](), Counter[int]()
+    kinds = set[bool]()
     while waiting:
         if len(pieces) >= PATHS:
             line, times = splits.most_common(1)[0]
@@ -181,8 +183,9 @@ def _explored(f: Any, kind: str, head: int, binary: bool) -> list[Piece]:
         path = Path(waiting.pop(), splits, _line, binary)
         program = _Copies(path)
         try:
-            result = program.of(f)(*_arguments(kind, head, path))
-            value = _result(lifted(_single(result), path), kind)
+            result = _single(program.of(f)(*_arguments(kind, head, path)))
+            kinds.add(_is_truth(result))
+            value = _result(lifted(result, path), kind, masks=_is_truth(result))
         except _RAISED as error:
             value = Symbolic(S.NaN, Raised(error), path)
         except (TypeError, AttributeError, RuntimeError) as error:
@@ -192,7 +195,16 @@ def _explored(f: Any, kind: str, head: int, binary: bool) -> list[Piece]:
             raise NotTraced(str(why) if "(line" in str(why) else f"{why}{where}") from None
         pieces.append(Piece(path.domain, value.expr, path, value.slot))
         waiting += reversed(path.waiting)
+    if True in kinds and kind != "bhqk" and (len(kinds) > 1 or kind not in ("qk", "hqk")):
+        raise NotTraced("True or False where a number is due")
     return pieces
+
+
+def _is_truth(result: Any) -> bool:
+    """Whether a value of the program, or of a path, is True or False: that of a mask."""
+    if isinstance(result, Symbolic):
+        return isinstance(result, Condition)
+    return isinstance(result, bool) or str(getattr(result, "dtype", "")).endswith("bool")
 
 
 def _single(result: Any) -> Any:
@@ -214,9 +226,9 @@ def _arguments(kind: str, head: int, path: Path) -> list[Any]:
     return [values[letter] for letter in kind]
 
 
-def _result(value: Any, kind: str) -> Symbolic:
+def _result(value: Any, kind: str, *, masks: bool) -> Symbolic:
     """What a path returns as a bias: a mask's True is 0, a score is left out."""
-    if kind == "bhqk":
+    if masks or kind == "bhqk":
         hidden = -math.inf if not value else 0.0
         return lifted(hidden, value.path)
     expr = value.expr
@@ -385,7 +397,7 @@ def _run(f: Any, kind: str, head: int, distance: int, key: int) -> tuple[float, 
     of = str(getattr(result, "dtype", "")).rpartition(".")[2]
     slack = CLOSE.get(of, SINGLE if hasattr(result, "detach") else 1e-9)
     value = float(result.detach() if hasattr(result, "detach") else result)
-    if kind == "bhqk":
+    if kind == "bhqk" or _is_truth(result):
         return 0.0 if value else -math.inf, slack
     return value - AT_SCORE if "s" in kind else value, slack
 

@@ -158,13 +158,13 @@ class Stages:
         spans = [(r, ends[r - 1], ends[r]) for r in range(1, s)]
         spans.append((s, begin, end - row * (1 + before)))
         cells = [self._cell(r, torch.arange(a, b)) for r, a, b in spans if a < b]
-        chosen, i = self._choice(), torch.arange(end - row, end)
+        chosen, i, first = self._choice(), torch.arange(end - row, end), self.first
         self.pools[s] = []
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             self.pools[s].append((self._pick(k, chosen), self._pick(v, chosen), chosen))
             parts = [Keys(k, v, i, NOTHING)]
-            parts.append(Keys(*self.first[layer], torch.arange(row), NOTHING))
+            parts.append(Keys(*first[layer], torch.arange(row), NOTHING))
             if before:
                 parts.append(Keys(k.roll(1, 0), v.roll(1, 0), i - row, NOTHING))
             parts += [self._far(cell, layer, self.own) for cell in cells]
@@ -202,11 +202,12 @@ class Stages:
         spans = zip([0, *ends[1:-1]], ends[1:], strict=True) if len(self.pools) else ()
         places = [a + free[a:b].nonzero()[:, 0] for a, b in spans]
         cells = [self._cell(s, at) for s, at in enumerate(places, 1) if len(at)]
+        first = self.first if led else []
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             parts = [Keys(k, v, positions, NOTHING)]
             if led:
-                parts.append(Keys(*self.first[layer], torch.arange(self.row), NOTHING))
+                parts.append(Keys(*first[layer], torch.arange(self.row), NOTHING))
             parts += [self._far(cell, layer, own) for cell in cells]
             return self._mix(layer, q, positions, parts)
 

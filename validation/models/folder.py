@@ -39,6 +39,10 @@ def describe(folder: Any) -> ModelOutline:
     if not isinstance(folder, str | os.PathLike):
         raise InputError(f"model {type(folder).__name__!r} is no model; accepted: {_ACCEPTED}")
     path, label = Path(folder).expanduser(), f"model {str(folder)!r}"
+    refuse(
+        any(len(part.encode(errors="replace")) > 255 for part in path.parts),
+        f"model {str(folder)[:60]!r}… is too long for a name of a file; accepted: {_ACCEPTED}",
+    )
     path = path if path.exists() else _in_cache(str(folder)) or path
     path = path.parent if path.name == "config.json" and path.is_file() else path
     if (path / "run.json").is_file():
@@ -83,7 +87,7 @@ def place_of(model: str, runs: str) -> str | Path:
     Raises:
         InputError: no run, or several runs, have a key that begins so.
     """
-    if Path(model).exists() or not re.fullmatch("[0-9a-f]{1,16}", model):
+    if not re.fullmatch("[0-9a-f]{1,16}", model) or Path(model).exists():
         return model
     from farfield.validation.harness.runs import finished_run
 

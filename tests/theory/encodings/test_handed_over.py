@@ -283,3 +283,80 @@ def test_programs_that_take_plain_numbers_alone_are_called_so():
         lambda q, k: 0.0 if q - k < 128 or k < 4 else -math.inf,
     ):
         assert inspect_bias(program).mechanism == "positions"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda q, k: q - k <= 256,
+        lambda q, k: (q - k < 257) & (q >= k),
+        lambda h, q, k: torch.as_tensor(q - k) < 257,
+    ],
+)
+def test_truth_of_positions_is_a_mask(program):
+    """True is kept and False is hidden, as in an array of truth, not the numbers 1 and 0."""
+    found = encoding(program)
+    assert found.origin == "traced" and check_convergence(found).converges is True
+    assert found.bias([0, 256, 257]).tolist()[0] == [0, 0, -math.inf]
+    assert trf(program, "0.01").tokens == 255  # 99 % of 257
+
+
+@pytest.mark.parametrize("program", [lambda n: n < 257, lambda n: n < 5 and -n, lambda n: True])
+def test_truth_of_a_distance_is_refused(program):
+    with pytest.raises(InputError, match="gives truth, which may be a mask or 1 and 0"):
+        encoding(program)
+
+
+def test_truth_in_place_of_a_score_has_no_theorem():
+    found = encoding(lambda score, b, h, q, k: q - k < 5)
+    assert found.origin == "tabulated" and check_convergence(found).converges is None
+
+
+@pytest.mark.parametrize("program", [lambda n: -len(str(int(n))), lambda n: -len(str(n))])
+def test_one_number_of_a_whole_array_is_not_the_bias_of_each_distance(program):
+    found = inspect_bias(program)
+    assert found.findings[0].startswith("falls with distance")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda n: 1j * n,
+        lambda n: 1j * torch.as_tensor(n),
+        1j * np.arange(9),
+        1j * torch.arange(9),
+        "-n/8",
+        {},
+        object(),
+        10**400,
+    ],
+)
+def test_what_is_no_real_number_is_refused(given):
+    """The real part of a complex bias is another bias."""
+    with pytest.raises(InputError, match=r"no (array of )?real numbers") as told:
+        inspect_bias(given)
+    assert type(told.value) is InputError
+
+
+class Sloped:
+    def __init__(self, heads):
+        self.heads = heads
+
+    def __call__(self, n):
+        return -n / self.heads
+
+
+def test_a_class_is_made_as_on_the_command_line():
+    assert trf(Sloped, "0.01").tokens == trf("-n/8", "0.01").tokens
+    with pytest.raises(InputError, match=r"accepted: Class\(\), Class\(heads\)"):
+        inspect_bias(type)
+
+
+def test_values_beyond_single_precision_raise_no_warning(recwarn):
+    """Nor does the one token of a window of them read as several."""
+    steep = lambda n: -1e300 * n  # noqa: E731
+    assert inspect_bias(steep).findings[0].startswith("falls with distance")
+    assert not recwarn.list
+    assert "the nearest token alone is provably enough" in " ".join(
+        str(certified_window("-99*n", logit_bound=1, value_bound=1, error="1/100")).split()
+    )

@@ -12,7 +12,7 @@ from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.validation.models.audit import audit
 from farfield.validation.models.cache import BITS
 from farfield.validation.models.difference import difference
-from farfield.validation.models.folder import describe
+from farfield.validation.models.folder import describe, place_of
 from farfield.validation.models.gguf_files import described_gguf
 
 YARN = {
@@ -501,3 +501,10 @@ def test_a_gguf_file_is_read_by_its_header(tmp_path):
     with pytest.raises(InputError, match="is no whole GGUF file") as error:
         describe(path)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "models/" + "é" * 200])
+def test_a_name_that_no_file_can_have_is_refused(name):
+    with pytest.raises(InputError, match="is too long for a name of a file") as error:
+        describe(place_of(name, "runs"))
+    assert len(str(error.value)) < 400
