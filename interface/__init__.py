@@ -58,15 +58,21 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """A public name; a question is guarded, and known by that name alone."""
+    """A public name; a question is guarded, and known by the name that was typed."""
     if name in COMMANDS:
-        public = import_module("farfield.verbs").function(COMMANDS[name])
-    else:
-        public = _load(VERBS.get(name, name))
-        if isfunction(public):
-            public = guarded(public, name)
-            public.__module__ = __name__
-    globals()[name] = public
+        globals()[name] = import_module("farfield.verbs").function(COMMANDS[name])
+        return globals()[name]
+    longer = VERBS.get(name, name)
+    public = _load(longer)  # which leaves it here under its longer name, not guarded
+    for typed in (longer, name):
+        globals()[typed] = _guarded(public, typed) if isfunction(public) else public
+    return globals()[name]
+
+
+def _guarded(question: Any, name: str) -> Any:
+    """A function of the package, by one of its names."""
+    public = guarded(question, name)
+    public.__module__ = __name__
     return public
 
 

@@ -309,7 +309,7 @@ def test_no_argument_by_name_is_dropped(seed: int) -> None:
 
 
 WITHOUT_A_BIAS: list[tuple[Callable[..., Any], str]] = [
-    (lambda n: None, "gives NoneType, no numbers"),
+    (lambda n: None, "gives NoneType, no real numbers"),
     (lambda n: 1 / 0 * n, "division by zero"),
     (lambda n: n.shape[0] * n, "depends on the positions"),
     (lambda n: np.log(-n), "gives NaN or inf"),
