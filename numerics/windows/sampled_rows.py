@@ -104,6 +104,7 @@ def sampled_certificate(
     Raises:
         InputError: as `window_certificate`; samples or delta out of range.
 
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> q, k = rng.normal(size=(2, 2048, 8))
     >>> found = sampled_certificate(q, k, window=256, error="3/2", samples=128)

@@ -47,6 +47,7 @@ def apply(model: Any, setting: Any, *, to: Any = None) -> Iterator[Any]:
         InputError: no such setting; a text that is cut, which the caller does; no live model of the
             library, or one whose rotations change with the row.
 
+    >>> import torch
     >>> from transformers import LlamaConfig, LlamaForCausalLM
     >>> small = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
     >>> model = LlamaForCausalLM(LlamaConfig(**small, vocab_size=9, num_hidden_layers=1,
