@@ -90,7 +90,8 @@ def bias_text(bias: sympy.Expr) -> str:
     """A bias in a few characters.
 
     >>> from farfield.theory.encodings import encoding
-    >>> bias_text(encoding("alibi").head(1)), bias_text(encoding(values=[0, -1, -3], tail="constant").head(1))
+    >>> table = encoding(values=[0, -1, -3], tail="constant")
+    >>> bias_text(encoding("alibi").head(1)), bias_text(table.head(1))
     ('-n/2', 'table of 3 values, from -3 to 0')
     >>> bias_text(encoding("alibi", heads=16).head(1))
     '-sqrt(2)*n/2'
