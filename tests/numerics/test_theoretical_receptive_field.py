@@ -291,6 +291,8 @@ def test_identities_do_not_change_the_answer(text, others):
 FAMILIES = [
     "-({a})*n",
     "-(1+{a})*log(1+({b})*n)",
+    "-({a})*n^(1/5+{b})",  # flatter powers have no sum
+    "-({a})*log(1+({b})*n)^2",
     "-(1/2+{a})*log(1+({b})*n^2)",
     "-({a})*|n-{b}|",
 ]
@@ -301,7 +303,7 @@ SHARE = st.fractions(min_value="1/10000000", max_value="99/100", max_denominator
 
 
 @given(a=SOME, b=SOME, eps=st.tuples(SHARE, SHARE), family=st.sampled_from(FAMILIES))
-@settings(max_examples=15, derandomize=True, database=None)
+@settings(max_examples=15)
 def test_certified_at_j_and_below_j_and_monotone_in_eps(a, b, eps, family):
     text = family.format(a=a, b=b)
     results = theoretical_receptive_field(text, sorted(eps))
@@ -311,7 +313,9 @@ def test_certified_at_j_and_below_j_and_monotone_in_eps(a, b, eps, family):
     for r in results:
         if r.tokens is not None and r.tokens < 10**60:
             s = series(r.formula)
-            with precision(1000):
+            with precision(
+                320
+            ):  # enough for 10^60 tokens; beyond, a square of logarithms has no sum
                 goal = s.total() * int(r.eps.p) / int(r.eps.q)
                 assert s.tail(r.tokens) < goal
                 assert s.tail(r.tokens - 1) >= goal
