@@ -314,6 +314,18 @@ def test_rows_that_are_served_together(published):
     assert audit(published("kimi_k2") / "config.json").caches == audit(published("kimi_k2")).caches
 
 
+def test_rows_take_so_many_times_the_bytes_of_one_in_each_sentence(tmp_path):
+    """By hand: 2 x 4 x 128 numbers of 2 bytes, 48 layers, 40,960 tokens: 3.75 GiB a row."""
+    shape = {"hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 4}
+    shape |= {"head_dim": 128, "num_hidden_layers": 48, "max_position_embeddings": 40960}
+    place = folder(tmp_path / "model", {"model_type": "llama", **shape})
+    for rows, bytes_ in ((1, "3.75 GiB"), (6, "22.5 GiB")):
+        said = " ".join(audit(place, lengths=["40960"], rows=rows).text().split())
+        one = "1 row of 40960 tokens takes" if rows == 1 else "6 rows of 40960 tokens take"
+        assert f"{one} {bytes_}." in said
+    assert "6 rows of 40960 tokens: 22.5 GiB, in pages 22.5 GiB." in said
+
+
 def test_a_window_begins_anywhere_in_a_page(published):
     found = audit(published("mistral", max_position_embeddings=32768), page=16)
     token, pages = 2 * 2 * 8 * 128, 4095 // 16 + 2  # the first of 4096 keys may end a page
