@@ -17,6 +17,7 @@ What marked targets lose in rows of N tokens is positions + dilution - text.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -34,6 +35,8 @@ from farfield.validation.harness.measure import nats_of
 
 BYTES, WORDS = 8, 4
 """Tokens that have to stand before a target and farther back: of bytes, of longer tokens."""
+MOST = 16
+"""Passages of a group that are read."""
 
 
 class Passage(NamedTuple):
@@ -58,7 +61,7 @@ class Worth:
 
     Fields:
         length: tokens of the row.
-        marked, targets: how many targets are marked, of how many.
+        marked, targets: how many marked targets were read, of how many targets.
         positions: what positions alone cost; the mean, and half of its 95 % interval over groups.
         dilution: what far keys at all other positions cost.
         text: what the passage in its place gives.
@@ -78,9 +81,9 @@ class Worth:
         mean, half = self.text
         known = f"{'gives' if mean > 0 else 'costs'} {abs(mean):.3f} nats"
         yield sentence(
-            "{marked} of {targets} repeat a passage far back, which {worth}.",
-            marked=self.marked,
-            targets=plural(self.targets, "target"),
+            "{marked}, of {targets}, repeat a passage far back, which {worth}.",
+            marked=plural(self.marked, "target"),
+            targets=self.targets,
             worth=known if abs(mean) > half else "is not shown to be worth anything",
         )
         parts = {
@@ -189,11 +192,12 @@ def worth(subject: ModelOnText, to: int) -> Worth | None:
     a marked target."""
     how, row, text = subject.settings, subject.length, subject.text
     found = passages(text, subject.starts, how.rows, row, how.last, to)
-    means, others = list[list[float]](), list[Tensor]()
+    means, others, count = list[list[float]](), list[Tensor](), 0
     for g, start in enumerate(subject.starts):
         marked = [x for x in found if x.group == g]
         if not marked:
             continue
+        marked = marked[:: math.ceil(len(marked) / MOST)]
         sampling, tokens = replace(how.check, seed=how.check.seed + g), subject.groups[g]
         stages = Stages(
             subject.network, tokens, how.last, sampling, bos=subject.bos, begun=subject.begun[g]
@@ -201,6 +205,7 @@ def worth(subject: ModelOnText, to: int) -> Worth | None:
         each = readings(stages, text, start, marked, to)
         near, placed, diluted, whole = (float(x.mean()) for x in each[:4])
         means.append([placed - near, diluted - placed, diluted - whole])
+        count += len(each.near)
         plain = torch.ones_like(each.stage, dtype=torch.bool)
         for x in marked:
             plain[x.row, list(x.targets)] = False
@@ -210,7 +215,7 @@ def worth(subject: ModelOnText, to: int) -> Worth | None:
     positions, dilution, given = (mean_and_half(x) for x in np.transpose(means))
     return Worth(
         length=to,
-        marked=sum(len(x.targets) for x in found),
+        marked=count,
         targets=subject.base.numel(),
         positions=positions,
         dilution=dilution,
