@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-from farfield.validation.far_field.network import TrainedNetwork
 from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.far_field.worth import passages, readings
 from farfield.validation.harness import runs
@@ -29,6 +28,7 @@ from farfield.validation.harness.data import places, read_text
 from farfield.validation.harness.measure import token_losses
 from farfield.validation.harness.settings import read_plan
 from farfield.validation.harness.train import read_tensors
+from farfield.validation.models.network import TrainedNetwork
 
 HERE = Path(__file__).parent
 SAID, MEASURED = HERE / "forecasts.jsonl", HERE / "measured.jsonl"

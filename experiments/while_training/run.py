@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from farfield.validation.far_field.network import TrainedNetwork
 from farfield.validation.far_field.stages import Sampling, far_losses
 from farfield.validation.harness import train as training
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import read_text
 from farfield.validation.harness.measure import token_losses
 from farfield.validation.harness.settings import read_plan
+from farfield.validation.models.network import TrainedNetwork
 
 HERE = Path(__file__).parent
 PLAN, SAID, MEASURED = (HERE / x for x in ("plan.toml", "forecasts.jsonl", "measured.jsonl"))

@@ -17,12 +17,12 @@ from torch import Tensor
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
-from farfield.validation.far_field.network import Network, TrainedNetwork
 from farfield.validation.far_field.recall import Encode
 from farfield.validation.far_field.stages import Begun, Sampling, begin, far_losses
 from farfield.validation.harness.data import places, samples
 from farfield.validation.harness.runs import asked_of
 from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.network import Network, TrainedNetwork
 
 LEAST = 16  # tokens of a row
 LONG = 512  # tokens of rows that are dear
@@ -164,8 +164,8 @@ def subject_of(
     Raises:
         InputError: as `foresee`.
     """
-    from farfield.validation.far_field.library import LibraryNetwork
     from farfield.validation.models.folder import describe
+    from farfield.validation.models.library import LibraryNetwork
     from farfield.validation.models.opened import OpenedRun, open_model
     from farfield.validation.models.text import encoder_of, text_of
 

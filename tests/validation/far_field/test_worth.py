@@ -5,12 +5,12 @@ import pytest
 import torch
 
 import farfield
-from farfield.validation.far_field.network import TrainedNetwork, losses, nats, scores_at
 from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.far_field.subject import Settings, subject_of
 from farfield.validation.far_field.worth import BYTES, Passage, passages, readings, worth
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.settings import Run
+from farfield.validation.models.network import TrainedNetwork, losses, nats, scores_at
 
 ROW, LAST = 16, 4
 
