@@ -157,7 +157,8 @@ def subject_of(
 ) -> ModelOnText:
     """The model and the rows of a text: of the held-out part for a run, else of all of it.
 
-    Without a type, a folder in bfloat16 stays so where the device multiplies it.
+    Without a type, weights in bfloat16 stay so where the device multiplies it, and quantised ones
+    become so.
 
     Raises:
         InputError: as `foresee`.
@@ -195,11 +196,12 @@ def subject_of(
 
 
 def _in_bfloat16(outline: ModelOutline, device: Any) -> bool:
-    """Whether the weights of a folder are in bfloat16, and the device multiplies it."""
+    """Whether weights are in bfloat16 or quantised, and the device multiplies it."""
     named = outline.values.get("dtype", outline.values.get("torch_dtype"))
+    quantised = outline.values.get("general.file_type", 0) not in (0, 1)  # float32, float16
     other = device is not None and not str(device).startswith("cpu")
     multiplies = other or torch.cpu._is_avx512_bf16_supported()
-    return named == "bfloat16" and multiplies
+    return (named == "bfloat16" or quantised) and multiplies
 
 
 def _groups(text: np.ndarray, source: str, length: int, settings: Settings) -> Tensor:
