@@ -157,8 +157,8 @@ class _Drawing:
         """Grid lines, as many as their labels leave room for, the names of both axes, posts."""
         shape, size = self.shape, self.shape.type
         most = max(2, int((self.right - shape.left) / (size * 4.5)))
-        at = self.curve.at
-        named = [(v, tick(v)) for v in at[:: -math.ceil(len(at) / most) or None]]
+        at, apart = self.curve.at, max(1, math.ceil(len(self.curve.at) / most))
+        named = [(v, tick(v)) for v in at[(len(at) - 1) % apart :: apart]]
         for value, name in named or self.x.ticks(most):
             pixel = self.x.pixel(value)
             yield (
