@@ -34,6 +34,7 @@ from farfield.validation.far_field.subject import (
     subject_of,
 )
 from farfield.validation.progress import Progress, silent
+from farfield.validation.uniform import warned
 
 CLOSE = 0.02  # a difference of log ratios that is none
 LOOKS = ("doubling", "one stage", "in order")
@@ -108,6 +109,7 @@ class Foresight(Answer):
         positions: what positions alone cost a model that turns its queries; None for another.
         blame: what causes it; none where it was not asked.
         source: the text.
+        guess: what is said of a model that has not learned.
     """
 
     VALUE: ClassVar[str] = "log_ratio"
@@ -121,6 +123,7 @@ class Foresight(Answer):
     positions: GapProbe | None = None
     blame: Blame | None = None
     source: str = ""
+    guess: str = ""
 
     def span(self) -> tuple[float, float] | None:
         return None if self.log_ratio is None else self.ratios[-1].elsewhere
@@ -147,6 +150,7 @@ class Foresight(Answer):
                 low=f"{math.exp(low):.3g}",
                 high=f"{math.exp(high):.3g}",
             )
+        yield from warned(self.guess)
         alone = {} if self.positions is None else {g.length: g.cost for g in self.positions.gaps}
         more = ("positions alone", "the rest") if alone else ()
         yield table(
@@ -271,6 +275,7 @@ def foresee(
         positions=gaps,
         blame=blame(subject, to=far) if causes else None,
         source=subject.source,
+        guess=subject.guess,
     )
 
 
@@ -306,7 +311,7 @@ def gap_probe(
         lengths,
         lambda done, total: progress("positions", done, total),
     )
-    return replace(gaps, subject=subject.outline.name)
+    return replace(gaps, subject=subject.outline.name, guess=subject.guess)
 
 
 def _parts(whole: float, positions: float) -> tuple[str, str]:

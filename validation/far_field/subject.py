@@ -17,12 +17,13 @@ from torch import Tensor
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
-from farfield.validation.far_field.network import Network, TrainedNetwork
+from farfield.validation.far_field.network import Network, TrainedNetwork, losses
 from farfield.validation.far_field.recall import Encode
 from farfield.validation.far_field.stages import Begun, Sampling, begin, far_losses
 from farfield.validation.harness.data import samples
 from farfield.validation.harness.runs import asked_of
 from farfield.validation.models.layers import ModelOutline
+from farfield.validation.uniform import uniform_guess
 
 LEAST = 16  # tokens of a row
 LONG = 512  # tokens of rows that are dear
@@ -96,6 +97,13 @@ class ModelOnText:
     def base(self) -> Tensor:
         """Losses of each group in rows of its own, (groups, rows - 1, last)."""
         return torch.stack([begun.losses[1:] for begun in self.begun])
+
+    @functools.cached_property
+    def guess(self) -> str:
+        """What is said of a model that knows no more than a uniform guess, by the first row of each
+        of two groups."""
+        nats = losses(self.network, self.groups[:2, 0], self.length // 2).mean()
+        return uniform_guess(float(nats), self.outline.vocabulary)
 
     def turns(self) -> bool:
         """Whether its positions are rotations."""
