@@ -22,7 +22,8 @@ from farfield.validation.far_field.stages import Begun, Sampling, begin, far_los
 from farfield.validation.harness.data import places, samples
 from farfield.validation.harness.runs import asked_of
 from farfield.validation.models.layers import ModelOutline
-from farfield.validation.models.network import Network, TrainedNetwork
+from farfield.validation.models.network import Network, TrainedNetwork, losses
+from farfield.validation.uniform import uniform_guess
 
 LEAST = 16  # tokens of a row
 LONG = 512  # tokens of rows that are dear
@@ -98,6 +99,13 @@ class ModelOnText:
     def base(self) -> Tensor:
         """Losses of each group in rows of its own, (groups, rows - 1, last)."""
         return torch.stack([begun.losses[1:] for begun in self.begun])
+
+    @functools.cached_property
+    def guess(self) -> str:
+        """What is said of a model that knows no more than a uniform guess, by the first row of each
+        of two groups."""
+        nats = losses(self.network, self.groups[:2, 0], self.length // 2).mean()
+        return uniform_guess(float(nats), self.outline.vocabulary)
 
     def turns(self) -> bool:
         """Whether its positions are rotations."""
