@@ -293,7 +293,7 @@ def _parsed(path: str, size: int, changed: int) -> Any:
 def _parsed_once() -> Iterator[None]:
     """The library parses a header several times, and makes the table of names for each module;
     both are made once here."""
-    gguf = library("gguf", "a GGUF file", "gguf")
+    gguf: Any = library("gguf", "a GGUF file", "gguf")
     before = gguf.GGUFReader, gguf.get_tensor_name_map
     gguf.GGUFReader, gguf.get_tensor_name_map = _opened, functools.cache(before[1])
     try:
