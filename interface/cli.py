@@ -185,6 +185,10 @@ def main(args: Sequence[str] | None = None) -> None:
         code = _complain("interrupted", INTERRUPTED)
     except BrokenPipeError as error:
         code = unwritten(error)
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        code = OK  # a page of help that nobody reads on
     except Exception as error:
         if isinstance(error, OSError) and error.filename is None:
             sys.exit(unwritten(error))

@@ -29,7 +29,8 @@ def foresee(
         to: tokens of the longest row, as 4096 or 1M.
         text: a file or folder to read.
         length: tokens of the rows that are read; the training length if not given, at most 1024.
-        blame: which layer's far keys, positions alone, or keys of another text cause it.
+        blame: which layer's far keys, positions alone, or keys of another text cause it, and what
+            far text gives.
         quick: ask the gap probe alone: what positions cost a model whose positions are rotations.
         device: of torch, as cuda; the CPU if not given.
         dtype: float32, bfloat16 or float16; that of the weights where the device multiplies it.

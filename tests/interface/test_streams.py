@@ -22,7 +22,8 @@ def test_streams_that_take_nothing(verb, streams, code, told):
     assert (run.returncode, run.stdout, run.stderr.strip()) == (code, "", told)
 
 
-def test_a_reader_that_has_enough_ends_it_in_silence():
-    line = f"set -o pipefail; {sys.executable} -m farfield check -- -n | head -c 0"
+@pytest.mark.parametrize("verb", ["check -- -n", "check --help", "--help"])
+def test_a_reader_that_has_enough_ends_it_in_silence(verb):
+    line = f"set -o pipefail; {sys.executable} -m farfield {verb} | head -c 0"
     run = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")

@@ -135,6 +135,9 @@ def test_what_is_no_text_is_told_so(verb, given):
     with pytest.raises(farfield.InputError, match=f"^{verb} takes text") as told:
         getattr(farfield, verb)(given)
     assert type(told.value) is farfield.InputError
+    for named in ({"model": given}, {"model": "alibi", "bos": given}):
+        with pytest.raises(farfield.InputError, match=f"^{[*named][-1]} takes text"):
+            farfield.measure(**named)
 
 
 @pytest.mark.parametrize(("alias", "name"), [("kerple", "kerple_log"), ("Type 1", "type1")])

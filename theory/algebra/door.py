@@ -272,3 +272,19 @@ def known_sign(e: object) -> int | None:
 
 def _sign_by_domains(e: Basic) -> int | None:
     return 1 if e.is_positive else -1 if e.is_negative else 0 if e.is_zero else None
+
+
+# -- an error of SymPy, mended for the process ----------------------------------------------------
+
+
+def _known_integer(e: sympy.Mul) -> bool | None:
+    """Whether a product is an integer. SymPy 1.14 compares the powers of 2 of a product and an even
+    denominator, and nothing else: it takes n*(2*n + 4)/86 for an integer."""
+    known: bool | None = _of_sympy(e)
+    odd = int(e.args[0].q) if e.args[0].is_Rational else 1
+    odd //= odd & -odd
+    return None if known and odd > 1 else known
+
+
+_of_sympy = sympy.Mul._eval_is_integer
+sympy.Mul._prop_handler["integer"] = sympy.Mul._eval_is_integer = _known_integer

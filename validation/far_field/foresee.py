@@ -33,6 +33,7 @@ from farfield.validation.far_field.subject import (
     reach_of,
     subject_of,
 )
+from farfield.validation.far_field.worth import Worth, worth
 from farfield.validation.progress import Progress, silent
 
 CLOSE = 0.02  # a difference of log ratios that is none
@@ -107,6 +108,7 @@ class Foresight(Answer):
         pairs: of queries and keys a target row: by main setting, by check, in a real row.
         positions: what positions alone cost a model that turns its queries; None for another.
         blame: what causes it; none where it was not asked.
+        worth: what far text gives; None where it was not asked, or no target repeats any.
         source: the text.
     """
 
@@ -120,6 +122,7 @@ class Foresight(Answer):
     pairs: tuple[int, int, int]
     positions: GapProbe | None = None
     blame: Blame | None = None
+    worth: Worth | None = None
     source: str = ""
 
     def span(self) -> tuple[float, float] | None:
@@ -172,6 +175,8 @@ class Foresight(Answer):
             yield self.positions.blocks()[0]
         if self.blame is not None:
             yield from self.blame.table()
+        if self.worth is not None:
+            yield from self.worth.table()
         yield Curve(
             "What the model loses, by length, as the three looks say.",
             "tokens",
@@ -215,7 +220,7 @@ def foresee(
         to: tokens of the longest row.
         length: tokens of the rows that are read; None takes the training length, at most 1,024.
         settings: how much is read, and how; None reads less of a model with long rows.
-        causes: whether to add `blame`.
+        causes: whether to add `blame` and `worth`.
         device: of torch, as of `mend`.
         dtype: of the weights, as of `mend`.
         progress: called as `progress(stage, done, total)`.
@@ -270,6 +275,7 @@ def foresee(
         pairs=(main, check, far * (far + 1) // 2),
         positions=gaps,
         blame=blame(subject, to=far) if causes else None,
+        worth=worth(subject, far) if causes else None,
         source=subject.source,
     )
 

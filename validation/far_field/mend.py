@@ -44,7 +44,6 @@ from farfield.validation.far_field.advice import (
     share,
 )
 from farfield.validation.far_field.cost import ROWS, Work, timed
-from farfield.validation.far_field.network import losses, scores_at
 from farfield.validation.far_field.probe import COST, gap_losses, mean_and_half
 from farfield.validation.far_field.recall import (
     BLOCK,
@@ -74,6 +73,7 @@ from farfield.validation.far_field.subject import (
 )
 from farfield.validation.json_files import Book
 from farfield.validation.models.cache import Serving, row_cache
+from farfield.validation.models.network import losses, scores_at
 from farfield.validation.models.opened import available
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent

@@ -22,7 +22,7 @@ from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import plural
-from farfield.validation.far_field.network import Network, nats, scores_at
+from farfield.validation.models.network import Network, nats, scores_at
 
 COST = 0.05
 """Nats by which positions cost something."""

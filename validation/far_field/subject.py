@@ -17,12 +17,12 @@ from torch import Tensor
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
-from farfield.validation.far_field.network import Network, TrainedNetwork
 from farfield.validation.far_field.recall import Encode
 from farfield.validation.far_field.stages import Begun, Sampling, begin, far_losses
-from farfield.validation.harness.data import samples
+from farfield.validation.harness.data import places, samples
 from farfield.validation.harness.runs import asked_of
 from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.network import Network, TrainedNetwork
 
 LEAST = 16  # tokens of a row
 LONG = 512  # tokens of rows that are dear
@@ -65,6 +65,7 @@ class ModelOnText:
         network: its layers.
         live: the model itself, whose rotations can be changed.
         groups: (groups, rows, length + 1).
+        starts: where each group begins in the text.
         text: what they are taken from, one-dimensional.
         source: the text, in words.
         bos: the token that a text begins with, None for none.
@@ -76,6 +77,7 @@ class ModelOnText:
     network: Network
     live: Any
     groups: Tensor
+    starts: Sequence[int]
     text: np.ndarray
     source: str
     bos: int | None
@@ -162,8 +164,8 @@ def subject_of(
     Raises:
         InputError: as `foresee`.
     """
-    from farfield.validation.far_field.library import LibraryNetwork
     from farfield.validation.models.folder import describe
+    from farfield.validation.models.library import LibraryNetwork
     from farfield.validation.models.opened import OpenedRun, open_model
     from farfield.validation.models.text import encoder_of, text_of
 
@@ -181,11 +183,13 @@ def subject_of(
     else:
         network, read = LibraryNetwork(opened), text_of(outline, text)
         tokens, encode = np.concatenate([read.train, read.held_out]), encoder_of(outline)
+    groups, starts = _groups(tokens, read.source, size, settings)
     return ModelOnText(
         outline=outline,
         network=network,
         live=opened.network,
-        groups=_groups(tokens, read.source, size, settings),
+        groups=groups,
+        starts=starts,
         text=tokens,
         source=read.source,
         bos=read.bos,
@@ -202,8 +206,10 @@ def _in_bfloat16(outline: ModelOutline, device: Any) -> bool:
     return named == "bfloat16" and multiplies
 
 
-def _groups(text: np.ndarray, source: str, length: int, settings: Settings) -> Tensor:
-    """Rows of each group, (groups, rows, length + 1)."""
+def _groups(
+    text: np.ndarray, source: str, length: int, settings: Settings
+) -> tuple[Tensor, list[int]]:
+    """Rows of each group, (groups, rows, length + 1), and where groups begin."""
     refuse(length < LEAST, f"rows of {length} tokens; accepted are rows of {LEAST} or more")
     most = settings.rows * length
     refuse(
@@ -211,6 +217,7 @@ def _groups(text: np.ndarray, source: str, length: int, settings: Settings) -> T
         f"{source} has {len(text)} tokens to read, {settings.rows} rows of {length} take "
         f"{most + 1}; accepted: a longer text, or a shorter length",
     )
+    starts = places(len(text), settings.groups, most).tolist()
+    refuse(len(starts) < 2, f"{source} has one group of rows; accepted: a longer text")
     long = torch.from_numpy(samples(text, settings.groups, most))
-    refuse(len(long) < 2, f"{source} has one group of rows; accepted: a longer text")
-    return long.unfold(1, length + 1, length)
+    return long.unfold(1, length + 1, length), starts

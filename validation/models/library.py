@@ -10,17 +10,16 @@ import functools
 import inspect
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.encodings import Encoding
-from farfield.validation.far_field.network import Attend, DistanceTable, Grouped, Keep, kept, whole
-from farfield.validation.far_field.rotary import rotations
+from farfield.validation.models.network import Attend, DistanceTable, Grouped, Keep, kept, whole
 from farfield.validation.models.opened import Opened
 from farfield.validation.optional import library
 
@@ -183,6 +182,14 @@ class LibraryNetwork:
             self.sinks[layer] = sinks
         q, k = (self._turned(layer, x, self.at, self.end, True) for x in (q, k))
         return self.attend(layer, q, k, v)
+
+
+def rotations(network: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
+    """The rotary modules of a model of the library, each with its parent and its name there."""
+    for parent in network.modules():
+        for name, module in parent.named_children():
+            if hasattr(module, "rope_type") and hasattr(module, "config"):
+                yield parent, name, module
 
 
 def _apart(here: Tensor, own: Tensor) -> float:
