@@ -37,6 +37,7 @@ from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun,
 from farfield.validation.models.text import TokenText, rows_of, text_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
+from farfield.validation.uniform import uniform_guess, warned
 
 SINKS = 4
 """First keys that are kept besides, where they are."""
@@ -81,6 +82,7 @@ class SmallestWindow(Answer):
         costs: by name what each costs: the model `as it is`, and `one window` for all layers,
             without and with first keys.
         length, rows, text_source, first: the text and its beginning.
+        guess: what is said of a model that has not learned.
         label: `measured`.
     """
 
@@ -94,6 +96,7 @@ class SmallestWindow(Answer):
     rows: int
     text_source: str
     first: str
+    guess: str = ""
 
     def _blocks(self) -> Iterator[Block]:
         text = "no window below {length} tokens costs at most {loss} of perplexity"
@@ -108,6 +111,7 @@ class SmallestWindow(Answer):
             width=keys_text(self.sliding_window),
             loss=share(self.loss),
         )
+        yield from warned(self.guess)
         yield table(
             (
                 "windows",
@@ -290,6 +294,7 @@ def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool
         rows=len(search.parts[0]),
         text_source=read.source,
         first=read.first,
+        guess=uniform_guess(math.log(costs[AS_IS].perplexity), search.opened.vocabulary),
         status=Status.INFINITE if width is None else Status.EXACT,
         label=Label.MEASURED,
         subject=search.opened.model.name,
