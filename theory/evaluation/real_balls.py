@@ -39,7 +39,6 @@ from farfield.theory.relations import BY_KIND
 
 Environment = Mapping[Symbol, Ball]
 ZeroTest = Callable[[Expr], bool]
-GROW = (sympy.Pow, sympy.factorial)  # integers beyond the precision of balls
 MAX_LOOP = 100_000  # terms of a finite sum
 MAX_EXPONENT = 100_000  # at which a power is proved to be at a jump
 
@@ -83,7 +82,7 @@ class RealBalls(Arithmetic):
         inside, modulus = record.period(*e.args)
         is_zero, count = self.is_zero, len(e.args)
         rest = self._rest(record, inside, modulus, symbols)
-        grows = any(e.exp.free_symbols for e in inside.atoms(sympy.Pow, sympy.exp))
+        grows = _grows(inside)
 
         def decided(*values: Ball) -> Ball:
             try:
@@ -110,7 +109,7 @@ class RealBalls(Arithmetic):
     ) -> Callable[..., Ball] | None:
         """The fractional part of a rational multiple of an integer that grows, times the modulus;
         None for others."""
-        if record.range is None or not modulus.is_Rational or not inside.atoms(*GROW):
+        if record.range is None or not modulus.is_Rational or not _grows(inside):
             return None
         whole, factor = quotient(inside / modulus)
         if not whole.is_integer:
@@ -183,13 +182,19 @@ def _sympy(value: fmpq) -> sympy.Rational:
     return sympy.Rational(int(value.p), int(value.q))
 
 
+def _grows(e: Expr) -> bool:
+    """Whether it has integers beyond the precision of balls: powers, or factorials."""
+    powers = e.atoms(sympy.Pow, sympy.exp)
+    return any(power.exp.free_symbols for power in powers) or e.has(sympy.factorial)
+
+
 def _turned(record: Function, e: Expr) -> Expr | None:
     """A periodic function, of the rest of many turns, where they are a rational multiple of an
     integer that grows; None of others."""
     assert record.period is not None
     inside, modulus = record.period(*e.args)
     whole, factor = quotient(inside / modulus)
-    if not whole.is_integer or not whole.atoms(*GROW):
+    if not whole.is_integer or not _grows(whole):
         return None
     turns = sympy.Mod(whole * sympy.Rational(*factor.as_integer_ratio()), 1, evaluate=False)
     return e.func(e.args[0] / inside * modulus * turns, evaluate=False)

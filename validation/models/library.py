@@ -34,8 +34,8 @@ from farfield.validation.optional import library
 
 HOOK = "farfield_far"
 CLOSE = {torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 0.15}
-"""How far scores may lie from the library's own by their type, as a share of their spread or of 1:
-each rounds its layers in an order of its own."""
+"""How far scores may lie from the library's own by their type, as root mean squares and a share of
+their spread or of 1: each rounds its layers in an order of its own."""
 TURNS = ("default", "linear", "yarn", "llama3", "dynamic", "longrope")
 """Rotations of the library that are known here; the last two change with the length of a row."""
 
@@ -92,7 +92,7 @@ class LibraryNetwork:
     def _try(self) -> None:
         """Compare a short row, placed further on, with the library's own."""
         at = torch.arange(12)
-        tokens = at[None] % self.model.vocabulary
+        tokens = 7919 * (at[None] + 1) % self.model.vocabulary  # the first ones may be special
         asked = set[int]()
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -213,8 +213,8 @@ def network_of(opened: Opened | OpenedRun) -> Network:
 
 
 def _apart(here: Tensor, own: Tensor) -> float:
-    """The largest difference of scores, as a share of their spread or of 1."""
-    difference = (here.float() - own.float()).abs().max()
+    """The root mean square of differences of scores, as a share of their spread or of 1."""
+    difference = (here.float() - own.float()).square().mean().sqrt()
     return float(difference / own.float().std().clamp(min=1))
 
 

@@ -40,6 +40,7 @@ from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun,
 from farfield.validation.models.text import TokenText, rows_of, text_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
+from farfield.validation.uniform import uniform_guess, warned
 
 SINKS = 4
 """First keys that are kept besides, where they are."""
@@ -86,6 +87,7 @@ class SmallestWindow(Answer):
         length, rows, text_source, first: the text and its beginning.
         dropped: what the window drops in single rows, and certificates of it; None where there is
             no window, or no such certificate.
+        guess: what is said of a model that has not learned.
         label: `measured`.
     """
 
@@ -100,6 +102,7 @@ class SmallestWindow(Answer):
     text_source: str
     first: str
     dropped: DroppedKeys | None = None
+    guess: str = ""
 
     def _blocks(self) -> Iterator[Block]:
         text = "no window below {length} tokens costs at most {loss} of perplexity"
@@ -114,6 +117,7 @@ class SmallestWindow(Answer):
             width=keys_text(self.sliding_window),
             loss=share(self.loss),
         )
+        yield from warned(self.guess)
         yield table(
             (
                 "windows",
@@ -299,6 +303,7 @@ def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool
         text_source=read.source,
         first=read.first,
         dropped=None if width is None else _dropped(search, width),
+        guess=uniform_guess(math.log(costs[AS_IS].perplexity), search.opened.vocabulary),
         status=Status.INFINITE if width is None else Status.EXACT,
         label=Label.MEASURED,
         subject=search.opened.model.name,
