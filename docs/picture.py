@@ -148,6 +148,7 @@ def mixture() -> Curve:
         tuple(lines),
         marks=((f"holds: {HOLDS:g}", HOLDS),),
         frame=(0.95, max(v for line in lines for v in line.y)),
+        at=tuple(sorted({v for line in lines for v in line.x})),
     )
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farfield.figures.document import Fold, Item, Section, Sheet, laid_out, page
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, Table
-from farfield.theory.answers.notation import Text, as_text, terminal, words
+from farfield.theory.answers.notation import StyledWord, Text, as_text, terminal, words
 from farfield.validation.json_files import writable_folder, write
 
 if TYPE_CHECKING:
@@ -88,8 +87,9 @@ ROWS, LONG = 4, 6
 """Rows of a long table that are shown at once, and the most rows of a table that is not long."""
 
 
-def folded(items: Sequence[Item]) -> list[Item]:
-    """Items with the rows of long tables folded away below the first ones.
+def folded(items: Sequence[Item], shown: int = ROWS) -> list[Item]:
+    """Items with the rows of long tables folded away, below a few that are shown: the first ones,
+    or those around the row that is asked about.
 
     >>> from farfield.theory.answers.blocks import table
     >>> short, whole = folded([table(("n",), [(k,) for k in range(20)])])
@@ -99,10 +99,28 @@ def folded(items: Sequence[Item]) -> list[Item]:
     found: list[Item] = []
     for item in items:
         if isinstance(item, Table) and len(item.rows) > LONG:
-            found.append(replace(item, rows=item.rows[:ROWS]))
+            found += [_excerpt(item, shown)] * bool(shown)
             item = Fold((f"all {len(item.rows)} rows",), [item])
         found.append(item)
     return found
+
+
+def _excerpt(whole: Table, shown: int) -> Table:
+    """A few rows of a table, without the columns that are empty in them."""
+    strong = (k for k, (name, *_) in enumerate(whole.rows) if _is_strong(name))
+    first = min(max(0, next(strong, 0) - shown // 2), len(whole.rows) - shown)
+    rows = whole.rows[first : first + shown]
+    kept = [k for k in range(len(whole.header)) if any(terminal(row[k]) for row in rows)]
+    return Table(
+        tuple(whole.header[k] for k in kept),
+        tuple(tuple(row[k] for k in kept) for row in rows),
+        whole.title,
+        tuple(place for place, k in enumerate(kept) if k in whole.numeric),
+    )
+
+
+def _is_strong(cell: Text) -> bool:
+    return any(isinstance(part, StyledWord) and part.kind == "strong" for part in cell)
 
 
 def _study(s: Study) -> Iterator[Section]:
@@ -113,9 +131,9 @@ def _study(s: Study) -> Iterator[Section]:
     if len(asked) == 1:
         yield Section((), folded(laid_out(asked[0].blocks(), list(_kept(*asked)))))
     else:
-        yield Section((), laid_out([s.lead()], list(_kept(*asked))))
+        yield Section((), laid_out([s.lead(), *s.numbers()], list(_kept(*asked))))
         for p in asked:
-            yield Section(_named(p), folded(laid_out(p.blocks())))
+            yield Section(_named(p), folded(laid_out(p.blocks()), shown=0))
     if s.place is not None:
         shown = [(terminal(_named(p)), p.encoding) for p in asked if p.row_fields]
         among = against_critical(shown, s.place.ranks)

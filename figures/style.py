@@ -1,9 +1,9 @@
 """House style: one look for every figure, the same bytes for the same data.
 
-Green and orange show a verdict, and blue the user's formula. All else is ink or grey and differs by
-marker and line. Each line has its name beside it. Text stays text. `svg` returns a figure
-as inline SVG: its identifiers are salted, so that several figures live in one page, and its
-ink is `currentColor`, so that it follows the page's light or dark scheme.
+A line has a colour of its own, and the mark of its points shows the verdict on its series. Green
+and orange areas and words show a verdict too. Each line has its name beside it. Text stays text.
+`svg` returns a figure as inline SVG: its identifiers are salted, so that several figures live in
+one page, and its ink is `currentColor`, so that it follows the page's light or dark scheme.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ INK = "#1a1b1c"
 """The colour of text, axes and grids: in a page it becomes the colour of the text around it."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+MARKS_SAY = (
+    "Filled points: the series converges; open: it diverges; crosses: no verdict without what was "
+    "learned, or no series."
+)
 LINES = ("-", "--", "-.", ":")
 COLUMN = 3.4
 """Width of one column of a paper, in inches."""
@@ -96,14 +100,13 @@ def new_figure(
     return figure, figure.subplots(rows, columns)
 
 
-def of_verdict(verdict: Verdict | None) -> str:
-    """The colour of a verdict; grey where there is none, or another one."""
-    return {Verdict.CONVERGES: YES, Verdict.DIVERGES: NO}.get(verdict, SOFT)  # type: ignore[arg-type]
-
-
-def told_apart(place: int) -> dict[str, Any]:
-    """Marker and line style of the line at a place of a figure, from 0: colours say verdicts."""
-    return {"marker": MARKERS[place % len(MARKERS)], "linestyle": LINES[place % len(LINES)]}
+def told_apart(place: int, verdict: Verdict | None) -> tuple[str, dict[str, Any]]:
+    """Colour and look of the line at a place of a figure, from 0, the verdict as its mark."""
+    turn, place = divmod(place, len(COLOURS))
+    look: dict[str, Any] = {"linestyle": LINES[turn % len(LINES)], "marker": "x"}
+    if verdict in (Verdict.CONVERGES, Verdict.DIVERGES):
+        look |= {"marker": "o", "fillstyle": "full" if verdict is Verdict.CONVERGES else "none"}
+    return COLOURS[place], look
 
 
 def plain_ticks(axis: Any, ticks: Sequence[float]) -> None:

@@ -341,7 +341,7 @@ def test_measured_figures_follow_the_results_and_say_what_lacks():
 def test_the_far_length_is_drawn_by_its_ratio():
     drawing = perplexity(table(run("type1", ratio=1.2)), "x", "type1")
     assert column(drawing, "perplexity", length=99 * 16) == [6.0]  # 5 * 1.2, not 70
-    assert "At 1584 tokens other targets" in drawing.made
+    assert "At 1584 tokens (99 times the training length) other targets" in drawing.made
 
 
 def test_runs_of_another_setting_do_not_mix():

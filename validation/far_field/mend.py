@@ -77,6 +77,7 @@ from farfield.validation.models.network import losses, scores_at
 from farfield.validation.models.opened import available
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
+from farfield.validation.uniform import warned
 
 LEAVES = (3, 2, 1)
 """Settings beside the cut text that each round reads its rows with."""
@@ -176,6 +177,7 @@ class Mending(Answer):
         way: how rows were read: `Way` as text.
         seconds: of a real row, of a forecast of one, by one short row that was timed.
         source: the text.
+        guess: what is said of a model that has not learned.
     """
 
     VALUE: ClassVar[str] = "log_ratio"
@@ -194,6 +196,7 @@ class Mending(Answer):
     way: str = ""
     seconds: tuple[float, float] = (0.0, 0.0)
     source: str = ""
+    guess: str = ""
 
     def _blocks(self) -> Iterator[Block]:
         best = next(row for row in self.rows if row.repair == self.best)
@@ -205,6 +208,7 @@ class Mending(Answer):
             to=self.to,
             text=_answer(self, best, cut),
         )
+        yield from warned(self.guess)
         beyond = share([n for n in best.needles if n.distance > self.trained])
         if beyond is not None and 2 * beyond.right < beyond.asked:
             yield sentence(
@@ -414,6 +418,7 @@ def mend(
         way=plan.way.value,
         seconds=plan.seconds,
         source=subject.source,
+        guess=subject.guess,
     )
 
 
