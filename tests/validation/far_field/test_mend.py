@@ -286,7 +286,7 @@ def test_a_model_in_which_nothing_differs_is_told_so(trained, tmp_path):
 def test_whether_a_search_pays_is_said_by_the_rows_that_both_were_read_with(trained, tmp_path):
     found = farfield.mend(trained("0"), to=64, settings=FEW, folder=tmp_path)
     rows = {row.repair: row for row in found.rows}
-    name, (mean, half) = found.rival
+    name, (mean, _) = found.rival
     default = rows[recipe(16).name]
     assert name != default.repair and rows[name].rows == default.rows == 2
     assert mean == pytest.approx(rows[name].difference[0] - default.difference[0])
