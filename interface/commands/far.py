@@ -6,7 +6,7 @@ from typing import Any
 
 import farfield
 from farfield.options import Count, CountOrNone, Output
-from farfield.output import ask
+from farfield.output import ask, reading
 from farfield.theory.answers.errors import refuse
 
 
@@ -39,12 +39,15 @@ def foresee(
     how: dict[str, Any] = {"to": to, "length": length, "device": device, "dtype": dtype}
     if quick:
         refuse(blame, "--quick asks positions alone: no --blame")
-        return ask(
-            "positions", lambda step: farfield.gap_probe(model, text, progress=step, **how), output
-        )
-    how["causes"] = blame
+    else:
+        how["causes"] = blame
     return ask(
-        "far field", lambda step: farfield.foresee(model, text, progress=step, **how), output
+        "foresee",
+        lambda step: (farfield.gap_probe if quick else farfield.foresee)(
+            model, text, progress=step, **how
+        ),
+        output,
+        opening=reading(model, text),
     )
 
 
@@ -85,9 +88,10 @@ def mend(
     how |= {"folder": out, "quick": quick, "minutes": minutes, "needles": needles}
     how |= {"device": device, "dtype": dtype}
     return ask(
-        "repairs",
+        "mend",
         lambda step: farfield.mend(model, text, progress=step, **how),
         output,
+        opening=reading(model, text, out),
     )
 
 

@@ -35,6 +35,7 @@ from farfield.validation.far_field.subject import (
 )
 from farfield.validation.far_field.worth import Worth, worth
 from farfield.validation.progress import Progress, silent
+from farfield.validation.uniform import warned
 
 CLOSE = 0.02  # a difference of log ratios that is none
 LOOKS = ("doubling", "one stage", "in order")
@@ -110,6 +111,7 @@ class Foresight(Answer):
         blame: what causes it; none where it was not asked.
         worth: what far text gives; None where it was not asked, or no target repeats any.
         source: the text.
+        guess: what is said of a model that has not learned.
     """
 
     VALUE: ClassVar[str] = "log_ratio"
@@ -124,6 +126,7 @@ class Foresight(Answer):
     blame: Blame | None = None
     worth: Worth | None = None
     source: str = ""
+    guess: str = ""
 
     def span(self) -> tuple[float, float] | None:
         return None if self.log_ratio is None else self.ratios[-1].elsewhere
@@ -150,6 +153,7 @@ class Foresight(Answer):
                 low=f"{math.exp(low):.3g}",
                 high=f"{math.exp(high):.3g}",
             )
+        yield from warned(self.guess)
         alone = {} if self.positions is None else {g.length: g.cost for g in self.positions.gaps}
         more = ("positions alone", "the rest") if alone else ()
         yield table(
@@ -277,6 +281,7 @@ def foresee(
         blame=blame(subject, to=far) if causes else None,
         worth=worth(subject, far) if causes else None,
         source=subject.source,
+        guess=subject.guess,
     )
 
 
@@ -312,7 +317,7 @@ def gap_probe(
         lengths,
         lambda done, total: progress("positions", done, total),
     )
-    return replace(gaps, subject=subject.outline.name)
+    return replace(gaps, subject=subject.outline.name, guess=subject.guess)
 
 
 def _parts(whole: float, positions: float) -> tuple[str, str]:

@@ -43,10 +43,7 @@ from farfield.validation.progress import Progress, about, silent
 from farfield.validation.results import LAST
 from farfield.validation.study.place import Place, place
 from farfield.validation.study.prediction import Prediction, predict
-from farfield.validation.uniform import uniform_guess
-
-BYTES = 256
-"""Symbols of a text of bytes."""
+from farfield.validation.uniform import BYTES, uniform_guess
 
 SIZES = ("layers", "width", "heads", "steps", "batch", "length")
 """Settings that a study names beside what was measured."""

@@ -134,6 +134,24 @@ def test_a_measurement_has_a_graph_of_attention_a_length(graphs, monkeypatch, en
     assert graphs.frame_count == (2 + own) * kinds
 
 
+def test_short_rows_take_the_kernel_of_long_ones(graphs, monkeypatch):
+    """Torch's kernel for few queries reads rotated queries by strides that they do not have."""
+    options = []
+
+    def backend(graph, inputs):
+        flex = torch.ops.higher_order.flex_attention
+        options.extend(node.args[6] for node in graph.graph.nodes if node.target is flex)
+        return graph.forward
+
+    monkeypatch.setattr(attention, "BACKEND", backend)
+    layers = [{"mechanism": "rope", "window": 20}, "-floor(n/3)"]
+    _, model, _ = both({"label": "short rows", "layers": layers}, 48)
+    with torch.no_grad():
+        model.eval()(torch.zeros(2, 48, dtype=torch.int64))
+    assert len(options) == 2
+    assert all(each["FORCE_USE_FLEX_ATTENTION"] for each in options)
+
+
 class Branches(nn.Module):
     """A bias that asks for the value of a tensor: no single graph has it."""
 
