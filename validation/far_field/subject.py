@@ -22,7 +22,7 @@ from farfield.validation.far_field.stages import Begun, Sampling, begin, far_los
 from farfield.validation.harness.data import places, samples
 from farfield.validation.harness.runs import asked_of
 from farfield.validation.models.layers import ModelOutline
-from farfield.validation.models.network import Network, TrainedNetwork, losses
+from farfield.validation.models.network import Network, losses
 from farfield.validation.uniform import uniform_guess
 
 LEAST = 16  # tokens of a row
@@ -167,13 +167,14 @@ def subject_of(
 ) -> ModelOnText:
     """The model and the rows of a text: of the held-out part for a run, else of all of it.
 
-    Without a type, a folder in bfloat16 stays so where the device multiplies it.
+    Without a type, weights in bfloat16 stay so where the device multiplies it, and quantised ones
+    become so.
 
     Raises:
         InputError: as `foresee`.
     """
     from farfield.validation.models.folder import describe
-    from farfield.validation.models.library import LibraryNetwork
+    from farfield.validation.models.library import network_of
     from farfield.validation.models.opened import OpenedRun, open_model
     from farfield.validation.models.text import encoder_of, text_of
 
@@ -183,13 +184,12 @@ def subject_of(
     if dtype is None and outline.network is None and _in_bfloat16(outline, device):
         dtype = "bfloat16"
     opened = open_model(outline, tokens=settings.rows * size, device=device, dtype=dtype)
-    network: Network
+    network = network_of(opened)
     if isinstance(opened, OpenedRun):
-        network = TrainedNetwork(opened.network)
         read = text_of(outline, asked_of(outline.path).text if text is None else text)
         tokens, encode = read.held_out, None
     else:
-        network, read = LibraryNetwork(opened), text_of(outline, text)
+        read = text_of(outline, text)
         tokens, encode = np.concatenate([read.train, read.held_out]), encoder_of(outline)
     groups, starts = _groups(tokens, read.source, size, settings)
     return ModelOnText(
@@ -207,11 +207,12 @@ def subject_of(
 
 
 def _in_bfloat16(outline: ModelOutline, device: Any) -> bool:
-    """Whether the weights of a folder are in bfloat16, and the device multiplies it."""
+    """Whether weights are in bfloat16 or quantised, and the device multiplies it."""
     named = outline.values.get("dtype", outline.values.get("torch_dtype"))
+    quantised = outline.values.get("general.file_type", 0) not in (0, 1)  # float32, float16
     other = device is not None and not str(device).startswith("cpu")
     multiplies = other or torch.cpu._is_avx512_bf16_supported()
-    return named == "bfloat16" and multiplies
+    return (named == "bfloat16" or quantised) and multiplies
 
 
 def _groups(
