@@ -44,6 +44,14 @@ class Own(nn.Module):
     def forward(self, q, k, i, j):
         return -self.slopes[:, None, None] * (i[:, None] - j)
 
+class Vectors(Lengths):
+    def forward(self, i, j):
+        return -self.slopes[:, None, None] * (i[:, None] - j).clamp(min=0)
+
+class Flat(Own):
+    def forward(self, q, k, i, j):
+        return -self.slopes[:, None, None] * (i - j)
+
 class Content(nn.Module):
     def __init__(self, heads, size):
         super().__init__()
@@ -76,7 +84,7 @@ def file(tmp_path):
 
 def test_lint_lists_what_a_file_holds(capsys, file):
     code, out, _ = run(capsys, "lint", str(file))
-    names = ("window", "Plain", "Lengths", "Own", "Content", "Strange", "table")
+    names = ("window", "Plain", "Lengths", "Own", "Vectors", "Flat", "Content", "Strange", "table")
     assert code == 0 and out.split("\n")[:-1] == [f"farfield lint {file}:{name}" for name in names]
 
 
@@ -87,6 +95,7 @@ def test_lint_lists_what_a_file_holds(capsys, file):
         ("Plain", "converges", "a distance"),
         ("Lengths", "undecided", "two lengths"),
         ("Own", "undecided", "queries, keys and positions"),
+        ("Vectors", "undecided", "vectors of positions i and j"),
         ("table", "undecided", "an array of table"),
     ],
 )
@@ -114,6 +123,7 @@ def test_other_verbs_take_it(capsys, file):
     ("target", "why"),
     [
         ("Strange", "Strange takes a, b, c; accepted: Class(), Class(heads), Class(heads, size)"),
+        ("Flat", "called with queries, keys and positions, 512: it gives shape (8, 1, 512)"),
         ("none", "has no 'none'; it holds window, Plain, Lengths"),
     ],
 )
