@@ -18,7 +18,7 @@ from farfield.figures.exhibit import Data, Drawing, NoResults
 from farfield.figures.papers.printed_tables import by_row
 from farfield.figures.samples import BCA, MODE, PRESET, command, conditions, settings, subject
 from farfield.figures.style import spoken
-from farfield.theory.answers.number import listed
+from farfield.theory.answers.notation import listed
 from farfield.validation.harness.mechanism import ROTATIONS
 from farfield.validation.harness.settings import settle
 from farfield.validation.papers.tables import table
