@@ -25,7 +25,7 @@ test-part: install  ## of the slow tests the part of today: each has its turn wi
 
 mutants: install  ## small bugs in ROOM, N of them drawn by SEED: those that no test finds
 	nice -n 19 $(VENV)/bin/python benchmarks/mutants.py $(ROOM) --count $(or $(N),20) \
-		--seed $(or $(SEED),1) --limit-s $(or $(LIMIT),60)
+		--seed $(or $(SEED),1) --limit-s $(or $(LIMIT),120)
 
 pinned: install  ## every recorded answer again, by the public names alone
 	$(VENV)/bin/python tests/pinned/check.py

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farfield.figures.document import Fold, Item, Section, Sheet, laid_out, page
+from farfield.figures.document import Section, Sheet, folded, laid_out, page
 from farfield.theory.answers.answer import Result
-from farfield.theory.answers.blocks import Block, Table
+from farfield.theory.answers.blocks import Block
 from farfield.theory.answers.notation import Text, as_text, terminal, words
 from farfield.validation.json_files import writable_folder, write
 
@@ -53,7 +52,9 @@ def _written(sheet: Sheet, found: Result, folder: str | os.PathLike[str], name: 
 
 def audit_sheet(a: Audit) -> Sheet:
     """The page of an audit."""
-    return Sheet(words("Audit of {model}", model=a.model), [Section((), laid_out(a.blocks()))])
+    return Sheet(
+        words("Audit of {model}", model=a.model), [Section((), folded(laid_out(a.blocks())))]
+    )
 
 
 def entry_sheet(e: AtlasEntry) -> Sheet:
@@ -84,27 +85,6 @@ def _named(p: Prediction) -> Text:
     return name_of(p.encoding) if p.name == p.encoding.name else as_text(p.name)
 
 
-ROWS, LONG = 4, 6
-"""Rows of a long table that are shown at once, and the most rows of a table that is not long."""
-
-
-def folded(items: Sequence[Item]) -> list[Item]:
-    """Items with the rows of long tables folded away below the first ones.
-
-    >>> from farfield.theory.answers.blocks import table
-    >>> short, whole = folded([table(("n",), [(k,) for k in range(20)])])
-    >>> len(short.rows), whole.text
-    (4, ('all 20 rows',))
-    """
-    found: list[Item] = []
-    for item in items:
-        if isinstance(item, Table) and len(item.rows) > LONG:
-            found.append(replace(item, rows=item.rows[:ROWS]))
-            item = Fold((f"all {len(item.rows)} rows",), [item])
-        found.append(item)
-    return found
-
-
 def _study(s: Study) -> Iterator[Section]:
     """The idea, or several of them in a section each; their place; what was measured."""
     from farfield.figures.priors import against_critical
@@ -113,9 +93,9 @@ def _study(s: Study) -> Iterator[Section]:
     if len(asked) == 1:
         yield Section((), folded(laid_out(asked[0].blocks(), list(_kept(*asked)))))
     else:
-        yield Section((), laid_out([s.lead()], list(_kept(*asked))))
+        yield Section((), laid_out([s.lead(), *s.numbers()], list(_kept(*asked))))
         for p in asked:
-            yield Section(_named(p), folded(laid_out(p.blocks())))
+            yield Section(_named(p), folded(laid_out(p.blocks()), shown=0))
     if s.place is not None:
         shown = [(terminal(_named(p)), p.encoding) for p in asked if p.row_fields]
         among = against_critical(shown, s.place.ranks)

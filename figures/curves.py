@@ -25,7 +25,7 @@ from farfield.figures.samples import (
     settings,
     subject,
 )
-from farfield.figures.style import LINES, of_verdict, spoken, told_apart
+from farfield.figures.style import COLOURS, LINES, MARKS_SAY, spoken, told_apart
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.blocks import Table
 from farfield.theory.answers.notation import listed
@@ -38,7 +38,6 @@ JUMP, WITHIN = "gradient_jump_position", "cumulative_gradient_most_recent_512"
 """What [C] prints of gradients."""
 STEP = 4
 """Tokens, of the gradient by token."""
-COLOURS_SAY = "Green: the series converges; orange: it diverges; grey: no such verdict."
 Values = Mapping[Any, Mapping[int, float]]
 """A measured quantity by x and seed."""
 
@@ -78,15 +77,15 @@ def samples(
 
 
 @cache
-def colour_of(label: str) -> str:
-    """The colour of the verdict on the series of an encoding; with a window or blockwise attention
-    its support is bounded, so that it converges."""
+def verdict_of(label: str) -> Verdict | None:
+    """The verdict on the series of an encoding; with a window or blockwise attention its support is
+    bounded, so that it converges."""
     base, _, mode = label.partition(MODE)
     if mode:
-        return of_verdict(Verdict.CONVERGES)
+        return Verdict.CONVERGES
     with suppress(InputError):  # a run of a formula of one's own
-        return of_verdict(check_convergence(subject(base)).verdict)
-    return of_verdict(None)
+        return check_convergence(subject(base)).verdict
+    return None
 
 
 def mean(by_seed: Mapping[int, float]) -> float:
@@ -108,12 +107,13 @@ def line_of(label: str, values: Values, place: int, apart: Sequence[float] = ())
     ]
     low, high = ([float(f(v.values())) for _, v in points] for f in (min, max))
     several = any(len(v) > 1 for v in values.values())
+    colour, look = told_apart(place, verdict_of(label))
     return Named(
         spoken(label),
         [k for k, _ in points],
         [mean(v) for _, v in points],
-        colour_of(label),
-        told_apart(place) | {"clip_on": False},
+        colour,
+        look | {"clip_on": False},
         (low, high) if several else None,
     )
 
@@ -162,8 +162,9 @@ def perplexity(
     split = 1 < len(calm) < len(lines) and _highest(lines) > 2 * _least(lines)
     above = [replace(line, told=line not in calm) for line in lines] if split else lines
     panels = [by_length(own, lengths, trained, x_name) for own in (above, calm)[: 1 + split]]
+    places = listed([f"{n} tokens ({n / trained:g} times the training length)" for n in far])
     elsewhere = (
-        f"At {', '.join(map(str, far))} tokens other targets were scored, so no line goes there: "
+        f"At {places} other targets were scored, so no line goes there: "
         "drawn is the ratio on these times the perplexity at the training length."
     ) * bool(far)
     below = " Below: those that stay flat, on a scale of their own." * split
@@ -172,7 +173,7 @@ def perplexity(
             ("encoding", "seed", "length", "perplexity"),
             tuple((label, seed, n, y) for label, n, seed, y in cells(values)),
         ),
-        f"{kept(values, trained)} {COLOURS_SAY} Upright: the training length.{below}",
+        f"{kept(values, trained)} {MARKS_SAY} Upright: the training length.{below}",
         charted(4.4 if split else 2.8, *panels),
         made=told(made, f"Protocol: {protocol}.", elsewhere, printed),
         beside=_growths(beside or {}, values, trained),
@@ -250,12 +251,13 @@ def windows(runs: DataFrame, figure: str, *wanted: str) -> Drawing:
     }
     lines = [
         replace(
-            line_of(label, v, k // 2),
+            line,
             name=f"{spoken(label)}, {mode.removesuffix(' window')}",
-            look=told_apart(k // 2) | {"linestyle": LINES[k % 2], "clip_on": False},
+            look={**line.look, "linestyle": LINES[k % 2]},
             band=None,
         )
         for k, ((label, mode), v) in enumerate(values.items())
+        for line in [line_of(label, v, k // 2)]
     ]
     pairs = list(zip(lines[::2], lines[1::2], strict=True))
     better = [a <= b for one, two in pairs for a, b in zip(one.y, two.y, strict=True)]
@@ -268,7 +270,7 @@ def windows(runs: DataFrame, figure: str, *wanted: str) -> Drawing:
         ),
         f"Sliding windows have the lower perplexity in {sum(better)} of {len(better)} cases. "
         "Solid: sliding windows, scored at their last token (stride 1). Dashed: windows that do "
-        f"not overlap, scored at every token. {COLOURS_SAY}",
+        f"not overlap, scored at every token. {MARKS_SAY}",
         charted(2.8, by_length(lines, {n for _, n, *_ in rows}, trained, name)),
         made=f"{made} The targets of the two differ; those of sliding windows are sampled. The "
         "paper lists windows of 16 to 512 tokens and does not name the data.",
@@ -288,9 +290,6 @@ def cumulative_gradient(
     values = {label: by_seed(s, "gradient", "distance", "gradient") for label, s in found.items()}
     trained, tokens = first(found)["trained"], list(next(iter(values.values())))
     lines = lines_of(values)
-    kind = lines[0].name.partition(" ")[0] + " "
-    if all(line.name.startswith(kind) for line in lines):  # it is said once
-        lines[1:] = [replace(line, name=line.name.removeprefix(kind)) for line in lines[1:]]
     axes = {
         "xscale": "log",
         "xlim": (None, tokens[-1]),
@@ -309,7 +308,7 @@ def cumulative_gradient(
             tuple((label, trained, seed, n, y) for label, n, seed, y in cells(values)),
         ),
         f"Within the training length lies a share of the gradient of {listed(within, 20)}. "
-        f"Upright: the training length. {COLOURS_SAY}",
+        f"Upright: the training length. {MARKS_SAY}",
         charted(2.8, Panel(lines, axes, ticks, upright=[trained])),
         made=told(
             f"{made} Gradient of the log-probability of the observed next byte at the last "
@@ -380,10 +379,10 @@ def gradient_by_position(
                 f"trained on {n}",
                 position[near],
                 own[:, near].mean(0),
-                look={"linestyle": dash},
+                colour,
                 band=(own[:, near].min(0), own[:, near].max(0)),
             )
-            for (n, own), dash in zip(shares.items(), LINES, strict=False)
+            for (n, own), colour in zip(shares.items(), COLOURS, strict=False)
         ]
         axes = {"xlim": (0, end), "ylim": (0, 1.02), "xticks": np.linspace(0, end, 5)}
         names = {"xlabel": "position in the row (tokens)", "ylabel": "cumulative gradient"}
@@ -456,7 +455,7 @@ def attention_fields(runs: DataFrame, figure: str, *wanted: str) -> Drawing:
             ),
         ),
         f"All but {eps[0]:g} of the attention needs a share of the {length} tokens of "
-        f"{listed(needs, 20)}. {COLOURS_SAY}",
+        f"{listed(needs, 20)}. {MARKS_SAY}",
         charted(2.8, Panel(lines_of(values), axes, eps, ())),
         made=f"{made} Attention ERF, mean over rows and segments, then heads, then layers; rows "
         "evenly spaced in the second half of a segment. The paper does not say its eps grid, "

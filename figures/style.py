@@ -1,9 +1,9 @@
 """House style: one look for every figure, the same bytes for the same data.
 
-Green and orange show a verdict, and blue the user's formula. All else is ink or grey and differs by
-marker and line. Each line has its name beside it. Text stays text. `svg` returns a figure
-as inline SVG: its identifiers are salted, so that several figures live in one page, and its
-ink is `currentColor`, so that it follows the page's light or dark scheme.
+A line has a colour of its own, and the mark of its points shows the verdict on its series. Green
+and orange areas and words show a verdict too. Each line has its name beside it. Text stays text.
+`svg` returns a figure as inline SVG: its identifiers are salted, so that several figures live in
+one page, and its ink is `currentColor`, so that it follows the page's light or dark scheme.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ INK = "#1a1b1c"
 """The colour of text, axes and grids: in a page it becomes the colour of the text around it."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+MARKS_SAY = (
+    "Filled points: the series converges; open: it diverges; crosses: no verdict without what was "
+    "learned, or no series."
+)
 LINES = ("-", "--", "-.", ":")
 COLUMN = 3.4
 """Width of one column of a paper, in inches."""
@@ -96,14 +100,13 @@ def new_figure(
     return figure, figure.subplots(rows, columns)
 
 
-def of_verdict(verdict: Verdict | None) -> str:
-    """The colour of a verdict; grey where there is none, or another one."""
-    return {Verdict.CONVERGES: YES, Verdict.DIVERGES: NO}.get(verdict, SOFT)  # type: ignore[arg-type]
-
-
-def told_apart(place: int) -> dict[str, Any]:
-    """Marker and line style of the line at a place of a figure, from 0: colours say verdicts."""
-    return {"marker": MARKERS[place % len(MARKERS)], "linestyle": LINES[place % len(LINES)]}
+def told_apart(place: int, verdict: Verdict | None) -> tuple[str, dict[str, Any]]:
+    """Colour and look of the line at a place of a figure, from 0, the verdict as its mark."""
+    turn, place = divmod(place, len(COLOURS))
+    look: dict[str, Any] = {"linestyle": LINES[turn % len(LINES)], "marker": "x"}
+    if verdict in (Verdict.CONVERGES, Verdict.DIVERGES):
+        look |= {"marker": "o", "fillstyle": "full" if verdict is Verdict.CONVERGES else "none"}
+    return COLOURS[place], look
 
 
 def plain_ticks(axis: Any, ticks: Sequence[float]) -> None:
@@ -168,6 +171,27 @@ def inline(drawn: str) -> str:
     for own, colour in themed.items():
         drawn = drawn.replace(colour, f"var(--{own}, {colour})")
     return drawn.replace(INK, "currentColor").strip()
+
+
+SCHEMES = """
+svg { color: #1a1b1c; --paper: #fdfdfc; --yes: #00684a; --no: #a33d00; --soft: #565a60;
+  --c0: #0072b2; --c1: #6a5fe0; --c2: #a9518a; font-family: system-ui, sans-serif; }
+.ground { fill: #fdfdfc; }
+@media (prefers-color-scheme: dark) {
+  svg { color: #e6e6e4; --paper: #17181a; --yes: #5fc9a2; --no: #f0965a; --soft: #b0b4ba;
+    --c0: #5eb3ec; --c1: #aaa2fa; --c2: #e39ac4; }
+  .ground { fill: #17181a; }
+}
+"""
+"""The colours of a picture that is a file by itself, in the reader's scheme."""
+
+
+def picture_file(figure: Figure, name: str) -> str:
+    """The figure as an SVG file that follows the reader's light or dark scheme, unlike `rendered`,
+    whose ground is white."""
+    head, _, rest = svg(figure, name).partition(">")
+    ground = '<rect width="100%" height="100%" rx="12" class="ground"/>'
+    return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{SCHEMES}</style>{ground}{rest}\n'
 
 
 _NUMBER = re.compile(r"-?\d+\.\d+")

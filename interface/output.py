@@ -10,10 +10,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from farfield.options import Kept, Output, Subject
@@ -29,7 +31,11 @@ def exit_code(answers: Iterable[Any]) -> int:
 
 
 def ask(
-    title: str, question: Callable[[Step], Any], output: Output, subject: Subject = Subject()
+    title: str,
+    question: Callable[[Step], Any],
+    output: Output,
+    subject: Subject = Subject(),
+    opening: str = "",
 ) -> int:
     """Ask within the budget, show progress, write the answers, and return the exit code.
 
@@ -38,10 +44,29 @@ def ask(
         question: gives the answers; it is handed a place to report to.
         output: how they are written.
         subject: whose budget holds.
+        opening: said before the work begins.
     """
-    with subject.within_budget(), progress(title) as step:
+    with subject.within_budget(), progress(title, opening) as step:
         found = question(step)
     return write_answers(found, output)
+
+
+def reading(model: str, text: str | None, goes_on: str | None = None) -> str:
+    """What a verb that reads a model says first; nothing where there is no such model.
+
+    Args:
+        model: as it was typed.
+        text: to read, or None.
+        goes_on: the folder from which a stopped command goes on.
+
+    >>> reading(".", "a.txt", "out")
+    'reads . on a.txt, times its first rows; Ctrl-C stops it, the same command goes on from out'
+    """
+    if not Path(model).expanduser().exists() and not re.fullmatch(r"[\w-]+/[\w.-]+", model):
+        return ""
+    read = "the text of its run, or the source of Python's library" if text is None else text
+    kept = "nothing is kept" if goes_on is None else f"the same command goes on from {goes_on}"
+    return f"reads {model} on {read}, times its first rows; Ctrl-C stops it, {kept}"
 
 
 def write_answers(answers: Any, output: Output, *after: str) -> int:

@@ -30,12 +30,15 @@ Step = Callable[..., None]
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Step]:
+def progress(what: str, opening: str = "") -> Iterator[Step]:
     """A place to report progress to.
 
     Args:
         what: is done, as a title.
+        opening: said before the work begins.
     """
+    if opening:
+        print_error(f"{what}: {opening}")
     shown = _Bar(what) if sys.stderr.isatty() else _Lines(what)
     ticker = threading.Thread(target=shown.watch, daemon=True)
     ticker.start()

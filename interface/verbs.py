@@ -50,7 +50,12 @@ def function(path: str) -> Callable[..., Any]:
                 called[group] = kind(**{k: _typed(v, values[k]) for k, v in chosen.items()})
         options = {aliases.get(k, k): value for k, value in options.items()}
         others = {k: options.pop(k) for k in tuple(options) if k in signature.parameters}
-        called |= {k: _typed(v, hints[k]) for k, v in others.items()}
+        called |= {
+            k: _text(k, v) if hints[k] is str else _typed(v, hints[k]) for k, v in others.items()
+        }
+        if "ranges" in signature.parameters:  # of parameters, as a="0.01:1"
+            ranged = [k for k, v in options.items() if isinstance(v, str) and ":" in v]
+            given += tuple(word for k in ranged for word in (f"--{k}", options.pop(k)))
         if options:
             if "subject" not in groups:
                 known_names = sorted({*signature.parameters} - {*groups})
@@ -86,10 +91,15 @@ def _texts(name: str, given: Sequence[Any], signature: inspect.Signature) -> Ite
     for place, value in enumerate(given):
         parameter = kinds[min(place, len(kinds) - 1)]
         if parameter.kind is parameter.VAR_POSITIONAL or parameter.annotation != "Formula":
-            text = isinstance(value, str | os.PathLike | Real) and not isinstance(value, bool)
-            refuse(not text, f"{name} takes text, such as a name; not {type(value).__name__}")
-            value = str(value)
+            value = _text(name, value)
         yield value
+
+
+def _text(name: str, value: Any) -> str:
+    """A number, a path or a text, as text."""
+    text = isinstance(value, str | os.PathLike | Real) and not isinstance(value, bool)
+    refuse(not text, f"{name} takes text, such as a name; not {type(value).__name__}")
+    return str(value)
 
 
 def _flat(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.notation import listed
 from farfield.theory.answers.number import plural
 from farfield.validation.results import LAST, WHOLE
+from farfield.validation.uniform import BYTES, uniform_guess, warned
 
 Line = Mapping[str, Any]
 """What was measured of a run at a length, in the columns of the table of results."""
@@ -43,6 +45,7 @@ class TrainedRun(Result):
 
     def _blocks(self) -> Iterator[Block]:
         told = summary(self.lines)
+        guess = told.pop("guess", "")
         yield sentence(
             "{name}, seed {seed}, preset {preset}: trained in {steps} steps to a loss of {loss} "
             "nats a token.",
@@ -50,6 +53,7 @@ class TrainedRun(Result):
             name=told["label"],
             **{k: _cell(v) for k, v in told.items() if k != "label"},
         )
+        yield from warned(guess)
         line = self.lines[0]
         text = f"{line['text']}, SHA-256 {line['text_sha256']}"
         yield facts(run=told["key"], text=text, seconds=f"{line['seconds']:.0f}")
@@ -67,7 +71,7 @@ class RunList(Result):
         runs: of each its `key`, `state` (`finished`, `unfinished`, `failed`), `label`, `preset`,
             `trained` (tokens of a training row), `seed`, `steps` done, and of a finished one the
             last `loss` and the `ratio` of the last token's perplexity at the longest `length`;
-            `note` says why it failed.
+            `note` says why it failed, and `guess` that a model has not learned.
     """
 
     runs: tuple[Line, ...]
@@ -79,12 +83,25 @@ class RunList(Result):
         yield sentence(
             "{said}: {counts}.", Label.MEASURED, said=said, counts=listed(counts or ["none"])
         )
-        columns = dict.fromkeys(name for run in self.runs for name in run if name != "note")
+        columns = dict.fromkeys(name for run in self.runs for name in run if name not in TOLD)
         if self.runs:
             yield _listing(self.runs, list(columns))
+        guesses = [run for run in self.runs if "guess" in run]
+        if guesses:
+            worst = max(guesses, key=lambda run: float(run["loss"]))
+            yield note(
+                "{said} learned little or nothing. Of {label}: {guess}.",
+                said=f"{len(guesses)} of {plural(len(self.runs), 'run')}",
+                label=worst["label"],
+                guess=str(worst["guess"]),
+            )
         for run in self.runs:
             if "note" in run:
                 yield note("{label}: {note}.", label=run["label"], note=run["note"])
+
+
+TOLD = ("note", "guess")
+"""What a list of runs says below its table."""
 
 
 def summary(lines: Sequence[Line]) -> dict[str, Any]:
@@ -93,6 +110,9 @@ def summary(lines: Sequence[Line]) -> dict[str, Any]:
     names = ("label", "preset", "trained", "seed", "steps")
     told = {"key": first["run"], "state": "finished", **{name: first[name] for name in names}}
     told["loss"] = trained[-1]["nats"]
+    in_bytes = not re.search(r"^task |\.npy$", str(first["text"]))
+    if in_bytes and (guess := uniform_guess(told["loss"], BYTES)):
+        told["guess"] = guess
     last = [x for x in lines if x["protocol"] == LAST and x["mask"] == ""]
     if last:
         far = max(last, key=lambda x: int(x["length"]))

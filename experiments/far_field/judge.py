@@ -17,7 +17,15 @@ MOST = {1024: 0.04, 4096: 0.08}
 NULLS = ("last octave", "log-linear from 2L", "nearest trained model", "constant")
 LEVELS_OFF = "the loss at 4 times stays"
 """A null that was added after measuring: it knows that the loss levels off."""
+LABELS = {
+    LEVELS_OFF: "as at 4 times the length",
+    "last octave": "the last doubling goes on",
+    "nearest trained model": "as the nearest other model",
+    "constant": "the mean of the others",
+}
+"""What the nulls of the picture are called there."""
 PICTURED = (LEVELS_OFF, *NULLS[:1], *NULLS[2:])
+TITLE = "What short rows say of long ones: loss foreseen and measured"
 FIXED = ("window 64", "window 32", "log scale", "window 64, 4 first keys")
 
 
@@ -291,7 +299,7 @@ def told():
 
 def draw(file, **sizes):
     """Forecast against measurement, the nulls beside it; panels beside each other or stacked."""
-    from farfield.figures.style import COLOURS, MARKERS, SOFT, house, new_figure, rendered
+    from farfield.figures.style import COLOURS, MARKERS, SOFT, house, new_figure, picture_file
 
     with house():
         figure, panels = new_figure(**sizes)
@@ -303,9 +311,8 @@ def draw(file, **sizes):
                 pairs = [(c["measured"], c[name]) for c in at if c[name] is not None]
                 if pairs:
                     x, y = zip(*pairs, strict=True)
-                    panel.plot(
-                        x, y, MARKERS[k + 1], color=SOFT, markersize=4, fillstyle="none", label=name
-                    )
+                    look = {"markersize": 4, "fillstyle": "none", "label": LABELS[name]}
+                    panel.plot(x, y, MARKERS[k + 1], color=SOFT, **look)
             panel.errorbar(
                 [c["measured"] for c in at],
                 [c["said"] for c in at],
@@ -314,20 +321,23 @@ def draw(file, **sizes):
                 color=COLOURS[0],
                 markersize=5,
                 linewidth=0.8,
-                label="far field",
+                label="far field, a model a point",
             )
             panel.set(
                 xlim=ends,
-                ylim=[ends[0], 1.6 * ends[1]],
+                ylim=[ends[0], 1.9 * ends[1]],
                 title=f"{to // 64} times the training length",
-                xlabel="log ratio, measured",
+                xlabel="measured log ratio of perplexity",
+                ylabel="foreseen",
             )
-        panels[0].set_ylabel("log ratio, foreseen")
-        panels[0].legend()
-        (STATIC / file).write_bytes(rendered(figure, "svg", "far-field"))
+        figure.suptitle(
+            TITLE if "columns" in sizes else TITLE.replace(": ", ":\n"), fontweight="bold"
+        )
+        panels[-1].legend(loc="upper left")
+        (STATIC / file).write_text(picture_file(figure, "far-field"), encoding="utf-8")
 
 
 if __name__ == "__main__":
     (HERE / "results.md").write_text("\n".join(markdown()) + "\n")
-    draw("far-field.svg", height=3.6, width=7.6, columns=2)
-    draw("far-field-narrow.svg", height=6.4, width=3.7, rows=2)
+    draw("far-field.svg", height=3.9, width=7.6, columns=2)
+    draw("far-field-narrow.svg", height=6.6, width=3.7, rows=2)

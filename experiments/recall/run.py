@@ -18,12 +18,12 @@ from pathlib import Path
 import torch
 from torch.nn.functional import cross_entropy
 
-from farfield.validation.far_field.network import TrainedNetwork
 from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.harness import runs, train
 from farfield.validation.harness.data import NOT_ASKED, InductionRows
 from farfield.validation.harness.measure import recall
 from farfield.validation.harness.settings import Induction, read_plan
+from farfield.validation.models.network import TrainedNetwork
 
 HERE = Path(__file__).parent
 TIMES = (4, 16)  # the length of a row over that of training

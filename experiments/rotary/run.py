@@ -19,14 +19,14 @@ from pathlib import Path
 import torch
 import transformers
 
-from farfield.validation.far_field.library import LibraryNetwork
-from farfield.validation.far_field.network import losses, scores_at
 from farfield.validation.far_field.probe import gap_losses
 from farfield.validation.far_field.recall import needle_row, recalled
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.models.folder import describe
+from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.network import losses, scores_at
 from farfield.validation.models.opened import open_model
 
 HERE = Path(__file__).parent

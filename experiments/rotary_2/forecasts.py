@@ -5,13 +5,13 @@ from pathlib import Path
 
 import torch
 
-from farfield.validation.far_field.library import LibraryNetwork
-from farfield.validation.far_field.network import scores_at
 from farfield.validation.far_field.probe import gap_losses
 from farfield.validation.far_field.recall import Needle, NeedleRow, recalled
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.models.folder import describe
+from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.network import scores_at
 from farfield.validation.models.opened import open_model
 
 TRAINED, TO, BLOCK = 8192, 16384, 512

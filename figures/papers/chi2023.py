@@ -8,7 +8,7 @@ import numpy as np
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing, rows
 from farfield.figures.masks import cells, positions
-from farfield.figures.style import SOFT, house, new_figure
+from farfield.figures.style import COLOURS, SOFT, house, new_figure
 from farfield.theory.answers.notation import listed
 from farfield.theory.encodings import Encoding, encoding
 
@@ -183,8 +183,8 @@ def fig10(*, length: int = LENGTH, c: int = 8) -> Drawing:
     sizes = (64, 128, 256)
     curves = [_sandwich(d, c).bias(n)[0] for d in sizes]
     thin = {"linewidth": 0.6}
-    each = zip(sizes, curves, strict=True)
-    lines = [Named(f"d_bar = {d}", n + 1, y, look=thin) for d, y in each]
+    each = zip(sizes, curves, COLOURS, strict=False)
+    lines = [Named(f"d_bar = {d}", n + 1, y, colour, thin) for d, y, colour in each]
     ends = listed([f"−{-line.y[-1]:.1f} for {line.name}" for line in lines])
     return Drawing(
         Data(("key position", "n", *(f"d_bar {d}" for d in sizes)), rows(length - n, n, *curves)),

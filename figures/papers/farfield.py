@@ -11,7 +11,7 @@ from polars import col
 
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing
-from farfield.figures.style import INK, NO, spoken, told_apart
+from farfield.figures.style import COLOURS, INK, NO, spoken
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.results import LAST, results
 
@@ -138,8 +138,8 @@ def mixtures() -> Drawing:
     """The ratio of perplexity by the number of local heads of eight, a line a slope."""
     ratios = {s: {k: float(np.exp(t["loss"])) for k, t in mixed(s).items()} for s in SLOPES}
     lines = [
-        Named(f"slope {s}", [*found], [*found.values()], look=told_apart(k))
-        for k, (s, found) in enumerate(ratios.items())
+        Named(f"slope {s}", [*found], [*found.values()], colour, {"marker": "o"})
+        for (s, found), colour in zip(ratios.items(), COLOURS, strict=False)
     ]
     rows = tuple((s, k, y) for s, found in ratios.items() for k, y in found.items())
     highest = max(y for *_, y in rows)

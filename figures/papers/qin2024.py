@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -9,10 +10,9 @@ import numpy as np
 from matplotlib.colors import LogNorm
 
 from farfield.figures.charts import Named, Panel, charted
-from farfield.figures.curves import colour_of
 from farfield.figures.exhibit import Data, Drawing
 from farfield.figures.masks import cells, positions
-from farfield.figures.style import LINES, house, new_figure, of_verdict, told_apart
+from farfield.figures.style import COLOURS, MARKS_SAY, house, new_figure, told_apart
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.number import share as share_text
 from farfield.theory.convergence import check_convergence
@@ -61,27 +61,18 @@ def fig1_right(*, tokens: int = 12, window: int = 4) -> Drawing:
 def fig2(*, window: int = 32, length: int = 64) -> Drawing:
     """How a sliding window and ALiBi reweigh the attention, by distance."""
     distances = np.arange(length + 1)
-    shown = [("window", f"window of {window}", encoding("window", w=window).head(1))]
     alibi = encoding("alibi")
-    shown += [("alibi", f"ALiBi, slope 1/{2**h}", alibi.head(h)) for h in (2, 4, 6)]
-    columns = [np.exp(encoding(bias).bias(distances)[0]) for _, _, bias in shown]
-    lines = [
-        Named(
-            label,
-            distances,
-            b,
-            colour_of(name),
-            {"linestyle": dash, "drawstyle": "steps-post" if name == "window" else "default"},
-        )
-        for (name, label, _), b, dash in zip(shown, columns, LINES, strict=True)
-    ]
+    shown = {f"window of {window}": encoding("window", w=window).head(1)}
+    shown |= {f"ALiBi, slope 1/{2**h}": alibi.head(h) for h in (2, 4, 6)}
+    columns = [np.exp(encoding(bias).bias(distances)[0]) for bias in shown.values()]
+    each = zip(shown, columns, COLOURS, strict=False)
+    window_line, *others = (Named(label, distances, b, colour) for label, b, colour in each)
+    lines = [replace(window_line, look={"drawstyle": "steps-post"}), *others]
     axes = {"xlabel": "distance n (tokens)", "ylabel": "exp(p(n))"}
     return Drawing(
-        Data(
-            ("n", *(label for _, label, _ in shown)), tuple(zip(distances, *columns, strict=True))
-        ),
+        Data(("n", *shown), tuple(zip(distances, *columns, strict=True))),
         "A window shuts keys out at once, ALiBi fades them out, later where the slope is smaller. "
-        "All four series converge, hence green.",
+        "All four series converge.",
         charted(2.1, Panel(lines, axes | {"xlim": (0, length), "ylim": (0, 1.08)})),
         made="Factor by which the bias multiplies the attention to a key at distance n, before the "
         f"softmax is normalised: a window of {window} keys, the query's own included (the mask of "
@@ -112,14 +103,14 @@ def fig6(*, eps: Fraction = Fraction(1, 1000), length: int = 1024) -> Drawing:
     lines: dict[int | None, list[Named]] = {length: [], None: []}
     x = [float(share) for share in shares]
     for place, (name, label, subject) in enumerate(_subjects()):
-        ink = of_verdict(check_convergence(subject).verdict)
+        colour, look = told_apart(place, check_convergence(subject).verdict)
         for row in (length, None) if name != "sandwich" else (length,):  # it diverges: infinite
             fields = theoretical_receptive_field(subject, shares, length=row)
             heads = np.array([[h.tokens for h in (f.heads or (f,))] for f in fields], float)
             scaled = heads / (row or 1)
             several = heads.shape[1] > 1 and row is None
             band = (scaled.min(axis=1), scaled.max(axis=1)) if several else None
-            own = Named(label, x, scaled.mean(axis=1), ink, told_apart(place), band)
+            own = Named(label, x, scaled.mean(axis=1), colour, look, band)
             lines[row].append(own)
             rows += [
                 (name, str(subject.formula), row, e, h, g.tokens)
@@ -143,8 +134,8 @@ def fig6(*, eps: Fraction = Fraction(1, 1000), length: int = 1024) -> Drawing:
         f"{whole['Type 2']:.0f} tokens hold {share_text(1 - eps)} of the mass of Type 2, "
         f"{whole['Type 1']:.0f} that of Type 1; KERPLE needs "
         f"{whole['KERPLE-log, r1 = 6/5']:.2g}, and no number does for Sandwich, whose series "
-        "diverges. Top: one row of keys. Bottom: the infinite series; the band is that of ALiBi's "
-        "heads.",
+        "diverges. Top: one row of keys. Bottom: the infinite series; shaded: ALiBi's heads. "
+        f"{MARKS_SAY}",
         charted(4.6, *panels),
         made=f"Above: finite-row TRF(eps, {length}), the least number of nearest keys that hold "
         f"more than 1 - eps of the prior mass of a row of {length} keys, over {length}. Below: "

@@ -87,6 +87,7 @@
   }
   const named = document.title.toLowerCase().replace(/[^a-z0-9]+/g, "-");
   for (const table of document.querySelectorAll(".farfield table")) {
+    if (table.parentElement.nextElementSibling?.matches("details.fold")) continue; // a few of its rows
     const rows = [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent.trim().replace(/\s+/g, " ")));
     const csv = () => rows.map((row) => row.map((cell) => /[",]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell).join(",")).join("\n");
     const tex = () => [`\\begin{tabular}{${"l".repeat(rows[0].length)}}`, ...rows.map((row) => `${row.map((cell) => cell.replace(/[&%$#_{}]/g, "\\$&").replaceAll("−", "$-$")).join(" & ")} \\\\`), "\\end{tabular}"].join("\n");

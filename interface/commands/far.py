@@ -6,7 +6,7 @@ from typing import Any
 
 import farfield
 from farfield.options import Count, CountOrNone, Output
-from farfield.output import ask
+from farfield.output import ask, reading
 from farfield.theory.answers.errors import refuse
 
 
@@ -29,7 +29,8 @@ def foresee(
         to: tokens of the longest row, as 4096 or 1M.
         text: a file or folder to read.
         length: tokens of the rows that are read; the training length if not given, at most 1024.
-        blame: which layer's far keys, positions alone, or keys of another text cause it.
+        blame: which layer's far keys, positions alone, or keys of another text cause it, and what
+            far text gives.
         quick: ask the gap probe alone: what positions cost a model whose positions are rotations.
         device: of torch, as cuda; the CPU if not given.
         dtype: float32, bfloat16 or float16; that of the weights where the device multiplies it.
@@ -38,12 +39,15 @@ def foresee(
     how: dict[str, Any] = {"to": to, "length": length, "device": device, "dtype": dtype}
     if quick:
         refuse(blame, "--quick asks positions alone: no --blame")
-        return ask(
-            "positions", lambda step: farfield.gap_probe(model, text, progress=step, **how), output
-        )
-    how["causes"] = blame
+    else:
+        how["causes"] = blame
     return ask(
-        "far field", lambda step: farfield.foresee(model, text, progress=step, **how), output
+        "foresee",
+        lambda step: (farfield.gap_probe if quick else farfield.foresee)(
+            model, text, progress=step, **how
+        ),
+        output,
+        opening=reading(model, text),
     )
 
 
@@ -84,9 +88,10 @@ def mend(
     how |= {"folder": out, "quick": quick, "minutes": minutes, "needles": needles}
     how |= {"device": device, "dtype": dtype}
     return ask(
-        "repairs",
+        "mend",
         lambda step: farfield.mend(model, text, progress=step, **how),
         output,
+        opening=reading(model, text, out),
     )
 
 

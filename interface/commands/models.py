@@ -8,7 +8,7 @@ from typing import Any
 
 import farfield
 from farfield.options import Count, CountFrom0, CountOrNone, Formula, Kept, Output, Subject
-from farfield.output import ask, print_error, write_answers
+from farfield.output import ask, print_error, reading, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import refuse
 
@@ -74,12 +74,12 @@ def window(
             loss or text or length or segments,
             "--loss, --text, --length and --segments belong to --model",
         )
+        subjects = subject.read_each(formulas)
         unsaid = {"--error": error, "--logit-bound": logit_bound}
         assumed = [f"{name} {USUAL[name]}" for name, given in unsaid.items() if given is None]
         if assumed and not isinstance(output, Kept):
             print_error(f"farfield: assumed {' and '.join(assumed)}")
         bounded = error or "1%", logit_bound or "1", value_bound or "1"
-        subjects = subject.read_each(formulas)
         how: dict[str, Any] = {"sinks": sinks, "row": row, "temper": temper, "gate": gate}
         return ask(
             "certified window",
@@ -96,9 +96,10 @@ def window(
     read |= {"bos": bos, "positions": positions, "folder": out}
     read |= {"device": device, "dtype": dtype}
     return ask(
-        "window of the model",
+        "window",
         lambda step: farfield.smallest_window(model, text, progress=step, **read),
         output,
+        opening=reading(model, text, out),
     )
 
 
@@ -149,7 +150,7 @@ def measure(
         ]
         return [*fields, model_perplexity(place, context, text=text, progress=step, **how)]
 
-    return ask("measure", question, output)
+    return ask("measure", question, output, opening=reading(model, text))
 
 
 def erf(
@@ -195,9 +196,10 @@ def erf(
     how |= {"segments": segments, "view": View(window, bca=bca)}
     how |= {"device": device, "dtype": dtype}
     return ask(
-        "receptive field",
+        "erf",
         lambda step: farfield.empirical_receptive_field(place, text, progress=step, **how),
         output,
+        opening=reading(model, text),
     )
 
 
@@ -247,7 +249,10 @@ def perplexity(
     how |= {"view": View(window, sinks, bca, positions == "cache")}
     how |= {"device": device, "dtype": dtype}
     return ask(
-        "perplexity", lambda step: model_perplexity(model, length, progress=step, **how), output
+        "perplexity",
+        lambda step: model_perplexity(model, length, progress=step, **how),
+        output,
+        opening=reading(model, text),
     )
 
 

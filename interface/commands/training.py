@@ -88,8 +88,10 @@ def train(
         device: auto, cpu or cuda.
         log: file for a line a report, NAME.jsonl or NAME.csv; else a folder for TensorBoard.
     """
+    from farfield.theory.answers.number import plural
     from farfield.validation.harness.mechanism import with_encoding
     from farfield.validation.optional import require_torch
+    from farfield.validation.progress import about
     from farfield.validation.study.one_run import train as train_one
     from farfield.validation.study.study import named_encodings
 
@@ -100,19 +102,22 @@ def train(
         asked = [*(with_encoding(usual, name, found) for name, found in named), *asked]
     refuse(log is not None and len(asked) > 1, "--log belongs to one training; several are asked")
     require_torch()
+    size = f"{usual.steps} steps on rows of {usual.length} tokens"
+    said = f"{plural(len(asked), 'model')} of {plural(usual.layers, 'layer')}, {size}"
+    trained, failed = [], []
     from farfield.validation.harness.runs import job_of
 
     for one in asked:
         job_of(one)  # all that can be wrong is said before the first step
-    trained, failed = [], []
-    for one in asked:
-        try:
-            with progress(one.name[:40]) as step:
-                result = train_one(one, store=runs, device=device, log=log, notice=step)
-        except InputError as error:  # the others go on
-            failed.append(f"{one.name}: {error}" if len(asked) > 1 else str(error))
-            continue
-        trained += [result] if result.lines else []  # of several processes one tells
+    with progress("train", f"{said}; {_going_on(runs)}") as step:
+        for one in asked:
+            notice = about(one.name[:40], step)
+            try:
+                result = train_one(one, store=runs, device=device, log=log, notice=notice)
+            except InputError as error:  # the others go on
+                failed.append(f"{one.name}: {error}" if len(asked) > 1 else str(error))
+                continue
+            trained += [result] if result.lines else []  # of several processes one tells
     code = write_answers(trained, output) if trained else OK
     refuse(bool(failed), "; ".join(failed))
     return code
@@ -145,6 +150,7 @@ def sweep(
         cpus_per_job: with --engine ray, 1 if not given.
         gpus_per_job: with --engine ray, 0 if not given.
     """
+    from farfield.theory.answers.number import plural
     from farfield.validation.harness.settings import read_plan
     from farfield.validation.optional import require_torch
 
@@ -166,7 +172,8 @@ def sweep(
     every = read.expand(engines.job_of, **({} if text is None else {"text": text}))
     engines.chosen_device(device)
     folder = str(writable_folder(runs))
-    with progress(read.title) as step:
+    said = f"{plural(len(every), 'run')} of {read.title}; {_going_on(runs)}"
+    with progress("sweep", said) as step:
         done = (
             engines.local(every, folder, device=device, workers=workers or 1, progress=step)
             if engine == "local"
@@ -178,6 +185,14 @@ def sweep(
     finished = sorted(swept.finished, key=lambda one: (one["label"], one["seed"]))
     failed = [{"state": "failed", "label": name, "note": why} for name, why in swept.failed]
     return max(write_answers(RunList((*finished, *failed)), output), UNKNOWN * bool(failed))
+
+
+def _going_on(runs: str) -> str:
+    """What is said before the first step of a training."""
+    return (
+        "the first steps are timed; finished runs are not repeated; Ctrl-C stops it, the same "
+        f"command goes on from {runs}"
+    )
 
 
 def runs(

@@ -247,7 +247,7 @@ def test_a_changed_figure_has_the_numbers_of_its_setting(tmp_path):
         (["qin2024.fig6"], {"eps": 2}, "eps"),
         (["qin2024.fig6"], {"eps": "1e-30"}, "at least"),
         (["qin2024.fig6"], {"length": "1M"}, "65536"),
-        (["chi2023.table1"], {"eps": "1/2"}, "accepted: nothing that can be set"),
+        (["chi2023.table1"], {"eps": "1/2"}, "it shows results as they are"),
         (["qin2024"], {"length": 8}, "settings belong to one figure"),
     ],
 )
@@ -341,7 +341,7 @@ def test_measured_figures_follow_the_results_and_say_what_lacks():
 def test_the_far_length_is_drawn_by_its_ratio():
     drawing = perplexity(table(run("type1", ratio=1.2)), "x", "type1")
     assert column(drawing, "perplexity", length=99 * 16) == [6.0]  # 5 * 1.2, not 70
-    assert "At 1584 tokens other targets" in drawing.made
+    assert "At 1584 tokens (99 times the training length) other targets" in drawing.made
 
 
 def test_runs_of_another_setting_do_not_mix():

@@ -1,13 +1,12 @@
-"""Figures by geometry: names are clear of lines and of each other; colours say verdicts."""
+"""Figures by geometry: names are clear of lines and of each other; marks say verdicts."""
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import farfield
 from farfield.figures.charts import Named, Panel, charted
-from farfield.figures.curves import colour_of
+from farfield.figures.curves import verdict_of
 from farfield.figures.exhibit import NoResults
 from farfield.figures.gallery import recompute
 from farfield.figures.index import INDEX
@@ -70,20 +69,28 @@ def test_no_text_of_a_figure_is_below_nine_pixels_on_a_phone(drawn):
             assert not text.get_text() or text.get_fontsize() * scale >= 9, (name, text.get_text())
 
 
-def test_colours_say_verdicts_alone(drawn):
-    """A line that has the name of an encoding is green exactly where its series converges."""
+def test_marks_say_verdicts(drawn):
+    """A line that has the name of an encoding has filled points exactly where its series
+    converges, and no two lines of a panel look alike."""
     assert not {YES, NO} & set(COLOURS)
-    assert colour_of("alibi") == YES == colour_of("rope + BCA") and colour_of("nope") == NO
-    meant = {spoken(label): colour_of(label) for label in ("alibi", "type1", "type2", "sandwich")}
-    seen = 0
+    assert verdict_of("rope + BCA") == "converges" and verdict_of("nope") == "diverges"
+    labels = ("alibi", "type1", "type2", "sandwich", "example1", "rope", "kerple_log")
+    marks = {"converges": ("o", "full"), "diverges": ("o", "none")}
+    meant = {spoken(label): marks.get(verdict_of(label), ("x", "full")) for label in labels}
+    seen = set()
     for figure in drawn.values():
         assert not any(axes.get_legend() for axes in figure.axes) and not figure.legends
-        for line in (line for axes in figure.axes for line in axes.lines):
-            said = str(line.get_label()).removesuffix(", 8 heads")
-            if said in meant:
-                seen += 1
-                assert to_hex(line.get_color()) == meant[said], said
-    assert seen > 5
+        for axes in figure.axes:
+            every = (x for x in axes.lines if len(x.get_xdata()) > 1)
+            named = [x for x in every if (x.get_label() or "_")[0] != "_"]
+            looks = {(x.get_color(), x.get_linestyle()) for x in named}
+            assert len(looks) == len(named), "two lines look alike"
+            for line in named:
+                name = str(line.get_label()).removesuffix(", 8 heads")
+                if name in meant:
+                    seen.add(name)
+                    assert (line.get_marker(), line.get_fillstyle()) == meant[name], name
+    assert len(seen) == len(meant), meant.keys() - seen
 
 
 @pytest.mark.parametrize("what", ["bias", "weights", "trf", "leak", "price", "window"])

@@ -16,8 +16,8 @@ import pytest
 import sympy
 from fontTools.ttLib import TTFont
 
-from farfield.figures.answer_pages import entry_sheet, folded, study_sheet, write_study
-from farfield.figures.document import Section, Sheet, page, piece
+from farfield.figures.answer_pages import entry_sheet, study_sheet, write_study
+from farfield.figures.document import Section, Sheet, folded, page, piece
 from farfield.figures.style import INK, house, new_figure, svg
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
@@ -25,7 +25,7 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Rung, Weight, note, sentence, table
-from farfield.theory.answers.notation import expression_mathml, html, words
+from farfield.theory.answers.notation import StyledWord, expression_mathml, html, terminal, words
 from farfield.theory.answers.writers.svg import NARROW, Axis, climbed, drawn
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import CATALOGUE, encoding, encodings
@@ -268,6 +268,27 @@ def test_a_narrow_curve_has_a_legend_instead_of_names():
     assert not [e for line in shown.iter("g") for e in line.iter("text")]
 
 
+def test_measured_points_have_bars_ticks_and_the_mark_of_their_verdict():
+    x = (64.0, 256.0, 1024.0)
+    verdicts = ("converges", "diverges", "out of scope")
+    lines = tuple(
+        Line(
+            v, x, (1.0, 1.1, 1.2), verdict=v, bars=tuple((y - 0.1, y + 0.3) for y in (1, 1.1, 1.2))
+        )
+        for v in verdicts
+    )
+    root = ElementTree.fromstring(drawn(Curve("Ratios.", "x", "y", lines, True, True, at=x)))
+    texts = [e.text for e in root.iter("text")]
+    assert [t for t in texts if t in ("64", "100", "256", "1000", "1024")] == ["64", "256", "1024"]
+    for group, (dots, open_) in zip(root.iter("g"), ((3, 0), (3, 3), (0, 0)), strict=True):
+        circles = list(group.iter("circle"))
+        assert (len(circles), sum(c.get("class") == "open" for c in circles)) == (dots, open_)
+        bars = [e.get("d") for e in group.iter("path") if e.get("class") == "bar"]
+        ends = [tuple(map(float, re.findall(r"[\d.]+", d))) for d in bars]
+        assert len(ends) == 3 and all(low > high for _, low, high in ends), "the frame holds them"
+        assert ends[0][1] - ends[0][2] > ends[2][1] - ends[2][2], "on a logarithmic axis"
+
+
 def test_an_axis_tells_a_script_what_its_pixels_mean():
     axis = Axis([1, 1e6], True, 60, 600)
     kind, low, high, first, last = axis.told().split()
@@ -362,3 +383,11 @@ def test_a_long_table_shows_its_first_rows_and_folds_the_rest_away():
     short, whole = folded([table(("n", "square"), rows)])
     assert (len(short.rows), whole.text, len(whole.items[0].rows)) == (4, ("all 7 rows",), 7)
     assert folded([table(("n", "square"), rows[:6])])[0].rows == whole.items[0].rows[:6]
+
+
+def test_an_excerpt_is_around_the_row_that_is_asked_about_without_its_empty_columns():
+    rows = [(k, "", 2 * k) for k in range(7)]
+    rows[5] = (StyledWord("idea", "strong"), "", 10)
+    short, _ = folded([table(("n", "why not", "double"), rows, numeric=(2,))])
+    assert [terminal(name) for name, _ in short.rows] == ["3", "4", "idea", "6"]
+    assert (short.header, short.numeric) == ((("n",), ("double",)), (1,))

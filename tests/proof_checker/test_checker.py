@@ -78,7 +78,7 @@ def test_accepts_the_proof_and_rejects_it_corrupted(case):
     ("text", "domains"),
     [
         ("-log(n)*(2+sin(n))-log(log(n))", {}),
-        ("-log(n)*(2+cos(pi*sqrt(2)*n))-2*log(log(n))*sin(n)", {}),
+        ("-log(n)*(2+cos(pi*sqrt(2)*n))-log(log(n))-log(log(n))*sin(n)/4", {}),
         ("-n*(1+cos(n))", {}),
         ("-log(n)*(3+frac(n*sqrt(2)))", {}),
         ("-(Mod(n,3)+1)*log(n)-2*log(log(n))", {}),

@@ -1,4 +1,4 @@
-"""A model without training is named as what it is."""
+"""A model without training is named as what it is by every verb that reads one."""
 
 import json
 
@@ -7,16 +7,58 @@ import pytest
 from farfield.cli import main
 
 
-def test_perplexity_names_a_model_without_training(tmp_path, capsys):
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory):
+    """A folder with a model of random weights, and a text."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("untrained")
     shape = transformers.BloomConfig(vocab_size=256, hidden_size=32, n_layer=1, n_head=2)
-    transformers.BloomForCausalLM(shape).save_pretrained(tmp_path / "model")
-    (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 500)
-    words = ["perplexity", str(tmp_path / "model"), "--text", str(tmp_path / "text.txt")]
+    transformers.BloomForCausalLM(shape).save_pretrained(folder / "model")
+    (folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 500)
+    return folder
+
+
+FAR = ("--length", "16", "--to", "64")
+VERBS = {
+    "perplexity": ("--length", "16", "--samples", "8"),
+    "measure": ("--length", "32", "--segments", "2", "--context", "16"),
+    "window --model": ("--length", "16", "--segments", "2"),
+    "foresee": FAR,
+    "foresee --quick": FAR,
+    "mend": (*FAR, "--measure"),
+    "mend --quick": FAR,
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_names_a_model_without_training(verb, untrained, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    name, *option = verb.split()
+    model = (
+        [*option, str(untrained / "model")]
+        if option == ["--model"]
+        else [str(untrained / "model"), *option]
+    )
     with pytest.raises(SystemExit):
-        main([*words, "--length", "16", "--samples", "8", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert found["notes"][0].startswith("the model has not learned: its loss of 5.")
-    assert found["notes"][0].endswith("that of a uniform guess (5.545)")
+        main([name, *model, "--text", str(untrained / "text.txt"), *VERBS[verb]])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "he model has not learned: its loss of 5." in said
+    assert "that of a uniform guess (5.545)" in said
+
+
+def test_training_and_lists_of_runs_name_it_and_a_task_has_no_such_guess(
+    untrained, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    how = ("--preset", "tiny", "--text", str(untrained / "text.txt"), "--steps", "1")
+    for words in (("train", "nope", *how), ("runs",)):
+        with pytest.raises(SystemExit):
+            main([*words])
+        said = " ".join(capsys.readouterr().out.split())
+        assert "he model has not learned: its loss of 5." in said, words
+    with pytest.raises(SystemExit):
+        main(["runs", "--json"])
+    (kept,) = json.loads(capsys.readouterr().out)["runs"]
+    assert kept["guess"].startswith("the model has not learned")

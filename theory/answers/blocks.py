@@ -118,6 +118,9 @@ class Line:
         weight: points are not joined, context stands behind what the curve is about.
         told: whether the name is beside the line; a page with scripts tells it under the
             pointer in any case.
+        verdict: on the series: points are filled where it converges, open where it diverges,
+            crosses where there is no such verdict; empty for a line without a series.
+        bars: least and greatest y of each point, drawn upwards; empty for points without any.
     """
 
     name: str
@@ -127,6 +130,8 @@ class Line:
     dash: int = 0
     weight: Weight = Weight.PLAIN
     told: bool = True
+    verdict: str = ""
+    bars: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,6 +147,7 @@ class Curve:
         posts: values of x drawn upwards, each with its name.
         frame: least and greatest y that are drawn; None: those of the lines.
         falls: whether x decreases to the right.
+        at: values of x that have a tick, in ascending order; empty for round ones.
     """
 
     title: str
@@ -154,6 +160,7 @@ class Curve:
     posts: tuple[tuple[str, float], ...] = field(default=())
     frame: tuple[float, float] | None = None
     falls: bool = False
+    at: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from functools import lru_cache
 import sympy
 from sympy import Expr, S
 
+from farfield.theory.functions.elementary import expm1, log1p
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
 
@@ -76,6 +77,27 @@ def within_range(e: Expr) -> Expr | None:
         return None
     decays = e.exp.is_negative and e.base.is_positive and logarithm(e.base) is not None
     return sympy.exp(logarithm(e), evaluate=False) if decays else None
+
+
+@lru_cache(maxsize=4096)
+def accurate(e: Expr) -> Expr | None:
+    """Another form of a node whose terms cancel so fast that no precision keeps the difference, or
+    None: balls take it.
+
+    >>> accurate(sympy.log(1 + sympy.exp(-n))), accurate(sympy.exp(sympy.exp(-n)) - 1)
+    (log1p(exp(-n)), expm1(exp(-n)))
+    """
+    if isinstance(e, sympy.log) and e.args[0].is_Add:
+        constant, rest = e.args[0].as_coeff_Add()
+        return log1p(rest) if constant == 1 and logarithm(rest) is not None else None
+    if not e.is_Add:
+        return None
+    constant, rest = e.as_coeff_Add()
+    factor, f = rest.as_coeff_Mul()
+    if isinstance(f, (sympy.exp, sympy.cos)) and constant == -factor and logarithm(f.args[0]):
+        (x,) = f.args
+        return factor * (expm1(x) if isinstance(f, sympy.exp) else -2 * sympy.sin(x / 2) ** 2)
+    return uncancelled(e)
 
 
 @lru_cache(maxsize=4096)

@@ -16,9 +16,12 @@ import sympy
 from flint import acb, arb, fmpq
 from sympy import Basic, Expr, S, Symbol
 
+from farfield.theory.evaluation.logarithms import accurate
+from farfield.theory.evaluation.residues import quotient, residue
 from farfield.theory.functions.balls import (
     Ball,
     BeyondBalls,
+    NoValue,
     Undefined,
     Undetermined,
     finite_at,
@@ -48,14 +51,22 @@ class RealBalls(Arithmetic):
         self.is_zero = is_zero
         self.compiled = lru_cache(maxsize=4096)(self._compiled)
 
+    def operation(self, e: Basic) -> Operation:
+        form = accurate(e)
+        return super().operation(e) if form is None else (lambda x: x, (form,))
+
     def power(self, e: Expr) -> Operation:
+        if e.base == -1 and e.exp.free_symbols and quotient(e.exp)[0].is_integer:
+            return _parity, (sympy.Mod(e.exp, 2, evaluate=False),)
         return power_of, e.args
 
     def function(self, record: Function, e: Expr) -> Operation:
+        if record.period is not None and not record.jumps and (turned := _turned(record, e)):
+            return lambda x: x, (turned,)
         if record.ball is None and record.complex_ball is not None:
             return _real_part(record.complex_ball), e.args
         operation, parts = super().function(record, e)
-        if record.jumps and self.is_zero is not None:
+        if record.jumps:
             symbols = _symbols(e)
             return self._at_jumps(record, e, operation, symbols), (*parts, *symbols)
         return operation, parts
@@ -63,12 +74,14 @@ class RealBalls(Arithmetic):
     def _at_jumps(
         self, record: Function, e: Expr, rule: Callable[..., Ball], symbols: tuple[Symbol, ...]
     ) -> Callable[..., Ball]:
-        """The rule or, where the ball of the argument straddles a jump, the value at the jump if
-        the argument is proved to be there: the integer itself, or the lower end of the range."""
-        assert record.period is not None and self.is_zero is not None
+        """The rule or, where the ball of the argument straddles a jump, the remainder by residues,
+        or the value at the jump if the argument is proved to be there: the integer itself, or the
+        lower end of the range."""
+        assert record.period is not None
         inside, modulus = record.period(*e.args)
         is_zero, count = self.is_zero, len(e.args)
-        grows = any(e.exp.free_symbols for e in inside.atoms(sympy.Pow, sympy.exp))
+        rest = self._rest(record, inside, modulus, symbols)
+        grows = _grows(inside)
 
         def decided(*values: Ball) -> Ball:
             try:
@@ -77,7 +90,9 @@ class RealBalls(Arithmetic):
                 points = values[count:]
                 if not all(isinstance(v, fmpq) for v in points):
                     raise
-                if grows and any(abs(v) > MAX_EXPONENT for v in points):
+                if rest is not None and all(v.q == 1 for v in points):
+                    return rest(*(int(v.p) for v in points))
+                if is_zero is None or (grows and any(abs(v) > MAX_EXPONENT for v in points)):
                     raise  # SymPy would write the power out
                 exact = {s: _sympy(v) for s, v in zip(symbols, points, strict=True)}
                 turns = (inside / modulus).xreplace(exact)
@@ -87,6 +102,20 @@ class RealBalls(Arithmetic):
                 return fmpq(k) if record.range is None else fmpq(0)
 
         return decided
+
+    def _rest(
+        self, record: Function, inside: Expr, modulus: Expr, symbols: tuple[Symbol, ...]
+    ) -> Callable[..., Ball] | None:
+        """The fractional part of a rational multiple of an integer that grows, times the modulus;
+        None for others."""
+        if record.range is None or not modulus.is_Rational or not _grows(inside):
+            return None
+        whole, factor = quotient(inside / modulus)
+        if not whole.is_integer:
+            return None
+        p, q = factor.as_integer_ratio()
+        unit, remainder = rational(modulus) / q, residue(whole, q, self, symbols)
+        return lambda *values: unit * (p * remainder(*values) % q)
 
     def structure(self, e: Basic) -> Operation:
         if e.is_Rational or isinstance(e, OpaqueRational):
@@ -150,6 +179,31 @@ def _symbols(e: Basic) -> tuple[Symbol, ...]:
 
 def _sympy(value: fmpq) -> sympy.Rational:
     return sympy.Rational(int(value.p), int(value.q))
+
+
+def _grows(e: Expr) -> bool:
+    """Whether it has integers beyond the precision of balls: powers, or factorials."""
+    powers = e.atoms(sympy.Pow, sympy.exp)
+    return any(power.exp.free_symbols for power in powers) or e.has(sympy.factorial)
+
+
+def _turned(record: Function, e: Expr) -> Expr | None:
+    """A periodic function, of the rest of many turns, where they are a rational multiple of an
+    integer that grows; None of others."""
+    assert record.period is not None
+    inside, modulus = record.period(*e.args)
+    whole, factor = quotient(inside / modulus)
+    if not whole.is_integer or not _grows(whole):
+        return None
+    turns = sympy.Mod(whole * sympy.Rational(*factor.as_integer_ratio()), 1, evaluate=False)
+    return e.func(e.args[0] / inside * modulus * turns, evaluate=False)
+
+
+def _parity(rest: Ball) -> fmpq:
+    """(-1)^k, from k modulo 2."""
+    if not (rest == 0 or rest == 1):
+        raise NoValue("a negative number to a power that is no integer")
+    return 1 - 2 * rest
 
 
 def _real_part(rule: Callable[..., acb]) -> Callable[..., arb]:

@@ -28,6 +28,7 @@ from farfield.theory.algebra.door import check_time
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.evaluation.logarithms import LogSum, within_range
 from farfield.theory.evaluation.real_balls import PLAIN, RealBalls
+from farfield.theory.evaluation.residues import quotient
 from farfield.theory.functions.balls import NoValue, Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import LOOK, Arithmetic, Function, Operation, Program
@@ -324,7 +325,7 @@ class Floats(Arrays):
             told = _exact(x) | (_close(x, size) & (size > FAINTEST))
             return np.where(told, np.sign(x[0]), np.nan)
 
-        return sign, (_quotient(e)[0],)
+        return sign, (quotient(e)[0],)
 
     def _in_integers(self, record: Function, e: Expr) -> Operation | None:
         """A rounding of a rational multiple of integers, by the quotient of whole floats."""
@@ -332,13 +333,13 @@ class Floats(Arrays):
         inside, modulus = record.period(*e.args)
         if not (modulus.is_Rational and modulus > 0):
             return None
-        whole, factor = _quotient(inside / modulus)
+        whole, factor = quotient(inside / modulus)
         p, q = factor.as_integer_ratio()
         if not whole.is_integer or q > INTEGERS:
             return None
         unit = modulus / q
 
-        def quotient(x: np.ndarray) -> np.ndarray:
+        def whole_part(x: np.ndarray) -> np.ndarray:
             exact = _exact(x) & (p * np.abs(x[0]) < INTEGERS)
             return np.where(exact, np.floor_divide(sign * p * x, q) * sign, np.nan)
 
@@ -347,7 +348,7 @@ class Floats(Arrays):
             return np.where(exact, np.mod(p * x, q), np.nan) * scale
 
         sign = 1 if e.func is sympy.floor else -1
-        return (quotient, (whole,)) if record.range is None else (rest, (whole, unit))
+        return (whole_part, (whole,)) if record.range is None else (rest, (whole, unit))
 
     # -- waves ------------------------------------------------------------------------------------
 
@@ -441,7 +442,7 @@ def _power(base: np.ndarray, exponent: Any) -> np.ndarray:
     exponent = _known(exponent) if moving else exponent
     none = ((base == 0) & (exponent < 0)) | (np.isinf(base) & (np.abs(exponent) < 1))
     if moving:
-        none |= (base < 0) & ~_exact(exponent)
+        none |= (base < 0) & ~(_exact(exponent) & np.isfinite(exponent))
     total = base**exponent
     return np.where(none, np.nan, total) if none.any() else total
 
@@ -464,13 +465,6 @@ _LOGIC: dict[type[Basic], Callable[..., Any]] = {
     sympy.Or: lambda *parts: functools.reduce(np.maximum, parts),
     sympy.Not: lambda part: 1 - part,
 }
-
-
-@functools.lru_cache(maxsize=1024)
-def _quotient(e: Expr) -> tuple[Expr, Fraction]:
-    """(x, r) with e = r x, r a positive rational; x is an integer wherever that can be."""
-    factor, whole = sympy.expand(e).primitive()
-    return whole, Fraction(int(factor.p), int(factor.q))
 
 
 def require_memory(size: int) -> None:

@@ -13,7 +13,7 @@ from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S
 
 from farfield.theory.algebra.exceptions import Undecided
-from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, to_arb
+from farfield.theory.functions.balls import NAN, Ball, Undefined, Undetermined, finite, to_arb
 from farfield.theory.functions.elementary import (
     NO_REAL_RULE,
     auxiliary,
@@ -25,6 +25,7 @@ from farfield.theory.functions.record import Function, Refused, Spelling
 
 HALF = fmpq(1, 2)
 MAX_ORDER = 20
+MOST_FACTORS = 10_000
 
 
 psi_slope = auxiliary("psi_slope", "trigamma(z) - 1/z")
@@ -152,6 +153,13 @@ def _binomial_ball(a: Ball, b: Ball) -> Ball:
         return fmpq(0)
     reciprocal = to_arb(b + 1).rgamma() * to_arb(a - b + 1).rgamma()
     return finite(to_arb(a + 1).gamma() * reciprocal)
+
+
+def _factorial_residue(x: int, modulus: int) -> int:
+    """0 from the modulus on."""
+    if x < 0 or min(x, modulus) > MOST_FACTORS:
+        raise Undetermined("a factorial of too many factors")
+    return 0 if x >= modulus else math.factorial(x) % modulus
 
 
 # -- expansions at infinity -----------------------------------------------------------------------
@@ -301,6 +309,7 @@ FUNCTIONS = (
         positive=True,
         asymptotic=lambda z: sympy.exp(_stirling(z + 1)),
         logarithm=lambda x: _log_gamma(x + 1),
+        residue=_factorial_residue,
         ball=lambda x: _gamma_ball(x + 1),
         expansion=lambda t, e, a: gamma_of(t, t.transseries(a) + 1),
         array=lambda xp, x: xp.special("gamma")(x + 1),

@@ -40,6 +40,7 @@ FUNCTIONS = (
     Function(
         node=sympy.coth,
         names=("coth",),
+        complement=lambda z: 2 / (1 - sympy.exp(2 * z)),
         elementary=lambda z: (1 + sympy.exp(-2 * z)) / (1 - sympy.exp(-2 * z)),
         ball=real("coth"),
         array=lambda xp, x: 1 / xp.tanh(x),

@@ -307,8 +307,8 @@ def _within(operation: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, *given: operation(*given, self.context)
 
 
-for _operation in (below, bounds, log_of_monomial, low_sign, of_constant, size, transseries):
-    setattr(Operations, _operation.__name__, _within(_operation))
+for _asking in (below, bounds, log_of_monomial, low_sign, of_constant, size, transseries):
+    setattr(Operations, _asking.__name__, _within(_asking))
 for _operation in (
     add,
     at_finite,

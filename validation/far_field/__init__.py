@@ -2,6 +2,7 @@
 
 A row of `N` tokens is replaced by its last `T` tokens, the row before, the first row of the text,
 and a sample of the network's own keys and values, each standing for many positions (`stages`). No
-row longer than `T` passes the network. `network` says what is asked of a model: its layers one by
-one, with queries and keys at positions of one's own choice. `repairs` are changes at inference.
+row longer than `T` passes the network. `models.network` says what is asked of a model: its layers
+one by one, with queries and keys at positions of one's own choice. `repairs` are changes at
+inference.
 """

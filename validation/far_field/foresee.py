@@ -33,7 +33,9 @@ from farfield.validation.far_field.subject import (
     reach_of,
     subject_of,
 )
+from farfield.validation.far_field.worth import Worth, worth
 from farfield.validation.progress import Progress, silent
+from farfield.validation.uniform import warned
 
 CLOSE = 0.02  # a difference of log ratios that is none
 LOOKS = ("doubling", "one stage", "in order")
@@ -107,7 +109,9 @@ class Foresight(Answer):
         pairs: of queries and keys a target row: by main setting, by check, in a real row.
         positions: what positions alone cost a model that turns its queries; None for another.
         blame: what causes it; none where it was not asked.
+        worth: what far text gives; None where it was not asked, or no target repeats any.
         source: the text.
+        guess: what is said of a model that has not learned.
     """
 
     VALUE: ClassVar[str] = "log_ratio"
@@ -120,7 +124,9 @@ class Foresight(Answer):
     pairs: tuple[int, int, int]
     positions: GapProbe | None = None
     blame: Blame | None = None
+    worth: Worth | None = None
     source: str = ""
+    guess: str = ""
 
     def span(self) -> tuple[float, float] | None:
         return None if self.log_ratio is None else self.ratios[-1].elsewhere
@@ -147,6 +153,7 @@ class Foresight(Answer):
                 low=f"{math.exp(low):.3g}",
                 high=f"{math.exp(high):.3g}",
             )
+        yield from warned(self.guess)
         alone = {} if self.positions is None else {g.length: g.cost for g in self.positions.gaps}
         more = ("positions alone", "the rest") if alone else ()
         yield table(
@@ -172,6 +179,8 @@ class Foresight(Answer):
             yield self.positions.blocks()[0]
         if self.blame is not None:
             yield from self.blame.table()
+        if self.worth is not None:
+            yield from self.worth.table()
         yield Curve(
             "What the model loses, by length, as the three looks say.",
             "tokens",
@@ -215,7 +224,7 @@ def foresee(
         to: tokens of the longest row.
         length: tokens of the rows that are read; None takes the training length, at most 1,024.
         settings: how much is read, and how; None reads less of a model with long rows.
-        causes: whether to add `blame`.
+        causes: whether to add `blame` and `worth`.
         device: of torch, as of `mend`.
         dtype: of the weights, as of `mend`.
         progress: called as `progress(stage, done, total)`.
@@ -270,7 +279,9 @@ def foresee(
         pairs=(main, check, far * (far + 1) // 2),
         positions=gaps,
         blame=blame(subject, to=far) if causes else None,
+        worth=worth(subject, far) if causes else None,
         source=subject.source,
+        guess=subject.guess,
     )
 
 
@@ -306,7 +317,7 @@ def gap_probe(
         lengths,
         lambda done, total: progress("positions", done, total),
     )
-    return replace(gaps, subject=subject.outline.name)
+    return replace(gaps, subject=subject.outline.name, guess=subject.guess)
 
 
 def _parts(whole: float, positions: float) -> tuple[str, str]:

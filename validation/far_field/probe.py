@@ -22,7 +22,8 @@ from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import plural
-from farfield.validation.far_field.network import Network, nats, scores_at
+from farfield.validation.models.network import Network, nats, scores_at
+from farfield.validation.uniform import warned
 
 COST = 0.05
 """Nats by which positions cost something."""
@@ -55,6 +56,7 @@ class GapProbe(Answer):
         breaks: the shortest at which they cost more; None if none does.
         row, rows: tokens of a row, and how many.
         loss: at the end of the rows without their first half, in nats.
+        guess: what is said of a model that has not learned.
         label: `forecast`.
     """
 
@@ -66,6 +68,7 @@ class GapProbe(Answer):
     row: int
     rows: int
     loss: float
+    guess: str = ""
 
     def blocks(self) -> Sequence[Block]:
         dear = [g for g in self.gaps if self.breaks is not None and g.length >= self.breaks]
@@ -76,6 +79,7 @@ class GapProbe(Answer):
                 holds=f"{self.holds:,}",
                 dear="".join(f"; {g.cost:+.2f} nats at {g.length:,}" for g in dear),
             ),
+            *warned(self.guess),
             table(
                 ("positions of a row of", "cost in nats", "95 %"),
                 [(g.length, f"{g.cost:+.3f}", f"{g.low:+.3f} to {g.high:+.3f}") for g in self.gaps],

@@ -25,8 +25,8 @@ from torch import Tensor
 
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import n
-from farfield.validation.far_field.content import Content
-from farfield.validation.far_field.network import Attend, Keep, Network
+from farfield.validation.models.content import Content
+from farfield.validation.models.network import Attend, Keep, Network
 
 FIRST_KEYS = 4
 """First keys that a window keeps, as StreamingLLM does."""

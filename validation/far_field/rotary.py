@@ -22,10 +22,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from torch import nn
-
 from farfield.theory.answers.errors import refuse
 from farfield.validation.far_field.repairs import FIRST_KEYS, Repair
+from farfield.validation.models.library import rotations
 
 _FULL = "full_attention"  # the library's name for layers without a window
 
@@ -130,14 +129,6 @@ def entries(repair: Repair, config: Any) -> dict[str, Any]:
 
 
 # -- on a live model ------------------------------------------------------------------------------
-
-
-def rotations(network: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
-    """The rotary modules of a model of the library, each with its parent and its name there."""
-    for parent in network.modules():
-        for name, module in parent.named_children():
-            if hasattr(module, "rope_type") and hasattr(module, "config"):
-                yield parent, name, module
 
 
 @contextmanager

@@ -28,8 +28,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from farfield.validation.far_field.content import Content
-from farfield.validation.far_field.network import (
+from farfield.validation.models.content import Content
+from farfield.validation.models.network import (
     Keep,
     Network,
     joined,

@@ -17,12 +17,13 @@ from torch import Tensor
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.number import natural
-from farfield.validation.far_field.network import Network, TrainedNetwork
 from farfield.validation.far_field.recall import Encode
 from farfield.validation.far_field.stages import Begun, Sampling, begin, far_losses
-from farfield.validation.harness.data import samples
+from farfield.validation.harness.data import places, samples
 from farfield.validation.harness.runs import asked_of
 from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.network import Network, losses
+from farfield.validation.uniform import uniform_guess
 
 LEAST = 16  # tokens of a row
 LONG = 512  # tokens of rows that are dear
@@ -65,6 +66,7 @@ class ModelOnText:
         network: its layers.
         live: the model itself, whose rotations can be changed.
         groups: (groups, rows, length + 1).
+        starts: where each group begins in the text.
         text: what they are taken from, one-dimensional.
         source: the text, in words.
         bos: the token that a text begins with, None for none.
@@ -76,6 +78,7 @@ class ModelOnText:
     network: Network
     live: Any
     groups: Tensor
+    starts: Sequence[int]
     text: np.ndarray
     source: str
     bos: int | None
@@ -96,6 +99,13 @@ class ModelOnText:
     def base(self) -> Tensor:
         """Losses of each group in rows of its own, (groups, rows - 1, last)."""
         return torch.stack([begun.losses[1:] for begun in self.begun])
+
+    @functools.cached_property
+    def guess(self) -> str:
+        """What is said of a model that knows no more than a uniform guess, by the first row of each
+        of two groups."""
+        nats = losses(self.network, self.groups[:2, 0], self.length // 2).mean()
+        return uniform_guess(float(nats), self.outline.vocabulary)
 
     def turns(self) -> bool:
         """Whether its positions are rotations."""
@@ -157,13 +167,14 @@ def subject_of(
 ) -> ModelOnText:
     """The model and the rows of a text: of the held-out part for a run, else of all of it.
 
-    Without a type, a folder in bfloat16 stays so where the device multiplies it.
+    Without a type, weights in bfloat16 stay so where the device multiplies it, and quantised ones
+    become so.
 
     Raises:
         InputError: as `foresee`.
     """
-    from farfield.validation.far_field.library import LibraryNetwork
     from farfield.validation.models.folder import describe
+    from farfield.validation.models.library import network_of
     from farfield.validation.models.opened import OpenedRun, open_model
     from farfield.validation.models.text import encoder_of, text_of
 
@@ -173,19 +184,20 @@ def subject_of(
     if dtype is None and outline.network is None and _in_bfloat16(outline, device):
         dtype = "bfloat16"
     opened = open_model(outline, tokens=settings.rows * size, device=device, dtype=dtype)
-    network: Network
+    network = network_of(opened)
     if isinstance(opened, OpenedRun):
-        network = TrainedNetwork(opened.network)
         read = text_of(outline, asked_of(outline.path).text if text is None else text)
         tokens, encode = read.held_out, None
     else:
-        network, read = LibraryNetwork(opened), text_of(outline, text)
+        read = text_of(outline, text)
         tokens, encode = np.concatenate([read.train, read.held_out]), encoder_of(outline)
+    groups, starts = _groups(tokens, read.source, size, settings)
     return ModelOnText(
         outline=outline,
         network=network,
         live=opened.network,
-        groups=_groups(tokens, read.source, size, settings),
+        groups=groups,
+        starts=starts,
         text=tokens,
         source=read.source,
         bos=read.bos,
@@ -195,15 +207,18 @@ def subject_of(
 
 
 def _in_bfloat16(outline: ModelOutline, device: Any) -> bool:
-    """Whether the weights of a folder are in bfloat16, and the device multiplies it."""
+    """Whether weights are in bfloat16 or quantised, and the device multiplies it."""
     named = outline.values.get("dtype", outline.values.get("torch_dtype"))
+    quantised = outline.values.get("general.file_type", 0) not in (0, 1)  # float32, float16
     other = device is not None and not str(device).startswith("cpu")
     multiplies = other or torch.cpu._is_avx512_bf16_supported()
-    return named == "bfloat16" and multiplies
+    return (named == "bfloat16" or quantised) and multiplies
 
 
-def _groups(text: np.ndarray, source: str, length: int, settings: Settings) -> Tensor:
-    """Rows of each group, (groups, rows, length + 1)."""
+def _groups(
+    text: np.ndarray, source: str, length: int, settings: Settings
+) -> tuple[Tensor, list[int]]:
+    """Rows of each group, (groups, rows, length + 1), and where groups begin."""
     refuse(length < LEAST, f"rows of {length} tokens; accepted are rows of {LEAST} or more")
     most = settings.rows * length
     refuse(
@@ -211,6 +226,7 @@ def _groups(text: np.ndarray, source: str, length: int, settings: Settings) -> T
         f"{source} has {len(text)} tokens to read, {settings.rows} rows of {length} take "
         f"{most + 1}; accepted: a longer text, or a shorter length",
     )
+    starts = places(len(text), settings.groups, most).tolist()
+    refuse(len(starts) < 2, f"{source} has one group of rows; accepted: a longer text")
     long = torch.from_numpy(samples(text, settings.groups, most))
-    refuse(len(long) < 2, f"{source} has one group of rows; accepted: a longer text")
-    return long.unfold(1, length + 1, length)
+    return long.unfold(1, length + 1, length), starts

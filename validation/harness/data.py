@@ -107,8 +107,13 @@ def samples(text: np.ndarray, count: int, length: int) -> np.ndarray:
         f"the text has {len(text)} tokens, a row takes {length + 1}; accepted: a longer text, or "
         "shorter lengths",
     )
-    starts = np.unique(np.linspace(0, len(text) - length - 1, count).astype(np.int64))
+    starts = places(len(text), count, length)
     return text[starts[:, None] + np.arange(length + 1)].astype(np.int64)
+
+
+def places(size: int, count: int, length: int) -> np.ndarray:
+    """Where the rows of `samples` begin in a text of this size."""
+    return np.unique(np.linspace(0, size - length - 1, count).astype(np.int64))
 
 
 def read_text(text: str | os.PathLike[str] | None = None) -> Text:

@@ -110,7 +110,7 @@ def _instead(path: Path) -> str:
             return f"is not in the hub's cache; download it first: hf download {path}"
         return f"does not exist; accepted: {_ACCEPTED}"
     if not path.is_dir():
-        return f"is a file; accepted: {_ACCEPTED} (that may be {str(path.parent)!r})"
+        return f"is a file in {str(path.parent)!r}; accepted: {_ACCEPTED}"
     for pattern, (what, accepted) in _INSTEAD.items():
         if lies := sorted(path.glob(pattern)):
             return f"{what}; accepted: {accepted.format(str(lies[-1]))}"

@@ -42,9 +42,8 @@ def describe_gguf(path: Path) -> ModelOutline:
     Raises:
         InputError: it is no GGUF file, or names no layers.
     """
-    gguf = library("gguf", "a GGUF file", "gguf")
     try:
-        fields = gguf.GGUFReader(path).fields
+        fields = _opened(path).fields
         values = {
             name: len(field.data) if name == _TOKENS else field.contents()
             for name, field in fields.items()
@@ -276,8 +275,31 @@ def _scale(known: Mapping[str, Any], header: _Header, heads: int, size: int) -> 
 
 def gguf_numbers(model: ModelOutline) -> int:
     """How many numbers the tensors of a file have."""
-    reader = library("gguf", "a GGUF file", "gguf").GGUFReader(model.path)
-    return sum(int(tensor.n_elements) for tensor in reader.tensors)
+    return sum(int(tensor.n_elements) for tensor in _opened(model.path).tensors)
+
+
+def _opened(path: Any) -> Any:
+    """The reader of a file, which parses its header; that of the file as it is now is kept."""
+    file = Path(path).stat()
+    return _parsed(str(path), file.st_size, file.st_mtime_ns)
+
+
+@functools.lru_cache(1)
+def _parsed(path: str, size: int, changed: int) -> Any:
+    return library("gguf", "a GGUF file", "gguf").GGUFReader(path)
+
+
+@contextlib.contextmanager
+def _parsed_once() -> Iterator[None]:
+    """The library parses a header several times, and makes the table of names for each module;
+    both are made once here."""
+    gguf: Any = library("gguf", "a GGUF file", "gguf")
+    before = gguf.GGUFReader, gguf.get_tensor_name_map
+    gguf.GGUFReader, gguf.get_tensor_name_map = _opened, functools.cache(before[1])
+    try:
+        yield
+    finally:
+        gguf.GGUFReader, gguf.get_tensor_name_map = before
 
 
 def gguf_network(model: ModelOutline) -> Any:
@@ -301,7 +323,8 @@ def gguf_tokenizer(model: ModelOutline) -> Any:
 
 def _read(model: ModelOutline, name: str, **how: Any) -> Any:
     transformers = library("transformers", "a model from outside", "hf")
-    with quiet(transformers), contextlib.redirect_stderr(io.StringIO()):  # a bar of tqdm's own
+    silent = contextlib.redirect_stderr(io.StringIO())  # a bar of tqdm's own
+    with quiet(transformers), silent, _parsed_once():
         try:
             return getattr(transformers, name).from_pretrained(
                 model.path.parent,

@@ -30,6 +30,7 @@ from farfield.theory.answers.blocks import (
 )
 from farfield.theory.answers.notation import StyledWord, listed, words
 from farfield.theory.answers.number import plural
+from farfield.theory.answers.writers.svg import COLOURS
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.head_lists import is_table
@@ -42,10 +43,7 @@ from farfield.validation.progress import Progress, about, silent
 from farfield.validation.results import LAST
 from farfield.validation.study.place import Place, place
 from farfield.validation.study.prediction import Prediction, predict
-from farfield.validation.uniform import uniform_guess
-
-BYTES = 256
-"""Symbols of a text of bytes."""
+from farfield.validation.uniform import BYTES, uniform_guess
 
 SIZES = ("layers", "width", "heads", "steps", "batch", "length")
 """Settings that a study names beside what was measured."""
@@ -86,11 +84,19 @@ class Studied:
         return next(x for x in found if math.isclose(x["eps"], 0.01))
 
     def curve(self, bca: bool, place: int) -> Line:
-        """The ratio of last-token perplexity by length, in the colour of the verdict."""
-        points = sorted((float(x["length"]), x["ratio"]) for x in self.measured(LAST, bca))
-        x, y = zip(*points, strict=True)
+        """The ratio of last-token perplexity by length with its intervals, in a colour of its own;
+        the verdict is the mark of its points."""
+        lines = sorted(self.measured(LAST, bca), key=lambda line: int(line["length"]))
         verdict = Verdict.CONVERGES if bca else self.prediction.convergence.verdict
-        return Line(self.prediction.name + " + BCA" * bca, x, y, str(verdict), place)
+        return Line(
+            self.prediction.name + " + BCA" * bca,
+            tuple(float(line["length"]) for line in lines),
+            tuple(line["ratio"] for line in lines),
+            place,
+            place // len(COLOURS),
+            verdict=str(verdict),
+            bars=tuple((line["low"], line["high"]) for line in lines),
+        )
 
     def row(self, bca: bool) -> tuple[str, ...]:
         """Name, ratio with its interval, and the tokens that hold 99 % of attention, bias and
@@ -205,11 +211,14 @@ class Study(Result):
         told = [sentence for p in asked for sentence in p.sentences()] or [self.lead()]
         if len(asked) > 1:
             told = [self.lead()]
+        placed = [self.place.said()] if self.place else []
+        return [*measured, *told, *placed, *self.numbers()]
+
+    def numbers(self) -> list[Block]:
+        """A line of numbers an encoding; nothing where none has any."""
         header = ("encoding", "series", "TRF, 99 %", f"leak to {self.lengths[-1]}", "window, 1/10")
         rows = [e.prediction.numbers() for e in self.entries if e.prediction.row_fields]
-        numbers = [table(header, rows, numeric=(2, 3, 4))] * bool(rows)
-        placed = [self.place.said()] if self.place else []
-        return [*measured, *told, *placed, *numbers]
+        return [table(header, rows, numeric=(2, 3, 4))] * bool(rows)
 
     def measured(self) -> list[Block]:
         """What trained models lost, and what they and their text are; nothing without any."""
@@ -218,17 +227,19 @@ class Study(Result):
         ]
         if not found:
             return []
-        line = found[0][0].lines[0]
+        first = found[0][0].lines[0]
         length = self.settings["length"]
+        lines = tuple(e.curve(bca, k) for k, (e, bca) in enumerate(found))
         drawn = Curve(
-            "Last-token perplexity relative to the training length. Flat is extrapolation; one "
-            "seed. Green: the series converges; orange: it diverges.",
-            "context length (tokens)",
+            "Perplexity of the last token over that at the training length. Flat is extrapolation. "
+            "Bars: 95 % over targets, one seed. Filled points: the series converges; open: it "
+            "diverges; crosses: no such verdict.",
+            f"context length (tokens), trained on {length}",
             f"perplexity / perplexity at {length}",
-            tuple(e.curve(bca, k) for k, (e, bca) in enumerate(found)),
+            lines,
             True,
             True,
-            posts=(("trained on", float(length)),),
+            at=tuple(sorted({n for line in lines for n in line.x})),
         )
         fields = ("attention ERF, 99 %", "TRF of the rows, 99 %", "gradient ERF, 99 %")
         far = f"nats at {self.lengths[-1]}"
@@ -242,8 +253,8 @@ class Study(Result):
             note(
                 "Preset {preset}: {layers} layers, width {width}, {heads} heads, {steps} steps of "
                 "{batch} rows of {length} tokens, seed {seed}, on {text} (SHA-256 {sha}).",
-                sha=line["text_sha256"],
-                **{k: line[k] for k in ("preset", "seed", "text")},
+                sha=first["text_sha256"],
+                **{k: first[k] for k in ("preset", "seed", "text")},
                 **{k: self.settings[k] for k in SIZES},
             ),
         ]

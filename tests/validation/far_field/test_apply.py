@@ -6,11 +6,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, Phi3Config, Phi3ForCausa
 
 import farfield
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.library import LibraryNetwork
-from farfield.validation.far_field.network import scores_at
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.models.folder import describe
+from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.network import scores_at
 from farfield.validation.models.opened import open_model
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 97}

@@ -1,5 +1,7 @@
 """Devices and types: nothing of a path on a device stays on the CPU; a type changes little."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,12 +10,13 @@ from transformers import LlamaConfig, LlamaForCausalLM
 import farfield
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field import stages
-from farfield.validation.far_field.library import LibraryNetwork
-from farfield.validation.far_field.network import scores_at
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.far_field.stages import Sampling, Stages
+from farfield.validation.far_field.subject import _in_bfloat16
 from farfield.validation.models.folder import describe
+from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.network import scores_at
 from farfield.validation.models.opened import open_model
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 97}
@@ -101,3 +104,30 @@ def test_a_device_or_type_that_is_not_there_is_refused_in_a_line(how, said):
     text = np.zeros(999, dtype=int)
     with pytest.raises(InputError, match=said):
         farfield.mend(llama(), text, to=TO, length=16, **how)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_an_attention_that_is_not_the_model_s_is_refused_in_every_type(dtype, monkeypatch):
+    opened = open_model(describe(llama()), dtype=dtype)
+    LibraryNetwork(opened)
+    plain = LibraryNetwork.key
+    monkeypatch.setattr(LibraryNetwork, "key", lambda *args: -plain(*args))
+    with pytest.raises(InputError, match="an attention that is not known here"):
+        LibraryNetwork(opened)
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        ({"dtype": "bfloat16"}, True),
+        ({"dtype": "float32"}, False),
+        ({"torch_dtype": "bfloat16"}, True),
+    ]
+    + [({"general.file_type": kind}, kind > 1) for kind in (0, 1, 3, 7)],
+)
+def test_weights_in_few_bits_are_computed_in_bfloat16(values, kept, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    outline = replace(describe(llama()), values=values)
+    assert _in_bfloat16(outline, None) == kept and _in_bfloat16(outline, "cuda") == kept
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    assert not _in_bfloat16(outline, "cpu")

@@ -13,10 +13,10 @@ from transformers import (
 )
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.library import LibraryNetwork
-from farfield.validation.far_field.network import nats, scores_at
 from farfield.validation.far_field.probe import COST, gap_losses, probe
 from farfield.validation.models.folder import describe
+from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.network import nats, scores_at
 from farfield.validation.models.opened import open_model
 
 ROW = 32

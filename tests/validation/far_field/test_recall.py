@@ -10,7 +10,6 @@ import torch
 
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.advice import bands
-from farfield.validation.far_field.network import TrainedNetwork, kept, nats, scores_at
 from farfield.validation.far_field.recall import (
     KINDS,
     MOST,
@@ -24,6 +23,7 @@ from farfield.validation.far_field.recall import (
 from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.settings import Run
+from farfield.validation.models.network import TrainedNetwork, kept, nats, scores_at
 
 LENGTH, BLOCK = 2048, 512
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from farfield.validation.far_field.network import TrainedNetwork, losses, nats, scores_at
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Cell, Sampling, Stages, begin, far_losses
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.settings import CAUSAL, Mask, Run, ScaleSettings
+from farfield.validation.models.network import TrainedNetwork, losses, nats, scores_at
 
 ENCODINGS = ("0", "rope", "alibi", "kerple_log", "xpos", "sinusoidal")
 ROW, LAST = 16, 4
@@ -185,3 +185,23 @@ def test_first_keys_in_the_cache_stand_next_to_the_window(text):
     long = losses(Repaired(network, held), text[None], LAST)
     far = losses(Repaired(network, Repair(window=window, sinks=sinks)), text[None], LAST)
     assert not torch.allclose(long, far, atol=1e-3)
+
+
+@pytest.mark.parametrize("growth", (2, 3, math.inf))
+def test_every_position_before_a_query_is_met_once_and_drawn_ones_lie_in_equal_parts(growth, rows):
+    stages = Stages(TrainedNetwork(a_model("0")), rows, LAST, Sampling(8, growth))
+    ends, seen, mix = stages.sampling.ends(ROW, 9 * ROW), [], stages._mix
+    stages._mix = lambda layer, q, i, parts: seen.append((i, parts)) or mix(layer, q, i, parts)
+    stages.plain()
+    for s in range(1, len(ends)):
+        stages.stage(s, ends)
+        i, parts = seen[-1]
+        assert i.tolist() == [*range(ends[s] - ROW, ends[s])]
+        weight = sum(p.more.exp().expand(len(rows), 1, 1, len(p.positions)).sum(-1) for p in parts)
+        assert torch.allclose(weight, torch.full_like(weight, ends[s]))
+        met = torch.cat([p.positions for p in parts])
+        assert len(met.unique()) == len(met) and met.min() >= 0 and met.max() == ends[s] - 1
+    at = torch.arange(20, 61)
+    drawn = torch.stack([stages._cell(1, at).positions for _ in range(400)]).double()
+    expected = 20 + (torch.arange(8) + 0.5) * 41 / 8 - 0.5
+    assert torch.allclose(drawn.mean(0), expected.double(), atol=0.5)

@@ -16,7 +16,7 @@ from itertools import count, pairwise
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
 from farfield.theory.answers.notation import SUPERSCRIPT, shortened, terminal
 
-COLOURS = ("#0072b2", "#7a6ff0", "#cc79a7", "#56b4e9", "#8c6d31")
+COLOURS = ("#0072b2", "#7a6ff0", "#cc79a7", "#8c6d31", "#56b4e9")
 """Of what was asked about, blue first; a page may set others as `--c0` to `--c4`. Green and orange
 say a verdict, here and everywhere."""
 YES, NO, SOFT = "#00684a", "#a33d00", "#565a60"
@@ -97,6 +97,7 @@ class _Drawing:
         self.right = shape.width - max(18.0, self.room)
         xs = [v for line in curve.lines for v in line.x] + [v for _, v in curve.posts]
         ys = [v for line in curve.lines for v in line.y] + [v for _, v in curve.marks]
+        ys += [v for line in curve.lines for bar in line.bars for v in bar]
         if curve.frame is not None:
             low, high = curve.frame
             ys = [low, high, *(v for _, v in curve.marks if low <= v <= high)]
@@ -156,7 +157,9 @@ class _Drawing:
         """Grid lines, as many as their labels leave room for, the names of both axes, posts."""
         shape, size = self.shape, self.shape.type
         most = max(2, int((self.right - shape.left) / (size * 4.5)))
-        for value, name in self.x.ticks(most):
+        at, apart = self.curve.at, max(1, math.ceil(len(self.curve.at) / most))
+        named = [(v, tick(v)) for v in at[(len(at) - 1) % apart :: apart]]
+        for value, name in named or self.x.ticks(most):
             pixel = self.x.pixel(value)
             yield (
                 f'<path d="M{pixel:.1f} {self.top:.0f}V{self.bottom:.0f}" class="grid"/>'
@@ -222,8 +225,10 @@ class _Drawing:
             path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
             body = f'<path d="{path}" fill="none" stroke="currentColor"{marks}/>'
             if 2 < len(points) < 20 and line.weight is not Weight.CONTEXT:
-                each = (f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5"/>' for a, b in points)
-                body += "".join(each)
+                body += "".join(_marked(a, b, line.verdict) for a, b in points)
+            for a, bar in zip(line.x, line.bars, strict=False):
+                low, high = map(self.y.pixel, bar)
+                body += f'<path d="M{self.x.pixel(a):.1f} {low:.1f}V{high:.1f}" class="bar"/>'
             title = f"<title>{escape(line.name)}</title>" if line.name else ""
             yield (
                 f'<g class="line {line.weight}" style="color:{ink}" '
@@ -248,6 +253,15 @@ class _Drawing:
                 f"{escape(shortened(name, int((self.room - 16) / (size * GLYPH))))}</text>"
             )
         return names
+
+
+def _marked(x: float, y: float, verdict: str) -> str:
+    """A point: filled, open or a cross, by the verdict of its line."""
+    if verdict not in ("", *VERDICTS):
+        return f'<path d="M{x - 3:.1f} {y - 3:.1f}l6 6m0 -6l-6 6"/>'
+    open_ = verdict == "diverges"
+    look = 'r="3.5" class="open"' if open_ else 'r="3"'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" {look}/>'
 
 
 def _apart(places: list[float], gap: float, low: float, high: float) -> list[float]:

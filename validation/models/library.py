@@ -10,24 +10,32 @@ import functools
 import inspect
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.encodings import Encoding
-from farfield.validation.far_field.network import Attend, DistanceTable, Grouped, Keep, kept, whole
-from farfield.validation.far_field.rotary import rotations
-from farfield.validation.models.opened import Opened
+from farfield.validation.models.network import (
+    Attend,
+    DistanceTable,
+    Grouped,
+    Keep,
+    Network,
+    TrainedNetwork,
+    kept,
+    whole,
+)
+from farfield.validation.models.opened import Opened, OpenedRun
 from farfield.validation.optional import library
 
 HOOK = "farfield_far"
 CLOSE = {torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 0.15}
-"""How far scores may lie from the library's own by their type, as a share of their spread or of 1:
-each rounds its layers in an order of its own."""
+"""How far scores may lie from the library's own by their type, as root mean squares and a share of
+their spread or of 1: each rounds its layers in an order of its own."""
 TURNS = ("default", "linear", "yarn", "llama3", "dynamic", "longrope")
 """Rotations of the library that are known here; the last two change with the length of a row."""
 
@@ -84,7 +92,7 @@ class LibraryNetwork:
     def _try(self) -> None:
         """Compare a short row, placed further on, with the library's own."""
         at = torch.arange(12)
-        tokens = at[None] % self.model.vocabulary
+        tokens = 7919 * (at[None] + 1) % self.model.vocabulary  # the first ones may be special
         asked = set[int]()
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -185,9 +193,28 @@ class LibraryNetwork:
         return self.attend(layer, q, k, v)
 
 
+def rotations(network: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
+    """The rotary modules of a model of the library, each with its parent and its name there."""
+    for parent in network.modules():
+        for name, module in parent.named_children():
+            if hasattr(module, "rope_type") and hasattr(module, "config"):
+                yield parent, name, module
+
+
+def network_of(opened: Opened | OpenedRun) -> Network:
+    """What may be asked of an opened model.
+
+    Raises:
+        InputError: as the two networks.
+    """
+    if isinstance(opened, OpenedRun):
+        return TrainedNetwork(opened.network)
+    return LibraryNetwork(opened)
+
+
 def _apart(here: Tensor, own: Tensor) -> float:
-    """The largest difference of scores, as a share of their spread or of 1."""
-    difference = (here.float() - own.float()).abs().max()
+    """The root mean square of differences of scores, as a share of their spread or of 1."""
+    difference = (here.float() - own.float()).square().mean().sqrt()
     return float(difference / own.float().std().clamp(min=1))
 
 

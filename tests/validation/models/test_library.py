@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.library import LibraryNetwork
-from farfield.validation.far_field.network import losses, nats
 from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling, Stages, far_losses
 from farfield.validation.harness.measure import token_losses
 from farfield.validation.models.folder import describe
+from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.network import losses, nats
 from farfield.validation.models.opened import ALL, View, open_model
 
 transformers = pytest.importorskip("transformers")

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.theory.encodings import Encoding
-from farfield.validation.far_field.content import Content, content_of, of_positions
 from farfield.validation.harness.bias import FixedBias, LearnedBias
 from farfield.validation.harness.measure import nats_of
 from farfield.validation.harness.model import (
@@ -31,6 +30,7 @@ from farfield.validation.harness.model import (
     rotated,
     sinusoid,
 )
+from farfield.validation.models.content import Content, content_of, of_positions
 
 QUERIES = 256  # of a row at a time, where all its keys are seen
 TABLE = 1 << 16  # distances whose bias is kept

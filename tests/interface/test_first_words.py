@@ -1,0 +1,43 @@
+"""Whoever starts long work hears at once what is read, how to stop it, and how it goes on."""
+
+import pytest
+
+import farfield
+import farfield.validation.harness.runs
+import farfield.validation.models.perplexities
+import farfield.validation.study.one_run
+from farfield.cli import main
+
+PERPLEXITIES, RUNS = farfield.validation.models.perplexities, farfield.validation.harness.runs
+ONE_RUN = farfield.validation.study.one_run
+WORK = {
+    "foresee MODEL --to 4k": (farfield, "foresee", "nothing is kept"),
+    "foresee MODEL --to 4k --quick": (farfield, "gap_probe", "nothing is kept"),
+    "mend MODEL --to 4k --out kept": (farfield, "mend", "goes on from kept"),
+    "window --model MODEL --out kept": (farfield, "smallest_window", "goes on from kept"),
+    "measure .": (farfield, "empirical_receptive_field", "nothing is kept"),
+    "erf .": (farfield, "empirical_receptive_field", "nothing is kept"),
+    "perplexity MODEL --length 64": (PERPLEXITIES, "model_perplexity", "nothing is kept"),
+    "train -n/8 alibi --runs kept": (ONE_RUN, "train", "2 models of 4 layers, 400 steps on"),
+    "sweep plan.toml --runs kept": (RUNS, "local", "goes on from kept"),
+}
+
+
+@pytest.mark.parametrize("line", WORK)
+def test_the_first_line_comes_before_the_work(line, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "MODEL").mkdir()
+    (tmp_path / "plan.toml").write_text('[[runs]]\npreset = "tiny"\nencoding = ["alibi"]\n')
+    room, name, told = WORK[line]
+
+    def work(*given, **options):
+        raise farfield.InputError(f"before it: {capsys.readouterr().err}")
+
+    monkeypatch.setattr(room, name, work)
+    with pytest.raises(SystemExit):
+        main(line.split())
+    first = capsys.readouterr().err.partition("before it: ")[2].splitlines()[0]
+    words = line.split()
+    read = next((word for word in words if word in ("MODEL", ".")), "")
+    assert first.startswith(f"{words[0]}: ") and told in first and "Ctrl-C stops it" in first
+    assert read in first

@@ -1,0 +1,134 @@
+"""Tables of formulas that jump and turn, far out, beside Python's integers and mpmath."""
+
+import random
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from farfield import attention_resolution
+from farfield.theory.convergence import Verdict, check_convergence
+from farfield.theory.formula.grammar import read
+from farfield.theory.values import tabulate
+
+
+def whole(draw, growth=True):
+    """An integer: its text, and a function of the distance and a modulus (None: the integer)."""
+    a, b, p = draw.randint(1, 10 ** draw.randint(1, 16)), draw.randint(0, 99), draw.randint(2, 5)
+    leaves = [
+        (f"({a}*n+{b})", lambda n, m: a * n + b),
+        (f"n^{p}", lambda n, m: pow(n, p, m)),
+        ("(n*(n+1)/2)", lambda n, m: n * (n + 1) // 2),
+        (f"floor(n*{a}/{b + 1})", lambda n, m: n * a // (b + 1)),
+    ]
+    if growth:
+        leaves.append((f"{2 * p - 1}^n", lambda n, m: pow(2 * p - 1, n, m)))
+    text, value = draw.choice(leaves)
+    if draw.random() < 0.4:
+        more, other = whole(draw, growth)
+        if draw.random() < 0.5:
+            return f"({text}+{more})", lambda n, m: value(n, m) + other(n, m)
+        return f"({text})*({more})", lambda n, m: value(n, m) * other(n, m)
+    return text, value
+
+
+def parity(draw):
+    """A sign that a whole number gives."""
+    text, value = whole(draw)
+    return draw.choice([f"(-1)^({text})", f"cos(pi*({text}))"]), lambda n: (-1) ** (value(n, 2) % 2)
+
+
+def remainder(draw):
+    """A remainder, or the fractional part of a rational multiple."""
+    text, value = whole(draw)
+    m, p = draw.randint(2, 50), draw.randint(1, 9)
+    if draw.random() < 0.5:
+        return f"Mod({text},{m})", lambda n: value(n, m) % m
+    return f"frac(({text})*{p}/{m})", lambda n: Fraction(value(n, m) * p % m, m)
+
+
+def wave(draw):
+    """A sine of an integer over 7, its sign, or a branch by its sign."""
+    text, value = whole(draw, growth=False)
+    name, scale = draw.choice(["sin", "cos"]), draw.choice([1, 7])
+
+    def turn(n):
+        with mpmath.workprec(900):
+            return getattr(mpmath, name)(mpmath.mpf(value(n, None)) / scale)
+
+    inside = f"{name}(({text})/{scale})"
+    return draw.choice(
+        [
+            (inside, turn),
+            (f"sign({inside})", lambda n: 1 if turn(n) > 0 else -1 if turn(n) < 0 else 0),
+            (f"where({inside}>1/3,-n/8,-n/9)", lambda n: Fraction(-n, 8 if turn(n) > 1 / 3 else 9)),
+        ]
+    )
+
+
+KINDS = (parity, remainder, wave)
+
+
+def failures(count, seed):
+    """Entries that differ from the value: (formula, distance, entry, value)."""
+    draw = random.Random(seed)
+    for k in range(count):
+        text, value = KINDS[k % 3](draw)
+        at = {0, 1, *(int(10 ** draw.uniform(0, 9)) for _ in range(8))}
+        at = sorted(at | {2 ** draw.randrange(10, 30) + j for j in (-1, 0, 1)})
+        for n, entry in zip(at, tabulate(read(text), np.array(at)), strict=True):
+            right = float(mpmath.mpmathify(value(n)))
+            if not abs(entry - right) <= 1e-12 * max(1, abs(right)):
+                yield text, n, entry, right
+
+
+@pytest.mark.parametrize(
+    ("count", "seed"), [(90, 1), pytest.param(3000, 2, marks=pytest.mark.slow)]
+)
+def test_every_entry_is_its_value(count, seed):
+    assert not list(failures(count, seed))
+
+
+@pytest.mark.parametrize(
+    ("formula", "right"),
+    [
+        ("Mod(2^n,3)", lambda n: pow(2, n, 3)),
+        ("Mod(factorial(n),5)", lambda n: 0),
+        ("(-1)^floor(2^n+1)", lambda n: -1),
+        ("log(log(1+exp(-n)))", lambda n: -n),
+        ("log(exp(exp(-n))-1)", lambda n: -n),
+        ("log(1-cos(exp(-n)))", lambda n: -2 * n - mpmath.log(2)),
+        ("log(coth(n)-1)", lambda n: mpmath.log(2) - 2 * n),
+        ("cos(2*pi*(2^n)/7)", lambda n: mpmath.cos(2 * mpmath.pi * pow(2, n, 7) / 7)),
+        ("exp(n)*(n+1)^(-3)", lambda n: mpmath.exp(n) / (n + 1) ** 3 if n < 711 else mpmath.inf),
+    ],
+)
+def test_no_precision_is_enough_but_another_form_is(formula, right):
+    """Near 1 the terms cancel, and integers are too large for balls."""
+    at = [100, 710, 2639, 5001, 16385, 65537, 10**6, 10**9]
+    assert tabulate(read(formula), at) == pytest.approx([float(right(n)) for n in at], rel=1e-12)
+
+
+def test_a_product_over_an_even_number_is_no_integer():
+    """SymPy takes n*(2*n + 4)/86 for one."""
+    text = "where(frac(n*(2*n+4)/86)>0,1/2,2)"
+    assert tabulate(read(f"-{text}"), [1, 43]).tolist() == [-0.5, -2]
+    assert check_convergence(f"-{text}*log(n)").verdict is Verdict.DIVERGES
+
+
+@pytest.mark.parametrize("text", ["atan(Mod(n,12))", "asin(Mod(n,2))", "acos(1-Mod(n,2))"])
+def test_an_inverse_that_meets_zero_has_a_sign_of_zero_there(text):
+    """SymPy takes each of them for irrational."""
+    assert tabulate(read(f"sign({text})"), [1, 12]).tolist() == [1, 0]
+    found = check_convergence(f"-(1/2+2*sign({text}))*log(n)")
+    assert found.verdict is Verdict.DIVERGES
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_value_lies_within_the_bounds_beside_it(seed):
+    draw = random.Random(seed)
+    bias, _ = KINDS[seed % 3](draw)
+    resolution = attention_resolution(f"{bias}-n/{draw.randint(9, 999)}", draw.randint(50, 300))
+    low, high = resolution.bounds
+    assert (low or 0) <= resolution.value <= high

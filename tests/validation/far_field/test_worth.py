@@ -1,0 +1,100 @@
+"""What a far passage is worth: which targets are marked, and readings that leave nothing out."""
+
+import numpy as np
+import pytest
+import torch
+
+import farfield
+from farfield.validation.far_field.stages import Sampling, Stages
+from farfield.validation.far_field.subject import Settings, subject_of
+from farfield.validation.far_field.worth import BYTES, Passage, passages, readings, worth
+from farfield.validation.harness.bias import model_of
+from farfield.validation.harness.settings import Run
+from farfield.validation.models.network import TrainedNetwork, losses, nats, scores_at
+
+ROW, LAST = 16, 4
+
+
+def nearest(text, target, first):
+    """The place after the last occurrence of the tokens before a target, by comparing slices."""
+    context = text[target - BYTES : target].tolist()
+    ends = range(target - 1, first + BYTES - 1, -1)
+    return next((end for end in ends if text[end - BYTES : end].tolist() == context), None)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_marked_targets_are_those_of_a_search_by_hand(seed):
+    """Phrases that come again between random tokens."""
+    draw = np.random.default_rng(seed)
+    phrases = draw.integers(0, 200, (5, 14))
+    parts = [
+        (phrases[draw.integers(5)], draw.integers(0, 200, draw.integers(9))) for _ in range(70)
+    ]
+    text = np.concatenate([x for pair in parts for x in pair]).astype(np.uint8)
+    to, starts, expected = 6 * ROW, [200, 700], []
+    for group, start in enumerate(starts):
+        for r in range(1, 8):
+            end, by_distance = start + (r + 1) * ROW, {}
+            for place in range(LAST):
+                target = end - LAST + 1 + place
+                at = nearest(text, target, max(0, end - to + ROW))
+                if at is not None:
+                    by_distance.setdefault(target - at, []).append((place, at))
+            for each in by_distance.values():
+                begin, last = each[0][1] - 4, min(each[-1][1] + 4, end - ROW)
+                if end - to + ROW <= begin and begin + 8 <= end - ROW:
+                    places = tuple(place for place, _ in each)
+                    expected.append(Passage(group, r, begin, last, places))
+    assert passages(text, starts, 8, ROW, LAST, to) == expected and len(expected) > 2
+
+
+@pytest.mark.parametrize("encoding", ("0", "rope", "alibi"))
+def test_a_passage_that_fills_the_row_gives_the_row_of_the_model(encoding):
+    run = Run(encoding=encoding, layers=2, width=32, heads=4, length=ROW)
+    network = TrainedNetwork(model_of(run).eval())
+    draws = torch.Generator().manual_seed(2)
+    text = torch.randint(0, 200, (5 * ROW + 1,), generator=draws)
+    rows, targets = text.unfold(0, ROW + 1, ROW), (0, 2)
+    begin, end = 3 * ROW - 9, 3 * ROW
+    to = 2 * ROW + end - begin  # the first row, the passage, the row itself
+    passage = Passage(0, 3, begin, end, targets)
+    stages = Stages(network, rows, LAST, Sampling(1024, np.inf))
+    each = readings(stages, text.numpy(), 0, [passage], to)
+    long = torch.cat([text[:ROW], text[begin : 4 * ROW + 1]])[None]
+    assert torch.allclose(each.whole, losses(network, long, LAST)[0, [0, 2]], atol=1e-4)
+    assert torch.allclose(each.near, losses(network, rows[3:4], LAST)[0, [0, 2]], atol=1e-4)
+    apart = torch.cat([text[:ROW], rows[3]])[None]
+    places = torch.cat([torch.arange(ROW), torch.arange(to - ROW, to)])
+    alone = nats(scores_at(network, apart[:, :-1], places, LAST), apart)[0, [0, 2]]
+    assert torch.allclose(each.placed, alone, atol=1e-4)
+    assert not torch.allclose(each.diluted, each.whole, atol=1e-3)
+
+
+def test_far_keys_are_none_of_a_row_that_holds_the_passage(monkeypatch):
+    run = Run(encoding="0", layers=1, width=32, heads=4, length=ROW)
+    network = TrainedNetwork(model_of(run).eval())
+    text = torch.arange(5 * ROW + 1) % 200
+    stages = Stages(network, text.unfold(0, ROW + 1, ROW), LAST, Sampling(1024, np.inf))
+    hidden, blocks = [], stages.blocks
+    monkeypatch.setattr(stages, "blocks", lambda *x: hidden.append(x[4]) or blocks(*x))
+    readings(stages, text.numpy(), 0, [Passage(0, 4, ROW + 10, 2 * ROW + 2, (1,))], 6 * ROW)
+    assert all(set(x[0].tolist()) == {1, 2, 4} for x in hidden) and len(hidden) == 3
+
+
+def test_the_parts_are_printed_and_add_up(trained, tmp_path):
+    """A text of lines that come again: marked targets lose what the three parts say."""
+    draw, path = np.random.default_rng(5), tmp_path / "lines.txt"
+    lines = ["".join(map(chr, draw.integers(97, 123, 11))) for _ in range(6)]
+    path.write_text("\n".join(lines[k] for k in draw.integers(0, 6, 800)))
+    few = Settings(groups=3, rows=8, last=8)
+    found = worth(subject_of(trained("-n/8"), path, None, few), 8 * ROW)
+    assert 0 < found.marked < found.targets == 3 * 7 * 8
+    text = farfield.foresee(trained("-n/8"), path, to=8 * ROW, settings=few, causes=True).text()
+    for mean, half in (found.positions, found.dilution):
+        assert f"{mean:+.3f} ± {half:.3f}" in text
+    assert f"{-found.text[0]:+.3f} ± {found.text[1]:.3f}" in text
+    assert f"{found.positions[0] + found.dilution[0] - found.text[0]:+.3f}" in text
+    assert f"{found.others:+.3f}" in text and f"{found.marked} targets, of {found.targets}" in text
+    plain = tmp_path / "plain.txt"
+    plain.write_bytes(bytes(draw.integers(1, 200, 4000, np.uint8)))
+    assert worth(subject_of(trained("-n/8"), plain, None, few), 8 * ROW) is None
