@@ -118,7 +118,7 @@ class ModelOnText:
         network: Network | None = None,
         *,
         strange: bool = False,
-        step: Callable[[], None] = lambda: None,
+        step: Callable[[str], None] = lambda note: None,
     ) -> dict[int, np.ndarray]:
         """Log ratios to the unchanged model in rows of its own, one a group, by length."""
         each: dict[int, list[float]] = {n: [] for n in (self.length, *lengths)}
@@ -138,7 +138,7 @@ class ModelOnText:
             )
             for n, at in losses.items():
                 each[n].append(float((at - self.base[g]).mean()))
-            step()
+            step(f"log ratio {each[max(each)][-1]:+.3f} at {max(each):,}")
         return {n: np.array(x) for n, x in each.items()}
 
 
