@@ -244,7 +244,7 @@ def foresee(
     work, each = timed(subject), [_work(subject, lengths, sampling) for sampling in looks]
     lasts = len(subject.groups) * how.rows * sum(work.of(*one) for one in each)
     read = f"{len(subject.groups)} groups of {how.rows} rows of {subject.length} tokens"
-    progress(f"about {lasting(lasts)}: {read}, three looks", 0, 0)
+    progress(subject.first(f"about {lasting(lasts)}: {read}, three looks"), 0, 0)
     gaps = None
     if subject.turns():  # the first numbers come from it
         report = functools.partial(progress, "positions")
@@ -323,7 +323,7 @@ def gap_probe(
     row, rows = subject.length, len(subject.groups)
     lasts = rows * (len(lengths) + 1) * timed(subject).of(row, row**2 / 2)
     said = f"{rows} rows of {row} tokens at each of {len(lengths)} lengths, more where costs begin"
-    progress(f"about {lasting(lasts)}: {said}", 0, 0)
+    progress(subject.first(f"about {lasting(lasts)}: {said}"), 0, 0)
     report = functools.partial(progress, "positions")
     gaps = probe(subject.network, subject.groups[:, 0], lengths, report)
     return replace(gaps, subject=subject.outline.name, guess=subject.guess)

@@ -386,7 +386,7 @@ def mend(
         f"no change keeps at most {most} keys; the least keeps {min(r.keys(far) for r in found)}",
     )
     plan = _plan(subject, far, timed(subject), measure, quick, minutes)
-    progress(plan.text, 0, 0)
+    progress(subject.first(plan.text), 0, 0)
     kind = next(subject.live.parameters()).dtype
     asks = str((far, subject.settings, subject.bos, told, kind)).encode()
     place = Path(folder) / stamped(subject.outline, asks, subject.groups.numpy().tobytes())
@@ -486,7 +486,7 @@ def _plan(
         rows = max(len(LEAVES), min(12, int(len(LEAVES) * time / max(one * each, 1e-9))))
     costs = f"a real row takes about {lasting(real)} and its forecast {lasting(foreseen)}"
     time = one * each * rows / len(LEAVES)
-    why = f"about {lasting(time)}: {rows} rows are read, as {way.value}, since {costs}"
+    why = f"about {lasting(time)}: {rows} rows, as {way.value}, since {costs}"
     return _ReadingPlan(way, rows, (real, foreseen), why)
 
 

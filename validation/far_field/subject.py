@@ -72,6 +72,7 @@ class ModelOnText:
         bos: the token that a text begins with, None for none.
         encode: its tokenizer; None without one.
         settings: how much is read.
+        held: bytes at most of a model that is read one layer at a time; None for one in memory.
     """
 
     outline: ModelOutline
@@ -84,6 +85,7 @@ class ModelOnText:
     bos: int | None
     encode: Encode | None
     settings: Settings
+    held: int | None = None
 
     @property
     def length(self) -> int:
@@ -106,6 +108,13 @@ class ModelOnText:
         of two groups."""
         nats = losses(self.network, self.groups[:2, 0], self.length // 2).mean()
         return uniform_guess(float(nats), self.outline.vocabulary)
+
+    def first(self, said: str) -> str:
+        """What is said before rows are read, with the memory of a model that does not fit."""
+        if self.held is None:
+            return said
+        layers = "the model does not fit into memory, so its layers are read one at a time"
+        return f"{said}; {layers}, {self.held >> 20:,} MiB at most"
 
     def turns(self) -> bool:
         """Whether its positions are rotations."""
@@ -204,6 +213,7 @@ def subject_of(
         bos=read.bos,
         encode=encode,
         settings=settings,
+        held=opened.held,
     )
 
 
