@@ -29,6 +29,7 @@ from farfield.theory.answers.errors import MissingValues
 from farfield.theory.answers.number import natural, plural, seconds
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.encodings.catalogue import usual_values
 from farfield.theory.functions.balls import outward
 
 BLOCKWISE = Reason(
@@ -57,7 +58,8 @@ def resolve(f: object, values: dict[str, Any], row: int | None = None) -> Encodi
     """The encoding that is meant, with a value for every parameter, for rows of so many keys."""
     subject = encoding(f, **values)
     if subject.free:
-        raise MissingValues(subject.name[:60], [p.name for p in subject.free])
+        names = [p.name for p in subject.free]
+        raise MissingValues(subject.name[:60], names, usual_values(subject.name, names))
     return subject.row(row)
 
 

@@ -251,7 +251,10 @@ def attention_resolution(
 def _is_scores(f: object) -> bool:
     """A list or array of numbers, told from text, formula and encoding."""
     return isinstance(f, np.ndarray) or (
-        isinstance(f, Iterable) and not isinstance(f, (str, Expr)) and hasattr(f, "__len__")
+        isinstance(f, Iterable)
+        and not isinstance(f, (str, Expr))
+        and hasattr(f, "__len__")
+        and not any(isinstance(x, (str, Expr)) for x in f)
     )
 
 

@@ -158,8 +158,9 @@ def _count_is_wrong(
     if not free:
         entry = CATALOGUE.get(subject.name)
         dialects = f" (dialects: {', '.join(entry.dialects)})" if entry and entry.dialects else ""
+        scaled = "-a*n" if entry else f"c*({label})"
         return (
-            f"{label} has no free parameter{dialects}; accepted: a formula with one, as -a*n, "
+            f"{label} has no free parameter{dialects}; accepted: a formula with one, as {scaled}, "
             "whose value is sought"
         )
     others = [name for name in free if name != (chosen or free[0])]

@@ -1,8 +1,17 @@
 """Numbers in captions and axes, beside the table of results."""
 
+import math
+import re
+
 import numpy as np
+import pytest
 
 from farfield.figures import curves
+from farfield.figures.papers.farfield import hold_and_use, law, levels, mixtures
+from farfield.figures.priors import against_critical, kept_share, weights
+from farfield.figures.style import spoken
+from farfield.theory.answers.blocks import Weight
+from farfield.theory.encodings import encoding
 from farfield.validation.results import results
 
 
@@ -30,3 +39,73 @@ def test_attention_fields_are_shares_of_their_rows():
         assert own and all(row["row"] != 64 for row in own)
         share = np.mean([row["attention ERF"] / row["row"] for row in own])
         assert f"{share:.0%} for {title}" in drawing.caption, drawing.caption
+
+
+def numbers(text):
+    return [float(x.replace(",", "")) for x in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
+
+
+def test_the_caption_of_the_law_counts_its_points():
+    """The least-squares line through the origin of the other families predicts each case."""
+    drawing = law()
+    cases = [row[1:] for row in drawing.data.rows if row[2] == 1000]
+    right, squares = 0, 0.0
+    for family, _, order, loss in cases:
+        others = [(x, y) for other, _, x, y in cases if other != family]
+        slope = sum(x * y for x, y in others) / sum(x * x for x, _ in others)
+        right += (slope * order > math.log(1.05)) == (loss > math.log(1.05))
+        squares += (slope * order - loss) ** 2
+    assert numbers(drawing.caption)[:4] == [right, len(cases), 5, 6]
+    mean = sum(loss for *_, loss in cases) / len(cases)
+    explained = 1 - squares / sum((loss - mean) ** 2 for *_, loss in cases)
+    title = drawing.figure.axes[0].get_title()
+    assert title == f"R² = {explained:.2f}, n = {len(cases)}"
+
+
+def test_captions_of_our_models_are_read_off_their_points():
+    drawing = mixtures()
+    ratio = {row[:2]: row[2] for row in drawing.data.rows}
+    assert f"from {ratio['1/4', 0]:.2f} to {ratio['1/4', 1]:.2f}" in drawing.caption
+    assert max(k for _, k in ratio) == 8 and {s for s, _ in ratio} == {"1/2", "1/4", "1/16"}
+
+    drawing = levels()
+    short = [row for row in drawing.data.rows if row[1] == 1000]
+    best = [a for a in short if not any(b[3] < a[3] and b[4] < a[4] for b in short)]
+    names = " or ".join(spoken(row[0]) for row in sorted(best, key=lambda row: row[3]))
+    assert f"none of {len(short)} biases" in drawing.caption and f"than {names}," in drawing.caption
+    assert f"{sum(row[2] for row in drawing.data.rows)} models" in drawing.made
+
+    drawing = hold_and_use()
+    learned = [row for row in drawing.data.rows if row[2] == "true"]
+    well = [row for row in learned if row[3] >= 0.5]
+    known = [row for row in well if row[4] is not None]
+    assert numbers(drawing.caption)[:2] == [len(well), len(learned)]
+    assert f"measured for {len(known)} of these; it holds for all" in drawing.caption
+    assert all(row[4] <= 1.05 for row in known) and {row[1] for row in learned} >= {1, 2}
+
+
+def test_the_share_that_the_nearest_keep_is_that_of_the_sums():
+    shown = [("half", encoding("-n/64"), 0), ("log", encoding("-log(1+n)"), 1)]
+    curve = kept_share(shown)
+    lines = {str(line.name): dict(zip(line.x, line.y, strict=True)) for line in curve.lines}
+    n = np.arange(10**6)
+    for name, p in (("half", -n / 64), ("log", -np.log1p(n)), ("no bias", 0.0 * n)):
+        mass = np.exp(p).cumsum()
+        for length in (x for x in lines[name] if x <= len(n)):
+            wanted = mass[63] / mass[int(length) - 1]
+            assert lines[name][length] == pytest.approx(wanted, rel=1e-6), (name, length)
+    assert "ALiBi 1/64" not in lines, "it is shown under its own name"
+    assert min(lines["log"]) == 64 and max(lines["log"]) > 10**8
+    heads = kept_share([("alibi", encoding("alibi", heads=2), 0)])
+    assert {str(line.name) for line in heads.lines} >= {"head 1", "head 2"}
+    assert [str(x.name) for x in heads.lines if x.weight is Weight.STRONG] == ["head 2"]
+
+
+def test_weights_against_the_critical_one_are_those_of_the_formula():
+    curve = against_critical([("own", encoding("-2*log(1+n)"))])
+    own, *_ = (line for line in curve.lines if str(line.name) == "own")
+    assert own.x[0] == 2 and own.y == pytest.approx([max(x**-2.0, 1e-11) for x in own.x])
+    edge = curve.lines[-1]
+    assert edge.y == (1 / edge.x[0], 1 / edge.x[1]) == (1 / 2, 1 / 4097)
+    several = list(weights(encoding("[-n; -n/8]"), "two"))
+    assert several[0].y[:3] == pytest.approx([math.exp(-k / 8) for k in (1, 2, 3)])

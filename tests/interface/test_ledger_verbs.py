@@ -116,7 +116,7 @@ def test_public_names():
         (("claims", "--paper", "qin2042"), "did you mean 'qin2024'?"),
         (("claims", "--verdict", "wrnog"), "did you mean 'wrong'?"),
         (("figures", "qin2042"), "qin2024"),
-        (("trf", "kerple_log"), "--set r1=VALUE --set r2=VALUE"),
+        (("trf", "kerple_log"), "--set r1=6/5 --set r2=1"),
         (("claims", "qin2024.eq13", "--kind", "proof"), "leave out the id"),
     ],
 )

@@ -333,6 +333,7 @@ def held(seeds, depth, kinds, *, third=False):
     return unknown / (known + unknown), reasons
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("first", range(0, 300, 100))
 def test_answers_about_random_formulas_agree(first):
     share, _ = held(range(first, first + 100), 1, CLOSED, third=True)

@@ -18,6 +18,15 @@ def load(name):
     return module
 
 
+@pytest.fixture(autouse=True, scope="session")
+def unhurried():
+    """No clock of reading or following decides a test on a busy machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("farfield.theory.formula.grammar.READ_S", 60)
+        patch.setattr("farfield.theory.encodings.tracing.TRACE_S", 60)
+        yield
+
+
 @pytest.fixture
 def context():
     """What one decision carries along."""

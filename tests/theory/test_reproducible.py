@@ -47,7 +47,7 @@ DISGUISED = """
 """Constants whose signs rest on other constants, and swings whose bounds are kept."""
 
 
-@pytest.mark.parametrize("step", [50, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [90, pytest.param(1, marks=pytest.mark.slow)])
 def test_answers_are_the_same_under_any_hash_seed_and_in_any_order(step):
     cases = battery(step) + [(f, {}) for f in DISGUISED.split()]
     first = answers(cases, 0)

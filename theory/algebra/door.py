@@ -274,17 +274,30 @@ def _sign_by_domains(e: Basic) -> int | None:
     return 1 if e.is_positive else -1 if e.is_negative else 0 if e.is_zero else None
 
 
-# -- an error of SymPy, mended for the process ----------------------------------------------------
+# -- errors of SymPy 1.14, mended for the process -------------------------------------------------
 
 
-def _known_integer(e: sympy.Mul) -> bool | None:
-    """Whether a product is an integer. SymPy 1.14 compares the powers of 2 of a product and an even
-    denominator, and nothing else: it takes n*(2*n + 4)/86 for an integer."""
-    known: bool | None = _of_sympy(e)
-    odd = int(e.args[0].q) if e.args[0].is_Rational else 1
-    odd //= odd & -odd
-    return None if known and odd > 1 else known
+def _doubt(owner: type[Expr], fact: str, wrong: Callable[[Expr, bool], bool]) -> None:
+    """Make a fact of nodes unknown where SymPy may be wrong."""
+    of_sympy = getattr(owner, f"_eval_is_{fact}")
+
+    def known(e: Expr) -> bool | None:
+        value = of_sympy(e)
+        return None if value is not None and wrong(e, value) else value
+
+    owner._prop_handler[fact] = known
+    setattr(owner, f"_eval_is_{fact}", known)
 
 
-_of_sympy = sympy.Mul._eval_is_integer
-sympy.Mul._prop_handler["integer"] = sympy.Mul._eval_is_integer = _known_integer
+def _odd_part(e: Expr) -> int:
+    """That of the denominator."""
+    q = int(e.args[0].q) if e.args[0].is_Rational else 1
+    return q // (q & -q)
+
+
+# It compares powers of 2 and nothing else: n*(2*n + 4)/86 is no integer.
+_doubt(sympy.Mul, "integer", lambda e, value: value and _odd_part(e) > 1)
+# It forgets that atan(0) = asin(0) = acos(1) = 0.
+_doubt(sympy.atan, "rational", lambda e, value: not (value or e.args[0].is_nonzero))
+_doubt(sympy.asin, "rational", lambda e, value: not (value or e.args[0].is_nonzero))
+_doubt(sympy.acos, "rational", lambda e, value: not (value or (e.args[0] - 1).is_nonzero))

@@ -172,6 +172,8 @@ class Mending(Answer):
         encoding: of each layer under it, as text; None for a layer without a bias.
         window: keys that it leaves, None for all.
         alternative: the change that trades near needles for far ones, where that is the advice.
+        rival: where no text is cut, the best change but the recipe, and its loss less the recipe's
+            on the same rows, with half its 95 % interval. A search pays where that is below 0.
         pastes: what transformers, vLLM and llama.cpp take for it, or for the alternative; none
             where nothing turns.
         way: how rows were read: `Way` as text.
@@ -192,6 +194,7 @@ class Mending(Answer):
     encoding: tuple[str | None, ...]
     window: int | None
     alternative: str = ""
+    rival: tuple[str, tuple[float, float | None]] | None = None
     pastes: tuple[Paste, ...] = ()
     way: str = ""
     seconds: tuple[float, float] = (0.0, 0.0)
@@ -209,6 +212,17 @@ class Mending(Answer):
             text=_answer(self, best, cut),
         )
         yield from warned(self.guess)
+        if self.rival is not None and self.advice != Advice.NOTHING:
+            name, less = self.rival
+            pays = f"A search pays: {name} changes it by"
+            none = f"No search pays: the best other change, {name}, is not shown to help more:"
+            yield sentence(
+                "{pays} {less} nats beside {recipe}.",
+                self.label,
+                pays=pays if _shown_below(less) else none,
+                less=_signed(less),
+                recipe=recipe(self.length).name,
+            )
         beyond = share([n for n in best.needles if n.distance > self.trained])
         if beyond is not None and 2 * beyond.right < beyond.asked:
             yield sentence(
@@ -414,6 +428,7 @@ def mend(
         ),
         window=best.window,
         alternative=other.name if other else "",
+        rival=search.rival(),
         pastes=pasted,
         way=plan.way.value,
         seconds=plan.seconds,
@@ -602,6 +617,14 @@ class _Halving:
         both = [first[k].loss - second[k].loss for k in first if k in second]
         return interval(np.array(both)) if both else (0.0, None)
 
+    def rival(self) -> tuple[str, tuple[float, float | None]] | None:
+        """The best change but the recipe, and how it differs from it; None where a text is cut."""
+        default = recipe(self.subject.length)
+        others = [repair for repair in self.left if repair != default]
+        if (self.base and self.base.cut) or default not in self.left or not others:
+            return None
+        return others[0].name, self.apart(others[0], default)
+
     def _reading(self, repair: Repair, row: int) -> _Reading:
         """What a row says, from the book where it stands there."""
         ask = {Way.REAL: self._real, Way.FAR: self._foreseen, Way.PROBE: self._near}[self.plan.way]
@@ -752,10 +775,10 @@ def _rank(row: Mended, by_recall: bool) -> tuple[float, ...]:
     return float(row.dear), -right / len(row.needles), -gain
 
 
-def _below(row: Mended, least: float = 0.0) -> bool:
-    """Whether a loss is shown to lie below that of the base, by a paired interval."""
-    mean, half = row.difference or (0.0, None)
-    return half is not None and mean + half < least
+def _shown_below(difference: tuple[float, float | None] | None) -> bool:
+    """Whether a paired interval lies below 0."""
+    mean, half = difference or (0.0, None)
+    return half is not None and mean + half < 0
 
 
 def _advised(rows: Mapping[Repair, Mended], search: _Halving, most: int) -> tuple[Repair, Advice]:
@@ -775,9 +798,8 @@ def _advised(rows: Mapping[Repair, Mended], search: _Halving, most: int) -> tupl
         return base, Advice.NO_DIFFERENCE
     default, first = recipe(search.subject.length), search.left[0]
     if default in rows and first != default:
-        both = search.apart(first, default)
-        first = first if both[1] is not None and both[0] + both[1] < 0 else default
-    if none.keys(to) > most or _below(rows[first]):
+        first = first if _shown_below(search.apart(first, default)) else default
+    if none.keys(to) > most or _shown_below(rows[first].difference):
         return first, Advice.TAKE
     loss = rows[none].loss
     return none, Advice.NOTHING if loss is not None and loss <= COST else Advice.NO_DIFFERENCE

@@ -22,7 +22,7 @@ from farfield.validation.far_field.stages import Begun, Sampling, begin, far_los
 from farfield.validation.harness.data import places, samples
 from farfield.validation.harness.runs import asked_of
 from farfield.validation.models.layers import ModelOutline
-from farfield.validation.models.network import Network, TrainedNetwork, losses
+from farfield.validation.models.network import Network, losses
 from farfield.validation.uniform import uniform_guess
 
 LEAST = 16  # tokens of a row
@@ -183,7 +183,7 @@ def subject_of(
         InputError: as `foresee`.
     """
     from farfield.validation.models.folder import describe
-    from farfield.validation.models.library import LibraryNetwork
+    from farfield.validation.models.library import network_of
     from farfield.validation.models.opened import OpenedRun, open_model
     from farfield.validation.models.text import encoder_of, text_of
 
@@ -193,13 +193,12 @@ def subject_of(
     if dtype is None and outline.network is None and _in_bfloat16(outline, device):
         dtype = "bfloat16"
     opened = open_model(outline, tokens=settings.rows * size, device=device, dtype=dtype)
-    network: Network
+    network = network_of(opened)
     if isinstance(opened, OpenedRun):
-        network = TrainedNetwork(opened.network)
         read = text_of(outline, asked_of(outline.path).text if text is None else text)
         tokens, encode = read.held_out, None
     else:
-        network, read = LibraryNetwork(opened), text_of(outline, text)
+        read = text_of(outline, text)
         tokens, encode = np.concatenate([read.train, read.held_out]), encoder_of(outline)
     groups, starts = _groups(tokens, read.source, size, settings)
     return ModelOnText(

@@ -486,8 +486,12 @@ def flex(
     A table is looked up in its own type. With it the kernel keeps two stages: three take 245,760
     bytes of shared memory at head size 64 in bfloat16, more than an H100 has, and torch would then
     spill in silence.
+
+    Rows of fewer than 128 tokens take the same kernel. The other one, for few queries, reads the
+    strides of the queries before they are settled (torch 2.13): those of a rotation are wrong.
     """
     score = table_score(bias) if isinstance(bias, Tensor) else bias
+    stages = {"num_stages": 2} if isinstance(bias, Tensor) else {}
     output = flex_attention(
         q,
         k,
@@ -495,7 +499,7 @@ def flex(
         score_mod=score,
         block_mask=mask,
         return_aux=None if sink is None else AuxRequest(lse=True),
-        kernel_options={"num_stages": 2} if isinstance(bias, Tensor) else None,
+        kernel_options={"FORCE_USE_FLEX_ATTENTION": True, **stages},
     )
     if sink is None:
         return output

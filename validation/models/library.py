@@ -19,8 +19,17 @@ from torch import Tensor, nn
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.encodings import Encoding
-from farfield.validation.models.network import Attend, DistanceTable, Grouped, Keep, kept, whole
-from farfield.validation.models.opened import Opened
+from farfield.validation.models.network import (
+    Attend,
+    DistanceTable,
+    Grouped,
+    Keep,
+    Network,
+    TrainedNetwork,
+    kept,
+    whole,
+)
+from farfield.validation.models.opened import Opened, OpenedRun
 from farfield.validation.optional import library
 
 HOOK = "farfield_far"
@@ -190,6 +199,17 @@ def rotations(network: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
         for name, module in parent.named_children():
             if hasattr(module, "rope_type") and hasattr(module, "config"):
                 yield parent, name, module
+
+
+def network_of(opened: Opened | OpenedRun) -> Network:
+    """What may be asked of an opened model.
+
+    Raises:
+        InputError: as the two networks.
+    """
+    if isinstance(opened, OpenedRun):
+        return TrainedNetwork(opened.network)
+    return LibraryNetwork(opened)
 
 
 def _apart(here: Tensor, own: Tensor) -> float:

@@ -21,18 +21,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 import sympy
+import torch
 
 from farfield.theory.answers.answer import Answer, Label, Status
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
-from farfield.theory.answers.errors import refuse
+from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import one_of
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.number import inside, natural, plural, share
 from farfield.validation.harness.measure import ratio_of, token_losses
 from farfield.validation.json_files import Book
 from farfield.validation.models.cache import Serving, row_cache, size_text
+from farfield.validation.models.dropped_keys import DroppedKeys, dropped_keys
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import ModelOutline, keys_text
+from farfield.validation.models.library import network_of
 from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
 from farfield.validation.models.text import TokenText, rows_of, text_of
 from farfield.validation.models.weights import stamped
@@ -82,6 +85,8 @@ class SmallestWindow(Answer):
         costs: by name what each costs: the model `as it is`, and `one window` for all layers,
             without and with first keys.
         length, rows, text_source, first: the text and its beginning.
+        dropped: what the window drops in single rows, and certificates of it; None where there is
+            no window, or no such certificate.
         guess: what is said of a model that has not learned.
         label: `measured`.
     """
@@ -96,6 +101,7 @@ class SmallestWindow(Answer):
     rows: int
     text_source: str
     first: str
+    dropped: DroppedKeys | None = None
     guess: str = ""
 
     def _blocks(self) -> Iterator[Block]:
@@ -137,6 +143,8 @@ class SmallestWindow(Answer):
             f"Rows of {self.length} tokens; ratios with 95 % intervals, paired",
             numeric=(1, 2, 4),
         )
+        if self.dropped is not None:
+            yield from self.dropped.blocks()
         rows = f"{plural(self.rows, 'row')} in each part, {self.first}"
         yield facts(text=f"{self.text_source}; {rows}")
         yield note(
@@ -294,8 +302,19 @@ def _found(search: Search, read: TokenText, most: sympy.Rational, in_cache: bool
         rows=len(search.parts[0]),
         text_source=read.source,
         first=read.first,
+        dropped=None if width is None else _dropped(search, width),
         guess=uniform_guess(math.log(costs[AS_IS].perplexity), search.opened.vocabulary),
         status=Status.INFINITE if width is None else Status.EXACT,
         label=Label.MEASURED,
         subject=search.opened.model.name,
     )
+
+
+def _dropped(search: Search, width: int) -> DroppedKeys | None:
+    """What a window drops in the first row that was read; None of a model whose queries and keys
+    are not known apart."""
+    try:
+        network = network_of(search.opened)
+    except InputError:
+        return None
+    return dropped_keys(network, torch.from_numpy(search.parts[0][0, :-1]), width)

@@ -117,6 +117,14 @@ def test_a_product_over_an_even_number_is_no_integer():
     assert check_convergence(f"-{text}*log(n)").verdict is Verdict.DIVERGES
 
 
+@pytest.mark.parametrize("text", ["atan(Mod(n,12))", "asin(Mod(n,2))", "acos(1-Mod(n,2))"])
+def test_an_inverse_that_meets_zero_has_a_sign_of_zero_there(text):
+    """SymPy takes each of them for irrational."""
+    assert tabulate(read(f"sign({text})"), [1, 12]).tolist() == [1, 0]
+    found = check_convergence(f"-(1/2+2*sign({text}))*log(n)")
+    assert found.verdict is Verdict.DIVERGES
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_value_lies_within_the_bounds_beside_it(seed):
     draw = random.Random(seed)

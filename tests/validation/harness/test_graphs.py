@@ -25,7 +25,10 @@ EVERY = {
         {"mechanism": "xpos", "scale": {"form": "log", "when": "inference"}},
     ],
 }
-CATALOGUE = ("alibi", "t5", "rope", "sinusoidal", "learned", "[-n/4; 0]")
+ALSO = [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ("alibi", "rope", "sinusoidal", "[-n/4; 0]")  # parts of `EVERY`, one by one
+]
 OWN = ("fire.py:Fire", "forget_gate.py:ForgetGate", "contextual_positions.py:Cope")
 FACTOR = "scalable_softmax.py:ScalableSoftmax"
 
@@ -79,7 +82,7 @@ def agree(ours, theirs):
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-@pytest.mark.parametrize("encoding", [*CATALOGUE, FACTOR, EVERY], ids=name)
+@pytest.mark.parametrize("encoding", [EVERY, FACTOR, "t5", "learned", *ALSO], ids=name)
 def test_a_model_is_one_graph_however_many_steps_it_takes(graphs, monkeypatch, encoding):
     asked, model, plain = both(encoding, 48)
     tokens = torch.randint(250, (2, 48), generator=torch.Generator().manual_seed(0))
@@ -132,6 +135,24 @@ def test_a_measurement_has_a_graph_of_attention_a_length(graphs, monkeypatch, en
         np.testing.assert_allclose(found, plainly, rtol=1e-4)
     own = int(encoding == OWN[0])  # fewer queries are another shape of a chunk
     assert graphs.frame_count == (2 + own) * kinds
+
+
+def test_short_rows_take_the_kernel_of_long_ones(graphs, monkeypatch):
+    """Torch's kernel for few queries reads rotated queries by strides that they do not have."""
+    options = []
+
+    def backend(graph, inputs):
+        flex = torch.ops.higher_order.flex_attention
+        options.extend(node.args[6] for node in graph.graph.nodes if node.target is flex)
+        return graph.forward
+
+    monkeypatch.setattr(attention, "BACKEND", backend)
+    layers = [{"mechanism": "rope", "window": 20}, "-floor(n/3)"]
+    _, model, _ = both({"label": "short rows", "layers": layers}, 48)
+    with torch.no_grad():
+        model.eval()(torch.zeros(2, 48, dtype=torch.int64))
+    assert len(options) == 2
+    assert all(each["FORCE_USE_FLEX_ATTENTION"] for each in options)
 
 
 class Branches(nn.Module):

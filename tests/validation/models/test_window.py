@@ -123,6 +123,9 @@ def test_a_run_is_searched_as_a_model_of_the_library_is(tokens, tmp_path):
     found = smallest_window(place, segments=8, loss="1/100", **asked)
     assert found.costs[AS_IS].keys == 5 + 24
     assert "farfield window --model" in str(audit(place))
+    assert (found.dropped is None) == (found.sliding_window > 23)
+    if found.dropped is not None:
+        assert f"{found.dropped.measured:.0%} of {found.dropped.rows} rows" in found.text()
 
 
 def test_what_a_run_says_of_its_layers_is_what_its_model_does(tmp_path):

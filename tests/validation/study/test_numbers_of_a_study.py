@@ -1,0 +1,121 @@
+"""Every number of a study beside the question that it answers, or the line that it is from."""
+
+import dataclasses
+
+import pytest
+
+import farfield
+from farfield.theory.answers.blocks import Curve, Table
+from farfield.theory.answers.notation import terminal
+from farfield.theory.convergence import Verdict
+from farfield.theory.encodings import encoding
+from farfield.validation.results import LAST
+from farfield.validation.study.place import PLACE_EPS, place
+from farfield.validation.study.prediction import predict
+from farfield.validation.study.study import Studied, Study, require_same
+
+SLOW = "-n/64"
+ROW, TRAINED = 100, 32
+
+
+def test_each_row_of_a_prediction_is_the_answer_to_its_question():
+    p = predict(encoding(SLOW), trained=TRAINED, tested=(64, ROW), layers=3)
+    rows = {row[:2]: str(row[2]) for row in p._rows()}
+    direct = {}
+    for eps in ("1/10", "1/100", "1/1000"):
+        for name, row in (("whole series", None), (f"row of {ROW} keys", ROW)):
+            direct[f"TRF({eps})", name] = farfield.theoretical_receptive_field(
+                SLOW, eps, length=row
+            ).tokens
+    for name, row in (("whole series", None), (f"row of {ROW} keys", ROW)):
+        direct["reach of 7 nats", name] = f"{farfield.reach(SLOW, 7, length=row).farthest} back"
+    for tested in (64, ROW):
+        direct["leak", f"32 to {tested}"] = f"{farfield.leak(SLOW, TRAINED, tested).value:.3g}"
+    for dtype in ("fp16", "bf16", "fp32"):
+        direct["dtype horizon", dtype] = farfield.dtype_horizon(SLOW, dtype).tokens
+    resolution = farfield.attention_resolution(SLOW, TRAINED)
+    name = "attention resolution"
+    direct[name, "row of 32 tokens, scale 1"] = f"{resolution.value:.6g}"
+    direct[name, "limit of long rows"] = f"{resolution.limit:.6g}"
+    deep = farfield.layered_receptive_field(SLOW, 3, length=ROW)
+    direct["layered receptive field", f"3 layers, row of {ROW} tokens"] = deep.tokens
+    near = farfield.forecast(SLOW, trained=TRAINED, tested=ROW, layers=3)
+    direct["perplexity ratio, others", f"32 to {ROW}"] = f"{near.ratio:.4g}"
+    for error in ("1/10", "1/100"):
+        width = farfield.certified_window(SLOW, error, 1, 1).width
+        direct["certified window", f"error ≤ {error}"] = width
+    assert rows == {key: str(value) for key, value in direct.items()}
+    whole, row = (direct["TRF(1/10)", name] for name in ("whole series", f"row of {ROW} keys"))
+    assert whole > row, "the two differ, so that one in place of the other would fail"
+    far = direct["leak", f"32 to {ROW}"], str(direct["certified window", "error ≤ 1/10"])
+    assert p.numbers() == (SLOW, Verdict.CONVERGES, str(direct["TRF(1/100)", "whole series"]), *far)
+
+
+def lines(scale, mask=""):
+    """What a model was measured to lose: made-up numbers, each another one."""
+    losses = [
+        {"protocol": LAST, "length": n, "ratio": scale * k, "low": scale * k - 0.1}
+        | {"high": scale * k + 0.2, "nats": 2 * k}
+        for k, n in ((3, 64), (1, 16), (2, 32))
+    ]
+    fields = [
+        {"protocol": kind, "length": 64, "eps": eps, "erf": 1000 * eps + k, "trf": 3000 * eps + k}
+        for k, kind in enumerate(("attention", "gradient"))
+        for eps in (0.1, 0.01)
+    ]
+    told = {"text": "a text", "text_sha256": "abc", "preset": "tiny", "seed": 5, "mask": mask}
+    return [{**told, **line} for line in (*losses, *fields)]
+
+
+def test_what_was_measured_is_told_as_its_lines_have_it():
+    p = predict(encoding(SLOW), trained=16, tested=(64,))
+    plain = Studied(p).with_lines([*lines(1.5), *lines(1.25, "BCA")])
+    assert plain.lost() == (64, 4.5, 4.4, 4.7, 6) and plain.lost(bca=True)[1] == 3.75
+    assert plain.prediction.beside.lost == plain.lost()
+    assert plain.row(False) == (SLOW, "4.500", "4.400 to 4.700", "6.000", "10.0", "30.0", "11")
+    assert plain.row(True)[:2] == (f"{SLOW} + BCA", "3.750")
+    sizes = {"layers": 2, "width": 32, "heads": 8, "steps": 30, "batch": 4, "length": 16}
+    whole = Study((plain,), {**sizes, "measure": {"lengths": (16, 64)}}, asked=(SLOW,))
+    curve, table, *_, last = whole.measured()
+    assert isinstance(curve, Curve) and isinstance(table, Table)
+    first, other = curve.lines
+    assert (first.x, first.y) == ((16, 32, 64), (1.5, 3.0, 4.5)) and other.y[-1] == 3.75
+    assert first.bars == tuple(pytest.approx((y - 0.1, y + 0.2)) for y in first.y)
+    assert [terminal(cell) for cell in table.rows[0]] == [*plain.row(False)]
+    assert "nats at 64" in [terminal(cell) for cell in table.header]
+    assert terminal(last.text) == (
+        "Preset tiny: 2 layers, width 32, 8 heads, 30 steps of 4 rows of 16 tokens, seed 5, on a "
+        "text (SHA-256 abc)."
+    )
+    lead = terminal(dataclasses.replace(whole, asked=()).lead().text)
+    assert "A model of 2 layers, 32 wide, was trained with each of 1 of them" in lead
+    assert "rows of 16 tokens and measured on up to 64." in lead
+    assert whole.lengths == (16, 64)
+
+
+def test_a_place_counts_from_the_narrowest():
+    found = place([predict(encoding("-n/3"), "mine"), predict(encoding("-log(1+n)"), "wide")])
+    names = [rank.name for rank in found.ranks]
+    said = terminal(found.said().text)
+    assert said.startswith(
+        f"mine is number {names.index('mine') + 1}, wide is number {names.index('wide') + 1} of "
+        f"{len(names)} biases"
+    )
+    mine = found.ranks[names.index("mine")]
+    whole = [farfield.theoretical_receptive_field("-n/3", eps).tokens for eps in PLACE_EPS]
+    assert [answer.tokens for answer in mine.receptive_fields] == whole
+
+
+def test_a_folder_keeps_the_study_of_another_question_and_what_was_measured(tmp_path):
+    p = predict(encoding(SLOW), trained=16, tested=(64,))
+    settings = {"length": 16, "measure": {"lengths": (16, 64)}}
+    for measured, refused in (((), ()), (lines(1.5), (False,))):
+        Study((Studied(p).with_lines(measured),), settings, asked=(SLOW,)).save(tmp_path)
+        for train in (False, True):
+            if train in refused:
+                with pytest.raises(farfield.InputError, match="has measurements, which --train"):
+                    require_same(tmp_path, [encoding(SLOW)], train=train)
+            else:
+                require_same(tmp_path, [encoding(SLOW)], train=train)
+            with pytest.raises(farfield.InputError, match="is a study of -n/64; accepted"):
+                require_same(tmp_path, [encoding("-n/65")], train=train)
