@@ -83,11 +83,11 @@ def streamed(
     for parent in [*network.modules()]:
         for name, child in parent.named_children():
             if any(x.is_meta for x in child.buffers(recurse=False)):
-                made = type(child)(child.config) if hasattr(child, "rope_type") else None
                 refuse(
-                    made is None,
+                    not hasattr(child, "rope_type"),
                     f"{start} has tables beside its weights ({name}); accepted: {accepted}",
                 )
+                made: Any = type(child)(child.config)
                 setattr(parent, name, made.to(place))
     read = _finite(model, _reader(model, network, kind))
     load = functools.partial(_loaded, model, read, kind, place)
