@@ -149,7 +149,8 @@ def table3() -> Drawing:
     }
     rows = []
     for (_, name, variant, _), row in by_row(table("sun2023_table3")).items():
-        label, ours = f"{name} {variant}".strip(), (None, None)
+        label = f"{name} {variant}".strip()
+        ours: tuple[str | None, ...] = (None, None)
         if label in subjects:
             ours = tuple(f"{np.mean(subjects[label](n)):.3g}" for n in row)
         rows.append((label, *(c.printed for c in row.values()), *ours))
