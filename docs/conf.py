@@ -28,6 +28,7 @@ exclude_patterns = [
 html_theme = "furo"
 html_title = "farfield"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_extra_path = ["how-far-does-it-see.html"]
 html_css_files = ["pages.css", "site.css"]
 html_js_files = [("page.js", {"defer": "defer"})]

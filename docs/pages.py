@@ -192,7 +192,7 @@ def checked_anchor(statement: Any) -> str:
 
 
 def checked_page(app: Any) -> None:
-    """Write the page of the statements that the prover has checked, as it prints them."""
+    """Write the statements that the prover has checked, as it prints them, a page a file."""
     from itertools import groupby
 
     from farfield.theory.formal.checked_statements import definitions, proving, statements
@@ -210,25 +210,31 @@ def checked_page(app: Any) -> None:
         "Each statement is printed by the prover, each definition is copied from its file.",
         f"Not checked: {', '.join(unchecked)}.",
     ]
-    for file, group in groupby(statements(), lambda s: s.file):
+    folder = Path(app.srcdir) / "theory" / "checked"
+    folder.mkdir(exist_ok=True)
+    by_file = {file: list(group) for file, group in groupby(statements(), lambda s: s.file)}
+    for file, group in by_file.items():
         title = "The verdicts of the catalogue" if file == "catalogue" else file
-        parts.append(f"## {title}")
+        page = [f"# {title}"]
         if file == "catalogue":
-            parts.append(
+            page.append(
                 "Each is the theorem of the encoding's own certificate, its parameters left free, "
                 "as `farfield check NAME --certificate FILE.v` writes one."
             )
         elif defined := "\n\n".join(definitions(file)):
-            parts.append(f"```coq\n{defined}\n```")
+            page += ["## Definitions", f"```coq\n{defined}\n```"]
         for s in group:
             where = "".join(f" · [{name}](#{name})" for name in s.proves)
-            where += f" · [item {s.item}](windows.md)" if s.item else ""
-            parts += [
-                f"({checked_anchor(s)})=\n### `{s.name}`{where}",
+            where += f" · [item {s.item}](../windows.md)" if s.item else ""
+            page += [
+                f"({checked_anchor(s)})=\n## `{s.name}`{where}",
                 escape(s.says, quote=False).replace("_", "\\_").replace("*", "\\*"),
                 f"```coq\n{s.printed}\n```",
             ]
-    _written(Path(app.srcdir) / "theory" / "checked.md", parts)
+        _written(folder / f"{file}.md", page)
+        parts.append(f"* [{title}](checked/{file}.md): {len(group)} statements")
+    parts.append("```{toctree}\n:hidden:\n" + "\n".join(f"checked/{f}" for f in by_file) + "\n```")
+    _written(folder.with_suffix(".md"), parts)
 
 
 def exhibits_pages(app: Any) -> None:
@@ -280,7 +286,7 @@ def _families() -> Iterator[tuple[str, Any]]:
 
 def _atlas_index(entries: dict[str, Any], families: dict[str, Any]) -> Any:
     """The index: verdict, numbers and claims of every encoding, and the families of models."""
-    from farfield.figures.document import Section, Sheet
+    from farfield.figures.document import Fold, Section, Sheet
     from farfield.theory.answers.blocks import note, table
     from farfield.theory.answers.notation import StyledWord, shortened, words
     from farfield.validation.table_cells import field_text, share_text
@@ -308,7 +314,7 @@ def _atlas_index(entries: dict[str, Any], families: dict[str, Any]) -> Any:
     families_table = table(("family", "encoding", "heads", "trained on"), models, numeric=(2, 3))
     sections = [
         Section((), [table(header, rows, numeric=(3, 4, 5)), told]),
-        Section(words("Families of models"), [families_table]),
+        Section(words("Families of models"), [Fold((f"all {len(models)}",), [families_table])]),
     ]
     return Sheet(words("Atlas of positional encodings"), sections)
 
@@ -406,8 +412,9 @@ def claims_pages(app: Any) -> None:
         f"not the same at every tolerance from {RANGE[0]:.0%} to {RANGE[-1]:.0%} (it is "
         f"{TOLERANCE:.0%} where one is needed). *Not seen at this scale*: our own small models do "
         "not show it. `farfield claims ID` makes any entry again.",
-        "How words are read:",
+        "```{raw} html\n<details><summary>How words are read</summary>\n```",
         reading,
+        "```{raw} html\n</details>\n```",
         "```{toctree}\n:hidden:\n" + "\n".join(f"claims/{p}" for p in PAPERS) + "\n```",
     ]
     for paper, title in PAPERS.items():
@@ -454,26 +461,24 @@ def _named(text: str) -> str:
 
 
 def _entry(claim: Any) -> str:
-    """One entry, all that a reader who disagrees needs."""
+    """One entry, all that a reader who disagrees needs, behind its sentence and verdict."""
     from farfield.theory.formal.checked_statements import carrying
     from farfield.validation.papers.claim import shown
 
     rows = claim.particulars() | {name: shown(value) for name, value in claim.evidence.items()}
     rows["again"] = claim.command
     shown_rows = {_named(k): _named(v) for k, v in rows.items() if v and v not in ("[]", "")}
-    shown_rows["verdict"] = _verdict(claim)
     if statements := carrying(claim.id):
         shown_rows["checked by a prover"] = ", ".join(
-            f'<a href="../checked.html#{checked_anchor(s)}">{escape(s.place)}</a>'
+            f'<a href="../checked/{s.file}.html#{checked_anchor(s)}">{escape(s.place)}</a>'
             for s in statements
         )
     facts = "".join(f"<dt>{k}</dt><dd>{_folded(v)}</dd>" for k, v in shown_rows.items())
     where = ", ".join(filter(None, (claim.place, claim.kind, claim.label)))
     content = (
-        f'<div class="farfield claim" id="{claim.id}"><p><strong>'
-        f"{escape(claim.id.partition('.')[2])}</strong> "
-        f'<span class="label">{escape(where)}</span></p>'
-        f"<blockquote>{escape(claim.quote)}</blockquote><dl>{facts}</dl></div>"
+        f'<details class="farfield claim"><summary>“{escape(claim.quote)}” {_verdict(claim)}'
+        f'</summary><div id="{claim.id}"><p><strong>{escape(claim.id.partition(".")[2])}</strong> '
+        f'<span class="label">{escape(where)}</span></p><dl>{facts}</dl></div></details>'
     )
     return "```{raw} html\n" + re.sub(r"\s*\n\s*", " ", content) + "\n```"
 
@@ -489,6 +494,14 @@ def _written(place: Path, parts: list[str]) -> None:
     text = "\n\n".join(parts) + "\n"
     if not place.exists() or place.read_text(encoding="utf-8") != text:
         place.write_text(text, encoding="utf-8")
+
+
+def leveled_captions(app: Any, page: str, template: str, context: Any, doctree: Any) -> None:
+    """Say the level of the navigation's headings, which its theme leaves out."""
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace(
+        'role="heading"', 'role="heading" aria-level="2"'
+    )
 
 
 def essay_is_current(app: Any) -> None:
@@ -521,6 +534,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", pages_style)
     app.connect("source-read", findings_pictures)
     app.connect("builder-inited", claims_pages)
+    app.connect("html-page-context", leveled_captions, priority=900)
     app.connect("builder-inited", essay_is_current)
     app.connect("build-finished", essay_links)
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))

@@ -8,7 +8,6 @@ Every number in them is computed when they are made, or measured in the committe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -20,6 +19,7 @@ import farfield
 from farfield.figures.essay import write_essay
 from farfield.figures.papers.farfield import HOLDS, SLOPES, mixed
 from farfield.figures.priors import kept_share
+from farfield.figures.style import SCHEMES
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.writers.html import stylesheet
@@ -39,15 +39,6 @@ PHONE = Shape("wide", ACROSS - 8, 300, 12, 46)
 IDEA = "-log(1+n)^(3/2)"
 DESIGN, GOAL = "-153/91*log(1+n)", 512
 SHARES = tuple(Fraction(k, 10**e) for e in range(1, 6) for k in (5, 3, 2, 1))
-INK = """
-svg { color: #1a1b1c; --paper: #fdfdfc; --yes: #00684a; --no: #a33d00;
-  --c0: #0072b2; font-family: system-ui, sans-serif; }
-.ground { fill: #fdfdfc; }
-@media (prefers-color-scheme: dark) {
-  svg { color: #e6e6e4; --paper: #17181a; --yes: #5fc9a2; --no: #f0965a; --c0: #5eb3ec; }
-  .ground { fill: #17181a; }
-}
-"""
 
 
 def told(formula: str) -> list[tuple[str, str, int]]:
@@ -138,7 +129,7 @@ def mixture() -> Curve:
     """The measured ratio of perplexity by the number of local heads of eight."""
     lines = []
     for place, slope in enumerate(SLOPES):
-        x, y = zip(*((float(k), math.exp(t["loss"])) for k, t in mixed(slope).items()), strict=True)
+        x, y = zip(*((float(k), ratio) for k, (ratio, _) in mixed(slope).items()), strict=True)
         weight = Weight.STRONG if slope == "1/4" else Weight.CONTEXT
         lines.append(Line(f"slope {slope}", x, y, "ink", (place + 1) * (slope != "1/4"), weight))
     return Curve(
@@ -180,7 +171,7 @@ def framed(
     style = stylesheet().replace(".farfield ", "")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" '
-        f'fill="currentColor"><title>What farfield says</title><style>{style}{INK}</style>'
+        f'fill="currentColor"><title>What farfield says</title><style>{style}{SCHEMES}</style>'
         f'<rect width="{wide}" height="{high}" rx="12" class="ground"/>'
         f"{''.join(rows)}{curve}</svg>\n"
     )

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farfield.figures.document import Fold, Item, Section, Sheet, laid_out, page
+from farfield.figures.document import Section, Sheet, folded, laid_out, page
 from farfield.theory.answers.answer import Result
-from farfield.theory.answers.blocks import Block, Table
-from farfield.theory.answers.notation import StyledWord, Text, as_text, terminal, words
+from farfield.theory.answers.blocks import Block
+from farfield.theory.answers.notation import Text, as_text, terminal, words
 from farfield.validation.json_files import writable_folder, write
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ def _written(sheet: Sheet, found: Result, folder: str | os.PathLike[str], name: 
 
 def audit_sheet(a: Audit) -> Sheet:
     """The page of an audit."""
-    return Sheet(words("Audit of {model}", model=a.model), [Section((), laid_out(a.blocks()))])
+    return Sheet(
+        words("Audit of {model}", model=a.model), [Section((), folded(laid_out(a.blocks())))]
+    )
 
 
 def entry_sheet(e: AtlasEntry) -> Sheet:
@@ -81,46 +83,6 @@ def _named(p: Prediction) -> Text:
     from farfield.figures.priors import name_of
 
     return name_of(p.encoding) if p.name == p.encoding.name else as_text(p.name)
-
-
-ROWS, LONG = 4, 6
-"""Rows of a long table that are shown at once, and the most rows of a table that is not long."""
-
-
-def folded(items: Sequence[Item], shown: int = ROWS) -> list[Item]:
-    """Items with the rows of long tables folded away, below a few that are shown: the first ones,
-    or those around the row that is asked about.
-
-    >>> from farfield.theory.answers.blocks import table
-    >>> short, whole = folded([table(("n",), [(k,) for k in range(20)])])
-    >>> len(short.rows), whole.text
-    (4, ('all 20 rows',))
-    """
-    found: list[Item] = []
-    for item in items:
-        if isinstance(item, Table) and len(item.rows) > LONG:
-            found += [_excerpt(item, shown)] * bool(shown)
-            item = Fold((f"all {len(item.rows)} rows",), [item])
-        found.append(item)
-    return found
-
-
-def _excerpt(whole: Table, shown: int) -> Table:
-    """A few rows of a table, without the columns that are empty in them."""
-    strong = (k for k, (name, *_) in enumerate(whole.rows) if _is_strong(name))
-    first = min(max(0, next(strong, 0) - shown // 2), len(whole.rows) - shown)
-    rows = whole.rows[first : first + shown]
-    kept = [k for k in range(len(whole.header)) if any(terminal(row[k]) for row in rows)]
-    return Table(
-        tuple(whole.header[k] for k in kept),
-        tuple(tuple(row[k] for k in kept) for row in rows),
-        whole.title,
-        tuple(place for place, k in enumerate(kept) if k in whole.numeric),
-    )
-
-
-def _is_strong(cell: Text) -> bool:
-    return any(isinstance(part, StyledWord) and part.kind == "strong" for part in cell)
 
 
 def _study(s: Study) -> Iterator[Section]:

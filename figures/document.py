@@ -18,7 +18,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from farfield.theory.answers.blocks import Block, Curve, Ladder, Table
-from farfield.theory.answers.notation import Text, html, terminal
+from farfield.theory.answers.notation import StyledWord, Text, html, terminal
 from farfield.theory.answers.writers import html as writer
 
 
@@ -108,6 +108,42 @@ def laid_out(blocks: Sequence[Block], pictures: Sequence[Item] = ()) -> list[Ite
     wide = (k for k, b in enumerate(told) if isinstance(b, Table) and len(b.header) >= COLUMNS)
     first = next(wide, len(told))
     return [Columns(told[:first], drawn), *told[first:]] if drawn else list(told)
+
+
+def folded(items: Sequence[Item], shown: int = 4) -> list[Item]:
+    """Items with the rows of long tables folded away, below a few that are shown: the first ones,
+    or those around the row that is asked about.
+
+    >>> from farfield.theory.answers.blocks import table
+    >>> short, whole = folded([table(("n",), [(k,) for k in range(20)])])
+    >>> len(short.rows), whole.text
+    (4, ('all 20 rows',))
+    """
+    found: list[Item] = []
+    for item in items:
+        if isinstance(item, Table) and len(item.rows) > 3 * shown // 2:
+            found += [_excerpt(item, shown)] * bool(shown)
+            item = Fold((f"all {len(item.rows)} rows",), [item])
+        found.append(item)
+    return found
+
+
+def _excerpt(whole: Table, shown: int) -> Table:
+    """A few rows of a table, without the columns that are empty in them."""
+    strong = (k for k, (name, *_) in enumerate(whole.rows) if _is_strong(name))
+    first = min(max(0, next(strong, 0) - shown // 2), len(whole.rows) - shown)
+    rows = whole.rows[first : first + shown]
+    kept = [k for k in range(len(whole.header)) if any(terminal(row[k]) for row in rows)]
+    return Table(
+        tuple(whole.header[k] for k in kept),
+        tuple(tuple(row[k] for k in kept) for row in rows),
+        whole.title,
+        tuple(place for place, k in enumerate(kept) if k in whole.numeric),
+    )
+
+
+def _is_strong(cell: Text) -> bool:
+    return any(isinstance(part, StyledWord) and part.kind == "strong" for part in cell)
 
 
 @cache

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from farfield.figures.document import Columns, Item, Picture, Section, Sheet, Thumbs
+from farfield.figures.document import Columns, Item, Picture, Section, Sheet, Thumbs, folded
 from farfield.figures.exhibit import Drawing
 from farfield.figures.index import INDEX, PAPERS, Exhibit
 from farfield.theory.answers.blocks import Facts, note, table
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from farfield.validation.papers.claim import Claim
 
 TITLE = "Figures and tables, recomputed"
+ROWS = 8
+"""Of a long table that are shown at once."""
 
 
 def index_sheet(
@@ -114,7 +116,7 @@ def exhibit_sheet(
                 command=StyledWord(f"farfield figures {e.id} --set {some}", "code"),
             )
         ]
-    first, *items = drawing.items(e.title, svg, e.kind)
+    first, *items = folded(drawing.items(e.title, svg, e.kind), ROWS)
     claimed = [item for c in said for item in _claimed(c)]
     if claimed:
         claimed[:0] = [note("{of}", of=StyledWord("What the paper says", "strong"))]

@@ -29,7 +29,7 @@ EXAMPLES = {
         'study "-2*log(1+n)" --trained 4k --tested 32k,128k --page',
         'study "-log(1+n)^2" --train --preset tiny',
     ),
-    "explore": ("explore", 'explore "-2*log(1+n)" alibi'),
+    "explore": ("explore", 'explore "-r*log(1+n)"'),
     "check": ('check "-log(1+n)"', 'check "-r*log(1+n)" --assume r=real', "check alibi --head 3"),
     "trf": (
         'trf "-2*log(1+n)"',

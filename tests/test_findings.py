@@ -50,7 +50,8 @@ def copy(tmp_path):
         if (ROOT / name).is_file():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tmp_path / name)
-    shutil.copy(ROOT / measures.FORECASTS, tmp_path / measures.FORECASTS)
+    for name in measures.BESIDE:
+        shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
 
@@ -63,7 +64,8 @@ def copy(tmp_path):
         ("92 to 100 %", "95 to 100 %", "nearest"),  # the interval
         ("| a constant: 86 |", "| a constant: 80 |", "nearest"),  # the null
         ("some 250 choices", "some 25 choices", "nearest"),  # what was decided afterwards
-        ("0.089 and 0.159", "0.22 and 0.74", "far-field"),
+        ("0.105 and 0.221", "0.05 and 0.07", "far-field"),
+        ("85 of 94 intervals", "85 of 90 intervals", "far-field-elsewhere"),
         ('always "holds": 70', 'always "holds": 83', "convergence"),
         ("each without its own family", "", "nearest"),  # the sentence
     ],
@@ -83,14 +85,16 @@ def test_an_altered_record_is_found(field):
     assert len(checked(ROOT, {"nearest": altered}).missing) == 1 + (field != "decided")
 
 
-def test_altered_data_are_found(tmp_path):
+@pytest.mark.parametrize(
+    "names", [("far-field-first", "mend"), ("far-field", "far-field-elsewhere")]
+)
+def test_altered_data_are_found(tmp_path, names):
     root = copy(tmp_path)
-    file = root / measures.MEASURED
+    file = root / WHOLE[names[0]]["file"]
     lines = file.read_text(encoding="utf-8").splitlines()
     file.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
-    asked = {name: WHOLE[name] for name in ("far-field", "mend")}
-    missing = {name for _, name in checked(root, asked).missing}
-    assert missing == {"far-field", "mend"}
+    missing = {name for _, name in checked(root, {name: WHOLE[name] for name in names}).missing}
+    assert missing == {*names}
 
 
 @pytest.mark.parametrize("field", NEEDED)

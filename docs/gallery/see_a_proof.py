@@ -41,6 +41,6 @@ class Shown:
         return state.html(self.items)
 
 
-question = state.decide(state.read("-r*log(1+n)"))
+question = state.read("-r*log(1+n)")
 at = state.values_of({"r": 1.5})
-Shown(*state.answers_to(question, at))
+Shown(*state.answers_to(question, family, at))

@@ -10,6 +10,7 @@ Intervals: `student` is over models that differ in their seed, or over groups or
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -456,6 +457,48 @@ def _times(root: Path) -> dict[str, str]:
         "doubling faster": f"{real / doubling:.0f}",
         "one stage faster": f"{real / (np.median(one) / rows):.0f}",
     }
+
+
+AGAIN = "experiments/far_field_2"
+BESIDE = (FORECASTS, f"{AGAIN}/forecasts.jsonl", f"{AGAIN}/plan.toml")
+"""What is read beside the files that records name."""
+
+
+def far_field_again(root: Path) -> dict[str, str]:
+    """The second registration: errors, those of its nulls, and intervals for text not read."""
+    place = Path(__file__).parents[1] / Path(AGAIN).name / "judge.py"
+    spec = importlib.util.spec_from_file_location("far_field_2_judge", place)
+    assert spec is not None and spec.loader is not None
+    judge: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(judge)
+    judge.HERE = root / AGAIN
+    every = judge.with_nulls(list(judge.cases()))
+    held, families = list(judge.covered(every)), [case["family"] for case in every]
+    low, high = resampled([float(x) for x in held], families)
+    found = {
+        "models": str(len({case["label"] for case in every})),
+        "planned": str(len(judge.planned())),
+        "families": str(len({*families})),
+        "held": f"{sum(held)} of {len(held)}",
+        "held interval": f"{100 * low:.0f} to {100 * high:.0f} %",
+    }
+    for to, most in judge.MOST.items():
+        at, times = [case for case in every if case["to"] == to], to // 64
+        errors = {
+            "same": [case["error"] for case in at],
+            "other": [case["elsewhere"] - case["other"] for case in at],
+            **{
+                name: [case["nulls"][name] - case["measured"] for case in at]
+                for name in judge.NULLS
+            },
+        }
+        own = np.abs(errors["same"])
+        found[f"interval {times}"] = "{:.3f} to {:.3f}".format(
+            *resampled(own, [case["family"] for case in at])
+        )
+        found[f"most {times}"] = f"{most:.2f}"
+        found |= {f"{name} {times}": f"{np.abs(x).mean():.3f}" for name, x in errors.items()}
+    return found
 
 
 def mend(root: Path) -> dict[str, str]:

@@ -24,19 +24,19 @@ def _():
     style = math_font() + files("farfield.figures").joinpath("templates", "style.css").read_text(
         "utf-8"
     )
-    mine = style.replace(":root {", ".farfield {").replace("\nbody {", "\n.none {")
-    own = ".explored { background: var(--paper); color: var(--ink); padding: .2rem 1rem; "
-    own += "font-family: system-ui, sans-serif; }"
+    scoped = style.replace(":root {", ".farfield {").replace("\nbody {", "\n.none {")
+    around = ".explored { background: var(--paper); color: var(--ink); padding: .2rem 1rem; "
+    around += "font-family: system-ui, sans-serif; }"
     heading = '<h1 style="padding-right:2.5rem">How far does a positional encoding see?</h1>'
-    mo.Html(f"<style>{math_font()}{stylesheet()}{mine}{own}</style>{heading}")
+    mo.Html(f"<style>{math_font()}{stylesheet()}{scoped}{around}</style>{heading}")
     return mo, state, threading
 
 
 @app.cell
 def _(mo, state):
     # What the address says, else what the command said.
-    given = mo.query_params().get("formulas") or mo.cli_args().get("formulas") or state.START
-    chosen, choose = mo.state(str(given))
+    begin = mo.query_params().get("formula") or mo.cli_args().get("formula") or state.START
+    chosen, choose = mo.state(str(begin))
     examples = [
         mo.ui.button(label=name, on_click=lambda _, formula=formula: choose(formula))
         for name, formula in state.EXAMPLES.items()
@@ -47,12 +47,11 @@ def _(mo, state):
 
 @app.cell
 def _(chosen, mo, state):
-    typed = mo.ui.text_area(
+    typed = mo.ui.text(
         value=chosen(),
         full_width=True,
-        rows=3,
         debounce=True,
-        label="Formulas in n, or names of the catalogue, one a line",
+        label="A formula in n, or a name of the catalogue",
     )
     session = state.Explorer()
     typed
@@ -61,48 +60,46 @@ def _(chosen, mo, state):
 
 @app.cell
 def _(mo, session, state, typed):
-    asked = session.read(typed.value)
-    domains = {s.name: s for q in asked.questions for s in q.sliders}
+    explorer = session.read(typed.value)
+    sliders = explorer.question.sliders if explorer.question else ()
     moved = mo.ui.dictionary(
         {
-            name: mo.ui.slider(
+            s.name: mo.ui.slider(
                 steps=[float(v) for v in s.steps],
-                value=float(s.nearest(mo.query_params().get(name))),
-                label=f"{name} ({s.domain})",
+                value=float(s.nearest(mo.query_params().get(s.name))),
+                label=f"{s.name} ({s.domain})",
                 include_input=True,
                 debounce=False,
                 full_width=True,
             )
-            for name, s in domains.items()
+            for s in sliders
         }
     )
-    trouble = [
-        mo.callout(f"{line}. The answer below is the one before.", kind="warn")
-        for line in asked.trouble
-    ]
-    mo.vstack([*trouble, mo.hstack(moved.elements.values(), widths="equal", wrap=True)])
-    return asked, moved
+    trouble = f"{explorer.trouble}. The answer below is the one before."
+    warning = [mo.callout(trouble, kind="warn")] * bool(explorer.trouble)
+    mo.vstack([*warning, mo.hstack(moved.elements.values(), widths="equal", wrap=True)])
+    return explorer, moved
 
 
 @app.cell
 def _(mo, moved, state, typed):
     values = state.values_of(moved.value)
-    _told = {"formulas": typed.value, **values}  # the address
-    for _key in {*mo.query_params().to_dict()} - {*_told}:
+    _address = {"formula": typed.value, **values}
+    for _key in {*mo.query_params().to_dict()} - {*_address}:
         mo.query_params().remove(_key)
-    for _key, _value in _told.items():
+    for _key, _value in _address.items():
         mo.query_params()[_key] = str(_value)
     return (values,)
 
 
 @app.cell
-def _(asked, mo, state, threading, values):
+def _(explorer, mo, state, threading, values):
     # Beside the notebook, so that a new input withdraws the question and need not wait for it.
     answered = threading.Event()
 
     def answer():
-        asking = mo.current_thread()
-        for shown in asked.answers(values, lambda: asking.should_exit):
+        thread = mo.current_thread()
+        for shown in explorer.answers(values, lambda: thread.should_exit):
             mo.output.replace(mo.Html(state.html(shown)))
             answered.set()
 
@@ -112,17 +109,15 @@ def _(asked, mo, state, threading, values):
 
 
 @app.cell
-def _(asked, mo, state, values):
-    told = "\n\n".join(
-        f"```python\n{state.commands(q, values)['python']}\n```\n\n"
-        f"```sh\n{state.commands(q, values)['trf']}\n```"
-        for q in asked.questions
-    )
+def _(explorer, mo, state, values):
+    commands = state.commands(explorer.question, values) if explorer.question else ("", "")
     mo.accordion(
         {
-            "Copy as Python, as a command": mo.md(told),
+            "Copy as Python, as a command": mo.md(
+                "```python\n{}\n```\n\n```sh\n{}\n```".format(*commands)
+            ),
             "Keep this state as a page": mo.download(
-                lambda: state.export(asked, values).encode(),
+                lambda: state.export(explorer, values).encode(),
                 filename="farfield.html",
                 mimetype="text/html",
                 label="farfield.html",

@@ -1,17 +1,16 @@
-"""What the explorer asks and shows: formulas with parameters, answered as the sliders move.
+"""What the explorer asks and shows: a formula with parameters, answered as the sliders move.
 
-A formula is decided once, for all values of its parameters; a slider then reads the condition and
+The formula is decided once, for all values of its parameters; a slider then reads the condition and
 asks for the numbers of its values alone. An answer is first what a moment allows, then the whole of
 it; a new question withdraws the one before. What cannot be read keeps the last answer.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -19,19 +18,18 @@ from typing import Any
 import sympy
 from sympy import Rational
 
-from farfield.figures.document import Heading, Item, Section, Sheet, laid_out, page, piece
+from farfield.figures.document import Item, Section, Sheet, laid_out, page, piece
 from farfield.figures.priors import against_critical, name_of
-from farfield.figures.regions import boundary
 from farfield.numerics.leak import leak
 from farfield.numerics.price import reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import certified_window
-from farfield.theory.algebra.budget import check_time, unless, until
+from farfield.theory.algebra.door import check_time, unless, until
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Answer, InputError, Status
-from farfield.theory.answers.blocks import Block, Curve, Line, Sentence, Weight, note
+from farfield.theory.answers.blocks import Block, note, sentence
 from farfield.theory.answers.notation import StyledWord, terminal, words
-from farfield.theory.convergence import Convergence, Verdict, check_convergence
+from farfield.theory.convergence import Convergence, check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.parameters import interval
 from farfield.validation.forecast import forecast
@@ -55,7 +53,6 @@ EXAMPLES = {
     "two parameters": "-a*n^b",
 }
 """What can be clicked, with the formula that it stands for."""
-_BETWEEN = re.compile(r"\n|;(?![^\[\n]*\])")  # a line, or ; outside of a list of heads
 
 
 @dataclass(frozen=True)
@@ -84,46 +81,43 @@ def slider(name: str, domain: str) -> Slider:
     >>> slider("b", "positive").steps[:2]
     (Fraction(1, 256), Fraction(9, 2048))
     """
-    own = interval(domain)
-    if own.inf == 0 and own.sup == sympy.oo:
+    allowed = interval(domain)
+    if allowed.inf == 0 and allowed.sup == sympy.oo:
         octaves = (Fraction(2) ** k * m / 8 for k in range(-OCTAVES, OCTAVES) for m in range(8, 16))
         steps = [Fraction(0), *octaves, Fraction(2) ** OCTAVES]
     else:
-        low, high = (None if end.is_infinite else Fraction(str(end)) for end in (own.inf, own.sup))
+        low, high = (
+            None if end.is_infinite else Fraction(str(end)) for end in (allowed.inf, allowed.sup)
+        )
         bottom = min(-WIDE, (high or WIDE) - 1) if low is None else low
         top = max(WIDE, bottom + 1) if high is None else high
         step = min(STEP, (top - bottom) / Fraction(16))
         steps = [bottom + k * step for k in range(int((top - bottom) / step) + 1)]
-    steps = [s for s in steps if Rational(s) in own]
+    steps = [s for s in steps if Rational(s) in allowed]
     return Slider(name, domain, tuple(steps), min(steps, key=lambda s: (abs(s - 1), s)))
 
 
 @dataclass(frozen=True)
 class Question:
-    """One formula as it was read: the encoding, its sliders, and the verdict for all parameters,
-    once it is decided, or why it is refused."""
+    """A formula as it was read: the encoding, and the sliders of its parameters."""
 
     text: str
     subject: Encoding
     sliders: tuple[Slider, ...]
-    convergence: Convergence | None = None
-    refused: str = ""
 
     @property
-    def decided(self) -> Convergence:
-        """The verdict, of a question that has one."""
-        assert self.convergence is not None, "not decided yet"
-        return self.convergence
+    def name(self) -> str:
+        """What it is called: its formula, where it has no other name."""
+        return terminal(name_of(self.subject))
 
-    def at(self, values: Mapping[str, Fraction]) -> Encoding:
+    def values(self, moved: Mapping[str, Fraction]) -> dict[str, Fraction]:
+        """The value of each parameter; that of its slider where it was not moved."""
+        return {s.name: moved.get(s.name, s.value) for s in self.sliders}
+
+    def at(self, moved: Mapping[str, Fraction]) -> Encoding:
         """The encoding at values of its parameters."""
-        own: dict[str, Any] = {s.name: str(values.get(s.name, s.value)) for s in self.sliders}
-        return encoding(self.text, **own) if own else self.subject
-
-    def verdict(self, values: Mapping[str, Fraction]) -> str:
-        """The verdict at values of the parameters, by the condition that was proved."""
-        held = self.decided.at(**{s.name: values.get(s.name, s.value) for s in self.sliders})
-        return {"True": "converges", "False": "diverges"}.get(str(held), "undecided")
+        values: dict[str, Any] = {name: str(value) for name, value in self.values(moved).items()}
+        return encoding(self.text, **values) if values else self.subject
 
 
 @lru_cache(256)
@@ -138,69 +132,61 @@ def read(text: str) -> Question:
     return Question(text, subject, tuple(slider(p.name, p.domain) for p in free))
 
 
-def decide(question: Question, budget_s: float = WHOLE) -> Question:
-    """The question with the verdict for all its parameters, or refused: a formula is not real.
-
-    Raises:
-        Unreachable: the question was withdrawn.
-    """
-    try:
-        found = check_convergence(question.subject, budget_s=budget_s)
-    except InputError as error:
-        return replace(question, refused=str(error))
-    check_time()  # a question that was withdrawn is not undecided
-    return replace(question, convergence=found)
-
-
-@dataclass
 class Explorer:
-    """The questions of a session: the formulas shown, and the errors in the text typed.
+    """The question of a session, with its verdict once it is known, and the error in what is typed.
 
     Fields:
-        questions: in the order of the lines that were typed, the last that could be read.
-        trouble: what cannot be read now, one line each.
+        question: the last that could be read; None at first.
+        trouble: why the text typed cannot be read; empty where it can.
+        verdict: on the question, for all values of its parameters.
     """
 
-    questions: tuple[Question, ...] = ()
-    trouble: tuple[str, ...] = ()
-    _decided: dict[str, Question] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.question: Question | None = None
+        self.trouble = ""
+        self.verdict: Convergence | None = None
 
     def read(self, typed: str) -> Explorer:
-        """Ask about the text typed, a formula a line; what cannot be read keeps the last answer."""
-        found, trouble = [], []
-        for text in filter(None, (line.strip() for line in _BETWEEN.split(typed))):
-            try:
-                found.append(read(text))
-            except InputError as error:
-                trouble.append(str(error))
-        self.trouble = tuple(trouble)
-        if found or not trouble:
-            self.questions = tuple(found)
+        """Ask about the text typed; what cannot be read keeps the last answer."""
+        try:
+            question = read(typed.strip())
+        except InputError as error:
+            self.trouble = str(error)
+            return self
+        if question != self.question:
+            self.question, self.verdict = question, None
+        self.trouble = ""
         return self
 
-    def decided(self, budget_s: float = WHOLE) -> Iterator[Question]:
-        """The questions with their verdicts, or refused; those that were decided are kept."""
-        for q in self.questions:
-            if q.text not in self._decided:
-                q = decide(q, budget_s)
-                if q.refused or q.decided.status is not Status.UNKNOWN or budget_s >= WHOLE:
-                    self._decided[q.text] = q
-            yield self._decided.get(q.text, q)
+    def decided(self, question: Question, budget_s: float = WHOLE) -> Convergence:
+        """The verdict on a question, kept once it is known.
+
+        Raises:
+            InputError: the formula is not real.
+            Unreachable: the question was withdrawn.
+        """
+        if self.verdict is not None:
+            return self.verdict
+        found = check_convergence(question.subject, budget_s=budget_s)
+        check_time()  # a question that was withdrawn is not undecided
+        if found.status is not Status.UNKNOWN or budget_s >= WHOLE:
+            self.verdict = found
+        return found
 
     def answers(
-        self, values: Mapping[str, Fraction], withdrawn: Callable[[], bool] = lambda: False
+        self, moved: Mapping[str, Fraction], withdrawn: Callable[[], bool] = lambda: False
     ) -> Iterator[list[Item]]:
         """What a moment tells, then the whole answer where that took longer.
 
         Args:
-            values: where the sliders stand.
+            moved: where the sliders stand.
             withdrawn: whether every caller has gone; no answer comes from then on.
         """
         for budget_s in (FIRST, WHOLE):
             began = time.monotonic()
             try:
                 with unless(withdrawn):
-                    shown = self.answer(values, budget_s)
+                    shown = self.answer(moved, budget_s)
             except Unreachable:
                 if not withdrawn():
                     raise
@@ -211,41 +197,39 @@ class Explorer:
                 return
             yield [note("A first answer; more time is being spent on it."), *shown]
 
-    def answer(self, values: Mapping[str, Fraction], budget_s: float) -> list[Item]:
-        """All that is shown, as far as a time allows: the picture of all formulas, and of each the
-        blocks of its answers."""
-        every = list(self.decided(budget_s))
-        found: list[Item] = [
-            note(f"{q.refused[0].upper()}{q.refused[1:]}.") for q in every if q.refused
-        ]
-        questions = [q for q in every if not q.refused]
-        drawn = [(_name(q), e) for q in questions if (e := q.at(values)).biases and not e.free]
+    def answer(self, moved: Mapping[str, Fraction], budget_s: float = WHOLE) -> list[Item]:
+        """All that is shown, as far as a time allows: the blocks of the answers, and the weight."""
+        if (question := self.question) is None:
+            return []
+        try:
+            verdict = self.decided(question, budget_s)
+        except InputError as error:
+            return [note(f"{error}.")]
+        subject = question.at(moved)
+        drawn = [(question.name, subject)] * bool(subject.biases and not subject.free)
         picture = [against_critical(drawn)] if drawn else []
-        for q in questions:
-            if len(questions) > 1:
-                found.append(Heading(words("{name}", name=_name(q))))
-            found += laid_out(answers_to(q, values, budget_s), [*picture, *plane(q, values)])
-            picture = []
-        return found
+        return laid_out(answers_to(question, verdict, moved, budget_s), picture)
 
 
 # -- what is shown --------------------------------------------------------------------------------
 
 
 def answers_to(
-    question: Question, values: Mapping[str, Fraction], budget_s: float = WHOLE
+    question: Question,
+    verdict: Convergence,
+    moved: Mapping[str, Fraction],
+    budget_s: float = WHOLE,
 ) -> list[Block]:
     """The blocks of every answer at these values: verdict, receptive field, leak, window, reach,
     forecast; each an enclosure where the time is over."""
-    here = Sentence(
-        words(
-            "At {where}: {verdict}.",
-            where=", ".join(f"{s.name} = {values.get(s.name, s.value)}" for s in question.sliders),
-            verdict=StyledWord(question.verdict(values), "verdict"),
-        )
+    values, subject = question.values(moved), question.at(moved)
+    held = {"True": "converges", "False": "diverges"}.get(str(verdict.at(**values)), "undecided")
+    here = sentence(
+        "At {where}: {verdict}.",
+        where=", ".join(f"{name} = {value}" for name, value in values.items()),
+        verdict=StyledWord(held, "verdict"),
     )
-    subject, name = question.at(values), _name(question)
-    answers: list[Answer] = [question.decided]
+    answers: list[Answer] = [verdict]
     if subject.biases and not subject.free:
         with until(time.monotonic() + budget_s):
             answers += [
@@ -256,54 +240,22 @@ def answers_to(
                 reach(subject, ADVANTAGE, length=TESTED),
             ]
         answers.append(forecast(subject, trained=TRAINED, tested=TESTED))
-    told = [b for a in answers for b in replace(a, subject=name).blocks()]
-    return [*[here] * bool(question.sliders), *dict.fromkeys(told)]  # a formula once
+    blocks = [b for answer in answers for b in replace(answer, subject=question.name).blocks()]
+    return [*[here] * bool(values), *dict.fromkeys(blocks)]  # a formula once
 
 
-def plane(question: Question, values: Mapping[str, Fraction]) -> list[Block]:
-    """The boundary of convergence over the first two parameters on which the verdict depends, the
-    others as they stand, and where the sliders stand."""
-    c = question.decided
-    condition = sympy.sympify(c.condition) if c.verdict is Verdict.CONDITIONAL else sympy.true
-    own = {s.name: s for s in condition.free_symbols}
-    moved = [s for s in question.sliders if s.name in own]
-    if len(moved) < 2:
-        return []
-    here = {s.name: values.get(s.name, s.value) for s in moved}
-    condition = condition.xreplace({own[s.name]: Rational(here[s.name]) for s in moved[2:]})
-    (x, y), ends = moved[:2], [(Rational(s.steps[0]), Rational(s.steps[-1])) for s in moved[:2]]
-    curves = [map(tuple, zip(*c, strict=True)) for c in boundary(condition, [x.name, y.name], ends)]
-    return [
-        Curve(
-            "The boundary of convergence, exact. The dashed lines meet where the sliders stand.",
-            x.name,
-            y.name,
-            tuple(Line("boundary", xs, ys, 0, weight=Weight.STRONG) for xs, ys in curves),
-            posts=((f"{x.name} = {here[x.name]}", float(here[x.name])),),
-            marks=((f"{y.name} = {here[y.name]}", float(here[y.name])),),
-            log_x=ends[0][0] > 0,
-            log_y=ends[1][0] > 0,
-            frame=(float(ends[1][0]), float(ends[1][1])),
-        )
-    ]
-
-
-def commands(question: Question, values: Mapping[str, Fraction]) -> dict[str, str]:
-    """What computes the same in a terminal, and in Python."""
-    own = {s.name: values.get(s.name, s.value) for s in question.sliders}
-    sets = "".join(f" --set {name}={value}" for name, value in own.items())
-    python = "".join(f', {name}="{value}"' for name, value in own.items())
-    return {
-        "trf": f"farfield trf {shlex.quote(question.text)}{sets} --eps {EPS}",
-        "python": "import farfield\n"
+def commands(question: Question, moved: Mapping[str, Fraction]) -> tuple[str, str]:
+    """What computes the same in Python, and in a terminal."""
+    values = question.values(moved)
+    python = "".join(f', {name}="{value}"' for name, value in values.items())
+    sets = "".join(f" --set {name}={value}" for name, value in values.items())
+    return (
+        "import farfield\n"
         f"bias = farfield.encoding({question.text!r}{python})\n"
-        f"farfield.check_convergence({question.text!r}).verdict\n"
-        f'farfield.theoretical_receptive_field(bias, "{EPS}").tokens',
-    }
-
-
-def _name(question: Question) -> str:
-    return terminal(name_of(question.subject))
+        f"farfield.check({question.text!r}).verdict\n"
+        f'farfield.trf(bias, "{EPS}").tokens',
+        f"farfield trf {shlex.quote(question.text)}{sets} --eps {EPS}",
+    )
 
 
 def html(items: Sequence[Item]) -> str:
@@ -311,9 +263,9 @@ def html(items: Sequence[Item]) -> str:
     return f'<div class="farfield explored">{piece(items)}</div>'
 
 
-def export(explorer: Explorer, values: Mapping[str, Fraction]) -> str:
+def export(explorer: Explorer, moved: Mapping[str, Fraction]) -> str:
     """The state of the explorer as a page that stands alone."""
-    return page(Sheet(words("Explored"), [Section((), explorer.answer(values, WHOLE))]))
+    return page(Sheet(words("Explored"), [Section((), explorer.answer(moved))]))
 
 
 def values_of(moved: Mapping[str, Any]) -> dict[str, Fraction]:

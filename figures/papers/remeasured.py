@@ -1,27 +1,26 @@
 """The printed tables measured again at a small scale: how perplexity grows, printed and here.
 
 A printed row and ours are compared at the same multiples of the training length. Each number is a
-perplexity over that of the same row at the training length, or at the first multiple of it that is
-printed. The models are small, so the growth compares and the level does not.
+perplexity over that of the same row at the training length, or at the first printed multiple of it.
+The models are small, so the growth compares and the level does not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from polars import DataFrame, col
 
-from farfield.figures.exhibit import Data, Drawing, NoResults
+from farfield.figures.exhibit import Data, Drawing, NoResults, told
 from farfield.figures.papers.printed_tables import by_row
-from farfield.figures.samples import BCA, MODE, PRESET, command, conditions, settings, subject
+from farfield.figures.samples import BCA, MODE, command, conditions, settings, subject
 from farfield.figures.style import spoken
-from farfield.theory.answers.number import listed
+from farfield.theory.answers.notation import listed
 from farfield.validation.harness.mechanism import ROTATIONS
-from farfield.validation.harness.settings import settle
-from farfield.validation.papers.tables import table
+from farfield.validation.papers.tables import PrintedNumber, table
 from farfield.validation.results import perplexities
 
 ABSENT = "-"
@@ -29,29 +28,6 @@ COLUMNS = (
     *("dataset", "encoding", "variant", "here", "trained, printed", "trained", "multiple"),
     *("printed", "measured", "least", "greatest", "seeds"),
 )
-
-
-class Row(NamedTuple):
-    """A printed row and what answers to it here.
-
-    Fields:
-        encoding, variant: as printed.
-        label: of our runs; `{n}` and `{4n}` represent our training length and four times that.
-            Empty if the catalogue has no such encoding.
-    """
-
-    encoding: str
-    variant: str
-    label: str
-
-    def ours(self, trained: int) -> str:
-        """The label for models of this training length."""
-        return self.label.replace("{n}", str(trained)).replace("{4n}", str(4 * trained))
-
-    @property
-    def printed(self) -> str:
-        """What the print calls it."""
-        return f"{self.encoding} {self.variant}".strip()
 
 
 def growths(values: Mapping[Any, float]) -> dict[Any, float]:
@@ -78,7 +54,9 @@ def measured_table(
     Args:
         runs: results.
         figure: the id of the exhibit.
-        rows: printed encodings with labels of our runs, as `Row`.
+        rows: of each printed row encoding, variant and the label of our runs, in which `{n}` and
+            `{4n}` represent our training length and four times that; the label is empty where the
+            catalogue has no such encoding.
         factors: of our base training length, by the printed training length.
         protocol: of the perplexities.
         remark: what else must be said.
@@ -86,114 +64,86 @@ def measured_table(
     Raises:
         NoResults: fewer than two of its rows were trained and measured so.
     """
-    wanted = [Row(*row) for row in rows]
-    by_length = {int(length): factor for length, factor in factors.items()}
-    name = figure.removesuffix("-measured").replace(".", "_")
-    used: dict[int, dict[str, DataFrame]] = {}
+    printed = by_row(table(figure.removesuffix("-measured").replace(".", "_")))
+    labels = {(encoding, variant): label for encoding, variant, label in rows}
     lines: list[tuple[Any, ...]] = []
-    for base in _bases(runs, by_length.values()):
+    samples: dict[tuple[int, str], DataFrame] = {}
+    for base in sorted({n // f for n in {*runs["trained"]} for f in factors.values() if not n % f}):
         found: list[tuple[Any, ...]] = []
-        for printed_length, factor in by_length.items():
-            samples = _samples(runs, wanted, base * factor)
-            used[base * factor] = samples
-            found += _lines(name, wanted, printed_length, base * factor, samples, protocol)
+        for length, factor in factors.items():
+            known = _samples(runs, labels.values(), base * factor)
+            samples |= {(base * factor, label): sample for label, sample in known.items()}
+            for row, cells in printed.items():
+                label = _at(labels.get(row[1:3], ""), base * factor)
+                if row[3] == int(length) and label in known:
+                    ours = perplexities(known[label], protocol)
+                    found += _lines((*row[:3], label, row[3], base * factor), cells, ours)
         lines += found if len({line[1:3] for line in found}) > 1 else []
-    commands = {row.printed: _command(name, row, by_length) for row in wanted if row.label}
+    shown = {line[1:3] for line in lines}
+    lacking = [row for row, label in labels.items() if label and row not in shown]
+    first = next(iter(factors.values())) * 64
+    commands = dict.fromkeys(_command(_at(labels[row], first), first) for row in lacking)
     if not lines:
-        every = list(dict.fromkeys(commands.values()))
-        each = "; ".join([*every[:3], "and so for the others"] if len(every) > 4 else every)
+        made = "; ".join([*commands][:3])
         raise NoResults(
-            f"fewer than two of its rows among the runs; to make them: {each}; `farfield figures "
-            f"{figure} --runs runs`"
+            f"fewer than two of its rows among the runs; to make them: {made}, and so for the "
+            f"others; `farfield figures {figure} --runs runs`"
         )
-    shown = {f"{line[1]} {line[2]}".strip() for line in lines}
-    lacking = [row for row in commands if row not in shown]
-    outside = [row.printed for row in wanted if not row.label]
-    trained = " or ".join(str(n) for n in dict.fromkeys(line[5] for line in lines))
-    made = (
-        f"{conditions([s for n in used for s in used[n].items() if n in {r[5] for r in lines}])} "
-        f"Protocol: {protocol}. Means over seeds."
-        + f" {remark}"
-        * bool(remark)
-        + f" Not measured: {listed(lacking)}; to make them: "
-        f"{'; '.join(dict.fromkeys(commands[row] for row in lacking))}."
-        * bool(lacking)
-        + f" Not in the catalogue: {', '.join(outside)}." * bool(outside)
-    )
-    caption = (
+    outside = [" ".join(row).strip() for row, label in labels.items() if not label]
+    lengths = {line[5] for line in lines}
+    used = [(label, sample) for (n, label), sample in samples.items() if n in lengths]
+    names = listed([" ".join(row).strip() for row in lacking])
+    return Drawing(
+        Data(COLUMNS, tuple(lines)),
         "Perplexity over that at the training length, printed and here, at multiples of that "
-        f"length. Ours are small models of bytes, trained on rows of {trained}, so the growth "
-        "compares and the level does not."
+        "length. Ours are small models of bytes, trained on rows of "
+        f"{' or '.join(map(str, sorted(lengths)))}, so the growth compares and the level does not.",
+        shown=_wide(lines),
+        made=told(
+            f"{conditions(used)} Protocol: {protocol}. Means over seeds.",
+            remark,
+            f"Not measured: {names}; to make them: {'; '.join(commands)}." * bool(lacking),
+            f"Not in the catalogue: {', '.join(outside)}." * bool(outside),
+        ),
     )
-    return Drawing(Data(COLUMNS, tuple(lines)), caption, shown=_wide(lines), made=made)
 
 
-def _bases(runs: DataFrame, factors: Any) -> list[int]:
-    """Our base training lengths: those that have a multiple for every printed one."""
-    return sorted({n // f for n in {*runs["trained"]} for f in factors if n % f == 0})
+def _at(label: str, trained: int) -> str:
+    """The label for models of a training length."""
+    return label.replace("{n}", str(trained)).replace("{4n}", str(4 * trained))
 
 
-def _samples(runs: DataFrame, rows: Sequence[Row], trained: int) -> dict[str, DataFrame]:
+def _samples(runs: DataFrame, labels: Any, trained: int) -> dict[str, DataFrame]:
     """Our samples of one training length, by their labels."""
-    wanted = list(dict.fromkeys(row.ours(trained) for row in rows if row.label))
+    wanted = list(dict.fromkeys(_at(label, trained) for label in labels if label))
     return next(iter(settings(runs.filter(col("trained") == trained), wanted)), {})
 
 
 def _lines(
-    name: str,
-    rows: Sequence[Row],
-    printed_length: int,
-    trained: int,
-    samples: Mapping[str, DataFrame],
-    protocol: str,
+    row: tuple[Any, ...],
+    cells: Mapping[int, PrintedNumber],
+    ours: Mapping[int, Mapping[int, float]],
 ) -> Iterator[tuple[Any, ...]]:
-    """What is printed of one training length beside our runs of one, a line a multiple."""
-    known = {(row.encoding, row.variant): row for row in rows if row.ours(trained) in samples}
-    for (dataset, encoding, variant, length), cells in by_row(table(name)).items():
-        row = known.get((encoding, variant))
-        if row is None or length != printed_length:
-            continue
-        theirs = {Fraction(n, length): c.value for n, c in cells.items() if c.value is not None}
-        by_length = perplexities(samples[row.ours(trained)], protocol)
-        mean = {Fraction(n, trained): float(np.mean([*v.values()])) for n, v in by_length.items()}
-        ours = growths({m: v for m, v in mean.items() if m in theirs})
-        seeds = _by_seed(by_length, trained, theirs)
-        for m, printed in growths(theirs).items():
-            each = [g[m] for g in seeds if m in g]
-            spread = (min(each), max(each)) if each else (None, None)
-            yield (
-                *(dataset, encoding, variant, row.ours(trained), length, trained, m),
-                *(printed, ours.get(m), *spread, len(each)),
-            )
+    """A line a multiple: the printed growth, our mean, the least and greatest of our seeds."""
+    *_, length, trained = row
+    printed = {Fraction(n, length): c.value for n, c in cells.items() if c.value is not None}
+    values = {m: v for n, v in ours.items() if (m := Fraction(n, trained)) in printed}
+    mean = growths({m: float(np.mean([*v.values()])) for m, v in values.items()})
+    seeds = {seed for v in values.values() for seed in v}
+    each = [growths({m: v[seed] for m, v in values.items() if seed in v}) for seed in seeds]
+    for m, growth in growths(printed).items():
+        spread = [of_seed[m] for of_seed in each if m in of_seed]
+        ends = (min(spread), max(spread)) if spread else (None, None)
+        yield *row, m, growth, mean.get(m), *ends, len(spread)
 
 
-def _by_seed(
-    by_length: Mapping[int, Mapping[int, float]], trained: int, printed: Mapping[Fraction, float]
-) -> list[dict[Any, float]]:
-    """The growths of each seed at the multiples that are printed."""
-    curves: dict[int, dict[Fraction, float]] = {}
-    for n, values in by_length.items():
-        for seed, value in values.items():
-            if Fraction(n, trained) in printed:
-                curves.setdefault(seed, {})[Fraction(n, trained)] = value
-    return [growths(curve) for curve in curves.values()]
-
-
-def _command(name: str, row: Row, factors: Mapping[int, int]) -> str:
-    """What makes the runs of a row, in the way that it is run at inference."""
-    cells = [c for c in table(name) if (c.encoding, c.variant) == (row.encoding, row.variant)]
-    printed = cells[0].train_length or 1
-    usual = settle(PRESET, {"encoding": "nope"})
-    trained = usual.length * factors[printed]
-    base, _, mode = row.ours(trained).partition(MODE)
-    options = ""
-    if mode and MODE + mode != BCA:  # a window
-        tested = sorted({(c.eval_length or 0) * trained // printed for c in cells})
-        options = f"--{mode} --tested {','.join(map(str, tested))}"
-    elif mode and subject(base, usual.heads).mechanism not in ROTATIONS:
+def _command(label: str, trained: int) -> str:
+    """What makes the runs of a label, in the way that it is run at inference."""
+    base, _, mode = label.partition(MODE)
+    options = f"--{mode}" if mode and MODE + mode != BCA else ""
+    if MODE + mode == BCA and subject(base).mechanism not in ROTATIONS:
         options = f"--bca {trained // 2}"  # rotations are measured with it in any case
-    length = None if trained == usual.length else trained
-    return f"`{command(base, length=length, options=options)}`"
+    return f"`{command(base, length=trained, options=options)}`"
 
 
 def _wide(lines: Sequence[tuple[Any, ...]]) -> Data:
@@ -201,21 +151,14 @@ def _wide(lines: Sequence[tuple[Any, ...]]) -> Data:
     multiples = sorted({line[6] for line in lines})
     rows: dict[tuple[Any, ...], dict[Any, tuple[str, str]]] = {}
     for dataset, encoding, variant, here, _, trained, m, printed, ours, *_, seeds in lines:
-        own = rows.setdefault(
-            (f"{encoding} {variant}".strip(), dataset or ABSENT, spoken(here), trained), {}
-        )
-        own[m] = (f"{printed:.3g}", ABSENT if ours is None else f"{ours:.3g} ({seeds})")
-    heads = (
-        f"{_multiple(m)}, {whose}" for m in multiples for whose in ("printed", "here (models)")
-    )
+        name = f"{encoding} {variant}".strip(), dataset or ABSENT, spoken(here), trained
+        pair = f"{printed:.3g}", ABSENT if ours is None else f"{ours:.3g} ({seeds})"
+        rows.setdefault(name, {})[m] = pair
+    heads = (f"{m}×, {whose}" for m in multiples for whose in ("printed", "here (models)"))
     return Data(
         ("encoding", "data set", "here", "trained", *heads),
         tuple(
-            (*row, *(cell for m in multiples for cell in own.get(m, ("", ""))))
-            for row, own in rows.items()
+            (*name, *(cell for m in multiples for cell in pairs.get(m, ("", ""))))
+            for name, pairs in rows.items()
         ),
     )
-
-
-def _multiple(m: Fraction) -> str:
-    return f"{m.numerator}×" if m.denominator == 1 else f"{m.numerator}/{m.denominator}×"

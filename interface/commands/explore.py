@@ -11,13 +11,11 @@ from farfield.output import print_error, print_out
 from farfield.theory.answers.errors import InputError, refuse
 
 
-def explore(
-    *formulas: Formula, port: int = 2718, edit: bool = False, headless: bool = False
-) -> int:
-    """Formulas answered as they are typed, their parameters on sliders; in a browser, offline.
+def explore(*formula: Formula, port: int = 2718, edit: bool = False, headless: bool = False) -> int:
+    """A formula answered as it is typed, its parameters on sliders; in a browser, offline.
 
     Args:
-        formulas: formulas to start with.
+        formula: to start with, one.
         port: on the loopback address.
         edit: open a copy of the notebook, farfield_explorer.py in this folder, for changes.
         headless: print the address and open no browser.
@@ -28,6 +26,7 @@ def explore(
 
     from farfield.validation.optional import require
 
+    refuse(len(formula) > 1, "the explorer takes one formula; farfield compare takes several")
     require("marimo", "the explorer", "explore")
     require_port(port)
     try:
@@ -45,7 +44,7 @@ def explore(
     sys.stdout.flush()
     mode = ["--quiet", "edit" if edit else "run", str(notebook), *["--headless"] * headless]
     address = ["--host", "127.0.0.1", "--port", str(port), "--no-token"]
-    begin = ["--", "--formulas=" + "\n".join(formulas)] if formulas else []
+    begin = ["--", f"--formula={formula[0]}"] if formula else []
     os.execv(sys.executable, [sys.executable, "-m", "marimo", *mode, *address, *begin])
 
 

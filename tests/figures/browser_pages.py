@@ -318,7 +318,7 @@ def test_the_explorer_in_a_browser(browser, explorer, axe, width, scheme):
     page.wait_for_url("**r=9%2F8")  # the state stands in the address
     page.reload()
     page.wait_for_selector("text=At r = 9/8: converges", timeout=60_000)
-    typed = page.locator("textarea").first
+    typed = page.get_by_label("A formula in n")
     typed.fill("-r*log(1+n")
     typed.blur()
     page.wait_for_selector("text=column 11", timeout=30_000)

@@ -16,8 +16,8 @@ import pytest
 import sympy
 from fontTools.ttLib import TTFont
 
-from farfield.figures.answer_pages import entry_sheet, folded, study_sheet, write_study
-from farfield.figures.document import Section, Sheet, page, piece
+from farfield.figures.answer_pages import entry_sheet, study_sheet, write_study
+from farfield.figures.document import Section, Sheet, folded, page, piece
 from farfield.figures.style import INK, house, new_figure, svg
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak

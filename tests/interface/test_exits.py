@@ -48,6 +48,7 @@ CASES = [
     (f"reach -n {HARD} --advantage 7 --trained 8 --length 30000000", "unknown"),
     ("reach -n --distance 500", "exact"),
     ("reach -log(1+n) --distance 500", "infinite"),
+    ("reach rope --distance 500", "out_of_scope"),
     ("reach -exp(n) --distance 1000", "enclosed"),
     (f"reach {HARD} --distance 5", "unknown"),
     ("trf -n --dtype fp16", "exact"),
@@ -160,7 +161,7 @@ for function in (*QUESTIONS.values(), *PAGES):
     found(function)
 
 
-@pytest.mark.parametrize("status", Status)
+@pytest.mark.parametrize("status", [Status.INFINITE, Status.UNKNOWN])  # one of each exit code
 @pytest.mark.parametrize("words, function", QUESTIONS.items(), ids=list(QUESTIONS))
 def test_every_verb_has_the_exit_code_of_every_status(
     capsys, monkeypatch, tmp_path, words, function, status
@@ -187,27 +188,6 @@ def test_every_verb_has_the_exit_code_of_every_status(
 def test_the_table_of_exit_codes_leaves_no_verb_out():
     verbs = {*VERBS}
     assert verbs == {words.split()[0] for words in QUESTIONS} | NO_QUESTION
-
-
-def test_what_is_no_bias_by_distance_is_so_for_every_verb(capsys):
-    """A rotation: no verb fails, none knows less than another."""
-    asked = (
-        "check rope",
-        "trf rope",
-        "leak rope --trained 512",
-        "reach rope --advantage 7",
-        "reach rope --distance 500",
-        "leak rope --dtype fp16",
-        "window rope --error 1/10 --logit-bound 1",
-        "resolution rope",
-    )
-    for words in asked:
-        with pytest.raises(SystemExit) as stop:
-            main([*words.split(), "--json"])
-        found = json.loads(capsys.readouterr().out)
-        for answer in found if isinstance(found, list) else [found]:
-            assert answer["status"] in ("out_of_scope", "infinite") and answer["reason"]["code"]
-        assert stop.value.code == 0
 
 
 def test_one_unknown_answer_of_several_is_enough():

@@ -5,15 +5,18 @@ import sys
 
 import pytest
 
+FULL = "farfield: standard output cannot be written: No space left on device"
 
-@pytest.mark.parametrize("verb", ["check -- -n", "check --help", "--version"])
+
 @pytest.mark.parametrize(
-    "streams, code, told",
+    "verb, streams, code, told",
     [
-        ("> /dev/full", 2, "farfield: standard output cannot be written: No space left on device"),
-        ("> /dev/full 2> /dev/full", 2, ""),
-        (">&-", 0, ""),
-        (">&- 2>&-", 0, ""),
+        ("check -- -n", "> /dev/full", 2, FULL),
+        ("check --help", "> /dev/full", 2, FULL),
+        ("--version", "> /dev/full", 2, FULL),
+        ("check -- -n", "> /dev/full 2> /dev/full", 2, ""),
+        ("check --help", ">&-", 0, ""),
+        ("check -- -n", ">&- 2>&-", 0, ""),
     ],
 )
 def test_streams_that_take_nothing(verb, streams, code, told):

@@ -7,9 +7,10 @@ import pytest
 from polars import col
 
 from farfield import encoding, forecast
-from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.door import until
 from farfield.theory.answers.answer import Code, InputError, Label, Status
-from farfield.validation.forecast import FAR, NEAR, NEAREST, measured
+from farfield.validation.forecast import CASE, FAR, NEAR, NEAREST, measured
+from farfield.validation.prior import prior
 from farfield.validation.results import LAST, results
 
 HOME = {"trained": 64, "tested": 1024}
@@ -38,6 +39,30 @@ def test_the_answer_is_made_of_the_nearest():
         .filter(mechanism="bias")
         .unique(["label", "steps", "width", "layers", "trained", "mask", "text"])
     )
+
+
+def test_distances_and_their_mean_by_hand():
+    """Shares of the numbers of the prior, doublings of the shape; 1 / (distance + 1/50) weighs."""
+    asked = {"trained": 32, "tested": 1024, "layers": 2, "heads": 4, "steps": 500}
+    found = forecast("-n/11", **asked)
+    own = prior(encoding("-n/11").bias(np.arange(1024)), 32, 2)
+    shares = {"order": 1, "beyond": 1, "drowned": 0.5, "local": 0.5}
+    shape = {"steps": (500, 0.25), "layers": (2, 0.1), "heads": (4, 0.1), "trained": (32, 0.1)}
+    best = {}
+    for row in measured().filter(mechanism="bias").iter_rows(named=True):
+        away = sum(abs(row[k] - getattr(own, k)) * share for k, share in shares.items())
+        away += sum(abs(np.log2(row[k] / value)) * share for k, (value, share) in shape.items())
+        away += abs(np.log2(row["length"] / row["trained"] / 32)) * 0.1
+        case = tuple(row[name] for name in CASE)
+        best[case] = min(best.get(case, (9, 0)), (away, row["ratio"]))
+    nearest = sorted(best.values())[:3]
+    assert [c.distance for c in found.nearest] == pytest.approx([away for away, _ in nearest])
+    ratio = np.exp(
+        np.average(np.log([r for _, r in nearest]), weights=[1 / (d + 0.02) for d, _ in nearest])
+    )
+    assert found.ratio == pytest.approx(ratio) and found.cases == len(best)
+    changes = sorted(round(c.ratio - 1, 3) for c in found.nearest)
+    assert f"by {changes[0]:+.1%} to {changes[-1]:+.1%} at 32 times" in " ".join(str(found).split())
 
 
 @pytest.mark.parametrize(

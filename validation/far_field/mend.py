@@ -43,7 +43,7 @@ from farfield.validation.far_field.advice import (
     pairs,
     share,
 )
-from farfield.validation.far_field.cost import ROWS, Work, timed
+from farfield.validation.far_field.cost import ROWS, Work, lasting, timed
 from farfield.validation.far_field.probe import COST, gap_losses, mean_and_half
 from farfield.validation.far_field.recall import (
     BLOCK,
@@ -172,6 +172,8 @@ class Mending(Answer):
         encoding: of each layer under it, as text; None for a layer without a bias.
         window: keys that it leaves, None for all.
         alternative: the change that trades near needles for far ones, where that is the advice.
+        rival: where no text is cut, the best change but the recipe, and its loss less the recipe's
+            on the same rows, with half its 95 % interval. A search pays where that is below 0.
         pastes: what transformers, vLLM and llama.cpp take for it, or for the alternative; none
             where nothing turns.
         way: how rows were read: `Way` as text.
@@ -192,6 +194,7 @@ class Mending(Answer):
     encoding: tuple[str | None, ...]
     window: int | None
     alternative: str = ""
+    rival: tuple[str, tuple[float, float | None]] | None = None
     pastes: tuple[Paste, ...] = ()
     way: str = ""
     seconds: tuple[float, float] = (0.0, 0.0)
@@ -209,6 +212,17 @@ class Mending(Answer):
             text=_answer(self, best, cut),
         )
         yield from warned(self.guess)
+        if self.rival is not None and self.advice != Advice.NOTHING:
+            name, less = self.rival
+            pays = f"A search pays: {name} changes it by"
+            none = f"No search pays: the best other change, {name}, is not shown to help more:"
+            yield sentence(
+                "{pays} {less} nats beside {recipe}.",
+                self.label,
+                pays=pays if _shown_below(less) else none,
+                less=_signed(less),
+                recipe=recipe(self.length).name,
+            )
         beyond = share([n for n in best.needles if n.distance > self.trained])
         if beyond is not None and 2 * beyond.right < beyond.asked:
             yield sentence(
@@ -226,10 +240,10 @@ class Mending(Answer):
             yield note("{library} ({versions}), {where}: {text}", **each)
         yield facts(text=self.source)
         yield note(
-            "Read: {way}. A real row takes about {real} s here, its forecast {said} s.",
+            "Read: {way}. A real row takes about {real} here, its forecast {said}.",
             way=self.way,
-            real=f"{self.seconds[0]:.3g}",
-            said=f"{self.seconds[1]:.3g}",
+            real=lasting(self.seconds[0]),
+            said=lasting(self.seconds[1]),
         )
         yield note(
             "Recall: right answers among needles up to that many tokens back, with 95 % intervals "
@@ -386,7 +400,7 @@ def mend(
         f"no change keeps at most {most} keys; the least keeps {min(r.keys(far) for r in found)}",
     )
     plan = _plan(subject, far, timed(subject), measure, quick, minutes)
-    progress(plan.text, 0, 0)
+    progress(subject.first(plan.text), 0, 0)
     kind = next(subject.live.parameters()).dtype
     asks = str((far, subject.settings, subject.bos, told, kind)).encode()
     place = Path(folder) / stamped(subject.outline, asks, subject.groups.numpy().tobytes())
@@ -414,6 +428,7 @@ def mend(
         ),
         window=best.window,
         alternative=other.name if other else "",
+        rival=search.rival(),
         pastes=pasted,
         way=plan.way.value,
         seconds=plan.seconds,
@@ -484,8 +499,9 @@ def _plan(
     rows = groups
     if measure and subject.turns():
         rows = max(len(LEAVES), min(12, int(len(LEAVES) * time / max(one * each, 1e-9))))
-    costs = f"a real row takes about {real:.3g} s, its forecast {foreseen:.3g} s"
-    why = f"{costs}: {rows} rows are read, as {way.value}"
+    costs = f"a real row takes about {lasting(real)} and its forecast {lasting(foreseen)}"
+    time = one * each * rows / len(LEAVES)
+    why = f"about {lasting(time)}: {rows} rows, as {way.value}, since {costs}"
     return _ReadingPlan(way, rows, (real, foreseen), why)
 
 
@@ -600,6 +616,14 @@ class _Halving:
         first, second = (self.read.get(repair, {}) for repair in (one, other))
         both = [first[k].loss - second[k].loss for k in first if k in second]
         return interval(np.array(both)) if both else (0.0, None)
+
+    def rival(self) -> tuple[str, tuple[float, float | None]] | None:
+        """The best change but the recipe, and how it differs from it; None where a text is cut."""
+        default = recipe(self.subject.length)
+        others = [repair for repair in self.left if repair != default]
+        if (self.base and self.base.cut) or default not in self.left or not others:
+            return None
+        return others[0].name, self.apart(others[0], default)
 
     def _reading(self, repair: Repair, row: int) -> _Reading:
         """What a row says, from the book where it stands there."""
@@ -751,10 +775,10 @@ def _rank(row: Mended, by_recall: bool) -> tuple[float, ...]:
     return float(row.dear), -right / len(row.needles), -gain
 
 
-def _below(row: Mended, least: float = 0.0) -> bool:
-    """Whether a loss is shown to lie below that of the base, by a paired interval."""
-    mean, half = row.difference or (0.0, None)
-    return half is not None and mean + half < least
+def _shown_below(difference: tuple[float, float | None] | None) -> bool:
+    """Whether a paired interval lies below 0."""
+    mean, half = difference or (0.0, None)
+    return half is not None and mean + half < 0
 
 
 def _advised(rows: Mapping[Repair, Mended], search: _Halving, most: int) -> tuple[Repair, Advice]:
@@ -774,9 +798,8 @@ def _advised(rows: Mapping[Repair, Mended], search: _Halving, most: int) -> tupl
         return base, Advice.NO_DIFFERENCE
     default, first = recipe(search.subject.length), search.left[0]
     if default in rows and first != default:
-        both = search.apart(first, default)
-        first = first if both[1] is not None and both[0] + both[1] < 0 else default
-    if none.keys(to) > most or _below(rows[first]):
+        first = first if _shown_below(search.apart(first, default)) else default
+    if none.keys(to) > most or _shown_below(rows[first].difference):
         return first, Advice.TAKE
     loss = rows[none].loss
     return none, Advice.NOTHING if loss is not None and loss <= COST else Advice.NO_DIFFERENCE

@@ -283,6 +283,20 @@ def test_a_model_in_which_nothing_differs_is_told_so(trained, tmp_path):
     assert found.best == "none" and "nothing is to be mended" in str(found)
 
 
+def test_whether_a_search_pays_is_said_by_the_rows_that_both_were_read_with(trained, tmp_path):
+    found = farfield.mend(trained("0"), to=64, settings=FEW, folder=tmp_path)
+    rows = {row.repair: row for row in found.rows}
+    name, (mean, _) = found.rival
+    default = rows[recipe(16).name]
+    assert name != default.repair and rows[name].rows == default.rows == 2
+    assert mean == pytest.approx(rows[name].difference[0] - default.difference[0])
+    for less, words in (((-0.3, 0.2), "A search pays: "), ((-0.3, 0.4), "No search pays: ")):
+        told = replace(found, rival=(name, less), advice=Advice.TAKE).text()
+        text = " ".join(told.split())
+        assert words in text and f"-0.300 ± {less[1]:.3f} nats beside {default.repair}" in text
+    assert "search pays" not in replace(found, advice=Advice.NOTHING).text()
+
+
 def test_what_cannot_be_mended_is_refused_in_a_line(rotary, words, trained, tmp_path):
     with pytest.raises(InputError, match="nothing is to be mended at 64"):
         farfield.mend(rotary, words, to=TRAINED, length=32, quick=True, folder=tmp_path)

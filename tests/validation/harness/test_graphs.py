@@ -25,7 +25,10 @@ EVERY = {
         {"mechanism": "xpos", "scale": {"form": "log", "when": "inference"}},
     ],
 }
-CATALOGUE = ("alibi", "t5", "rope", "sinusoidal", "learned", "[-n/4; 0]")
+ALSO = [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ("alibi", "rope", "sinusoidal", "[-n/4; 0]")  # parts of `EVERY`, one by one
+]
 OWN = ("fire.py:Fire", "forget_gate.py:ForgetGate", "contextual_positions.py:Cope")
 FACTOR = "scalable_softmax.py:ScalableSoftmax"
 
@@ -79,7 +82,7 @@ def agree(ours, theirs):
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-@pytest.mark.parametrize("encoding", [*CATALOGUE, FACTOR, EVERY], ids=name)
+@pytest.mark.parametrize("encoding", [EVERY, FACTOR, "t5", "learned", *ALSO], ids=name)
 def test_a_model_is_one_graph_however_many_steps_it_takes(graphs, monkeypatch, encoding):
     asked, model, plain = both(encoding, 48)
     tokens = torch.randint(250, (2, 48), generator=torch.Generator().manual_seed(0))
