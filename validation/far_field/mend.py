@@ -55,13 +55,6 @@ from farfield.validation.far_field.recall import (
     needles_of,
     recalled,
 )
-from farfield.validation.far_field.repairs import (
-    FIRST_KEYS,
-    Repair,
-    Repaired,
-    candidates,
-    recipe,
-)
 from farfield.validation.far_field.rotary import Paste, applied, pastes, settings_of
 from farfield.validation.far_field.stages import Stages
 from farfield.validation.far_field.subject import (
@@ -75,6 +68,13 @@ from farfield.validation.json_files import Book
 from farfield.validation.models.cache import Serving, row_cache
 from farfield.validation.models.network import losses, scores_at
 from farfield.validation.models.opened import available
+from farfield.validation.models.repairs import (
+    FIRST_KEYS,
+    Repair,
+    Repaired,
+    candidates,
+    recipe,
+)
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
 from farfield.validation.uniform import warned

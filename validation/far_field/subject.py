@@ -174,8 +174,7 @@ def subject_of(
         InputError: as `foresee`.
     """
     from farfield.validation.models.folder import describe
-    from farfield.validation.models.library import network_of
-    from farfield.validation.models.opened import OpenedRun, open_model
+    from farfield.validation.models.opened import OpenedRun, network_of, open_model
     from farfield.validation.models.text import encoder_of, text_of
 
     outline = describe(model)
