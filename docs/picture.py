@@ -20,6 +20,7 @@ import farfield
 from farfield.figures.essay import write_essay
 from farfield.figures.papers.farfield import HOLDS, SLOPES, mixed
 from farfield.figures.priors import kept_share
+from farfield.figures.style import SCHEMES
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.writers.html import stylesheet
@@ -39,15 +40,6 @@ PHONE = Shape("wide", ACROSS - 8, 300, 12, 46)
 IDEA = "-log(1+n)^(3/2)"
 DESIGN, GOAL = "-153/91*log(1+n)", 512
 SHARES = tuple(Fraction(k, 10**e) for e in range(1, 6) for k in (5, 3, 2, 1))
-INK = """
-svg { color: #1a1b1c; --paper: #fdfdfc; --yes: #00684a; --no: #a33d00;
-  --c0: #0072b2; font-family: system-ui, sans-serif; }
-.ground { fill: #fdfdfc; }
-@media (prefers-color-scheme: dark) {
-  svg { color: #e6e6e4; --paper: #17181a; --yes: #5fc9a2; --no: #f0965a; --c0: #5eb3ec; }
-  .ground { fill: #17181a; }
-}
-"""
 
 
 def told(formula: str) -> list[tuple[str, str, int]]:
@@ -180,7 +172,7 @@ def framed(
     style = stylesheet().replace(".farfield ", "")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" '
-        f'fill="currentColor"><title>What farfield says</title><style>{style}{INK}</style>'
+        f'fill="currentColor"><title>What farfield says</title><style>{style}{SCHEMES}</style>'
         f'<rect width="{wide}" height="{high}" rx="12" class="ground"/>'
         f"{''.join(rows)}{curve}</svg>\n"
     )

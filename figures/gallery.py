@@ -107,8 +107,9 @@ def _read(e: Exhibit, settings: Mapping[str, object]) -> dict[str, Any]:
     known, read = settings_of(e), dict[str, Any]()
     for name, value in settings.items():
         if name not in known:
-            has = ", ".join(f"{k}={v}" for k, v in known.items()) or "nothing that can be set"
-            raise InputError(f"{e.id} has no setting {name[:40]!r}; accepted: {has}")
+            has = ", ".join(f"{k}={v}" for k, v in known.items())
+            has = f"accepted: {has}" if has else "it shows results as they are"
+            raise InputError(f"{e.id} has no setting {name[:40]!r}; {has}")
         if isinstance(known[name], Fraction):
             given = inside(value, name, "(0, 1/2)")
             if given.q > LEAST * given.p:

@@ -173,6 +173,27 @@ def inline(drawn: str) -> str:
     return drawn.replace(INK, "currentColor").strip()
 
 
+SCHEMES = """
+svg { color: #1a1b1c; --paper: #fdfdfc; --yes: #00684a; --no: #a33d00; --soft: #565a60;
+  --c0: #0072b2; --c1: #6a5fe0; --c2: #a9518a; font-family: system-ui, sans-serif; }
+.ground { fill: #fdfdfc; }
+@media (prefers-color-scheme: dark) {
+  svg { color: #e6e6e4; --paper: #17181a; --yes: #5fc9a2; --no: #f0965a; --soft: #b0b4ba;
+    --c0: #5eb3ec; --c1: #aaa2fa; --c2: #e39ac4; }
+  .ground { fill: #17181a; }
+}
+"""
+"""The colours of a picture that is a file by itself, in the reader's scheme."""
+
+
+def picture_file(figure: Figure, name: str) -> str:
+    """The figure as an SVG file that follows the reader's light or dark scheme, unlike `rendered`,
+    whose ground is white."""
+    head, _, rest = svg(figure, name).partition(">")
+    ground = '<rect width="100%" height="100%" rx="12" class="ground"/>'
+    return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{SCHEMES}</style>{ground}{rest}\n'
+
+
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
 

@@ -9,6 +9,7 @@ logic lives here: a name is the function of the same name in the room that holds
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from inspect import isfunction
 from typing import Any
 
@@ -63,6 +64,12 @@ def __getattr__(name: str) -> Any:
         globals()[name] = import_module("farfield.verbs").function(COMMANDS[name])
         return globals()[name]
     longer = VERBS.get(name, name)
+    if not (longer in __all__ or longer.startswith("_") or find_spec(f"{__name__}.{longer}")):
+        from farfield.theory.answers.names import closest
+
+        raise AttributeError(
+            f"farfield has no {name!r}; {closest(name, [*__all__, *VERBS, *COMMANDS])}"
+        )
     public = _load(longer)  # which leaves it here under its longer name, not guarded
     for typed in (longer, name):
         globals()[typed] = _guarded(public, typed) if isfunction(public) else public

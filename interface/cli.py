@@ -17,7 +17,7 @@ import textwrap
 import threading
 from collections.abc import Collection, Sequence
 from functools import cache
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import Any, Literal, get_args
 
 from cyclopts import (
@@ -171,7 +171,7 @@ def main(args: Sequence[str] | None = None) -> None:
             print_error(f"farfield: this command is now: {today}")
         sys.stdout.flush()
     except MissingValues as error:
-        options = " ".join(f"--set {name}=VALUE" for name in error.names[:4])
+        options = " ".join(f"--set {x}={error.usual.get(x, 'VALUE')}" for x in error.names[:4])
         code = _complain(f"{error}: {options}", BAD_INPUT)
     except InternalError as error:
         code = _complain(str(error), INTERNAL)
@@ -306,7 +306,7 @@ def _require_known(given: Sequence[str]) -> None:
     if not verb and not words[0].startswith("--"):
         raise InputError(_no_verb(words[0]))
     known = _names(verb) if verb else {"--help", "--help-all", "--version"}
-    for before, word in pairwise(["", *words]):
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
         name = word.partition("=")[0]
         if re.fullmatch("-[A-Za-z]", name) and name != "-n":
             alike = sorted(o for o in known if re.match(f"-{name}", o, re.IGNORECASE))
@@ -318,7 +318,7 @@ def _require_known(given: Sequence[str]) -> None:
         if re.fullmatch("--[A-Za-z][A-Za-z-]*", name) and name not in known:
             if verb in NAMED_BY_USERS:
                 continue
-            raise InputError(_no_option(verb or "farfield", word, known))
+            raise InputError(_no_option(verb or "farfield", word, after, known))
         if f"--{name}" in known and name != word and before not in ("--set", "--assume"):
             raise InputError(f"{word!r} is no formula; write it as an option: --{word}")
         if word in UNITS and re.fullmatch(rf"{COUNT}|[\d./]+", before):
@@ -333,16 +333,19 @@ def _no_verb(word: str) -> str:
 
     if re.search(r"\bn\b|\(", word) or word.lower() in CATALOGUE:
         return f"{word[:40]!r} is a bias, and a verb comes first: farfield study {word[:40]!r}"
+    if re.match("(qin2024|sun2023|chi2023)", word):
+        return f"{word[:40]!r} is of a paper, and a verb comes first: farfield papers {word[:40]}"
     close = nearest(word, [*VERBS, "help"], 0.6)
     hint = f"did you mean {close!r}? " if close else ""
     return f"{word[:40]!r} is no verb; {hint}{closest(word, VERBS)}; farfield --help lists them"
 
 
-def _no_option(verb: str, word: str, known: Collection[str]) -> str:
-    """What to type for an option that a verb does not have."""
+def _no_option(verb: str, word: str, after: str, known: Collection[str]) -> str:
+    """What to type for an option that a verb does not have, before the word after it."""
     from farfield.theory.answers.names import closest, nearest
 
     name, _, value = word.partition("=")
+    value = value or ("" if after.startswith("-") else after)
     options = sorted(o for o in known if o.startswith("--") and o not in ("--help", "--version"))
     start = max((o for o in options if name.startswith(o) or o.startswith(name)), default=None)
     close = start or nearest(name, options, 0.6)

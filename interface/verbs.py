@@ -53,6 +53,9 @@ def function(path: str) -> Callable[..., Any]:
         called |= {
             k: _text(k, v) if hints[k] is str else _typed(v, hints[k]) for k, v in others.items()
         }
+        if "ranges" in signature.parameters:  # of parameters, as a="0.01:1"
+            ranged = [k for k, v in options.items() if isinstance(v, str) and ":" in v]
+            given += tuple(word for k in ranged for word in (f"--{k}", options.pop(k)))
         if options:
             if "subject" not in groups:
                 known_names = sorted({*signature.parameters} - {*groups})

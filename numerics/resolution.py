@@ -42,7 +42,7 @@ from farfield.numerics.heads import (
 from farfield.numerics.search import at_precision, to_digits
 from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.summation.series import Series, exp_series, series
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import (
     Code,
@@ -251,7 +251,10 @@ def attention_resolution(
 def _is_scores(f: object) -> bool:
     """A list or array of numbers, told from text, formula and encoding."""
     return isinstance(f, np.ndarray) or (
-        isinstance(f, Iterable) and not isinstance(f, (str, Expr)) and hasattr(f, "__len__")
+        isinstance(f, Iterable)
+        and not isinstance(f, (str, Expr))
+        and hasattr(f, "__len__")
+        and not any(isinstance(x, (str, Expr)) for x in f)
     )
 
 

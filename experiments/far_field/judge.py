@@ -1,6 +1,6 @@
-"""Forecasts beside measurements: one table by threshold, one by model, one figure.
+"""Forecasts beside measurements: one table by threshold, one by model.
 
-python experiments/far_field/judge.py    # results.md here, docs/_static/far-field*.svg
+python experiments/far_field/judge.py    # results.md here
 """
 
 import json
@@ -11,13 +11,11 @@ import numpy as np
 from scipy.stats import t as student
 
 HERE = Path(__file__).parent
-STATIC = HERE.parents[1] / "docs" / "_static"
 LINE = math.log(1.05)
 MOST = {1024: 0.04, 4096: 0.08}
 NULLS = ("last octave", "log-linear from 2L", "nearest trained model", "constant")
 LEVELS_OFF = "the loss at 4 times stays"
 """A null that was added after measuring: it knows that the loss levels off."""
-PICTURED = (LEVELS_OFF, *NULLS[:1], *NULLS[2:])
 FIXED = ("window 64", "window 32", "log scale", "window 64, 4 first keys")
 
 
@@ -289,45 +287,5 @@ def told():
         yield f"| {m['label']}, {text}, {m['steps']} steps | {cells} |"
 
 
-def draw(file, **sizes):
-    """Forecast against measurement, the nulls beside it; panels beside each other or stacked."""
-    from farfield.figures.style import COLOURS, MARKERS, SOFT, house, new_figure, rendered
-
-    with house():
-        figure, panels = new_figure(**sizes)
-        for panel, to in zip(panels, MOST, strict=True):
-            at = [c for c in with_nulls() if c["to"] == to]
-            ends = [min(c["measured"] for c in at) - 0.1, max(c["measured"] for c in at) + 0.3]
-            panel.plot(ends, ends, color=SOFT, linewidth=0.8)
-            for k, name in enumerate(PICTURED):
-                pairs = [(c["measured"], c[name]) for c in at if c[name] is not None]
-                if pairs:
-                    x, y = zip(*pairs, strict=True)
-                    panel.plot(
-                        x, y, MARKERS[k + 1], color=SOFT, markersize=4, fillstyle="none", label=name
-                    )
-            panel.errorbar(
-                [c["measured"] for c in at],
-                [c["said"] for c in at],
-                yerr=[c["half"] for c in at],
-                fmt="o",
-                color=COLOURS[0],
-                markersize=5,
-                linewidth=0.8,
-                label="far field",
-            )
-            panel.set(
-                xlim=ends,
-                ylim=[ends[0], 1.6 * ends[1]],
-                title=f"{to // 64} times the training length",
-                xlabel="log ratio, measured",
-            )
-        panels[0].set_ylabel("log ratio, foreseen")
-        panels[0].legend()
-        (STATIC / file).write_bytes(rendered(figure, "svg", "far-field"))
-
-
 if __name__ == "__main__":
     (HERE / "results.md").write_text("\n".join(markdown()) + "\n")
-    draw("far-field.svg", height=3.6, width=7.6, columns=2)
-    draw("far-field-narrow.svg", height=6.4, width=3.7, rows=2)

@@ -6,7 +6,7 @@ python experiments/rotary/judge.py
 import json
 from pathlib import Path
 
-from farfield.figures.style import COLOURS, SOFT, house, new_figure, rendered
+from farfield.figures.style import COLOURS, SOFT, house, new_figure, picture_file
 
 HERE = Path(__file__).parent
 STATIC = HERE.parents[1] / "docs" / "_static"
@@ -128,13 +128,13 @@ def draw(file, **sizes):
         left.set(
             xlabel="tokens (dotted: the configuration)",
             ylabel="nats above the short row",
-            title="Lines said, dots measured",
+            title="Lines foreseen, dots measured",
         )
         left.set_xticks([4096, 8192, 12288, 16384], ["4k", "8k", "12k", "16k"])
         right.plot([-32, 0], [-32, 0], color=SOFT, linewidth=0.8)
         right.legend(loc="upper left")
-        right.set(xlabel="said", ylabel="measured", title="Needles, log probability")
-        (STATIC / file).write_bytes(rendered(figure, "svg", "rotary"))
+        right.set(xlabel="foreseen", ylabel="measured", title="Needles, log probability")
+        (STATIC / file).write_text(picture_file(figure, "rotary"), encoding="utf-8")
 
 
 if __name__ == "__main__":

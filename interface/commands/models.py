@@ -74,12 +74,12 @@ def window(
             loss or text or length or segments,
             "--loss, --text, --length and --segments belong to --model",
         )
+        subjects = subject.read_each(formulas)
         unsaid = {"--error": error, "--logit-bound": logit_bound}
         assumed = [f"{name} {USUAL[name]}" for name, given in unsaid.items() if given is None]
         if assumed and not isinstance(output, Kept):
             print_error(f"farfield: assumed {' and '.join(assumed)}")
         bounded = error or "1%", logit_bound or "1", value_bound or "1"
-        subjects = subject.read_each(formulas)
         how: dict[str, Any] = {"sinks": sinks, "row": row, "temper": temper, "gate": gate}
         return ask(
             "certified window",

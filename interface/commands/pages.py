@@ -234,12 +234,13 @@ def figures(
     if listing:
         lay_out([(e.id, e.kind, e.title) for e in INDEX.values()])
         return 0
-    from farfield.figures.gallery import draw
+    from farfield.figures.gallery import draw, named
     from farfield.theory.answers.blocks import Sentence, columns, written
 
     settings = pairs([*changes, *(name for name in names if "=" in name)], "--set")
     names = tuple(name for name in names if "=" not in name)
 
+    count = len({e.id for name in names for e in named(name)}) or len(INDEX)
     asks = isinstance(output, Kept) and out == "out/figures"  # for a drawing, not for files
     with progress("figures") as step:
         done = itertools.count(1)
@@ -249,7 +250,7 @@ def figures(
             kind=kind,
             runs=runs,
             settings=settings,
-            notice=lambda id: step(id, next(done), len(INDEX)),
+            notice=lambda id: step(id, next(done), count),
         )
     refuse(
         names and not (gallery.drawn or gallery.kept),

@@ -9,10 +9,10 @@ from typing import Any
 import sympy
 from sympy import Expr, S, Symbol
 
-from farfield.theory.algebra.budget import unhurried
+from farfield.theory.algebra.door import unhurried
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.notation import shortened
-from farfield.theory.answers.number import exact, listed
+from farfield.theory.answers.notation import listed, shortened
+from farfield.theory.answers.number import exact
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.formula.parameters import interval, parameter
 
@@ -158,8 +158,9 @@ def _count_is_wrong(
     if not free:
         entry = CATALOGUE.get(subject.name)
         dialects = f" (dialects: {', '.join(entry.dialects)})" if entry and entry.dialects else ""
+        scaled = "-a*n" if entry else f"c*({label})"
         return (
-            f"{label} has no free parameter{dialects}; accepted: a formula with one, as -a*n, "
+            f"{label} has no free parameter{dialects}; accepted: a formula with one, as {scaled}, "
             "whose value is sought"
         )
     others = [name for name in free if name != (chosen or free[0])]

@@ -9,17 +9,9 @@ from matplotlib.colors import to_hex
 from sympy import Rational
 
 import farfield
-from farfield.cli import main
 from farfield.figures.parameter_map import parameter_map
 from farfield.numerics.frontier import reach_frontier
 from farfield.theory.answers.writers.svg import NO, YES
-
-
-def run(capsys, *args):
-    with pytest.raises(SystemExit) as stop:
-        main(list(args))
-    out = capsys.readouterr()
-    return stop.value.code, out.out, out.err
 
 
 def words(figure):
@@ -63,9 +55,9 @@ def test_nothing_is_drawn_where_a_formula_has_no_value(what):
 
 @pytest.mark.parametrize("what", ["bias", "weights"])
 @pytest.mark.parametrize("formula", ["-log(n)", "-n/log(n)", "where(n<5,-n,-oo)"])
-def test_a_plot_is_json_whatever_its_bias(capsys, tmp_path, formula, what):
+def test_a_plot_is_json_whatever_its_bias(run, tmp_path, formula, what):
     path = str(tmp_path / "plot.svg")
-    code, out, _ = run(capsys, "plot", formula, "--what", what, "--json", "--out", path)
+    code, out, _ = run("plot", formula, "--what", what, "--json", "--out", path)
     assert code == 0 and json.loads(out)["kind"] == "Plot"
 
 
@@ -188,13 +180,12 @@ def test_bad_maps_are_one_line(formula, ranges, said):
 # -- on the command line --------------------------------------------------------------------------
 
 
-def test_the_verbs(capsys, tmp_path):
+def test_the_verbs(run, tmp_path):
     code, out, _ = run(
-        capsys, "plot", "-n/8", "-n/9", "--what", "weights", "--out", str(tmp_path / "p.svg")
+        "plot", "-n/8", "-n/9", "--what", "weights", "--out", str(tmp_path / "p.svg")
     )
     assert code == 0 and (tmp_path / "p.csv").exists() and "p.svg" in out
     code, out, _ = run(
-        capsys,
         "map",
         "-a*log(1+n)",
         "--a",
@@ -205,15 +196,14 @@ def test_the_verbs(capsys, tmp_path):
         str(tmp_path / "m.svg"),
     )
     assert code == 0 and "exactly if a > 1" in out and (tmp_path / "m.csv").exists()
-    code, _, err = run(capsys, "map", "-a*n", "--beta", "1:2", "--out", str(tmp_path / "m.svg"))
+    code, _, err = run("map", "-a*n", "--beta", "1:2", "--out", str(tmp_path / "m.svg"))
     assert code == 2 and "no free parameter 'beta'" in err
-    code, _, err = run(capsys, "plot", "-n", "--out", str(tmp_path / "p.gif"))
+    code, _, err = run("plot", "-n", "--out", str(tmp_path / "p.gif"))
     assert code == 2 and ".svg" in err
-    code, out, _ = run(capsys, "design", "-a*log(1+n)", "--trf", "512", "--eps", "1/100")
+    code, out, _ = run("design", "-a*log(1+n)", "--trf", "512", "--eps", "1/100")
     assert code == 0 and "a = 153/91" in out
     plan = tmp_path / "plan.toml"
     code, out, _ = run(
-        capsys,
         "design",
         "-a*log(1+n)",
         "--trf",

@@ -54,7 +54,7 @@ SLIPS = {
     ("trf", "-n", "--eps"): r"--eps has no value \(.*0.01, 1/100 or 1%",
     ("compare", "-n"): r"two formulas or more, as farfield compare alibi .*; 1 given",
     ("design", "-a*n"): r"needs a target, as trf=512; accepted: trf, leak",
-    ("design", "-n", "--trf", "64"): r"-n has no free parameter; accepted: .* as -a\*n",
+    ("design", "-n", "--trf", "64"): r"-n has no free parameter; accepted: .* as c\*\(-n\)",
     ("map", "-a*n"): r"as --a 0.01:1; 0 are given",
     ("map", "-a*n", "--a", "0.1-1"): r"range of a '0.1-1': accepted .* 0.01:1",
     ("map", "-a*n", "a=0.1:1"): r"'a=0.1:1': write --a 0.1:1$",

@@ -74,7 +74,17 @@ def test_options_are_keywords_and_parameters_too(capsys):
         assert str(farfield.atlas("kerple-log", **options)) == same
 
 
+def test_a_file_is_linted_and_ranges_are_keywords(tmp_path):
+    (tmp_path / "own.py").write_text("def bias(n):\n    return -n / 8\n")
+    assert str(farfield.lint(f"{tmp_path}/own.py:bias").formulas) == "(-n/8,)"
+    with pytest.raises(farfield.InputError, match=r"'-n/8' is text; .* decided by check"):
+        farfield.lint("-n/8")
+    assert farfield.map("-a*n", a="0.1:1", points=2).names == ("a",)
+
+
 def test_what_python_refuses_says_what_was_typed():
+    with pytest.raises(AttributeError, match=r"farfield has no 'chek'; .*: check"):
+        farfield.chek  # noqa: B018
     with pytest.raises(TypeError, match=r"^trf\(\) missing"):
         farfield.trf()
     with pytest.raises(farfield.InputError, match=r"^perplexity: missing .*model"):

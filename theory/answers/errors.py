@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -72,12 +72,14 @@ class MissingValues(InputError):
     Args:
         what: the formula or encoding.
         names: of its free parameters.
+        usual: values that they have elsewhere, by name.
     """
 
-    def __init__(self, what: str, names: Sequence[str]) -> None:
+    def __init__(self, what: str, names: Sequence[str], usual: Mapping[str, str] = {}) -> None:
         many = [*names[:4], "…", *names[-2:]] if len(names) > 8 else names
+        such = f", as {', '.join(f'{k} = {v}' for k, v in usual.items())}" if usual else ""
         super().__init__(
-            f"{what} has free parameters: give values for {', '.join(many)}, or write its "
+            f"{what} has free parameters: give values for {', '.join(many)}{such}, or write its "
             "formula with numbers"
         )
-        self.names = tuple(names)
+        self.names, self.usual = tuple(names), usual

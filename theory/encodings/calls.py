@@ -48,7 +48,7 @@ CAPPED = "a bounded function of the content logit"
 _HEADS = ("heads", "num_heads", "n_heads", "n_head", "num_attention_heads", "H", "nheads")
 _ACCEPTED = (
     "accepted: a distance, (q, k), (h, q, k), mask_mod(b, h, q, k), score_mod(score, b, h, q, k), "
-    "or a module of lengths, scores or hidden states"
+    "or a module of (q, k, i, j), (i, j), lengths, scores or hidden states"
 )
 T = TypeVar("T")
 Subject = Callable[..., object]
@@ -116,6 +116,8 @@ def sampled(f: Any, heads: int | None = None) -> Sample:
         raise InputError(f"{name} takes {len(required)} arguments; {_ACCEPTED}")
     if _takes_a_row(f, required):
         ways = (*ways[1:], ways[0])
+    if len(required) == 4 and hasattr(f, "parameters") and required[0].startswith("q"):
+        ways = ways[:1]  # (q, k, i, j) are no batch, head and positions
     if required[:1] and "head" in required[0]:
         ways = ways[::-1]
     torch = sys.modules.get("torch")
@@ -696,7 +698,8 @@ def _head_count(f: Subject) -> int | None:
 def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
     """A module that gives the matrix of a row, from its length, its scores or its hidden states."""
     torch: Any = sys.modules.get("torch")
-    if torch is None and "length" not in how:
+    bare = "length" in how or how == VECTORS  # no content is handed over
+    if torch is None and (not bare or how == VECTORS):
         raise Unfit(f"called with {how}: no torch is loaded")
     count = heads or _head_count(f) or (8 if how in ("heads and a length", OWN) else 1)
     weights = f.parameters() if hasattr(f, "parameters") else ()
@@ -708,6 +711,8 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
             return count, size
         if "length" in how:
             return (size,) * (1 if how == "a length" else 2)
+        if how == VECTORS:
+            return torch.arange(size), torch.arange(size)
         if how == OWN:
             random, at = torch.Generator().manual_seed(1 + seed), torch.arange(size)
             content = torch.randn(2, 1, count, size, SHORT, generator=random)
@@ -732,7 +737,7 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
     def matrix(size: int, width: int) -> Sample:
         first, kind = square(size, width)
         places = np.arange(size)
-        if "length" not in how:
+        if not bare:
             content = _content(partial(square, size, width), first, how, given, size, width)
             if content:
                 return Sample(first, places, places, how, kind, content=content)
@@ -753,6 +758,7 @@ def _of_row(f: Subject, heads: int | None, how: str) -> Sample:
 
 GATES = "gates of the content"
 OWN = "queries, keys and positions"
+VECTORS = "vectors of positions i and j"
 
 
 def _content(
@@ -813,7 +819,8 @@ def _square(values: np.ndarray, how: str, size: int) -> np.ndarray:
     values = values[None] if values.ndim == 2 and values.shape[0] in (1, size) else values
     values = values[:, None] if values.ndim == 2 else values
     values = values[:, 0] if values.ndim == 4 and values.shape[1] == 1 else values
-    if values.ndim != 3 or values.shape[1:] not in ((size, size), (1, size)):
+    rows = (size,) if how in (OWN, VECTORS) else (size, 1)  # with positions a query is a row
+    if values.ndim != 3 or values.shape[2] != size or values.shape[1] not in rows:
         raise Unfit(f"called with {how}, {size}: it gives shape {shape}")
     return values
 
@@ -838,7 +845,7 @@ _WAYS: dict[int, tuple[Callable[[Subject, int | None], Sample], ...]] = {
     1: (_of_distance, *(partial(_of_row, how=h) for h in ("scores", "a length", "hidden states"))),
     2: (
         _of_positions,
-        *(partial(_of_row, how=h) for h in ("two lengths", "heads and a length")),
+        *(partial(_of_row, how=h) for h in (VECTORS, "two lengths", "heads and a length")),
     ),
     3: (partial(_of_positions, order="hqk", how="(h, q, k)"),),
     4: (

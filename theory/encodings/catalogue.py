@@ -7,7 +7,7 @@ the names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import sympy
 from sympy import Expr, Rational, S
@@ -440,3 +440,16 @@ def surrogate_of(name: str) -> Entry | None:
     'rope_surrogate'
     """
     return next((e for e in _ROWS if e.stands_for == name), None)
+
+
+def usual_values(name: str, parameters: Iterable[str]) -> dict[str, str]:
+    """Values of these parameters in the first example of an entry that has them all.
+
+    >>> usual_values("kerple_log", ["r1", "r2"]), usual_values("-a*n", ["a"])
+    ({'r1': '6/5', 'r2': '1'}, {})
+    """
+    names = tuple(parameters)
+    for example in CATALOGUE[name].examples if name in CATALOGUE else ():
+        if names and {*names} <= {*example.options}:
+            return {k: str(example.options[k]) for k in names}
+    return {}

@@ -7,6 +7,7 @@ family they resemble there (`recognition`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,9 +17,8 @@ from sympy import Expr
 
 from farfield.theory.answers.answer import Answer, Label, Seen
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence
-from farfield.theory.answers.errors import InputError
-from farfield.theory.answers.notation import expression_line, shortened
-from farfield.theory.answers.number import listed
+from farfield.theory.answers.errors import InputError, refuse
+from farfield.theory.answers.notation import expression_line, listed, shortened
 from farfield.theory.encodings.calls import (
     CAPPED,
     FACTOR,
@@ -30,7 +30,7 @@ from farfield.theory.encodings.calls import (
     sampled,
 )
 from farfield.theory.encodings.head_lists import notation
-from farfield.theory.encodings.modules import built
+from farfield.theory.encodings.modules import built, handed
 from farfield.theory.encodings.recognition import (
     EPSILON,
     MASKED,
@@ -110,7 +110,9 @@ class BiasInspection(Answer):
             origin=self.origin or None,
             largest_difference=None if self.difference is None else f"{self.difference:.2g}",
             distances_seen=f"0 to {self.table.shape[1] - 1}{self.beyond}",
-            resembles=self.resembles and f'{self.resembles}: farfield check "{self.resembles}"',
+            resembles=f'{self.resembles}: farfield check "{self.resembles}"'
+            if self.resembles
+            else None,
         )
         lines = [
             Line(f"head {h}", tuple(map(float, range(len(row)))), tuple(map(float, row)))
@@ -134,7 +136,7 @@ def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
     Args:
         f: a function of a distance, of `(q, k)`, of `(h, q, k)`; a FlexAttention `score_mod` or
             `mask_mod`; a torch module whose forward takes positions, lengths or scores; an array
-            (heads, queries, keys), (queries, keys) or slopes (heads,).
+            (heads, queries, keys), (queries, keys) or slopes (heads,); the text `FILE.py:NAME`.
         heads: how many heads to ask for, where the object does not say.
 
     Raises:
@@ -145,6 +147,13 @@ def inspect_bias(f: object, *, heads: int | None = None) -> BiasInspection:
     >>> inspect_bias(lambda score, b, h, q, k: score + (q - k)).findings[0]
     'rises with distance: the far past outweighs the near one'
     """
+    if isinstance(f, str) and re.fullmatch(r"\S+\.py(:[\w.]+)?", f):
+        f = handed(f, heads)
+    refuse(
+        isinstance(f, str),
+        f"{str(f)[:40]!r} is text; accepted: FILE.py:NAME, a function, a module or an array; a "
+        "formula is decided by check",
+    )
     f = built(f, heads) if isinstance(f, type) else f
     called = callable(f) and not hasattr(f, "__array__")
     sample = sampled(f, heads) if called else of_array(f)

@@ -7,15 +7,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, facts, sentence, table
-from farfield.theory.answers.notation import expression_line, shortened
-from farfield.theory.answers.number import listed, plural
-from farfield.theory.encodings.catalogue import CATALOGUE
+from farfield.theory.answers.notation import expression_line, listed, shortened
+from farfield.theory.answers.number import plural
+from farfield.theory.encodings.catalogue import CATALOGUE, usual_values
 from farfield.theory.encodings.construction import encoding
 from farfield.theory.encodings.encoding import Encoding
 from farfield.theory.mechanisms import MECHANISMS
@@ -29,11 +29,13 @@ class Listed(Result):
         encoding: as it was asked for.
         dialects: variants of the formula, the default first.
         options: each with its default, and the dialects that alone read it.
+        usual: values of its free parameters in the comparisons of the project.
     """
 
     encoding: Encoding
     dialects: tuple[str, ...] = ()
     options: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    usual: Mapping[str, str] = field(default_factory=dict)
 
     def blocks(self) -> Sequence[Block]:
         options = [
@@ -48,6 +50,7 @@ class Listed(Result):
             facts(
                 dialects=listed(self.dialects) or None,
                 options=listed(options) or None,
+                usual=" ".join(f"--set {k}={v}" for k, v in self.usual.items()) or None,
                 biases=shortened("; ".join(heads), 200) if several else None,
             ),
         )
@@ -67,7 +70,8 @@ def of_entry(subject: Encoding) -> Listed:
     if entry is None:
         return Listed(subject)
     options = tuple((k, str(v), entry.needs.get(k, ())) for k, v in entry.options.items())
-    return Listed(subject, entry.dialects, options)
+    usual = usual_values(subject.name, [p.name for p in subject.free])
+    return Listed(subject, entry.dialects, options, usual)
 
 
 @dataclass(frozen=True, repr=False)

@@ -43,7 +43,7 @@ from farfield.validation.far_field.advice import (
     pairs,
     share,
 )
-from farfield.validation.far_field.cost import ROWS, Work, timed
+from farfield.validation.far_field.cost import ROWS, Work, lasting, timed
 from farfield.validation.far_field.probe import COST, gap_losses, mean_and_half
 from farfield.validation.far_field.recall import (
     BLOCK,
@@ -240,10 +240,10 @@ class Mending(Answer):
             yield note("{library} ({versions}), {where}: {text}", **each)
         yield facts(text=self.source)
         yield note(
-            "Read: {way}. A real row takes about {real} s here, its forecast {said} s.",
+            "Read: {way}. A real row takes about {real} here, its forecast {said}.",
             way=self.way,
-            real=f"{self.seconds[0]:.3g}",
-            said=f"{self.seconds[1]:.3g}",
+            real=lasting(self.seconds[0]),
+            said=lasting(self.seconds[1]),
         )
         yield note(
             "Recall: right answers among needles up to that many tokens back, with 95 % intervals "
@@ -400,7 +400,7 @@ def mend(
         f"no change keeps at most {most} keys; the least keeps {min(r.keys(far) for r in found)}",
     )
     plan = _plan(subject, far, timed(subject), measure, quick, minutes)
-    progress(plan.text, 0, 0)
+    progress(subject.first(plan.text), 0, 0)
     kind = next(subject.live.parameters()).dtype
     asks = str((far, subject.settings, subject.bos, told, kind)).encode()
     place = Path(folder) / stamped(subject.outline, asks, subject.groups.numpy().tobytes())
@@ -499,8 +499,9 @@ def _plan(
     rows = groups
     if measure and subject.turns():
         rows = max(len(LEAVES), min(12, int(len(LEAVES) * time / max(one * each, 1e-9))))
-    costs = f"a real row takes about {real:.3g} s, its forecast {foreseen:.3g} s"
-    why = f"{costs}: {rows} rows are read, as {way.value}"
+    costs = f"a real row takes about {lasting(real)} and its forecast {lasting(foreseen)}"
+    time = one * each * rows / len(LEAVES)
+    why = f"about {lasting(time)}: {rows} rows, as {way.value}, since {costs}"
     return _ReadingPlan(way, rows, (real, foreseen), why)
 
 

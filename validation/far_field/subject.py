@@ -72,6 +72,7 @@ class ModelOnText:
         bos: the token that a text begins with, None for none.
         encode: its tokenizer; None without one.
         settings: how much is read.
+        held: bytes at most of a model that is read one layer at a time; None for one in memory.
     """
 
     outline: ModelOutline
@@ -84,6 +85,7 @@ class ModelOnText:
     bos: int | None
     encode: Encode | None
     settings: Settings
+    held: int | None = None
 
     @property
     def length(self) -> int:
@@ -107,6 +109,13 @@ class ModelOnText:
         nats = losses(self.network, self.groups[:2, 0], self.length // 2).mean()
         return uniform_guess(float(nats), self.outline.vocabulary)
 
+    def first(self, said: str) -> str:
+        """What is said before rows are read, with the memory of a model that does not fit."""
+        if self.held is None:
+            return said
+        layers = "the model does not fit into memory, so its layers are read one at a time"
+        return f"{said}; {layers}, {self.held >> 20:,} MiB at most"
+
     def turns(self) -> bool:
         """Whether its positions are rotations."""
         return any(layer.rotation is not None for layer in self.outline.layers)
@@ -118,7 +127,7 @@ class ModelOnText:
         network: Network | None = None,
         *,
         strange: bool = False,
-        step: Callable[[], None] = lambda: None,
+        step: Callable[[str], None] = lambda note: None,
     ) -> dict[int, np.ndarray]:
         """Log ratios to the unchanged model in rows of its own, one a group, by length."""
         each: dict[int, list[float]] = {n: [] for n in (self.length, *lengths)}
@@ -138,7 +147,7 @@ class ModelOnText:
             )
             for n, at in losses.items():
                 each[n].append(float((at - self.base[g]).mean()))
-            step()
+            step(f"log ratio {each[max(each)][-1]:+.3f} at {max(each):,}")
         return {n: np.array(x) for n, x in each.items()}
 
 
@@ -202,6 +211,7 @@ def subject_of(
         bos=read.bos,
         encode=encode,
         settings=settings,
+        held=opened.held,
     )
 
 

@@ -27,10 +27,10 @@ from torch.nn.attention.flex_attention import BlockMask
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
 from farfield.theory.encodings.modules import built, load
-from farfield.theory.evaluation.fold import value
 from farfield.theory.evaluation.vectorised import Arrays, Lacking, require_memory
 from farfield.theory.formula.bounded_nodes import valued
 from farfield.theory.functions.nodes import n
+from farfield.theory.functions.record import value
 from farfield.validation.harness import attention
 from farfield.validation.harness.attention import ScoreMod, table_score
 from farfield.validation.harness.mechanism import Understood, understood

@@ -34,8 +34,8 @@ from farfield.theory.answers.blocks import (
     table,
 )
 from farfield.theory.answers.errors import refuse
-from farfield.theory.answers.notation import Text, code, words
-from farfield.theory.answers.number import count, inside, listed, natural, plural, runs
+from farfield.theory.answers.notation import Text, code, listed, words
+from farfield.theory.answers.number import count, inside, natural, plural, runs
 from farfield.validation.defaults import EPS, TRAINED
 from farfield.validation.models.cache import (
     RowCache,

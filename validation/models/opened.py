@@ -28,12 +28,13 @@ from farfield.theory.answers.names import one_of
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import Mask
-from farfield.validation.models.configuration import library_config, quiet
-from farfield.validation.models.gguf_files import gguf_network, gguf_numbers
+from farfield.validation.models.configuration import quiet
+from farfield.validation.models.gguf_files import gguf_network
 from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.library import LibraryNetwork
 from farfield.validation.models.network import Network, TrainedNetwork, whole
 from farfield.validation.models.repairs import Repair, Repaired
+from farfield.validation.models.streamed import held, skeleton, streamed
 from farfield.validation.models.weights import require_weights
 from farfield.validation.optional import first_line, library
 
@@ -102,6 +103,8 @@ class Opened:
         self.model, self.network = model, network.eval().requires_grad_(False)
         self.length, self.vocabulary = model.trained or 0, model.vocabulary
         self.view, self.tried = ALL, False
+        self.held: int | None = None
+        """Bytes at most of a model that is read one layer at a time; None for one in memory."""
         self.attentions = dict(_attentions(network, model))
         for layer, module in self.attentions.items():
             module.register_forward_pre_hook(
@@ -310,17 +313,24 @@ def network_of(opened: Opened | OpenedRun) -> Network:
 
 
 def open_model(
-    model: ModelOutline, *, tokens: int = 1024, device: Any = None, dtype: Any = None
+    model: ModelOutline,
+    *,
+    tokens: int = 1024,
+    device: Any = None,
+    dtype: Any = None,
+    by_layer: bool = False,
 ) -> Opened | OpenedRun:
     """The model of a folder or a GGUF file, in evaluation mode.
 
-    A model that was opened already is copied.
+    A model that was opened already is copied. One that does not fit into memory is read one layer
+    at a time, in each pass anew.
 
     Args:
         model: what its folder says.
         tokens: the longest row it will be given; enters the estimate of the memory.
         device: of torch, as cuda or cuda:1; None for the CPU, or where a live model is.
         dtype: one of `TYPES`; None for float32, or that of a live model.
+        by_layer: whether to read one layer at a time in any case.
 
     Raises:
         InputError: a device that is not there, a type that is not known; weights are pickled,
@@ -339,21 +349,57 @@ def open_model(
             "language models of the library transformers"
         )
     _library()
-    if model.network is not None:
-        network = copy.deepcopy(model.network)  # hooks stay here
-    elif packed:
-        _require_memory(model, gguf_numbers(model), tokens)
-        network = gguf_network(model)
-    else:
-        network = _network(model, tokens, kind or torch.float32)
-    if place is not None or kind is not None:
-        network = network.to(device=place, dtype=kind)
-    for name, weight in network.named_parameters():
+    if model.network is None:
+        return _from_files(model, tokens, place, kind or torch.float32, by_layer)
+    network = copy.deepcopy(model.network)  # hooks stay here
+    return _finite(Opened(model, _moved(network, place, kind)))
+
+
+def _moved(network: Any, place: torch.device | None, kind: torch.dtype | None) -> Any:
+    """A model on a device and in a type; frequencies of rotations keep theirs, since rounding them
+    turns far keys by whole angles."""
+    turning = [m for m in network.modules() if hasattr(m, "rope_type")]
+    kept = [(m, dict(m.named_buffers(recurse=False))) for m in turning]
+    network = network.to(device=place, dtype=kind)
+    for module, buffers in kept:
+        module._buffers.update({name: x.to(place) for name, x in buffers.items()})
+    return network
+
+
+def _from_files(
+    model: ModelOutline, tokens: int, place: torch.device | None, kind: torch.dtype, by_layer: bool
+) -> Opened:
+    """A model in memory where it fits, else one layer at a time."""
+    packed = model.path.suffix == ".gguf"
+    if not packed:
+        require_weights(model)
+    empty = skeleton(model)
+    numbers = sum(x.numel() for x in (*empty.parameters(), *empty.buffers()))
+    whole = (4 if packed else kind.itemsize) * numbers
+    rows, free = _activations(model, tokens), available(place)
+    if not by_layer and (free is None or whole + rows <= free):
+        return _finite(Opened(model, _network(model, empty.config, kind, place)))
+    most = held(model, empty, kind) + rows
+    refuse(
+        free is not None and most > free,
+        f"model {model.name!r} takes about {(whole + rows) >> 20:,} MiB with rows of {tokens} "
+        f"tokens, {most >> 20:,} MiB with one layer at a time, {max(0, free or 0) >> 20:,} MiB are "
+        "free; accepted: a smaller model, or shorter rows",
+    )
+    opened = Opened(model, streamed(model, empty, kind, place))
+    opened.held = most
+    return opened
+
+
+def _finite(opened: Opened) -> Opened:
+    """Raise InputError for a model with weights that are not finite."""
+    for name, weight in opened.network.named_parameters():
         refuse(
             not torch.isfinite(weight).all(),
-            f"model {model.name!r} has NaN or infinity in {name!r}; accepted: finite weights",
+            f"model {opened.model.name!r} has NaN or infinity in {name!r}; accepted: finite "
+            "weights",
         )
-    return Opened(model, network)
+    return opened
 
 
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -379,17 +425,14 @@ def placed(device: Any, dtype: Any) -> tuple[torch.device | None, torch.dtype | 
     return place, kind
 
 
-def _network(model: ModelOutline, tokens: int, kind: torch.dtype) -> Any:
-    """The library's model of a folder, its weights those of the folder."""
-    require_weights(model)
+def _network(
+    model: ModelOutline, config: Any, kind: torch.dtype, place: torch.device | None
+) -> Any:
+    """The library's model of a folder or a GGUF file, its weights those of the files."""
+    if model.path.suffix == ".gguf":
+        return _moved(gguf_network(model), place, kind)
     transformers = _library()
-    config, _, _ = library_config(model.path, model.values)
     with quiet(transformers):
-        config = transformers.CONFIG_MAPPING[model.kind].from_dict(config.to_dict())
-        with torch.device("meta"):
-            built = transformers.AutoModelForCausalLM.from_config(config)
-        numbers = sum(x.numel() for x in (*built.parameters(), *built.buffers()))
-        _require_memory(model, numbers, tokens, kind.itemsize)
         try:
             network, report = transformers.AutoModelForCausalLM.from_pretrained(
                 model.path,
@@ -414,26 +457,21 @@ def _network(model: ModelOutline, tokens: int, kind: torch.dtype) -> Any:
                 f"model {model.name!r} {wrong} tensor {tensors[0]!r}{more}; accepted: weights that "
                 "fit config.json"
             )
-    return network
+    return network.to(device=place)
 
 
-def _require_memory(model: ModelOutline, numbers: int, tokens: int, size: int = 4) -> None:
-    """Raise InputError where this many weights of `size` bytes, and activations, take more than is
-    free."""
+def _activations(model: ModelOutline, tokens: int) -> int:
+    """Bytes beside the weights that a row takes."""
     heads = max((layer.heads for layer in model.layers), default=1)
     width, layers = model.width, len(model.layers)
-    activations = max(4 * tokens * width * (_FLOATS + layers), 80 * tokens * heads * 32)
-    wanted, free = size * numbers + activations + 8 * tokens * model.vocabulary, available()
-    if free is not None and wanted > free:
-        raise InputError(
-            f"model {model.name!r} takes about {wanted >> 20:,} MiB with rows of "
-            f"{tokens} tokens, {max(0, free) >> 20:,} MiB are free; accepted: a smaller model, or "
-            "shorter rows"
-        )
+    own = max(4 * tokens * width * (_FLOATS + layers), 80 * tokens * heads * 32)
+    return own + 8 * tokens * model.vocabulary
 
 
-def available() -> int | None:
-    """Bytes of memory that are free; None where the system does not say."""
+def available(place: torch.device | None = None) -> int | None:
+    """Bytes of memory that are free on a device; None where the system does not say."""
+    if place is not None and place.type == "cuda":
+        return int(torch.cuda.mem_get_info(place)[0])
     limits, meminfo = [], Path("/proc/meminfo")
     if meminfo.exists():
         lines = dict(line.split(":") for line in meminfo.read_text().splitlines())
@@ -451,6 +489,7 @@ class OpenedRun:
         self.model, self.network = model, network.requires_grad_(False)
         self.length, self.vocabulary = network.length, network.vocabulary
         self.logits, self.device = network.logits, network.device
+        self.held: int | None = None
 
     def embed(self, tokens: Tensor) -> Tensor:
         """As `Opened.embed`."""

@@ -202,6 +202,8 @@ def brief(evidence: Mapping[str, Any], most: int = 3) -> str:
     """
     parts = []
     for name, value in plain(evidence).items():
+        if not _told(value):
+            continue
         if isinstance(value, dict):
             sizes = [abs(v) if isinstance(v, (int, float)) else 0 for v in value.values()]
             order = sorted(zip(sizes, value.items(), strict=True), key=lambda x: -x[0])

@@ -19,8 +19,8 @@ from farfield.numerics.windows.question import SCOPE, Window
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import Answer, Label, Result
 from farfield.theory.answers.blocks import Block, note, table
-from farfield.theory.answers.notation import Latex
-from farfield.theory.answers.number import count, decimal, listed
+from farfield.theory.answers.notation import Latex, listed
+from farfield.theory.answers.number import count, decimal
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.validation.defaults import DTYPES, EPS

@@ -131,3 +131,14 @@ def test_weights_in_few_bits_are_computed_in_bfloat16(values, kept, monkeypatch)
     assert _in_bfloat16(outline, None) == kept and _in_bfloat16(outline, "cuda") == kept
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
     assert not _in_bfloat16(outline, "cpu")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_frequencies_are_not_rounded_with_the_weights(dtype, tmp_path):
+    live = llama()
+    live.save_pretrained(tmp_path)
+    for model in (live, tmp_path):
+        opened = open_model(describe(model), dtype=dtype)
+        (turning,) = (m for m in opened.network.modules() if hasattr(m, "rope_type"))
+        assert torch.equal(turning.inv_freq, live.model.rotary_emb.inv_freq)
+        assert next(opened.network.parameters()).dtype == getattr(torch, dtype)
