@@ -21,7 +21,6 @@ from farfield.validation.harness.data import InductionRows, Text
 from farfield.validation.harness.settings import CAUSAL, Induction, Mask, Run
 from farfield.validation.harness.train import (
     Process,
-    adamw,
     backward,
     batch,
     learning_rate,
@@ -72,14 +71,6 @@ def test_a_killed_training_goes_on_to_the_same_weights_bit_for_bit(at, tmp_path)
     assert not same(whole, model_of(asked))
 
 
-def test_a_step_in_parts_is_the_step_as_a_whole():
-    asked = run(steps=5)
-    parts, _ = trained(asked.but(accumulate=2))
-    whole, _ = trained(asked)
-    for one, other in zip(parts.parameters(), whole.parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
-
-
 def test_it_learns_and_tells_the_loss_the_held_out_loss_and_the_speed(tmp_path):
     lines = tmp_path / "log.jsonl", tmp_path / "log.csv"
     notes = []
@@ -122,13 +113,6 @@ def test_each_schedule_is_its_formula():
     assert rates["cosine"][-1] == pytest.approx(0.05) and rates["linear"][-1] == pytest.approx(0)
     assert rates["inverse sqrt"][-1] == pytest.approx(10**-0.5)
     assert learning_rate(3, run(steps=10, warmup=50, lr=1.0)) < 1  # at most a fifth warms up
-
-
-def test_matrices_alone_decay():
-    model = model_of(run())
-    decays, free = adamw(model, run()).param_groups
-    assert decays["weight_decay"] == 0.1 and free["weight_decay"] == 0
-    assert len(free["params"]) == len([p for p in model.parameters() if p.ndim < 2]) > 4
 
 
 def test_a_training_that_diverges_stops_at_its_step_and_keeps_the_state_before(tmp_path):
