@@ -417,10 +417,19 @@ def placed(device: Any, dtype: Any) -> tuple[torch.device | None, torch.dtype | 
     kind = None if dtype is None else TYPES[str(dtype).removeprefix("torch.")]
     try:
         place = None if device is None else torch.empty(0, device=device).device
+        if place is not None and place.type == "meta":
+            raise RuntimeError("it holds no numbers")
     except (RuntimeError, AssertionError) as error:
         raise InputError(
             f"device {device!r}: {first_line(error, 120)}; accepted: cpu, or a device that torch "
             "finds on this machine"
+        ) from None
+    try:
+        one = torch.ones(2, 2, device=place, dtype=kind)
+        one @ one
+    except (RuntimeError, TypeError) as error:
+        raise InputError(
+            f"dtype {dtype!r}: {first_line(error, 120)}; accepted on {device!r}: float32"
         ) from None
     return place, kind
 
