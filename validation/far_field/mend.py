@@ -55,13 +55,6 @@ from farfield.validation.far_field.recall import (
     needles_of,
     recalled,
 )
-from farfield.validation.far_field.repairs import (
-    FIRST_KEYS,
-    Repair,
-    Repaired,
-    candidates,
-    recipe,
-)
 from farfield.validation.far_field.rotary import Paste, applied, pastes, settings_of
 from farfield.validation.far_field.stages import Stages
 from farfield.validation.far_field.subject import (
@@ -71,10 +64,19 @@ from farfield.validation.far_field.subject import (
     reach_of,
     subject_of,
 )
-from farfield.validation.json_files import Book
+from farfield.validation.json_files import Book, writable_folder
 from farfield.validation.models.cache import Serving, row_cache
+from farfield.validation.models.folder import describe
 from farfield.validation.models.network import losses, scores_at
 from farfield.validation.models.opened import available
+from farfield.validation.models.repairs import (
+    FIRST_KEYS,
+    Repair,
+    Repaired,
+    candidates,
+    recipe,
+)
+from farfield.validation.models.text import encoder_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
 from farfield.validation.uniform import warned
@@ -382,15 +384,18 @@ def mend(
 
     Raises:
         InputError: as `foresee`; no candidate keeps so few keys; a model that turns its queries,
-            and `to` within its training length; needles of another form.
+            and `to` within its training length; needles of another form, or without a tokenizer;
+            a folder that cannot be written to.
     """
     refuse(
         minutes is not None and not 0 < minutes < 1e6,
         f"minutes {minutes}; accepted: a number above 0",
     )
-    told = () if needles is None else needles_of(needles)
+    writable_folder(folder)
+    outline = describe(model)
+    told = () if needles is None else needles_of(needles, encoder_of(outline))
     few = settings or (QUICK if quick else None)
-    subject = subject_of(model, text, length, few, device, dtype)
+    subject = subject_of(outline, text, length, few, device, dtype)
     far = reach_of(subject, to)
     most = far if keys is None else natural(keys, "keys")
     found = _changes(subject, far)

@@ -25,11 +25,11 @@ from farfield.validation.far_field.mend import (
     begins,
 )
 from farfield.validation.far_field.recall import distances, needle_row
-from farfield.validation.far_field.repairs import Repair, Repaired, recipe
 from farfield.validation.far_field.rotary import applied, pastes, settings_of
 from farfield.validation.far_field.subject import Settings, subject_of
 from farfield.validation.json_files import Book
 from farfield.validation.models.network import losses
+from farfield.validation.models.repairs import Repair, Repaired, recipe
 
 FEW = Settings(groups=2, rows=6, last=4)
 TRAINED, TO = 64, 256
@@ -302,3 +302,32 @@ def test_what_cannot_be_mended_is_refused_in_a_line(rotary, words, trained, tmp_
         farfield.mend(rotary, words, to=TRAINED, length=32, quick=True, folder=tmp_path)
     with pytest.raises(InputError, match="no change keeps at most 2 keys; the least keeps 8"):
         farfield.mend(trained("-n/8"), to=64, keys=2, settings=FEW, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"folder": "/proc/none"}, "output folder '/proc/none'"),
+        ({"device": "nosuch"}, "device 'nosuch': .*; accepted: cpu"),
+        ({"device": "meta"}, "device 'meta': it holds no numbers; accepted: cpu"),
+        ({"dtype": "int8"}, "dtype 'int8' is not known; accepted: float32"),
+        ({"minutes": -1}, "minutes -1; accepted"),
+        ({"needles": "none.jsonl"}, "needles 'none.jsonl': .*; accepted: a text file"),
+        ({"length": 1000}, "tokens to read, .*accepted: a longer text"),
+    ],
+)
+def test_bad_input_is_one_line_before_weights_are_read(
+    how, said, rotary, words, tmp_path, monkeypatch
+):
+    rotary.save_pretrained(tmp_path)
+    opened = "farfield.validation.models.opened._from_files"
+    monkeypatch.setattr(opened, lambda *args: pytest.fail("weights are read"))
+    with pytest.raises(InputError, match=said) as error:
+        farfield.mend(tmp_path, words, **{"to": TO, "folder": tmp_path / "out"} | how)
+    assert "\n" not in str(error.value)
+
+
+def test_a_full_disk_is_refused(monkeypatch, tmp_path, rotary, words):
+    monkeypatch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=1000))
+    with pytest.raises(InputError, match="lies on a full disk; accepted: 8 MiB free"):
+        farfield.mend(rotary, words, to=TO, folder=tmp_path)
