@@ -55,13 +55,6 @@ from farfield.validation.far_field.recall import (
     needles_of,
     recalled,
 )
-from farfield.validation.far_field.repairs import (
-    FIRST_KEYS,
-    Repair,
-    Repaired,
-    candidates,
-    recipe,
-)
 from farfield.validation.far_field.rotary import Paste, applied, pastes, settings_of
 from farfield.validation.far_field.stages import Stages
 from farfield.validation.far_field.subject import (
@@ -76,6 +69,13 @@ from farfield.validation.models.cache import Serving, row_cache
 from farfield.validation.models.folder import describe
 from farfield.validation.models.network import losses, scores_at
 from farfield.validation.models.opened import available
+from farfield.validation.models.repairs import (
+    FIRST_KEYS,
+    Repair,
+    Repaired,
+    candidates,
+    recipe,
+)
 from farfield.validation.models.text import encoder_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent

@@ -25,11 +25,11 @@ from farfield.validation.far_field.mend import (
     begins,
 )
 from farfield.validation.far_field.recall import distances, needle_row
-from farfield.validation.far_field.repairs import Repair, Repaired, recipe
 from farfield.validation.far_field.rotary import applied, pastes, settings_of
 from farfield.validation.far_field.subject import Settings, subject_of
 from farfield.validation.json_files import Book
 from farfield.validation.models.network import losses
+from farfield.validation.models.repairs import Repair, Repaired, recipe
 
 FEW = Settings(groups=2, rows=6, last=4)
 TRAINED, TO = 64, 256
