@@ -184,39 +184,13 @@ def test_bad_maps_are_one_line(formula, ranges, said):
 
 
 def test_the_verbs(run, tmp_path):
-    code, out, _ = run(
-        "plot", "-n/8", "-n/9", "--what", "weights", "--out", str(tmp_path / "p.svg")
-    )
-    assert code == 0 and (tmp_path / "p.csv").exists() and "p.svg" in out
-    code, out, _ = run(
-        "map",
-        "-a*log(1+n)",
-        "--a",
-        "1/2:3",
-        "--points",
-        "3",
-        "--out",
-        str(tmp_path / "m.svg"),
-    )
-    assert code == 0 and "exactly if a > 1" in out and (tmp_path / "m.csv").exists()
-    code, _, err = run("map", "-a*n", "--beta", "1:2", "--out", str(tmp_path / "m.svg"))
-    assert code == 2 and "no free parameter 'beta'" in err
-    code, _, err = run("plot", "-n", "--out", str(tmp_path / "p.gif"))
-    assert code == 2 and ".svg" in err
-    code, out, _ = run("design", "-a*log(1+n)", "--trf", "512", "--eps", "1/100")
-    assert code == 0 and "a = 153/91" in out
-    plan = tmp_path / "plan.toml"
-    code, out, _ = run(
-        "design",
-        "-a*log(1+n)",
-        "--trf",
-        ">=64",
-        "--optimise",
-        "leak",
-        "--plan",
-        str(plan),
-    )
-    assert code == 0 and "[[runs]]" in plan.read_text()
+    line = ("plot", "-n/8", "-n/9", "--what", "weights", "--out", tmp_path / "p.svg")
+    assert "p.svg" in run(*line)[1] and (tmp_path / "p.csv").exists()
+    line = ("map", "-a*log(1+n)", "--a", "1/2:3", "--points", "3", "--out", tmp_path / "m.svg")
+    assert "exactly if a > 1" in run(*line)[1] and (tmp_path / "m.csv").exists()
+    line = ("design", "-a*log(1+n)", "--trf", ">=64", "--optimise", "leak")
+    assert run(*line, "--plan", tmp_path / "plan.toml")[0] == 0
+    assert "[[runs]]" in (tmp_path / "plan.toml").read_text()
 
 
 def test_plots_show_the_price():

@@ -22,13 +22,6 @@ def test_trf_gives_the_printed_integer(run):
     )
 
 
-def test_trf_of_several_eps_is_a_json_list(run):
-    code, out, _ = run("trf", "alibi", "--eps", "0.1", "--eps", "0.01", "--json")
-    data = json.loads(out)
-    assert code == 0 and [d["tokens"] for d in data] == [590, 1179]
-    assert all(d["schema"] == 2 and d["kind"] == "ReceptiveField" for d in data)
-
-
 def test_settings_reach_the_encoding(run):
     assert "the nearest 16 tokens" in run("trf", "window", "--set", "w=16", "--eps", "1/100")[1]
     assert "exactly if" not in run("check", "kerple_log", "--set", "r1=6/5")[1]

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-import farfield
-
 
 def test_resolution_of_a_formula(run):
     code, out, _ = run("resolution", "-2*log(1+n)")
@@ -86,11 +84,6 @@ def test_claims_as_json(run):
     assert len(found) >= 5 and all(names <= set(c) and c["kind"] == "proof" for c in found)
     (one,) = json.loads(run("claims", "sun2023.fp16.centred", "--json")[1])
     assert one["verdict"] == "holds_as_printed"
-
-
-def test_public_names():
-    assert farfield.attention_resolution("-n", 10).value is not None
-    assert farfield.claims("sun2023", "proof")
 
 
 @pytest.mark.parametrize(

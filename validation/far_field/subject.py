@@ -21,7 +21,7 @@ from farfield.validation.far_field.recall import Encode
 from farfield.validation.far_field.stages import Begun, Sampling, begin, far_losses
 from farfield.validation.harness.data import places, samples
 from farfield.validation.harness.runs import asked_of
-from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.network import Network, losses
 from farfield.validation.uniform import uniform_guess
 
@@ -183,27 +183,26 @@ def subject_of(
         InputError: as `foresee`.
     """
     from farfield.validation.models.folder import describe
-    from farfield.validation.models.library import network_of
-    from farfield.validation.models.opened import OpenedRun, open_model
+    from farfield.validation.models.opened import network_of, open_model, placed
     from farfield.validation.models.text import encoder_of, text_of
 
     outline = describe(model)
+    placed(device, dtype)  # before a text is read, as that is before weights are
     size = min(outline.trained or 1024, 1024) if length is None else natural(length, "length")
     settings = settings or (USUAL if size < LONG else DEAR)
     if dtype is None and outline.network is None and _in_bfloat16(outline, device):
         dtype = "bfloat16"
-    opened = open_model(outline, tokens=settings.rows * size, device=device, dtype=dtype)
-    network = network_of(opened)
-    if isinstance(opened, OpenedRun):
+    if outline.kind == RUN:
         read = text_of(outline, asked_of(outline.path).text if text is None else text)
         tokens, encode = read.held_out, None
     else:
         read = text_of(outline, text)
         tokens, encode = np.concatenate([read.train, read.held_out]), encoder_of(outline)
     groups, starts = _groups(tokens, read.source, size, settings)
+    opened = open_model(outline, tokens=settings.rows * size, device=device, dtype=dtype)
     return ModelOnText(
         outline=outline,
-        network=network,
+        network=network_of(opened),
         live=opened.network,
         groups=groups,
         starts=starts,
