@@ -15,10 +15,10 @@ import numpy as np
 from side_by_side import Row, in_turn, program, timed
 from sympy import Expr
 
-from farfield.theory.evaluation.fold import Program
 from farfield.theory.evaluation.vectorised import Arrays, Floats, _NumPy
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.nodes import n
+from farfield.theory.functions.record import Program
 from farfield.theory.values import BALLS, tabulate
 
 DISTANCES, ENTRIES = np.arange(10**5), np.arange(1, 2_001)

@@ -8,7 +8,6 @@ Every number in them is computed when they are made, or measured in the committe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -130,7 +129,7 @@ def mixture() -> Curve:
     """The measured ratio of perplexity by the number of local heads of eight."""
     lines = []
     for place, slope in enumerate(SLOPES):
-        x, y = zip(*((float(k), math.exp(t["loss"])) for k, t in mixed(slope).items()), strict=True)
+        x, y = zip(*((float(k), ratio) for k, (ratio, _) in mixed(slope).items()), strict=True)
         weight = Weight.STRONG if slope == "1/4" else Weight.CONTEXT
         lines.append(Line(f"slope {slope}", x, y, "ink", (place + 1) * (slope != "1/4"), weight))
     return Curve(

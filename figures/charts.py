@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib import rcParams
-from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from farfield.figures.style import COLUMN, INK, house, new_figure, plain_ticks, round_numbers
@@ -23,8 +22,8 @@ ROW = 1.25
 
 
 Values = Sequence[float] | np.ndarray
-Area = tuple[float, float, float, float, str]
-"""Left, right, bottom and top of a rectangle, and its colour."""
+Area = tuple[float, float, str]
+"""Left and right end of a stretch of a frame, and its colour."""
 RULE: Any = {"color": "#888888", "linewidth": 0.8, "zorder": 0}
 """The look of what is drawn across a panel for comparison."""
 
@@ -102,15 +101,9 @@ def charted(height: float, *panels: Panel, width: float = COLUMN) -> Figure:
             for at in panel.level:
                 axes.axhline(at, **RULE)
             axes.set(**panel.axes)
-            for ink in dict.fromkeys(colour for *_, colour in panel.areas):
-                own = [
-                    ((a, c), (b, c), (b, d), (a, d)) for a, b, c, d, k in panel.areas if k == ink
-                ]
+            for left, right, colour in panel.areas:
+                axes.axvspan(left, right, color=colour, alpha=0.14, linewidth=0, zorder=0)
                 axes.grid(False)
-                axes.add_collection(
-                    PolyCollection(own, facecolor=ink, alpha=0.14, linewidth=0, zorder=0),
-                    autolim=False,
-                )
             for axis, ticks in ((axes.xaxis, panel.x), (axes.yaxis, panel.y)):
                 if ticks is not None:
                     plain_ticks(axis, ticks or round_numbers(*axis.get_view_interval()))

@@ -109,8 +109,7 @@ def _tex(source: str, said: str) -> Markup:
 def _heads() -> dict[str, dict[int, tuple[float, int]]]:
     """Measured ratios and seeds, by the slope of the local heads and by their number."""
     return {
-        s: {k: (round(math.exp(t["loss"]), 3), t["seeds"]) for k, t in mixed(s).items()}
-        for s in SLOPES
+        s: {k: (round(ratio, 3), seeds) for k, (ratio, seeds) in mixed(s).items()} for s in SLOPES
     }
 
 

@@ -21,7 +21,7 @@ from farfield.figures.document import Fold, Item, Picture, piece
 from farfield.figures.style import svg
 from farfield.theory.answers.answer import InputError, Result, plain
 from farfield.theory.answers.blocks import Block, Note, Sentence, Table, table
-from farfield.theory.answers.notation import StyledWord, Text, code, words
+from farfield.theory.answers.notation import code, words
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Data:
         cells = [list(map(_cell, column)) for column in zip(*self.rows, strict=True)]
         used = [k for k, column in enumerate(cells) if any(column)]
         numeric = tuple(j for j, k in enumerate(used) if all(_numeric(r[k]) for r in self.rows))
-        rows = [[_marked(cells[k][j]) for k in used] for j in range(len(self.rows))]
+        rows = [[_unbroken(cells[k][j]) for k in used] for j in range(len(self.rows))]
         return table([self.columns[k] for k in used], rows, title, numeric=numeric)
 
 
@@ -65,11 +65,9 @@ def _numeric(cell: Any) -> bool:
     return not isinstance(cell, str) or not cell or cell.lstrip("-−<>≤≥~ ")[:1].isdigit()
 
 
-def _marked(cell: str) -> Text:
-    """A cell, dots of agreement in their colours; a short one keeps to its line."""
-    if cell and not cell.strip("●○"):
-        return tuple(StyledWord(c, "sign") for c in cell)
-    return (cell if len(cell) > SHORT else cell.replace(" ", "\u00a0"),)
+def _unbroken(cell: str) -> str:
+    """A cell, which keeps to its line where it is short."""
+    return cell if len(cell) > SHORT else cell.replace(" ", "\u00a0")
 
 
 SHORT = 14

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from contourpy import contour_generator
 from matplotlib.figure import Figure
 from sympy import Expr, Rational, Symbol
 
-from farfield.figures.charts import Area, Panel, charted, through
+from farfield.figures.charts import Panel, charted, through
 from farfield.figures.exhibit import Data
 from farfield.figures.plotting import saved
 from farfield.figures.regions import (
@@ -185,19 +184,16 @@ def parameter_map(
     bias, axes = _read(found, ranges)
     verdict = check_convergence(bias, assumptions={a.name: d for a, d in axes.items()})
     grid = [between(*_range(a.name, ranges[a.name], d), counted) for a, d in axes.items()]
-    ask = partial(_point, bias, tuple(axes), goal, verdict)
     wanted = [(x, y) for y in (grid[1] if len(grid) > 1 else [None]) for x in grid[0]]
     places = []
     for done, (x, y) in enumerate(wanted):
         if notice is not None:
             notice("points", done, len(wanted))
-        places.append(ask(x, y))
+        places.append(_point(bias, tuple(axes), goal, verdict, x, y))
     ends = tuple((xs[0], xs[-1]) for xs in grid)
     names = tuple(a.name for a in axes)
-    areas, curves = sides(verdict.condition, names, ends)
-    lines = _over_one if len(grid) == 1 else _over_two
-    panel = lines(places, curves, f"TRF({share(goal)}) in tokens")
-    figure = charted(1.6 + 2 * len(grid), _framed(panel, names, ends, areas), width=WIDTH)
+    panel, curves = _drawn(places, verdict.condition, names, ends, f"TRF({share(goal)}) in tokens")
+    figure = charted(1.6 + 2 * len(grid), panel, width=WIDTH)
     return ParameterMap(found.name, names, _condition(verdict), goal, tuple(places), curves, figure)
 
 
@@ -241,7 +237,7 @@ def _point(
     eps: Rational,
     verdict: Convergence,
     x: Rational,
-    y: Rational | None = None,
+    y: Rational | None,
 ) -> MapPoint:
     at = dict(zip(names, (x, y) if y is not None else (x,), strict=True))
     decided = verdict.at(**{a.name: value for a, value in at.items()})
@@ -269,55 +265,45 @@ def _condition(verdict: Convergence) -> str:
 # -- drawing --------------------------------------------------------------------------------------
 
 
-@lru_cache(64)
-def sides(
-    condition: Any, names: tuple[str, ...], ends: tuple[Range, ...]
-) -> tuple[tuple[tuple[float, float, float, float, bool], ...], tuple[Curve, ...]]:
-    """The boundary between convergence and divergence; of one parameter its stretches too, as
-    rectangles from 0 to 1 with the verdict on them."""
-    pieces = stretches(condition, names[0], ends[0], {}) if len(names) == 1 else []
-    areas = (
-        (float(low), float(high), 0.0, 1.0, held) for low, high, held in pieces if held is not None
-    )
-    return tuple(areas), tuple(boundary(condition, names, ends))
-
-
-def _framed(
-    panel: Panel,
+def _drawn(
+    places: Sequence[MapPoint],
+    condition: Any,
     names: Sequence[str],
     ends: Sequence[Range],
-    areas: Sequence[tuple[float, float, float, float, bool]],
-) -> Panel:
-    """The panel with the axes of the parameters and the colours of the verdicts."""
-    low, high = panel.axes.get("ylim", (0, 1))
-    filled: list[Area] = [(a, b, low, high, YES if held else NO) for a, b, *_, held in areas]
+    field: str,
+) -> tuple[Panel, tuple[Curve, ...]]:
+    """The panel of a map, and the boundary between convergence and divergence on it."""
+    curves = tuple(boundary(condition, names, ends))
     axes, ticks = dict[str, Any](), dict[str, Any]()
-    for k, name, end in zip("xy", names, ends, strict=False):
-        scale = "log" if end[0] > 0 and end[1] / end[0] > DECADES else "linear"
-        axes |= {f"{k}scale": scale, f"{k}lim": tuple(map(float, end)), f"{k}label": name}
-        ticks |= {k: ()} if scale == "log" else {}
-    axes = {**panel.axes, **axes}
-    return Panel(panel.lines, axes, upright=panel.upright, areas=filled, **ticks)
+    for k, name, (low, high) in zip("xy", names, ends, strict=False):
+        logarithmic = low > 0 and high / low > DECADES
+        axes |= {f"{k}scale": "log" if logarithmic else "linear", f"{k}label": name}
+        axes[f"{k}lim"] = float(low), float(high)
+        ticks |= {k: ()} if logarithmic else {}
+    if len(names) > 1:
+        panel = _over_two(places, curves, field)
+    else:
+        pieces = stretches(condition, names[0], ends[0], curves)
+        areas = [(a, b, YES if held else NO) for a, b, held in pieces if held is not None]
+        panel = replace(_over_one(places, curves, field), areas=areas)
+    return replace(panel, axes={**panel.axes, **axes}, **ticks), curves
 
 
 def _over_one(places: Sequence[MapPoint], curves: Sequence[Curve], field: str) -> Panel:
-    """The receptive field over one parameter."""
-    levels = [min(p.level, 300.0) for p in places]
-    values = [10**v if v < 300 else math.nan for v in levels]
-    vague = [p for p in places if math.isnan(p.level) and p.high and p.high < 1e300]
-    lines = [
+    """The receptive field over one parameter; bars where it is within wide bounds alone."""
+    bars = [
         through("", [(p.x, p.low), (p.x, p.high)], COLOURS[0], linewidth=3, alpha=0.4)
-        for p in vague
+        for p in places
+        if math.isnan(p.level) and p.high and p.high < 1e300
     ]
-    least, most = 0.7, 10**HIGHEST
-    known = [v for v in values if least <= v <= most] or [least, most]
-    for held in ("converges", "diverges"):
-        own = [(p.x, v) for p, v in zip(places, values, strict=True) if p.verdict == held]
-        lines.append(through("", own, COLOURS[0], marker="o", markersize=3))
-    limits = max(least, min(known) / 2), min(most, 2 * max(known))
+    known_at = {p.x for p in places if p.verdict == "converges" and p.level < 300}
+    points = [(p.x, 10**p.level if p.x in known_at else math.nan) for p in places]
+    known = [y for _, y in points if y <= 10**HIGHEST] or [1, 10**HIGHEST]
+    limits = max(0.7, min(known) / 2), min(10**HIGHEST, 2 * max(known))
     title = "green: converges, orange: diverges"
     axes = {"yscale": "log", "ylabel": field, "ylim": limits, "title": title}
-    return Panel(lines, axes, upright=[x for ((x, _),) in curves])
+    line = through("", points, COLOURS[0], marker="o", markersize=3)
+    return Panel([*bars, line], axes, upright=[x for ((x, _),) in curves])
 
 
 def _over_two(places: Sequence[MapPoint], curves: Sequence[Curve], field: str) -> Panel:

@@ -27,8 +27,8 @@ from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Curve, Line, Sentence, note
 from farfield.theory.answers.names import one_of
-from farfield.theory.answers.notation import shortened, words
-from farfield.theory.answers.number import decimal, inside, listed, natural, share
+from farfield.theory.answers.notation import listed, shortened, words
+from farfield.theory.answers.number import decimal, inside, natural, share
 from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.encodings.inspection import DRAWN, BiasInspection
 from farfield.theory.encodings.recognition import visible

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from farfield.numerics.leak import leak
-from farfield.theory.algebra.budget import Budget, budget, unhurried
+from farfield.theory.algebra.door import Budget, budget, unhurried
 from farfield.theory.answers.blocks import Curve, Line, Weight
 from farfield.theory.answers.notation import Text, as_text, shortened
 from farfield.theory.answers.number import runs

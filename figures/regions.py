@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 
 import sympy
@@ -74,36 +73,20 @@ def _zeros(gap: Expr, a: Symbol) -> list[Expr]:
         return []
 
 
-@lru_cache(256)
-def _turns(condition: object, name: str) -> tuple[Expr, ...]:
-    """Where the inequalities of a condition turn, as values of one of its parameters."""
-    pairs = [(gap, a) for gap in _gaps(condition) for a in gap.free_symbols if a.name == name]
-    return tuple(root for gap, a in pairs for root in _zeros(gap, a))
-
-
 def stretches(
-    condition: object, name: str, ends: Range, values: Mapping[str, Expr]
-) -> list[tuple[Rational, Rational, bool | None]]:
-    """Where a condition holds along one parameter: pieces of a range, and whether it does there.
-
-    Args:
-        condition: in parameters.
-        name: of the parameter.
-        ends: the least value and the greatest.
-        values: of the other parameters.
+    condition: object, name: str, ends: Range, curves: Sequence[Curve]
+) -> Iterator[tuple[float, float, bool | None]]:
+    """Where a condition on one parameter holds: pieces of its range, and whether it does there.
 
     >>> from sympy import Rational, symbols
-    >>> a, b = symbols("a b", positive=True)
-    >>> stretches(a * b > 1, "b", (Rational(0), Rational(3)), {"a": Rational(1, 2)})
-    [(0, 2, False), (2, 3, True)]
+    >>> a = symbols("a", positive=True)
+    >>> ends = Rational(0), Rational(3)
+    >>> list(stretches(a > 2, "a", ends, list(boundary(a > 2, ["a"], [ends]))))
+    [(0.0, 2.0, False), (2.0, 3.0, True)]
     """
-    turns = [] if condition is None else [_substituted(r, values) for r in _turns(condition, name)]
-    inner = sorted(Rational(str(sympy.N(r, 30))) for r in turns if r.is_real)
-    cuts = [ends[0], *(r for r in inner if ends[0] < r < ends[1]), ends[1]]
-    return [
-        (low, high, holds(condition, {**values, name: (low + high) / 2}))
-        for low, high in pairwise(cuts)
-    ]
+    cuts = [float(ends[0]), *sorted(x for ((x, _),) in curves), float(ends[1])]
+    for low, high in pairwise(cuts):
+        yield low, high, holds(condition, {name: Rational((low + high) / 2)})
 
 
 def _substituted(e: Expr, values: Mapping[str, Expr]) -> Expr:

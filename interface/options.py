@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -202,13 +201,12 @@ class Subject:
     @contextmanager
     def within_budget(self) -> Iterator[None]:
         """A time limit: answers that are open after `budget` become unknown."""
-        from farfield.theory.algebra.budget import until
-        from farfield.theory.answers.number import seconds
+        from farfield.theory.algebra.door import within
 
         if self.budget is None:
             yield
             return
-        with until(time.monotonic() + seconds(self.budget)):
+        with within(self.budget):
             yield
 
 

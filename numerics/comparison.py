@@ -32,7 +32,6 @@ from farfield.numerics.heads import (
     reason_of,
     resolve,
     unknown,
-    within,
 )
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.period_blocks import NoLimit, PeriodBlock, period_blocks, proportion
@@ -40,7 +39,7 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import at_precision
 from farfield.numerics.shown import FINITE_ROW, chosen
 from farfield.numerics.summation.series import Series, series
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time, within
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import (
@@ -54,8 +53,8 @@ from farfield.theory.answers.blocks import (
     table,
 )
 from farfield.theory.answers.errors import refuse
-from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import at_most, decimal, listed, share
+from farfield.theory.answers.notation import Text, expression_line, listed, shortened, words
+from farfield.theory.answers.number import at_most, decimal, share
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import Undefined, outward, precision, to_arb
 from farfield.theory.functions.nodes import n

@@ -43,11 +43,11 @@ from farfield.numerics.heads import (
     resolve,
     unknown,
 )
-from farfield.numerics.heads import within as within_time
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.search import at_precision
 from farfield.numerics.shown import BiasAnswer, Cases
 from farfield.numerics.summation.series import Series, series
+from farfield.theory.algebra.door import within as within_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import inside, natural, plural, share

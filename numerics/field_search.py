@@ -24,7 +24,7 @@ from farfield.numerics.search import decide, doubled, narrowed
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Code, Reason
 from farfield.theory.functions.balls import Ball, Undefined, precision, rational, to_arb

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +20,11 @@ from sympy import Expr
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.shown import FINITE_ROW, H
 from farfield.numerics.summation.series import Series, exp_series, series
-from farfield.theory.algebra.budget import check_time, until
+from farfield.theory.algebra.door import check_time, within
 from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import Code, InputError, Reason, Status, folded
 from farfield.theory.answers.errors import MissingValues
-from farfield.theory.answers.number import natural, plural, seconds
+from farfield.theory.answers.number import natural, plural
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.encodings.catalogue import usual_values
@@ -74,17 +72,6 @@ def out_of_reach(subject: Encoding) -> Reason | None:
         seen = f"every row sees at most {plural(2 * subject.bca, 'key')}"
         return Reason(BLOCKWISE.code, f"{BLOCKWISE}; {seen}")
     return None if subject.biases else subject.out_of_scope
-
-
-@contextmanager
-def within(budget_s: object) -> Iterator[None]:
-    """A time in which a question is answered.
-
-    Raises:
-        InputError: a budget that is no number of seconds, or a negative one.
-    """
-    with until(time.monotonic() + seconds(budget_s)):
-        yield
 
 
 # -- the sums of one head -------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from sympy import S
 
 from farfield.numerics.search import at_precision
 from farfield.numerics.summation.series import Series, Stretch
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.evaluation.real_balls import Environment
 from farfield.theory.functions.balls import Ball, Undefined, precision, to_arb

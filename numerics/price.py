@@ -47,8 +47,8 @@ from farfield.numerics.shown import Cases, HeadAnswer, of_row
 from farfield.numerics.summation.series import Series
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
-from farfield.theory.answers.notation import shortened
-from farfield.theory.answers.number import decimal, exact, inside, listed, natural, plural
+from farfield.theory.answers.notation import listed, shortened
+from farfield.theory.answers.number import decimal, exact, inside, natural, plural
 from farfield.theory.answers.number import share as share_text
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.functions.balls import Ball, Undefined, outward, rational

@@ -33,13 +33,13 @@ from farfield.numerics.heads import (
     row_of,
     summed,
     unknown,
-    within,
 )
 from farfield.numerics.search import at_precision
 from farfield.numerics.shown import FINITE_ROW, Cases, HeadAnswer
 from farfield.numerics.summation.families import Geometric, Power
 from farfield.numerics.summation.series import Series
 from farfield.theory.algebra import door
+from farfield.theory.algebra.door import within
 from farfield.theory.algebra.exceptions import OrderTooLow, Undecided, Unreachable
 from farfield.theory.answers.answer import (
     Code,
@@ -50,13 +50,8 @@ from farfield.theory.answers.answer import (
     Status,
 )
 from farfield.theory.answers.blocks import Block, Formula, facts, sentence, table
-from farfield.theory.answers.notation import expression_latex, shortened, words
-from farfield.theory.answers.number import (
-    inside,
-    listed,
-    plural,
-    share,
-)
+from farfield.theory.answers.notation import expression_latex, listed, shortened, words
+from farfield.theory.answers.number import inside, plural, share
 from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.coefficients.exact import oscillates, to_sympy
 from farfield.theory.coefficients.signs import Context

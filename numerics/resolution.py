@@ -42,7 +42,7 @@ from farfield.numerics.heads import (
 from farfield.numerics.search import at_precision, to_digits
 from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.summation.series import Series, exp_series, series
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import (
     Code,

@@ -10,8 +10,8 @@ from sympy import Expr
 
 from farfield.theory.answers.answer import Answer, Code, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
-from farfield.theory.answers.notation import expression_line, shortened, words
-from farfield.theory.answers.number import decimal, listed, plural
+from farfield.theory.answers.notation import expression_line, listed, shortened, words
+from farfield.theory.answers.number import decimal, plural
 
 Cases = tuple[tuple[object, str], ...]
 """Templates of a sentence, each with whether it holds; the first that does is said."""

@@ -67,6 +67,20 @@ def tiny_runs(tmp_path_factory):
     return tmp_path_factory.mktemp("tiny_runs")
 
 
+@pytest.fixture
+def run(capsys):
+    """The command line as a user calls it: exit code, standard output, standard error."""
+    from farfield.cli import main
+
+    def run(*args):
+        with pytest.raises(SystemExit) as stop:
+            main([*map(str, args)])
+        said = capsys.readouterr()
+        return stop.value.code, said.out, said.err
+
+    return run
+
+
 def silent_gaps(config):
     """The ids and reasons of the tests that neither passed nor failed, without the allowed ones."""
     terminal = config.pluginmanager.getplugin("terminalreporter")

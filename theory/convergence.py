@@ -23,7 +23,7 @@ import sympy
 from sympy import Basic, Expr, S
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.door import seconds, until, within
 from farfield.theory.algebra.exceptions import NotReal, OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import (
     Answer,
@@ -37,18 +37,25 @@ from farfield.theory.answers.answer import (
 )
 from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
 from farfield.theory.answers.errors import guarded
-from farfield.theory.answers.notation import StyledWord, Text, expression_line, shortened, words
-from farfield.theory.answers.number import exact, listed, plural, runs, seconds
+from farfield.theory.answers.notation import (
+    StyledWord,
+    Text,
+    expression_line,
+    listed,
+    shortened,
+    words,
+)
+from farfield.theory.answers.number import exact, plural, runs
 from farfield.theory.decision import cells
 from farfield.theory.decision.engine import decide_series
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.bounded_nodes import primitive
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.functions.record import record_of
+from farfield.theory.functions.record import record_of, unproved_needs
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Decay, Decision, Proof, Step
-from farfield.theory.remarks import remarks
+from farfield.theory.remarks import ROW_NAMES, remarks
 from farfield.theory.skipped import skipped_terms
 from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
 
@@ -188,7 +195,7 @@ class Convergence(Answer):
 
         claims = self.claims()
         try:
-            with until(time.monotonic() + self.budget_s):
+            with within(self.budget_s):
                 return certificate(self.formula, claims)
         except Unreachable as why:
             raise NoCertificate(str(why)) from None
@@ -463,7 +470,8 @@ def check_convergence(
                 present = {s.name for s in bias.free_symbols}
                 present_domains = {name: d for name, d in domains.items() if name in present}
                 decided[bias] = _decide_bias(bias, present_domains)
-        asides = _in_time(lambda: [r for bias in decided for r in remarks(bias)]) or ()
+        unclear = [bias for bias in decided if not _says_all(bias)]
+        asides = _in_time(lambda: [r for bias in unclear for r in remarks(bias)]) or ()
     results = tuple(decided[b] for b in subject.biases)
     whole = results[0] if len(results) == 1 else _together(subject, results)
     return dataclasses.replace(
@@ -514,6 +522,18 @@ def _in_time(ask: Callable[[], R]) -> R | None:
         return None
 
 
+def _says_all(p: Expr) -> bool:
+    """Whether a formula is negative, without cases and names of a row's length: no remark on it."""
+    plain = p.could_extract_minus_sign() and not p.has(sympy.Piecewise)
+    return plain and not any(s.name in ROW_NAMES for s in p.free_symbols)
+
+
+def _skipped(p: Expr) -> tuple[int, ...] | None:
+    """The distances whose terms are left out: none where nothing that the formula needs is open."""
+    needs = _in_time(lambda: door.supervised(unproved_needs, p))
+    return () if needs == [] else _in_time(lambda: skipped_terms(p))
+
+
 def _all_skipped(heads: tuple[Convergence, ...]) -> tuple[int, ...] | None:
     """The skipped terms of several heads, where those of each are known."""
     each = [h.skipped_terms for h in heads if h.skipped_terms is not None]
@@ -525,9 +545,11 @@ def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:
     verdict must be the same for all s > 0 by the same steps; each has those steps with its own
     s."""
     distinct = tuple(dict.fromkeys(biases))
+    if len(distinct) < FAMILY or any(b.free_symbols != {n} for b in distinct):
+        return {}
     shares = [primitive(b) for b in distinct]
     one = {q for _, q in shares}
-    if len(distinct) < FAMILY or len(one) > 1 or any(b.free_symbols != {n} for b in distinct):
+    if len(one) > 1:
         return {}
     factor = parameter("s", "positive")
     try:
@@ -563,7 +585,7 @@ def _convergence(
             None,
             Proof("", decision.steps),
             assumptions,
-            skipped_terms=_in_time(lambda: skipped_terms(p)),
+            skipped_terms=_skipped(p),
             status=Status.UNKNOWN,
             label=None,
             reason=Reason(Code.UNDECIDED, decision.reason),
@@ -579,7 +601,7 @@ def _convergence(
         truth,
         Proof(claim, decision.steps, decision.decay),
         assumptions,
-        skipped_terms=_in_time(lambda: skipped_terms(p)),
+        skipped_terms=_skipped(p),
         label=Label.THEOREM,
         reason=None if decision.real else reason,
     )

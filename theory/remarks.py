@@ -18,7 +18,7 @@ from farfield.theory.values import enclose
 
 MASKED = -(10**4)
 """A number from here down stands for minus infinity in masks of models."""
-_ROW = ("L", "N", "T", "seq_len", "seqlen", "seq_length", "length", "max_len", "n_ctx", "ctx")
+ROW_NAMES = ("L", "N", "T", "seq_len", "seqlen", "seq_length", "length", "max_len", "n_ctx", "ctx")
 
 
 def remarks(formula: Expr) -> Iterator[str]:
@@ -36,7 +36,7 @@ def remarks(formula: Expr) -> Iterator[str]:
             logit = door.expand_log(sympy.log(formula), force=True)
             shown = expression_line(logit, unicode=False)
             yield f"p(n) is the bias of a logit. If {line} is the weight itself, write {shown}."
-    for name in sorted({s.name for s in formula.free_symbols} & {*_ROW}):
+    for name in sorted({s.name for s in formula.free_symbols} & {*ROW_NAMES}):
         yield (
             f"{name} is read as a constant. If it is the row's length, the bias is normalised by "
             "the row, and no fixed window is ever enough (farfield prove normalised-bias)."

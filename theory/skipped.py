@@ -12,10 +12,12 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr
 
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra import door
+from farfield.theory.algebra.door import check_time
 from farfield.theory.formula.bounded_nodes import primitive
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.record import unproved_needs
 from farfield.theory.values import compile_ball, tabulate_all
 
 if TYPE_CHECKING:
@@ -28,10 +30,12 @@ APART = 61  # distances of the sample beyond them: a prime, from which no short 
 
 
 def skipped_terms(p: Expr) -> tuple[int, ...]:
-    """The distances below 4096 whose bias is undefined or +oo: by few balls where these tell, else
-    searched until 64 in a row are fine, and every 61st after them. A row of them that lasts to the
-    end of the search is taken for overflow, but for its beginning at 0; once 64 in a row are not,
-    every 64th is looked at to see whether it lasts.
+    """The distances below 4096 whose bias is undefined or +oo.
+
+    They are read off what the formula needs, where SymPy sees that it holds from some distance on.
+    Else few balls tell them, or they are searched until 64 in a row are fine, and every 61st after
+    them. A row of them that lasts to the end of the search is taken for overflow, but for its
+    beginning at 0. Once 64 in a row are not fine, every 64th shows whether it lasts.
 
     Raises:
         OutOfTime: the budget of the question is spent.
@@ -40,7 +44,11 @@ def skipped_terms(p: Expr) -> tuple[int, ...]:
     >>> skipped_terms(-log(log(n)))
     (0, 1)
     """
-    return () if p.free_symbols - {n} else _skipped(primitive(p)[1])
+    if p.free_symbols - {n}:
+        return ()
+    needs = door.supervised(unproved_needs, p)
+    failing = None if needs is None else door.supervised(_failing, needs)
+    return _skipped(primitive(p)[1]) if failing is None else failing
 
 
 @lru_cache(maxsize=64)
@@ -54,6 +62,21 @@ def _skipped(p: Expr) -> tuple[int, ...]:
     while skipped and skipped[-1] == last - 1:
         last = skipped.pop()
     return tuple(skipped) if last > 0 else tuple(range(MOST_TERMS))
+
+
+def _failing(needs: list[tuple[Expr, str]]) -> tuple[int, ...] | None:
+    """The distances where a need fails; None unless SymPy sees that all hold from FIRST on."""
+    if not all(getattr(x.xreplace({n: n + FIRST}), f"is_{fact}") for x, fact in needs):
+        return None
+    failing = list[int]()
+    for t in range(FIRST):
+        distance = {n: sympy.Integer(t)}
+        held = {getattr(x.xreplace(distance), f"is_{fact}") for x, fact in needs}
+        if False in held:
+            failing.append(t)
+        elif None in held:
+            return None
+    return tuple(failing)
 
 
 def _searched(p: Expr) -> list[int]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from farfield.theory.answers.answer import Label, Result
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
-from farfield.theory.answers.number import listed, plural
+from farfield.theory.answers.notation import listed
+from farfield.theory.answers.number import plural
 from farfield.validation.results import LAST, WHOLE
 from farfield.validation.uniform import BYTES, uniform_guess, warned
 

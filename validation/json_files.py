@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from pydantic_core import from_json
 
 from farfield.theory.answers.answer import InputError, plain
 from farfield.theory.files import write as write
+
+_DISK = 8 << 20  # bytes that a folder needs for what is written to it
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
@@ -128,4 +131,8 @@ def writable_folder(folder: str | os.PathLike[str]) -> Path:
         ) from None
     if not os.access(place, os.W_OK):
         raise InputError(f"output folder {str(folder)!r} cannot be written to")
+    if shutil.disk_usage(place).free < _DISK:
+        raise InputError(
+            f"output folder {str(folder)!r} lies on a full disk; accepted: {_DISK >> 20} MiB free"
+        )
     return place

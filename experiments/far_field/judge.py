@@ -1,6 +1,6 @@
-"""Forecasts beside measurements: one table by threshold, one by model, one figure.
+"""Forecasts beside measurements: one table by threshold, one by model.
 
-python experiments/far_field/judge.py    # results.md here, docs/_static/far-field*.svg
+python experiments/far_field/judge.py    # results.md here
 """
 
 import json
@@ -11,21 +11,11 @@ import numpy as np
 from scipy.stats import t as student
 
 HERE = Path(__file__).parent
-STATIC = HERE.parents[1] / "docs" / "_static"
 LINE = math.log(1.05)
 MOST = {1024: 0.04, 4096: 0.08}
 NULLS = ("last octave", "log-linear from 2L", "nearest trained model", "constant")
 LEVELS_OFF = "the loss at 4 times stays"
 """A null that was added after measuring: it knows that the loss levels off."""
-LABELS = {
-    LEVELS_OFF: "as at 4 times the length",
-    "last octave": "the last doubling goes on",
-    "nearest trained model": "as the nearest other model",
-    "constant": "the mean of the others",
-}
-"""What the nulls of the picture are called there."""
-PICTURED = (LEVELS_OFF, *NULLS[:1], *NULLS[2:])
-TITLE = "What short rows say of long ones: loss foreseen and measured"
 FIXED = ("window 64", "window 32", "log scale", "window 64, 4 first keys")
 
 
@@ -297,47 +287,5 @@ def told():
         yield f"| {m['label']}, {text}, {m['steps']} steps | {cells} |"
 
 
-def draw(file, **sizes):
-    """Forecast against measurement, the nulls beside it; panels beside each other or stacked."""
-    from farfield.figures.style import COLOURS, MARKERS, SOFT, house, new_figure, picture_file
-
-    with house():
-        figure, panels = new_figure(**sizes)
-        for panel, to in zip(panels, MOST, strict=True):
-            at = [c for c in with_nulls() if c["to"] == to]
-            ends = [min(c["measured"] for c in at) - 0.1, max(c["measured"] for c in at) + 0.3]
-            panel.plot(ends, ends, color=SOFT, linewidth=0.8)
-            for k, name in enumerate(PICTURED):
-                pairs = [(c["measured"], c[name]) for c in at if c[name] is not None]
-                if pairs:
-                    x, y = zip(*pairs, strict=True)
-                    look = {"markersize": 4, "fillstyle": "none", "label": LABELS[name]}
-                    panel.plot(x, y, MARKERS[k + 1], color=SOFT, **look)
-            panel.errorbar(
-                [c["measured"] for c in at],
-                [c["said"] for c in at],
-                yerr=[c["half"] for c in at],
-                fmt="o",
-                color=COLOURS[0],
-                markersize=5,
-                linewidth=0.8,
-                label="far field, a model a point",
-            )
-            panel.set(
-                xlim=ends,
-                ylim=[ends[0], 1.9 * ends[1]],
-                title=f"{to // 64} times the training length",
-                xlabel="measured log ratio of perplexity",
-                ylabel="foreseen",
-            )
-        figure.suptitle(
-            TITLE if "columns" in sizes else TITLE.replace(": ", ":\n"), fontweight="bold"
-        )
-        panels[-1].legend(loc="upper left")
-        (STATIC / file).write_text(picture_file(figure, "far-field"), encoding="utf-8")
-
-
 if __name__ == "__main__":
     (HERE / "results.md").write_text("\n".join(markdown()) + "\n")
-    draw("far-field.svg", height=3.9, width=7.6, columns=2)
-    draw("far-field-narrow.svg", height=6.6, width=3.7, rows=2)

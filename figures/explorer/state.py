@@ -24,7 +24,7 @@ from farfield.numerics.leak import leak
 from farfield.numerics.price import reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import certified_window
-from farfield.theory.algebra.budget import check_time, unless, until
+from farfield.theory.algebra.door import check_time, unless, until
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Answer, InputError, Status
 from farfield.theory.answers.blocks import Block, note, sentence

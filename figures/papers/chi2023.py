@@ -9,7 +9,7 @@ from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing, rows
 from farfield.figures.masks import cells, positions
 from farfield.figures.style import COLOURS, SOFT, house, new_figure
-from farfield.theory.answers.number import listed
+from farfield.theory.answers.notation import listed
 from farfield.theory.encodings import Encoding, encoding
 
 LENGTH = 8192

@@ -1,5 +1,5 @@
-"""What our own trained models say, drawn: the law at finite length, mixtures of heads, levels of
-loss, and which models both hold their loss and use far keys. All read the committed results."""
+"""What our own trained models say, drawn: mixtures of heads, levels of loss, and which models both
+hold their loss and use far keys. All read the committed results."""
 
 from __future__ import annotations
 
@@ -11,19 +11,13 @@ from polars import col
 
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing
-from farfield.figures.style import COLOURS, INK, NO, spoken
-from farfield.validation.extrapolation import TOLERANCE
-from farfield.validation.results import LAST, results
+from farfield.figures.style import COLOURS, INK, spoken
+from farfield.validation.results import LAST, TOLERANCE, results
 
 HOLDS = 1 + TOLERANCE
 GREY = "#888888"
-NEAR = 0.3
-"""The order loss up to which the second panel of the law shows the cases."""
-FAR = 6
-"""Cases that the law names, the farthest from the line."""
 USUAL = {"trained": 64, "layers": 4, "width": 128, "steps": 1000}
 """Of the models of the registrations."""
-CASE = ("experiment", "label", "family", "mask", "order_loss", *USUAL)
 LEARNED = 0.9
 """Mean accuracy at the training length from which a model has learned its task."""
 SAME_BIAS = {
@@ -37,88 +31,10 @@ SAME_BIAS = {
 """What the language models call the biases of a task, where the two registrations differ."""
 
 
-def _ratios(lines: Sequence[Named], highest: float, **axes: Any) -> Panel:
-    """Ratios of perplexity on a logarithmic axis, with the line up to which perplexity holds."""
-    ticks = [1, 1.05, 1.2, 1.5] if highest < 2 else [1, 1.5, 2, 4, 8, 16]
-    axes |= {"yscale": "log", "ylabel": "ratio of perplexity (log)"}
-    return Panel(lines, axes, y=[r for r in ticks if r <= highest], level=[HOLDS])
-
-
 def _points(x: Any, y: Any, **look: Any) -> Named:
     """Points that are not joined and have no name."""
     ink = look.pop("colour", INK)
     return Named("", x, y, ink, {"marker": "o", "markersize": 4, "linestyle": "none", **look})
-
-
-def cases() -> list[dict[str, Any]]:
-    """The cases that the registered law spoke of: of each the columns of `CASE`, its `seeds`, its
-    `loss`, the largest mean logarithm of its ratios at any length, and its `name`."""
-    lines = results().filter(col("order_loss").is_not_null(), protocol=LAST)
-    means = lines.group_by(*CASE, "length", maintain_order=True).agg(
-        col("ratio").log().mean().alias("loss"), col("seed").n_unique().alias("seeds")
-    )
-    found = means.group_by(*CASE, maintain_order=True).agg(col("loss", "seeds").max())
-    return [{**case, "name": _title(case)} for case in found.iter_rows(named=True)]
-
-
-def _title(case: dict[str, Any]) -> str:
-    """The label of a case, with its window and what else is not usual."""
-    names = {"trained": "length"}
-    others = (f"{names.get(k, k)} {case[k]}" for k, usual in USUAL.items() if case[k] != usual)
-    return ", ".join([case["label"], *[case["mask"]] * bool(case["mask"]), *others])
-
-
-def _slope(quantity: np.ndarray, loss: np.ndarray) -> float:
-    """Of the line through the origin, by least squares."""
-    return float(quantity @ loss / (quantity @ quantity))
-
-
-def law() -> Drawing:
-    """The ratio of perplexity of every case against its order loss."""
-    every = cases()
-    known = [t for t in every if t["steps"] == USUAL["steps"]]
-    value, loss = (np.array([t[k] for t in known]) for k in ("order_loss", "loss"))
-    others = [np.array([t["family"] != own["family"] for t in known]) for own in known]
-    told = np.array([_slope(value[o], loss[o]) for o in others]) * value
-    right = (told > np.log(HOLDS)) == (loss > np.log(HOLDS))
-    explained = 1 - np.sum((loss - told) ** 2) / np.sum((loss - loss.mean()) ** 2)
-    constant = _slope(value, loss)
-    farthest = [
-        Named(
-            known[k]["name"].partition(", others")[0],
-            [value[k]],
-            [np.exp(loss[k])],
-            GREY if right[k] else NO,
-        )
-        for k in np.argsort(-np.abs(loss - told))[:FAR]
-    ]
-    longer = [t for t in every if t["steps"] != USUAL["steps"]]
-    at, ratio = np.linspace(0, value.max(), 101), np.exp(loss)
-    later = [(t["order_loss"], np.exp(t["loss"])) for t in longer]
-    lines = [
-        Named("", at, np.exp(constant * at), look={"linewidth": 1}),
-        _points(value[right], ratio[right], colour=GREY, alpha=0.8),
-        _points(value[~right], ratio[~right], colour=NO),
-        _points(*np.reshape(later, (-1, 2)).T, fillstyle="none"),
-    ]
-    explains = f"R² = {explained:.2f}, n = {len(known)}"
-    highest, end = float(np.exp(max(t["loss"] for t in every))), value.max() * 1.25
-    below = {"xlim": (-0.02 * NEAR, NEAR), "xlabel": "order loss, from the formula alone"}
-    whole = _ratios([*lines, *farthest], highest, xlim=(-0.02 * end, end), title=explains)
-    near = _ratios(lines, 1.3, ylim=(0.96, 1.32), **below)
-    columns = ("name", "family", "steps", "order loss", "log ratio")
-    data = tuple(
-        tuple(t[k] for k in ("name", "family", "steps", "order_loss", "loss")) for t in every
-    )
-    return Drawing(
-        Data(columns, data),
-        f"The order loss of the formula puts {right.sum()} of {len(known)} cases on the right "
-        f"side of {TOLERANCE:.0%}. Each family is predicted by a line through the others; the "
-        f"{FAR} cases farthest from it have their names. Orange: on the wrong side. Circles: "
-        "models that learned longer. Below: the corner of the first panel. Perplexity holds "
-        "below the grey line.",
-        charted(4.6, whole, near),
-    )
 
 
 SLOPES = {"1/2": "8 heads 1/2", "1/4": "alibi equal 2", "1/16": "alibi equal 4"}
@@ -126,9 +42,19 @@ SLOPES = {"1/2": "8 heads 1/2", "1/4": "alibi equal 2", "1/16": "alibi equal 4"}
 HEADS = 8
 
 
-def mixed(slope: str) -> dict[int, dict[str, Any]]:
-    """Cases by the number of local heads of eight, all of one slope, the others without a bias."""
-    known = {t["name"]: t for t in cases()}
+def mixed(slope: str) -> dict[int, tuple[float, int]]:
+    """The greatest mean ratio of perplexity at any length, with how many models it is of, by the
+    number of local heads of eight, all of one slope, the others without a bias."""
+    lines = results().filter(
+        col("order_loss").is_not_null(), mask="", protocol=LAST, **USUAL
+    )  # of the registrations, the last one that has a label
+    means = lines.group_by("experiment", "label", "length", maintain_order=True).agg(
+        col("ratio").log().mean().exp().alias("ratio"), col("seed").n_unique().alias("seeds")
+    )
+    cases = means.group_by("experiment", "label", maintain_order=True).agg(
+        col("ratio", "seeds").max()
+    )
+    known = {label: (ratio, seeds) for _, label, ratio, seeds in cases.iter_rows()}
     names = {k: f"{k} head{'s' * (k > 1)} {slope}" for k in range(1, HEADS)}
     names = {0: "nope", **names, HEADS: SLOPES[slope]}
     return {k: known[name] for k, name in names.items() if name in known}
@@ -136,7 +62,7 @@ def mixed(slope: str) -> dict[int, dict[str, Any]]:
 
 def mixtures() -> Drawing:
     """The ratio of perplexity by the number of local heads of eight, a line a slope."""
-    ratios = {s: {k: float(np.exp(t["loss"])) for k, t in mixed(s).items()} for s in SLOPES}
+    ratios = {s: {k: ratio for k, (ratio, _) in mixed(s).items()} for s in SLOPES}
     lines = [
         Named(f"slope {s}", [*found], [*found.values()], colour, {"marker": "o"})
         for (s, found), colour in zip(ratios.items(), COLOURS, strict=False)
@@ -144,13 +70,13 @@ def mixtures() -> Drawing:
     rows = tuple((s, k, y) for s, found in ratios.items() for k, y in found.items())
     highest = max(y for *_, y in rows)
     axes = {"xlabel": "local heads of eight", "xticks": [0, 1, 2, 4, 8], "xlim": (-0.2, 8.05)}
-    axes["ylim"] = (0.9, 1.05 * highest)
+    axes |= {"yscale": "log", "ylabel": "ratio of perplexity (log)", "ylim": (0.9, 1.05 * highest)}
     return Drawing(
         Data(("slope", "local heads", "ratio of perplexity"), rows),
         f"One local head of eight is enough: slope 1/4 takes the ratio of perplexity at 16 times "
         f"the training length from {ratios['1/4'][0]:.2f} to {ratios['1/4'][1]:.2f}. The other "
         f"heads have no bias. Perplexity holds below the grey line ({HOLDS:g}).",
-        charted(2.6, _ratios(lines, highest, **axes)),
+        charted(2.6, Panel(lines, axes, y=[1, 1.05, 1.2, 1.5], level=[HOLDS])),
     )
 
 

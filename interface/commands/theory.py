@@ -75,7 +75,7 @@ def check(
     )
     if file is not None:
         return _check_list(file, subject, output, expect)
-    from farfield.theory.algebra.budget import until
+    from farfield.theory.algebra.door import until
 
     subjects = subject.read_each(formulas)
     with progress("deciding"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -105,8 +106,14 @@ def train(
     size = f"{usual.steps} steps on rows of {usual.length} tokens"
     said = f"{plural(len(asked), 'model')} of {plural(usual.layers, 'layer')}, {size}"
     trained, failed = [], []
-    from farfield.validation.harness.runs import job_of
+    from farfield.validation.harness.runs import chosen_device, job_of
 
+    chosen_device(device)
+    place = Path(log or ".").parent
+    refuse(
+        not place.is_dir() and Path(str(log)).suffix in (".csv", ".jsonl"),
+        f"log {log!r} cannot be written: there is no folder {str(place)!r}",
+    )
     for one in asked:
         job_of(one)  # all that can be wrong is said before the first step
     with progress("train", f"{said}; {_going_on(runs)}") as step:
@@ -212,8 +219,6 @@ def runs(
 
         print_out(results(folder).write_csv().rstrip())
         return OK
-    from pathlib import Path
-
     from farfield.validation.harness.runs import listed, rows_of
     from farfield.validation.inventory import RunList, summary
 

@@ -12,8 +12,8 @@ from sympy import Rational
 
 from farfield.theory.answers.answer import Answer, InputError
 from farfield.theory.answers.blocks import Block, Sentence, facts, note, table
-from farfield.theory.answers.notation import Text, shortened, words
-from farfield.theory.answers.number import decimal, integer, listed, plural
+from farfield.theory.answers.notation import Text, listed, shortened, words
+from farfield.theory.answers.number import decimal, integer, plural
 from farfield.theory.encodings import Encoding
 
 Pair = tuple[Rational, Rational]

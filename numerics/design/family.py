@@ -9,10 +9,10 @@ from typing import Any
 import sympy
 from sympy import Expr, S, Symbol
 
-from farfield.theory.algebra.budget import unhurried
+from farfield.theory.algebra.door import unhurried
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.notation import shortened
-from farfield.theory.answers.number import exact, listed
+from farfield.theory.answers.notation import listed, shortened
+from farfield.theory.answers.number import exact
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.formula.parameters import interval, parameter
 

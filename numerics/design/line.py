@@ -34,10 +34,11 @@ from farfield.numerics.design.rationals import decimals_around, simplest
 from farfield.numerics.design.targets import BITS, Quantity, Target
 from farfield.numerics.heads import Diverging
 from farfield.numerics.search import least
-from farfield.theory.algebra.budget import budget, check_time, until
+from farfield.theory.algebra.door import budget, check_time, until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.number import decimal, listed
+from farfield.theory.answers.notation import listed
+from farfield.theory.answers.number import decimal
 from farfield.theory.functions.balls import Undefined, precision
 
 DIGITS = 11

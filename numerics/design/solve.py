@@ -25,11 +25,11 @@ from farfield.numerics.design.targets import (
     quantity,
     read_targets,
 )
-from farfield.theory.algebra.budget import budget, until
+from farfield.theory.algebra.door import budget, seconds, until
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import expression_line
-from farfield.theory.answers.number import exact, natural, seconds
+from farfield.theory.answers.number import exact, natural
 from farfield.theory.convergence import Verdict, check_convergence
 
 COSTS = ("leak", "horizon", "window")

@@ -16,8 +16,8 @@ from flint import acb, arb, arb_series
 from sympy import Expr, Symbol
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
 from farfield.theory.functions.balls import to_arb
+from farfield.theory.functions.record import Arithmetic, Operation, Program
 from farfield.theory.values import compile_ball
 
 Point = TypeVar("Point", arb, acb, arb_series)

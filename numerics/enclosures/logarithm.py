@@ -19,7 +19,7 @@ from sympy import Expr, S, Symbol
 from farfield.numerics.enclosures.compiled import compile_complex
 from farfield.numerics.outcomes import Unrecognised
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.functions.balls import Undefined, precision
 from farfield.theory.functions.elementary import expm1, log1p
 from farfield.theory.functions.record import record_of

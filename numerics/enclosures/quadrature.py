@@ -6,7 +6,7 @@ from flint import acb, arb
 from sympy import Expr, Symbol
 
 from farfield.numerics.enclosures.compiled import compile_complex
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 
 MAX_EVALUATIONS = 200_000  # of the integrand on one interval

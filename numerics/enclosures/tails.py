@@ -29,9 +29,9 @@ from flint import acb, acb_series, arb, ctx, fmpq
 from sympy import Basic, Expr, Symbol
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.theory.algebra.budget import check_time
-from farfield.theory.evaluation.fold import Arithmetic, Operation, value
+from farfield.theory.algebra.door import check_time
 from farfield.theory.functions.balls import rational, to_arb
+from farfield.theory.functions.record import Arithmetic, Operation, value
 from farfield.theory.values import compile_ball
 
 Chain = tuple[fmpq, ...]

@@ -29,7 +29,7 @@ from farfield.numerics.summation.euler_maclaurin import taylor
 from farfield.numerics.summation.kept_sums import memory, remembered
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.evaluation.real_balls import Environment
 from farfield.theory.functions.balls import Ball, Undefined, precision, to_arb

@@ -17,7 +17,7 @@ from typing import TypeVar
 from flint import arb, arb_series, ctx, fmpq
 
 from farfield.numerics.summation.kernel import Direct
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision
 

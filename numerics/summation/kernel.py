@@ -15,7 +15,7 @@ from flint import arb, ctx, fmpq
 from sympy import Expr
 
 from farfield.numerics.summation.kept_sums import memory
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import Ball, precision, to_arb
 from farfield.theory.functions.nodes import n

@@ -21,8 +21,8 @@ from farfield.numerics.summation.bounded import by_envelope, by_steps
 from farfield.numerics.summation.families import family
 from farfield.numerics.summation.kernel import Kernel
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.call_tree import traced
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.functions.nodes import n
 

@@ -6,7 +6,7 @@ import sympy
 from sympy import Expr
 
 from farfield.numerics.summation.normal_form import sign
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.functions.nodes import n
 
 

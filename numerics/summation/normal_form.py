@@ -20,7 +20,7 @@ from sympy import Expr, S
 
 from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, SignNeeded, Undecided
 from farfield.theory.coefficients.signs import sign as proved_sign
 from farfield.theory.functions.nodes import n

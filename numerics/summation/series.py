@@ -29,7 +29,7 @@ from farfield.numerics.summation.kernel import Kernel, suffix_sums
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import check_time, until
+from farfield.theory.algebra.door import check_time, until
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.answers.notation import expression_line, shortened

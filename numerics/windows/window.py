@@ -55,7 +55,7 @@ from farfield.numerics.windows.question import (
     WindowQuestion,
     read_bounds,
 )
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import inside, natural

@@ -152,17 +152,6 @@ def test_a_page_in_a_browser(opened, axe, name, width, scheme):
     assert not said, "messages or requests"
 
 
-@pytest.mark.parametrize("name", ("essay", "alibi", "rope", "study", "figures"))
-def test_first_paint_from_disk(opened, name):
-    """Printed by `pytest -rP`; below a second on a quiet machine, and no test asserts a time."""
-    page, _ = opened(name, 1280)
-    page.wait_for_timeout(500)
-    paints = "performance.getEntriesByName('first-contentful-paint').map(e => e.startTime)"
-    (painted,) = page.evaluate(paints)
-    print(f"{name}: first contentful paint after {painted:.0f} ms")
-    assert painted > 0
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_small_and_whole(pages, name):
     content = pages[name].read_text(encoding="utf-8")

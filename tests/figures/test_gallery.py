@@ -23,6 +23,7 @@ from farfield.figures.papers.remeasured import measured_table
 from farfield.figures.samples import command, first, settings
 from farfield.figures.style import FORMATS, rendered
 from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.encodings.head_lists import notation
@@ -65,7 +66,7 @@ def test_every_figure_and_result_table_of_the_papers_is_listed():
         for n in tables.names()
         if "table" in n and "eval_length" in tables.rows(n)[0]
     }
-    wanted |= {f"farfield.{figure}" for figure in ("mixtures", "levels", "hold-and-use", "law")}
+    wanted |= {f"farfield.{figure}" for figure in ("mixtures", "levels", "hold-and-use")}
     others = {"sun2023.table1", "sun2023.table3"}  # without numbers; no scores of trained models
     wanted |= numbered | {f"{n}-measured" for n in numbered - others}
     assert set(INDEX) == wanted
@@ -142,8 +143,9 @@ def test_printed_tables_keep_the_print_and_compute_the_rest():
     assert column(table1, "within 5%", variant="w=100") == ["yes"]
     assert column(table1, "within 5%", variant="w=120") == ["no"]
     assert column(table1, "leak to 8192", variant="w=120") == ["0"]
-    resolution = sun2023.table3()
-    assert column(resolution, "same direction", model="Roformer") == ["yes"]
+    heads = encoding("alibi", heads=16)
+    here = [column(sun2023.table3(), f"{n}, position part", model="Alibi")[0] for n in (1024, 2048)]
+    assert here == [f"{attention_resolution(heads, n).value:.3g}" for n in (1024, 2048)]
     assert column(
         recompute(INDEX["sun2023.table5"]), "verdict", variant="attention=BCA", encoding="RoPE"
     ) == ["converges"]

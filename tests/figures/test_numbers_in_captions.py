@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from farfield.figures import curves
-from farfield.figures.papers.farfield import hold_and_use, law, levels, mixtures
+from farfield.figures.papers.farfield import hold_and_use, levels, mixtures
 from farfield.figures.priors import against_critical, kept_share, weights
 from farfield.figures.style import spoken
 from farfield.theory.answers.blocks import Weight
@@ -43,23 +43,6 @@ def test_attention_fields_are_shares_of_their_rows():
 
 def numbers(text):
     return [float(x.replace(",", "")) for x in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
-
-
-def test_the_caption_of_the_law_counts_its_points():
-    """The least-squares line through the origin of the other families predicts each case."""
-    drawing = law()
-    cases = [row[1:] for row in drawing.data.rows if row[2] == 1000]
-    right, squares = 0, 0.0
-    for family, _, order, loss in cases:
-        others = [(x, y) for other, _, x, y in cases if other != family]
-        slope = sum(x * y for x, y in others) / sum(x * x for x, _ in others)
-        right += (slope * order > math.log(1.05)) == (loss > math.log(1.05))
-        squares += (slope * order - loss) ** 2
-    assert numbers(drawing.caption)[:4] == [right, len(cases), 5, 6]
-    mean = sum(loss for *_, loss in cases) / len(cases)
-    explained = 1 - squares / sum((loss - mean) ** 2 for *_, loss in cases)
-    title = drawing.figure.axes[0].get_title()
-    assert title == f"R² = {explained:.2f}, n = {len(cases)}"
 
 
 def test_captions_of_our_models_are_read_off_their_points():

@@ -58,6 +58,14 @@ class Balanced(HTMLParser):
         assert self.open and self.open.pop() == tag, tag
 
 
+def sound(shown):
+    """A text of HTML whose tags are closed, whose ids are unlike, and that asks for nothing."""
+    parser = Balanced()
+    parser.feed(shown)
+    assert not parser.open and not parser.outside and len(parser.ids) == len(set(parser.ids))
+    return parser
+
+
 def page_of(s):
     """The page of a study."""
     return page(study_sheet(s))
@@ -73,10 +81,7 @@ def trained(tiny_runs):
 
 def test_the_page_is_sound(trained):
     shown = page_of(trained)
-    parser = Balanced()
-    parser.feed(shown)
-    assert not parser.open and not parser.outside
-    assert len(parser.ids) == len(set(parser.ids)), "identifiers collide"
+    parser = sound(shown)
     assert shown.count("<script") == 1 and shown.count('class="curve wide"') == 2
     for reference in re.findall(r"url\(#([^)]+)\)", shown) + re.findall(r'href="#([^"]+)"', shown):
         assert reference in parser.ids, reference
@@ -120,9 +125,7 @@ def studied():
 def test_the_page_of_an_idea_holds_all_that_is_known():
     s = studied()
     shown = page_of(s)
-    parser = Balanced()
-    parser.feed(shown)
-    assert not parser.open and not parser.outside and len(parser.ids) == len(set(parser.ids))
+    sound(shown)
     assert len(shown) < 1_000_000 and 'class="ladder wide"' in shown
     for said in (
         "Place among the known encodings",
@@ -143,9 +146,7 @@ def test_the_page_of_an_idea_holds_all_that_is_known():
 def test_an_entry_of_the_atlas_has_all_that_is_known_of_it():
     e = entry(encoding("alibi"))
     shown = page(entry_sheet(e))
-    parser = Balanced()
-    parser.feed(shown)
-    assert not parser.open and not parser.outside and len(parser.ids) == len(set(parser.ids))
+    sound(shown)
     for said in (
         "catalogue.alibi",  # the theorem that the prover has checked
         "satisfies.alibi",  # a claim of a paper
@@ -179,7 +180,7 @@ def decided(formula):
 def test_results_show_themselves_in_a_notebook():
     shown = check_convergence("-2*log(1+n)")._repr_html_()
     assert "<math" in shown and "<li>" in shown and "converges" in shown
-    Balanced().feed(shown)
+    sound(shown)
     for result in (
         theoretical_receptive_field("alibi", "1/10"),
         leak("-n/4", 64),
@@ -189,9 +190,7 @@ def test_results_show_themselves_in_a_notebook():
         check_convergence("rope"),
         decided("-n"),
     ):
-        parser = Balanced()
-        parser.feed(result._repr_html_())
-        assert not parser.open, type(result)
+        sound(result._repr_html_())
 
 
 def test_a_place_is_a_table_in_a_notebook():

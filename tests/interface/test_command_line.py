@@ -15,45 +15,27 @@ from farfield.help import EXAMPLES
 from farfield.theory.encodings.listing import catalogue
 
 
-def run(capsys, *args):
-    """(exit code, standard output, standard error) of a call."""
-    with pytest.raises(SystemExit) as stop:
-        main(list(args))
-    out = capsys.readouterr()
-    return stop.value.code, out.out, out.err
-
-
-def test_trf_gives_the_printed_integer(capsys):
-    code, out, _ = run(capsys, "trf", "-2*log(1+n)", "--eps", "0.01")
+def test_trf_gives_the_printed_integer(run):
+    code, out, _ = run("trf", "-2*log(1+n)", "--eps", "0.01")
     assert code == 0 and out.startswith(
         "-2*log(1+n): the nearest 61 tokens hold all but 1 % of the mass.  [certified]"
     )
 
 
-def test_trf_of_several_eps_is_a_json_list(capsys):
-    code, out, _ = run(capsys, "trf", "alibi", "--eps", "0.1", "--eps", "0.01", "--json")
-    data = json.loads(out)
-    assert code == 0 and [d["tokens"] for d in data] == [590, 1179]
-    assert all(d["schema"] == 2 and d["kind"] == "ReceptiveField" for d in data)
-
-
-def test_settings_reach_the_encoding(capsys):
-    assert (
-        "the nearest 16 tokens"
-        in run(capsys, "trf", "window", "--set", "w=16", "--eps", "1/100")[1]
-    )
-    assert "exactly if" not in run(capsys, "check", "kerple_log", "--set", "r1=6/5")[1]
-    code, out, _ = run(capsys, "check", "-r*n**q", "--assume", "q=real", "--json")
+def test_settings_reach_the_encoding(run):
+    assert "the nearest 16 tokens" in run("trf", "window", "--set", "w=16", "--eps", "1/100")[1]
+    assert "exactly if" not in run("check", "kerple_log", "--set", "r1=6/5")[1]
+    code, out, _ = run("check", "-r*n**q", "--assume", "q=real", "--json")
     assert code == 0 and json.loads(out)["condition"] == "q > 0"
-    heads = run(capsys, "trf", "-m*n", "--set", "m=1/2,1/256", "--eps", "0.1", "--json")[1]
+    heads = run("trf", "-m*n", "--set", "m=1/2,1/256", "--eps", "0.1", "--json")[1]
     assert [h["tokens"] for h in json.loads(heads)["heads"]] == [5, 590]
 
 
-def test_leak_and_its_limit(capsys):
-    half = run(capsys, "trf", "nope", "--trained", "64", "--tested", "128")[1]
+def test_leak_and_its_limit(run):
+    half = run("trf", "nope", "--trained", "64", "--tested", "128")[1]
     assert half.startswith("nope: in a row of 128 keys, 50 % of a query's prior mass lies beyond")
-    assert "all of a query's prior mass" in run(capsys, "trf", "-log(1+n)", "--trained", "64")[1]
-    assert "186" in run(capsys, "trf", "-n/2", "--dtype", "bf16")[1]
+    assert "all of a query's prior mass" in run("trf", "-log(1+n)", "--trained", "64")[1]
+    assert "186" in run("trf", "-n/2", "--dtype", "bf16")[1]
 
 
 BAD = [
@@ -93,60 +75,60 @@ BAD = [
 
 
 @pytest.mark.parametrize("args", BAD, ids=" ".join)
-def test_bad_input_is_one_line_and_exit_code_2(capsys, args):
-    code, _, err = run(capsys, *args)
+def test_bad_input_is_one_line_and_exit_code_2(run, args):
+    code, _, err = run(*args)
     assert code == 2 and err.startswith("farfield: ") and err.count("\n") == 1
     assert "Traceback" not in err
 
 
-def test_exit_codes_follow_the_verdict(capsys):
-    assert run(capsys, "check", "-n", "--expect", "converges")[0] == 0
-    code, _, err = run(capsys, "check", "-n", "--expect", "diverges")
+def test_exit_codes_follow_the_verdict(run):
+    assert run("check", "-n", "--expect", "converges")[0] == 0
+    code, _, err = run("check", "-n", "--expect", "diverges")
     assert code == 1 and "expected diverges, found converges" in err
-    code, out, _ = run(capsys, "check", "-log(1+n)", "--budget", "1e-9")
+    code, out, _ = run("check", "-log(1+n)", "--budget", "1e-9")
     assert code == 1 and "undecided" in out and "budget" in out
 
 
-def test_an_entry_of_the_atlas_is_printed_and_written(capsys, tmp_path):
-    code, out, err = run(capsys, "atlas", "type1", "--page", "--out", str(tmp_path))
+def test_an_entry_of_the_atlas_is_printed_and_written(run, tmp_path):
+    code, out, err = run("atlas", "type1", "--page", "--out", str(tmp_path))
     assert code == 0, err
     assert out.strip().endswith(f"page: {tmp_path / 'type1' / 'index.html'}")
     assert "qin2024.satisfies.type1" in out
     found = json.loads((tmp_path / "type1" / "entry.json").read_text(encoding="utf-8"))
-    printed = json.loads(run(capsys, "atlas", "type1", "--json")[1])
+    printed = json.loads(run("atlas", "type1", "--json")[1])
     assert found["prediction"] == printed["prediction"] and found["kind"] == printed["kind"]
 
 
 @pytest.mark.parametrize(
     "content, wrong", [(b"", "empty"), (b"\0" * 9999, "binary"), (b"short", "short")]
 )
-def test_a_text_that_cannot_be_trained_on(capsys, tmp_path, content, wrong):
+def test_a_text_that_cannot_be_trained_on(run, tmp_path, content, wrong):
     text = tmp_path / "text.txt"
     text.write_bytes(content)
     code, _, err = run(
-        capsys, "study", "-n", "--train", "--text", str(text), "--out", str(tmp_path / "out")
+        "study", "-n", "--train", "--text", str(text), "--out", str(tmp_path / "out")
     )
     assert code == 2 and wrong in err and err.count("\n") == 1
 
 
-def test_a_study_is_not_lost_to_that_of_another_question(capsys, tmp_path):
+def test_a_study_is_not_lost_to_that_of_another_question(run, tmp_path):
     place = ("--out", str(tmp_path / "page"))
-    assert run(capsys, "study", "3", *place)[0] == 0
+    assert run("study", "3", *place)[0] == 0
     written = (tmp_path / "page" / "study.json").read_bytes()
-    code, _, err = run(capsys, "study", "-n/2", *place)
+    code, _, err = run("study", "-n/2", *place)
     assert code == 2 and "--replace" in err and err.count("\n") == 1
     assert (tmp_path / "page" / "study.json").read_bytes() == written
-    assert run(capsys, "study", "3", *place)[0] == 0
-    assert run(capsys, "study", "-n/2", "--replace", *place)[0] == 0
+    assert run("study", "3", *place)[0] == 0
+    assert run("study", "-n/2", "--replace", *place)[0] == 0
     assert json.loads((tmp_path / "page" / "study.json").read_text())["asked"] == ["-n/2"]
 
 
-def test_options_go_to_the_formulas_that_have_them(capsys):
+def test_options_go_to_the_formulas_that_have_them(run):
     given = ("compare", "kerple-log", "-a*n", "alibi", "--head", "1", "--json")
     values = ("--set", "r1=6/5", "--set", "r2=1", "--set", "a=2")
-    found = json.loads(run(capsys, *given, *values)[1])
+    found = json.loads(run(*given, *values)[1])
     assert [row[0] for row in found["rows"]] == ["-2*n", "alibi, head 1", "kerple_log"]
-    code, _, err = run(capsys, *given, *values, "--set", "b=1")
+    code, _, err = run(*given, *values, "--set", "b=1")
     assert code == 2 and "they have: " in err
 
 
@@ -168,21 +150,21 @@ def test_a_log_gets_progress_by_lines_without_being_asked(capsys, monkeypatch):
         )
 
 
-def test_a_short_question_says_nothing_on_standard_error(capsys):
-    assert run(capsys, "check", "-log(1+n)")[2] == ""
+def test_a_short_question_says_nothing_on_standard_error(run):
+    assert run("check", "-log(1+n)")[2] == ""
 
 
-def test_help_names_every_verb_and_option(capsys):
+def test_help_names_every_verb_and_option(run):
     for words in ((), ("--help",)):
-        code, out, _ = run(capsys, *words)
+        code, out, _ = run(*words)
         assert code == 0 and {"check", "trf", "study", "papers"} <= set(out.split())
-    assert run(capsys, "--version")[1].strip() == farfield.__version__
+    assert run("--version")[1].strip() == farfield.__version__
     shown = {name for paths in GROUPS.values() for name in map(name_of, paths)}
     listed = {line.split()[1] for line in out.splitlines() if re.match("│ [a-z]", line)}
     assert listed == shown and len(shown) <= 21
-    whole = run(capsys, "--help-all")[1].split()
+    whole = run("--help-all")[1].split()
     assert {*VERBS} <= {*whole} and {*EXAMPLES} == {"", *VERBS}
-    assert "farfield" in run(capsys, "completion", "bash")[1]
+    assert "farfield" in run("completion", "bash")[1]
 
 
 def name_of(path):
@@ -190,9 +172,9 @@ def name_of(path):
 
 
 @pytest.mark.parametrize("verb", ["check", "study", "measure", "design"])
-def test_the_help_of_a_verb_has_examples_first_and_folds_what_many_share(capsys, verb):
-    code, short, _ = run(capsys, "help", verb)
-    whole = run(capsys, verb, "--help-all")[1]
+def test_the_help_of_a_verb_has_examples_first_and_folds_what_many_share(run, verb):
+    code, short, _ = run("help", verb)
+    whole = run(verb, "--help-all")[1]
     assert code == 0 and short.index(f"    farfield {EXAMPLES[verb][0]}") < short.index("╭─")
     assert "╭─ The answer" in whole and "╭─ The answer" not in short and "--json" in short
     assert short.index("--json") > short.rindex("╰─") and len(short) < len(whole)
@@ -218,15 +200,15 @@ FORMER = {
 
 
 @pytest.mark.parametrize("words", FORMER, ids=" ".join)
-def test_former_words_answer_as_todays_and_say_so(capsys, words):
-    code, out, err = run(capsys, *words)
+def test_former_words_answer_as_todays_and_say_so(run, words):
+    code, out, err = run(*words)
     assert err == f"farfield: this command is now: farfield {FORMER[words]}\n"
-    assert (code, out, "") == run(capsys, *shlex.split(FORMER[words])) and out
-    assert words[0] == "design" or words[0] not in run(capsys, "--help")[1].split()
+    assert (code, out, "") == run(*shlex.split(FORMER[words])) and out
+    assert words[0] == "design" or words[0] not in run("--help")[1].split()
 
 
-def test_help_begins_with_the_command_to_start_with(capsys):
-    out = " ".join(run(capsys, "--help")[1].split())
+def test_help_begins_with_the_command_to_start_with(run):
+    out = " ".join(run("--help")[1].split())
     assert out.index("farfield demo") < out.index(" explore ") < out.index(" check ")
 
 
@@ -246,11 +228,11 @@ def test_a_narrow_terminal_gets_whole_words_within_its_width(width, wide_answers
             assert {word for word in line.split() if word.isalpha()} <= known
 
 
-def test_a_complaint_keeps_its_words_whole_on_a_terminal(capsys, monkeypatch):
+def test_a_complaint_keeps_its_words_whole_on_a_terminal(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
-    piped = run(capsys, "check", "-n", "--nosuch")[2]
+    piped = run("check", "-n", "--nosuch")[2]
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    shown = run(capsys, "check", "-n", "--nosuch")[2]
+    shown = run("check", "-n", "--nosuch")[2]
     assert piped.count("\n") == 1 and max(map(len, shown.splitlines())) <= 60
     assert shown.split() == piped.split()
 
@@ -301,19 +283,17 @@ def test_a_study_says_first_how_far_an_advantage_reaches(capsys, tmp_path):
 
 @pytest.mark.parametrize("budget", ["0.001", "0.1"])
 @pytest.mark.parametrize("formula", ["[-n/5; 0 x7]", "-n*Abs(sin(n))"])
-def test_a_budget_that_is_spent_leaves_gaps_in_a_study(capsys, tmp_path, formula, budget):
-    code, _, err = run(
-        capsys, "study", formula, "--budget", budget, "--out", str(tmp_path / "page")
-    )
+def test_a_budget_that_is_spent_leaves_gaps_in_a_study(run, tmp_path, formula, budget):
+    code, _, err = run("study", formula, "--budget", budget, "--out", str(tmp_path / "page"))
     assert code in (0, 1) and "farfield:" not in err
     assert (tmp_path / "page" / "index.html").stat().st_size > 10_000
 
 
-def test_a_budget_without_room_for_any_answer_is_one_line(capsys, tmp_path):
+def test_a_budget_without_room_for_any_answer_is_one_line(run, tmp_path):
     place = tmp_path / "plane.svg"
     formula = "-a*log(7+n)*log(log(9+n))"  # of no other test: what is decided is remembered
     call = ("map", formula, "--a", "0.1:3", "--out", str(place), "--budget", "1e-6")
-    code, _, err = run(capsys, *call)
+    code, _, err = run(*call)
     assert code == 2 and "budget" in err and err.count("\n") == 1
     assert not place.exists()
 
@@ -330,17 +310,17 @@ def test_a_budget_without_room_for_any_answer_is_one_line(capsys, tmp_path):
         (("erf", "/nonexistent"), "does not exist"),
     ],
 )
-def test_numbers_and_places_beyond_all_use_are_refused_in_a_line(capsys, call, said):
-    code, _, err = run(capsys, *call)
+def test_numbers_and_places_beyond_all_use_are_refused_in_a_line(run, call, said):
+    code, _, err = run(*call)
     assert code == 2 and said in err and err.count("\n") == 1 and len(err) < 300
 
 
-def test_trf_of_several_eps_is_one_table(capsys):
+def test_trf_of_several_eps_is_one_table(run):
     """The answer at the first share in a sentence, every share in a row, what is alike once."""
-    code, out, _ = run(capsys, "trf", "alibi", "--eps", "0.1", "--eps", "0.01")
+    code, out, _ = run("trf", "alibi", "--eps", "0.1", "--eps", "0.01")
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert code == 0 and out.count("sum:") == 1
     assert "10 % 590 5, 10, 19, 37, 74, 148, 295, 590" in lines
     assert "1 % 1179 10, 19, 37, 74, 148, 295, 590, 1179" in lines
-    said = " ".join(run(capsys, "trf", "-log(1+n)")[1].split())
+    said = " ".join(run("trf", "-log(1+n)")[1].split())
     assert said.count("no number of nearest tokens holds all but 10 %, 1 %, 0.1 % of the mass") == 1

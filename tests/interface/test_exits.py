@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import farfield
-from farfield.cli import VERBS, main
+from farfield.cli import VERBS
 from farfield.output import exit_code
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import sentence
@@ -71,11 +71,10 @@ CASES = [
 
 
 @pytest.mark.parametrize("words, status", CASES, ids=[words for words, _ in CASES])
-def test_the_exit_code_follows_the_status(capsys, words, status):
-    with pytest.raises(SystemExit) as stop:
-        main([*words.split(), "--json"])
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["status"] == status and stop.value.code == CODES[status]
+def test_the_exit_code_follows_the_status(run, words, status):
+    code, out, _ = run(*words.split(), "--json")
+    answer = json.loads(out)
+    assert answer["status"] == status and code == CODES[status]
     known = status not in ("unknown", "out_of_scope")
     assert (answer["label"] is not None) == known
     if status != "exact":
@@ -164,7 +163,7 @@ for function in (*QUESTIONS.values(), *PAGES):
 @pytest.mark.parametrize("status", [Status.INFINITE, Status.UNKNOWN])  # one of each exit code
 @pytest.mark.parametrize("words, function", QUESTIONS.items(), ids=list(QUESTIONS))
 def test_every_verb_has_the_exit_code_of_every_status(
-    capsys, monkeypatch, tmp_path, words, function, status
+    run, monkeypatch, tmp_path, words, function, status
 ):
     known = status not in (Status.UNKNOWN, Status.OUT_OF_SCOPE)
     said = Said(
@@ -178,11 +177,8 @@ def test_every_verb_has_the_exit_code_of_every_status(
         monkeypatch.setattr(place, name, lambda *_, **__: answer)
     for page, writes in map(found, PAGES):
         monkeypatch.setattr(page, writes, lambda *_: Path("page"))
-    with pytest.raises(SystemExit) as stop:
-        main(words.replace("OUT", str(tmp_path)).split())
-    out = capsys.readouterr().out
-    assert out.startswith(f"It is {status.replace('_', ' ')}.")
-    assert stop.value.code == CODES[status]
+    code, out, _ = run(*words.replace("OUT", str(tmp_path)).split())
+    assert out.startswith(f"It is {status}.") and code == CODES[status]
 
 
 def test_the_table_of_exit_codes_leaves_no_verb_out():
@@ -200,7 +196,7 @@ def test_one_unknown_answer_of_several_is_enough():
     assert exit_code([object()]) == 0
 
 
-def test_a_bug_of_ours_is_an_internal_error_and_no_answer(capsys, monkeypatch):
+def test_a_bug_of_ours_is_an_internal_error_and_no_answer(run, monkeypatch):
     from farfield.theory import convergence
 
     def broken(*_, **__):
@@ -208,11 +204,8 @@ def test_a_bug_of_ours_is_an_internal_error_and_no_answer(capsys, monkeypatch):
 
     monkeypatch.setattr(convergence, "encoding", broken)
     monkeypatch.delenv("FARFIELD_TRACEBACK", raising=False)
-    with pytest.raises(SystemExit) as stop:
-        convergence_verdict = main(["check", "-n"])
-        assert convergence_verdict is None
-    err = capsys.readouterr().err
-    assert stop.value.code == 3 and err.startswith("farfield: internal error, TypeError: a seeded")
+    code, _, err = run("check", "-n")
+    assert code == 3 and err.startswith("farfield: internal error, TypeError: a seeded")
     assert err.count("\n") == 1
 
 
@@ -224,7 +217,7 @@ class Late:
 
 
 @pytest.mark.parametrize("where", ["in the question", "in a finalizer"])
-def test_an_interrupt_is_one_line_wherever_it_comes(capsys, monkeypatch, where):
+def test_an_interrupt_is_one_line_wherever_it_comes(run, monkeypatch, where):
     def stopped(*args, **options):
         if where == "in a finalizer":
             Late()
@@ -236,6 +229,5 @@ def test_an_interrupt_is_one_line_wherever_it_comes(capsys, monkeypatch, where):
 
     monkeypatch.setattr("farfield.leak", asked)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
-    with pytest.raises(SystemExit) as stop:
-        main(["trf", "-n", "--trained", "8"])
-    assert stop.value.code == 130 and capsys.readouterr().err == "farfield: interrupted\n"
+    code, _, err = run("trf", "-n", "--trained", "8")
+    assert (code, err) == (130, "farfield: interrupted\n")

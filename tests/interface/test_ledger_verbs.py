@@ -4,68 +4,56 @@ import json
 
 import pytest
 
-import farfield
-from farfield.cli import main
 
-
-def run(capsys, *args):
-    """(exit code, standard output, standard error) of a call."""
-    with pytest.raises(SystemExit) as stop:
-        main(list(args))
-    out = capsys.readouterr()
-    return stop.value.code, out.out, out.err
-
-
-def test_resolution_of_a_formula(capsys):
-    code, out, _ = run(capsys, "resolution", "-2*log(1+n)")
+def test_resolution_of_a_formula(run):
+    code, out, _ = run("resolution", "-2*log(1+n)")
     assert (
         code == 0 and "the attention resolution as rows grow is 0.2928718798.  [certified]" in out
     )
     assert "scale: 1" in out
     code, out, _ = run(
-        capsys, "resolution", "rope_surrogate", "--length", "64", "--scale", "1/sqrt(64)", "--json"
+        "resolution", "rope_surrogate", "--length", "64", "--scale", "1/sqrt(64)", "--json"
     )
     data = json.loads(out)
     assert code == 0 and data["scale"] == "1/8" and data["last"] == "p(63) at the scale"
 
 
-def test_resolution_under_a_mask(capsys):
-    assert "is 0.01." in run(capsys, "resolution", "nope", "--mask", "window 10")[1]
-    assert "mask: bca 8" in run(capsys, "resolution", "-n/2", "--bca", "8")[1]
+def test_resolution_under_a_mask(run):
+    assert "is 0.01." in run("resolution", "nope", "--mask", "window 10")[1]
+    assert "mask: bca 8" in run("resolution", "-n/2", "--bca", "8")[1]
 
 
-def test_resolution_of_scores_in_a_file(capsys, tmp_path):
+def test_resolution_of_scores_in_a_file(run, tmp_path):
     path = tmp_path / "scores.txt"
     path.write_text("1 0.5\n0, -1")
-    code, out, _ = run(capsys, "resolution", "--scores", str(path))
+    code, out, _ = run("resolution", "--scores", str(path))
     assert code == 0 and "[measured]" in out and "s_3" in out
 
 
-def test_resolution_without_an_answer(capsys):
-    assert run(capsys, "resolution", "n")[0] == 1
-    code, out, _ = run(capsys, "resolution", "xpos")
+def test_resolution_without_an_answer(run):
+    assert run("resolution", "n")[0] == 1
+    code, out, _ = run("resolution", "xpos")
     assert code == 0 and "xpos_surrogate" in out
 
 
-def test_prove(capsys):
-    code, out, _ = run(capsys, "prove", "resolution-bound")
+def test_prove(run):
+    code, out, _ = run("prove", "resolution-bound")
     assert code == 0 and "R <= sum P_i^2 <= 1" in out
     assert "theory/theorems.html#resolution-bound" in " ".join(out.split())
-    assert "Attention.error_exact" in run(capsys, "prove", "window-error")[1]
-    assert r"\paragraph" in run(capsys, "prove", "window-error", "--latex")[1]
-    data = json.loads(run(capsys, "prove", "rotation-decay", "--json")[1])
+    assert "Attention.error_exact" in run("prove", "window-error")[1]
+    assert r"\paragraph" in run("prove", "window-error", "--latex")[1]
+    data = json.loads(run("prove", "rotation-decay", "--json")[1])
     assert data["name"] == "rotation-decay" and data["checked"] == []
-    assert len(run(capsys, "prove")[1].splitlines()) >= 20
+    assert len(run("prove")[1].splitlines()) >= 20
 
 
-def test_claims_as_a_table_and_one_in_full(capsys):
-    code, out, _ = run(capsys, "claims", "--paper", "sun2023", "--kind", "symbolic identity")
+def test_claims_as_a_table_and_one_in_full(run):
+    code, out, _ = run("claims", "--paper", "sun2023", "--kind", "symbolic identity")
     first = "7 claims of 7 sentences of the papers; by sentence: needs a correction 7."
     assert code == 0 and out.startswith(first)
     rows = [line.split() for line in out.splitlines() if "sun2023.eq4.last" in line]
     assert [row[-3:] for row in rows] == [["needs", "a", "correction"]]
     few = run(
-        capsys,
         "claims",
         "--paper",
         "sun2023",
@@ -75,12 +63,12 @@ def test_claims_as_a_table_and_one_in_full(capsys):
         "Needs a correction",
     )[1]
     assert few.startswith("7 claims of 7 sentences")
-    code, out, _ = run(capsys, "claims", "qin2024.type1.total")
+    code, out, _ = run("claims", "qin2024.type1.total")
     assert code == 0 and "pi^2/6" in out and "again: farfield claims qin2024.type1.total" in out
 
 
-def test_claims_as_json(capsys):
-    found = json.loads(run(capsys, "claims", "--paper", "qin2024", "--kind", "proof", "--json")[1])
+def test_claims_as_json(run):
+    found = json.loads(run("claims", "--paper", "qin2024", "--kind", "proof", "--json")[1])
     names = {
         "id",
         "paper",
@@ -94,13 +82,8 @@ def test_claims_as_json(capsys):
         "seconds",
     }
     assert len(found) >= 5 and all(names <= set(c) and c["kind"] == "proof" for c in found)
-    (one,) = json.loads(run(capsys, "claims", "sun2023.fp16.centred", "--json")[1])
+    (one,) = json.loads(run("claims", "sun2023.fp16.centred", "--json")[1])
     assert one["verdict"] == "holds_as_printed"
-
-
-def test_public_names():
-    assert farfield.attention_resolution("-n", 10).value is not None
-    assert farfield.claims("sun2023", "proof")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +103,7 @@ def test_public_names():
         (("claims", "qin2024.eq13", "--kind", "proof"), "leave out the id"),
     ],
 )
-def test_bad_input(capsys, args, message):
-    code, out, err = run(capsys, *args)
+def test_bad_input(run, args, message):
+    code, out, err = run(*args)
     assert code == 2 and message in err and not out
     assert err.startswith("farfield: ") and len(err.splitlines()) == 1

@@ -7,8 +7,6 @@ import re
 
 import pytest
 
-from farfield.cli import main
-
 CODE = """
 import numpy as np
 
@@ -32,13 +30,6 @@ slopes = [0.5, 0.25, 0.125]
 """
 
 
-def run(capsys, *words):
-    with pytest.raises(SystemExit) as stop:
-        main(["lint", *words])
-    said = capsys.readouterr()
-    return stop.value.code, said.out, said.err
-
-
 @pytest.fixture
 def file(tmp_path):
     found = tmp_path / "code.py"
@@ -57,16 +48,14 @@ def file(tmp_path):
         ("slopes", 0, "the array: falls with distance: linear", "all 3 heads converges"),
     ],
 )
-def test_the_first_line_is_the_finding_and_the_verdict_follows(
-    capsys, file, name, code, first, last
-):
-    got, out, _ = run(capsys, f"{file}:{name}")
+def test_the_first_line_is_the_finding_and_the_verdict_follows(run, file, name, code, first, last):
+    got, out, _ = run("lint", f"{file}:{name}")
     assert got == code and out.startswith(first) and last in " ".join(out.split())
 
 
-def test_the_report_as_json_and_the_picture(capsys, file, tmp_path):
+def test_the_report_as_json_and_the_picture(run, file, tmp_path):
     picture = tmp_path / "bias.svg"
-    code, out, _ = run(capsys, f"{file}:alibi", "--heads", "4", "--out", str(picture), "--json")
+    code, out, _ = run("lint", f"{file}:alibi", "--heads", "4", "--out", str(picture), "--json")
     found, verdict = json.loads(out)
     assert code == 0 and (found["kind"], verdict["verdict"]) == ("BiasInspection", "converges")
     assert (found["heads"], found["origin"], found["direction"]) == (4, "traced", "falls")
@@ -86,7 +75,7 @@ def test_the_report_as_json_and_the_picture(capsys, file, tmp_path):
         ("FILE:np", "not a formula|accepted"),
     ],
 )
-def test_bad_input_is_one_line(capsys, file, target, why):
-    code, out, err = run(capsys, target.replace("FILE", str(file)))
+def test_bad_input_is_one_line(run, file, target, why):
+    code, out, err = run("lint", target.replace("FILE", str(file)))
     assert code == 2 and not out and err.count("\n") == 1
     assert re.search(why, err)

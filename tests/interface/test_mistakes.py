@@ -4,8 +4,6 @@ import re
 
 import pytest
 
-from farfield.cli import main
-
 SLIPS = {
     # formulas and names
     ("check", r"hBc\sqrt{n}\log(1+n)/50$"): r"what a shell makes of \$-; .* between single quotes",
@@ -80,13 +78,11 @@ SLIPS = {
 
 
 @pytest.mark.parametrize("words", SLIPS, ids=" ".join)
-def test_a_slip_is_answered_by_one_line_with_the_right_spelling(words, capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(list(words))
-    said = capsys.readouterr()
-    assert (stop.value.code, said.out) == (2, "")
-    assert said.err.startswith("farfield: ") and said.err.count("\n") == 1 and len(said.err) < 330
-    assert re.search(SLIPS[words], said.err.strip()), said.err
+def test_a_slip_is_answered_by_one_line_with_the_right_spelling(words, run):
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("farfield: ") and err.count("\n") == 1 and len(err) < 330
+    assert re.search(SLIPS[words], err.strip()), err
 
 
 @pytest.mark.parametrize(
@@ -97,28 +93,20 @@ def test_a_slip_is_answered_by_one_line_with_the_right_spelling(words, capsys):
         ("log(1+n)", "-(log(n + 1))"),
     ],
 )
-def test_a_weight_or_a_lost_sign_has_a_hint_below_its_verdict(formula, hint, capsys):
-    with pytest.raises(SystemExit):
-        main(["check", formula, "--ascii"])
-    assert hint in capsys.readouterr().out
+def test_a_weight_or_a_lost_sign_has_a_hint_below_its_verdict(formula, hint, run):
+    assert hint in run("check", formula, "--ascii")[1]
 
 
-def test_a_window_without_a_bound_says_which_one_is_assumed(capsys):
-    with pytest.raises(SystemExit):
-        main(["window", "-n/2", "--error", "0.01"])
-    said = capsys.readouterr()
-    assert "nearest 15 tokens" in said.out and "assumed --logit-bound 1 (" in said.err
-    with pytest.raises(SystemExit):
-        main(["window", "-n/2"])
-    bare = capsys.readouterr()
-    assert bare.out == said.out and "assumed --error 1% and --logit-bound 1 (" in bare.err
+def test_a_window_without_a_bound_says_which_one_is_assumed(run):
+    _, out, err = run("window", "-n/2", "--error", "0.01")
+    assert "nearest 15 tokens" in out and "assumed --logit-bound 1 (" in err
+    _, bare, err = run("window", "-n/2")
+    assert bare == out and "assumed --error 1% and --logit-bound 1 (" in err
 
 
-def test_a_folder_in_place_of_a_formula_is_named_as_a_model(tmp_path, capsys, monkeypatch):
+def test_a_folder_in_place_of_a_formula_is_named_as_a_model(tmp_path, run, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "llama").mkdir()
     for verb in ("window", "trf", "check"):
-        with pytest.raises(SystemExit) as stop:
-            main([verb, "llama"])
-        said = capsys.readouterr().err
-        assert stop.value.code == 2 and "farfield window --model llama" in said
+        code, _, err = run(verb, "llama")
+        assert code == 2 and "farfield window --model llama" in err

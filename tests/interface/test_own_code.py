@@ -9,7 +9,6 @@ import sys
 import pytest
 
 import farfield
-from farfield.cli import main
 from farfield.theory.encodings.modules import load
 
 CODE = """
@@ -67,13 +66,6 @@ table = [0.0, -1.0, -2.0, -4.0]
 """
 
 
-def run(capsys, *words):
-    with pytest.raises(SystemExit) as stop:
-        main(list(words))
-    said = capsys.readouterr()
-    return stop.value.code, said.out, said.err
-
-
 @pytest.fixture
 def file(tmp_path):
     (tmp_path / "rates.py").write_text("RATE = 0.5")
@@ -82,8 +74,8 @@ def file(tmp_path):
     return found
 
 
-def test_lint_lists_what_a_file_holds(capsys, file):
-    code, out, _ = run(capsys, "lint", str(file))
+def test_lint_lists_what_a_file_holds(run, file):
+    code, out, _ = run("lint", str(file))
     names = ("window", "Plain", "Lengths", "Own", "Vectors", "Flat", "Content", "Strange", "table")
     assert code == 0 and out.split("\n")[:-1] == [f"farfield lint {file}:{name}" for name in names]
 
@@ -99,23 +91,23 @@ def test_lint_lists_what_a_file_holds(capsys, file):
         ("table", "undecided", "an array of table"),
     ],
 )
-def test_lint_and_check_call_it_alike(capsys, file, name, verdict, how):
-    _, out, _ = run(capsys, "lint", f"{file}:{name}", "--json")
+def test_lint_and_check_call_it_alike(run, file, name, verdict, how):
+    _, out, _ = run("lint", f"{file}:{name}", "--json")
     linted, decided = json.loads(out)
-    _, out, _ = run(capsys, "check", f"{file}:{name}", "--json")
+    _, out, _ = run("check", f"{file}:{name}", "--json")
     checked = json.loads(out)
     assert linted["how"] == how and decided["verdict"] == checked["verdict"] == verdict
     assert (checked["reason"] or {}).get("code") in (None, "beyond_seen")
 
 
-def test_other_verbs_take_it(capsys, file):
-    code, out, _ = run(capsys, "trf", f"{file}:window", "--eps", "1/100")
+def test_other_verbs_take_it(run, file):
+    code, out, _ = run("trf", f"{file}:window", "--eps", "1/100")
     assert code == 0 and "4056" in out
-    code, out, _ = run(capsys, "compare", f"{file}:Plain", "-2*log(1+n)")
+    code, out, _ = run("compare", f"{file}:Plain", "-2*log(1+n)")
     assert code == 0 and "-n/2" in out
-    code, _, err = run(capsys, "compare", f"{file}:table", "-n")
+    code, _, err = run("compare", f"{file}:table", "-n")
     assert code == 2 and "no tail to compare: known for 4 values" in err
-    code, out, _ = run(capsys, "check", f"{file}:table", "--tail", "constant")
+    code, out, _ = run("check", f"{file}:table", "--tail", "constant")
     assert code == 0 and "diverges" in out
 
 
@@ -127,18 +119,18 @@ def test_other_verbs_take_it(capsys, file):
         ("none", "has no 'none'; it holds window, Plain, Lengths"),
     ],
 )
-def test_what_cannot_be_called_gets_the_list_of_what_can(capsys, file, target, why):
+def test_what_cannot_be_called_gets_the_list_of_what_can(run, file, target, why):
     for verb in ("lint", "check"):
-        code, out, err = run(capsys, verb, f"{file}:{target}")
+        code, out, err = run(verb, f"{file}:{target}")
         assert code == 2 and not out and err.count("\n") == 1 and why in err
 
 
-def test_content_is_named_and_a_list_of_formulas_runs_no_code(capsys, file, tmp_path):
-    code, out, _ = run(capsys, "lint", f"{file}:Content")
+def test_content_is_named_and_a_list_of_formulas_runs_no_code(run, file, tmp_path):
+    code, out, _ = run("lint", f"{file}:Content")
     assert code == 0 and "depends on the queries, keys and positions" in out
     formulas = tmp_path / "formulas.txt"
     formulas.write_text(f"-n\n{file}:window\n")
-    code, out, err = run(capsys, "check", "--file", str(formulas))
+    code, out, err = run("check", "--file", str(formulas))
     assert code == 2 or "is neither" in out + err or "formula" in out + err
     assert "4096" not in out
 

@@ -6,19 +6,10 @@ import string
 
 import pytest
 
-from farfield.cli import main
-
 
 @pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
+def run(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-    def run(*args):
-        with pytest.raises(SystemExit) as stop:
-            main([*args])
-        said = capsys.readouterr()
-        return stop.value.code, said.out, said.err
-
     return run
 
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import farfield
-from farfield.cli import VERBS, main
+from farfield.cli import VERBS
 from farfield.theory.answers.blocks import Sentence
 from farfield.theory.answers.writers.tables import latex_tables
 from farfield.theory.encodings.catalogue import CATALOGUE
@@ -16,12 +16,6 @@ from farfield.validation.papers.claim import CHECKS
 
 SHELL_ALONE = {"completion", "figures", "explore"}
 """A script of a shell, a room of the package, a program that does not return."""
-
-
-def told(capsys, *words):
-    with pytest.raises(SystemExit):
-        main([*words])
-    return capsys.readouterr().out
 
 
 @pytest.mark.parametrize("verb", sorted({*VERBS} - SHELL_ALONE))
@@ -42,13 +36,13 @@ def test_each_verb_is_a_function_with_documentation(verb):
         ("atlas", ["alibi"]),
     ],
 )
-def test_defaults_are_those_of_the_command_line(capsys, verb, formulas):
-    assert str(getattr(farfield, verb)(*formulas)) == told(capsys, verb, *formulas).rstrip("\n")
+def test_defaults_are_those_of_the_command_line(run, verb, formulas):
+    assert str(getattr(farfield, verb)(*formulas)) == run(verb, *formulas)[1].rstrip("\n")
 
 
-def test_the_three_shares_of_trf_are_its_default(capsys):
+def test_the_three_shares_of_trf_are_its_default(run):
     fields = farfield.trf("-n/8")
-    same = json.loads(told(capsys, "trf", "-n/8", "--json"))
+    same = json.loads(run("trf", "-n/8", "--json")[1])
     assert [f.to_dict() for f in fields] == same and len(fields) == 3
     assert fields[1].tokens == farfield.trf("-n/8", 0.01).tokens == 37
 
@@ -59,17 +53,17 @@ def test_a_list_is_several_formulas():
         farfield.compare("-n")
 
 
-def test_of_several_the_one_that_cannot_be_compared_is_named(capsys):
+def test_of_several_the_one_that_cannot_be_compared_is_named(run):
     found = farfield.compare("-n", "-2*log(1+n)", "rope", "kerple_log")
     assert [name for name, _ in found.left_out] == ["rope", "kerple_log"]
     assert [row[0] for row in found.rows] == ["-n", "-2*log(1+n)"]
-    assert "rope is left out" in told(capsys, "compare", "-n", "-2*log(1+n)", "rope")
+    assert "rope is left out" in run("compare", "-n", "-2*log(1+n)", "rope")[1]
     with pytest.raises(farfield.InputError, match="rope"):
         farfield.compare("-n", "rope")
 
 
-def test_options_are_keywords_and_parameters_too(capsys):
-    same = told(capsys, "atlas", "kerple-log", "--set", "r1=2", "--set", "r2=1").rstrip("\n")
+def test_options_are_keywords_and_parameters_too(run):
+    same = run("atlas", "kerple-log", "--set", "r1=2", "--set", "r2=1")[1].rstrip("\n")
     for options in ({"r1": 2, "r2": 1}, {"set": {"r1": 2, "r2": 1}}):
         assert str(farfield.atlas("kerple-log", **options)) == same
 
@@ -93,12 +87,12 @@ def test_what_python_refuses_says_what_was_typed():
         farfield.doctor(deep=True)
 
 
-def test_rows_are_a_latex_table_csv_and_a_data_frame(capsys):
+def test_rows_are_a_latex_table_csv_and_a_data_frame(run):
     found = farfield.trf("-n/8")
-    latex = told(capsys, "trf", "-n/8", "--latex")
+    latex = run("trf", "-n/8", "--latex")[1]
     assert latex.strip() == found.latex() and latex.startswith("\\begin{tabular}{lr}")
     assert latex.count("\\\\") == 4 and "0.1 \\% & 56 \\\\" in latex
-    rows = [line.split(",") for line in told(capsys, "trf", "-n/8", "--csv").splitlines()]
+    rows = [line.split(",") for line in run("trf", "-n/8", "--csv")[1].splitlines()]
     assert rows == [["mass left out", "tokens"], ["10 %", "19"], ["1 %", "37"], ["0.1 %", "56"]]
     frame = found.to_polars()
     assert isinstance(frame, polars.DataFrame) and frame["tokens"].to_list() == [19, 37, 56]
@@ -112,17 +106,15 @@ def test_a_curve_is_drawn():
         farfield.check("-n").plot()
 
 
-def test_papers_takes_words_and_encodings(capsys, tmp_path):
-    assert "chi2023.fig3" in told(
-        capsys, "papers", "chi2023", "figure", "3", "--out", str(tmp_path)
-    )
+def test_papers_takes_words_and_encodings(run, tmp_path):
+    assert "chi2023.fig3" in run("papers", "chi2023", "figure", "3", "--out", str(tmp_path))[1]
     said = farfield.papers("sandwich")
     assert {"qin2024.satisfies.sandwich"} <= {c.id for c in said.claims}
     assert all("sandwich" in CHECKS[c.id].about for c in said.claims)
 
 
-def test_a_citation_is_the_paper_of_the_encoding(capsys):
-    assert told(capsys, "cite", "ALiBi").startswith("@inproceedings{press2022train,")
+def test_a_citation_is_the_paper_of_the_encoding(run):
+    assert run("cite", "ALiBi")[1].startswith("@inproceedings{press2022train,")
     both = farfield.cite("kerple-log", "kerple_power").bibtex
     assert len(both) == 1 and "KERPLE" in both[0] and "keywords" not in both[0]
     assert farfield.__version__ in farfield.cite().bibtex[0]

@@ -19,7 +19,7 @@ from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.normal_form import normal_form
 from farfield.numerics.summation.series import Stretch, _settle, _switches
 from farfield.numerics.windows.window import certified_window, window_error
-from farfield.theory.algebra.budget import unless, until
+from farfield.theory.algebra.door import unless, until
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError
 from farfield.theory.decision.engine import common_period

@@ -12,7 +12,7 @@ from sympy import Integer, Rational, S, Symbol
 import farfield
 from farfield.numerics.design.family import read_family
 from farfield.numerics.design.line import ParameterLine
-from farfield.numerics.design.order import rises, support_step, tail_order
+from farfield.numerics.design.order import tail_order
 from farfield.numerics.design.rationals import decimals_around, simplest
 from farfield.numerics.design.targets import quantity, read_targets
 from farfield.theory.answers.notation import expression_latex, expression_line
@@ -113,27 +113,9 @@ def test_the_ends_are_exact_where_they_are_known():
     assert (counted.low[0], counted.high[0], counted.closed) == (516, 517, (False, True))
 
 
-def test_a_family_counts_its_window():
-    found = design("window", trf=512, eps="1/100")
-    fields = [
-        farfield.theoretical_receptive_field(read_family("window").at(w), "1/100").tokens
-        for w in (*found.low, *found.high)
-    ]
-    assert fields[1:3] == [512, 512] and 512 not in (fields[0], fields[3])
-
-
 def test_an_integer_that_is_not_reached_has_neighbours():
     found = design("window", layered=202, layers=12)
     assert found.value is None and found.nearest == (201, 206) and found.reason.code == "never"
-
-
-def test_what_is_not_monotone_says_so():
-    found = design("-a*n-n/a", trf=2, eps="1/10")  # as far for 1/a as for a
-    assert found.monotone is False and "not proved" in str(found)
-    assert reached("-a*n-n/a", "trf", {"eps": "1/10"}, found.value) == 2
-    for outside, inside in ends(found):
-        assert reached("-a*n-n/a", "trf", {"eps": "1/10"}, inside) == 2
-        assert reached("-a*n-n/a", "trf", {"eps": "1/10"}, outside) != 2
 
 
 def undecided_beyond(monkeypatch, limit):
@@ -178,14 +160,6 @@ def test_assumed_domains_are_those_of_the_design():
     assert inside.call == 'encoding("alibi", m="1/111")'
 
 
-def test_waves_of_any_height_keep_the_budget():
-    found = design("-n/10 + a*cos(n/3)", trf=40, eps="1/100")
-    for outside, inside in ends(found):
-        bias = "-n/10 + a*cos(n/3)"
-        assert reached(bias, "trf", {"eps": "1/100"}, inside) == 40
-        assert reached(bias, "trf", {"eps": "1/100"}, outside) != 40
-
-
 def test_a_time_that_is_spent_is_unknown_with_its_reason():
     found = farfield.design("-a*log(1+n)", trf=1000, budget_s=1e-9)
     assert found.status == "unknown" and found.reason.code == "budget" and found.value is None
@@ -228,14 +202,6 @@ def test_an_order_is_that_of_the_ratios():
         assert all(order * (high - low) >= 0 for low, high in zip(*slopes, strict=True))
 
 
-def test_steps_and_directions():
-    w = Symbol("w", positive=True)
-    masked = sympy.Piecewise((-n, n < w), (S.NegativeInfinity, True))
-    assert support_step(masked, w) == "ceiling" and support_step(-w * n, w) is None
-    assert rises(sympy.sqrt(1 + n) - 3) == 1 and rises(-(n**3)) == -1
-    assert rises(n**2 - 9 * n) is None and rises(sympy.sin(n)) is None
-
-
 # -- rationals ------------------------------------------------------------------------------------
 
 
@@ -265,14 +231,6 @@ def test_targets_as_text():
     ]
     assert read_targets(quantity("leak", {}), "1/8")[0].relation == "<="
     assert read_targets(quantity("resolution", {}), 0.125)[0].relation == ">="
-
-
-def test_the_former_name_of_the_tested_length_works_with_a_hint():
-    family, asked = "-a*log(1+n)", {"leak": "1/100", "trained": 64}
-    with pytest.warns(DeprecationWarning, match="tested"):
-        former = design(family, **asked, evaluated=512)
-    assert former.low == design(family, **asked, tested=512).low
-    assert former.low[1] < design(family, **asked).low[0]  # the row leaves less outside
 
 
 def test_every_quantity_has_an_option_on_the_command_line():

@@ -1,13 +1,10 @@
 """Reach against exposure: the mixtures of the theory, random mixtures, bad input."""
 
-import math
-
 import numpy as np
 import pytest
 
 from farfield.numerics.frontier import reach_frontier
 from farfield.numerics.leak import leak
-from farfield.theory.answers.errors import InputError
 
 ASK = {"trained": 64, "length": 1024}
 
@@ -47,21 +44,3 @@ def test_what_is_beaten_is_not_on_the_frontier():
 def test_none_reaches():
     found = reach_frontier(["-n", "-2*n"], 7, **ASK)
     assert not any(row.best for row in found.rows) and "no candidate" in str(found)
-
-
-@pytest.mark.parametrize(
-    "given, change, said",
-    [
-        (["-n"], {}, "two formulas"),
-        (["-n", "0"], {"trained": 2048}, "must be below"),
-        (["-n", "0"], {"length": 0}, "length"),
-        (["-n", "-a*n"], {}, "free parameters"),
-        (["-n", "0"], {"advantage": 0}, r"in \(0, 700\]"),
-        (["-n", "0"], {"advantage": math.inf}, "advantage"),
-    ],
-)
-def test_bad_input_is_one_line(given, change, said):
-    ask = {"advantage": 7} | ASK | change
-    with pytest.raises(InputError, match=said) as error:
-        reach_frontier(given, ask.pop("advantage"), **ask)
-    assert "\n" not in str(error.value)

@@ -40,17 +40,6 @@ def test_leak_in_the_limit():
     assert leak("rope", 512).value is None
 
 
-def test_leak_grows_with_the_evaluated_length():
-    values = [leak("-1.2*log(1+n)", 512, e).value for e in (512, 1024, 4096, 10**9)]
-    assert values == sorted(values) and values[-1] < leak("-1.2*log(1+n)", 512).value
-
-
-@pytest.mark.parametrize("args", [(0,), ("x",), (10, 5), (2.5,)])
-def test_leak_bad_lengths(args):
-    with pytest.raises(InputError):
-        leak("-n", *args)
-
-
 @pytest.mark.parametrize(
     "slope, tokens", [("1/2", (35, 186, 208)), ("1/256", (4437, 23778, 26617))]
 )

@@ -12,7 +12,6 @@ import sympy
 from farfield.numerics.counts import Bracket
 from farfield.numerics.float_rows import head_prices
 from farfield.numerics.price import price_of_distance, reach
-from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import n
 
@@ -191,30 +190,6 @@ def test_monotone_in_advantage_share_and_row():
     assert rows == [9, 6, 4, 3, 2]
     assert reach("-log(1+n)", 4, length=50).farthest == 11
     assert reach("-n/9", 7, share="9/10").tokens < reach("-n/9", 7).tokens
-
-
-@pytest.mark.parametrize(
-    "ask, said",
-    [
-        (lambda: price_of_distance("-n", 5, length=5), "outside a row of 5 keys"),
-        (lambda: price_of_distance("-n", -1), "whole number from 0"),
-        (lambda: price_of_distance("-n", 2.5), "whole number from 0"),
-        (lambda: price_of_distance("-n*a", 2), "free parameters"),
-        (lambda: price_of_distance("-log(n)", 2), "undefined or infinite at n = 0"),
-        (lambda: reach("-n", math.nan), "no finite number"),
-        (lambda: reach("-n", math.inf), "no finite number"),
-        (lambda: reach("-n", "much"), "no finite number"),
-        (lambda: reach("-n", 7, share=0), "out of range"),
-        (lambda: reach("-n", 7, share="1"), "out of range"),
-        (lambda: reach("-n", 7, share=math.nan), "share"),
-        (lambda: reach("-n", 7, length=0), "whole number from 1"),
-        (lambda: head_prices(np.array([[math.nan]])), "undefined"),
-    ],
-)
-def test_bad_input_is_one_line(ask, said):
-    with pytest.raises(InputError, match=said) as error:
-        ask()
-    assert "\n" not in str(error.value)
 
 
 # -- laws of every bias ---------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import threading
 import types
 from fractions import Fraction
 
@@ -22,7 +21,6 @@ from farfield.numerics.heads import diverges, obstacle
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.summation.series import series
 from farfield.theory.algebra.exceptions import Unreachable
-from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
@@ -151,14 +149,6 @@ def test_a_slow_wave_in_the_exponent():
     found = theoretical_receptive_field("-2*log(1+n)*(1+sin(log(1+n))/4)", EPS)
     for r, eps in zip(found, (0.1, 0.01, 0.001), strict=True):
         assert sums[r.tokens] < eps * sums[0] <= sums[r.tokens - 1]
-
-
-def test_digamma_route_for_the_rational_kernel():
-    with mpmath.workdps(60):
-        tail = lambda j: 256 * mpmath.im(mpmath.digamma(j + 256j))  # noqa: E731
-        for eps in ("0.1", "1e-8", "1e-12"):
-            j = theoretical_receptive_field("type1", eps, dialect="code").tokens
-            assert tail(j) < mpmath.mpf(eps) * tail(0) <= tail(j - 1)
 
 
 @pytest.mark.slow
@@ -295,15 +285,23 @@ FAMILIES = [
     "-({a})*log(1+({b})*n)^2",
     "-(1/2+{a})*log(1+({b})*n^2)",
     "-({a})*|n-{b}|",
+    "-(1+{a})*log(n+2)+1/(n+{b})",
+    "-log(n+20)^(1+{a})",
+    "-({a})*2^n",
+    "-({a})*n+sin(n)",
+    "-(1+{a})*log(n+1)-({b})*frac(n/3)",
+    "-Max(({a})*n,(1+{b})*log(n+1))",
+    "-(1+{a})*digamma(n+1)",
+    "-({a})*n/log(n+20)",
 ]
-SOME = st.fractions(min_value="1/20", max_value=4, max_denominator=20)
+SOME = st.fractions(min_value="1/4", max_value=4, max_denominator=20)
 SHARE = st.fractions(min_value="1/10000000", max_value="99/100", max_denominator=10**8).filter(
     lambda e: 0 < e < 1
 )
 
 
 @given(a=SOME, b=SOME, eps=st.tuples(SHARE, SHARE), family=st.sampled_from(FAMILIES))
-@settings(max_examples=15)
+@settings(max_examples=20)
 def test_certified_at_j_and_below_j_and_monotone_in_eps(a, b, eps, family):
     text = family.format(a=a, b=b)
     results = theoretical_receptive_field(text, sorted(eps))
@@ -339,15 +337,6 @@ def test_finite_rows_against_fractions(values, eps, length):
     assert theoretical_receptive_field(bias, eps, length=length).tokens == expected
 
 
-@pytest.mark.parametrize("length", [1, 2, 10, 1000])
-def test_finite_harmonic_row_against_fractions(length):
-    weights = [Fraction(1, 1 + t) for t in range(length)]
-    goal, j, tail = sum(weights) / 10, 0, sum(weights)
-    while tail >= goal:
-        tail, j = tail - weights[j], j + 1
-    assert theoretical_receptive_field("-log(1+n)", "1/10", length=length).tokens == j
-
-
 @pytest.mark.parametrize(
     "name, options",
     [
@@ -373,36 +362,9 @@ def test_finite_rows_against_float64(name, options):
         assert tails[j] < goal * (1 + 1e-9) and tails[j - 1] >= goal * (1 - 1e-9)
 
 
-def test_a_million_keys():
-    assert theoretical_receptive_field("-log(1+n)", "1/100", length=10**6).tokens == 865951
-    wavy = theoretical_receptive_field("sandwich", "1/100", length=10**5, heads=1)
-    assert wavy.label == "approximate" and wavy.reason.code == "no_enclosure"
-
-
 def test_the_finite_row_tends_to_the_series():
     whole = theoretical_receptive_field("-2*log(1+n)", "1/100").tokens
     assert theoretical_receptive_field("-2*log(1+n)", "1/100", length=10**9).tokens == whole
-
-
-def test_threads_do_not_disturb_each_other():
-    tasks = [
-        ("-1.1*log(1+n)", "1e-12"),
-        ("-log(1+n)^2", "1e-4"),
-        ("-n/256", "1e-8"),
-        ("-sqrt(n)", "1e-80"),
-    ]
-    alone = [theoretical_receptive_field(*t).tokens for t in tasks]
-    found = {}
-
-    def work(i):
-        found[i] = [theoretical_receptive_field(*t).tokens for t in tasks[i:] + tasks[:i]]
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert all(found[i] == alone[i:] + alone[:i] for i in range(4))
 
 
 def test_divergent_heads_are_named():
@@ -427,45 +389,6 @@ def test_json_and_text():
     assert data["tokens"] == 1179 and data["heads"][0]["tokens"] == 10
     assert data["answer"] == {"tokens": 1179} and data["eps"] == "1/100"
     assert r.status == "exact" and r.label == "certified"
-
-
-@pytest.mark.parametrize(
-    "kind", ["0", "1", "-1", "2", "abc", "nan", "inf", "long", "none", "true", "huge"]
-)
-def test_bad_eps(kind):
-    special = {
-        "nan": math.nan,
-        "inf": math.inf,
-        "long": "0." + "1" * 10**6,
-        "none": None,
-        "true": True,
-        "huge": 10**5000,
-        "0": 0,
-        "1": 1.0,
-    }
-    eps = special.get(kind, kind)
-    with pytest.raises(InputError) as error:
-        theoretical_receptive_field("-n", eps)
-    assert "eps" in str(error.value) and "\n" not in str(error.value)
-    assert len(str(error.value)) < 300
-
-
-def test_bad_parameters():
-    for call in (
-        lambda: theoretical_receptive_field("-n", "1/10", budget_s="soon"),
-        lambda: theoretical_receptive_field("-n", "1/10", budget_s=math.nan),
-        lambda: theoretical_receptive_field("-n", "1/10", budget_s=-1),
-        lambda: theoretical_receptive_field("-n", b"0.1"),
-        lambda: theoretical_receptive_field("kerple_log", "1/10"),
-        lambda: theoretical_receptive_field("kerple_log", "1/10", r1=-1, r2=1),
-        lambda: theoretical_receptive_field("-log(n)", "1/10"),
-        lambda: theoretical_receptive_field("-n", "1/10", length=0),
-        lambda: theoretical_receptive_field("-n", "1/10", length="many"),
-    ):
-        with pytest.raises(InputError):
-            call()
-    with pytest.raises(InputError, match="r1, r2"):
-        theoretical_receptive_field("kerple_log", "1/10")
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ CONVERGES = """
     -Max(2*log(n),log(n)*(1+sin(n)))
     -log(n)*(1+Max(1,2*sin(n)))
     -log(n)*(2+cos(pi*sqrt(2)*n))-log(log(n))-log(log(n))*sin(n)/4
+    -atan(sin(pi*(1+sqrt(5))*n+1/3))-5/2*log(n+1)
+    log(n+1)/2*atan(sin(pi*(1+sqrt(5))*n+1/3))-2*log(n+1)
 """.strip().splitlines()
 DIVERGES = """
     -(LambertW(1)+log(LambertW(1))+1)*log(n)
@@ -49,6 +51,7 @@ DIVERGES = """
     -ceiling(1-1/n)*log(n)
     -frac(n/3)*n
     -log(n)*LambertW(2*exp(2))/2
+    3*atan(sin(pi*(1+sqrt(5))*n+1/3))-1/2*log(n+1)
 """.strip().splitlines()
 OPEN = {  # decided by hand, and left open: waves beyond one sinusoid, cancellations, arctangents
     "converges": """

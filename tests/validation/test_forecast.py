@@ -7,7 +7,7 @@ import pytest
 from polars import col
 
 from farfield import encoding, forecast
-from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.door import until
 from farfield.theory.answers.answer import Code, InputError, Label, Status
 from farfield.validation.forecast import CASE, FAR, NEAR, NEAREST, measured
 from farfield.validation.prior import prior

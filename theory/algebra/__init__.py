@@ -1,7 +1,7 @@
-"""Algebra under supervision: one door to SymPy, one clock, few exceptions.
+"""Algebra under supervision: one door to SymPy, few exceptions.
 
 SymPy is called through `door`. A call counts against the budget of the question at hand
-(`budget.until`, `budget.unless`), and ends in one of three ways: with its value; with `Undecided`
+(`door.until`, `door.unless`), and ends in one of three ways: with its value; with `Undecided`
 where SymPy raises (it does so in many ways on expressions it was not made for); with `Unreachable`
 once the budget is spent. An error raised by code of our own, also within a function that we hand to
 SymPy, is a bug and passes through as it is: it must never look like an honest "undecided".

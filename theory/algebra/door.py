@@ -1,13 +1,17 @@
-"""The door to SymPy: its functions under supervision (see the room's description)."""
+"""The door to SymPy: its functions under the clock of a question (see the room's description)."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 from weakref import WeakSet
@@ -19,8 +23,9 @@ from sympy.core.cache import clear_cache
 from sympy.core.parameters import global_parameters
 from sympy.simplify.fu import TR8
 
-from farfield.theory.algebra.budget import UNLIMITED, budget, check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Undecided
+from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.notation import beginning
 
 R = TypeVar("R")
 
@@ -29,6 +34,98 @@ AGAIN_S = 0.5  # where an exception was lost, as in a finaliser, it is raised ag
 IDLE_S = 5.0  # after which no one looks any more
 FEW = 1_000  # a denominator of an exponent up to which SymPy draws any root in no time
 SPLIT = 1 << 15  # SymPy splits off smaller primes
+
+
+# -- the clock of a question -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a question may take.
+
+    Fields:
+        deadline: of `time.monotonic`.
+        withdrawn: whether every caller has gone; None where that cannot be.
+    """
+
+    deadline: float = math.inf
+    withdrawn: Callable[[], bool] | None = None
+
+    def spent(self) -> bool:
+        """Whether the question must end now; any thread may ask."""
+        late = time.monotonic() > self.deadline
+        return late or (self.withdrawn is not None and self.withdrawn())
+
+
+UNLIMITED = Budget()
+_BUDGET: ContextVar[Budget] = ContextVar("budget", default=UNLIMITED)
+
+
+@contextmanager
+def until(deadline: float) -> Iterator[None]:
+    """The computation inside gives up with `OutOfTime` at that time of `time.monotonic`."""
+    with _within(replace(budget(), deadline=min(deadline, budget().deadline))):
+        yield
+
+
+def seconds(budget_s: object) -> float:
+    """A budget of time; a billion seconds represent all that is more.
+
+    Raises:
+        InputError: no number, or a negative one.
+
+    >>> seconds(2), seconds(math.inf)
+    (2.0, 1000000000.0)
+    """
+    if isinstance(budget_s, bool) or not isinstance(budget_s, (int, float)) or not budget_s >= 0:
+        given = beginning(repr(budget_s), 40)
+        raise InputError(f"budget {given}; accepted: a number of seconds, at least 0")
+    return float(min(budget_s, 1e9))
+
+
+@contextmanager
+def within(budget_s: object) -> Iterator[None]:
+    """A time in which a question is answered.
+
+    Raises:
+        InputError: a budget that is no number of seconds, or a negative one.
+    """
+    with until(time.monotonic() + seconds(budget_s)):
+        yield
+
+
+@contextmanager
+def unless(withdrawn: Callable[[], bool]) -> Iterator[None]:
+    """The computation inside gives up with `OutOfTime` once another thread makes that true."""
+    with _within(replace(budget(), withdrawn=withdrawn)):
+        yield
+
+
+@contextmanager
+def unhurried() -> Iterator[None]:
+    """The computation inside is short, and has its own bounds: a spent budget does not end it."""
+    with _within(UNLIMITED):
+        yield
+
+
+@contextmanager
+def _within(limits: Budget) -> Iterator[None]:
+    token = _BUDGET.set(limits)
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+
+
+def budget() -> Budget:
+    """The deadline of the question at hand."""
+    return _BUDGET.get()
+
+
+def check_time() -> None:
+    """OutOfTime once the time budget is spent."""
+    if _BUDGET.get().spent():
+        raise OutOfTime
 
 
 # -- the thread that ends late calls --------------------------------------------------------------
@@ -157,9 +254,10 @@ def supervised(call: Callable[..., R], *args: object, **options: object) -> R:
         Undecided: SymPy raised something.
         OutOfTime: the time of the question at hand is spent.
     """
-    check_time()
-    limits = budget()
-    if limits == UNLIMITED or inside():
+    limits = _BUDGET.get()
+    if limits.spent():
+        raise OutOfTime
+    if limits is UNLIMITED or inside():
         return _answered(call, args, options)
     parameters = (
         global_parameters.evaluate,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
@@ -258,6 +258,19 @@ def shortened(shown: str, width: int = LONG) -> str:
         return shown
     half = (width - 1) // 2
     return f"{shown[: width - 1 - half]}…{shown[-half:]}"
+
+
+def listed(items: Sequence[object], most: int = 12) -> str:
+    """Items with commas, those in the middle left out where they are many.
+
+    >>> listed(range(3)), listed(range(100), 4)
+    ('0, 1, 2', '0, 1, …, 98, 99')
+    """
+    shown = [str(item) for item in items]
+    if len(shown) > most:
+        half = most // 2
+        shown = [*shown[:half], "…", *shown[-half:]]
+    return ", ".join(shown)
 
 
 def _math_line(m: Math, unicode: bool) -> str:

@@ -115,19 +115,6 @@ def share(value: sympy.Rational | float) -> str:
     return shortened(str(value), 40)
 
 
-def listed(items: Sequence[object], most: int = 12) -> str:
-    """Items with commas, those in the middle left out where they are many.
-
-    >>> listed(range(3)), listed(range(100), 4)
-    ('0, 1, 2', '0, 1, …, 98, 99')
-    """
-    shown = [str(item) for item in items]
-    if len(shown) > most:
-        half = most // 2
-        shown = [*shown[:half], "…", *shown[-half:]]
-    return ", ".join(shown)
-
-
 def runs(numbers: Sequence[int]) -> str:
     """Integers in order, neighbours as a range.
 
@@ -210,21 +197,6 @@ def inside(value: object, what: str, domain: str) -> sympy.Rational:
 
 
 _DOMAINS = {"(0, oo)": "a positive number", "[0, oo)": "a number, at least 0"}
-
-
-def seconds(budget_s: object) -> float:
-    """A budget of time; a billion seconds represent all that is more.
-
-    Raises:
-        InputError: no number, or a negative one.
-
-    >>> seconds(2), seconds(math.inf)
-    (2.0, 1000000000.0)
-    """
-    if isinstance(budget_s, bool) or not isinstance(budget_s, (int, float)) or not budget_s >= 0:
-        given = beginning(repr(budget_s), 40)
-        raise InputError(f"budget {given}; accepted: a number of seconds, at least 0")
-    return float(min(budget_s, 1e9))
 
 
 def _scalar(value: Any) -> Any:

@@ -16,7 +16,7 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.notation import beginning
 from farfield.theory.certificates.constants import kept_roots, logarithm, root

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from farfield.theory.algebra.budget import budget
+from farfield.theory.algebra.door import budget
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.errors import InputError
 

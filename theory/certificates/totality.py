@@ -21,13 +21,14 @@ from farfield.theory.algebra import door
 from farfield.theory.answers.notation import beginning
 from farfield.theory.certificates.prover_forms import NoCertificate
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.functions.record import record_of
+from farfield.theory.functions.record import needs_of, record_of
 
 MASKED = S.NegativeInfinity
 _MAY_BE_MASKED = (sympy.Add, sympy.Mul, Lookup, sympy.Tuple, sympy.Piecewise, ExprCondPair)
 """What is -oo, or has no value, where one of its parts is -oo."""
 
 
+_RELATIONS = {"positive": sympy.Gt, "nonnegative": sympy.Ge, "nonzero": sympy.Ne}
 _FLOORS = SimpleNamespace(floor=partial(sympy.floor, evaluate=False))
 
 
@@ -113,36 +114,23 @@ def _needed(e: Basic) -> Iterator[Basic]:
         return
     for part in e.args:
         yield from _needed(part)
-    if isinstance(e, sympy.log):
-        yield from _asked(e.args[0], "positive", sympy.Gt)
-    elif e.is_Pow and not (e.exp.is_Integer and e.exp > 0):
-        yield from _of_power(e.base, e.exp)
+    if e.is_Pow and not e.exp.is_Rational:
+        yield from _of_real_power(e.base, e.exp)
+        return
+    for quantity, fact in needs_of(e):
+        if not _is_assumed(quantity, fact):
+            if not quantity.has(n):
+                raise NoCertificate(f"the constant {beginning(quantity)} is not known to be {fact}")
+            yield _relation(_RELATIONS[fact], quantity)
 
 
-def _of_power(base: Expr, exponent: Expr) -> Iterator[Basic]:
-    """Conditions under which a power has a value that is printed."""
-    if exponent.is_Integer:
-        yield from _asked(base, "nonzero", sympy.Ne)
-    elif exponent.is_Rational:
-        yield from (
-            _asked(base, "positive", sympy.Gt)
-            if exponent < 0
-            else _asked(base, "nonnegative", sympy.Ge)
-        )
-    elif not _is_assumed(base, "nonnegative"):
+def _of_real_power(base: Expr, exponent: Expr) -> Iterator[Basic]:
+    """Conditions under which a power whose exponent is no rational number has a value."""
+    if not _is_assumed(base, "nonnegative"):
         raise NoCertificate(f"{beginning(base)}, the base of a power, is not known to be positive")
-    elif not (_is_assumed(base, "positive") or _is_assumed(exponent, "nonnegative")):
+    if not (_is_assumed(base, "positive") or _is_assumed(exponent, "nonnegative")):
         positive = _relation(sympy.Gt, base)
         yield sympy.Or(positive, _relation(sympy.Ge, exponent))
-
-
-def _asked(e: Expr, fact: str, relation: type[Basic]) -> Iterator[Basic]:
-    """That an expression is positive, say, unless it is known to be."""
-    if _is_assumed(e, fact):
-        return
-    if not e.has(n):
-        raise NoCertificate(f"the constant {beginning(e)} is not known to be {fact}")
-    yield _relation(relation, e)
 
 
 def _is_assumed(e: Expr, what: str) -> bool:

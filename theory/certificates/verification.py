@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -17,12 +16,11 @@ from typing import Any, ClassVar
 
 from sympy import Expr, S
 
-from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.door import seconds, within
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence, table
-from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import listed, seconds
+from farfield.theory.answers.notation import Text, expression_line, listed, shortened, words
 from farfield.theory.certificates.certificate import regenerated
 from farfield.theory.certificates.prover import CLASSICAL, Rejected, axioms_named, checked
 from farfield.theory.certificates.writer import Certifiable, Claims, statement
@@ -112,7 +110,7 @@ def verify_certificate(
     stated: Claims = {}
     text = _content(name)
     try:
-        with until(time.monotonic() + budget):
+        with within(budget):
             try:
                 stated = _stated(text)
             except (InputError, Undecided, RecursionError) as why:

@@ -17,7 +17,7 @@ from flint import fmpq
 from sympy import Basic, Expr, S, Symbol
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.nodes import n
 
@@ -33,6 +33,7 @@ Coefficient: TypeAlias = fmpq | Expr
 ZERO, ONE = fmpq(0), fmpq(1)
 MAX_TERMS = 3000
 MAX_ATOMS = 150
+MAX_EXPONENT = 10**4
 
 
 # -- coefficients ---------------------------------------------------------------------------------
@@ -156,6 +157,25 @@ def minus(a: Coefficient) -> Coefficient:
 def inverse(a: Coefficient) -> Coefficient:
     """One over a coefficient known not to be 0."""
     return 1 / a if type(a) is fmpq else coefficient(1 / a)
+
+
+def power(a: Coefficient, r: Coefficient) -> Coefficient:
+    """a^r for a positive coefficient that does not oscillate, or an integer r."""
+    if type(a) is fmpq and type(r) is fmpq and r.q == 1 and abs(r.p) < 1000:
+        return a ** int(r.p)
+    if is_huge(r) and a != 1 and (type(a) is fmpq or a.has(sympy.Rational)):
+        raise Undecided("a constant is too large")
+    return coefficient(door.raised(to_sympy(a), to_sympy(r)))
+
+
+def is_huge(r: Coefficient) -> bool:
+    """Whether a power with this exponent is a number that cannot be written."""
+    return type(r) is fmpq and abs(r) > MAX_EXPONENT
+
+
+def logarithm(a: Coefficient) -> Coefficient:
+    """The logarithm of a positive coefficient that does not oscillate."""
+    return ZERO if a == 1 else coefficient(door.supervised(sympy.log, to_sympy(a)))
 
 
 def oscillates(c: Coefficient) -> bool:

@@ -19,14 +19,13 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.theory.algebra import door
 from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import (
     Atom,
     Coefficient,
     coefficient,
     expand,
-    inverse,
+    is_huge,
     oscillates,
     symbols,
     to_sympy,
@@ -293,37 +292,26 @@ def _moderate(x: Expr) -> bool:
 
 
 def log_of(c: Coefficient, context: Context) -> Coefficient:
-    """The logarithm of what is positive, or oscillates and is >= 0 with isolated zeros."""
-    if not oscillates(c):
-        return coefficient(door.supervised(sympy.log, to_sympy(c)))
+    """The logarithm of an oscillation that is >= 0 with isolated zeros."""
     low, high = bounds(c, context)
     floor = sympy.log(low) if low != 0 else S.NegativeInfinity
     return bounded_atom(floor, sympy.log(high), sympy.log(to_sympy(c)))
 
 
 def inverse_of(c: Coefficient, context: Context) -> Coefficient:
-    """1/c, for what is bounded away from 0."""
-    if not oscillates(c):
-        return inverse(c)
+    """1/c, for an oscillation that is bounded away from 0."""
     eventual_sign(c, context)
     low, high = bounds(c, context)
     return bounded_atom(1 / high, 1 / low, 1 / to_sympy(c))
 
 
 def power_of(c: Coefficient, r: Coefficient, context: Context) -> Coefficient:
-    """c**r, for c positive and bounded away from 0 where it oscillates (or r = -1)."""
-    huge = type(r) is fmpq and abs(r) > 10**4
-    if not oscillates(c):
-        if type(c) is fmpq and type(r) is fmpq and r.q == 1 and abs(r.p) < 1000:
-            return c ** int(r.p)
-        if huge and c != 1 and (type(c) is fmpq or c.has(sympy.Rational)):
-            raise Undecided("a constant is too large")
-        return coefficient(door.raised(to_sympy(c), to_sympy(r)))
+    """c**r, for an oscillation that is positive and bounded away from 0 (or r = -1)."""
     if r == -1:
         return inverse_of(c, context)
     if eventual_sign(c, context) < 0:
         raise Undecided("a real power of a negative oscillation")
-    if huge:
+    if is_huge(r):
         raise Undecided("a constant is too large")
     low, high = (b ** to_sympy(r) for b in bounds(c, context))
     if context.sign(r) < 0:

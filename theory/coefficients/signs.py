@@ -26,8 +26,8 @@ from flint import arb, fmpq
 from sympy import Expr
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.call_tree import traced
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import SignNeeded, Undecided
 from farfield.theory.answers.notation import beginning, expression_line
 from farfield.theory.coefficients.exact import (

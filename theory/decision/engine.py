@@ -38,8 +38,8 @@ import sympy
 from sympy import Expr, S
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.call_tree import traced
+from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided, Unreachable
 from farfield.theory.coefficients.exact import expand, oscillates, symbols
 from farfield.theory.coefficients.signs import Context
@@ -68,7 +68,7 @@ def _cycle(x: Expr, rounding: bool) -> int:
     coefficients, its constant aside; 0 for anything else. If D is their common denominator,
     P(n + T) - P(n) is a multiple of T/D."""
     record = record_of(x.func)
-    if x.is_Pow and x.base == -1:
+    if x.is_Pow and x.base is S.NegativeOne:
         inside, modulus = x.exp, sympy.Integer(2)
     elif record is None or record.period is None or (record.rounds and not rounding):
         return 0

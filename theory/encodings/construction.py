@@ -430,7 +430,7 @@ def _no_settings(text: str, pairs: Mapping[str, str]) -> NoReturn:
 def _no_encodings(text: str, names: Collection[str]) -> None:
     """Refuse names of the catalogue as parameters that nothing was said of."""
     for name in sorted(names):
-        if (entry := named(name)) is not None:
+        if (entry := _ENTRIES.get(name.replace("_", "").lower())) is not None:
             formula = encoding(entry.name).formula
             means = f", written {expression_line(formula, unicode=False)}" if formula else ""
             column = re.search(rf"\b{name}\b", text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 from sympy import Expr, Symbol
 
-from farfield.theory.algebra.budget import check_time, until
+from farfield.theory.algebra.door import check_time, within
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import InputError, Reason, Result, Seen
 from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence
@@ -19,10 +18,10 @@ from farfield.theory.answers.errors import guarded
 from farfield.theory.answers.notation import (
     expression_latex,
     expression_line,
+    listed,
     shortened,
     words,
 )
-from farfield.theory.answers.number import listed, seconds
 from farfield.theory.encodings.head_lists import notation
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
@@ -189,7 +188,7 @@ class Encoding(Result):
             subject = self.row(1 + max(map(int, distances), default=0))  # type: ignore[call-overload]
         subject.head(1)  # refuses what has no bias
         try:
-            with until(time.monotonic() + seconds(budget_s)):
+            with within(budget_s):
                 return defined(subject.biases, distances)
         except OutOfTime:
             check_time()  # the question that asks may have less

@@ -18,8 +18,7 @@ from sympy import Expr
 from farfield.theory.answers.answer import Answer, Label, Seen
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.theory.answers.notation import expression_line, shortened
-from farfield.theory.answers.number import listed
+from farfield.theory.answers.notation import expression_line, listed, shortened
 from farfield.theory.encodings.calls import (
     CAPPED,
     FACTOR,

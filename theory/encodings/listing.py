@@ -13,8 +13,8 @@ from typing import Any
 
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, facts, sentence, table
-from farfield.theory.answers.notation import expression_line, shortened
-from farfield.theory.answers.number import listed, plural
+from farfield.theory.answers.notation import expression_line, listed, shortened
+from farfield.theory.answers.number import plural
 from farfield.theory.encodings.catalogue import CATALOGUE, usual_values
 from farfield.theory.encodings.construction import encoding
 from farfield.theory.encodings.encoding import Encoding

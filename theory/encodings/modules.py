@@ -21,7 +21,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from farfield.theory.answers.errors import InputError
-from farfield.theory.answers.number import listed
+from farfield.theory.answers.notation import listed
 from farfield.theory.encodings.head_lists import is_table
 
 _TEXT = "__loaded_text__"

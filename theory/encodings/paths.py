@@ -23,7 +23,7 @@ import numpy as np
 import sympy
 from sympy import Basic, Expr, S
 
-from farfield.theory.answers.number import listed
+from farfield.theory.answers.notation import listed
 from farfield.theory.functions.nodes import n
 from farfield.theory.relations import BY_SIGN, OrderRelation
 

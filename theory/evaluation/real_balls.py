@@ -16,7 +16,6 @@ import sympy
 from flint import acb, arb, fmpq
 from sympy import Basic, Expr, S, Symbol
 
-from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
 from farfield.theory.evaluation.logarithms import accurate
 from farfield.theory.evaluation.residues import quotient, residue
 from farfield.theory.functions.balls import (
@@ -34,7 +33,7 @@ from farfield.theory.functions.balls import (
     to_arb,
 )
 from farfield.theory.functions.nodes import Lookup, OpaqueRational, Root
-from farfield.theory.functions.record import Function
+from farfield.theory.functions.record import Arithmetic, Function, Operation, Program
 from farfield.theory.relations import BY_KIND
 
 Environment = Mapping[Symbol, Ball]

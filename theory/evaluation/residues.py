@@ -15,9 +15,8 @@ import sympy
 from flint import fmpq
 from sympy import Basic, Expr, Symbol
 
-from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
 from farfield.theory.functions.balls import Undetermined
-from farfield.theory.functions.record import Function, record_of
+from farfield.theory.functions.record import Arithmetic, Function, Operation, Program, record_of
 
 
 class Residues(Arithmetic):

@@ -24,15 +24,14 @@ from flint import arb, fmpq
 from sympy import Basic, Expr, S
 from sympy.core.relational import Relational
 
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.door import check_time
 from farfield.theory.answers.errors import InputError, MissingValues
-from farfield.theory.evaluation.fold import LOOK, Arithmetic, Operation, Program
 from farfield.theory.evaluation.logarithms import LogSum, within_range
 from farfield.theory.evaluation.real_balls import PLAIN, RealBalls
 from farfield.theory.evaluation.residues import quotient
 from farfield.theory.functions.balls import NoValue, Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.functions.record import Function
+from farfield.theory.functions.record import LOOK, Arithmetic, Function, Operation, Program
 from farfield.theory.relations import SIX
 
 BLOCK = 1 << 13  # distances at a time: the values of all parts of a formula stay in the cache

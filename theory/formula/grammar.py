@@ -21,18 +21,20 @@ are Greek letters that name a function, where no argument follows.
 
 from __future__ import annotations
 
+import copy
 import difflib
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NoReturn
 
 import sympy
 from sympy import Expr, Integer, Rational, S
 from sympy.core.relational import Relational
 
-from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.door import until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import closest
@@ -586,9 +588,15 @@ class Synonym:
     body: str
 
     def __call__(self, *values: Expr) -> Expr:
-        reading = _Body(self.body, {})
+        reading = copy.copy(_begun(self.body))
         reading.bound = dict(zip(self.arguments, values, strict=True))
         return reading.formula()
+
+
+@lru_cache(maxsize=64)
+def _begun(body: str) -> _Body:
+    """A body of which nothing is read yet: its tokens are cut once."""
+    return _Body(body, {})
 
 
 def _spelling(head: str, body: str) -> Spelling:

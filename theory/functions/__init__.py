@@ -1,7 +1,7 @@
 """The functions that formulas are made of: one record each, with everything known of them.
 
 To add a function is to add its record to the file of its family, or a file. Nothing else names it:
-one evaluator (`evaluation.fold`) is handed an arithmetic and walks a formula. The reader, the
+one evaluator (`record.Arithmetic`) is handed an arithmetic and walks a formula. The reader, the
 decision on a series, certified sums, float64 tables, torch biases and the checker all use it. The
 function's record says how it acts in that arithmetic. What a record lacks, it says why; a function
 without a rule is refused where the rule is wanted, with that reason.

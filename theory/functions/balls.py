@@ -19,8 +19,7 @@ from typing import TypeAlias
 import sympy
 from flint import acb, arb, ctx, fmpq
 
-from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.door import inside
+from farfield.theory.algebra.door import check_time, inside
 
 Ball: TypeAlias = fmpq | arb
 NAN = acb(arb.nan())

@@ -151,6 +151,7 @@ FUNCTIONS = (
     Function(
         node=sympy.exp,
         names=("exp",),
+        total=True,
         logarithm=lambda x: x,
         ball=_exp,
         complex_ball=lambda analytic, z: z.exp(),

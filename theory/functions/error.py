@@ -116,6 +116,7 @@ FUNCTIONS = (
     Function(
         node=sympy.erf,
         names=("erf",),
+        total=True,
         odd=True,
         complement=lambda x: sympy.erfc(x),
         ball=real("erf"),
@@ -129,6 +130,7 @@ FUNCTIONS = (
         node=sympy.erfc,
         names=("erfc",),
         build=_erfc,
+        total=True,
         elementary=lambda x: 1 - sympy.erf(x),
         logarithm=lambda x: sympy.log(erfcx(x)) - x**2,
         ball=real("erfc"),
@@ -139,6 +141,7 @@ FUNCTIONS = (
     Function(
         node=erfcx,
         names=("erfcx",),
+        total=True,
         complex_ball=_complex_erfcx,
         tail=_erfcx_beyond,
         series=_erfcx_series,

@@ -11,6 +11,7 @@ FUNCTIONS = (
     Function(
         node=sympy.sinh,
         names=("sinh",),
+        total=True,
         odd=True,
         elementary=lambda z: (sympy.exp(z) - sympy.exp(-z)) / 2,
         logarithm=lambda z: z + sympy.log(1 - sympy.exp(-2 * z)) - sympy.log(2),
@@ -20,6 +21,7 @@ FUNCTIONS = (
     Function(
         node=sympy.cosh,
         names=("cosh",),
+        total=True,
         elementary=lambda z: (sympy.exp(z) + sympy.exp(-z)) / 2,
         logarithm=lambda z: abs(z) + sympy.log(1 + sympy.exp(-2 * abs(z))) - sympy.log(2),
         ball=real("cosh"),
@@ -28,6 +30,7 @@ FUNCTIONS = (
     Function(
         node=sympy.tanh,
         names=("tanh",),
+        total=True,
         odd=True,
         elementary=lambda z: (1 - sympy.exp(-2 * z)) / (1 + sympy.exp(-2 * z)),
         complement=lambda z: 2 / (1 + sympy.exp(2 * z)),
@@ -45,6 +48,7 @@ FUNCTIONS = (
     Function(
         node=sympy.asinh,
         names=("asinh", "arcsinh"),
+        total=True,
         odd=True,
         elementary=lambda z: sympy.log(z + sympy.sqrt(z**2 + 1)),
         ball=real("asinh"),

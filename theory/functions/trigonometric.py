@@ -147,6 +147,7 @@ FUNCTIONS = (
     Function(
         node=sympy.sin,
         names=("sin",),
+        total=True,
         scaled=_small_sine,
         range=lambda a: WAVE,
         period=_half_turns,
@@ -160,6 +161,7 @@ FUNCTIONS = (
     Function(
         node=sympy.cos,
         names=("cos",),
+        total=True,
         scaled=_small_cosine,
         range=lambda a: WAVE,
         period=_half_turns,
@@ -223,6 +225,7 @@ FUNCTIONS = (
     Function(
         node=sympy.atan,
         names=("atan", "arctan"),
+        total=True,
         odd=True,
         scaled=_large_arctangent,
         ball=real("atan"),

@@ -51,9 +51,12 @@ from farfield.theory.coefficients.exact import (
     ZERO,
     Coefficient,
     coefficient,
+    inverse,
+    logarithm,
     minus,
     oscillates,
     plus,
+    power,
     times,
     total,
 )
@@ -284,6 +287,10 @@ class Transseries:
                 return self.of()
             return self.of([(m, times(c, factor)) for m, c in self.terms], self.remainder)
         context.spend(1 + len(self.terms) * len(other.terms))
+        if len(self.terms) == len(other.terms) == 1 and self.remainder is other.remainder is None:
+            (m, c), (k, d) = *self.terms, *other.terms
+            if type(c) is type(d) is fmpq:
+                return self.of([(m.times(k, context), c * d)])
         remainder = None
         for x, y in ((self, other), (other, self)):
             if y.remainder is not None and not x.literally_zero:
@@ -315,11 +322,12 @@ class Transseries:
                 return self.of()
             raise NotReal("a division by 0")
         c, m, delta = parts
-        if not (type(r) is fmpq and r.q == 1) and low_sign(c, context) <= 0:
-            if stays_negative(c, context):
-                raise NotReal("a real power of a negative quantity")
-            raise Undecided("a real power of what is not positive for all large n")
-        return taylor(binomials(r), delta) * power_of(c, r, context) * m**r
+        if not (type(r) is fmpq and r.q == 1):
+            s = _low_sign(c, context, "a real power of a negative quantity")
+            if s <= 0:
+                raise Undecided("a real power of what is not positive for all large n")
+        constant = power_of(c, r, context) if oscillates(c) else power(c, r)
+        return taylor(binomials(r), delta) * constant * m**r
 
     @traced(1)
     def log(self) -> Transseries:
@@ -329,12 +337,10 @@ class Transseries:
         if parts is None:
             raise NotReal("the logarithm of 0")
         c, m, delta = parts
-        s = low_sign(c, context)
-        if s < 0 and stays_negative(c, context):
-            raise NotReal("the logarithm of a negative quantity")
+        s = _low_sign(c, context, "the logarithm of a negative quantity")
         if s < 0 or (s == 0 and not delta.literally_zero):
             raise Undecided("the logarithm of what is not positive for all large n")
-        constant = log_of(c, context)
+        constant = log_of(c, context) if oscillates(c) else logarithm(c)
         return add(
             log_of_monomial(m, context),
             of_constant(constant, context),
@@ -369,6 +375,18 @@ def _is_sum(c: Coefficient) -> bool:
     return type(c) is not fmpq and c.is_Add
 
 
+def _low_sign(c: Coefficient, context: Context, negative: str) -> int:
+    """1 if c stays above a positive constant, 0 if it stays >= 0, else -1.
+
+    Raises:
+        NotReal: with the text `negative`, where c is proved to stay negative.
+    """
+    s = low_sign(c, context) if oscillates(c) else context.sign(c)
+    if s < 0 and (not oscillates(c) or stays_negative(c, context)):
+        raise NotReal(negative)
+    return s
+
+
 def _constant(x: object) -> Coefficient:
     """A number or an expression without n as a coefficient."""
     return x if isinstance(x, fmpq) else fmpq(x) if isinstance(x, int) else coefficient(x)
@@ -392,7 +410,7 @@ def normalised(terms: Iterable[Term], remainder: Monomial | None, context: Conte
     """A transseries in normal form: like terms collected, what lies below the remainder or beyond
     the order of the decision given up to it."""
     like = collected(terms, context)
-    items = [(m, c if type(c) is fmpq else in_harmonics(c)) for m, c in like]
+    items = [(m, in_harmonics(c) if type(c) is not fmpq and oscillates(c) else c) for m, c in like]
     keep = len(items)
     if remainder is not None:
         while keep and compare(items[keep - 1][0], remainder, context) <= 0:
@@ -407,7 +425,7 @@ def normalised(terms: Iterable[Term], remainder: Monomial | None, context: Conte
 
 def _require_bounded(terms: Iterable[Term]) -> None:
     """Undecided where a term that goes into a remainder oscillates without bound."""
-    if any(unbounded(c) for _, c in terms):
+    if any(oscillates(c) and unbounded(c) for _, c in terms):
         raise Undecided("an unbounded oscillation in a remainder")
 
 
@@ -500,7 +518,8 @@ def factored(g: Transseries) -> tuple[Coefficient, Monomial, Transseries] | None
     rest = drop_lead(g)
     if rest.literally_zero:
         return c, m, rest
-    return c, m, rest * m ** fmpq(-1) * inverse_of(c, g.context)
+    reciprocal = inverse_of(c, g.context) if oscillates(c) else inverse(c)
+    return c, m, rest * m ** fmpq(-1) * reciprocal
 
 
 def log_of_monomial(m: Monomial, context: Context) -> Transseries:

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import sympy
 from sympy import Basic, Expr, S
@@ -43,10 +42,9 @@ from farfield.theory.coefficients.oscillation import (
     unbounded,
 )
 from farfield.theory.coefficients.signs import Context, with_proved_rationals
-from farfield.theory.evaluation.fold import Arithmetic, Operation, value
 from farfield.theory.formula.bounded_nodes import TooLarge, rebuilt
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.functions.record import Function, record_of
+from farfield.theory.functions.record import Arithmetic, Function, Operation, record_of, value
 from farfield.theory.relations import BY_KIND
 from farfield.theory.transseries.arithmetic import (
     Monomial,
@@ -289,8 +287,6 @@ class Operations:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.sign = context.sign
-        for operation in _OF_CONTEXT:
-            setattr(self, operation.__name__, partial(operation, context=context))
 
     def error(self, m: Monomial) -> Transseries:
         """O(m)."""
@@ -306,7 +302,13 @@ class Operations:
         return Transseries(self.context, [(m, c)])
 
 
-_OF_CONTEXT = (below, bounds, log_of_monomial, low_sign, of_constant, size, transseries)
+def _within(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation of a decision as a method, which knows the decision."""
+    return lambda self, *given: operation(*given, self.context)
+
+
+for _asking in (below, bounds, log_of_monomial, low_sign, of_constant, size, transseries):
+    setattr(Operations, _asking.__name__, _within(_asking))
 for _operation in (
     add,
     at_finite,

@@ -55,9 +55,11 @@ def comparison(k: int) -> Expr:
 
 def monomial_expression(m: Monomial) -> Expr:
     """A monomial as an expression."""
-    chain = sympy.Mul(*(log_expression(i) ** to_sympy(a) for i, a in enumerate(m.chain)))
-    inner = sympy.Add(*(to_sympy(c) * monomial_expression(x) for x, c in m.exponent))
-    return chain * sympy.exp(inner)
+    factors = [log_expression(i) ** to_sympy(a) for i, a in enumerate(m.chain) if a]
+    if m.exponent:
+        inner = sympy.Add(*(to_sympy(c) * monomial_expression(x) for x, c in m.exponent))
+        factors.append(sympy.exp(inner))
+    return sympy.Mul(*factors)
 
 
 def as_step_values(name: str, g: Transseries) -> dict[str, Expr]:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import torch
 
 from farfield.validation.far_field.recall import BLOCK, MOST, part_of
-from farfield.validation.far_field.repairs import Repair
 from farfield.validation.far_field.subject import ModelOnText
 from farfield.validation.models.network import QUERIES, scores_at
+from farfield.validation.models.repairs import Repair
 
 ROWS = 8
 """Long rows, whose time a search takes where nothing else is asked."""
@@ -87,3 +87,14 @@ def timed(subject: ModelOnText) -> Work:
     scores_at(network, row, torch.arange(row.shape[1]), 1).cpu()
     spent = time.perf_counter() - begun
     return replace(work, seconds=spent / work.operations(row.numel(), row.numel() ** 2 / 2))
+
+
+def lasting(seconds: float) -> str:
+    """A time in words.
+
+    >>> lasting(7.3), lasting(600), lasting(9000)
+    ('7 s', '10 min', '2.5 h')
+    """
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

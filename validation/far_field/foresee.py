@@ -12,9 +12,10 @@ nobody has read is conformal (`intervals`).
 
 from __future__ import annotations
 
+import functools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ import numpy as np
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Curve, Line, facts, note, sentence, table
 from farfield.validation.far_field.blame import Blame, blame
+from farfield.validation.far_field.cost import lasting, timed
 from farfield.validation.far_field.intervals import elsewhere
 from farfield.validation.far_field.probe import GapProbe, mean_and_half, probe
 from farfield.validation.far_field.stages import Sampling
@@ -238,21 +240,28 @@ def foresee(
     lengths = Sampling().ends(subject.length, far)[1:]
     results, seconds = [], []
     rows = len(subject.groups) * (how.rows - 1)
-    done, total = 0, 3 * len(subject.groups)
+    done, total, looks = 0, 3 * len(subject.groups), (how.main, how.check, how.third)
+    work, each = timed(subject), [_work(subject, lengths, sampling) for sampling in looks]
+    lasts = len(subject.groups) * how.rows * sum(work.of(*one) for one in each)
+    read = f"{len(subject.groups)} groups of {how.rows} rows of {subject.length} tokens"
+    progress(subject.first(f"about {lasting(lasts)}: {read}, three looks"), 0, 0)
+    gaps = None
+    if subject.turns():  # the first numbers come from it
+        report = functools.partial(progress, "positions")
+        gaps = probe(subject.network, subject.groups[:, 0], lengths, report)
 
-    def step() -> None:
+    def step(note: str) -> None:
         nonlocal done
         done += 1
-        progress("far field", done, total)
+        progress("far field", done, total, note)
 
-    for sampling in (how.main, how.check, how.third):
+    for sampling in looks:
         begun = time.process_time()
         results.append(subject.ratios(lengths, sampling, step=step))
         seconds.append((time.process_time() - begun) / rows)
     ratios = tuple(
         ratio_of(n, n / subject.length, *(result[n] for result in results)) for n in lengths
     )
-    gaps = probe(subject.network, subject.groups[:, 0], lengths) if subject.turns() else None
     last = ratios[-1]
     known = last.log_ratio is not None
     if abs(last.check - last.third) > ORDER:
@@ -265,7 +274,7 @@ def foresee(
             f"doubling says {last.main:.3f} and one stage {last.check:.3f}, further apart than "
             "the interval of {:.3f} to {:.3f}".format(*last.interval)
         )
-    main, check = (_pairs(subject, far, s) for s in (how.main, how.check))
+    main, check = (_work(subject, [far], sampling)[1] for sampling in looks[:2])
     return Foresight(
         status=Status.ENCLOSED if known else Status.UNKNOWN,
         label=Label.FORECAST if known else None,
@@ -311,12 +320,12 @@ def gap_probe(
     """
     subject = subject_of(model, text, length, QUICK, device, dtype)
     lengths = Sampling().ends(subject.length, reach_of(subject, to))[1:]
-    gaps = probe(
-        subject.network,
-        subject.groups[:, 0],
-        lengths,
-        lambda done, total: progress("positions", done, total),
-    )
+    row, rows = subject.length, len(subject.groups)
+    lasts = rows * (len(lengths) + 1) * timed(subject).of(row, row**2 / 2)
+    said = f"{rows} rows of {row} tokens at each of {len(lengths)} lengths, more where costs begin"
+    progress(subject.first(f"about {lasting(lasts)}: {said}"), 0, 0)
+    report = functools.partial(progress, "positions")
+    gaps = probe(subject.network, subject.groups[:, 0], lengths, report)
     return replace(gaps, subject=subject.outline.name, guess=subject.guess)
 
 
@@ -325,10 +334,14 @@ def _parts(whole: float, positions: float) -> tuple[str, str]:
     return f"{positions:+.3f}", f"{whole - positions:+.3f}"
 
 
-def _pairs(subject: ModelOnText, to: int, sampling: Sampling) -> int:
-    """Queries times keys of a target row, in all its stages."""
-    row, total = subject.length, 0
+def _work(subject: ModelOnText, lengths: Sequence[int], sampling: Sampling) -> tuple[int, int]:
+    """Tokens of a target row, and its queries times keys, in all stages to some lengths."""
+    row, waiting = subject.length, {*lengths}
     most = min(sampling.samples, row * (subject.settings.rows - 1))
-    for s in range(len(sampling.ends(row, to))):
-        total += row * (row + (s > 0) * 2 * row + s * most)
-    return total
+    tokens, pairs = row, row * row
+    while waiting:
+        ends = sampling.ends(row, max(waiting))
+        tokens += row * (len(ends) - 1)
+        pairs += sum(row * (3 * row + s * most) for s in range(1, len(ends)))
+        waiting -= {*ends}
+    return tokens, pairs

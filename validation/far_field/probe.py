@@ -100,7 +100,7 @@ def probe(
     network: Network,
     rows: Tensor,
     lengths: Sequence[int],
-    report: Callable[[int, int], None] = lambda done, total: None,
+    report: Callable[[int, int, str], None] = lambda done, total, note: None,
 ) -> GapProbe:
     """What positions alone cost at some lengths.
 
@@ -110,7 +110,7 @@ def probe(
         lengths: each at least `T`. Where one costs more than `COST`, lengths between it and the one
             before it are asked as well, until two lie within a tenth; a cost that rises with the
             length is supposed.
-        report: told how many lengths are done, of how many.
+        report: told how many lengths are done, of how many, and the newest cost in words.
 
     Raises:
         InputError: one row; lengths below `T`.
@@ -127,7 +127,7 @@ def probe(
             costs = (gap_losses(network, rows, length) - base).mean(1)
             mean, half = mean_and_half(costs.numpy())
             gaps[length] = Gap(length, mean, mean - half, mean + half)
-            report(len(gaps), max(len(lengths), len(gaps)))
+            report(len(gaps), max(len(lengths), len(gaps)), f"{mean:+.3f} nats at {length:,}")
         return gaps[length]
 
     holds, breaks = row, None

@@ -272,11 +272,16 @@ def drawn(count: int, seed: int) -> list[Told]:
     return draw.sample(each, count)
 
 
-def needles_of(file: str | os.PathLike[str]) -> list[Told]:
+def needles_of(file: str | os.PathLike[str], encode: Encode | None) -> list[Told]:
     """Needles of a file: a JSON object a line, with the texts `context`, `question`, `answer`.
 
+    Args:
+        file: its path.
+        encode: the model's tokenizer.
+
     Raises:
-        InputError: the file cannot be read, or a line has another form, which is named.
+        InputError: the file cannot be read; a line has another form, which is named, or takes too
+            many tokens; the model has no tokenizer.
     """
     form = '{"context": "The key is 17.", "question": "The key is", "answer": "17"}'
     try:
@@ -295,6 +300,18 @@ def needles_of(file: str | os.PathLike[str]) -> list[Told]:
             f"needles {str(file)!r}, line {number}: {line:.60}; accepted: a line such as {form}",
         )
     refuse(len(each) < 2, f"needles {str(file)!r}: {len(each)} lines; accepted: 2 or more")
+    if encode is None:
+        raise InputError(
+            f"needles {str(file)!r}: the model has no tokenizer; accepted: a folder with one"
+        )
+    most = 3 * part_of(BLOCK) // 4 - 2
+    for number, texts in enumerate(each, 1):
+        context, question, answer = (len(encode(text)) for text in texts)
+        refuse(
+            max(context, question + answer) > most,
+            f"needles {str(file)!r}, line {number}: {max(context, question + answer)} tokens; "
+            f"accepted: a context, and a question with its answer, of up to {most}",
+        )
     chance = -math.log(max(2, len({answer for *_, answer in each})))
     stripped = ([text.strip() for text in texts] for texts in each)
     return [

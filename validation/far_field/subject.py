@@ -21,7 +21,7 @@ from farfield.validation.far_field.recall import Encode
 from farfield.validation.far_field.stages import Begun, Sampling, begin, far_losses
 from farfield.validation.harness.data import places, samples
 from farfield.validation.harness.runs import asked_of
-from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.layers import RUN, ModelOutline
 from farfield.validation.models.network import Network, losses
 from farfield.validation.uniform import uniform_guess
 
@@ -72,6 +72,7 @@ class ModelOnText:
         bos: the token that a text begins with, None for none.
         encode: its tokenizer; None without one.
         settings: how much is read.
+        held: bytes at most of a model that is read one layer at a time; None for one in memory.
     """
 
     outline: ModelOutline
@@ -84,6 +85,7 @@ class ModelOnText:
     bos: int | None
     encode: Encode | None
     settings: Settings
+    held: int | None = None
 
     @property
     def length(self) -> int:
@@ -107,6 +109,13 @@ class ModelOnText:
         nats = losses(self.network, self.groups[:2, 0], self.length // 2).mean()
         return uniform_guess(float(nats), self.outline.vocabulary)
 
+    def first(self, said: str) -> str:
+        """What is said before rows are read, with the memory of a model that does not fit."""
+        if self.held is None:
+            return said
+        layers = "the model does not fit into memory, so its layers are read one at a time"
+        return f"{said}; {layers}, {self.held >> 20:,} MiB at most"
+
     def turns(self) -> bool:
         """Whether its positions are rotations."""
         return any(layer.rotation is not None for layer in self.outline.layers)
@@ -118,7 +127,7 @@ class ModelOnText:
         network: Network | None = None,
         *,
         strange: bool = False,
-        step: Callable[[], None] = lambda: None,
+        step: Callable[[str], None] = lambda note: None,
     ) -> dict[int, np.ndarray]:
         """Log ratios to the unchanged model in rows of its own, one a group, by length."""
         each: dict[int, list[float]] = {n: [] for n in (self.length, *lengths)}
@@ -138,7 +147,7 @@ class ModelOnText:
             )
             for n, at in losses.items():
                 each[n].append(float((at - self.base[g]).mean()))
-            step()
+            step(f"log ratio {each[max(each)][-1]:+.3f} at {max(each):,}")
         return {n: np.array(x) for n, x in each.items()}
 
 
@@ -174,27 +183,26 @@ def subject_of(
         InputError: as `foresee`.
     """
     from farfield.validation.models.folder import describe
-    from farfield.validation.models.library import network_of
-    from farfield.validation.models.opened import OpenedRun, open_model
+    from farfield.validation.models.opened import network_of, open_model, placed
     from farfield.validation.models.text import encoder_of, text_of
 
     outline = describe(model)
+    placed(device, dtype)  # before a text is read, as that is before weights are
     size = min(outline.trained or 1024, 1024) if length is None else natural(length, "length")
     settings = settings or (USUAL if size < LONG else DEAR)
     if dtype is None and outline.network is None and _in_bfloat16(outline, device):
         dtype = "bfloat16"
-    opened = open_model(outline, tokens=settings.rows * size, device=device, dtype=dtype)
-    network = network_of(opened)
-    if isinstance(opened, OpenedRun):
+    if outline.kind == RUN:
         read = text_of(outline, asked_of(outline.path).text if text is None else text)
         tokens, encode = read.held_out, None
     else:
         read = text_of(outline, text)
         tokens, encode = np.concatenate([read.train, read.held_out]), encoder_of(outline)
     groups, starts = _groups(tokens, read.source, size, settings)
+    opened = open_model(outline, tokens=settings.rows * size, device=device, dtype=dtype)
     return ModelOnText(
         outline=outline,
-        network=network,
+        network=network_of(opened),
         live=opened.network,
         groups=groups,
         starts=starts,
@@ -203,6 +211,7 @@ def subject_of(
         bos=read.bos,
         encode=encode,
         settings=settings,
+        held=opened.held,
     )
 
 

@@ -54,7 +54,13 @@ from farfield.validation.harness.mechanism import Understood, understood
 from farfield.validation.harness.model import DistanceBias, Transformer
 from farfield.validation.harness.own import Own, keep, kept, own, whose
 from farfield.validation.harness.settings import CAUSAL, Hybrid, Mask, Measure, Run, digest
-from farfield.validation.harness.train import Report, read_tensors, train, write_tensors
+from farfield.validation.harness.train import (
+    Report,
+    read_record,
+    read_tensors,
+    train,
+    write_tensors,
+)
 from farfield.validation.json_files import (
     read_json,
     recorded,
@@ -329,7 +335,7 @@ def rows_of(home: Path) -> list[Row]:
     Raises:
         InputError: a file is damaged.
     """
-    record = json.loads(read_tensors(home / WEIGHTS)[1])
+    record = read_record(home / WEIGHTS)
     columns, history = record["columns"], [Report(*report) for report in record["history"]]
     return _rows(columns, history, sorted(home.glob("measured-*.json")))
 
@@ -618,7 +624,7 @@ def listed(folder: str | os.PathLike[str]) -> list[RunState]:
         state, step, note = "finished", asked.steps, ""
         if not (home / WEIGHTS).exists():
             kept = home / CHECKPOINT
-            step = json.loads(read_tensors(kept)[1])["done"] if kept.exists() else 0
+            step = read_record(kept)["done"] if kept.exists() else 0
             state = "unfinished"
         if (home / FAILED).exists():
             state, note = "failed", (home / FAILED).read_text().partition("\n")[0]

@@ -34,9 +34,8 @@ from farfield.theory.answers.blocks import (
     table,
 )
 from farfield.theory.answers.errors import refuse
-from farfield.theory.answers.notation import Text, code, words
-from farfield.theory.answers.number import count, inside, listed, natural, plural, runs
-from farfield.validation.defaults import EPS, TRAINED
+from farfield.theory.answers.notation import Text, code, listed, words
+from farfield.theory.answers.number import count, inside, natural, plural, runs
 from farfield.validation.models.cache import (
     RowCache,
     Serving,
@@ -48,9 +47,13 @@ from farfield.validation.models.cache import (
 )
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, keys_text
+from farfield.validation.table_cells import EPS
 
 if TYPE_CHECKING:
     from farfield.validation.models.head_audit import Head
+
+TRAINED = 2048
+"""The training length of a model where its configuration names none."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from farfield.theory.answers.answer import Answer, Label
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.names import one_of
-from farfield.theory.answers.number import inside, listed, natural, share
+from farfield.theory.answers.notation import listed
+from farfield.theory.answers.number import inside, natural, share
 from farfield.validation.harness.data import samples
 from farfield.validation.harness.measure import (
     field,

@@ -12,14 +12,16 @@ import functools
 import io
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from farfield.theory.answers.errors import InputError, refuse
-from farfield.validation.models.configuration import quiet
+from farfield.validation.models.configuration import quiet, transformers
 from farfield.validation.models.layers import LayerOutline, ModelOutline, Rotary
 from farfield.validation.optional import first_line, library, require
 
@@ -27,6 +29,9 @@ LAYERS, HEADS, NUMBER = 512, 1 << 16, 1 << 40
 """The most layers, heads and other numbers of a header; llama.cpp has as many layers at most."""
 
 _TOKENS = "tokenizer.ggml.tokens"  # told by their number
+_TABLES = ("token_embd.weight", "output.weight")  # which the library takes as they are
+_ONE_BY_ONE = {f"{name}TensorProcessor" for name in ("", "Llama", "Gemma2", "Nemotron")}
+"""What the library does with the tensors of an architecture, where it is done to each alone."""
 
 
 @functools.cache
@@ -273,11 +278,6 @@ def _scale(known: Mapping[str, Any], header: _Header, heads: int, size: int) -> 
     return scale * math.sqrt(size) if scale else 1.0
 
 
-def gguf_numbers(model: ModelOutline) -> int:
-    """How many numbers the tensors of a file have."""
-    return sum(int(tensor.n_elements) for tensor in _opened(model.path).tensors)
-
-
 def _opened(path: Any) -> Any:
     """The reader of a file, which parses its header; that of the file as it is now is kept."""
     file = Path(path).stat()
@@ -312,6 +312,57 @@ def gguf_network(model: ModelOutline) -> Any:
     return _read(model, "AutoModelForCausalLM", dtype="float32")
 
 
+def gguf_config(model: ModelOutline) -> Any:
+    """The configuration of the library that a file has.
+
+    Raises:
+        InputError: the library knows no such file.
+    """
+    return _read(model, "AutoConfig")
+
+
+def gguf_tensors(model: ModelOutline, network: Any, kind: Any) -> Callable[[str], Any]:
+    """Reads tensors of a file by the library's names, one at a time, in float32 or in their type;
+    None where there is none.
+
+    Args:
+        model: what its header says.
+        network: the library's model, without numbers.
+        kind: the type that tables are made of, which are the largest.
+
+    Raises:
+        InputError: an architecture whose tensors are not those of the library, one by one.
+    """
+    hf, gguf = transformers().modeling_gguf_pytorch_utils, library("gguf", "a GGUF file", "gguf")
+    make = hf.TENSOR_PROCESSORS.get(model.kind, hf.TensorProcessor)
+    refuse(
+        make.__name__ not in _ONE_BY_ONE,
+        f"model {model.name!r} ({model.kind}) is larger than the memory, and its tensors cannot be "
+        "read one by one; accepted: its folder of safetensors, or more memory",
+    )
+    convert = make(config=network.config.to_dict())
+    with _parsed_once():
+        names = hf.get_gguf_hf_weights_map(network, convert)
+    stored = {names.get(tensor.name, ""): tensor for tensor in _opened(model.path).tensors}
+
+    def read(name: str) -> Any:
+        if name not in stored:
+            return None
+        import torch
+
+        tensor = stored[name]
+        data, offset = tensor.data, int(tensor.data_offset)
+        raw = np.fromfile(model.path, data.dtype, data.size, offset=offset).reshape(data.shape)
+        parts = np.array_split(raw, max(1, tensor.n_elements >> 24))
+        floats = (gguf.quants.dequantize(part, tensor.tensor_type) for part in parts)
+        if tensor.name in _TABLES:
+            return torch.cat([torch.from_numpy(x.copy()).to(kind) for x in floats])
+        weight = convert.process(weights=np.concatenate([*floats]), name=tensor.name).weights
+        return torch.from_numpy(np.ascontiguousarray(weight))
+
+    return read
+
+
 def gguf_tokenizer(model: ModelOutline) -> Any:
     """The tokenizer of a file, of the library tokenizers.
 
@@ -322,11 +373,10 @@ def gguf_tokenizer(model: ModelOutline) -> Any:
 
 
 def _read(model: ModelOutline, name: str, **how: Any) -> Any:
-    transformers = library("transformers", "a model from outside", "hf")
-    silent = contextlib.redirect_stderr(io.StringIO())  # a bar of tqdm's own
-    with quiet(transformers), silent, _parsed_once():
+    hf, silent = transformers(), contextlib.redirect_stderr(io.StringIO())  # a bar of tqdm's own
+    with quiet(hf), silent, _parsed_once():
         try:
-            return getattr(transformers, name).from_pretrained(
+            return getattr(hf, name).from_pretrained(
                 model.path.parent,
                 gguf_file=model.path.name,
                 local_files_only=True,

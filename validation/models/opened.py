@@ -11,11 +11,9 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import math
 import os
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -30,14 +28,17 @@ from farfield.theory.answers.names import one_of
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.runs import load
 from farfield.validation.harness.settings import Mask
-from farfield.validation.models.configuration import library_config, quiet
-from farfield.validation.models.gguf_files import gguf_network, gguf_numbers
+from farfield.validation.models.configuration import quiet
+from farfield.validation.models.gguf_files import gguf_network
 from farfield.validation.models.layers import RUN, ModelOutline
+from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.network import Network, TrainedNetwork, whole
+from farfield.validation.models.repairs import Repair, Repaired
+from farfield.validation.models.streamed import held, skeleton, streamed
 from farfield.validation.models.weights import require_weights
 from farfield.validation.optional import first_line, library
 
 _FLOATS = 60  # a token takes this many times the width while the gradient of a layer is made
-_CHUNK = 128  # query rows whose scores are held at a time
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,9 @@ class Opened:
     def __init__(self, model: ModelOutline, network: Any) -> None:
         self.model, self.network = model, network.eval().requires_grad_(False)
         self.length, self.vocabulary = model.trained or 0, model.vocabulary
-        self.view, self.turns = ALL, dict[int, tuple[Tensor, Tensor]]()
-        self.tried = self.continues = False
+        self.view, self.tried = ALL, False
+        self.held: int | None = None
+        """Bytes at most of a model that is read one layer at a time; None for one in memory."""
         self.attentions = dict(_attentions(network, model))
         for layer, module in self.attentions.items():
             module.register_forward_pre_hook(
@@ -128,16 +130,44 @@ class Opened:
         """
         _require_positions(self.model, embedded.shape[1])
         self._require(view)
+        if view.in_cache and view.sinks and not view.plain:
+            return self._in_cache(embedded, view, last)
         self.view = view  # a backward pass may have left another one
         named = inspect.signature(self.network.forward).parameters
         more = {"logits_to_keep": last} if last and "logits_to_keep" in named else {}
-        shifted = view.in_cache and view.sinks and not view.plain
         try:
-            with _attending(self.network, _IN_CACHE) if shifted else nullcontext():
-                out = self.network(inputs_embeds=embedded, use_cache=False, **more).logits
+            out = self.network(inputs_embeds=embedded, use_cache=False, **more).logits
         finally:
             self.view = ALL
         return out[:, -last:]
+
+    @functools.cached_property
+    def apart(self) -> LibraryNetwork:
+        """Its queries and keys at positions of one's own choice.
+
+        Raises:
+            InputError: as `LibraryNetwork`.
+        """
+        return LibraryNetwork(self.model, self.network, self.attentions)
+
+    def _in_cache(self, embedded: Tensor, view: View, last: int) -> Tensor:
+        """The same where first keys stand next to the window."""
+        refuse(
+            all(layer.rotation is None for layer in self.model.layers),
+            f"model {self.model.name!r} ({self.model.kind}) turns no queries, so positions in the "
+            "cache mean nothing; accepted: positions 'text'",
+        )
+        held = Repair(window=view.width(0), sinks=view.sinks, in_cache=True)
+        try:
+            network, at = Repaired(self.apart, held), torch.arange(embedded.shape[1])
+        except InputError as error:
+            why = str(error).partition("; accepted")[0]
+            raise InputError(f"{why}; accepted: positions 'text'") from None
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            return whole(network, layer, q, k, v, at)
+
+        return network.scores(embedded, at, last or len(at), attend)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The scores, which `hidden` has already."""
@@ -176,8 +206,6 @@ class Opened:
             raise _no_hook(self.model)
         if not self.tried:
             self._try()
-        if view.in_cache and view.sinks:
-            _require_rotation(self)
 
     @torch.no_grad()
     def _try(self) -> None:
@@ -198,11 +226,6 @@ class Opened:
             return None
         bound = inspect.signature(module.forward).bind(*args, **kwargs)
         arguments = bound.arguments
-        more = arguments.get("kwargs", {})
-        turned = arguments.get("position_embeddings", more.get("position_embeddings"))
-        if turned is not None:
-            self.turns[layer] = turned
-        module.farfield = (self, layer)
         mask, hidden = arguments.get("attention_mask"), next(iter(arguments.values()))
         at = torch.arange(hidden.shape[1], device=hidden.device)
         seen = torch.as_tensor(self.view.mask(layer).sees(at[:, None], at))[None, None]
@@ -272,137 +295,42 @@ def _attentions(network: Any, model: ModelOutline) -> Iterator[tuple[int, Any]]:
             yield int(layer or 0), module
 
 
-# -- positions in the cache ------------------------------------------------------------------------
-
-_IN_CACHE = "farfield_in_cache"
-
-
-def _turned(module: Any, x: Tensor, turn: tuple[Tensor, Tensor], by: Tensor, back: bool) -> Tensor:
-    """Queries turned by some positions, forward or back, as the layer's own code turns them."""
-    cos, sin = (part[:, by] / turn[0][0, 0, 0] for part in turn)
-    size = cos.shape[-1]
-    apply = sys.modules[type(module).__module__].apply_rotary_pos_emb
-    head = x[..., :size]
-    result = apply(head, head, cos, -sin if back else sin)[0]
-    return torch.cat([result, x[..., size:]], -1)
-
-
-def _in_cache(
-    module: Any,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor,
-    scaling: float | None = None,
-    softcap: float | None = None,
-    s_aux: Tensor | None = None,
-    **_: Any,
-) -> tuple[Tensor, None]:
-    """Attention whose first keys stand next to the window. The mask is narrowed already.
-
-    A query at position i sees its first keys as from position `min(i, width + sinks - 1)`: the
-    query is turned back by the rest. Rows are computed this many at a time.
-    """
-    opened, layer = module.farfield
-    view: View = opened.view
-    width, groups = view.width(layer), query.shape[1] // key.shape[1]
-    key, value = (x.repeat_interleave(groups, 1) for x in (key, value))
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    outputs = []
-    for at in torch.arange(query.shape[2], device=query.device).split(_CHUNK):
-        part = query[:, :, at]
-        scores = part @ key.transpose(-2, -1)
-        if width is not None and opened.model.layers[layer].rotation is not None:
-            beyond = (at - (width + view.sinks - 1)).clamp(min=0)
-            back = _turned(module, part, opened.turns[layer], beyond, back=True)
-            first = slice(0, view.sinks)
-            scores[..., first] = back @ key[:, :, first].transpose(-2, -1)
-        scores = scores * scale
-        scores = scores if softcap is None else softcap * (scores / softcap).tanh()
-        row_mask = mask[:, :, at]
-        hidden = ~row_mask if row_mask.dtype == torch.bool else row_mask < -1e30
-        scores = scores.masked_fill(hidden, -math.inf)
-        if s_aux is not None:
-            sink = s_aux.to(scores)[None, :, None, None].expand(*scores.shape[:3], 1)
-            weights = torch.cat([scores, sink], -1).softmax(-1)[..., :-1]
-        else:
-            weights = scores.softmax(-1)
-        outputs.append(weights @ value)
-    return torch.cat(outputs, 2).transpose(1, 2), None
-
-
-@torch.no_grad()
-def _require_rotation(opened: Opened) -> None:
-    """Raise InputError unless the layers turn their queries in a way that can be continued.
-
-    In a row of one token repeated, all queries of a layer are one query, turned by its position.
-    """
-    name, kind = opened.model.name, opened.model.kind
-    turning = [k for k, layer in enumerate(opened.model.layers) if layer.rotation is not None]
-    accepted = "accepted: positions 'text'"
-    refuse(
-        not turning,
-        f"model {name!r} ({kind}) turns no queries, so positions in the cache mean nothing; "
-        + accepted,
-    )
-    if opened.continues:
-        return
-    seen = list[bool]()
-
-    def spy(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, **_: Any) -> Any:
-        _, layer = module.farfield
-        if layer == turning[0]:
-            one = torch.ones(query.shape[2] - 1, dtype=torch.long, device=query.device)
-            with_turn = _turned(module, query[:, :, :-1], opened.turns[layer], one, back=False)
-            seen.append(torch.allclose(with_turn, query[:, :, 1:], rtol=1e-3, atol=1e-4))
-        groups = query.shape[1] // key.shape[1]
-        return value.repeat_interleave(groups, 1).transpose(1, 2), None
-
-    _library().AttentionInterface.register(_SPY, spy)
-    opened.view = View(1)
-    try:
-        with _attending(opened.network, _SPY):
-            row = torch.ones(1, 6, dtype=torch.long, device=opened.device)
-            opened.network(row, use_cache=False)
-    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
-        seen.append(False)  # the layer's own code has another form
-    finally:
-        opened.view = ALL
-    opened.continues = seen == [True]
-    refuse(
-        not opened.continues,
-        f"model {name!r} ({kind}) turns its queries in a way that is not known here; {accepted}",
-    )
-
-
-_SPY = "farfield_spy"
-
-
 # -- loading -------------------------------------------------------------------------------------
 
 
 def _library() -> ModuleType:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    transformers = library("transformers", "a model from outside", "hf")
-    transformers.AttentionInterface.register(_IN_CACHE, _in_cache)
-    masks = transformers.masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
-    for name in (_IN_CACHE, _SPY):
-        transformers.AttentionMaskInterface.register(name, masks["sdpa"])
-    return transformers
+    return library("transformers", "a model from outside", "hf")
+
+
+def network_of(opened: Opened | OpenedRun) -> Network:
+    """What may be asked of an opened model.
+
+    Raises:
+        InputError: as the two networks.
+    """
+    return TrainedNetwork(opened.network) if isinstance(opened, OpenedRun) else opened.apart
 
 
 def open_model(
-    model: ModelOutline, *, tokens: int = 1024, device: Any = None, dtype: Any = None
+    model: ModelOutline,
+    *,
+    tokens: int = 1024,
+    device: Any = None,
+    dtype: Any = None,
+    by_layer: bool = False,
 ) -> Opened | OpenedRun:
     """The model of a folder or a GGUF file, in evaluation mode.
 
-    A model that was opened already is copied.
+    A model that was opened already is copied. One that does not fit into memory is read one layer
+    at a time, in each pass anew.
 
     Args:
         model: what its folder says.
         tokens: the longest row it will be given; enters the estimate of the memory.
         device: of torch, as cuda or cuda:1; None for the CPU, or where a live model is.
         dtype: one of `TYPES`; None for float32, or that of a live model.
+        by_layer: whether to read one layer at a time in any case.
 
     Raises:
         InputError: a device that is not there, a type that is not known; weights are pickled,
@@ -421,21 +349,57 @@ def open_model(
             "language models of the library transformers"
         )
     _library()
-    if model.network is not None:
-        network = copy.deepcopy(model.network)  # hooks stay here
-    elif packed:
-        _require_memory(model, gguf_numbers(model), tokens)
-        network = gguf_network(model)
-    else:
-        network = _network(model, tokens, kind or torch.float32)
-    if place is not None or kind is not None:
-        network = network.to(device=place, dtype=kind)
-    for name, weight in network.named_parameters():
+    if model.network is None:
+        return _from_files(model, tokens, place, kind or torch.float32, by_layer)
+    network = copy.deepcopy(model.network)  # hooks stay here
+    return _finite(Opened(model, _moved(network, place, kind)))
+
+
+def _moved(network: Any, place: torch.device | None, kind: torch.dtype | None) -> Any:
+    """A model on a device and in a type; frequencies of rotations keep theirs, since rounding them
+    turns far keys by whole angles."""
+    turning = [m for m in network.modules() if hasattr(m, "rope_type")]
+    kept = [(m, dict(m.named_buffers(recurse=False))) for m in turning]
+    network = network.to(device=place, dtype=kind)
+    for module, buffers in kept:
+        module._buffers.update({name: x.to(place) for name, x in buffers.items()})
+    return network
+
+
+def _from_files(
+    model: ModelOutline, tokens: int, place: torch.device | None, kind: torch.dtype, by_layer: bool
+) -> Opened:
+    """A model in memory where it fits, else one layer at a time."""
+    packed = model.path.suffix == ".gguf"
+    if not packed:
+        require_weights(model)
+    empty = skeleton(model)
+    numbers = sum(x.numel() for x in (*empty.parameters(), *empty.buffers()))
+    whole = (4 if packed else kind.itemsize) * numbers
+    rows, free = _activations(model, tokens), available(place)
+    if not by_layer and (free is None or whole + rows <= free):
+        return _finite(Opened(model, _network(model, empty.config, kind, place)))
+    most = held(model, empty, kind) + rows
+    refuse(
+        free is not None and most > free,
+        f"model {model.name!r} takes about {(whole + rows) >> 20:,} MiB with rows of {tokens} "
+        f"tokens, {most >> 20:,} MiB with one layer at a time, {max(0, free or 0) >> 20:,} MiB are "
+        "free; accepted: a smaller model, or shorter rows",
+    )
+    opened = Opened(model, streamed(model, empty, kind, place))
+    opened.held = most
+    return opened
+
+
+def _finite(opened: Opened) -> Opened:
+    """Raise InputError for a model with weights that are not finite."""
+    for name, weight in opened.network.named_parameters():
         refuse(
             not torch.isfinite(weight).all(),
-            f"model {model.name!r} has NaN or infinity in {name!r}; accepted: finite weights",
+            f"model {opened.model.name!r} has NaN or infinity in {name!r}; accepted: finite "
+            "weights",
         )
-    return Opened(model, network)
+    return opened
 
 
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -453,25 +417,31 @@ def placed(device: Any, dtype: Any) -> tuple[torch.device | None, torch.dtype | 
     kind = None if dtype is None else TYPES[str(dtype).removeprefix("torch.")]
     try:
         place = None if device is None else torch.empty(0, device=device).device
+        if place is not None and place.type == "meta":
+            raise RuntimeError("it holds no numbers")
     except (RuntimeError, AssertionError) as error:
         raise InputError(
             f"device {device!r}: {first_line(error, 120)}; accepted: cpu, or a device that torch "
             "finds on this machine"
         ) from None
+    try:
+        one = torch.ones(2, 2, device=place, dtype=kind)
+        one @ one
+    except (RuntimeError, TypeError) as error:
+        raise InputError(
+            f"dtype {dtype!r}: {first_line(error, 120)}; accepted on {device!r}: float32"
+        ) from None
     return place, kind
 
 
-def _network(model: ModelOutline, tokens: int, kind: torch.dtype) -> Any:
-    """The library's model of a folder, its weights those of the folder."""
-    require_weights(model)
+def _network(
+    model: ModelOutline, config: Any, kind: torch.dtype, place: torch.device | None
+) -> Any:
+    """The library's model of a folder or a GGUF file, its weights those of the files."""
+    if model.path.suffix == ".gguf":
+        return _moved(gguf_network(model), place, kind)
     transformers = _library()
-    config, _, _ = library_config(model.path, model.values)
     with quiet(transformers):
-        config = transformers.CONFIG_MAPPING[model.kind].from_dict(config.to_dict())
-        with torch.device("meta"):
-            built = transformers.AutoModelForCausalLM.from_config(config)
-        numbers = sum(x.numel() for x in (*built.parameters(), *built.buffers()))
-        _require_memory(model, numbers, tokens, kind.itemsize)
         try:
             network, report = transformers.AutoModelForCausalLM.from_pretrained(
                 model.path,
@@ -496,26 +466,21 @@ def _network(model: ModelOutline, tokens: int, kind: torch.dtype) -> Any:
                 f"model {model.name!r} {wrong} tensor {tensors[0]!r}{more}; accepted: weights that "
                 "fit config.json"
             )
-    return network
+    return network.to(device=place)
 
 
-def _require_memory(model: ModelOutline, numbers: int, tokens: int, size: int = 4) -> None:
-    """Raise InputError where this many weights of `size` bytes, and activations, take more than is
-    free."""
+def _activations(model: ModelOutline, tokens: int) -> int:
+    """Bytes beside the weights that a row takes."""
     heads = max((layer.heads for layer in model.layers), default=1)
     width, layers = model.width, len(model.layers)
-    activations = max(4 * tokens * width * (_FLOATS + layers), 80 * tokens * heads * 32)
-    wanted, free = size * numbers + activations + 8 * tokens * model.vocabulary, available()
-    if free is not None and wanted > free:
-        raise InputError(
-            f"model {model.name!r} takes about {wanted >> 20:,} MiB with rows of "
-            f"{tokens} tokens, {max(0, free) >> 20:,} MiB are free; accepted: a smaller model, or "
-            "shorter rows"
-        )
+    own = max(4 * tokens * width * (_FLOATS + layers), 80 * tokens * heads * 32)
+    return own + 8 * tokens * model.vocabulary
 
 
-def available() -> int | None:
-    """Bytes of memory that are free; None where the system does not say."""
+def available(place: torch.device | None = None) -> int | None:
+    """Bytes of memory that are free on a device; None where the system does not say."""
+    if place is not None and place.type == "cuda":
+        return int(torch.cuda.mem_get_info(place)[0])
     limits, meminfo = [], Path("/proc/meminfo")
     if meminfo.exists():
         lines = dict(line.split(":") for line in meminfo.read_text().splitlines())
@@ -533,6 +498,7 @@ class OpenedRun:
         self.model, self.network = model, network.requires_grad_(False)
         self.length, self.vocabulary = network.length, network.vocabulary
         self.logits, self.device = network.logits, network.device
+        self.held: int | None = None
 
     def embed(self, tokens: Tensor) -> Tensor:
         """As `Opened.embed`."""

@@ -14,8 +14,8 @@ from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, Note, note, sentence, table
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import closest, nearest, one_of
-from farfield.theory.answers.notation import code
-from farfield.theory.answers.number import listed, plural
+from farfield.theory.answers.notation import code, listed
+from farfield.theory.answers.number import plural
 from farfield.validation.papers import chi2023, qin2024, sun2023
 from farfield.validation.papers.claim import (
     CHECKS,

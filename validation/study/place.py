@@ -19,11 +19,10 @@ from farfield.numerics.counts import Enclosure, Exact, Value
 from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
-from farfield.theory.algebra.budget import unhurried
+from farfield.theory.algebra.door import unhurried
 from farfield.theory.answers.answer import Label, Result
 from farfield.theory.answers.blocks import Block, note, sentence, table
-from farfield.theory.answers.notation import StyledWord
-from farfield.theory.answers.number import listed
+from farfield.theory.answers.notation import StyledWord, listed
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.validation.study.prediction import Prediction

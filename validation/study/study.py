@@ -28,8 +28,8 @@ from farfield.theory.answers.blocks import (
     table,
     written,
 )
-from farfield.theory.answers.notation import StyledWord, words
-from farfield.theory.answers.number import listed, plural
+from farfield.theory.answers.notation import StyledWord, listed, words
+from farfield.theory.answers.number import plural
 from farfield.theory.answers.writers.svg import COLOURS
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding

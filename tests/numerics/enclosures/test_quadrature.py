@@ -8,7 +8,7 @@ from flint import arb
 
 from farfield.numerics.enclosures import quadrature
 from farfield.numerics.enclosures.quadrature import integral
-from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.door import until
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.functions.balls import precision
 

@@ -295,31 +295,3 @@ def test_a_certificate_is_attained_and_certifies_a_strong_window():
     strong = window_certificate(q, k, window=10, sinks=1, error="1/10", scale=1)
     assert strong.share == 1 and strong.bound.max() < 1e-9
     assert window_certificate(q, k, window=10, sinks=0, error="1/10", scale=1).share == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"window": 0}, "window 0|'0'"),
-        ({"error": 0}, "positive"),
-        ({"value_bound": -1}, "positive"),
-        ({"scale": 0}, "scale"),
-        ({"sinks": -1}, "sinks"),
-    ],
-)
-def test_bad_certificates(options, message):
-    q = np.ones((4, 2))
-    given = {"window": 2, "error": "1/10"} | options
-    with pytest.raises(InputError, match=message):
-        window_certificate(q, q, **given)
-
-
-def test_misshapen_arrays():
-    for q, k in (
-        (np.ones(4), np.ones(4)),
-        (np.ones((4, 2)), np.ones((3, 2))),
-        (np.full((4, 2), np.nan), np.ones((4, 2))),
-        ("ab", "cd"),
-    ):
-        with pytest.raises(InputError, match="accepted"):
-            window_certificate(q, k, window=1, error=1)

@@ -13,7 +13,7 @@ from sympy.core.parameters import global_parameters
 
 from farfield import check_convergence, encoding, theoretical_receptive_field
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import budget, check_time, unless, until
+from farfield.theory.algebra.door import budget, check_time, unless, until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.functions import elementary, lambert
 from farfield.theory.functions.balls import precision

@@ -9,7 +9,7 @@ import pytest
 import farfield
 from farfield import check_convergence, encoding
 from farfield.theory import skipped
-from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.door import until
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.grammar import read

@@ -12,11 +12,11 @@ from flint import arb
 from farfield import attention_resolution, layered_receptive_field
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.evaluation.fold import Program
 from farfield.theory.evaluation.vectorised import Arrays, _NumPy
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.record import Program
 from farfield.theory.values import enclose, tabulate
 
 SHAPES = (

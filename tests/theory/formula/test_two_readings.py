@@ -205,30 +205,12 @@ def test_pieces_that_end_are_refused_with_a_distance_that_has_no_value(text):
     assert read(text.removesuffix(")") + rest).has(sympy.Piecewise)
 
 
-@pytest.mark.parametrize("text", ["-n#2", "-n/8#"])
-def test_a_comment_is_apart_from_the_formula(text):
-    with pytest.raises(InputError, match="'#' is not part of a formula; a comment begins with #"):
-        read(text)
-
-
 @pytest.mark.parametrize(
     "text", ["-n # slope", "# f(x) = 2\n-n", "-n #50\\% $a$", "lambda n: -n # #", "-n\t#; 0"]
 )
 def test_a_comment_says_nothing_of_the_formula(text):
     assert read(text) == read("-n")
     assert encoding(f"[{text}\n; 0] # two heads").biases == encoding("[-n; 0]").biases
-
-
-@pytest.mark.parametrize("text", ["-n%", "-n % ", "n%"])
-def test_a_remainder_names_its_divisor(text):
-    with pytest.raises(InputError, match="nothing stands behind %"):
-        read(text)
-
-
-@pytest.mark.parametrize("text", ["-log n - log 2", "-log 2n", "-sqrt 2*n", r"-\log 2"])
-def test_a_number_behind_a_function_needs_brackets(text):
-    with pytest.raises(InputError, match=r"\w+ 2 has no brackets; write \w+\(...\)"):
-        read(text)
 
 
 @pytest.mark.parametrize(
@@ -245,15 +227,6 @@ def test_printed_braces_are_two_readings_but_around_arguments(text):
 def test_a_list_among_the_heads_is_named(text):
     with pytest.raises(InputError, match="give it alone"):
         encoding(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["-W(n)", "-a(n)", "-pi(n)", "-phi(n)", "-K(n+1)", "-C(n, 2)", "lambda m: -b(m)", r"-\mu(n)"],
-)
-def test_a_name_before_a_bracket_may_be_a_function(text):
-    with pytest.raises(InputError, match=r"may mean a function .* or a product"):
-        read(text)
 
 
 def test_a_factor_stays_one():

@@ -93,7 +93,7 @@ def test_needles_of_a_file_are_asked_in_its_words(tmp_path):
         for k in (1, 2, 3)
     ]
     file.write_text("\n".join(map(json.dumps, own)))
-    told = needles_of(file)
+    told = needles_of(file, encode)
     assert [n.context for n in told] == ["Bay 1: 19.", "Bay 2: 29.", "Bay 3: 39."]
     assert {n.chance for n in told} == {-math.log(3)}
     row = needle_row(encode, torch.full((LENGTH,), 40), LENGTH, (600, 900), told=told)
@@ -108,12 +108,25 @@ def test_a_file_of_another_form_is_refused_by_its_line(tmp_path, line):
     good = json.dumps({"context": "a is b", "question": "a is", "answer": "b"})
     file.write_text(f"{good}\n{line}\n")
     with pytest.raises(InputError, match=r"line 2: .*accepted: a line such as"):
-        needles_of(file)
+        needles_of(file, encode)
     with pytest.raises(InputError, match="accepted: a text file"):
-        needles_of(tmp_path / "none.jsonl")
+        needles_of(tmp_path / "none.jsonl", encode)
     file.write_text(good)
     with pytest.raises(InputError, match="1 lines; accepted"):
-        needles_of(file)
+        needles_of(file, encode)
+
+
+def test_needles_that_a_row_has_no_room_for_are_refused_by_their_line(tmp_path):
+    file, good = tmp_path / "needles.jsonl", {"context": "a", "question": "a", "answer": "b"}
+    for key in good:
+        long = good | {key: "b" * 95}
+        file.write_text(f"{json.dumps(good)}\n{json.dumps(long)}\n")
+        with pytest.raises(InputError, match=r"line 2: 9\d tokens; accepted: .* of up to 94"):
+            needles_of(file, encode)
+    file.write_text(f"{json.dumps(good)}\n" * 2)
+    assert len(needles_of(file, encode)) == 2
+    with pytest.raises(InputError, match="the model has no tokenizer"):
+        needles_of(file, None)
 
 
 def test_with_all_places_read_it_is_the_loss_of_the_row(network, row):
@@ -194,6 +207,9 @@ class Copier:
         return bias.masked_fill(n < 0, -math.inf)[None]
 
     def sink(self, layer):
+        return None
+
+    def cap(self, layer):
         return None
 
     def content(self, layer):

@@ -6,7 +6,6 @@ import linecache
 import pytest
 
 import farfield
-from farfield.cli import main
 
 FADING = """
 from torch import nn
@@ -18,13 +17,6 @@ class Fading(nn.Module):
 """
 
 
-def run(capsys, *args):
-    with pytest.raises(SystemExit) as stop:
-        main([str(arg) for arg in args])
-    captured = capsys.readouterr()
-    return stop.value.code or 0, captured.out, captured.err
-
-
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("text") / "words.txt"
@@ -32,29 +24,29 @@ def text(tmp_path_factory):
     return path
 
 
-def test_a_training_tells_how_far_it_is_and_what_was_measured(capsys, text, tmp_path, monkeypatch):
+def test_a_training_tells_how_far_it_is_and_what_was_measured(run, text, tmp_path, monkeypatch):
     for name in ("LOG_S", "SILENT_S", "_Lines.wait"):
         monkeypatch.setattr(f"farfield.progress_bar.{name}", 0.005)
     shared = ("--preset", "tiny", "--runs", tmp_path / "runs", "--text", text)
-    code, out, err = run(capsys, "train", "rope", "-n/4", *shared)
+    code, out, err = run("train", "rope", "-n/4", *shared)
     assert code == 0 and "rope: train (loss " in err
     for said in ("held out ", " tokens/s", " s left)"):
         assert said in err
     assert "trained in 30 steps to a loss of" in out and "BCA" in out
-    again = json.loads(run(capsys, "train", "rope", "-n/4", *shared, "--json")[1])
+    again = json.loads(run("train", "rope", "-n/4", *shared, "--json")[1])
     assert [one["lines"][0]["label"] for one in again] == ["rope", "-n/4"]
     same = [
         farfield.train(f, preset="tiny", store=tmp_path / "runs", text=str(text)).to_dict()
         for f in ("rope", "-n/4")
     ]
     assert same == again  # the runs are the same, so nothing is trained again
-    code, out, _ = run(capsys, "runs", tmp_path / "runs", "--json")
+    code, out, _ = run("runs", tmp_path / "runs", "--json")
     listed = json.loads(out)["runs"]
     assert {one["key"] for one in listed} == {one["lines"][0]["run"] for one in again}
     assert all(one["state"] == "finished" and one["steps"] == 30 for one in listed)
 
 
-def test_each_setting_is_an_option(capsys, text, tmp_path):
+def test_each_setting_is_an_option(run, text, tmp_path):
     own = tmp_path / "mine.py"
     own.write_text(FADING)
     preset = tmp_path / "mine.toml"
@@ -64,7 +56,7 @@ def test_each_setting_is_an_option(capsys, text, tmp_path):
     more = ("--precision", "bfloat16", "--tested", "12,24", "--window", 5, "--seed", 3)
     place = ("--runs", tmp_path / "runs", "--text", text, "--log", tmp_path / "log.jsonl")
     bias = ("--bias", f"{own}:Fading", "--preset", preset)
-    code, out, err = run(capsys, "train", *bias, *options, *more, *place, "--json")
+    code, out, err = run("train", *bias, *options, *more, *place, "--json")
     assert code == 0, err
     line = json.loads(out)["lines"][0]
     told = {"layers": 1, "width": 16, "heads": 2, "trained": 12, "steps": 7, "learning_rate": 0.01}
@@ -77,16 +69,16 @@ def test_each_setting_is_an_option(capsys, text, tmp_path):
     assert asked["precision"] == "bfloat16"
 
 
-def test_a_plan_is_run_and_what_failed_is_told(capsys, text, tmp_path):
+def test_a_plan_is_run_and_what_failed_is_told(run, text, tmp_path):
     plan = tmp_path / "plan.toml"
     plan.write_text("[[runs]]\npreset = 'tiny'\nencoding = ['alibi', 'nope']\nlr = [1e-3, 1e30]\n")
     shared = ("sweep", plan, "--text", text, "--runs", tmp_path / "runs")
-    code, out, err = run(capsys, *shared)
+    code, out, err = run(*shared)
     assert code == 1 and out.startswith("4 runs: 2 failed, 2 finished.")
     assert "alibi, seed 0: the loss is" in out
     assert "1 of 4, alibi, seed 0: finished" in err and "2 of 4, alibi, seed 0: failed" in err
     plan.write_text("[[runs]]\npreset = 'tiny'\nencoding = ['alibi', 'nope']\nlr = 1e-3\n")
-    code, out, _ = run(capsys, *shared, "--json")
+    code, out, _ = run(*shared, "--json")
     assert code == 0 and {one["state"] for one in json.loads(out)["runs"]} == {"finished"}
 
 
@@ -103,9 +95,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("said", WRONG)
-def test_what_cannot_be_trained_is_one_line(capsys, said, tmp_path, monkeypatch):
+def test_what_cannot_be_trained_is_one_line(run, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, _, err = run(capsys, "train", "alibi", "--preset", "tiny", *WRONG[said])
+    code, _, err = run("train", "alibi", "--preset", "tiny", *WRONG[said])
     assert code == 2 and said in err and len(err.splitlines()) == 1
     assert not list(tmp_path.rglob("weights*"))
 
@@ -122,13 +114,13 @@ def test_what_cannot_be_trained_is_one_line(capsys, said, tmp_path, monkeypatch)
         ("encoding = 'nope'\nlrr = 3", "runs[1]: 'lrr' is no setting; did you mean lr?"),
     ],
 )
-def test_a_plan_that_cannot_be_run_leaves_the_store_as_it_was(capsys, line, said, text, tmp_path):
+def test_a_plan_that_cannot_be_run_leaves_the_store_as_it_was(run, line, said, text, tmp_path):
     plan = tmp_path / "plan.toml"
     plan.write_text(f"[[runs]]\nencoding = 'alibi'\npreset = 'tiny'\n[[runs]]\n{line}\n")
-    code, _, err = run(capsys, "sweep", plan, "--text", text, "--runs", tmp_path / "runs")
+    code, _, err = run("sweep", plan, "--text", text, "--runs", tmp_path / "runs")
     assert code == 2 and said in err and len(err.splitlines()) == 1
     assert not (tmp_path / "runs").exists()
-    assert run(capsys, "runs", "--runs", tmp_path / "runs")[0] == 2
+    assert run("runs", "--runs", tmp_path / "runs")[0] == 2
 
 
 CELL = """
@@ -166,10 +158,10 @@ def test_a_class_of_a_notebook_trains_with_one_set_of_sizes(text, tmp_path):
     assert "RATE = 0.25" in copy.read_text() and "import torch" in copy.read_text()
 
 
-def test_of_several_trainings_one_that_breaks_leaves_the_others(capsys, text, tmp_path):
+def test_of_several_trainings_one_that_breaks_leaves_the_others(run, text, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(FADING.replace("return -", "return 1 / (len(j) < 5) - "))
     shared = ("--preset", "tiny", "--text", text, "--steps", 2, "--runs", tmp_path / "runs")
-    code, out, err = run(capsys, "train", "-n/4", "--bias", f"{path}:Fading", *shared)
+    code, out, err = run("train", "-n/4", "--bias", f"{path}:Fading", *shared)
     assert code == 2 and "-n/4, seed 0" in out
     assert "mine.py:Fading, line 7: ZeroDivisionError" in err and "Traceback" not in err

@@ -41,58 +41,20 @@ def letters():
     return [table[byte] for byte in range(256)]
 
 
-@pytest.fixture(scope="module")
-def packed(network, tmp_path_factory):
-    """The model as a GGUF file, its queries and keys in the order of that format."""
-    pytest.importorskip("accelerate", reason="the package accelerate is not installed")
-    import gguf
-
-    place = tmp_path_factory.mktemp("packed") / "small.gguf"
-    writer = gguf.GGUFWriter(place, "llama")
-    writer.add_context_length(64)
-    writer.add_embedding_length(WIDTH)
-    writer.add_block_count(2)
-    writer.add_feed_forward_length(48)
-    writer.add_head_count(HEADS)
-    writer.add_head_count_kv(KEYS)
-    writer.add_rope_freq_base(5000.0)
-    writer.add_rope_dimension_count(WIDTH // HEADS)
-    writer.add_layer_norm_rms_eps(network.config.rms_norm_eps)
-    writer.add_vocab_size(258)
+def tokens(writer):
+    """A tokenizer of bytes, with one merge and a first token."""
     writer.add_tokenizer_model("gpt2")
     writer.add_token_list([*letters(), letters()[97] + letters()[98], "<first>"])
     writer.add_token_types([1] * 257 + [3])
     writer.add_token_merges([f"{letters()[97]} {letters()[98]}"])
     writer.add_bos_token_id(257)
-    names = {
-        "model.embed_tokens": "token_embd",
-        "model.norm": "output_norm",
-        "lm_head": "output",
-        "self_attn.q_proj": "attn_q",
-        "self_attn.k_proj": "attn_k",
-        "self_attn.v_proj": "attn_v",
-        "self_attn.o_proj": "attn_output",
-        "mlp.gate_proj": "ffn_gate",
-        "mlp.up_proj": "ffn_up",
-        "mlp.down_proj": "ffn_down",
-        "input_layernorm": "attn_norm",
-        "post_attention_layernorm": "ffn_norm",
-        "model.layers": "blk",
-    }
-    for name, weight in network.state_dict().items():
-        array = weight.numpy()
-        for heads, part in ((HEADS, "q_proj"), (KEYS, "k_proj")):
-            if part in name:  # halves of a head become pairs
-                halves = array.reshape(heads, 2, -1, array.shape[1]).swapaxes(1, 2)
-                array = np.ascontiguousarray(halves).reshape(array.shape)
-        for own, other in names.items():
-            name = name.replace(own, other)
-        writer.add_tensor(name, array)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return place
+
+
+@pytest.fixture(scope="module")
+def small(network, packed, tmp_path_factory):
+    """The model as a GGUF file."""
+    pytest.importorskip("accelerate", reason="the package accelerate is not installed")
+    return packed(tmp_path_factory.mktemp("packed") / "small.gguf", network, tokens)
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +68,13 @@ def scores(model, row, view=ALL):
         return opened.hidden(opened.embed(row), view)
 
 
-def test_a_gguf_file_gives_the_scores_of_its_model(network, packed, row):
+def test_a_gguf_file_gives_the_scores_of_its_model(network, small, row):
     with torch.no_grad():
-        assert torch.allclose(scores(packed, row), network(row).logits, atol=1e-5)
+        assert torch.allclose(scores(small, row), network(row).logits, atol=1e-5)
 
 
-def test_a_gguf_file_says_what_its_model_says(network, packed):
-    header, live = describe(packed), describe(network)
+def test_a_gguf_file_says_what_its_model_says(network, small):
+    header, live = describe(small), describe(network)
     assert header.name == "small.gguf" and header.vocabulary == live.vocabulary == 258
     assert (header.trained, header.width) == (live.trained, live.width)
     for one, other in zip(header.layers, live.layers, strict=True):
@@ -122,34 +84,34 @@ def test_a_gguf_file_says_what_its_model_says(network, packed):
             other.cached,
         )
         assert (one.rotation.base, one.rotation.size) == (other.rotation.base, other.rotation.size)
-    assert audit(packed).status is audit(network).status
+    assert audit(small).status is audit(network).status
 
 
-def test_a_gguf_file_reads_a_text_in_its_own_tokens(packed, tmp_path):
+def test_a_gguf_file_reads_a_text_in_its_own_tokens(small, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("the cab and the dab " * 400)
-    read = text_of(describe(packed), str(text), "yes")
+    read = text_of(describe(small), str(text), "yes")
     assert read.bos == 257 and len(read.held_out) > 100
     assert set(read.held_out.tolist()) == {*b"the cand", 256}  # of the bytes a and b together
-    found = model_perplexity(packed, [8, 16], text=str(text), samples=8)
+    found = model_perplexity(small, [8, 16], text=str(text), samples=8)
     assert found.model == "small.gguf" and len(found.lengths) == 2
 
 
-def test_the_smallest_window_of_a_gguf_file_is_that_of_its_model(network, packed, tmp_path):
+def test_the_smallest_window_of_a_gguf_file_is_that_of_its_model(network, small, tmp_path):
     tokens = np.random.default_rng(0).integers(0, 256, 4000).astype(np.uint16)
     file = tmp_path / "tokens.npy"
     np.save(file, tokens)
     how = {"loss": "1/5", "length": 16, "segments": 2, "bos": "no"}
     found = [
         smallest_window(model, str(file), folder=str(tmp_path / str(k)), **how)
-        for k, model in enumerate((packed, network))
+        for k, model in enumerate((small, network))
     ]
     assert found[0].sliding_window == found[1].sliding_window
 
 
-def test_a_file_that_cannot_be_read_is_refused_in_a_line(packed, tmp_path):
+def test_a_file_that_cannot_be_read_is_refused_in_a_line(small, tmp_path):
     broken = tmp_path / "broken.gguf"
-    broken.write_bytes(packed.read_bytes()[:4000])
+    broken.write_bytes(small.read_bytes()[:4000])
     with pytest.raises(InputError, match=r"'broken.gguf' is no whole GGUF file"):
         describe(broken)
     pytest.importorskip("accelerate", reason="the package accelerate is not installed")

@@ -17,17 +17,14 @@ from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.atlas import entry
 from farfield.validation.json_files import writable_folder
-from farfield.validation.results import LAST
 from farfield.validation.study.place import (
     computed_references,
-    place,
     ranked_references,
     references,
 )
 from farfield.validation.study.prediction import predict
 from farfield.validation.study.study import (
     BASELINES,
-    Studied,
     catalogue,
     study,
     survey,
@@ -48,11 +45,6 @@ def tiny(tiny_runs):
     ]
     trained = [name for name, _ in chosen[:4]]
     return survey(chosen, train=trained, preset_name="tiny", store=store), chosen, store
-
-
-def test_predictions_are_the_printed_values():
-    fields = predict(encoding("type1")).receptive_fields
-    assert [f.tokens for f in fields] == [6, 61, 608]
 
 
 @pytest.mark.parametrize("name", ["kerple_log", "rope"])
@@ -77,17 +69,6 @@ def test_the_catalogue_is_whole():
     assert {name for _, name, _ in references()} == additive - learned - surrogates - {"alibi_log"}
 
 
-def test_measurements_stand_beside_predictions(tiny):
-    s, _, _ = tiny
-    entry = {e.prediction.name: e for e in s.entries}
-    assert not entry["kerple_log"].lines and entry["type1"].measured(LAST)
-    assert entry["rope"].measured(LAST, bca=True) and not entry["type1"].measured(LAST, bca=True)
-    near = [x for x in entry["type1"].measured("gradient") if x.get("distance") == 16]
-    assert 0 < near[0]["gradient"] <= 1
-    data = json.loads(s.to_json())
-    assert len(data["entries"]) >= 4 and data["schema"] == 2
-
-
 def test_a_finished_run_is_not_repeated(tiny, monkeypatch):
     s, chosen, store = tiny
     import farfield.validation.harness.runs as runs
@@ -98,16 +79,6 @@ def test_a_finished_run_is_not_repeated(tiny, monkeypatch):
     monkeypatch.setattr(runs, "train", refuse)
     again = survey(chosen, train=["type1"], preset_name="tiny", store=store)
     assert again.entries[0].lines == s.entries[0].lines
-
-
-def test_what_a_trained_model_lost_is_said(tiny):
-    s, _, _ = tiny
-    (entry,) = (e for e in s.entries if e.prediction.name == "type1")
-    length, ratio, low, high, _ = entry.lost()
-    (said,) = entry.blocks()
-    assert length == max(s.lengths) and low <= ratio <= high
-    assert said in s.blocks() and f"{ratio:.3f} times" in terminal(said.text)
-    assert not [*Studied(entry.prediction).blocks()]
 
 
 def test_bad_studies_are_refused(tmp_path):
@@ -157,35 +128,9 @@ def test_an_idea_is_studied_without_torch_or_its_own_name(speaks):
     assert json.loads(one.to_json())["place"]["ranks"] and one.status is Status.EXACT
 
 
-def test_the_place_is_by_tail_not_by_name():
-    ranks = place([predict(encoding("-log(1+n)**2")), predict(encoding("-log(n+1)"))]).ranks
-    names = [r.name for r in ranks]
-    assert abs(names.index("-log(1+n)**2") - names.index("Type 2")) == 1
-    assert names.index("-log(n+1)") > names.index("KERPLE-log 6/5, 1")
-    tokens = [f.tokens for r in ranks if isinstance(f := r.receptive_fields[-1], Exact)]
-    assert tokens == sorted(tokens)
-
-
 def test_the_references_are_what_is_computed_today():
     """`python -m farfield.validation.study.place` writes the file anew."""
     assert list(ranked_references()) == computed_references()
-
-
-def test_the_certified_window_says_what_it_holds_for():
-    p = predict(encoding("-n/2"))
-    assert [w.width for w in p.windows] == sorted(w.width for w in p.windows) and p.windows[0].width
-    assert all(w.logit_bound == w.value_bound == 1 for w in p.windows)
-    without = predict(encoding("nope"))
-    assert without.windows == () and without.windowless
-    assert [row[2] for row in table_of(without) if row[0] == "certified window"] == ["none"]
-
-
-def test_the_layered_field_is_that_of_the_models_that_are_trained(tiny):
-    s, _, _ = tiny
-    layered = s.entries[0].prediction.layered
-    assert layered.layers == s.settings["layers"] and layered.length == max(s.lengths)
-    assert predict(encoding("type1"), tested=(1024,)).layered.tokens == 91
-    assert layered.label is Label.APPROXIMATE
 
 
 def test_what_cannot_be_placed_is_studied_all_the_same(speaks):
@@ -238,10 +183,3 @@ def test_a_model_that_has_not_learned_is_named_as_such(tiny):
 def test_a_study_in_short_fits_a_screen():
     lines = study("-log(1+n)^(3/2)").text(width=80).splitlines()
     assert len(lines) <= 22 and "[theorem]" in " ".join(lines[:4])
-
-
-def test_a_study_of_a_text_names_what_was_trained(tiny):
-    result, *_ = tiny
-    whole = dataclasses.replace(result, settings={**result.settings, "text": "a.txt"})
-    assert whole.measured()[-1] == result.measured()[-1]
-    assert "2 layers, width 32, 8 heads, 30 steps of 8 rows" in terminal(whole.measured()[-1].text)

@@ -1,0 +1,127 @@
+"""What is refused, by every question of the room: one line that names what is wrong."""
+
+import math
+
+import numpy as np
+import pytest
+
+from farfield import (
+    attention_resolution,
+    certified_window,
+    dtype_horizon,
+    layered_receptive_field,
+    leak,
+    price_of_distance,
+    reach,
+)
+from farfield import theoretical_receptive_field as field
+from farfield.numerics.ceiling import attention_ceiling
+from farfield.numerics.frontier import reach_frontier
+from farfield.numerics.price import head_prices
+from farfield.numerics.windows.row_bound import window_certificate
+from farfield.numerics.windows.sampled_rows import sampled_certificate
+from farfield.theory.answers.errors import InputError
+
+ONES = np.ones((4, 2))
+GOOD = {  # a question, and options with which it has an answer
+    leak: {"f": "-n", "trained": 10},
+    attention_ceiling: {"f": "-n", "logit_bound": 4, "length": 64},
+    reach_frontier: {"formulas": ["-n", "0"], "advantage": 7, "trained": 64, "length": 1024},
+    sampled_certificate: {"query": ONES, "keys": ONES, "window": 4, "error": 1},
+    window_certificate: {"query": ONES, "keys": ONES, "window": 2, "error": "1/10"},
+    certified_window: {"f": "-n", "error": "1/2", "logit_bound": 1, "value_bound": 1},
+    layered_receptive_field: {"f": "-n", "layers": 3, "length": 64},
+    field: {"f": "-n", "eps": "1/10"},
+    price_of_distance: {"f": "-n", "distance": 2},
+    reach: {"f": "-n", "advantage": 7},
+    attention_resolution: {"f": "-n"},
+    dtype_horizon: {"f": "-n", "dtype": "fp16"},
+}
+REFUSED = [  # a question, the option that is changed, and what is said
+    *((leak, {"trained": x}, "trained|whole number") for x in (0, "x", 2.5)),
+    (leak, {"tested": 5}, "tested|at least"),
+    (attention_ceiling, {"logit_bound": -1}, r"in \[0, 1000\]"),
+    (attention_ceiling, {"logit_bound": math.inf}, "logit_bound"),
+    (attention_ceiling, {"length": 0}, "length"),
+    (attention_ceiling, {"distance": 64}, "outside a row"),
+    (attention_ceiling, {"f": "-a*n"}, "free parameters"),
+    (reach_frontier, {"formulas": ["-n"]}, "two formulas"),
+    (reach_frontier, {"trained": 2048}, "must be below"),
+    (reach_frontier, {"length": 0}, "length"),
+    (reach_frontier, {"formulas": ["-n", "-a*n"]}, "free parameters"),
+    (reach_frontier, {"advantage": 0}, r"in \(0, 700\]"),
+    (reach_frontier, {"advantage": math.inf}, "advantage"),
+    (sampled_certificate, {"samples": 1}, "samples"),
+    (sampled_certificate, {"delta": 0}, "delta 0 is out of range"),
+    (sampled_certificate, {"delta": 1}, "delta 1 is out of range"),
+    (sampled_certificate, {"window": 0}, "window"),
+    (sampled_certificate, {"error": -1}, "error"),
+    (window_certificate, {"window": 0}, "window 0|'0'"),
+    (window_certificate, {"error": 0}, "positive"),
+    (window_certificate, {"value_bound": -1}, "positive"),
+    (window_certificate, {"scale": 0}, "scale"),
+    (window_certificate, {"sinks": -1}, "sinks"),
+    (window_certificate, {"query": np.ones(4), "keys": np.ones(4)}, "accepted"),
+    (window_certificate, {"keys": np.ones((3, 2))}, "accepted"),
+    (window_certificate, {"query": ONES * math.nan}, "accepted"),
+    (window_certificate, {"query": "ab", "keys": "cd"}, "accepted"),
+    *((certified_window, {"error": x}, "positive") for x in (0, "-1")),
+    (certified_window, {"error": "nan"}, "not a rational"),
+    (certified_window, {"logit_bound": -1}, "logit_bound"),
+    (certified_window, {"value_bound": 0}, "value_bound"),
+    *((layered_receptive_field, {"mixing": x}, "mixing") for x in (0, 2)),
+    (layered_receptive_field, {"q": 1}, "q 1"),
+    (layered_receptive_field, {"f": "-log(1+n)", "length": None}, "diverges"),
+    *(
+        (field, {"eps": x}, "eps")
+        for x in (0, 1.0, "0", "-1", "2", "abc", "inf", math.nan, "0." + "1" * 10**6, None, True)
+    ),
+    (field, {"eps": 10**5000}, "eps"),
+    (field, {"eps": b"0.1"}, "eps"),
+    *((field, {"budget_s": x}, "seconds, at least 0") for x in ("soon", None, math.nan, -1, True)),
+    (field, {"f": "kerple_log"}, "r1, r2"),
+    (field, {"f": "kerple_log", "r1": -1, "r2": 1}, "outside its domain"),
+    (field, {"f": "-log(n)"}, "undefined or infinite at n = 0"),
+    *((field, {"length": x}, "length|whole number") for x in (0, "many")),
+    (price_of_distance, {"distance": 5, "length": 5}, "outside a row of 5 keys"),
+    *((price_of_distance, {"distance": x}, "whole number from 0") for x in (-1, 2.5)),
+    (price_of_distance, {"f": "-n*a"}, "free parameters"),
+    (price_of_distance, {"f": "-log(n)"}, "undefined or infinite at n = 0"),
+    *((reach, {"advantage": x}, "no finite number") for x in (math.nan, math.inf, "much")),
+    *((reach, {"share": x}, "out of range") for x in (0, "1")),
+    (reach, {"share": math.nan}, "share"),
+    (reach, {"length": 0}, "whole number from 1"),
+    (attention_resolution, {"f": [1.0]}, r"s_\(N\+1\) must exist"),
+    (attention_resolution, {"f": [1.0, math.nan]}, "score s_1 is nan"),
+    (attention_resolution, {"f": np.ones((2, 2))}, r"shape \(2, 2\)"),
+    (attention_resolution, {"f": ["a", "b"]}, "text"),
+    (attention_resolution, {"f": np.ones(3) * 1j}, "complex128"),
+    (attention_resolution, {"f": np.ma.masked_array([1.0, 2.0], mask=[1, 0])}, "masked"),
+    (attention_resolution, {"f": [0, 10**400]}, "no numbers of a float64"),
+    (attention_resolution, {"f": [1, 2], "length": 3}, "needs scores up to s_2"),
+    (attention_resolution, {"length": 1}, "a whole number from 2"),
+    (attention_resolution, {"scale": 0}, "positive number"),
+    (attention_resolution, {"scale": "x"}, "not a rational number"),
+    (attention_resolution, {"mask": "bca"}, "accepted: None"),
+    (attention_resolution, {"length": 10, "mask": "bca 8"}, "at least 16"),
+    (attention_resolution, {"f": "-r*n"}, "give values for r"),
+    (attention_resolution, {"f": [1e308, 0.0], "scale": 10}, r"exceed 1e\+300"),
+    (dtype_horizon, {"dtype": "int8"}, "fp16"),
+]
+
+
+@pytest.mark.parametrize(("question", "change", "said"), REFUSED)
+def test_one_line_says_what_is_wrong(question, change, said):
+    with pytest.raises(InputError, match=said) as error:
+        question(**(GOOD[question] | change))
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+@pytest.mark.parametrize("question", GOOD)
+def test_without_the_change_it_answers(question):
+    assert question(**GOOD[question])
+
+
+def test_prices_need_numbers():
+    with pytest.raises(InputError, match="undefined"):
+        head_prices(np.array([[math.nan]]))

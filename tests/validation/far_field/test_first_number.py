@@ -1,0 +1,91 @@
+"""What is said before anything is read, and how much passes the model before the first number."""
+
+import functools
+import itertools
+import re
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+import farfield
+from farfield.validation.far_field.cost import timed
+from farfield.validation.far_field.foresee import _work
+from farfield.validation.far_field.subject import Settings, subject_of
+
+TRAINED, SHORT, TO = 128, 16, 512
+QUESTIONS = {
+    "mend": farfield.mend,
+    "foresee": farfield.foresee,
+    "foresee --quick": farfield.gap_probe,
+}
+
+
+@pytest.fixture(scope="module")
+def words():
+    return np.random.default_rng(0).integers(0, 97, 3000)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A model, and how many tokens have passed it."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 97}
+    config = LlamaConfig(**sizes, intermediate_size=32, max_position_embeddings=TRAINED)
+    passed = [0]
+
+    plain = LlamaForCausalLM.forward
+
+    @functools.wraps(plain)
+    def forward(self, input_ids=None, **more):
+        passed[0] += input_ids.numel()
+        return plain(self, input_ids, **more)
+
+    monkeypatch.setattr(LlamaForCausalLM, "forward", forward)
+    return LlamaForCausalLM(config).eval(), passed
+
+
+@pytest.mark.parametrize("verb", QUESTIONS)
+def test_a_number_comes_within_three_trained_rows(verb, counted, words, tmp_path):
+    (model, passed), said = counted, []
+
+    def report(stage, done, total, note=""):
+        said.append((passed[0], f"{stage} {note}", total))
+
+    more = {"folder": tmp_path} if verb == "mend" else {}
+    QUESTIONS[verb](model, words, to=TO, length=SHORT, progress=report, **more)
+    read, text, total = said[0]
+    assert total == 0 and re.match(r"about \d+ (s|min)", text) and read <= 4 * SHORT
+    first = next(at for at, text, _ in said if re.search(r"[+-]\d\.\d{3}", text))
+    assert first <= 3 * TRAINED
+    numbers = [text for _, text, total in said if total]
+    assert numbers and any(re.search(r"[+-]\d\.\d{3}|settings|rows", text) for text in numbers)
+
+
+def test_the_work_that_is_said_is_that_of_the_rows_that_are_read(counted, words):
+    model, passed = counted
+    few = Settings(groups=2, rows=6, last=4)
+    subject = subject_of(model, words, SHORT, few)
+    timed(subject)
+    before, tokens, lengths = passed[0], 0, (32, 64, TO)
+    for sampling in (few.main, few.check, few.third):
+        subject.ratios(lengths, sampling)
+        tokens += len(subject.groups) * few.rows * _work(subject, lengths, sampling)[0]
+    begun = 2 * len(subject.groups) * few.rows * SHORT  # the rows alone are read once for all looks
+    assert tokens - begun == passed[0] - before
+
+
+def test_the_unchanged_model_is_probed_once(counted, words, tmp_path):
+    model, passed = counted
+    said = []
+
+    def report(stage, done, total, note=""):
+        if stage == "settings":
+            said.append(passed[0])
+        if stage == "rows":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        farfield.mend(model, words, to=TO, length=SHORT, folder=tmp_path, progress=report)
+    assert len(said) > 9 and {b - a for a, b in itertools.pairwise(said)} == {SHORT}

@@ -1,0 +1,170 @@
+"""A model read one layer at a time: the numbers of the model in memory, and the memory as said."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BloomConfig, BloomForCausalLM, LlamaConfig, LlamaForCausalLM
+
+from farfield.theory.answers.errors import InputError
+from farfield.validation.far_field.apply import apply
+from farfield.validation.far_field.foresee import gap_probe
+from farfield.validation.models import opened as opened_models
+from farfield.validation.models.folder import describe
+from farfield.validation.models.network import scores_at
+from farfield.validation.models.opened import network_of, open_model
+from farfield.validation.models.repairs import Repair, Repaired
+from tests.validation.models.test_gguf_files import HEADS, KEYS, packed
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "vocab_size": 97, "intermediate_size": 48}
+SIZES |= {"num_attention_heads": HEADS, "num_key_value_heads": KEYS, "initializer_range": 0.2}
+
+
+def llama(tied):
+    torch.manual_seed(0)
+    config = LlamaConfig(**SIZES, max_position_embeddings=64, tie_word_embeddings=tied)
+    return LlamaForCausalLM(config).eval()
+
+
+@pytest.fixture(params=["folder", "shards", "tied", "bfloat16", "gguf"])
+def place(request, tmp_path):
+    model = llama(request.param == "tied")
+    if request.param == "gguf":
+        return packed(tmp_path / "small.gguf", model)
+    if request.param == "bfloat16":
+        model = model.to(torch.bfloat16)
+    model.save_pretrained(tmp_path, max_shard_size="20KB" if request.param == "shards" else "5GB")
+    return tmp_path
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_numbers_are_those_of_the_model_in_memory(place, dtype):
+    whole = open_model(describe(place), dtype=dtype)
+    layers = open_model(describe(place), dtype=dtype, by_layer=True)
+    assert whole.held is None and layers.held > 0
+    tokens, at = torch.arange(120)[None] % 97, torch.arange(120)
+    for setting in (Repair(), Repair(group=(3, 15)), Repair(window=16, sinks=2, in_cache=True)):
+        one, other = (
+            scores_at(Repaired(network_of(opened), setting), tokens, at, 9)
+            for opened in (whole, layers)
+        )
+        assert torch.equal(one, other)
+    inside = [x for block in layers.network.model.layers for x in block.parameters()]
+    assert inside and all(x.is_meta for x in inside)
+    assert not any(x.is_meta for x in layers.network.model.embed_tokens.parameters())
+
+
+def test_gradients_and_generated_tokens_are_those_of_the_model_in_memory(tmp_path):
+    llama(False).save_pretrained(tmp_path)
+    pair = [open_model(describe(tmp_path), by_layer=by_layer) for by_layer in (False, True)]
+    tokens, gradients = torch.arange(20)[None], []
+    for opened in pair:
+        embedded = opened.embed(tokens).detach().requires_grad_()
+        opened.hidden(embedded, last=1).sum().backward()
+        gradients.append(embedded.grad)
+    assert torch.equal(*gradients) and gradients[0].abs().max() > 0
+    said = []
+    for opened in pair:
+        with apply(opened.network, "Self-Extend, groups of 4 from 16", to=128) as model:
+            said.append(model.generate(tokens, max_new_tokens=5, eos_token_id=None))
+    assert torch.equal(*said)
+
+
+def test_a_model_that_does_not_fit_is_read_by_layers_and_a_larger_one_is_refused(
+    tmp_path, monkeypatch
+):
+    llama(False).save_pretrained(tmp_path)
+    outline, need = (
+        describe(tmp_path),
+        open_model(describe(tmp_path), tokens=16, by_layer=True).held,
+    )
+    for free, by_layer in ((1 << 40, False), (need, True)):
+        monkeypatch.setattr(opened_models, "available", lambda place, free=free: free)
+        assert (open_model(outline, tokens=16).held is not None) == by_layer
+    monkeypatch.setattr(opened_models, "available", lambda place: need - 1)
+    with pytest.raises(
+        InputError, match=r"takes about \d+ MiB .* one layer at a time, .* are free"
+    ):
+        open_model(outline, tokens=16)
+
+
+def test_the_far_field_says_that_it_reads_by_layers(tmp_path, monkeypatch):
+    llama(False).save_pretrained(tmp_path)
+    need = open_model(describe(tmp_path), tokens=16, by_layer=True).held
+    words, gaps, said = np.random.default_rng(0).integers(0, 97, 3000), [], []
+    for free in (1 << 40, need):
+        monkeypatch.setattr(opened_models, "available", lambda place, free=free: free)
+        how = {"to": 64, "length": 16, "progress": lambda *told: said.append(told[0])}
+        gaps.append(gap_probe(tmp_path, words, **how).gaps)
+    assert gaps[0] == gaps[1]
+    assert [bool(re.search(r"one at a time, \d+ MiB at most", x)) for x in said].count(True) == 1
+
+
+def test_a_weight_that_is_not_finite_is_named(tmp_path):
+    model = llama(False)
+    model.model.layers[1].mlp.up_proj.weight.data[3, 4] = np.nan
+    model.save_pretrained(tmp_path)
+    opened = open_model(describe(tmp_path), by_layer=True)
+    with pytest.raises(InputError, match=r"infinity in 'model\.layers\.1\.mlp\.up_proj\.weight'"):
+        network_of(opened)
+
+
+def test_a_bloom_is_read_by_layers_too(tmp_path):
+    torch.manual_seed(0)
+    config = BloomConfig(hidden_size=32, n_layer=2, n_head=4, vocab_size=97)
+    BloomForCausalLM(config).save_pretrained(tmp_path)
+    tokens, at, scores = torch.arange(30)[None], torch.arange(30), []
+    for by_layer in (False, True):
+        network = network_of(open_model(describe(tmp_path), by_layer=by_layer))
+        scores.append(scores_at(network, tokens, at, 30))
+    assert torch.equal(*scores)
+
+
+CHILD = """
+import re, sys, torch
+from pathlib import Path
+from farfield.validation.models.folder import describe
+from farfield.validation.models.network import scores_at
+from farfield.validation.models.opened import network_of, open_model
+import transformers.models.llama.modeling_llama
+
+def kib(name):  # of this process alone: the other count keeps that of the process before it
+    return int(re.search(rf"{name}:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+
+torch.set_num_threads(1)
+outline = describe(sys.argv[1])
+rows = int(sys.argv[2])
+torch.randn(300, 300) @ torch.randn(300, 300)
+before = kib("VmRSS")
+opened = open_model(outline, tokens=rows, dtype="bfloat16", by_layer=True)
+at = torch.arange(rows)
+scores_at(network_of(opened), at[None] % outline.vocabulary, at, 1)
+print((kib("VmHWM") - before) * 1024, opened.held)
+"""
+
+
+def peak(folder, rows):
+    """Bytes that a child takes beside Python, and what is said of them."""
+    run = subprocess.run(
+        [sys.executable, "-c", CHILD, str(folder), str(rows)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return tuple(map(int, run.stdout.split()))
+
+
+def test_the_memory_is_as_said(tmp_path):
+    if not Path("/proc/self/status").exists():
+        return  # this system says nothing of it
+    sizes = {"hidden_size": 512, "intermediate_size": 4096, "num_hidden_layers": 12}
+    config = LlamaConfig(**sizes, num_attention_heads=8, vocab_size=16000)
+    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(tmp_path)
+    taken, said = peak(tmp_path, 64)
+    whole = sum(file.stat().st_size for file in tmp_path.glob("*.safetensors"))
+    assert said < whole and said / 1.2 < taken < said * 1.2
