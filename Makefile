@@ -40,7 +40,7 @@ formal: install  ## theorems and certificates by the prover; 70 random ones, alt
 formal-random: install formal  ## 500 random certificates by the prover, 100 altered ones refused
 	$(VENV)/bin/python benchmarks/certificates.py
 
-demo:  ## an idea beside ALiBi and no bias: theory, three small models, a page; two minutes
+demo:  ## an idea beside ALiBi and no bias: theory, three small models, a page
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	if test -e $(VENV)/installed; then $(MAKE) --silent install; \
 		else $(pip) install $(PIP_ARGS) --quiet '.[train]'; fi
@@ -55,8 +55,9 @@ gpu: install  ## what only a GPU measures, 6 minutes at most; begun again, it co
 bench: install  ## the harness beside a plain model without a bias: speed and memory
 	$(VENV)/bin/python benchmarks/harness.py
 
-sm90: install out/sm90/installed  ## the GPU path compiled for an H100 without one: memory, spills
+sm90: install out/sm90/installed  ## the GPU path for an H100 without one: memory, spills, numbers
 	PYTHONPATH=$$(ls -d build/__editable__*) out/sm90/bin/python benchmarks/sm90.py
+	PYTHONPATH=$$(ls -d build/__editable__*) out/sm90/bin/python benchmarks/sm90_numbers.py
 
 out/sm90/installed:  # the CUDA build of the torch of $(VENV), several GB
 	$(PYTHON) -m venv out/sm90

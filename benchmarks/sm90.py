@@ -218,19 +218,18 @@ def compiling(kernels: list[Any]) -> Iterator[None]:
         yield
 
 
-def faked(x: Any, mode: FakeTensorMode) -> Any:
+def faked(x: Any, fake_of: Callable[[Tensor], Tensor]) -> Any:
     """What is prepared on the processor, as it would be on the device."""
     if isinstance(x, Tensor):
-        with mode:
-            return torch.empty(x.shape, dtype=x.dtype, device="cuda", requires_grad=x.requires_grad)
+        return fake_of(x)
     if isinstance(x, BlockMask):
         for name, value in vars(x).items():
-            setattr(x, name, faked(value, mode))
+            setattr(x, name, faked(value, fake_of))
     elif isinstance(x, types.FunctionType):
         for cell in x.__closure__ or ():
-            cell.cell_contents = faked(cell.cell_contents, mode)
+            cell.cell_contents = faked(cell.cell_contents, fake_of)
     elif type(x) in (list, Prepared):
-        each = [faked(y, mode) for y in x]
+        each = [faked(y, fake_of) for y in x]
         return each if type(x) is list else Prepared(*each)
     return x
 
@@ -246,10 +245,15 @@ def kernels_of(
     block_mask.cache_clear()  # what is faked below is not for the next case
     prepared = model.prepare(length, mask, flex=True)
     own, mode, kernels = prepared[0].bias, FakeTensorMode(allow_non_fake_inputs=True), list[Any]()
+
+    def fake_of(x: Tensor) -> Tensor:
+        with mode:
+            return torch.empty(x.shape, dtype=x.dtype, device="cuda", requires_grad=x.requires_grad)
+
     for module in model.modules():
         for name, parameter in list(module._parameters.items()):
             if parameter is not None:
-                module._parameters[name] = nn.Parameter(faked(parameter.detach(), mode))
+                module._parameters[name] = nn.Parameter(fake_of(parameter.detach()))
     torch._dynamo.reset()
     with mode, compiling(kernels), torch.set_grad_enabled(learns):
         try:
@@ -260,7 +264,7 @@ def kernels_of(
                 torch.compile(_of_pairs, fullgraph=True, dynamic=False)(*given, own, mask, None, i)
             else:
                 tokens = torch.zeros(4, length, dtype=torch.long, device="cuda")
-                prepared = faked(prepared, mode)
+                prepared = faked(prepared, fake_of)
                 with torch.autocast("cuda", torch.bfloat16):
                     torch.compile(model, fullgraph=True)(tokens, prepared=prepared)
         except torch.AcceleratorError:  # the first launch: there is nothing to launch on

@@ -197,6 +197,18 @@ def _takes_a_row(f: Subject, names: list[str]) -> bool:
     return hasattr(f, "parameters") or bool(scores)
 
 
+def ways_of_two(f: Subject) -> tuple[str, ...]:
+    """Whether two arguments are `lengths` or `positions`, the likelier first; none for others.
+
+    >>> ways_of_two(lambda q_len, k_len: 0), ways_of_two(lambda a, b: 0), ways_of_two(len)
+    (('lengths', 'positions'), ('positions', 'lengths'), ())
+    """
+    names = _required(f)
+    if len(names) != 2:
+        return ()
+    return ("lengths", "positions") if _takes_a_row(f, names) else ("positions", "lengths")
+
+
 # -- what is followed -----------------------------------------------------------------------------
 
 _KINDS = {1: "n", 2: "qk", 3: "hqk", 4: "bhqk", 5: "sbhqk"}

@@ -323,7 +323,8 @@ def _by_pairs(
         step = min(queries, 1 << (most.bit_length() - 1))
         stops = [*range(offset + step, length, step), length]
         chunks = [(stop - step, stop, length) for stop in stops]
-    of_pairs = _of_pairs if type(bias) in _COMPILED_NOT else compiled(_of_pairs, q)
+    own = type(getattr(bias, "own", bias))
+    of_pairs = _of_pairs if own in _COMPILED_NOT else compiled(_of_pairs, q)
     kept = len(chunks) == 1 and not alike  # a short row's weights may stay in memory
     parts, done = list[Tensor](), offset
     for start, stop, keys in chunks:
@@ -332,8 +333,8 @@ def _by_pairs(
         try:
             part = of_pairs(*given) if kept else _remade(of_pairs, *given)
         except torch._dynamo.exc.TorchDynamoException as error:
-            _COMPILED_NOT.add(type(bias))
-            said = f"{type(bias).__name__} runs as it is, since torch does not compile it: {error}"
+            _COMPILED_NOT.add(own)
+            said = f"{own.__name__} runs as it is, since torch does not compile it: {error}"
             warnings.warn(said, stacklevel=2)
             of_pairs = _of_pairs
             part = _remade(of_pairs, *given)

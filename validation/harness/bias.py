@@ -6,11 +6,13 @@ that are alike share one bias, as in KERPLE.
 
 A module of your own, `FILE.py:Class`, is made as `Class(heads, size)`, `size` that of a head, one a
 layer. It is called as `module(q, k, i, j)` and returns the term to add to the logits; or it has a
-method `factor(i)` that multiplies them (`farfield.validation.harness.model.Transformer`).
+method `factor(i)` that multiplies them (`farfield.validation.harness.model.Transformer`). A module
+of two arguments is called with lengths, `module(keys, keys)`, or with positions, `module(i, j)`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +28,7 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.encodings import Encoding, Parameter
+from farfield.theory.encodings.calls import ways_of_two
 from farfield.theory.encodings.modules import built, load
 from farfield.theory.evaluation.vectorised import Arrays, Lacking, require_memory
 from farfield.theory.formula.bounded_nodes import valued
@@ -331,7 +334,7 @@ def _bounds(parameter: Parameter) -> tuple[float, float]:
 def own_module(source: Own, heads: int, size: int) -> nn.Module:
     """The module of a user's class, for a layer with this many heads of this size.
 
-    It is called once on four tokens, so that what it cannot do is said before the first step.
+    It is called once on a few tokens, so that what it cannot do is said before the first step.
 
     Raises:
         InputError: the file does not run, has no such module, or the module raises or gives what is
@@ -345,37 +348,80 @@ def own_module(source: Own, heads: int, size: int) -> nn.Module:
             not isinstance(made, nn.Module),
             f"{where} is no torch module; accepted is a subclass of nn.Module",
         )
-        found = _tried(made, heads, size)
+        made, found = _as_called(made, heads, size)
     except InputError:
         raise
     except Exception as error:  # of the user's code, whatever it is
         said = whose(error, [source]) or f"{where}: {type(error).__name__}: {error}"
         raise InputError(
             f"{said}; accepted is a torch module that is made as Class(heads, size) and called as "
-            "module(q, k, i, j), or has a method factor(i)"
+            "module(q, k, i, j), module(q_len, k_len) or module(i, j), or has a method factor(i)"
         ) from None
     for given, shape in found:
-        fits = given.ndim <= len(shape) and all(
-            a in (1, b) for a, b in zip(given.shape[::-1], shape[::-1], strict=False)
-        )
+        fits = _broadcasts(given, shape)
         refuse(
             not fits or bool(given.isnan().any()),
             f"{where} gives {'NaN' if fits else f'shape {tuple(given.shape)}'} for {heads} heads "
-            f"and four tokens; accepted are numbers whose shape broadcasts to {shape}",
+            f"and a few tokens; accepted are numbers whose shape broadcasts to {shape}",
         )
     return made
 
 
+Given = list[tuple[Tensor, tuple[int, ...]]]
+
+
+class OfTwo(nn.Module):
+    """A module of two arguments, lengths or positions, called with queries and keys.
+
+    The way is `lengths`, `positions` (shapes (queries, 1) and (1, keys)) or `rows` (shapes
+    (queries,) and (keys,)).
+    """
+
+    def __init__(self, own: nn.Module, way: str) -> None:
+        super().__init__()
+        self.own, self.way = own, way
+        if hasattr(own, "factor"):
+            self.factor = own.factor
+
+    def forward(self, q: Tensor, k: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        """The bias of queries at `i` and keys at `j`."""
+        if self.way == "lengths":
+            whole: Tensor = self.own(k.shape[-2], k.shape[-2])
+            return whole[..., i, :]
+        pairs: Tensor = self.own(i[:, None], j[None]) if self.way == "positions" else self.own(i, j)
+        return pairs
+
+
+def _as_called(module: nn.Module, heads: int, size: int) -> tuple[nn.Module, Given]:
+    """The module in the first way of calling it that gives a bias, and its bias of a few tokens."""
+    ways = ways_of_two(module) if adds(module) else ()
+    if not ways:
+        return module, _tried(module, heads, size)
+    for way in ways:
+        with contextlib.suppress(Exception):  # it is meant otherwise
+            found = _tried(OfTwo(module, way), heads, size)
+            if all(_broadcasts(*each) for each in found):
+                return OfTwo(module, way), found
+    return OfTwo(module, "rows"), _tried(OfTwo(module, "rows"), heads, size)
+
+
+def _broadcasts(given: Tensor, shape: tuple[int, ...]) -> bool:
+    return given.ndim <= len(shape) and all(
+        a in (1, b) for a, b in zip(given.shape[::-1], shape[::-1], strict=False)
+    )
+
+
 @torch.no_grad()
-def _tried(module: nn.Module, heads: int, size: int) -> list[tuple[Tensor, tuple[int, ...]]]:
-    """What it gives for four tokens, and the shape that this is to broadcast to."""
-    found = list[tuple[Tensor, tuple[int, ...]]]()
+def _tried(module: nn.Module, heads: int, size: int) -> Given:
+    """What it gives for a few tokens, and the shape that this is to broadcast to."""
+    found = Given()
     with torch.random.fork_rng(devices=[]):
-        at, content = torch.arange(4), torch.ones(1, heads, 4, size)
+        count = 4 + (heads == 4)  # a dimension of tokens is none of heads
+        at, content = torch.arange(count), torch.ones(1, heads, count, size)
         if adds(module):
-            found.append((module(content, content, at, at), (1, heads, 4, 4)))
+            found.append((module(content, content, at, at), (1, heads, count, count)))
         if factor := getattr(module, "factor", None):
-            found.append((factor(at), (heads, 4)))
+            found.append((factor(at), (heads, count)))
     return found
 
 

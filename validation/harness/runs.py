@@ -54,7 +54,13 @@ from farfield.validation.harness.mechanism import Understood, understood
 from farfield.validation.harness.model import DistanceBias, Transformer
 from farfield.validation.harness.own import Own, keep, kept, own, whose
 from farfield.validation.harness.settings import CAUSAL, Hybrid, Mask, Measure, Run, digest
-from farfield.validation.harness.train import Report, read_tensors, train, write_tensors
+from farfield.validation.harness.train import (
+    Report,
+    read_record,
+    read_tensors,
+    train,
+    write_tensors,
+)
 from farfield.validation.json_files import (
     read_json,
     recorded,
@@ -330,7 +336,7 @@ def rows_of(home: Path) -> list[Row]:
     Raises:
         InputError: a file is damaged.
     """
-    record = json.loads(read_tensors(home / WEIGHTS)[1])
+    record = read_record(home / WEIGHTS)
     columns, history = record["columns"], [Report(*report) for report in record["history"]]
     return _rows(columns, history, sorted(home.glob("measured-*.json")))
 
@@ -525,7 +531,13 @@ def on_ray(
 ) -> Iterator[tuple[Run, list[Row] | str]]:
     """Runs by a Ray cluster, whose machines share the folder."""
     ray = library("ray", "--engine ray", "cluster")
-    ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+    try:
+        ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+    except ConnectionError as error:
+        raise InputError(
+            f"no cluster at address {address!r}: {first_line(error)}; accepted: that of a cluster "
+            "that runs, or none, which starts one here"
+        ) from None
     try:
         remote = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=3)(attempt)
         device = "cuda" if gpus else "cpu"
@@ -613,7 +625,7 @@ def listed(folder: str | os.PathLike[str]) -> list[RunState]:
         state, step, note = "finished", asked.steps, ""
         if not (home / WEIGHTS).exists():
             kept = home / CHECKPOINT
-            step = json.loads(read_tensors(kept)[1])["done"] if kept.exists() else 0
+            step = read_record(kept)["done"] if kept.exists() else 0
             state = "unfinished"
         if (home / FAILED).exists():
             state, note = "failed", (home / FAILED).read_text().partition("\n")[0]

@@ -21,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import safetensors
@@ -43,6 +43,7 @@ from farfield.validation.optional import first_line, library
 from farfield.validation.progress import Progress, silent
 
 REPORT = 20  # steps between reports, over which losses are averaged
+TIMED, LONG = 3, 10.0  # steps that are timed, and seconds of a training that are said by them
 HELD_OUT = 10  # times that the held-out loss is measured in a training
 FLOOR = 0.05  # the cosine ends at this share of the peak
 PEAK_FLOPS = {"H100": 989e12, "H200": 989e12, "A100": 312e12}  # dense, in bfloat16
@@ -161,14 +162,15 @@ def train(
         checkpoint: the file that is gone on from, and kept; None for none.
         every: seconds between checkpoints, from 0 (each step).
         log: `NAME.jsonl` or `NAME.csv`, which gets a line a report; else a folder for TensorBoard.
-        progress: called after each step.
+        progress: called after each step; once with how long a training of more than ten seconds
+            will take, by its first steps.
 
     Raises:
         InputError: a loss or gradient that is not finite, a damaged checkpoint, a full disk.
     """
     device, optimiser, losses = model.device, optimizer(model, run), list[Tensor]()
     with together(model) as process, torch.random.fork_rng([device] * (device.type == "cuda")):
-        history, first = list[Report](), 0
+        history, first, timed = list[Report](), 0, list[float]()
         if checkpoint is not None and checkpoint.exists():
             first, history, losses = resume(checkpoint, model, optimiser)
         scores = scorer(model, process.forward, run)
@@ -189,9 +191,9 @@ def train(
             optimiser.zero_grad()
             model.project()
             if done % REPORT == 0 or done == run.steps:
-                told = finite(losses, done, run)
+                each = finite(losses, done, run)
                 losses.clear()
-                mean = process.mean(sum(told) / len(told))
+                mean = process.mean(sum(each) / len(each))
                 held = held_out(model, scores, data, run) if _due(done, run) else None
                 history.append(Report.at(run, done, mean, held, time.perf_counter() - began))
                 report(history[-1])
@@ -201,6 +203,13 @@ def train(
                 keep(checkpoint, model, optimiser, done, history, losses)
                 saved = time.perf_counter()
             progress("train", done, run.steps, note(history, run, model))
+            if done - first in (1, TIMED):
+                loss.item()  # a GPU is done with the step
+                timed.append(time.perf_counter())
+                left = (timed[-1] - timed[0]) / (TIMED - 1) * (run.steps - done)
+                if left > LONG:
+                    told = f"about {lasting(left)} for {run.steps:,} steps, by the first {TIMED}"
+                    progress("train", 0, 0, told)
     model.eval()
     return history
 
@@ -372,8 +381,17 @@ def note(history: list[Report], run: Run, model: Transformer) -> str:
         shares = (done / peak for gpu, peak in PEAK_FLOPS.items() if gpu in name)
         parts += [f"{share:.1%} of its arithmetic" for share in shares]
     left = (run.steps - last.step) * run.batch * run.length / last.tokens_per_second
-    minutes, seconds = divmod(round(left), 60)
-    return ", ".join([*parts, f"{minutes} min " * (minutes > 0) + f"{seconds} s left"])
+    return ", ".join([*parts, f"{lasting(left)} left"])
+
+
+def lasting(seconds: float) -> str:
+    """Minutes and seconds.
+
+    >>> lasting(122.5), lasting(8)
+    ('2 min 2 s', '8 s')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min " * (minutes > 0) + f"{rest} s"
 
 
 def reporter(log: str | None, history: Sequence[Report] = ()) -> Callable[[Report], None]:
@@ -481,10 +499,25 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:
     Raises:
         InputError: the file is not what was written; it is not touched.
     """
+    with _opened(path) as (file, text):
+        return {name: file.get_tensor(name) for name in file.keys()}, text  # noqa: SIM118
+
+
+def read_record(path: Path) -> Any:
+    """What the JSON text beside tensors says; they are not read.
+
+    Raises:
+        InputError: the file is not what was written; it is not touched.
+    """
+    with _opened(path) as (_, text):
+        return json.loads(text)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Any, str]]:
     try:
         with safetensors.safe_open(path, "pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return tensors, (file.metadata() or {})["record"]
+            yield file, (file.metadata() or {})["record"]
     except (OSError, KeyError, safetensors.SafetensorError):
         raise InputError(
             f"{str(path)!r} is not what was written; accepted: the file as it was, or none, and "

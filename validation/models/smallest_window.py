@@ -35,8 +35,15 @@ from farfield.validation.models.cache import Serving, row_cache, size_text
 from farfield.validation.models.dropped_keys import DroppedKeys, dropped_keys
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import ModelOutline, keys_text
-from farfield.validation.models.library import network_of
-from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
+from farfield.validation.models.opened import (
+    ALL,
+    POSITIONS,
+    Opened,
+    OpenedRun,
+    View,
+    network_of,
+    open_model,
+)
 from farfield.validation.models.text import TokenText, rows_of, text_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent

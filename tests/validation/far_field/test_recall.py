@@ -209,6 +209,9 @@ class Copier:
     def sink(self, layer):
         return None
 
+    def cap(self, layer):
+        return None
+
     def content(self, layer):
         return None
 

@@ -11,7 +11,7 @@ HYBRID = {"label": "mixed", "layers": [LAYER, "0", "-n/4", "[-n/4; 0 x7]"]}
 WRONG = {
     "lrr = 1": "runs[0]: 'lrr' is no setting; did you mean lr? accepted: width, ",
     "lr = -1": "runs[0]: lr -1; accepted is greater than 0",
-    f"seed = {[*range(400)]}\nlr = {[0.1] * 400}": "runs[0]: 160,000 runs; accepted are at most 100,000",
+    f"seed = {[*range(400)]}\nlr = {[0.1] * 400}": "runs[0]: 160,000 runs; accepted are at most",
     "steps = 9999999999999": "runs[0]: steps 9999999999999; accepted is less than or equal to 1000",
     "lr = inf": "runs[0]: lr inf; accepted is a finite number",
     "steps = 0": "runs[0]: steps 0; accepted is greater than or equal to 1",

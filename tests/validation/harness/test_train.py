@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +150,22 @@ def test_a_file_that_is_not_what_was_written_is_refused_and_stays(tmp_path):
         trained(run(width=64), checkpoint=other)
 
 
+def test_a_long_training_says_how_long_by_its_first_steps(monkeypatch):
+    said = []
+
+    def hear(stage, done, total, note=""):
+        said.append((done, total, note))
+
+    trained(run(steps=5), progress=hear)
+    assert all(total for _, total, _ in said)  # five steps are not worth a line
+    now, said[:] = iter(range(0, 10_000, 4)), []
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(now)))
+    trained(run(steps=45), progress=hear)
+    notes = [(at, note) for at, (_, total, note) in enumerate(said) if not total]
+    # The clock is read three times from step 1 to step 3: 12 s for two of them.
+    assert notes == [(3, "about 4 min 12 s for 45 steps, by the first 3")]
+
+
 def test_low_precision_trains_and_a_batch_that_does_not_divide_is_refused():
     _, story = trained(run("alibi", precision="bfloat16", steps=20))
     _, exact = trained(run("alibi", steps=20))
@@ -182,11 +199,32 @@ def test_a_module_of_ones_own_trains_and_is_the_specification(name):
     torch.testing.assert_close(model(tokens)[:, :60], model(later)[:, :60])
 
 
+OF_TWO = {
+    "forward(self, q_len, k_len)": "(torch.arange(k_len) - torch.arange(q_len)[:, None])[None] / 4",
+    "forward(self, i, j)": "(torch.arange(j) - torch.arange(i)[:, None])[None] / 4",
+    "forward(self, query, key)": "(key - query) / 4",
+    "forward(self, i, j, scale=1 / 4)": "-(i[:, None] - j) * scale",
+}
+
+
+@pytest.mark.parametrize("signature", OF_TWO)
+def test_a_module_of_lengths_or_of_positions_is_called_as_its_signature_says(signature, tmp_path):
+    path = tmp_path / "mine.py"
+    body = f"    def {signature}:\n        return {OF_TWO[signature]}\n"
+    path.write_text(f"import torch\n\nclass Mine(torch.nn.Module):\n{body}")
+    ours, plain = (model_of(run(x, length=300)).eval() for x in (f"{path}:Mine", "-n/4"))
+    tokens = torch.from_numpy(TEXT.batch(0, 0, 2, 300)[0])
+    for last in (0, 1):
+        hidden = [m.hidden(m.embed(tokens), last=last) for m in (ours, plain)]
+        torch.testing.assert_close(*hidden)
+
+
 def test_a_module_that_cannot_be_made_is_refused(tmp_path):
     path = tmp_path / "mine.py"
-    for source in ("1/0", "class Own: pass", "def Own(heads, size): return 3"):
+    of_two = "import torch\nclass Own(torch.nn.Module):\n    def forward(self, a, b): return a[9]"
+    for source in ("1/0", "class Own: pass", "def Own(heads, size): return 3", of_two):
         path.write_text(source)
-        said = r"mine.py(, line 1: Zero|:Own: TypeError|:Own is no torch)"
+        said = r"mine.py(, line 1: Zero|:Own: TypeError|:Own is no torch|:Own, line 3: IndexError)"
         with pytest.raises(InputError, match=said):
             model_of(run(f"{path}:Own"))
 
