@@ -30,9 +30,8 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.blocks import Table
 from farfield.theory.answers.notation import listed
 from farfield.theory.convergence import Verdict, check_convergence
-from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.papers.tables import PrintedNumber, curve, table
-from farfield.validation.results import LAST, WHOLE, by_seed, perplexities
+from farfield.validation.results import LAST, TOLERANCE, WHOLE, by_seed, perplexities
 
 JUMP, WITHIN = "gradient_jump_position", "cumulative_gradient_most_recent_512"
 """What [C] prints of gradients."""

@@ -22,7 +22,7 @@ import numpy as np
 from polars import DataFrame, col, sum_horizontal
 
 from farfield.numerics.depth import MAX_LAYERS
-from farfield.numerics.heads import out_of_reach, reason_of, refused, resolve
+from farfield.numerics.questions import out_of_reach, reason_of, refused, resolve
 from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
@@ -30,10 +30,9 @@ from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import natural, plural
 from farfield.theory.encodings import Encoding
-from farfield.validation.extrapolation import TOLERANCE, holds
 from farfield.validation.harness.mechanism import trainable
 from farfield.validation.prior import Prior, prior, weights
-from farfield.validation.results import LAST, results
+from farfield.validation.results import LAST, TOLERANCE, results
 
 MAX_TESTED = 1 << 20
 STEPS = 1000
@@ -315,7 +314,7 @@ def _looked_up(asked: Forecast, known: DataFrame, found: Prior | None) -> Foreca
         asked,
         ratio=math.exp(np.average(np.log(rows["ratio"].to_numpy()), weights=near)),
         interval=(min(rows["low"]), max(rows["high"])),
-        holds=float(np.mean([holds([case.ratio - 1], TOLERANCE) for case in nearest])),
+        holds=float(np.mean([case.ratio - 1 < TOLERANCE for case in nearest])),
         status=Status.ENCLOSED,
         label=Label.FORECAST,
     )

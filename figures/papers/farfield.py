@@ -12,8 +12,7 @@ from polars import col
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing
 from farfield.figures.style import COLOURS, INK, spoken
-from farfield.validation.extrapolation import TOLERANCE
-from farfield.validation.results import LAST, results
+from farfield.validation.results import LAST, TOLERANCE, results
 
 HOLDS = 1 + TOLERANCE
 GREY = "#888888"

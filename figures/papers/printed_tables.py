@@ -17,9 +17,9 @@ import numpy as np
 from farfield.figures.exhibit import Data, Drawing, told
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
-from farfield.validation.extrapolation import TOLERANCE, holds
 from farfield.validation.papers.tables import HEADS, PrintedNumber, table
 from farfield.validation.prior import weights
+from farfield.validation.results import TOLERANCE
 
 MARKS = {"dagger": "†", "star": "*", "yes": "✓", "no": "✗", "double_yes": "✓✓", "double_no": "✗✗"}
 
@@ -114,7 +114,7 @@ def _extrapolates(
         return None, None
     first = values.pop(min(values))
     ratio = max(values.values()) / first
-    return ratio, holds([ratio - 1])
+    return ratio, ratio - 1 < TOLERANCE
 
 
 def perplexities(figure: str, remark: str = "", marks: str = "") -> Drawing:

@@ -499,14 +499,14 @@ def _plan(
         f"{(free or 0) >> 20:,} MiB are free; accepted: a shorter row, or no --measure",
     )
     way = Way.REAL if measure else Way.PROBE if quick else Way.FAR
-    one, groups = real if measure else foreseen, len(subject.groups)
-    each = sum(LEAVES) + len(LEAVES)  # readings of the halving, with one row a round
-    rows = groups
+    one, rows = real if measure else foreseen, len(subject.groups)
+    base = work.real(Repair(cut=subject.outline.trained), to) if measure else one
+    each = one * sum(LEAVES) + base * len(LEAVES)  # of the halving, with one row a round
     if measure and subject.turns():
-        rows = max(len(LEAVES), min(12, int(len(LEAVES) * time / max(one * each, 1e-9))))
+        rows = max(len(LEAVES), min(12, int(len(LEAVES) * time / max(each, 1e-9))))
     costs = f"a real row takes about {lasting(real)} and its forecast {lasting(foreseen)}"
-    time = one * each * rows / len(LEAVES)
-    why = f"about {lasting(time)}: {rows} rows, as {way.value}, since {costs}"
+    lasts = lasting(each * rows / len(LEAVES))
+    why = f"about {lasts}: {rows} rows, as {way.value}, since {costs}"
     return _ReadingPlan(way, rows, (real, foreseen), why)
 
 
@@ -537,6 +537,7 @@ class _Halving:
     probed: dict[Repair, float] = field(default_factory=dict)
     left: list[Repair] = field(default_factory=list)
     rows: dict[int, NeedleRow] = field(default_factory=dict)
+    plain: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     @property
     def trained(self) -> int:
@@ -727,28 +728,31 @@ class _Halving:
 
     def _gaps(self, repair: Repair) -> np.ndarray:
         """Log ratios by the gap probe at the length, (groups, targets); one group for real rows."""
-        few = slice(None) if self.plan.way is Way.PROBE else slice(1)
-        rows = self.subject.groups[few, 0]
+        groups = len(self.subject.groups) if self.plan.way is Way.PROBE else 1
+        length = self.subject.length if repair.window else repair.cut or self.to
 
         def made() -> list[float]:
-            own = gap_losses(self.subject.network, rows, self.subject.length)
-            with self._changed(repair) as network:
-                length = self.subject.length if repair.window else repair.cut or self.to
-                return (gap_losses(network, rows, length) - own).ravel().tolist()
+            return self._over_plain(repair, groups, length, self.subject.length).ravel().tolist()
 
-        flat = self.book.of(f"gap probe, {len(rows)} rows: {repair.name}", made)
-        return np.reshape(flat, (len(rows), -1))
+        flat = self.book.of(f"gap probe, {groups} rows: {repair.name}", made)
+        return np.reshape(flat, (groups, -1))
 
     def _at(self, repair: Repair, length: int) -> float:
         """The log ratio to the unchanged model at a length within the training length."""
-        rows = self.subject.groups[:1, 0]
 
         def made() -> list[float]:
-            own = gap_losses(self.subject.network, rows, length)
-            with self._changed(repair) as network:
-                return [float((gap_losses(network, rows, length) - own).mean())]
+            return [float(self._over_plain(repair, 1, length, length).mean())]
 
         return self.book.of(f"at {length}: {repair.name}", made)[0]
+
+    def _over_plain(self, repair: Repair, groups: int, length: int, own: int) -> Tensor:
+        """Losses by the gap probe at a length, over those of the unchanged model at another one,
+        which are computed once; (groups, targets)."""
+        rows = self.subject.groups[:groups, 0]
+        if (groups, own) not in self.plain:
+            self.plain[groups, own] = gap_losses(self.subject.network, rows, own)
+        with self._changed(repair) as network:
+            return gap_losses(network, rows, length) - self.plain[groups, own]
 
 
 def interval(values: np.ndarray) -> tuple[float, float | None]:

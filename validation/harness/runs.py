@@ -530,7 +530,13 @@ def on_ray(
 ) -> Iterator[tuple[Run, list[Row] | str]]:
     """Runs by a Ray cluster, whose machines share the folder."""
     ray = library("ray", "--engine ray", "cluster")
-    ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+    try:
+        ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+    except ConnectionError as error:
+        raise InputError(
+            f"no cluster at address {address!r}: {first_line(error)}; accepted: that of a cluster "
+            "that runs, or none, which starts one here"
+        ) from None
     try:
         remote = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=3)(attempt)
         device = "cuda" if gpus else "cpu"

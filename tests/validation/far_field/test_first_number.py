@@ -1,6 +1,7 @@
 """What is said before anything is read, and how much passes the model before the first number."""
 
 import functools
+import itertools
 import re
 
 import numpy as np
@@ -73,3 +74,18 @@ def test_the_work_that_is_said_is_that_of_the_rows_that_are_read(counted, words)
         tokens += len(subject.groups) * few.rows * _work(subject, lengths, sampling)[0]
     begun = 2 * len(subject.groups) * few.rows * SHORT  # the rows alone are read once for all looks
     assert tokens - begun == passed[0] - before
+
+
+def test_the_unchanged_model_is_probed_once(counted, words, tmp_path):
+    model, passed = counted
+    said = []
+
+    def report(stage, done, total, note=""):
+        if stage == "settings":
+            said.append(passed[0])
+        if stage == "rows":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        farfield.mend(model, words, to=TO, length=SHORT, folder=tmp_path, progress=report)
+    assert len(said) > 9 and {b - a for a, b in itertools.pairwise(said)} == {SHORT}
