@@ -274,7 +274,8 @@ def _note(error: Exception, job: Job, home: Path) -> None:
         InputError: code of the user's own has raised, or memory ran out.
     """
     said = whose(error, job.codes)
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+    full = isinstance(error, RuntimeError) and "allocate memory" in str(error)  # on a processor
+    if full or isinstance(error, MemoryError | torch.OutOfMemoryError):
         said = f"memory ran out ({first_line(error)}); accepted: a smaller batch, or more parts"
     with contextlib.suppress(InputError):  # a full disk may be what ended it
         trace = "".join(traceback.format_exception(error))
