@@ -11,10 +11,9 @@ import pytest
 import sympy
 from flint import acb, arb, fmpq
 
-from farfield.numerics.counts import Exact
 from farfield.numerics.enclosures.tails import UNIT, HalfLine, TailEnclosure, level, tail_enclosure
-from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.search import Exact, Unrecognised
 from farfield.numerics.summation.analytic import analytic_kernel, smooth_row
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.series import series

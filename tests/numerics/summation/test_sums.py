@@ -6,9 +6,9 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.search import Unrecognised
+from farfield.numerics.summation.kernel import normal_form
 from farfield.numerics.summation.monotone import has_monotone_slope
-from farfield.numerics.summation.normal_form import normal_form
 from farfield.numerics.summation.series import series
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
