@@ -20,8 +20,8 @@ from farfield.figures.exhibit import Data
 from farfield.figures.style import COLOURS, FORMATS, INK, LINES, NO, YES, rendered, svg
 from farfield.numerics.float_rows import head_prices
 from farfield.numerics.frontier import reach_frontier
-from farfield.numerics.heads import resolve
 from farfield.numerics.leak import leak
+from farfield.numerics.questions import resolve
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError, Result

@@ -28,10 +28,12 @@ from sympy import Expr, S
 
 from farfield.numerics.arrays import ROUNDOFF, floats
 from farfield.numerics.float_rows import bias_row, resolution_curve, windowed_curve
-from farfield.numerics.heads import (
+from farfield.numerics.questions import (
     BUDGET_S,
+    Cases,
     Diverging,
     Fields,
+    HeadAnswer,
     numeric,
     per_head,
     reason_of,
@@ -40,7 +42,6 @@ from farfield.numerics.heads import (
     unknown,
 )
 from farfield.numerics.search import at_precision, to_digits
-from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.numerics.summation.series import Series, exp_series, series
 from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Unreachable

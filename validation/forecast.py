@@ -22,7 +22,7 @@ import numpy as np
 from polars import DataFrame, col, sum_horizontal
 
 from farfield.numerics.depth import MAX_LAYERS
-from farfield.numerics.heads import out_of_reach, reason_of, refused, resolve
+from farfield.numerics.questions import out_of_reach, reason_of, refused, resolve
 from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status

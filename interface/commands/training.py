@@ -107,6 +107,7 @@ def train(
     said = f"{plural(len(asked), 'model')} of {plural(usual.layers, 'layer')}, {size}"
     trained, failed = [], []
     from farfield.validation.harness.runs import chosen_device, job_of
+    from farfield.validation.json_files import writable_folder
 
     chosen_device(device)
     place = Path(log or ".").parent
@@ -115,7 +116,8 @@ def train(
         f"log {log!r} cannot be written: there is no folder {str(place)!r}",
     )
     for one in asked:
-        job_of(one)  # all that can be wrong is said before the first step
+        _ = job_of(one).codes  # all that can be wrong is said before the first step
+    writable_folder(runs)
     with progress("train", f"{said}; {_going_on(runs)}") as step:
         for one in asked:
             notice = about(one.name[:40], step)

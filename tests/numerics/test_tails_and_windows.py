@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farfield.numerics.comparison import compare_tails
-from farfield.numerics.counts import Bracket
 from farfield.numerics.depth import layered_receptive_field
 from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.search import Bracket
 from farfield.numerics.windows.window import certified_window, window_error
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding

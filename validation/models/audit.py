@@ -47,11 +47,12 @@ from farfield.validation.models.cache import (
 )
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, keys_text
-from farfield.validation.table_cells import EPS
 
 if TYPE_CHECKING:
     from farfield.validation.models.head_audit import Head
 
+EPS = ("1/10", "1/100", "1/1000")
+"""Shares of mass left outside a receptive field, where none are given."""
 TRAINED = 2048
 """The training length of a model where its configuration names none."""
 

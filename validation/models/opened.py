@@ -46,19 +46,18 @@ class View:
     """Which keys a query sees at most, besides what its layer hides anyway.
 
     Args:
-        widths: nearest keys, its own included, of each layer; one number for all, None for no
-            limit.
+        window: nearest keys, its own included, in every layer; None for no limit.
         sinks: how many of the first keys are seen in addition.
         bca: half-width of blockwise causal attention; None without.
         in_cache: whether positions are counted in the cache, as StreamingLLM does: beyond the
             window, a first key stands next to it.
 
-    >>> seen = View(3, sinks=1).mask(0).sees(5, torch.arange(6))
+    >>> seen = View(3, sinks=1).mask.sees(5, torch.arange(6))
     >>> seen.int().tolist(), View().plain
     ([1, 0, 0, 1, 1, 1], True)
     """
 
-    widths: int | tuple[int | None, ...] | None = None
+    window: int | None = None
     sinks: int = 0
     bca: int | None = None
     in_cache: bool = False
@@ -66,21 +65,15 @@ class View:
     @property
     def plain(self) -> bool:
         """Whether nothing is hidden."""
-        each = self.widths if isinstance(self.widths, tuple) else (self.widths,)
-        return self.bca is None and all(width is None for width in each)
+        return self.bca is None and self.window is None
 
-    def width(self, layer: int) -> int | None:
-        """The nearest keys of a layer, from 0."""
-        return self.widths[layer] if isinstance(self.widths, tuple) else self.widths
-
-    def mask(self, layer: int) -> Mask:
-        """The keys that a query of a layer sees."""
-        width = self.width(layer)
-        return Mask(width, self.bca, self.sinks if width else 0)
+    @property
+    def mask(self) -> Mask:
+        """The keys that a query sees."""
+        return Mask(self.window, self.bca, self.sinks if self.window else 0)
 
     def __str__(self) -> str:
-        widths = self.widths if isinstance(self.widths, tuple) else (self.widths,)
-        parts = [] if self.widths is None else [f"window {', '.join(map(str, widths))}"]
+        parts = [] if self.window is None else [f"window {self.window}"]
         parts += [f"{self.sinks} first keys"] * bool(self.sinks)
         parts += ["positions in the cache"] * (self.in_cache and bool(self.sinks))
         return ", ".join(parts + ([f"bca {self.bca}"] if self.bca else []))
@@ -106,10 +99,8 @@ class Opened:
         self.held: int | None = None
         """Bytes at most of a model that is read one layer at a time; None for one in memory."""
         self.attentions = dict(_attentions(network, model))
-        for layer, module in self.attentions.items():
-            module.register_forward_pre_hook(
-                functools.partial(self._narrowed, layer), with_kwargs=True, prepend=True
-            )
+        for module in self.attentions.values():
+            module.register_forward_pre_hook(self._narrowed, with_kwargs=True, prepend=True)
         lists = (m for m in network.modules() if isinstance(m, nn.ModuleList))
         for block in next(([*m] for m in lists if len(m) == len(model.layers)), []):
             block.forward = functools.partial(self._sparing, block.forward)
@@ -157,7 +148,7 @@ class Opened:
             f"model {self.model.name!r} ({self.model.kind}) turns no queries, so positions in the "
             "cache mean nothing; accepted: positions 'text'",
         )
-        held = Repair(window=view.width(0), sinks=view.sinks, in_cache=True)
+        held = Repair(window=view.window, sinks=view.sinks, in_cache=True)
         try:
             network, at = Repaired(self.apart, held), torch.arange(embedded.shape[1])
         except InputError as error:
@@ -220,7 +211,7 @@ class Opened:
             self.tried = False
             raise _no_hook(self.model)
 
-    def _narrowed(self, layer: int, module: Any, args: Any, kwargs: Any) -> Any:
+    def _narrowed(self, module: Any, args: Any, kwargs: Any) -> Any:
         """The arguments of an attention, its mask narrowed by the view in force."""
         if self.view.plain:
             return None
@@ -228,7 +219,7 @@ class Opened:
         arguments = bound.arguments
         mask, hidden = arguments.get("attention_mask"), next(iter(arguments.values()))
         at = torch.arange(hidden.shape[1], device=hidden.device)
-        seen = torch.as_tensor(self.view.mask(layer).sees(at[:, None], at))[None, None]
+        seen = torch.as_tensor(self.view.mask.sees(at[:, None], at))[None, None]
         if mask is None:
             arguments["attention_mask"] = seen
         elif mask.dim() != 4:
@@ -512,9 +503,9 @@ class OpenedRun:
             f"run {self.model.name!r} keeps positions of the text; accepted: positions 'text'",
         )
         prepared = [
-            plain._replace(mask=view.mask(k).within(layer.width))
-            for k, (plain, layer) in enumerate(
-                zip(self.network.prepare(embedded.shape[1]), self.model.layers, strict=True)
+            plain._replace(mask=view.mask.within(layer.width))
+            for plain, layer in zip(
+                self.network.prepare(embedded.shape[1]), self.model.layers, strict=True
             )
         ]
         return self.network.hidden(embedded, prepared=prepared, last=last)

@@ -190,7 +190,7 @@ class Search:
             losses = token_losses(self.opened, self.parts[part], view, self.half)
             return list(losses.mean(1))
 
-        key, made = json.dumps([part, view.widths, view.sinks, view.in_cache]), len(self.book.kept)
+        key, made = json.dumps([part, view.window, view.sinks, view.in_cache]), len(self.book.kept)
         nats = np.array(self.book.of(key, measure))
         if len(self.book.kept) > made:
             self.progress("windows", min(len(self.book.kept), self.total), self.total)
@@ -224,10 +224,9 @@ class Search:
 def narrowed(model: ModelOutline, view: View) -> list[Any]:
     """The layers of a model under windows."""
     layers = []
-    for k, layer in enumerate(model.layers):
-        width = view.width(k)
-        if layer.attends and width is not None:
-            width += view.sinks
+    for layer in model.layers:
+        if layer.attends and view.window is not None:
+            width = view.window + view.sinks
             width = width if layer.width is None else min(width, layer.width)
             layer = dataclasses.replace(layer, width=width)
         layers.append(layer)

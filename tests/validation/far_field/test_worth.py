@@ -81,6 +81,29 @@ def test_far_keys_are_none_of_a_row_that_holds_the_passage(monkeypatch):
     assert all(set(x[0].tolist()) == {1, 2, 4} for x in hidden) and len(hidden) == 3
 
 
+def test_what_a_copier_gains_by_a_far_passage_is_foreseen(copier):
+    """Its last tokens come again from the second of eight rows. By measurement, the passage is
+    replaced by other tokens in the real row."""
+    network, length, row = copier(7), 512, 64
+    said, measured = [], []
+    for seed in range(4):
+        text = torch.randperm(600, generator=torch.Generator().manual_seed(seed))
+        other, text = text[length + 1 :], text[: length + 1].clone()
+        text[length - 9 :] = text[100:110]
+        (passage,) = passages(text.numpy(), [0], 8, row, LAST, length)
+        assert passage.targets == (0, 1, 2, 3) and passage.begin == 106 - row // 4
+        rows = text.unfold(0, row + 1, row)
+        stages = Stages(network, rows, LAST, Sampling(1024, np.inf))
+        each = readings(stages, text.numpy(), 0, [passage], length)
+        said.append(float((each.diluted - each.whole).mean()))
+        without = text.clone()
+        without[passage.begin : passage.end] = other[: passage.end - passage.begin]
+        real, replaced = (losses(network, x[None], LAST).mean() for x in (text, without))
+        measured.append(float(replaced - real))
+    assert abs(np.mean(said) - np.mean(measured)) < 0.1 * np.mean(measured)
+    assert np.mean(measured) > 1
+
+
 def test_the_parts_are_printed_and_add_up(trained, tmp_path):
     """A text of lines that come again: marked targets lose what the three parts say."""
     draw, path = np.random.default_rng(5), tmp_path / "lines.txt"
