@@ -116,9 +116,9 @@ def level_cases() -> list[Level]:
 def best_of(levels: Sequence[Level]) -> list[Level]:
     """Those that no other beats on both lengths, by their loss on short rows."""
     found: list[Level] = []
-    for own in sorted(levels, key=lambda level: (level.home, level.far)):
-        if not found or own.far < found[-1].far:
-            found.append(own)
+    for case in sorted(levels, key=lambda level: (level.home, level.far)):
+        if not found or case.far < found[-1].far:
+            found.append(case)
     return found
 
 

@@ -178,8 +178,8 @@ def perplexities(figure: str, remark: str = "", marks: str = "") -> Drawing:
     if len(alone) > 1:
         return Drawing(Data(columns, tuple(rows)), caption, made=made)
     shown = Data((*columns[:3], *columns[4:]), tuple((*row[:3], *row[4:]) for row in rows))
-    said = f"{caption} All models were trained on {alone.pop()} tokens."
-    return Drawing(Data(columns, tuple(rows)), said, shown=shown, made=made)
+    sentence = f"{caption} All models were trained on {alone.pop()} tokens."
+    return Drawing(Data(columns, tuple(rows)), sentence, shown=shown, made=made)
 
 
 def yes_or_no(found: bool) -> str:

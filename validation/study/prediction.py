@@ -151,8 +151,8 @@ class Prediction(Result):
         if self.windowless:
             yield "certified window", "", "none", "the series diverges", Label.THEOREM
         for w in self.windows:
-            own = _detail(w, [count(h.width) for h in w.heads])
-            yield "certified window", f"error ≤ {w.error}", count(w.width), *own
+            detail = _detail(w, [count(h.width) for h in w.heads])
+            yield "certified window", f"error ≤ {w.error}", count(w.width), *detail
 
 
 def _of_row(length: int | None) -> str:
