@@ -30,8 +30,8 @@ plan but for its gap probe. So the advice of `farfield mend` is confirmed on no 
 
 * On the source of SymPy Self-Extend would be advised by three rows. On the release notes of Git no
   difference is shown, by four. It was expected to be advised, or called a trade, on both.
-* It gains beyond 8,192 tokens on both texts, on SymPy between 2,048 and 8,192 as well. No loss of near
-  needles is shown.
+* It gains beyond 8,192 tokens on both texts, on SymPy between 2,048 and 8,192 as well. No loss of
+  near needles is shown.
 * No two settings differ in loss by these rows, so no order can be judged.
 * The probe of the plan was asked after 16 of these readings. It could not be asked before: farfield
   refused this file in bfloat16, since its check of an attention was too strict, and rounded the
