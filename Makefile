@@ -40,7 +40,7 @@ formal: install  ## theorems and certificates by the prover; 70 random ones, alt
 formal-random: install formal  ## 500 random certificates by the prover, 100 altered ones refused
 	$(VENV)/bin/python benchmarks/certificates.py
 
-demo:  ## an idea beside ALiBi and no bias: theory, three small models, a page; two minutes
+demo:  ## an idea beside ALiBi and no bias: theory, three small models, a page
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	if test -e $(VENV)/installed; then $(MAKE) --silent install; \
 		else $(pip) install $(PIP_ARGS) --quiet '.[train]'; fi

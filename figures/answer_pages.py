@@ -89,15 +89,15 @@ def _study(s: Study) -> Iterator[Section]:
     """The idea, or several of them in a section each; their place; what was measured."""
     from farfield.figures.priors import against_critical
 
-    asked = [e.prediction for e in s.about(asked=True)]
-    if len(asked) == 1:
-        yield Section((), folded(laid_out(asked[0].blocks(), list(_kept(*asked)))))
+    predictions = [e.prediction for e in s.about(asked=True)]
+    if len(predictions) == 1:
+        yield Section((), folded(laid_out(predictions[0].blocks(), list(_kept(*predictions)))))
     else:
-        yield Section((), laid_out([s.lead(), *s.numbers()], list(_kept(*asked))))
-        for p in asked:
+        yield Section((), laid_out([s.lead(), *s.numbers()], list(_kept(*predictions))))
+        for p in predictions:
             yield Section(_named(p), folded(laid_out(p.blocks()), shown=0))
     if s.place is not None:
-        shown = [(terminal(_named(p)), p.encoding) for p in asked if p.row_fields]
+        shown = [(terminal(_named(p)), p.encoding) for p in predictions if p.row_fields]
         among = against_critical(shown, s.place.ranks)
         ranked = folded(laid_out(s.place.blocks(), [among]))
         yield Section(words("Place among the known encodings"), ranked)

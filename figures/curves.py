@@ -30,9 +30,8 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.blocks import Table
 from farfield.theory.answers.notation import listed
 from farfield.theory.convergence import Verdict, check_convergence
-from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.papers.tables import PrintedNumber, curve, table
-from farfield.validation.results import LAST, WHOLE, by_seed, perplexities
+from farfield.validation.results import LAST, TOLERANCE, WHOLE, by_seed, perplexities
 
 JUMP, WITHIN = "gradient_jump_position", "cumulative_gradient_most_recent_512"
 """What [C] prints of gradients."""
@@ -67,13 +66,13 @@ def samples(
             f"no runs of {', '.join(wanted)}{' on shorter rows' * shorter}; to make them: "
             f"{made}; `farfield figures {figure} --runs runs`"
         )
-    own = found[0]
-    absent = [w for w in wanted if w not in own]
+    setting = found[0]
+    absent = [w for w in wanted if w not in setting]
     lacking = "; ".join(dict.fromkeys(commands[w] for w in absent))
-    said = f" Not among the runs: {', '.join(absent)}; to make them: {lacking}." if absent else ""
-    several = any(s["seed"].n_unique() > 1 for s in own.values()) and not shorter
+    lack = f" Not among the runs: {', '.join(absent)}; to make them: {lacking}." if absent else ""
+    several = any(s["seed"].n_unique() > 1 for s in setting.values()) and not shorter
     bands = " Lines are means over seeds, bands from the least to the greatest." * several
-    return own, conditions(own.items()) + bands + said
+    return setting, conditions(setting.items()) + bands + lack
 
 
 @cache
@@ -161,7 +160,7 @@ def perplexity(
     calm = [line for line in lines if _stays(line, lines)]
     split = 1 < len(calm) < len(lines) and _highest(lines) > 2 * _least(lines)
     above = [replace(line, told=line not in calm) for line in lines] if split else lines
-    panels = [by_length(own, lengths, trained, x_name) for own in (above, calm)[: 1 + split]]
+    panels = [by_length(part, lengths, trained, x_name) for part in (above, calm)[: 1 + split]]
     places = listed([f"{n} tokens ({n / trained:g} times the training length)" for n in far])
     elsewhere = (
         f"At {places} other targets were scored, so no line goes there: "
@@ -365,11 +364,11 @@ def gradient_by_position(
         return cumulative_gradient(runs, figure, wanted, printed=printed)
     ordered = found.sort("trained", "seed", "distance", descending=[False, False, True])
     models = [
-        (own["trained"][0], own["seed"][0], own["gradient"].to_numpy())
-        for own in ordered.partition_by("trained", "seed", maintain_order=True)
+        (g["trained"][0], g["seed"][0], g["gradient"].to_numpy())
+        for g in ordered.partition_by("trained", "seed", maintain_order=True)
     ]
     lengths = sorted({n for n, *_ in models})
-    shares = {n: np.cumsum([own for m, _, own in models if m == n], axis=1) for n in lengths}
+    shares = {n: np.cumsum([g for m, _, g in models if m == n], axis=1) for n in lengths}
     position = STEP * np.arange(1, shares[lengths[0]].shape[1] + 1)
     panels = []
     for end in (int(position[-1]), 2 * lengths[-1]):
@@ -378,28 +377,28 @@ def gradient_by_position(
             Named(
                 f"trained on {n}",
                 position[near],
-                own[:, near].mean(0),
+                g[:, near].mean(0),
                 colour,
-                band=(own[:, near].min(0), own[:, near].max(0)),
+                band=(g[:, near].min(0), g[:, near].max(0)),
             )
-            for (n, own), colour in zip(shares.items(), COLOURS, strict=False)
+            for (n, g), colour in zip(shares.items(), COLOURS, strict=False)
         ]
         axes = {"xlim": (0, end), "ylim": (0, 1.02), "xticks": np.linspace(0, end, 5)}
         names = {"xlabel": "position in the row (tokens)", "ylabel": "cumulative gradient"}
         panels.append(Panel(lines, axes | names, upright=lengths))
     about = {n: np.abs(position - n) <= n / 8 for n in lengths}
     jumps = ", ".join(
-        f"{np.mean([own[about[n]].sum() for m, _, own in models if m == n]):.0%} where that is {n}"
+        f"{np.mean([g[about[n]].sum() for m, _, g in models if m == n]):.0%} where that is {n}"
         for n in lengths
     )
     rows = (
         (wanted, n, seed, int(p), float(share))
-        for n, seed, own in models
-        for p, share in zip(position, np.cumsum(own), strict=True)
+        for n, seed, g in models
+        for p, share in zip(position, np.cumsum(g), strict=True)
     )
     steepest = {
-        n: int(position[:-1][np.argmax(np.diff(own.mean(0), prepend=0)[:-1])])
-        for n, own in shares.items()
+        n: int(position[:-1][np.argmax(np.diff(g.mean(0), prepend=0)[:-1])])
+        for n, g in shares.items()
     }
     rises = [("printed", str(c.train_length), c.printed) for c in _of(JUMP, beside)]
     rises += [("here", str(n), str(at)) for n, at in steepest.items()]

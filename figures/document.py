@@ -104,10 +104,10 @@ def laid_out(blocks: Sequence[Block], pictures: Sequence[Item] = ()) -> list[Ite
     """
     drawn: list[Item] = [b for b in blocks if isinstance(b, (Curve, Ladder))]
     drawn += pictures
-    told = [b for b in blocks if not isinstance(b, (Curve, Ladder))]
-    wide = (k for k, b in enumerate(told) if isinstance(b, Table) and len(b.header) >= COLUMNS)
-    first = next(wide, len(told))
-    return [Columns(told[:first], drawn), *told[first:]] if drawn else list(told)
+    words = [b for b in blocks if not isinstance(b, (Curve, Ladder))]
+    wide = (k for k, b in enumerate(words) if isinstance(b, Table) and len(b.header) >= COLUMNS)
+    first = next(wide, len(words))
+    return [Columns(words[:first], drawn), *words[first:]] if drawn else list(words)
 
 
 def folded(items: Sequence[Item], shown: int = 4) -> list[Item]:
@@ -151,8 +151,8 @@ def environment() -> Environment:
     """The templates of blocks, and those of pages around them."""
     blocks: Environment = writer.environment()
     assert blocks.loader is not None
-    own = PackageLoader("farfield.figures")
-    found = blocks.overlay(loader=ChoiceLoader([own, blocks.loader]))
+    pages = PackageLoader("farfield.figures")
+    found = blocks.overlay(loader=ChoiceLoader([pages, blocks.loader]))
     found.filters = {
         **blocks.filters,
         "kind": lambda item: type(item).__name__,

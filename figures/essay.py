@@ -101,9 +101,9 @@ def _ladders() -> Iterator[dict[str, Any]]:
         }
 
 
-def _tex(source: str, said: str) -> Markup:
+def _tex(source: str, spoken: str) -> Markup:
     """LaTeX as MathML, with the words that a screen reader says."""
-    return Markup(html((Latex(source, said),)))
+    return Markup(html((Latex(source, spoken),)))
 
 
 def _heads() -> dict[str, dict[int, tuple[float, int]]]:
@@ -125,7 +125,7 @@ def _claims() -> list[dict[str, str]]:
             "read": c.statement,
             "said": c.because or c.corrected or c.reason,
         }
-        for c in (of_sentence(own) for own in by_sentence(claims()).values())
+        for c in (of_sentence(readings) for readings in by_sentence(claims()).values())
     ]
 
 
@@ -144,21 +144,21 @@ def contents() -> Mapping[str, Any]:
 
 def essay() -> str:
     """The page, whole: styles, script and data inside it, nothing asked of another host."""
-    told = contents()
-    data = json.dumps(told, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    answers = contents()
+    data = json.dumps(answers, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     template = environment().get_template("essay.html")
     whole = template.render(
         data=Markup(data),
         tex=_tex,
-        texts=told["texts"],
+        texts=answers["texts"],
         ladders=list(_ladders()),
-        counts=Counter(claim["verdict"] for claim in told["claims"]),
+        counts=Counter(claim["verdict"] for claim in answers["claims"]),
         verdicts=list(Verdict),
         plain=len(plain_sentences()),
-        condition=told["condition"],
+        condition=answers["condition"],
         slopes=SLOPES,
         heads=range(HEADS),
-        total=len(told["claims"]),
+        total=len(answers["claims"]),
     )
     return typeset(whole)
 

@@ -22,34 +22,34 @@ ROWS = 8
 
 
 def index_sheet(
-    told: Sequence[Item],
+    summary: Sequence[Item],
     shown: Mapping[str, str],
     missing: Mapping[str, str],
-    said: Mapping[str, Sequence[Claim]],
+    claims: Mapping[str, Sequence[Claim]],
 ) -> Sheet:
     """The index: each paper's figures in small, its tables, and what is missing.
 
     Args:
-        told: how much was drawn, and agrees.
+        summary: how much was drawn, and agrees.
         shown: the figures as inline SVG, empty for a table, of all that have a page.
         missing: why an exhibit has none.
-        said: the sentences of the papers on each.
+        claims: the sentences of the papers on each.
     """
     lead = note(
         "A figure without results is listed as missing. Each comes with its data as CSV. A dot "
         "is a sentence of the paper on its figure: green where it holds as printed, orange where "
         "it is wrong, violet where it needs a correction or is not decided."
     )
-    sections = [Section((), [*told, lead])]
+    sections = [Section((), [*summary, lead])]
     for paper, cited in PAPERS.items():
-        own = [e for e in INDEX.values() if e.paper == paper]
-        cards = [_card(e, svg, said.get(e.id, ())) for e in own if (svg := shown.get(e.id))]
+        exhibits = [e for e in INDEX.values() if e.paper == paper]
+        cards = [_card(e, svg, claims.get(e.id, ())) for e in exhibits if (svg := shown.get(e.id))]
         lists = [
             (StyledWord(_number(e), f"to {e.id}.html"), e.title)
-            for e in own
+            for e in exhibits
             if e.id in shown and not shown[e.id]
         ]
-        absent = [(e.id, e.title, code(missing[e.id])) for e in own if e.id in missing]
+        absent = [(e.id, e.title, code(missing[e.id])) for e in exhibits if e.id in missing]
         items: list[Item] = [Thumbs(cards)] * bool(cards)
         items += [table(("table", "shows"), lists)] * bool(lists)
         items += [table(("missing", "shows", "why"), absent, "Not measured yet")] * bool(absent)
@@ -57,9 +57,9 @@ def index_sheet(
     return Sheet(words(TITLE), sections)
 
 
-def _card(e: Exhibit, svg: str, said: Sequence[Claim]) -> Item:
+def _card(e: Exhibit, svg: str, claims: Sequence[Claim]) -> Item:
     """A figure in small, with the link to its page and a dot for each verdict on it."""
-    dots = tuple(StyledWord("●", c.verdict.value.replace("_", "-")) for c in said)
+    dots = tuple(StyledWord("●", c.verdict.value.replace("_", "-")) for c in claims)
     link = StyledWord(e.title, f"to {e.id}.html")
     caption = words("{link} {id} {dots}", link=link, id=_number(e), dots=dots)
     return Picture(svg, caption, e.title, e.kind)
@@ -67,10 +67,10 @@ def _card(e: Exhibit, svg: str, said: Sequence[Claim]) -> Item:
 
 def _number(e: Exhibit) -> str:
     """What the paper calls it; nothing for what is in none."""
-    said = re.match(r"(fig|table)(.*)", e.id.partition(".")[2])
-    if said is None:
+    match = re.match(r"(fig|table)(.*)", e.id.partition(".")[2])
+    if match is None:
         return ""
-    return {"fig": "Figure ", "table": "Table "}[said[1]] + said[2].replace("-", ", ")
+    return {"fig": "Figure ", "table": "Table "}[match[1]] + match[2].replace("-", ", ")
 
 
 def heading(e: Exhibit) -> str:
@@ -89,7 +89,7 @@ def exhibit_sheet(
     e: Exhibit,
     drawing: Drawing,
     svg: str,
-    said: Sequence[Claim],
+    claims: Sequence[Claim],
     settings: Mapping[str, object] | None = None,
 ) -> Sheet:
     """The page of an exhibit, with what its paper says of it beside the figure, or below the table.
@@ -98,7 +98,7 @@ def exhibit_sheet(
         e: which.
         drawing: of it.
         svg: its figure for a page.
-        said: the sentences on it.
+        claims: the sentences on it.
         settings: what can be set of it, with what it was drawn with.
     """
     home = note("{index}", index=StyledWord(TITLE, "to index.html"))
@@ -117,7 +117,7 @@ def exhibit_sheet(
             )
         ]
     first, *items = folded(drawing.items(e.title, svg, e.kind), ROWS)
-    claimed = [item for c in said for item in _claimed(c)]
+    claimed = [item for c in claims for item in _claimed(c)]
     if claimed:
         claimed[:0] = [note("{of}", of=StyledWord("What the paper says", "strong"))]
     if claimed and isinstance(first, Picture):

@@ -131,12 +131,12 @@ def named(name: str) -> tuple[Exhibit, ...]:
     >>> [e.id for e in named("chi2023 figure 3")]
     ['chi2023.fig3']
     """
-    asked = re.sub(r"fig(ure)?\.?\s*(?=\d)", "fig", name.strip().lower())
-    asked = re.sub(r"^(\w+\d{4})\s+", r"\1.", asked).replace(" ", "")
+    spelling = re.sub(r"fig(ure)?\.?\s*(?=\d)", "fig", name.strip().lower())
+    spelling = re.sub(r"^(\w+\d{4})\s+", r"\1.", spelling).replace(" ", "")
     every = tuple(INDEX.values())
-    if exact := tuple(e for e in every if e.id == asked):
+    if exact := tuple(e for e in every if e.id == spelling):
         return exact
-    if found := tuple(e for e in every if asked in _spellings(e)):
+    if found := tuple(e for e in every if spelling in _spellings(e)):
         return found
     known = closest(name, [*PAPERS, *(e.id for e in every)])
     raise InputError(f"figure {name[:40]!r} is not known; {known}; --list names them")
@@ -200,8 +200,8 @@ class Gallery(Result):
 
     def index(self, shown: Mapping[str, str]) -> Sheet:
         """The page of all, with figures as inline SVG, empty for a table."""
-        told = [b for b in self.blocks() if isinstance(b, Sentence)]
-        return index_sheet(told, shown, self.missing, self.said)
+        sentences = [b for b in self.blocks() if isinstance(b, Sentence)]
+        return index_sheet(sentences, shown, self.missing, self.said)
 
     def _counts(self, name: str) -> list[Any]:
         verdicts = [c.verdict for c in self.said.get(name, ())]
@@ -210,7 +210,7 @@ class Gallery(Result):
 
     def _agreement(self) -> Block:
         """How many of the papers' sentences agree with what is drawn."""
-        every = {c.id: c.verdict for own in self.said.values() for c in own}.values()
+        every = {c.id: c.verdict for claims in self.said.values() for c in claims}.values()
         agree, differ, open_ = (sum(v in kind for v in every) for kind in (AGREES, DIFFERS, OPEN))
         return sentence(
             "Of {all} on them {agree} hold as printed, {differ} are wrong or need a correction, "
@@ -273,12 +273,12 @@ def draw(
         known = results(os.fspath(runs))
     since = max(map(_newest, [str(files("farfield")), *([] if runs is None else [runs])]))
     drawn, missing = dict[str, Drawing](), dict[str, str]()
-    said: dict[str, Sequence[Claim]] = {}
+    claims: dict[str, Sequence[Claim]] = {}
     shown, written = dict[str, str](), list[Path]()
     for e in chosen:
         if notice is not None:
             notice(e.id)
-        said |= {e.id: claims_on(e.id)} if several else {}
+        claims |= {e.id: claims_on(e.id)} if several else {}
         if place is not None and _is_finished(place, e, kind, several, since):
             shown[e.id] = _thumb(place, e)
             continue
@@ -288,10 +288,10 @@ def draw(
             missing[e.id] = str(why)
             continue
         if place is not None:
-            written += _written(place, e, drawn[e.id], kind, said.get(e.id))
+            written += _written(place, e, drawn[e.id], kind, claims.get(e.id))
             shown[e.id] = _thumb(place, e)
     kept = tuple(k for k in shown if k not in drawn)
-    found = Gallery(drawn, missing, kept, said)
+    found = Gallery(drawn, missing, kept, claims)
     if place is not None and several:
         written.append(place / "index.html")
         write(written[-1], page(_index(place, found, shown)).encode())
@@ -357,16 +357,16 @@ def _thumb(place: Path, e: Exhibit) -> str:
 
 
 def _written(
-    place: Path, e: Exhibit, drawing: Drawing, kind: str, said: Sequence[Claim] | None
+    place: Path, e: Exhibit, drawing: Drawing, kind: str, claims: Sequence[Claim] | None
 ) -> Iterator[Path]:
     """The files of an exhibit: figure, data and, where claims are handed in, its page."""
     content = {}
     if drawing.figure is not None:
         content[kind] = rendered(drawing.figure, kind, e.id, drawing.caption)
     content["csv"] = drawing.data.csv().encode()
-    if said is not None:
+    if claims is not None:
         vector = inline(content["svg"].decode()) if "svg" in content else ""
-        content["html"] = page(exhibit_sheet(e, drawing, vector, said, settings_of(e))).encode()
+        content["html"] = page(exhibit_sheet(e, drawing, vector, claims, settings_of(e))).encode()
     for ending, data in content.items():
         write(place / f"{e.id}.{ending}", data)
         yield place / f"{e.id}.{ending}"

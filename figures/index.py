@@ -43,8 +43,8 @@ class Exhibit:
 
 
 def _read(given: dict[str, Any]) -> Exhibit:
-    own = {k: given.pop(k) for k in Exhibit.__dataclass_fields__ if k in given}
-    return Exhibit(**own, options=given)
+    fields = {k: given.pop(k) for k in Exhibit.__dataclass_fields__ if k in given}
+    return Exhibit(**fields, options=given)
 
 
 _TOLD = tomllib.loads(files(__package__).joinpath("exhibits.toml").read_text(encoding="utf-8"))

@@ -217,17 +217,17 @@ def _read(found: Any, ranges: Mapping[str, Any]) -> tuple[Expr, dict[Symbol, str
 
 def _range(name: str, given: Any, domain: str) -> tuple[Rational, Rational]:
     ends = given.split(":") if isinstance(given, str) else list(given)
-    said = f"range of {name} {str(given)[:40]!r}"
+    question = f"range of {name} {str(given)[:40]!r}"
     if len(ends) != 2:
-        raise InputError(f"{said}: accepted are two numbers, as 0.01:1")
+        raise InputError(f"{question}: accepted are two numbers, as 0.01:1")
     low, high = (exact(end, name) for end in ends)
     if not low < high:
-        raise InputError(f"{said}: accepted is a smaller number first")
+        raise InputError(f"{question}: accepted is a smaller number first")
     if any(end and not 1 / FAR <= abs(end) <= FAR for end in (low, high)):
-        raise InputError(f"{said}: accepted are 0 and sizes from 1e-100 to 1e100")
-    own = interval(domain)
-    if low not in own or high not in own:
-        raise InputError(f"{said}: {name} is {domain}; --assume {name}=real changes that")
+        raise InputError(f"{question}: accepted are 0 and sizes from 1e-100 to 1e100")
+    allowed = interval(domain)
+    if low not in allowed or high not in allowed:
+        raise InputError(f"{question}: {name} is {domain}; --assume {name}=real changes that")
     return low, high
 
 

@@ -20,8 +20,8 @@ from farfield.figures.exhibit import Data
 from farfield.figures.style import COLOURS, FORMATS, INK, LINES, NO, YES, rendered, svg
 from farfield.numerics.float_rows import head_prices
 from farfield.numerics.frontier import reach_frontier
-from farfield.numerics.heads import resolve
 from farfield.numerics.leak import leak
+from farfield.numerics.questions import resolve
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError, Result
@@ -137,7 +137,7 @@ def _ink(line: Line, place: int) -> str:
 
 
 def saved(
-    figure: Figure, path: str | os.PathLike[str], table: str, name: str, said: str
+    figure: Figure, path: str | os.PathLike[str], table: str, name: str, description: str
 ) -> tuple[Path, Path]:
     """A figure as a file of the kind that its ending names, with its data as CSV beside it.
 
@@ -148,7 +148,7 @@ def saved(
     kind = place.suffix.lower().lstrip(".")
     if kind not in FORMATS:
         raise InputError(f"{str(path)!r}: accepted are names that end with .{', .'.join(FORMATS)}")
-    write(place, rendered(figure, kind, name, said))
+    write(place, rendered(figure, kind, name, description))
     write(place.with_suffix(".csv"), table.encode())
     return place, place.with_suffix(".csv")
 

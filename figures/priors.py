@@ -36,8 +36,8 @@ GREY = (("ALiBi 1/64", "-n/64"), ("no bias", "0"))
 
 def name_of(e: Encoding) -> Text:
     """What an encoding is called: its formula, where it has no other name."""
-    own = e.source == encoding("0").source
-    if own and e.formula is not None and len(str(e.formula)) <= LONG:
+    unnamed = e.source == encoding("0").source
+    if unnamed and e.formula is not None and len(str(e.formula)) <= LONG:
         return as_text(e.formula)
     return as_text((e.title or e.name).replace(" -", " −"))
 
@@ -62,7 +62,7 @@ def against_critical(shown: Sequence[tuple[str, Encoding]], ranks: Sequence[Rank
         ranks: their place among the catalogue: its heads are drawn in the colours of their
             verdicts, the neighbours named; without any the baselines are drawn.
     """
-    own = {e.biases for _, e in shown}
+    biases = {e.biases for _, e in shown}
     near = {r.name for pair in pairwise(ranks) for r in pair if any(x.asked for x in pair)}
     verdicts = {r.name: str(r.verdict) for r in ranks}
     lines = [
@@ -72,9 +72,9 @@ def against_critical(shown: Sequence[tuple[str, Encoding]], ranks: Sequence[Rank
     ]
     exact = any(np.allclose(np.array(line.y) * line.x, 1) for line in lines)
     for title, name, head in references():
-        if head.biases not in own and (verdicts or CATALOGUE[name].baseline):
-            told, colour = not ranks or title in near, verdicts.get(title)
-            lines += weights(head, title, colour=colour, told=told, weight=Weight.CONTEXT)
+        if head.biases not in biases and (verdicts or CATALOGUE[name].baseline):
+            named, colour = not ranks or title in near, verdicts.get(title)
+            lines += weights(head, title, colour=colour, told=named, weight=Weight.CONTEXT)
     x = (2.0, HORIZON + 1.0)
     name = "exactly critical" if exact else "critical 1/n"
     lines.append(Line(name, x, (1 / x[0], 1 / x[1]), "ink", 1))
@@ -104,10 +104,10 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
     alone = len(shown) == 1 and len(set(shown[0][1].biases)) > 1
     if alone:
         shown, several = list(_each_head(shown[0][1], shown[0][2])), False
-    own = {e.biases for _, e, _ in shown}
+    biases = {e.biases for _, e, _ in shown}
     with unhurried():
         grey = [(name, encoding(formula), None) for name, formula in GREY]
-    known = [(name, e, None) for name, e, _ in grey if e.biases not in own]
+    known = [(name, e, None) for name, e, _ in grey if e.biases not in biases]
     lines = []
     for name, e, colour in (*known, *shown):
         if len(points := _kept(e, budget())) > 1:
@@ -137,7 +137,7 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
 def _each_head(e: Encoding, colour: int | str) -> Iterator[tuple[str, Encoding, int | str]]:
     """Every bias of an encoding with the heads that have it."""
     for bias in dict.fromkeys(e.biases):
-        heads = [h for h, own in enumerate(e.biases, 1) if own == bias]
+        heads = [h for h, other in enumerate(e.biases, 1) if other == bias]
         noun = "head" if len(heads) == 1 else "heads"
         with unhurried():
             alone = encoding(bias)

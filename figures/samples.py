@@ -75,7 +75,7 @@ def settings(
     """
     groups = [group for _, group in table.group_by(*SETTING, maintain_order=True)]
     found = [
-        {label: own for label in wanted if not (own := _sample(group, label, shorter)).is_empty()}
+        {label: one for label in wanted if not (one := _sample(group, label, shorter)).is_empty()}
         for group in groups
     ]
     known = [samples for samples in found if samples]
@@ -87,11 +87,11 @@ def _sample(group: DataFrame, label: str, shorter: bool) -> DataFrame:
     named = col("label") == base
     if (group["experiment"] == "runs").any():
         named = named | _written(base, int(group["heads"][0]))
-    own = group.filter(named)
+    rows = group.filter(named)
     beyond = col("length") < col("trained") if shorter else col("length") > col("trained")
-    lines = own.filter((col("mask") == mode) & col("protocol").is_in(PERPLEXITIES) & beyond)
+    lines = rows.filter((col("mask") == mode) & col("protocol").is_in(PERPLEXITIES) & beyond)
     runs = lines.unique("seed", keep="first", maintain_order=True).sort("seed").select(RUN)
-    return runs.join(own.filter(col("mask") == mode), on=RUN, how="inner", maintain_order="left")
+    return runs.join(rows.filter(col("mask") == mode), on=RUN, how="inner", maintain_order="left")
 
 
 def _written(label: str, heads: int) -> polars.Expr:
@@ -108,16 +108,16 @@ def conditions(found: Iterable[tuple[str, DataFrame]]) -> str:
     """What a caption must say of samples, by label: model, data, seeds."""
     samples = list(found)
     line = samples[0][1].row(0, named=True)
-    lengths = sorted({int(own["trained"][0]) for _, own in samples})
+    lengths = sorted({int(sample["trained"][0]) for _, sample in samples})
     by_seeds: dict[tuple[int, ...], list[str]] = {}
-    for label, own in samples:
-        name = label if len(lengths) == 1 else f"{label} ({own['trained'][0]})"
-        by_seeds.setdefault(tuple(own["seed"].unique().sort()), []).append(name)
-    told = {f"seed{'s' * (len(k) > 1)} {', '.join(map(str, k))}": v for k, v in by_seeds.items()}
-    many = "; ".join(f"{seeds}: {', '.join(v)}" for seeds, v in told.items())
+    for label, sample in samples:
+        name = label if len(lengths) == 1 else f"{label} ({sample['trained'][0]})"
+        by_seeds.setdefault(tuple(sample["seed"].unique().sort()), []).append(name)
+    by_seed = {f"seed{'s' * (len(k) > 1)} {', '.join(map(str, k))}": v for k, v in by_seeds.items()}
+    many = "; ".join(f"{seeds}: {', '.join(v)}" for seeds, v in by_seed.items())
     if len(by_seeds) == 1:
-        ((seeds,), (said,)) = by_seeds, told
-        many = said if len(seeds) > 1 else f"one seed ({seeds[0]}), so no spread"
+        ((seeds,), (labels,)) = by_seeds, by_seed
+        many = labels if len(seeds) > 1 else f"one seed ({seeds[0]}), so no spread"
     return (
         f"Measured: preset {line['preset']}, {line['layers']} layers, {line['width']} wide, "
         f"{line['heads']} heads, {line['steps']} steps of {line['batch'] * line['trained']} "

@@ -168,8 +168,8 @@ def inline(drawn: str) -> str:
     for what, instead in _SMALLER:
         drawn = what.sub(instead, drawn)
     themed = {"yes": YES, "no": NO, "soft": SOFT} | {f"c{k}": c for k, c in enumerate(COLOURS)}
-    for own, colour in themed.items():
-        drawn = drawn.replace(colour, f"var(--{own}, {colour})")
+    for variable, colour in themed.items():
+        drawn = drawn.replace(colour, f"var(--{variable}, {colour})")
     return drawn.replace(INK, "currentColor").strip()
 
 

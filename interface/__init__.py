@@ -41,7 +41,7 @@ COMMANDS = {
     "demo": "start.demo",
     "diff": "models.diff",
     "doctor": "start.doctor",
-    "explore": "explore.explore",
+    "explore": "explore.cell",
     "map": "goals.map",
     "measure": "models.measure",
     "papers": "pages.papers",

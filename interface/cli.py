@@ -190,7 +190,8 @@ def main(args: Sequence[str] | None = None) -> None:
             raise
         code = OK  # a page of help that nobody reads on
     except Exception as error:
-        if isinstance(error, OSError) and error.filename is None:
+        remote = isinstance(error, ConnectionError)  # has no file either
+        if isinstance(error, OSError) and error.filename is None and not remote:
             sys.exit(unwritten(error))
         if os.environ.get("FARFIELD_TRACEBACK"):
             raise

@@ -18,7 +18,7 @@ FOLDED = ("The formula", "The answer")
 
 EXAMPLES = {
     "": (
-        "demo                   three models in two minutes, beside theory",
+        "demo                   three small models beside theory",
         'study "-2*log(1+n)"    everything about one bias',
         "audit MODEL_FOLDER     a model of your own, layer by layer",
         "help study             examples and options of a verb",
@@ -64,7 +64,7 @@ EXAMPLES = {
         "papers qin2024.fig6    a figure, drawn again",
         "papers window-error    a theorem",
     ),
-    "claims": ("claims", "claims qin2024", "claims qin2024.eq13", "claims --verdict refuted"),
+    "claims": ("claims", "claims qin2024", "claims qin2024.eq13", "claims --verdict wrong"),
     "figures": (
         "figures",
         "figures --list",
@@ -85,6 +85,7 @@ EXAMPLES = {
     "mend": ("mend MODEL_FOLDER --to 64k", "mend MODEL_FOLDER --to 64k --measure"),
     "train": (
         'train "-2*log(1+n)" --preset tiny',
+        "train alibi FILE.py:Class --preset tiny",
         "train alibi nope --text FILE --length 128 --tested 128,1k",
     ),
     "sweep": ("sweep plan.toml --runs runs", "sweep plan.toml --engine ray --address auto"),

@@ -234,6 +234,13 @@ class Kept(Output):
     answers: list[Any] = field(default_factory=list)
 
 
+def own_module(formula: Any, found: Encoding) -> Any:
+    """The module that is trained itself, a class or `FILE.py:Class`; None for a formula."""
+    if found.seen is None or not isinstance(formula, str):
+        return None if found.seen is None else formula
+    return formula if ":" in formula else f"{formula}:{found.name}"  # of the only one in it
+
+
 def lengths(text: str) -> list[int]:
     """Context lengths as `--tested` takes them.
 

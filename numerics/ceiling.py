@@ -17,9 +17,16 @@ import sympy
 from flint import arb
 from sympy import Expr, S
 
-from farfield.numerics.heads import BLOCKWISE, Fields, refused, resolve, unknown
 from farfield.numerics.price import DistancePrice, price_of_distance, reach
-from farfield.numerics.shown import Cases, HeadAnswer
+from farfield.numerics.questions import (
+    BLOCKWISE,
+    Cases,
+    Fields,
+    HeadAnswer,
+    refused,
+    resolve,
+    unknown,
+)
 from farfield.numerics.windows.question import read_bounds
 from farfield.theory.answers.answer import Code, Label, Reason, folded
 from farfield.theory.answers.number import integer, natural, plural

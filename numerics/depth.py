@@ -31,10 +31,11 @@ import sympy
 from flint import arb
 from sympy import Expr
 
-from farfield.numerics.counts import Bracket, Exact
 from farfield.numerics.float_rows import bias_row
-from farfield.numerics.heads import (
+from farfield.numerics.questions import (
     BUDGET_S,
+    BiasAnswer,
+    Cases,
     Fields,
     obstacle,
     out_of_reach,
@@ -44,8 +45,7 @@ from farfield.numerics.heads import (
     unknown,
 )
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.search import at_precision
-from farfield.numerics.shown import BiasAnswer, Cases
+from farfield.numerics.search import Bracket, Exact, at_precision
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.door import within as within_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable

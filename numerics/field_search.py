@@ -18,11 +18,17 @@ from itertools import islice
 import sympy
 from flint import arb, ctx
 
-from farfield.numerics.counts import Bracket, Enclosure, Exact, Value
-from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.search import decide, doubled, narrowed
-from farfield.numerics.summation.families import Geometric
-from farfield.numerics.summation.normal_form import sign
+from farfield.numerics.search import (
+    Bracket,
+    Enclosure,
+    Exact,
+    Unrecognised,
+    Value,
+    decide,
+    doubled,
+    narrowed,
+)
+from farfield.numerics.summation.kernel import Geometric, decided_sign
 from farfield.numerics.summation.series import Series
 from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
@@ -103,7 +109,7 @@ class TailComparison:
         if j.bit_length() > 64:
             return None
         try:
-            return sign(kernel.alpha * j - sympy.log(eps)) < 0
+            return decided_sign(kernel.alpha * j - sympy.log(eps)) < 0
         except Unrecognised:
             return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from sympy import Expr
 
-from farfield.numerics.heads import Fields
+from farfield.numerics.questions import Fields
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason
 from farfield.theory.values import tabulate

@@ -16,9 +16,9 @@ from typing import ClassVar
 
 import sympy
 
-from farfield.numerics.heads import BUDGET_S, resolve
 from farfield.numerics.leak import leak
 from farfield.numerics.price import reach
+from farfield.numerics.questions import BUDGET_S, resolve
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Sentence, note, table
 from farfield.theory.answers.notation import shortened, words

@@ -15,12 +15,18 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.heads import BUDGET_S, Fields, decisive, per_head, resolve
 from farfield.numerics.levels import BeyondCounting, SuperlevelSet
-from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.search import decide
-from farfield.numerics.shown import Cases, HeadAnswer
-from farfield.numerics.summation.normal_form import sign
+from farfield.numerics.questions import (
+    BUDGET_S,
+    Cases,
+    Fields,
+    HeadAnswer,
+    decisive,
+    per_head,
+    resolve,
+)
+from farfield.numerics.search import Unrecognised, decide
+from farfield.numerics.summation.kernel import decided_sign
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, Reason, Status
@@ -180,7 +186,7 @@ def _vanishes(row: Series, j: int, limit: fmpq, closed: bool) -> bool:
     if j.bit_length() <= 256:
         goal = sympy.log(sympy.Rational(int(limit.p), int(limit.q)))
         try:
-            side = sign(bias.subs(n, k) - origin.subs(n, first) - goal)
+            side = decided_sign(bias.subs(n, k) - origin.subs(n, first) - goal)
             return side < 0 or (side == 0 and closed)
         except Unrecognised:
             pass

@@ -15,9 +15,11 @@ from typing import Any
 
 from sympy import Expr
 
-from farfield.numerics.heads import (
+from farfield.numerics.questions import (
     BUDGET_S,
+    Cases,
     Fields,
+    HeadAnswer,
     decisive,
     numeric,
     per_head,
@@ -26,7 +28,6 @@ from farfield.numerics.heads import (
     summed,
 )
 from farfield.numerics.search import at_precision
-from farfield.numerics.shown import Cases, HeadAnswer
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.theory.answers.number import decimal, natural, plural

@@ -29,21 +29,22 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.counts import Bracket, Exact
 from farfield.numerics.float_rows import head_prices, in_floats, row_instead
-from farfield.numerics.heads import (
+from farfield.numerics.levels import BeyondCounting, SuperlevelSet, merged
+from farfield.numerics.questions import (
     BUDGET_S,
+    Cases,
     Fields,
+    HeadAnswer,
     decisive,
+    of_row,
     per_head,
     resolve,
     row_of,
     summed,
     unknown,
 )
-from farfield.numerics.levels import BeyondCounting, SuperlevelSet, merged
-from farfield.numerics.search import at_precision, decide, doubled, settled
-from farfield.numerics.shown import Cases, HeadAnswer, of_row
+from farfield.numerics.search import Bracket, Exact, at_precision, decide, doubled, settled
 from farfield.numerics.summation.series import Series
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status

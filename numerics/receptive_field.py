@@ -20,11 +20,13 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr
 
-from farfield.numerics.counts import Bracket, Exact, Value
 from farfield.numerics.field_search import TailComparison, searched
 from farfield.numerics.float_rows import in_floats, row_instead, tail_sums
-from farfield.numerics.heads import (
+from farfield.numerics.questions import (
+    FINITE_ROW,
+    Cases,
     Fields,
+    HeadAnswer,
     NoCertifiedSum,
     decisive,
     per_head,
@@ -34,9 +36,8 @@ from farfield.numerics.heads import (
     summed,
     unknown,
 )
-from farfield.numerics.search import at_precision
-from farfield.numerics.shown import FINITE_ROW, Cases, HeadAnswer
-from farfield.numerics.summation.families import Geometric, Power
+from farfield.numerics.search import Bracket, Exact, Value, at_precision
+from farfield.numerics.summation.kernel import Geometric, Power
 from farfield.numerics.summation.series import Series
 from farfield.theory.algebra import door
 from farfield.theory.algebra.door import within

@@ -1,17 +1,23 @@
-"""Proofs by rising precision, and searches for the least integer with a proven property.
+"""Proofs by rising precision, searches for the least integer with a proven property, how they end.
 
-A search is free to guess: what it returns rests on the proofs at its two ends alone.
+A search is free to guess: what it returns rests on the proofs at its two ends alone. It ends with a
+number of tokens as far as it is known, or with an exception that names the obstacle.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 from flint import arb, fmpq
 
-from farfield.theory.algebra.exceptions import Unreachable
+from farfield.theory.algebra.exceptions import Undecided, Unreachable
+from farfield.theory.answers.number import integer
+from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.functions.balls import Ball, Undefined, precision
 
 Fields = TypeVar("Fields")
@@ -147,3 +153,91 @@ def _choose(guesses: Sequence[int], low: int, high: int | None, step: int) -> in
     if fit and step % 5 != 4:
         return fit[step % len(fit)]
     return math.isqrt(low * high) if low and high > 4 * low else (low + high) // 2
+
+
+# -- a number of tokens: the integer, bounds of its logarithm, or bounds ---------------------------
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The integer itself, certified by two ball comparisons."""
+
+    tokens: int
+
+    def text(self) -> str:
+        """As a reader sees it."""
+        return tokens_text(self.tokens)
+
+    def logs(self) -> tuple[float, float]:
+        """Lower and upper bound of log(1 + tokens), to order the heads."""
+        return (math.log(1 + self.tokens),) * 2
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """The logarithm of an integer beyond counting lies in [low, high]."""
+
+    low: float
+    high: float
+
+    def text(self) -> str:
+        """As a reader sees it."""
+        return f"between exp({self.low!r}) and exp({self.high!r}) tokens"
+
+    def logs(self) -> tuple[float, float]:
+        """Lower and upper bound of log(1 + tokens)."""
+        return self.low, self.high
+
+    def span(self) -> tuple[float, float]:
+        """Floats around it."""
+        return min(_exp(self.low), sys.float_info.max), _exp(self.high)
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """The integer lies in [low, high]; `high` is None where no upper bound was reached."""
+
+    low: int
+    high: int | None
+
+    def text(self) -> str:
+        """As a reader sees it."""
+        if self.high is None:
+            return f"at least {tokens_text(self.low)}"
+        return f"between {integer(self.low)} and {tokens_text(self.high)}"
+
+    def span(self) -> tuple[float, float]:
+        """Its ends."""
+        return self.low, math.inf if self.high is None else self.high
+
+    def logs(self) -> tuple[float, float]:
+        """Lower and upper bound of log(1 + tokens)."""
+        return math.log(1 + self.low), math.inf if self.high is None else math.log(1 + self.high)
+
+
+Value = Exact | Enclosure | Bracket
+
+
+def _exp(power: float) -> float:
+    """exp in floats, infinite where it overflows."""
+    return math.exp(power) if power < 700 else math.inf
+
+
+# -- where no sum is proved ------------------------------------------------------------------------
+
+
+class Unrecognised(Exception):
+    """The bias is not of the form at hand; the message says which part."""
+
+
+class Divergent(Unrecognised):
+    """The series is proved to diverge: no method sums it."""
+
+
+@contextmanager
+def recognising() -> Iterator[None]:
+    """What algebra and balls do not decide inside is Unrecognised."""
+    try:
+        yield
+    except (Undecided, Undefined) as why:
+        raise Unrecognised(str(why) or "a formula that balls do not enclose") from None

@@ -85,17 +85,25 @@ def test_the_version_is_the_same_everywhere():
 
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     (cited,) = re.findall(r"^version: (.+)$", citation, re.MULTILINE)
+    (wheel,) = re.findall(r"farfield-([\d.]+)-py3", (ROOT / "README.md").read_text("utf-8"))
+    assert wheel == farfield.__version__
     newest = re.search(r"^## (\d+\.\d+\.\d+)", (ROOT / "docs/changes.md").read_text("utf-8"), re.M)
     assert {PROJECT["project"]["version"], cited} == {farfield.__version__}
     assert newest is not None and newest[1] == farfield.__version__
 
 
-def test_wheel_works_elsewhere(wheel, tmp_path):
-    zipfile.ZipFile(wheel).extractall(tmp_path)
+def test_an_installed_wheel_works_elsewhere(wheel, tmp_path):
+    offline = ["--no-deps", "--no-index", "--quiet"]
+    run(sys.executable, "-m", "pip", "install", *offline, "--target", tmp_path, wheel)
     rooms = ", ".join(sorted(FOLDERS))
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import {rooms}; "
     where = run(sys.executable, "-c", code + "print(farfield.__file__)", cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(tmp_path)
+    asked = (
+        f"{code}from farfield.__main__ import main; sys.argv[1:] = ['check', '--', '-n']; main()"
+    )
+    assert "converges" in run(sys.executable, "-c", asked, cwd=tmp_path)
+    assert (tmp_path / "bin" / "farfield").is_file()
 
 
 def test_import_is_light(tmp_path):

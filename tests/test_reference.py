@@ -14,7 +14,7 @@ from farfield.cli import VERBS, main
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 COMMANDS = (REFERENCE / "commands.md").read_text(encoding="utf-8")
-NAMES = (REFERENCE / "index.md").read_text(encoding="utf-8")
+NAMES = "".join(page.read_text(encoding="utf-8") for page in sorted(REFERENCE.glob("*.md")))
 PLAN = """title = "one idea"
 
 [[runs]]

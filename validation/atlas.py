@@ -72,9 +72,9 @@ def checked(name: str, convergence: Convergence) -> tuple[Statement, ...]:
     >>> [s.place for s in checked("alibi", check_convergence("alibi"))]
     ['catalogue.alibi']
     """
-    own = tuple(s for s in statements() if s.file == "catalogue" and s.name == name)
+    certified = tuple(s for s in statements() if s.file == "catalogue" and s.name == name)
     theorem = convergence.windowable.theorem
-    return own or (proving(theorem) if theorem else ())
+    return certified or (proving(theorem) if theorem else ())
 
 
 def entry(subject: Encoding) -> AtlasEntry:
@@ -85,5 +85,5 @@ def entry(subject: Encoding) -> AtlasEntry:
     ['qin2024.satisfies.type1', 'qin2024.type1.total']
     """
     found = predict(subject)
-    said = tuple(c.run() for c in checks() if subject.name in c.about)
-    return AtlasEntry(of_entry(subject), found, checked(subject.name, found.convergence), said)
+    claims = tuple(c.run() for c in checks() if subject.name in c.about)
+    return AtlasEntry(of_entry(subject), found, checked(subject.name, found.convergence), claims)

@@ -22,7 +22,7 @@ import numpy as np
 from polars import DataFrame, col, sum_horizontal
 
 from farfield.numerics.depth import MAX_LAYERS
-from farfield.numerics.heads import out_of_reach, reason_of, refused, resolve
+from farfield.numerics.questions import out_of_reach, reason_of, refused, resolve
 from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
@@ -30,10 +30,9 @@ from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import natural, plural
 from farfield.theory.encodings import Encoding
-from farfield.validation.extrapolation import TOLERANCE, holds
 from farfield.validation.harness.mechanism import trainable
 from farfield.validation.prior import Prior, prior, weights
-from farfield.validation.results import LAST, results
+from farfield.validation.results import LAST, TOLERANCE, results
 
 MAX_TESTED = 1 << 20
 STEPS = 1000
@@ -113,9 +112,10 @@ class Forecast(Answer):
         return self.interval
 
     def _blocks(self) -> Iterator[Block]:
-        asked = f"{shortened(self.subject, 80)}, trained on rows of {plural(self.trained, 'token')}"
+        rows = plural(self.trained, "token")
+        case = f"{shortened(self.subject, 80)}, trained on rows of {rows}"
         if self.ratio is None:
-            yield sentence("{asked}: no forecast, since {why}.", asked=asked, why=str(self.reason))
+            yield sentence("{asked}: no forecast, since {why}.", asked=case, why=str(self.reason))
         else:
             times = self.tested / self.trained
             changes = [round(c.ratio - 1, 3) + 0.0 for c in self.nearest]
@@ -123,7 +123,7 @@ class Forecast(Answer):
                 "{asked}: the {count} of {cases} change their perplexity by {low} to {high} at "
                 "{times} times the training length ({near}, distance {distance}).",
                 self.label,
-                asked=asked,
+                asked=case,
                 count=f"{len(changes)} nearest",
                 cases=plural(self.cases, "trained case"),
                 low=f"{min(changes):+.1%}",
@@ -200,7 +200,7 @@ def forecast(
     if count is not None and not isinstance(f, Encoding):
         values = {**values, "heads": count}
     subject = resolve(f, values, n)
-    asked = Forecast(
+    question = Forecast(
         m,
         n,
         depth,
@@ -213,17 +213,17 @@ def forecast(
     known = measured(runs).filter(mechanism=subject.mechanism)
     reason, known_of = out_of_reach(subject), not known.is_empty() and subject.bca is None
     if reason and (reason.code is Code.BEYOND_SEEN or not known_of):
-        return dataclasses.replace(asked, **refused(reason))
+        return dataclasses.replace(question, **refused(reason))
     try:
-        found = _prior(subject, asked)
+        found = _prior(subject, question)
     except OutOfTime as why:
-        return dataclasses.replace(asked, reason=reason_of(why))
+        return dataclasses.replace(question, reason=reason_of(why))
     if isinstance(found, str):
-        return dataclasses.replace(asked, reason=Reason(Code.BEYOND_EVIDENCE, found))
-    return _looked_up(asked, known, found)
+        return dataclasses.replace(question, reason=Reason(Code.BEYOND_EVIDENCE, found))
+    return _looked_up(question, known, found)
 
 
-def _prior(subject: Encoding, asked: Forecast) -> Prior | str | None:
+def _prior(subject: Encoding, question: Forecast) -> Prior | str | None:
     """What the bias makes of the row; None where there is no bias; why no model has such a one."""
     check_time()
     if not trainable(subject):
@@ -231,14 +231,14 @@ def _prior(subject: Encoding, asked: Forecast) -> Prior | str | None:
     if not subject.biases:
         return None
     with np.errstate(over="ignore"):
-        bias = subject.bias(np.arange(asked.tested))
+        bias = subject.bias(np.arange(question.tested))
     if not np.isfinite(bias.max(axis=1)).all():
         return "its bias is infinite or undefined in float64 on such a row"
     shares = weights(bias)
     risen = (shares - np.minimum.accumulate(shares, axis=1)).sum(axis=1)
     if risen.max() > 1 / 4:  # the trained models have up to 0.24
         return "its bias rises with distance, and no trained model has such a bias"
-    return prior(bias, asked.trained, asked.layers)
+    return prior(bias, question.trained, question.layers)
 
 
 def measured(runs: str | None = None) -> DataFrame:
@@ -282,15 +282,15 @@ def with_distance(known: DataFrame, found: Prior | None, **shape: float) -> Data
     return ordered.unique(CASE, keep="first", maintain_order=True)
 
 
-def _looked_up(asked: Forecast, known: DataFrame, found: Prior | None) -> Forecast:
+def _looked_up(question: Forecast, known: DataFrame, found: Prior | None) -> Forecast:
     ordered = with_distance(
         known,
         found,
-        steps=asked.steps,
-        layers=asked.layers,
-        heads=asked.num_heads,
-        trained=asked.trained,
-        times=asked.tested / asked.trained,
+        steps=question.steps,
+        layers=question.layers,
+        heads=question.num_heads,
+        trained=question.trained,
+        times=question.tested / question.trained,
     )
     rows = ordered.head(NEAREST)
     nearest = tuple(
@@ -305,17 +305,17 @@ def _looked_up(asked: Forecast, known: DataFrame, found: Prior | None) -> Foreca
         for row in rows.iter_rows(named=True)
     )
     first = nearest[0].distance if nearest else None
-    asked = dataclasses.replace(asked, nearest=nearest, distance=first, cases=len(ordered))
+    question = dataclasses.replace(question, nearest=nearest, distance=first, cases=len(ordered))
     if first is None or first > FAR:
         why = "the table has no model" if first is None else f"the nearest is {first:.2f} away"
-        said = Reason(Code.BEYOND_EVIDENCE, f"no trained model resembles it ({why})")
-        return dataclasses.replace(asked, reason=said)
+        reason = Reason(Code.BEYOND_EVIDENCE, f"no trained model resembles it ({why})")
+        return dataclasses.replace(question, reason=reason)
     near = 1 / (rows["distance"].to_numpy() + SOFT)
     return dataclasses.replace(
-        asked,
+        question,
         ratio=math.exp(np.average(np.log(rows["ratio"].to_numpy()), weights=near)),
         interval=(min(rows["low"]), max(rows["high"])),
-        holds=float(np.mean([holds([case.ratio - 1], TOLERANCE) for case in nearest])),
+        holds=float(np.mean([case.ratio - 1 < TOLERANCE for case in nearest])),
         status=Status.ENCLOSED,
         label=Label.FORECAST,
     )

@@ -108,27 +108,27 @@ def summary(lines: Sequence[Line]) -> dict[str, Any]:
     """A finished run as a line of an inventory."""
     first, trained = lines[0], [x for x in lines if x["protocol"] == "training"]
     names = ("label", "preset", "trained", "seed", "steps")
-    told = {"key": first["run"], "state": "finished", **{name: first[name] for name in names}}
-    told["loss"] = trained[-1]["nats"]
+    row = {"key": first["run"], "state": "finished", **{name: first[name] for name in names}}
+    row["loss"] = trained[-1]["nats"]
     in_bytes = not re.search(r"^task |\.npy$", str(first["text"]))
-    if in_bytes and (guess := uniform_guess(told["loss"], BYTES)):
-        told["guess"] = guess
+    if in_bytes and (guess := uniform_guess(row["loss"], BYTES)):
+        row["guess"] = guess
     last = [x for x in lines if x["protocol"] == LAST and x["mask"] == ""]
     if last:
         far = max(last, key=lambda x: int(x["length"]))
-        told |= {"length": far["length"], "ratio": far["ratio"]}
-    return told
+        row |= {"length": far["length"], "ratio": far["ratio"]}
+    return row
 
 
 def _listing(rows: Sequence[Line], columns: Sequence[str], caption: str = "") -> Block:
-    told = [name for name in columns if any(row.get(name) not in (None, "") for row in rows)]
-    cells = [[_cell(row.get(name)) for name in told] for row in rows]
+    shown = [name for name in columns if any(row.get(name) not in (None, "") for row in rows)]
+    cells = [[_cell(row.get(name)) for name in shown] for row in rows]
     numeric = [
         at
         for at, column in enumerate(zip(*cells, strict=True))
         if all(x == "" or x[0].isdigit() or x[0] == "-" for x in column)
     ]
-    return table(told, cells, caption, numeric=numeric)
+    return table(shown, cells, caption, numeric=numeric)
 
 
 def _cell(value: Any) -> str:

@@ -51,18 +51,18 @@ def options_of(label: str) -> dict[str, Any]:
     options: dict[str, Any] = {"name": name}
     if rest and rest[0] in entry.dialects:
         options["dialect"] = rest.pop(0)
-    told = _told(entry, options.get("dialect"))
-    if len(rest) > len(told) or not all(_whole(value) for value in rest):
+    values = _told(entry, options.get("dialect"))
+    if len(rest) > len(values) or not all(_whole(value) for value in rest):
         raise InputError(f"label {label[:40]!r}: {name} has no variant {' '.join(rest)!r}")
-    return options | {k: int(v) for k, v in zip(told, rest, strict=False)}
+    return options | {k: int(v) for k, v in zip(values, rest, strict=False)}
 
 
 def _told(entry: Entry, dialect: str | None) -> Sequence[str]:
     """The options that a label tells the values of: those that this dialect alone reads, or the
     parameters that nothing else gives a value."""
-    own = [k for k, dialects in entry.needs.items() if dialect in dialects]
-    if own or callable(entry.parameters) or entry.values is not None:
-        return own
+    keys = [k for k, dialects in entry.needs.items() if dialect in dialects]
+    if keys or callable(entry.parameters) or entry.values is not None:
+        return keys
     return [p.name for p in entry.parameters if not p.learned]
 
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from farfield.validation.far_field.repairs import Repair, Repaired, candidates
 from farfield.validation.far_field.stages import Sampling, far_losses
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.data import read_text
@@ -25,6 +24,7 @@ from farfield.validation.harness.measure import token_losses
 from farfield.validation.harness.runs import WEIGHTS, asked_of
 from farfield.validation.harness.train import read_tensors
 from farfield.validation.models.network import TrainedNetwork, losses
+from farfield.validation.models.repairs import Repair, Repaired, candidates
 
 HERE = Path(__file__).parent
 ROWS, GROUPS, LAST = 16, 12, 16  # rows of a group, groups of a text, targets of a row

@@ -29,7 +29,6 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling, far_losses
 from farfield.validation.harness import runs
 from farfield.validation.harness.bias import model_of
@@ -38,6 +37,7 @@ from farfield.validation.harness.measure import token_losses
 from farfield.validation.harness.settings import read_plan
 from farfield.validation.harness.train import read_tensors, train, write_tensors
 from farfield.validation.models.network import TrainedNetwork, losses
+from farfield.validation.models.repairs import Repair, Repaired
 
 HERE = Path(__file__).parent
 PLAN, SAID, MEASURED = (HERE / x for x in ("plan.toml", "forecasts.jsonl", "measured.jsonl"))

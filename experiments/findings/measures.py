@@ -23,11 +23,10 @@ from polars import DataFrame, col
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding
 from farfield.validation import forecast
-from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.papers.claim import Verdict
 from farfield.validation.papers.ledger import by_sentence, claims, counted, plain_sentences
 from farfield.validation.prior import Prior, weights
-from farfield.validation.results import LAST, results
+from farfield.validation.results import LAST, TOLERANCE, results
 
 LINE = math.log(1 + TOLERANCE)
 """The log ratio up to which perplexity holds."""

@@ -21,13 +21,12 @@ import transformers
 
 from farfield.validation.far_field.probe import gap_losses
 from farfield.validation.far_field.recall import needle_row, recalled
-from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library import LibraryNetwork
 from farfield.validation.models.network import losses, scores_at
-from farfield.validation.models.opened import open_model
+from farfield.validation.models.opened import network_of, open_model
+from farfield.validation.models.repairs import Repair, Repaired
 
 HERE = Path(__file__).parent
 TRAINED, TO, LAST = 8192, 16384, 256
@@ -64,7 +63,7 @@ class Model:
     def __init__(self, folder, files):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         opened = open_model(describe(folder))
-        self.live, self.network = opened.network, LibraryNetwork(opened)
+        self.live, self.network = opened.network, network_of(opened)
         self.encode = lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]
         self.texts = {
             name: torch.tensor(self.encode(Path(file).read_text())) for name, file in files.items()

@@ -7,12 +7,11 @@ import torch
 
 from farfield.validation.far_field.probe import gap_losses
 from farfield.validation.far_field.recall import Needle, NeedleRow, recalled
-from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library import LibraryNetwork
 from farfield.validation.models.network import scores_at
-from farfield.validation.models.opened import open_model
+from farfield.validation.models.opened import network_of, open_model
+from farfield.validation.models.repairs import Repair, Repaired
 
 TRAINED, TO, BLOCK = 8192, 16384, 512
 EXTEND = "Self-Extend, groups of 3 from 2046"
@@ -28,7 +27,7 @@ ASKED = [
 def said(path, texts, todo):
     """A line for each job."""
     opened = open_model(describe(Path(path)))
-    network = LibraryNetwork(opened)
+    network = network_of(opened)
     settings = {s.name: s for s in settings_of(opened.network.config, TRAINED, TO)}
     settings |= {"none": Repair(), EXTEND: Repair(group=(3, 2046))}
     for job in todo:

@@ -12,8 +12,7 @@ from polars import col
 from farfield.figures.charts import Named, Panel, charted
 from farfield.figures.exhibit import Data, Drawing
 from farfield.figures.style import COLOURS, INK, spoken
-from farfield.validation.extrapolation import TOLERANCE
-from farfield.validation.results import LAST, results
+from farfield.validation.results import LAST, TOLERANCE, results
 
 HOLDS = 1 + TOLERANCE
 GREY = "#888888"
@@ -117,9 +116,9 @@ def level_cases() -> list[Level]:
 def best_of(levels: Sequence[Level]) -> list[Level]:
     """Those that no other beats on both lengths, by their loss on short rows."""
     found: list[Level] = []
-    for own in sorted(levels, key=lambda level: (level.home, level.far)):
-        if not found or own.far < found[-1].far:
-            found.append(own)
+    for case in sorted(levels, key=lambda level: (level.home, level.far)):
+        if not found or case.far < found[-1].far:
+            found.append(case)
     return found
 
 

@@ -17,9 +17,9 @@ import numpy as np
 from farfield.figures.exhibit import Data, Drawing, told
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
-from farfield.validation.extrapolation import TOLERANCE, holds
 from farfield.validation.papers.tables import HEADS, PrintedNumber, table
 from farfield.validation.prior import weights
+from farfield.validation.results import TOLERANCE
 
 MARKS = {"dagger": "†", "star": "*", "yes": "✓", "no": "✗", "double_yes": "✓✓", "double_no": "✗✗"}
 
@@ -114,7 +114,7 @@ def _extrapolates(
         return None, None
     first = values.pop(min(values))
     ratio = max(values.values()) / first
-    return ratio, holds([ratio - 1])
+    return ratio, ratio - 1 < TOLERANCE
 
 
 def perplexities(figure: str, remark: str = "", marks: str = "") -> Drawing:
@@ -178,8 +178,8 @@ def perplexities(figure: str, remark: str = "", marks: str = "") -> Drawing:
     if len(alone) > 1:
         return Drawing(Data(columns, tuple(rows)), caption, made=made)
     shown = Data((*columns[:3], *columns[4:]), tuple((*row[:3], *row[4:]) for row in rows))
-    said = f"{caption} All models were trained on {alone.pop()} tokens."
-    return Drawing(Data(columns, tuple(rows)), said, shown=shown, made=made)
+    sentence = f"{caption} All models were trained on {alone.pop()} tokens."
+    return Drawing(Data(columns, tuple(rows)), sentence, shown=shown, made=made)
 
 
 def yes_or_no(found: bool) -> str:

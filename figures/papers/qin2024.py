@@ -110,8 +110,8 @@ def fig6(*, eps: Fraction = Fraction(1, 1000), length: int = 1024) -> Drawing:
             scaled = heads / (row or 1)
             several = heads.shape[1] > 1 and row is None
             band = (scaled.min(axis=1), scaled.max(axis=1)) if several else None
-            own = Named(label, x, scaled.mean(axis=1), colour, look, band)
-            lines[row].append(own)
+            drawn = Named(label, x, scaled.mean(axis=1), colour, look, band)
+            lines[row].append(drawn)
             rows += [
                 (name, str(subject.formula), row, e, h, g.tokens)
                 for e, f in zip(shares, fields, strict=True)

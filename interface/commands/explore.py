@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from farfield.options import Formula
-from farfield.output import print_error, print_out
+from farfield.options import Formula, Kept, Output
+from farfield.output import OK, print_error, print_out
 from farfield.theory.answers.errors import InputError, refuse
 
 
@@ -24,11 +27,7 @@ def explore(*formula: Formula, port: int = 2718, edit: bool = False, headless: b
     import webbrowser
     from importlib.resources import as_file, files
 
-    from farfield.validation.optional import require
-
-    refuse(len(formula) > 1, "the explorer takes one formula; farfield compare takes several")
-    require("marimo", "the explorer", "explore")
-    require_port(port)
+    _require(formula, port)
     try:
         webbrowser.get()
     except webbrowser.Error:
@@ -42,10 +41,78 @@ def explore(*formula: Formula, port: int = 2718, edit: bool = False, headless: b
                 shutil.copy(app, notebook)
     print_out(f"http://127.0.0.1:{port}   (Ctrl-C ends it)")
     sys.stdout.flush()
-    mode = ["--quiet", "edit" if edit else "run", str(notebook), *["--headless"] * headless]
+    mode = ["edit" if edit else "run", *["--headless"] * headless]
+    os.execv(sys.executable, _command(notebook, formula, port, mode))
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """The explorer in a cell of a notebook; it ends with the notebook, or by `stop`.
+
+    Fields:
+        address: of its page.
+        process: that serves the page.
+    """
+
+    address: str
+    process: subprocess.Popen[bytes]
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.terminate()
+        self.process.wait()
+
+    def _repr_html_(self) -> str:
+        return f'<iframe src="{self.address}" width="100%" height="720" title="explorer"></iframe>'
+
+
+def cell(*formula: Formula, port: int = 2718, output: Output = Output()) -> int:
+    """The explorer in a cell of a notebook: a formula on sliders, answered as it changes.
+
+    Args:
+        formula: to start with.
+        port: on the loopback address.
+    """
+    import atexit
+    from importlib.resources import as_file, files
+
+    _require(formula, port)
+    with as_file(files("farfield.figures.explorer").joinpath("app.py")) as app:
+        process = subprocess.Popen(_command(app, formula, port, ["run", "--headless"]))
+    atexit.register(process.terminate)
+    if isinstance(output, Kept):
+        output.answers.append(Explorer(f"http://127.0.0.1:{port}", process))
+    return OK
+
+
+def _command(notebook: Path, formula: Sequence[str], port: int, mode: Sequence[str]) -> list[str]:
+    """The words that start the explorer."""
     address = ["--host", "127.0.0.1", "--port", str(port), "--no-token"]
     begin = ["--", f"--formula={formula[0]}"] if formula else []
-    os.execv(sys.executable, [sys.executable, "-m", "marimo", *mode, *address, *begin])
+    return [
+        sys.executable,
+        "-m",
+        "marimo",
+        "--quiet",
+        *mode[:1],
+        str(notebook),
+        *mode[1:],
+        *address,
+        *begin,
+    ]
+
+
+def _require(formula: Sequence[str], port: int) -> None:
+    """Refuse several formulas, a port that another program has, or a machine without marimo.
+
+    Raises:
+        InputError: with what to type.
+    """
+    from farfield.validation.optional import require
+
+    refuse(len(formula) > 1, "the explorer takes one formula; farfield compare takes several")
+    require("marimo", "the explorer", "explore")
+    require_port(port)
 
 
 def require_port(port: int) -> None:

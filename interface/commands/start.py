@@ -1,11 +1,11 @@
-"""Verbs of the first two minutes: an idea in theory and trained, what is installed."""
+"""Verbs to start with: an idea in theory and trained, what is installed."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-from farfield.options import Formula, Kept, Output, Subject
+from farfield.options import Formula, Kept, Output, Subject, own_module
 from farfield.output import OK, print_out, write_answers, write_values
 from farfield.progress_bar import progress
 
@@ -14,15 +14,17 @@ def demo(
     formula: Formula = "-sqrt(n)*log(1+n)/50",
     /,
     *,
+    bias: str | None = None,
     subject: Subject = Subject(),
     out: str = "out/demo",
     no_open: bool = False,
     output: Output = Output(),
 ) -> int:
-    """An idea beside ALiBi and no bias: theory, then three small trained models; two minutes.
+    """An idea beside ALiBi and no bias: theory, then three small trained models.
 
     Args:
-        formula: in n, or a name of the catalogue.
+        formula: in n, a name of the catalogue, or a torch module of your own, FILE.py:Class.
+        bias: the same as FORMULA.
         out: folder of the page and the runs; it resumes after an interruption.
         no_open: do not open the page in a browser at the end.
     """
@@ -32,6 +34,7 @@ def demo(
     from farfield.validation.json_files import writable_folder
     from farfield.validation.study.demo import COLUMNS, LEGEND, demonstration, predicted, row
 
+    formula = formula if bias is None else bias
     folder, idea = writable_folder(out), subject.read(formula)
     told = not (output.json or isinstance(output, Kept))
     widths = (max(8, min(28, len(idea.name))), 9, 7, 7, 8)
@@ -44,7 +47,9 @@ def demo(
 
     shown: set[str] = set()
     with progress("demo") as step:
-        for result in demonstration(idea, folder / "runs", notice=step):
+        for result in demonstration(
+            idea, folder / "runs", module=own_module(formula, idea), notice=step
+        ):
             page = write_study(result, folder)
             if not result.trained:
                 for entry in result.entries:

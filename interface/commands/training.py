@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from farfield.options import CountOrNone, Formula, Output, Subject, lengths
+from farfield.options import CountOrNone, Formula, Output, Subject, lengths, own_module
 from farfield.output import OK, UNKNOWN, print_out, write_answers
 from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError, refuse
@@ -82,8 +82,8 @@ def train(
     """Train a model with each encoding and measure it; it resumes after an interruption.
 
     Args:
-        formulas: a formula in n, a name of the catalogue, or heads as "[-n/4; 0 x7]"; several are
-            trained one after the other.
+        formulas: a formula in n, a name of the catalogue, heads as "[-n/4; 0 x7]", or a torch
+            module of your own, FILE.py:Class; several are trained one after the other.
         bias: a torch module of your own, FILE.py:Class.
         runs: folder where runs are kept.
         device: auto, cpu or cuda.
@@ -100,13 +100,19 @@ def train(
     asked = [] if bias is None else [usual.but(encoding=bias)]
     if formulas or bias is None:
         named = named_encodings(subject.read_each(formulas, usual.heads))
-        asked = [*(with_encoding(usual, name, found) for name, found in named), *asked]
+        asked[:0] = [
+            usual.but(encoding=module, label=name)
+            if (module := own_module(formula, found))
+            else with_encoding(usual, name, found)
+            for formula, (name, found) in zip(formulas, named, strict=True)
+        ]
     refuse(log is not None and len(asked) > 1, "--log belongs to one training; several are asked")
     require_torch()
     size = f"{usual.steps} steps on rows of {usual.length} tokens"
     said = f"{plural(len(asked), 'model')} of {plural(usual.layers, 'layer')}, {size}"
     trained, failed = [], []
     from farfield.validation.harness.runs import chosen_device, job_of
+    from farfield.validation.json_files import writable_folder
 
     chosen_device(device)
     place = Path(log or ".").parent
@@ -115,7 +121,8 @@ def train(
         f"log {log!r} cannot be written: there is no folder {str(place)!r}",
     )
     for one in asked:
-        job_of(one)  # all that can be wrong is said before the first step
+        _ = job_of(one).codes  # all that can be wrong is said before the first step
+    writable_folder(runs)
     with progress("train", f"{said}; {_going_on(runs)}") as step:
         for one in asked:
             notice = about(one.name[:40], step)

@@ -32,7 +32,7 @@ from sympy import Expr, Rational, S
 from farfield.numerics.design.family import Family
 from farfield.numerics.design.rationals import decimals_around, simplest
 from farfield.numerics.design.targets import BITS, Quantity, Target
-from farfield.numerics.heads import Diverging
+from farfield.numerics.questions import Diverging
 from farfield.numerics.search import least
 from farfield.theory.algebra.door import budget, check_time, until
 from farfield.theory.algebra.exceptions import Undecided, Unreachable

@@ -25,9 +25,9 @@ import sympy
 from sympy import Expr, S, Symbol
 from sympy.core.relational import Relational
 
-from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.analytic_bias import sign_from
-from farfield.numerics.summation.normal_form import sign as constant_sign
+from farfield.numerics.summation.kernel import decided_sign as constant_sign
 from farfield.theory.algebra.door import assumed, diff, expand, fraction, together
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.functions.balls import Undefined

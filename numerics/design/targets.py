@@ -28,15 +28,13 @@ from farfield.numerics.depth import (
     step_weights,
     total_of,
 )
-from farfield.numerics.heads import Diverging, summed
 from farfield.numerics.horizon import dtype_horizon, threshold
 from farfield.numerics.leak import leak
-from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.price import price_of_distance, reach
+from farfield.numerics.questions import Diverging, of_row, summed
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
-from farfield.numerics.search import at_precision, decide
-from farfield.numerics.shown import of_row
+from farfield.numerics.search import Unrecognised, at_precision, decide
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.series import Series
 from farfield.numerics.windows.question import WindowQuestion

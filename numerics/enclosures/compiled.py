@@ -15,7 +15,7 @@ import sympy
 from flint import acb, arb, arb_series
 from sympy import Expr, Symbol
 
-from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.search import Unrecognised
 from farfield.theory.functions.balls import to_arb
 from farfield.theory.functions.record import Arithmetic, Operation, Program
 from farfield.theory.values import compile_ball

@@ -17,7 +17,7 @@ from flint import acb, arb
 from sympy import Expr, S, Symbol
 
 from farfield.numerics.enclosures.compiled import compile_complex
-from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.search import Unrecognised
 from farfield.theory.algebra import door
 from farfield.theory.algebra.door import check_time
 from farfield.theory.functions.balls import Undefined, precision

@@ -28,7 +28,7 @@ from weakref import WeakValueDictionary
 from flint import acb, acb_series, arb, ctx, fmpq
 from sympy import Basic, Expr, Symbol
 
-from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.search import Unrecognised
 from farfield.theory.algebra.door import check_time
 from farfield.theory.functions.balls import rational, to_arb
 from farfield.theory.functions.record import Arithmetic, Operation, value

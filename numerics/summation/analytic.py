@@ -31,7 +31,7 @@ from farfield.numerics.enclosures.tails import (
     tail_enclosure,
     times,
 )
-from farfield.numerics.outcomes import Unrecognised, recognising
+from farfield.numerics.search import Unrecognised, recognising
 from farfield.numerics.summation.analytic_bias import (
     ENVELOPE,
     Bias,

@@ -24,10 +24,10 @@ from farfield.numerics.enclosures.tails import (
 from farfield.numerics.enclosures.tails import (
     log as log_of,
 )
-from farfield.numerics.outcomes import Unrecognised, recognising
+from farfield.numerics.search import Unrecognised, recognising
 from farfield.numerics.summation.euler_maclaurin import taylor
 from farfield.numerics.summation.kept_sums import memory, remembered
-from farfield.numerics.summation.normal_form import sign
+from farfield.numerics.summation.kernel import decided_sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.door import check_time
 from farfield.theory.algebra.exceptions import Undecided, Unreachable
@@ -141,7 +141,7 @@ def read_bias(p: Expr) -> Bias:
 def sign_from(slope: Expr, first: int) -> int:
     """The sign of a function of n on [first, oo), proved."""
     if not slope.has(n):
-        return sign(slope)
+        return decided_sign(slope)
     for side in (1, -1):
         bias: Bias = read_bias(-side * slope)
         with precision(128):

@@ -17,10 +17,9 @@ import sympy
 from flint import arb, ctx
 from sympy import Expr, S
 
-from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.analytic_bias import sign_from
-from farfield.numerics.summation.kernel import Direct, Kernel, number, terms
-from farfield.numerics.summation.normal_form import sign
+from farfield.numerics.summation.kernel import Direct, Kernel, decided_sign, number, terms
 from farfield.theory.algebra import door
 from farfield.theory.algebra.call_tree import traced
 from farfield.theory.functions.balls import precision, to_arb
@@ -49,7 +48,7 @@ class StepsKernel(Kernel):
 
     @property
     def converges(self) -> bool:
-        return sign(self.a - sympy.log(self.b)) > 0
+        return decided_sign(self.a - sympy.log(self.b)) > 0
 
     def tail(self, j: int) -> arb:
         v, end = 0, self.b

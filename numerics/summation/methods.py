@@ -15,11 +15,10 @@ from functools import partial
 import sympy
 from sympy import Expr
 
-from farfield.numerics.outcomes import Divergent, Unrecognised, recognising
+from farfield.numerics.search import Divergent, Unrecognised, recognising
 from farfield.numerics.summation.analytic import analytic_kernel
 from farfield.numerics.summation.bounded import by_envelope, by_steps
-from farfield.numerics.summation.families import family
-from farfield.numerics.summation.kernel import Kernel
+from farfield.numerics.summation.kernel import Kernel, family
 from farfield.theory.algebra import door
 from farfield.theory.algebra.call_tree import traced
 from farfield.theory.algebra.door import check_time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy
 from sympy import Expr
 
-from farfield.numerics.summation.normal_form import sign
+from farfield.numerics.summation.kernel import decided_sign
 from farfield.theory.algebra.door import check_time
 from farfield.theory.functions.nodes import n
 
@@ -23,15 +23,15 @@ def has_monotone_slope(g: Expr, start: int) -> bool:
         constant, rest = g.as_independent(n)
         if rest.is_Mul:
             return False
-        if rest.is_Pow and not rest.exp.has(n) and sign(rest.exp) < 0:
-            return sign(constant) < 0 and _rises_from_positive(rest.base, start)
-        return sign(constant) > 0 and has_monotone_slope(rest, start)
+        if rest.is_Pow and not rest.exp.has(n) and decided_sign(rest.exp) < 0:
+            return decided_sign(constant) < 0 and _rises_from_positive(rest.base, start)
+        return decided_sign(constant) > 0 and has_monotone_slope(rest, start)
     if isinstance(g, sympy.log):
         return _rises_from_positive(g.args[0], start)
-    if g.is_Pow and not g.exp.has(n) and sign(g.exp) > 0 and sign(1 - g.exp) >= 0:
+    if g.is_Pow and not g.exp.has(n) and decided_sign(g.exp) > 0 and decided_sign(1 - g.exp) >= 0:
         return _rises_from_positive(g.base, start)
     return False
 
 
 def _rises_from_positive(g: Expr, start: int) -> bool:
-    return sign(g.subs(n, start)) > 0 and has_monotone_slope(g, start)
+    return decided_sign(g.subs(n, start)) > 0 and has_monotone_slope(g, start)

@@ -3,7 +3,7 @@
 The distances are cut into stretches on which every comparison, absolute value and table of the
 formula is settled by its structure; the last stretch is infinite. A formula with periodic parts is
 cut into its residue classes first, each with stretches and formulas of its own. A stretch is summed
-term by term, or, where it is long or infinite, by the kernel of its formula (module `families`).
+term by term, or, where it is long or infinite, by the kernel of its formula (module `kernel`).
 The terms and sums stay exact rationals where the formula allows it.
 """
 
@@ -21,13 +21,12 @@ from flint import arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 from sympy.core.relational import Relational
 
-from farfield.numerics.outcomes import Divergent, Unrecognised
+from farfield.numerics.search import Divergent, Unrecognised
 from farfield.numerics.summation.analytic import smooth_row
 from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.kept_sums import memory
-from farfield.numerics.summation.kernel import Kernel, suffix_sums
+from farfield.numerics.summation.kernel import Kernel, decided_sign, suffix_sums
 from farfield.numerics.summation.methods import find
-from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.door import check_time, until
 from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
@@ -513,7 +512,7 @@ def _edges(g: Expr) -> list[int]:
     slope, constant = g.coeff(n, 1), g.coeff(n, 0)
     if slope.has(n) or constant.has(n) or door.expand(g - slope * n - constant) != 0:
         return _changes(g)
-    if sign(slope) == 0:
+    if decided_sign(slope) == 0:
         return []
     zero = -constant / slope
     try:
@@ -543,7 +542,8 @@ def _changes(g: Expr) -> list[int]:
             return int(side({n: fmpq(i)}).p)
         except Undefined:  # as where 5 sqrt(2 n) is n/10
             value = g.xreplace({n: sympy.Integer(i)})
-            return 0 if value in (S.ComplexInfinity, S.NaN) else sign(value)  # as log(n) at 0
+            infinite = value in (S.ComplexInfinity, S.NaN)  # as log(n) at 0
+            return 0 if infinite else decided_sign(value)
 
     signs = list(map(sign_at, range(settled + 1)))
     return [i for i in range(1, settled + 1) if signs[i] != signs[i - 1]]

@@ -21,7 +21,12 @@ from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 
 MAX_TERMS = 1 << 17  # terms of a sum one by one
+NEAR = 1 << 13  # terms from a tail far out to the one that was asked for before
 LEAST = 16  # end of a row from which the rest beyond it is bounded
+SHARES = (0.95, 0.75, 0.5, 0.25)
+"""Of the exponent that holds at a place: smaller ones are easier to prove from there on."""
+FAR_SHARES = (1 - 2.0**-20, 1 - 2.0**-10, *SHARES)
+"""The same far out, where a share of the exponent is many orders of magnitude."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class SuperpolynomialSum(Kernel):
     checked: ClassVar[bool] = False
 
     @remembered
-    def rest(self, y: int) -> arb:
+    def rest(self, y: int, shares: tuple[float, ...] = SHARES) -> arb:
         """A bound of sum_{i>=y} exp(p(i)), y >= 2: a power x^-a, a > 2, that lies above the terms
         from y on, integrated; oo without one."""
         with precision(128):
@@ -43,7 +48,7 @@ class SuperpolynomialSum(Kernel):
                 size = to_arb(self.source.direct({n: fmpq(y - 1)}))
             except Undefined:
                 return arb.pos_inf()
-            for share in (0.95, 0.75, 0.5, 0.25):
+            for share in shares:
                 a = (-size / log_x * arb(share)).mid()
                 if a > 2 and self.source.is_steep(a, log_x):
                     return ((1 - a) * log_x).exp() / (a - 1)
@@ -54,12 +59,36 @@ class SuperpolynomialSum(Kernel):
         return memory(self).setdefault("sums", {})
 
     def tail(self, j: int) -> arb:
+        if j - self.start > MAX_TERMS // 2:
+            return self._far_tail(j)
         bits = ctx.prec
         sums = self._sums().setdefault(bits, [])
         if not sums or j - self.start >= len(sums) // 2:
             self._extend(j, bits)
         sums = self._sums()[bits]
         return sums[j - self.start]
+
+    def _far_tail(self, j: int) -> arb:
+        """The terms from j on alone, up to where the rest is below the precision; or up to the tail
+        that was asked for before, where that is near."""
+        bits, far = ctx.prec, memory(self).setdefault("far", {})
+        place, rest = far.get(bits, (0, arb(0)))
+        if not 0 <= place - j <= NEAR:
+            place = self._far_end(j, bits)
+            rest = arb(0).union(self.rest(place, FAR_SHARES).upper())
+        with precision(bits + 32):
+            tail = suffix_sums(rest, self.source.term, place, j)[0]
+        far[bits] = j, tail
+        return +tail
+
+    def _far_end(self, j: int, bits: int) -> int:
+        """Where the rest is below the precision, relative to T_j."""
+        upto, goal = j + 64, to_arb(self.source.term(j)) * arb(2) ** -(bits + 8)
+        while not self.rest(upto, FAR_SHARES) < goal:
+            upto = j + 2 * (upto - j)
+            if upto - j > MAX_TERMS:
+                raise Unreachable("too many terms would have to be summed one by one")
+        return upto
 
     def between(self, a: int, b: int) -> arb:
         """A far b by the bound of the rest, where that is precise enough."""

@@ -9,7 +9,7 @@ import numpy as np
 import sympy
 from flint import arb
 
-from farfield.numerics.shown import Cases, HeadAnswer, of_row
+from farfield.numerics.questions import Cases, HeadAnswer, of_row
 from farfield.theory.answers.answer import InputError, Status
 from farfield.theory.answers.blocks import Block, note
 from farfield.theory.answers.notation import words

@@ -31,8 +31,7 @@ import sympy
 from flint import arb
 from sympy import Expr
 
-from farfield.numerics.counts import Exact
-from farfield.numerics.heads import (
+from farfield.numerics.questions import (
     BUDGET_S,
     Diverging,
     Fields,
@@ -46,7 +45,7 @@ from farfield.numerics.heads import (
     unknown,
 )
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.search import at_precision, doubled, least, settled
+from farfield.numerics.search import Exact, at_precision, doubled, least, settled
 from farfield.numerics.summation.series import Series
 from farfield.numerics.windows.question import (
     MAX_BITS,

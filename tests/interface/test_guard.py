@@ -54,9 +54,9 @@ def test_a_bug_is_a_traceback_where_it_is_asked_for(monkeypatch, door):
         ("theory.decision.cells.explore", lambda: farfield.check_convergence("-n")),
         ("theory.encodings.construction.read", lambda: farfield.encoding("-n")),
         ("theory.evaluation.vectorised._fill", lambda: farfield.encoding("-n").bias([1])),
-        ("numerics.heads.series", lambda: farfield.leak("-n", 8)),
+        ("numerics.questions.series", lambda: farfield.leak("-n", 8)),
         (
-            "numerics.period_blocks.limit_of_difference",
+            "numerics.comparison.limit_of_difference",
             lambda: farfield.compare_tails("-n", "-2*n"),
         ),
     ],

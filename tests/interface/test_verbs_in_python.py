@@ -145,3 +145,50 @@ def test_what_is_no_text_is_told_so(verb, given):
 @pytest.mark.parametrize(("alias", "name"), [("kerple", "kerple_log"), ("Type 1", "type1")])
 def test_cite_knows_an_encoding_by_the_names_of_atlas(alias, name):
     assert farfield.cite(alias).bibtex == farfield.cite(name).bibtex
+
+
+def test_the_explorer_is_a_cell_of_a_notebook(monkeypatch):
+    started = []
+
+    class Process:
+        def __init__(self, words):
+            started.append(words)
+
+        def terminate(self):
+            started.append("ended")
+
+        def wait(self):
+            return 0
+
+    monkeypatch.setattr("subprocess.Popen", Process)
+    shown = farfield.explore("-r*log(1+n)", port=27180)
+    assert 'src="http://127.0.0.1:27180"' in shown._repr_html_()
+    shown.stop()
+    words, end = started
+    assert end == "ended" and {"run", "--headless", "27180", "--formula=-r*log(1+n)"} <= {*words}
+
+
+def test_an_own_module_is_trained_itself(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    import farfield.validation.harness.runs as runs
+
+    (tmp_path / "own.py").write_text(
+        "import torch\nfrom torch import nn\n\nclass Slope(nn.Module):\n"
+        "    def __init__(self, heads):\n        super().__init__()\n"
+        "        self.slope = nn.Parameter(torch.ones(heads))\n"
+        "    def forward(self, q, k, i, j):\n"
+        "        return -self.slope[:, None, None] * (i[:, None] - j)\n"
+    )
+    asked = []
+
+    def local(each, folder, **options):
+        asked.extend(each)
+        return iter(())
+
+    monkeypatch.setattr(runs, "local", local)
+    for given in (("own.py:Slope",), ("own.py",)):
+        monkeypatch.chdir(tmp_path)
+        farfield.demo(*given, out=str(tmp_path / "out"))
+        farfield.demo(bias=given[0], out=str(tmp_path / "out"))
+    mine = [run for run in asked if run.label == "Slope"]
+    assert len(mine) == 4 and {run.encoding for run in mine} == {"own.py:Slope"}

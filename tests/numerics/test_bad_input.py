@@ -94,7 +94,7 @@ REFUSED = [  # a question, the option that is changed, and what is said
     (attention_resolution, {"f": [1.0]}, r"s_\(N\+1\) must exist"),
     (attention_resolution, {"f": [1.0, math.nan]}, "score s_1 is nan"),
     (attention_resolution, {"f": np.ones((2, 2))}, r"shape \(2, 2\)"),
-    (attention_resolution, {"f": ["a", "b"]}, "text"),
+    (attention_resolution, {"f": ["a", "b"]}, "neither an encoding nor a formula"),
     (attention_resolution, {"f": np.ones(3) * 1j}, "complex128"),
     (attention_resolution, {"f": np.ma.masked_array([1.0, 2.0], mask=[1, 0])}, "masked"),
     (attention_resolution, {"f": [0, 10**400]}, "no numbers of a float64"),

@@ -79,11 +79,11 @@ def unsummed(*series):
 
 
 def test_a_tail_that_vanishes_beside_another_needs_no_sum_of_either(monkeypatch):
-    monkeypatch.setattr("farfield.numerics.period_blocks._ratio", unsummed)
+    monkeypatch.setattr("farfield.numerics.comparison._ratio", unsummed)
     assert compare_tails("-n", "-2*log(1+n)").lighter == "a"
 
 
 def test_tails_of_one_order_whose_sums_are_not_known_are_not_compared(monkeypatch):
-    monkeypatch.setattr("farfield.numerics.period_blocks._ratio", unsummed)
+    monkeypatch.setattr("farfield.numerics.comparison._ratio", unsummed)
     answer = compare_tails("-2*log(1+n)", "-2*log(2+n)")
     assert (answer.status, answer.reason.code) == ("unknown", "no_enclosure")

@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
 from farfield.numerics.levels import merged
 from farfield.numerics.price import reach
@@ -24,57 +23,6 @@ def test_a_dilated_alibi_by_hand():
     found = reach(EVEN, 7)
     assert (found.tokens, found.farthest, found.intervals[:2]) == (22, 42, ((0, 0), (2, 2)))
     assert attention_resolution(EVEN).value == pytest.approx((1 - q) / (1 + q), rel=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("bias", "tokens"),
-    [
-        (EVEN, (19, 37, 55)),
-        ("where(cos(pi*n)>0,-n/8,-inf)", (19, 37, 55)),
-        ("where(n%2==0,-2*log(1+n),-inf)", (3, 41, 405)),
-        ("where(n%3==0,-2*log(1+n),-inf)", (4, 31, 298)),
-        ("where(n%4==0,-1.5*log(1+n),-inf)", (17, 1533, 153393)),
-        ("where(n//8<3,0,-inf)", (22, 24, 24)),
-        ("where((n%4==0)&(n<=512),0,-inf)", (465, 509, 513)),
-        ("where((n%64==0)|(n<64),-n/1024,-inf)", (769, 3073, 5441)),
-    ],
-)
-def test_receptive_fields_of_masked_classes(bias, tokens):
-    found = theoretical_receptive_field(bias, ("1/10", "1/100", "1/1000"))
-    assert tuple(f.tokens for f in found) == tokens
-
-
-@pytest.mark.parametrize(
-    ("bias", "advantage", "share", "tokens", "farthest"),
-    [
-        ("-(7/2)*log(1+n)+where(Mod(n,2)==0,-6/5,4/5)", 7, "1/10", 16, 19),
-        (
-            "-2*log(1+n)+where(Mod(n,4)==2,17/10,where(Mod(n,4)==1,3/5,where(Mod(n,4)==0,-2,0)))",
-            *(10, "9/10", 48, 86),
-        ),
-        ("-n/10+where(Mod(n,2)==0,-29/10,-3/5)", 5, "1/2", 21, 31),
-    ],
-)
-def test_reach_ends_where_every_class_is_below(bias, advantage, share, tokens, farthest):
-    found = reach(bias, advantage, share=share)
-    assert (found.tokens, found.farthest) == (tokens, farthest)
-
-
-@pytest.mark.parametrize(
-    ("bias", "dtype", "tokens"),
-    [
-        (
-            "-(14/5)*log(1+n)+where(Mod(n,3)==1,-3,where(Mod(n,3)==0,-9/10,27/10))",
-            *("fp16", 1761),
-        ),
-        ("-n/5+where(Mod(n,2)==0,-1/5,-17/10)", "bf16", 465),
-        ("where(n%2==0,-n/8,-20)", "fp16", 139),
-        ("where(n%2==0,-n/8,-3)", "fp16", math.inf),
-        ("where(n%2==0,-n,n)", "fp16", math.inf),
-    ],
-)
-def test_the_horizon_is_that_of_the_farthest_class(bias, dtype, tokens):
-    assert dtype_horizon(bias, dtype).tokens == tokens
 
 
 @pytest.mark.parametrize("far", [10, 10**30])

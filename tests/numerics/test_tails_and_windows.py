@@ -10,12 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farfield.numerics.comparison import compare_tails
-from farfield.numerics.counts import Bracket
 from farfield.numerics.depth import layered_receptive_field
 from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.search import Bracket
+from farfield.numerics.summation.series import series
 from farfield.numerics.windows.window import certified_window, window_error
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import precision, to_arb
 
 
 @pytest.mark.parametrize(
@@ -37,18 +40,35 @@ def test_crossovers(a, b, lighter, crossover, index):
     assert found.proof.steps and found.proof.text()
 
 
-def test_a_crossover_below_all_floats_is_its_logarithm():
-    found = compare_tails("-60*log(1+n)", "-n/4000")
+@pytest.mark.parametrize(
+    "a, b, slope", [("-60*log(1+n)", "-n/4000", 4000), ("-3/10*n^(4/5)", "-n/64", 64)]
+)
+def test_a_crossover_below_all_floats_is_its_logarithm(a, b, slope):
+    found = compare_tails(a, b)
     low, high = found.log_crossover
-    j = found.index  # the last at which the tail exp(-j/4000) is above the other one
-    assert -(j + 1) / 4000 < low <= high < -j / 4000 and high < low + 1e-6
+    j = found.index  # the last at which the tail exp(-j/slope) is above the other one
+    assert -(j + 1) / slope < low <= high < -j / slope and high < low + 1e-6
     assert "for any eps up to exp(-" in " ".join(found.text().split())
 
 
 def test_a_crossover_that_is_not_located_says_why():
-    found = compare_tails("-3/10*n^(4/5)", "-n/64")  # about exp(-40755)
+    found = compare_tails("-3/10*n^(4/5)", "-n/10^6")  # at about n = 2.4e27
     assert found.lighter == "b" and found.crossover is None
-    assert "one by one" in str(found.reason)
+    assert "not located" in str(found.reason)
+
+
+@pytest.mark.parametrize("text", ["-3/10*n^(4/5)", "-n^(2/3)", "-log(1+n)^4"])
+def test_tails_far_out_are_sums_of_their_terms(text):
+    """Against the sum of the terms over the first in float64, in whatever order they are asked."""
+    s, bias = series(read(text)), encoding(text)
+    for j in (10**6, 10**6 - 300, 10**5, 4 * 10**6):
+        values = bias.bias(np.arange(j, j + 2 * 10**5))[0]
+        with precision(128):
+            tail = to_arb(s.tail(j))
+            assert (tail - to_arb(s.tail(j + 1))).overlaps(to_arb(s.term(j)))
+            assert tail.rel_accuracy_bits() > 90
+            log = float(tail.log())
+        assert log == pytest.approx(values[0] + math.log(np.exp(values - values[0]).sum()), 1e-9)
 
 
 def test_the_crossover_is_where_the_receptive_fields_change_order():

@@ -15,10 +15,10 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.numerics.counts import Bracket, Enclosure, Exact
 from farfield.numerics.field_search import TailComparison, _Tie
-from farfield.numerics.heads import diverges, obstacle
+from farfield.numerics.questions import diverges, obstacle
 from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.search import Bracket, Enclosure, Exact
 from farfield.numerics.summation.series import series
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.encodings import encoding

@@ -14,6 +14,7 @@ CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 FORMULA = "-r1*log(1+r2*n)"
 ROOM = "farfield.theory."
 MOST = 21
+MOST_OF_A_FIELD = 24
 SIMPLEST = "-log(1+n)"
 MOST_CALLS = 600
 
@@ -56,6 +57,13 @@ def drawing():
     return list(drawn(crossed(lambda: str(check_convergence(FORMULA)))))
 
 
+def of_a_field():
+    """The modules that a receptive field crosses, in any room."""
+    from farfield.numerics.receptive_field import theoretical_receptive_field
+
+    return list(crossed(lambda: str(theoretical_receptive_field("-2*log(1+n)", eps="1/100"))))
+
+
 def own_calls():
     """How many calls of functions of ours a verdict takes, printed; not those of comprehensions."""
     from farfield.theory.convergence import check_convergence
@@ -91,6 +99,11 @@ def test_a_verdict_takes_few_calls():
     assert 0 < int(count) <= MOST_CALLS
 
 
+def test_a_receptive_field_crosses_few_modules():
+    modules = asked("field")
+    assert "farfield.numerics.field_search" in modules and len(modules) <= MOST_OF_A_FIELD
+
+
 def test_the_drawing_in_contributing_is_the_path_that_a_formula_takes():
     """Traced in a process of its own, in which nothing is remembered from another question."""
     traced = asked("drawing")
@@ -121,4 +134,5 @@ def test_the_tree_in_contributing_is_the_trace():
 
 
 if __name__ == "__main__":
-    print(*([own_calls()] if sys.argv[1:] == ["calls"] else drawing()), sep="\n")
+    printed = {"calls": lambda: [own_calls()], "field": of_a_field, "drawing": drawing}
+    print(*printed[(*sys.argv[1:], "drawing")[0]](), sep="\n")

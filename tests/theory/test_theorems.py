@@ -14,7 +14,8 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encodings
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.theorems import theorem, theorems
-from farfield.validation.identities import never_exceeds, vanishes
+from farfield.theory.values import enclose
+from farfield.validation.papers.identities import Generators, vanishes
 
 PROOFS = Path(__file__).parents[2] / "docs" / "theory" / "proofs"
 identity, inequality, limit = "identity", "inequality", "limit"
@@ -228,6 +229,32 @@ def holds(rule, left, right, *more):
         return never_exceeds(left, right, *more)
     (at,) = more
     return sympy.limit(left - right, at.as_base_exp()[0], sympy.oo) == 0
+
+
+def _one_sign(e):
+    """Whether a polynomial in positive symbols has no negative coefficient."""
+    symbols = sorted(e.free_symbols, key=str)
+    coefficients = sympy.Poly(e, *symbols).coeffs() if symbols else [e]
+    return all(s.is_positive for s in symbols) and all(c.is_nonnegative for c in coefficients)
+
+
+def never_exceeds(left, right, gap=None):
+    """Whether left <= right for all values of the symbols: numerator and denominator of the
+    difference have no negative coefficient; or it is a gap that is plainly not negative; or,
+    between constants, balls decide it."""
+    rest = sympy.sympify(right) - sympy.sympify(left)
+    if gap is not None:
+        return bool(gap.is_nonnegative) and vanishes(rest - gap)
+    if not rest.free_symbols:
+        ball = enclose(rest, 128)
+        return ball is not None and bool(ball >= 0)
+    top, bottom = Generators().fraction(rest)
+    return _one_sign(top * bottom)
+
+
+def test_an_inequality_is_not_accepted_the_other_way_round():
+    x = sympy.Symbol("x", positive=True)
+    assert never_exceeds(x / (1 + x), x) and not never_exceeds(x, x / (1 + x))
 
 
 def test_every_theorem_has_its_proof():

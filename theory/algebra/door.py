@@ -387,14 +387,15 @@ def _doubt(owner: type[Expr], fact: str, wrong: Callable[[Expr, bool], bool]) ->
     setattr(owner, f"_eval_is_{fact}", known)
 
 
-def _odd_part(e: Expr) -> int:
-    """That of the denominator."""
+def _doubtful_quotient(e: Expr, integer: bool) -> bool:
+    """It weighs powers of 2 alone: n*(2*n + 4)/86 is no integer, and (2*n + 4)/3 may be one."""
     q = int(e.args[0].q) if e.args[0].is_Rational else 1
-    return q // (q & -q)
+    return q & (q - 1) > 0 if integer else q % 2 == 1 and bool(e.free_symbols)
 
 
-# It compares powers of 2 and nothing else: n*(2*n + 4)/86 is no integer.
-_doubt(sympy.Mul, "integer", lambda e, value: value and _odd_part(e) > 1)
+_doubt(sympy.Mul, "integer", _doubtful_quotient)
+# It takes powers of irrational numbers for irrational: sqrt(2)^2.
+_doubt(sympy.Pow, "rational", lambda e, value: not value and bool(e.base.free_symbols))
 # It forgets that atan(0) = asin(0) = acos(1) = 0.
 _doubt(sympy.atan, "rational", lambda e, value: not (value or e.args[0].is_nonzero))
 _doubt(sympy.asin, "rational", lambda e, value: not (value or e.args[0].is_nonzero))

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import torch
 
 from farfield.validation.far_field.recall import BLOCK, MOST, part_of
-from farfield.validation.far_field.repairs import Repair
 from farfield.validation.far_field.subject import ModelOnText
 from farfield.validation.models.network import QUERIES, scores_at
+from farfield.validation.models.repairs import Repair
 
 ROWS = 8
 """Long rows, whose time a search takes where nothing else is asked."""

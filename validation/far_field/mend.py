@@ -55,13 +55,6 @@ from farfield.validation.far_field.recall import (
     needles_of,
     recalled,
 )
-from farfield.validation.far_field.repairs import (
-    FIRST_KEYS,
-    Repair,
-    Repaired,
-    candidates,
-    recipe,
-)
 from farfield.validation.far_field.rotary import Paste, applied, pastes, settings_of
 from farfield.validation.far_field.stages import Stages
 from farfield.validation.far_field.subject import (
@@ -76,6 +69,13 @@ from farfield.validation.models.cache import Serving, row_cache
 from farfield.validation.models.folder import describe
 from farfield.validation.models.network import losses, scores_at
 from farfield.validation.models.opened import available
+from farfield.validation.models.repairs import (
+    FIRST_KEYS,
+    Repair,
+    Repaired,
+    candidates,
+    recipe,
+)
 from farfield.validation.models.text import encoder_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
@@ -380,7 +380,7 @@ def mend(
         dtype: float32, bfloat16 or float16; None for that of the weights where the device
             multiplies it.
         folder: where numbers are written down; a search that was stopped goes on from there.
-        progress: called as `progress(stage, done, total)`; each reading is a note.
+        progress: called as `progress(stage, done, total, note)`; the note is the newest number.
 
     Raises:
         InputError: as `foresee`; no candidate keeps so few keys; a model that turns its queries,
@@ -499,14 +499,14 @@ def _plan(
         f"{(free or 0) >> 20:,} MiB are free; accepted: a shorter row, or no --measure",
     )
     way = Way.REAL if measure else Way.PROBE if quick else Way.FAR
-    one, groups = real if measure else foreseen, len(subject.groups)
-    each = sum(LEAVES) + len(LEAVES)  # readings of the halving, with one row a round
-    rows = groups
+    one, rows = real if measure else foreseen, len(subject.groups)
+    base = work.real(Repair(cut=subject.outline.trained), to) if measure else one
+    each = one * sum(LEAVES) + base * len(LEAVES)  # of the halving, with one row a round
     if measure and subject.turns():
-        rows = max(len(LEAVES), min(12, int(len(LEAVES) * time / max(one * each, 1e-9))))
+        rows = max(len(LEAVES), min(12, int(len(LEAVES) * time / max(each, 1e-9))))
     costs = f"a real row takes about {lasting(real)} and its forecast {lasting(foreseen)}"
-    time = one * each * rows / len(LEAVES)
-    why = f"about {lasting(time)}: {rows} rows, as {way.value}, since {costs}"
+    lasts = lasting(each * rows / len(LEAVES))
+    why = f"about {lasts}: {rows} rows, as {way.value}, since {costs}"
     return _ReadingPlan(way, rows, (real, foreseen), why)
 
 
@@ -537,6 +537,7 @@ class _Halving:
     probed: dict[Repair, float] = field(default_factory=dict)
     left: list[Repair] = field(default_factory=list)
     rows: dict[int, NeedleRow] = field(default_factory=dict)
+    plain: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     @property
     def trained(self) -> int:
@@ -572,7 +573,7 @@ class _Halving:
                 said = f"{right} of {len(reading.needles)} needles, loss {reading.loss:+.3f}"
                 line = f"{repair.name}, row {row + 1}: {said}"
                 self.progress(f"{line} ({done} of {max(done, total)} read)", 0, 0)
-                self.progress("rows", done, max(done, total))
+                self.progress("rows", done, max(done, total), line)
         others.sort(key=lambda r: _rank(self.line(r), cut))
         self.left = others
 
@@ -586,7 +587,7 @@ class _Halving:
             self.probed[repair] = float(losses[repair].mean())
             said = f"{repair.name}, gap probe: log ratio {self.probed[repair]:+.3f}"
             self.progress(f"{said} ({done} of {len(seen)} settings)", 0, 0)
-            self.progress("settings", done, len(seen))
+            self.progress("settings", done, len(seen), said)
         best = losses[min(self.probed, key=self.probed.__getitem__)]
         above = {repair: mean_and_half(each - best) for repair, each in losses.items()}
         kept = [r for r in seen if r != self.base and above[r][0] <= max(BUDGET, above[r][1])]
@@ -727,28 +728,31 @@ class _Halving:
 
     def _gaps(self, repair: Repair) -> np.ndarray:
         """Log ratios by the gap probe at the length, (groups, targets); one group for real rows."""
-        few = slice(None) if self.plan.way is Way.PROBE else slice(1)
-        rows = self.subject.groups[few, 0]
+        groups = len(self.subject.groups) if self.plan.way is Way.PROBE else 1
+        length = self.subject.length if repair.window else repair.cut or self.to
 
         def made() -> list[float]:
-            own = gap_losses(self.subject.network, rows, self.subject.length)
-            with self._changed(repair) as network:
-                length = self.subject.length if repair.window else repair.cut or self.to
-                return (gap_losses(network, rows, length) - own).ravel().tolist()
+            return self._over_plain(repair, groups, length, self.subject.length).ravel().tolist()
 
-        flat = self.book.of(f"gap probe, {len(rows)} rows: {repair.name}", made)
-        return np.reshape(flat, (len(rows), -1))
+        flat = self.book.of(f"gap probe, {groups} rows: {repair.name}", made)
+        return np.reshape(flat, (groups, -1))
 
     def _at(self, repair: Repair, length: int) -> float:
         """The log ratio to the unchanged model at a length within the training length."""
-        rows = self.subject.groups[:1, 0]
 
         def made() -> list[float]:
-            own = gap_losses(self.subject.network, rows, length)
-            with self._changed(repair) as network:
-                return [float((gap_losses(network, rows, length) - own).mean())]
+            return [float(self._over_plain(repair, 1, length, length).mean())]
 
         return self.book.of(f"at {length}: {repair.name}", made)[0]
+
+    def _over_plain(self, repair: Repair, groups: int, length: int, own: int) -> Tensor:
+        """Losses by the gap probe at a length, over those of the unchanged model at another one,
+        which are computed once; (groups, targets)."""
+        rows = self.subject.groups[:groups, 0]
+        if (groups, own) not in self.plain:
+            self.plain[groups, own] = gap_losses(self.subject.network, rows, own)
+        with self._changed(repair) as network:
+            return gap_losses(network, rows, length) - self.plain[groups, own]
 
 
 def interval(values: np.ndarray) -> tuple[float, float | None]:

@@ -221,7 +221,7 @@ class Stages:
         parts = [Keys(p.k, p.v, p.positions.to(q.device), p.more.to(q.device)) for p in parts]
         asked = [(side, side.query(layer, q, i)) for side in sides(network)]
         turned = [[s.key(layer, p.k, p.positions, last) for p in parts] for s, _ in asked]
-        content, mixed = network.content(layer), list[Tensor]()
+        content, cap, mixed = network.content(layer), network.cap(layer), list[Tensor]()
         few = max(1, LOGITS // sum(len(p.positions) for p in parts))
         for at in (slice(a, a + few) for a in range(0, len(i), few)):
             biases = [
@@ -240,7 +240,7 @@ class Stages:
                     (x[r : r + 1, :, at], torch.cat([of_row(k, r) for k in keys], 2), v, b + added)
                     for (_, x), keys, b in zip(asked, turned, biases, strict=True)
                 ]
-                each.append(joined(met, sink))
+                each.append(joined(met, sink, cap))
             mixed.append(torch.cat(each))
         return torch.cat(mixed, 2)
 

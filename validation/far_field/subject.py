@@ -183,8 +183,7 @@ def subject_of(
         InputError: as `foresee`.
     """
     from farfield.validation.models.folder import describe
-    from farfield.validation.models.library import network_of
-    from farfield.validation.models.opened import open_model, placed
+    from farfield.validation.models.opened import network_of, open_model, placed
     from farfield.validation.models.text import encoder_of, text_of
 
     outline = describe(model)

@@ -135,17 +135,17 @@ def read_text(text: str | os.PathLike[str] | None = None) -> Text:
     path = Path(str(text)).expanduser()
     refuse(
         str(text).startswith("builtin:"),
-        f"text {str(text)!r} is not built in; accepted: {DOCUMENTATION}",
+        f"text {str(text)!r:.300} is not built in; accepted: {DOCUMENTATION}",
     )
     try:
         if path.is_dir():
             return _split(f"folder {path.resolve().name}", _contents(path, _names(path)))
         if not path.is_file():
             wrong = "is no regular file" if path.exists() else "does not exist"
-            raise InputError(f"text {str(text)!r} {wrong}; accepted: a file or a folder")
+            raise InputError(f"text {str(text)!r:.300} {wrong}; accepted: a file or a folder")
         return _tokens(path) if path.suffix == ".npy" else _mapped(path)
     except OSError as error:
-        raise InputError(f"text {str(text)!r} cannot be read: {error.strerror}") from None
+        raise InputError(f"text {str(text)!r:.300} cannot be read: {error.strerror}") from None
 
 
 @cache

@@ -86,6 +86,11 @@ def written(encoding: Encoding, length: int) -> Spec:
     >>> written(encoding("alibi", heads=2), 64), written(encoding("kerple_log"), 64)
     ('[-n/16; -n/256]', {'name': 'kerple_log'})
     """
+    refuse(
+        encoding.seen is not None,
+        f"{encoding.name} is known by its values alone; accepted: farfield train "
+        "FILE.py:Class, which trains the class itself",
+    )
     each = [str(bias) for bias in encoding.biases]
     ways: list[Spec] = [notation(each) if len(each) > 1 else "".join(each)]
     if encoding.free or not encoding.biases:

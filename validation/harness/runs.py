@@ -274,7 +274,8 @@ def _note(error: Exception, job: Job, home: Path) -> None:
         InputError: code of the user's own has raised, or memory ran out.
     """
     said = whose(error, job.codes)
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+    full = isinstance(error, RuntimeError) and "allocate memory" in str(error)  # on a processor
+    if full or isinstance(error, MemoryError | torch.OutOfMemoryError):
         said = f"memory ran out ({first_line(error)}); accepted: a smaller batch, or more parts"
     with contextlib.suppress(InputError):  # a full disk may be what ended it
         trace = "".join(traceback.format_exception(error))
@@ -530,7 +531,13 @@ def on_ray(
 ) -> Iterator[tuple[Run, list[Row] | str]]:
     """Runs by a Ray cluster, whose machines share the folder."""
     ray = library("ray", "--engine ray", "cluster")
-    ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+    try:
+        ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+    except ConnectionError as error:
+        raise InputError(
+            f"no cluster at address {address!r}: {first_line(error)}; accepted: that of a cluster "
+            "that runs, or none, which starts one here"
+        ) from None
     try:
         remote = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=3)(attempt)
         device = "cuda" if gpus else "cpu"

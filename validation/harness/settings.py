@@ -49,7 +49,7 @@ from pydantic import (
 from farfield.theory.answers.errors import InputError, refuse
 from farfield.theory.answers.names import nearest
 
-Count = Annotated[int, Field(ge=1, strict=True)]
+Count = Annotated[int, Field(ge=1, le=10**12, strict=True)]
 Natural = Annotated[int, Field(ge=0, strict=True)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -392,7 +392,7 @@ class Run(Sizes):
     text: str | None = None
     task: Induction | Code | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = 0
-    layers: Count = 4
+    layers: Annotated[int, Field(ge=1, le=2000, strict=True)] = 4
     batch: Count = 32
     steps: Count = 400
     lr: Positive = 2e-3
@@ -571,6 +571,8 @@ def _product(table: Mapping[str, JsonValue]) -> Iterator[dict[str, JsonValue]]:
             choices.append([(name, each) for each in value])
         else:
             choices.append([(name, value)])
+    count = math.prod(map(len, choices))
+    refuse(count > MAX_RUNS, f"{count:,} runs; accepted are at most {MAX_RUNS:,}")
     for chosen in itertools.product(*choices):
         yield dict(chosen)
 

@@ -36,7 +36,6 @@ from farfield.theory.answers.blocks import (
 from farfield.theory.answers.errors import refuse
 from farfield.theory.answers.notation import Text, code, listed, words
 from farfield.theory.answers.number import count, inside, natural, plural, runs
-from farfield.validation.defaults import EPS, TRAINED
 from farfield.validation.models.cache import (
     RowCache,
     Serving,
@@ -51,6 +50,11 @@ from farfield.validation.models.layers import RUN, LayerOutline, ModelOutline, k
 
 if TYPE_CHECKING:
     from farfield.validation.models.head_audit import Head
+
+EPS = ("1/10", "1/100", "1/1000")
+"""Shares of mass left outside a receptive field, where none are given."""
+TRAINED = 2048
+"""The training length of a model where its configuration names none."""
 
 
 @dataclass(frozen=True)

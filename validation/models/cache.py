@@ -145,7 +145,7 @@ def bytes_of(text: str) -> int:
     """
     for unit, size in {**_UNITS, **{k.replace("i", ""): v for k, v in _UNITS.items()}}.items():
         number = text.removesuffix(unit).strip()
-        if text.endswith(unit) and number.replace(".", "", 1).isdigit() and float(number) > 0:
+        if text.endswith(unit) and number.replace(".", "", 1).isdigit() and 0 < float(number) < 1e9:
             return int(float(number) * size)
     raise InputError(f"budget {text!r}; accepted: bytes such as 24GiB or 512MiB")
 

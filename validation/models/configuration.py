@@ -28,8 +28,14 @@ DOCUMENT = 2 << 20
 OLDEST = (5, 23)
 """The first version of transformers whose caches and masks are known here."""
 
-MOST = {"layers": 2000, "experts": 4096}
-"""The most of what a configuration may count: each becomes modules."""
+MOST = {
+    r"(n|num)(_\w+)?_layers": 2000,
+    r"(n|num)(_\w+)?_experts": 4096,
+    r"(n|num)(_\w+)?_heads?": 1 << 16,
+    r"(\w+_)?dim": 1 << 20,
+    r"(\w+_)?size|d_model|n_embd": 1 << 24,
+}
+"""The most that a configuration may count: layers become modules, sizes tables in memory."""
 
 
 def read_json(path: Path, name: str, most: int = DOCUMENT) -> dict[str, Any]:
@@ -160,7 +166,12 @@ def library_config(path: Path, values: Mapping[str, Any]) -> tuple[Any, str, str
 def _require_one_rotation(path: Path, values: Mapping[str, Any]) -> None:
     """Raise InputError where the names of version 4 and of version 5 say different rotations."""
     for part in (values, values.get("text_config") or {}):
-        new, old = part.get("rope_parameters"), dict(part.get("rope_scaling") or {})
+        new, old = part.get("rope_parameters"), part.get("rope_scaling") or {}
+        refuse(
+            not isinstance(old, dict),
+            f"model {path.name!r}: config.json has rope_scaling {old!r:.40}; accepted: a table",
+        )
+        old = dict(old)
         if not isinstance(new, dict) or any(isinstance(v, dict) for v in new.values()):
             continue
         if part.get("rope_theta") is not None:
@@ -196,13 +207,10 @@ def _require_bounds(path: Path, values: Mapping[str, Any]) -> None:
         if isinstance(value, dict):
             _require_bounds(path, value)
         whole = isinstance(value, int) and not isinstance(value, bool)
-        part = next(
-            (name for name in MOST if re.fullmatch(rf"(n|num)(_\w+)?_{name}", str(key))), ""
-        )
+        most = next((n for name, n in MOST.items() if re.fullmatch(name, str(key))), 1 << 63)
         refuse(
-            part and whole and value > MOST.get(part, 0),
-            f"model {path.name!r}: config.json has {key} {value!r:.40}; accepted: at most "
-            f"{MOST.get(part)}",
+            whole and value > most,
+            f"model {path.name!r}: config.json has {key} {value!r:.40}; accepted: at most {most}",
         )
         refuse(
             key in ("sliding_window", "attention_chunk_size") and whole and value < 1,

@@ -10,7 +10,7 @@ import functools
 import inspect
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,17 +19,8 @@ from torch import Tensor, nn
 
 from farfield.theory.answers.errors import refuse
 from farfield.theory.encodings import Encoding
-from farfield.validation.models.network import (
-    Attend,
-    DistanceTable,
-    Grouped,
-    Keep,
-    Network,
-    TrainedNetwork,
-    kept,
-    whole,
-)
-from farfield.validation.models.opened import Opened, OpenedRun
+from farfield.validation.models.layers import ModelOutline
+from farfield.validation.models.network import Attend, DistanceTable, Grouped, Keep, kept, whole
 from farfield.validation.optional import library
 
 HOOK = "farfield_far"
@@ -47,16 +38,16 @@ class LibraryNetwork:
         InputError: a layer without keys, or whose keys cannot be had at other positions.
     """
 
-    def __init__(self, opened: Opened) -> None:
-        self.model, self.network = opened.model, opened.network
-        self.trained = opened.model.trained or 1024
-        self.longest, self.depth = opened.model.longest, len(opened.model.layers)
+    def __init__(self, model: ModelOutline, network: Any, attentions: Mapping[int, Any]) -> None:
+        self.model, self.network, self.attentions = model, network, attentions
+        self.trained = model.trained or 1024
+        self.longest, self.depth = model.longest, len(model.layers)
         self.grouped: Grouped | None = None
-        self.attentions = opened.attentions
-        self.device, self.end = opened.device, 0
+        self.device, self.end = next(network.parameters()).device, 0
         self.scaling, self.sinks = dict[int, float](), dict[int, Tensor]()
+        self.caps = dict[int, float | None]()
         self.attend: Attend | None = None
-        each = {k: layer.encoding for k, layer in enumerate(opened.model.layers)}
+        each = {k: layer.encoding for k, layer in enumerate(model.layers)}
         self.tables = {k: DistanceTable(_table(e), e) for k, e in each.items() if e is not None}
         self.takes = inspect.signature(self.network.forward).parameters
         self.turns = [module for _, _, module in rotations(self.network)]
@@ -109,16 +100,17 @@ class LibraryNetwork:
         )
 
     def scores(self, tokens: Tensor, positions: Tensor, keep: Keep, attend: Attend) -> Tensor:
-        """As `Network.scores`."""
+        """As `Network.scores`; also of input embeddings, shape (rows, length, width)."""
         keeps = "logits_to_keep" in self.takes
         more: dict[str, Any] = {"logits_to_keep": keep} if keeps else {}
         tokens = tokens.to(self.device)
+        more["inputs_embeds" if tokens.is_floating_point() else "input_ids"] = tokens
         self.end, self.at = int(positions[-1]), positions.to(tokens.device)
         self.turns = [module for _, _, module in rotations(self.network)]
         if "position_ids" in self.takes:
             more["position_ids"] = self.at[None].expand(len(tokens), -1)
         if self.turns and not self.tables and "attention_mask" in self.takes:
-            more["attention_mask"] = tokens.new_ones(len(tokens), 1, 1, 1)  # the hook has its own
+            more["attention_mask"] = self.at.new_ones(len(tokens), 1, 1, 1)  # the hook has its own
         before, self.attend = self.network.config._attn_implementation, attend
         closed = [m for m in self.attentions.values() if hasattr(m, "_reshape")]  # no hook there
         try:
@@ -126,7 +118,7 @@ class LibraryNetwork:
                 self.network.set_attn_implementation(HOOK)
             for module in closed:
                 module.forward = functools.partial(_unhooked, module)
-            scores: Tensor = self.network(tokens, use_cache=False, **more).logits
+            scores: Tensor = self.network(use_cache=False, **more).logits
         finally:
             self.attend = None
             for module in closed:
@@ -158,6 +150,10 @@ class LibraryNetwork:
         """As `Network.sink`."""
         return self.sinks.get(layer)
 
+    def cap(self, layer: int) -> float | None:
+        """As `Network.cap`."""
+        return self.caps[layer]
+
     def _turned(
         self, layer: int, x: Tensor, at: Tensor, end: int | None, back: bool = False
     ) -> Tensor:
@@ -182,11 +178,18 @@ class LibraryNetwork:
         return torch.cat([apply(part, part, cos, sin)[0], y[..., size:]], -1).to(x.dtype)
 
     def mixed(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, scaling: float, sinks: Tensor | None
+        self,
+        layer: int,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        scaling: float,
+        sinks: Tensor | None = None,
+        cap: float | None = None,
     ) -> Tensor:
         """What the attention of a layer gives, (rows, heads, length, size)."""
         assert self.attend is not None
-        self.scaling[layer] = scaling
+        self.scaling[layer], self.caps[layer] = scaling, cap
         if sinks is not None:
             self.sinks[layer] = sinks
         q, k = (self._turned(layer, x, self.at, self.end, True) for x in (q, k))
@@ -199,17 +202,6 @@ def rotations(network: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
         for name, module in parent.named_children():
             if hasattr(module, "rope_type") and hasattr(module, "config"):
                 yield parent, name, module
-
-
-def network_of(opened: Opened | OpenedRun) -> Network:
-    """What may be asked of an opened model.
-
-    Raises:
-        InputError: as the two networks.
-    """
-    if isinstance(opened, OpenedRun):
-        return TrainedNetwork(opened.network)
-    return LibraryNetwork(opened)
 
 
 def _apart(here: Tensor, own: Tensor) -> float:
@@ -235,17 +227,14 @@ def _hooked(
 ) -> tuple[Tensor, None]:
     """The library's attention hook."""
     network, layer = module.far_field
-    refuse(
-        softcap is not None,
-        f"model {network.model.name!r} bounds its logits by a function; accepted are plain ones",
-    )
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return network.mixed(layer, query, key, value, scaling, s_aux).transpose(1, 2), None
+    mixed = network.mixed(layer, query, key, value, scaling, s_aux, softcap)
+    return mixed.transpose(1, 2), None
 
 
 def _unhooked(module: Any, hidden: Tensor, residual: Tensor, *args: Any, **more: Any) -> Any:
     """The forward of BLOOM's attention, which computes its own softmax."""
     network, layer = module.far_field
     q, k, v = module._reshape(module.query_key_value(hidden))
-    mixed = network.mixed(layer, q, k, v, module.inv_norm_factor, None)
+    mixed = network.mixed(layer, q, k, v, module.inv_norm_factor)
     return module.dense(mixed.transpose(1, 2).flatten(2)) + residual, None

@@ -79,6 +79,10 @@ class Network(Protocol):
     def sink(self, layer: int) -> Tensor | None:
         """A learned logit of each head in the denominator, (heads,); None for none."""
 
+    def cap(self, layer: int) -> float | None:
+        """The bound `c` of a layer whose logits are `c tanh(x / c)` before its bias; None for
+        none."""
+
 
 class TrainedNetwork:
     """A model of the harness.
@@ -161,6 +165,9 @@ class TrainedNetwork:
     def sink(self, layer: int) -> Tensor | None:
         """As `Network.sink`."""
         return self.model.layers[layer].sinks
+
+    def cap(self, layer: int) -> None:
+        """As `Network.cap`; the harness has none."""
 
 
 class DistanceTable:
@@ -250,7 +257,7 @@ def whole(
 ) -> Tensor:
     """Attention of rows to their own keys, some queries at a time; each key is met once."""
     last, at = int(positions[-1]), positions.to(q.device)
-    content, sink = network.content(layer), network.sink(layer)
+    content, sink, cap = network.content(layer), network.sink(layer), network.cap(layer)
     each = [(s, s.query(layer, q, at), s.key(layer, k, at, last)) for s in sides(network)]
     mixed, one = list[Tensor](), torch.ones(len(at), device=q.device)
     for begin in range(0, len(at), QUERIES):
@@ -264,7 +271,7 @@ def whole(
                 bias = bias + content.between(q[:, :, rows], near, at[rows], at[keys], one[keys])
             if keys.stop > keys.start:
                 parts.append((asked[:, :, rows], turned[:, :, keys], v[:, :, keys], bias))
-        mixed.append(joined(parts, sink))
+        mixed.append(joined(parts, sink, cap))
     return torch.cat(mixed, 2)
 
 
@@ -272,12 +279,15 @@ Part: TypeAlias = "tuple[Tensor, Tensor, Tensor, Tensor]"
 """Queries that are scaled already, the keys and values that they meet, and a bias."""
 
 
-def joined(parts: Sequence[Part], sink: Tensor | None = None) -> Tensor:
+def joined(parts: Sequence[Part], sink: Tensor | None = None, cap: float | None = None) -> Tensor:
     """One softmax over the keys of several attentions, joined by the logarithms of their sums."""
-    if len(parts) == 1:
+    if len(parts) == 1 and cap is None:
         return attention(*parts[0], sink)
     each = [(q, of_heads(k, q), of_heads(v, q), bias) for q, k, v, bias in parts]
-    logits = [(q @ k.transpose(-2, -1)).float() + bias for q, k, _, bias in each]
+    logits = [(q @ k.transpose(-2, -1)).float() for q, k, *_ in each]
+    if cap is not None:
+        logits = [cap * (x / cap).tanh() for x in logits]
+    logits = [x + bias for x, (*_, bias) in zip(logits, each, strict=True)]
     sums = torch.stack([x.logsumexp(-1, keepdim=True) for x in logits])
     total = sums.logsumexp(0)
     if sink is not None:

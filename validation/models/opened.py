@@ -11,11 +11,9 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import math
 import os
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -33,12 +31,14 @@ from farfield.validation.harness.settings import Mask
 from farfield.validation.models.configuration import quiet
 from farfield.validation.models.gguf_files import gguf_network
 from farfield.validation.models.layers import RUN, ModelOutline
+from farfield.validation.models.library import LibraryNetwork
+from farfield.validation.models.network import Network, TrainedNetwork, whole
+from farfield.validation.models.repairs import Repair, Repaired
 from farfield.validation.models.streamed import held, skeleton, streamed
 from farfield.validation.models.weights import require_weights
 from farfield.validation.optional import first_line, library
 
 _FLOATS = 60  # a token takes this many times the width while the gradient of a layer is made
-_CHUNK = 128  # query rows whose scores are held at a time
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,18 @@ class View:
     """Which keys a query sees at most, besides what its layer hides anyway.
 
     Args:
-        widths: nearest keys, its own included, of each layer; one number for all, None for no
-            limit.
+        window: nearest keys, its own included, in every layer; None for no limit.
         sinks: how many of the first keys are seen in addition.
         bca: half-width of blockwise causal attention; None without.
         in_cache: whether positions are counted in the cache, as StreamingLLM does: beyond the
             window, a first key stands next to it.
 
-    >>> seen = View(3, sinks=1).mask(0).sees(5, torch.arange(6))
+    >>> seen = View(3, sinks=1).mask.sees(5, torch.arange(6))
     >>> seen.int().tolist(), View().plain
     ([1, 0, 0, 1, 1, 1], True)
     """
 
-    widths: int | tuple[int | None, ...] | None = None
+    window: int | None = None
     sinks: int = 0
     bca: int | None = None
     in_cache: bool = False
@@ -66,21 +65,15 @@ class View:
     @property
     def plain(self) -> bool:
         """Whether nothing is hidden."""
-        each = self.widths if isinstance(self.widths, tuple) else (self.widths,)
-        return self.bca is None and all(width is None for width in each)
+        return self.bca is None and self.window is None
 
-    def width(self, layer: int) -> int | None:
-        """The nearest keys of a layer, from 0."""
-        return self.widths[layer] if isinstance(self.widths, tuple) else self.widths
-
-    def mask(self, layer: int) -> Mask:
-        """The keys that a query of a layer sees."""
-        width = self.width(layer)
-        return Mask(width, self.bca, self.sinks if width else 0)
+    @property
+    def mask(self) -> Mask:
+        """The keys that a query sees."""
+        return Mask(self.window, self.bca, self.sinks if self.window else 0)
 
     def __str__(self) -> str:
-        widths = self.widths if isinstance(self.widths, tuple) else (self.widths,)
-        parts = [] if self.widths is None else [f"window {', '.join(map(str, widths))}"]
+        parts = [] if self.window is None else [f"window {self.window}"]
         parts += [f"{self.sinks} first keys"] * bool(self.sinks)
         parts += ["positions in the cache"] * (self.in_cache and bool(self.sinks))
         return ", ".join(parts + ([f"bca {self.bca}"] if self.bca else []))
@@ -102,15 +95,12 @@ class Opened:
     def __init__(self, model: ModelOutline, network: Any) -> None:
         self.model, self.network = model, network.eval().requires_grad_(False)
         self.length, self.vocabulary = model.trained or 0, model.vocabulary
-        self.view, self.turns = ALL, dict[int, tuple[Tensor, Tensor]]()
-        self.tried = self.continues = False
+        self.view, self.tried = ALL, False
         self.held: int | None = None
         """Bytes at most of a model that is read one layer at a time; None for one in memory."""
         self.attentions = dict(_attentions(network, model))
-        for layer, module in self.attentions.items():
-            module.register_forward_pre_hook(
-                functools.partial(self._narrowed, layer), with_kwargs=True, prepend=True
-            )
+        for module in self.attentions.values():
+            module.register_forward_pre_hook(self._narrowed, with_kwargs=True, prepend=True)
         lists = (m for m in network.modules() if isinstance(m, nn.ModuleList))
         for block in next(([*m] for m in lists if len(m) == len(model.layers)), []):
             block.forward = functools.partial(self._sparing, block.forward)
@@ -131,16 +121,44 @@ class Opened:
         """
         _require_positions(self.model, embedded.shape[1])
         self._require(view)
+        if view.in_cache and view.sinks and not view.plain:
+            return self._in_cache(embedded, view, last)
         self.view = view  # a backward pass may have left another one
         named = inspect.signature(self.network.forward).parameters
         more = {"logits_to_keep": last} if last and "logits_to_keep" in named else {}
-        shifted = view.in_cache and view.sinks and not view.plain
         try:
-            with _attending(self.network, _IN_CACHE) if shifted else nullcontext():
-                out = self.network(inputs_embeds=embedded, use_cache=False, **more).logits
+            out = self.network(inputs_embeds=embedded, use_cache=False, **more).logits
         finally:
             self.view = ALL
         return out[:, -last:]
+
+    @functools.cached_property
+    def apart(self) -> LibraryNetwork:
+        """Its queries and keys at positions of one's own choice.
+
+        Raises:
+            InputError: as `LibraryNetwork`.
+        """
+        return LibraryNetwork(self.model, self.network, self.attentions)
+
+    def _in_cache(self, embedded: Tensor, view: View, last: int) -> Tensor:
+        """The same where first keys stand next to the window."""
+        refuse(
+            all(layer.rotation is None for layer in self.model.layers),
+            f"model {self.model.name!r} ({self.model.kind}) turns no queries, so positions in the "
+            "cache mean nothing; accepted: positions 'text'",
+        )
+        held = Repair(window=view.window, sinks=view.sinks, in_cache=True)
+        try:
+            network, at = Repaired(self.apart, held), torch.arange(embedded.shape[1])
+        except InputError as error:
+            why = str(error).partition("; accepted")[0]
+            raise InputError(f"{why}; accepted: positions 'text'") from None
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            return whole(network, layer, q, k, v, at)
+
+        return network.scores(embedded, at, last or len(at), attend)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The scores, which `hidden` has already."""
@@ -179,8 +197,6 @@ class Opened:
             raise _no_hook(self.model)
         if not self.tried:
             self._try()
-        if view.in_cache and view.sinks:
-            _require_rotation(self)
 
     @torch.no_grad()
     def _try(self) -> None:
@@ -195,20 +211,15 @@ class Opened:
             self.tried = False
             raise _no_hook(self.model)
 
-    def _narrowed(self, layer: int, module: Any, args: Any, kwargs: Any) -> Any:
+    def _narrowed(self, module: Any, args: Any, kwargs: Any) -> Any:
         """The arguments of an attention, its mask narrowed by the view in force."""
         if self.view.plain:
             return None
         bound = inspect.signature(module.forward).bind(*args, **kwargs)
         arguments = bound.arguments
-        more = arguments.get("kwargs", {})
-        turned = arguments.get("position_embeddings", more.get("position_embeddings"))
-        if turned is not None:
-            self.turns[layer] = turned
-        module.farfield = (self, layer)
         mask, hidden = arguments.get("attention_mask"), next(iter(arguments.values()))
         at = torch.arange(hidden.shape[1], device=hidden.device)
-        seen = torch.as_tensor(self.view.mask(layer).sees(at[:, None], at))[None, None]
+        seen = torch.as_tensor(self.view.mask.sees(at[:, None], at))[None, None]
         if mask is None:
             arguments["attention_mask"] = seen
         elif mask.dim() != 4:
@@ -275,123 +286,21 @@ def _attentions(network: Any, model: ModelOutline) -> Iterator[tuple[int, Any]]:
             yield int(layer or 0), module
 
 
-# -- positions in the cache ------------------------------------------------------------------------
-
-_IN_CACHE = "farfield_in_cache"
-
-
-def _turned(module: Any, x: Tensor, turn: tuple[Tensor, Tensor], by: Tensor, back: bool) -> Tensor:
-    """Queries turned by some positions, forward or back, as the layer's own code turns them."""
-    cos, sin = (part[:, by] / turn[0][0, 0, 0] for part in turn)
-    size = cos.shape[-1]
-    apply = sys.modules[type(module).__module__].apply_rotary_pos_emb
-    head = x[..., :size]
-    result = apply(head, head, cos, -sin if back else sin)[0]
-    return torch.cat([result, x[..., size:]], -1)
-
-
-def _in_cache(
-    module: Any,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor,
-    scaling: float | None = None,
-    softcap: float | None = None,
-    s_aux: Tensor | None = None,
-    **_: Any,
-) -> tuple[Tensor, None]:
-    """Attention whose first keys stand next to the window. The mask is narrowed already.
-
-    A query at position i sees its first keys as from position `min(i, width + sinks - 1)`: the
-    query is turned back by the rest. Rows are computed this many at a time.
-    """
-    opened, layer = module.farfield
-    view: View = opened.view
-    width, groups = view.width(layer), query.shape[1] // key.shape[1]
-    key, value = (x.repeat_interleave(groups, 1) for x in (key, value))
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    outputs = []
-    for at in torch.arange(query.shape[2], device=query.device).split(_CHUNK):
-        part = query[:, :, at]
-        scores = part @ key.transpose(-2, -1)
-        if width is not None and opened.model.layers[layer].rotation is not None:
-            beyond = (at - (width + view.sinks - 1)).clamp(min=0)
-            back = _turned(module, part, opened.turns[layer], beyond, back=True)
-            first = slice(0, view.sinks)
-            scores[..., first] = back @ key[:, :, first].transpose(-2, -1)
-        scores = scores * scale
-        scores = scores if softcap is None else softcap * (scores / softcap).tanh()
-        row_mask = mask[:, :, at]
-        hidden = ~row_mask if row_mask.dtype == torch.bool else row_mask < -1e30
-        scores = scores.masked_fill(hidden, -math.inf)
-        if s_aux is not None:
-            sink = s_aux.to(scores)[None, :, None, None].expand(*scores.shape[:3], 1)
-            weights = torch.cat([scores, sink], -1).softmax(-1)[..., :-1]
-        else:
-            weights = scores.softmax(-1)
-        outputs.append(weights @ value)
-    return torch.cat(outputs, 2).transpose(1, 2), None
-
-
-@torch.no_grad()
-def _require_rotation(opened: Opened) -> None:
-    """Raise InputError unless the layers turn their queries in a way that can be continued.
-
-    In a row of one token repeated, all queries of a layer are one query, turned by its position.
-    """
-    name, kind = opened.model.name, opened.model.kind
-    turning = [k for k, layer in enumerate(opened.model.layers) if layer.rotation is not None]
-    accepted = "accepted: positions 'text'"
-    refuse(
-        not turning,
-        f"model {name!r} ({kind}) turns no queries, so positions in the cache mean nothing; "
-        + accepted,
-    )
-    if opened.continues:
-        return
-    seen = list[bool]()
-
-    def spy(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, **_: Any) -> Any:
-        _, layer = module.farfield
-        if layer == turning[0]:
-            one = torch.ones(query.shape[2] - 1, dtype=torch.long, device=query.device)
-            with_turn = _turned(module, query[:, :, :-1], opened.turns[layer], one, back=False)
-            seen.append(torch.allclose(with_turn, query[:, :, 1:], rtol=1e-3, atol=1e-4))
-        groups = query.shape[1] // key.shape[1]
-        return value.repeat_interleave(groups, 1).transpose(1, 2), None
-
-    _library().AttentionInterface.register(_SPY, spy)
-    opened.view = View(1)
-    try:
-        with _attending(opened.network, _SPY):
-            row = torch.ones(1, 6, dtype=torch.long, device=opened.device)
-            opened.network(row, use_cache=False)
-    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
-        seen.append(False)  # the layer's own code has another form
-    finally:
-        opened.view = ALL
-    opened.continues = seen == [True]
-    refuse(
-        not opened.continues,
-        f"model {name!r} ({kind}) turns its queries in a way that is not known here; {accepted}",
-    )
-
-
-_SPY = "farfield_spy"
-
-
 # -- loading -------------------------------------------------------------------------------------
 
 
 def _library() -> ModuleType:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    transformers = library("transformers", "a model from outside", "hf")
-    transformers.AttentionInterface.register(_IN_CACHE, _in_cache)
-    masks = transformers.masking_utils.ALL_MASK_ATTENTION_FUNCTIONS
-    for name in (_IN_CACHE, _SPY):
-        transformers.AttentionMaskInterface.register(name, masks["sdpa"])
-    return transformers
+    return library("transformers", "a model from outside", "hf")
+
+
+def network_of(opened: Opened | OpenedRun) -> Network:
+    """What may be asked of an opened model.
+
+    Raises:
+        InputError: as the two networks.
+    """
+    return TrainedNetwork(opened.network) if isinstance(opened, OpenedRun) else opened.apart
 
 
 def open_model(
@@ -594,9 +503,9 @@ class OpenedRun:
             f"run {self.model.name!r} keeps positions of the text; accepted: positions 'text'",
         )
         prepared = [
-            plain._replace(mask=view.mask(k).within(layer.width))
-            for k, (plain, layer) in enumerate(
-                zip(self.network.prepare(embedded.shape[1]), self.model.layers, strict=True)
+            plain._replace(mask=view.mask.within(layer.width))
+            for plain, layer in zip(
+                self.network.prepare(embedded.shape[1]), self.model.layers, strict=True
             )
         ]
         return self.network.hidden(embedded, prepared=prepared, last=last)

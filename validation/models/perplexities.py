@@ -181,10 +181,7 @@ def hidden(model: ModelOutline, view: View) -> Iterator[str]:
     windows = [layer.width for layer in model.layers if layer.attends and layer.width is not None]
     if not windows or view.plain:
         return
-    widest = max(
-        (w for k in range(len(model.layers)) if (w := view.width(k)) is not None), default=0
-    )
-    if min(windows) < widest or view.sinks:
+    if min(windows) < (view.window or 0) or view.sinks:
         widths = ", ".join(map(str, sorted({*windows})))
         yield (
             f"{plural(len(windows), 'layer')} of the model with windows of {widths} keys hide keys "

@@ -35,8 +35,15 @@ from farfield.validation.models.cache import Serving, row_cache, size_text
 from farfield.validation.models.dropped_keys import DroppedKeys, dropped_keys
 from farfield.validation.models.folder import describe
 from farfield.validation.models.layers import ModelOutline, keys_text
-from farfield.validation.models.library import network_of
-from farfield.validation.models.opened import ALL, POSITIONS, Opened, OpenedRun, View, open_model
+from farfield.validation.models.opened import (
+    ALL,
+    POSITIONS,
+    Opened,
+    OpenedRun,
+    View,
+    network_of,
+    open_model,
+)
 from farfield.validation.models.text import TokenText, rows_of, text_of
 from farfield.validation.models.weights import stamped
 from farfield.validation.progress import Progress, silent
@@ -180,13 +187,22 @@ class Search:
         """Mean nats of each row of a part."""
 
         def measure() -> list[float]:
-            losses = token_losses(self.opened, self.parts[part], view, self.half)
+            losses = token_losses(self.opened, rows, view, self.half, progress=read)
             return list(losses.mean(1))
 
-        key, made = json.dumps([part, view.widths, view.sinks, view.in_cache]), len(self.book.kept)
+        def read(done: int, of: int) -> None:
+            if done < of:
+                note = f"row {done} of {of}"
+                self.progress("windows", min(made, self.total), self.total, note)
+
+        rows, made = self.parts[part], len(self.book.kept)
+
+        key = json.dumps([part, view.window, view.sinks, view.in_cache])
         nats = np.array(self.book.of(key, measure))
-        if len(self.book.kept) > made:
-            self.progress("windows", min(len(self.book.kept), self.total), self.total)
+        if (count := len(self.book.kept)) > made:
+            seen = "all keys" if view.window is None else f"a window of {view.window}"
+            newest = f"perplexity {math.exp(float(nats.mean())):.4g} with {seen}"
+            self.progress("windows", min(count, self.total), self.total, newest)
         return nats
 
     def ratio(self, view: View, part: int = 0) -> tuple[float, float, float]:
@@ -217,10 +233,9 @@ class Search:
 def narrowed(model: ModelOutline, view: View) -> list[Any]:
     """The layers of a model under windows."""
     layers = []
-    for k, layer in enumerate(model.layers):
-        width = view.width(k)
-        if layer.attends and width is not None:
-            width += view.sinks
+    for layer in model.layers:
+        if layer.attends and view.window is not None:
+            width = view.window + view.sinks
             width = width if layer.width is None else min(width, layer.width)
             layer = dataclasses.replace(layer, width=width)
         layers.append(layer)

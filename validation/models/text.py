@@ -99,7 +99,8 @@ def _encoded(
     coder.no_padding()
     for text in texts:
         words = text[:_TEXT_BYTES].tobytes().decode(errors="replace")
-        tokens = np.array(coder.encode(words, add_special_tokens=False).ids, dtype=np.uint32)
+        (coded,) = coder.encode_batch([words], add_special_tokens=False)  # other threads go on
+        tokens = np.array(coded.ids, dtype=np.uint32)
         largest = int(tokens.max(initial=0))
         refuse(
             largest >= model.vocabulary,

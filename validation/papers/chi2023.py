@@ -12,7 +12,6 @@ import sympy
 
 from farfield.theory.encodings import alibi_slope, encoding
 from farfield.validation.harness.settings import Mask
-from farfield.validation.identities import vanishes
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,
@@ -25,6 +24,7 @@ from farfield.validation.papers.claim import (
     rise_in_print,
     rise_of,
 )
+from farfield.validation.papers.identities import vanishes
 from farfield.validation.papers.plain_attention import decided, reached, seen_by, softmax, turned
 from farfield.validation.papers.tables import curves, table
 from farfield.validation.papers.trained_models import (

@@ -33,9 +33,9 @@ from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, Facts, note, sentence
 from farfield.theory.answers.notation import as_text
 from farfield.theory.formal.checked_statements import carrying
-from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.papers.trained_models import Missing, Model
 from farfield.validation.papers.words import increases
+from farfield.validation.results import TOLERANCE
 
 RANGE = tuple(k / 1000 for k in range(20, 101, 5))
 PROOF, IDENTITY, NUMBER = "proof", "symbolic identity", "certified number"

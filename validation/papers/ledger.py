@@ -94,7 +94,7 @@ def counted(claims: Sequence[Claim], plain: int = 0) -> dict[Verdict, int]:
         claims: decided.
         plain: sentences that hold and have no check.
     """
-    verdicts = Counter(of_sentence(own).verdict for own in by_sentence(claims).values())
+    verdicts = Counter(of_sentence(readings).verdict for readings in by_sentence(claims).values())
     verdicts[Verdict.HOLDS] += plain
     return {v: verdicts[v] for v in Verdict if verdicts[v]}
 
@@ -159,8 +159,8 @@ def said(counts: Mapping[Verdict, int]) -> str:
 
 def own_models(claims: Sequence[Claim]) -> str:
     """How many sentences our own models alone judge; nothing where there is none."""
-    alone = [own for own in by_sentence(claims).values() if of_sentence(own).kind == EXPERIMENT]
-    hold = sum(of_sentence(own).verdict is Verdict.HOLDS for own in alone)
+    alone = [each for each in by_sentence(claims).values() if of_sentence(each).kind == EXPERIMENT]
+    hold = sum(of_sentence(each).verdict is Verdict.HOLDS for each in alone)
     if not alone:
         return ""
     return (

@@ -24,7 +24,6 @@ from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.theorems import theorem
 from farfield.theory.values import enclose
-from farfield.validation.identities import vanishes
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,
@@ -36,6 +35,7 @@ from farfield.validation.papers.claim import (
     rise_in_print,
     rise_of,
 )
+from farfield.validation.papers.identities import vanishes
 from farfield.validation.papers.plain_attention import by_head, decided, of_layer
 from farfield.validation.papers.tables import bias_of, curves, table
 from farfield.validation.papers.trained_models import Missing, Model, models, named, unmasked

@@ -18,7 +18,6 @@ from farfield.theory.functions.balls import outward, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 from farfield.validation.harness.settings import Mask
-from farfield.validation.identities import vanishes
 from farfield.validation.papers.claim import (
     EXPERIMENT,
     IDENTITY,
@@ -31,6 +30,7 @@ from farfield.validation.papers.claim import (
     rise_in_print,
     rise_of,
 )
+from farfield.validation.papers.identities import vanishes
 from farfield.validation.papers.plain_attention import (
     decided,
     of_layer,

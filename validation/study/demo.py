@@ -11,10 +11,12 @@ import math
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.mechanism import with_encoding
+from farfield.validation.harness.own import spec_of
 from farfield.validation.harness.settings import settle
 from farfield.validation.json_files import writable_folder
 from farfield.validation.optional import require_torch
@@ -33,7 +35,12 @@ over targets. forecast: the same ratio of the nearest of farfield's trained mode
 
 
 def demonstration(
-    f: Any, store: str | os.PathLike[str], *, preset: str = "first", notice: Progress = silent
+    f: Any,
+    store: str | os.PathLike[str],
+    *,
+    preset: str = "first",
+    module: type | str | None = None,
+    notice: Progress = silent,
 ) -> Iterator[Study]:
     """The study of an idea beside ALiBi and no bias: first the theory, then with each model more.
 
@@ -41,6 +48,7 @@ def demonstration(
         f: a formula in `n`, a name of the catalogue, or an `Encoding`; one.
         store: folder of the runs; a finished run is never repeated, a killed one continues.
         preset: architecture and schedule.
+        module: a class, or its place `"FILE.py:Class"`, that is trained in place of its values.
         notice: called as `notice(stage, done, total, note)`.
 
     Raises:
@@ -57,15 +65,22 @@ def demonstration(
     from farfield.validation.harness.runs import job_of, local
 
     usual = settle(preset, {"encoding": "nope"})
-    runs = [with_encoding(usual, name, encoding) for name, encoding in subjects]
+    runs = [with_encoding(usual, name, encoding) for name, encoding in others]
+    if module is None:
+        runs.insert(0, with_encoding(usual, name, idea))
+    else:
+        spec = spec_of(module, Path(store) / "own") if isinstance(module, type) else module
+        runs.insert(0, usual.but(encoding=spec, label=name))
     for run in runs:
         job_of(run)
     folder, began = str(writable_folder(store)), time.monotonic()
     notice("", 0, 0, f"{len(runs)} models of {usual.layers} layers, {WORKERS} at a time")
+    notice("trained and measured", 0, len(runs))
     engine = local(runs, folder, device="cpu", workers=WORKERS, progress=notice)
     for done, (run, lines) in enumerate(engine, 1):
         if isinstance(lines, str):
             raise InputError(f"{run.name}: {lines}")
+        notice("trained and measured", done, len(runs))
         left = math.ceil((len(runs) - done) / done * (time.monotonic() - began))
         notice("", 0, 0, f"{done} of {len(runs)} models" + f", about {left} s left" * (left > 0))
         entries = tuple(

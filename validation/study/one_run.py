@@ -46,17 +46,17 @@ def train(
         InputError: an encoding that cannot be trained, an unknown or bad setting, torch missing, a
             loss that is not finite, a full disk.
     """
-    asked = f
+    whole = f
     if not isinstance(f, Run):
         usual = settle(preset, {"encoding": "nope", **settings})
         spec = spec_of(f, Path(store) / "own") if isinstance(f, type) else f
         source = read(spec if isinstance(spec, (str, dict)) else {"name": spec}, usual.heads)
         if isinstance(source, Own):
-            asked = usual.but(encoding=spec, label=usual.label or source.name)
+            whole = usual.but(encoding=spec, label=usual.label or source.name)
         else:
             ((name, found),) = named_encodings(source)
-            asked = with_encoding(usual, name, found)
+            whole = with_encoding(usual, name, found)
     require_torch()
     from farfield.validation.harness.runs import run
 
-    return TrainedRun(tuple(run(asked, store, device=device, log=log, progress=notice)))
+    return TrainedRun(tuple(run(whole, store, device=device, log=log, progress=notice)))

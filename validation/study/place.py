@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from farfield.numerics.counts import Enclosure, Exact, Value
 from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
+from farfield.numerics.search import Enclosure, Exact, Value
 from farfield.theory.algebra.door import unhurried
 from farfield.theory.answers.answer import Label, Result
 from farfield.theory.answers.blocks import Block, note, sentence, table

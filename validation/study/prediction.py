@@ -23,11 +23,17 @@ from farfield.theory.answers.notation import Latex, listed
 from farfield.theory.answers.number import count, decimal
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding
-from farfield.validation.defaults import DTYPES, EPS
 from farfield.validation.forecast import Forecast, forecast
 from farfield.validation.study.beside_rows import EPS as BESIDE
 from farfield.validation.study.beside_rows import BesideRows, beside_rows
-from farfield.validation.table_cells import field_text, reach_text, share_text, size_text
+from farfield.validation.table_cells import (
+    DTYPES,
+    EPS,
+    field_text,
+    reach_text,
+    share_text,
+    size_text,
+)
 
 WINDOW_ERRORS, LOGIT_BOUND, VALUE_BOUND = ("1/10", "1/100"), 1, 1
 ADVANTAGE = 7
@@ -145,8 +151,8 @@ class Prediction(Result):
         if self.windowless:
             yield "certified window", "", "none", "the series diverges", Label.THEOREM
         for w in self.windows:
-            own = _detail(w, [count(h.width) for h in w.heads])
-            yield "certified window", f"error ≤ {w.error}", count(w.width), *own
+            detail = _detail(w, [count(h.width) for h in w.heads])
+            yield "certified window", f"error ≤ {w.error}", count(w.width), *detail
 
 
 def _of_row(length: int | None) -> str:

@@ -61,12 +61,12 @@ class Studied:
 
     def with_lines(self, lines: Sequence[Mapping[str, Any]]) -> Studied:
         """The same with what was measured, which joins the prediction."""
-        own = dataclasses.replace(self, lines=tuple(lines))
+        measured = dataclasses.replace(self, lines=tuple(lines))
         beside = self.prediction.beside
         if not lines or beside is None:
-            return own
-        joined = dataclasses.replace(beside, lost=own.lost())
-        return Studied(dataclasses.replace(self.prediction, beside=joined), own.lines)
+            return measured
+        joined = dataclasses.replace(beside, lost=measured.lost())
+        return Studied(dataclasses.replace(self.prediction, beside=joined), measured.lines)
 
     def measured(self, protocol: str, bca: bool = False) -> list[Mapping[str, Any]]:
         """The lines of a protocol, with causal or with blockwise causal attention."""
@@ -164,17 +164,17 @@ class Study(Result):
             p = e.prediction
             title = p.encoding.title if p.name == p.encoding.name else ""
             names.setdefault(p.convergence.verdict, []).append(title or p.name)
-        said = words("{what}; ", what=plural(len(self.entries), "encoding"))
+        text = words("{what}; ", what=plural(len(self.entries), "encoding"))
         parts = [(v, names[v]) for v in Verdict if v in names]
         for k, (verdict, found) in enumerate(parts):
-            said += words(
+            text += words(
                 "{verdict}: {names}{end}",
                 verdict=verdict,
                 names=listed(found),
                 end="." if k == len(parts) - 1 else "; ",
             )
         if self.trained:
-            said += words(
+            text += words(
                 " A model of {layers}, {width} wide, was trained with each of {trained} of them on "
                 "rows of {length} tokens and measured on up to {longest}.",
                 layers=plural(self.settings["layers"], "layer"),
@@ -183,7 +183,7 @@ class Study(Result):
                 length=self.settings["length"],
                 longest=self.lengths[-1],
             )
-        return Sentence(said)
+        return Sentence(text)
 
     def blocks(self) -> Sequence[Block]:
         asked = [b for e in self.about(asked=True) for b in e.prediction.blocks()]
@@ -206,13 +206,13 @@ class Study(Result):
 
     def brief(self) -> list[Block]:
         """What trained models lost, the theorem, how far the bias sees, its place; a screenful."""
-        asked = [e.prediction for e in self.about(asked=True)]
+        predictions = [e.prediction for e in self.about(asked=True)]
         measured = [b for b in self.measured() if isinstance(b, (Table, Note))]
-        told = [sentence for p in asked for sentence in p.sentences()] or [self.lead()]
-        if len(asked) > 1:
-            told = [self.lead()]
+        sentences = [sentence for p in predictions for sentence in p.sentences()] or [self.lead()]
+        if len(predictions) > 1:
+            sentences = [self.lead()]
         placed = [self.place.said()] if self.place else []
-        return [*measured, *told, *placed, *self.numbers()]
+        return [*measured, *sentences, *placed, *self.numbers()]
 
     def numbers(self) -> list[Block]:
         """A line of numbers an encoding; nothing where none has any."""
@@ -301,7 +301,7 @@ def require_same(
     other = "accepted are another folder (--out), or --replace"
     try:
         found = json.loads(place.read_text(encoding="utf-8"))
-        asked = [
+        encodings = [
             e["prediction"]["encoding"]
             for e in found["entries"]
             if e["prediction"]["name"] in found["asked"]
@@ -309,8 +309,8 @@ def require_same(
         trained = any(e["lines"] for e in found["entries"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{str(place)!r} is no study of this version; {other}") from None
-    if [e["biases"] for e in asked] != [plain(s.biases) for s in subjects]:
-        names = listed([e["name"] for e in asked], 3)
+    if [e["biases"] for e in encodings] != [plain(s.biases) for s in subjects]:
+        names = listed([e["name"] for e in encodings], 3)
         raise InputError(f"{str(place)!r} is a study of {names}; {other}")
     if trained and not train:
         raise InputError(f"{str(place)!r} has measurements, which --train would keep; {other}")
@@ -365,12 +365,12 @@ def study(
     >>> print(s.entries[0].prediction.receptive_fields[1].tokens, s.asked)
     61 ('-2*log(1+n)',)
     """
-    asked = named_encodings(f)
-    if not asked:
+    ideas = named_encodings(f)
+    if not ideas:
         raise InputError("a study needs at least one formula or encoding")
     extra = named_encodings(baselines) if train else ()
-    known = {name for name, _ in asked}
-    subjects = (*asked, *(pair for pair in extra if pair[0] not in known))
+    known = {name for name, _ in ideas}
+    subjects = (*ideas, *(pair for pair in extra if pair[0] not in known))
     result = survey(
         subjects,
         train=[name for name, _ in subjects] if train else (),
@@ -380,10 +380,10 @@ def study(
         text=text,
         store=store,
         seed=seed,
-        title=f"Study of {', '.join(n for n, _ in asked)}",
+        title=f"Study of {', '.join(n for n, _ in ideas)}",
         notice=notice,
     )
-    names = tuple(name for name, _ in asked)
+    names = tuple(name for name, _ in ideas)
     (notice or silent)("place among the catalogue", 0, 1)
     found = place([e.prediction for e in result.entries if e.prediction.name in names])
     return dataclasses.replace(result, asked=names, place=found)

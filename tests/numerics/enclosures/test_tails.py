@@ -18,7 +18,7 @@ from farfield.numerics.enclosures.tails import (
     tail_enclosure,
     times,
 )
-from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.analytic_bias import half_line
 from farfield.theory.functions.balls import precision
 from farfield.theory.values import enclose

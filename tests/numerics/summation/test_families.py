@@ -3,7 +3,7 @@
 import pytest
 from flint import arb, ctx
 
-from farfield.numerics.summation.families import hurwitz
+from farfield.numerics.summation.kernel import hurwitz
 from farfield.theory.functions.balls import precision
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from flint import arb, fmpq
 
-from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.bounded import Envelope, StepsKernel
 from farfield.numerics.summation.kernel import terms
 from farfield.numerics.summation.methods import _linear_in_waves, find

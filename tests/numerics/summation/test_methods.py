@@ -7,7 +7,7 @@ import sys
 import pytest
 from flint import arb
 
-from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.kernel import terms
 from farfield.numerics.summation.methods import METHODS, find
 from farfield.theory.formula.grammar import read

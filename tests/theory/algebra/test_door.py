@@ -168,15 +168,6 @@ def test_a_bug_within_what_sympy_calls_is_a_traceback(monkeypatch):
         door.diff(elementary.expm1_rest(X), X)
 
 
-def test_a_bug_in_a_summation_method_is_a_traceback(monkeypatch):
-    def seeded(*args):
-        raise AttributeError("a seeded bug")
-
-    monkeypatch.setattr("farfield.numerics.summation.analytic._sector", seeded)
-    with pytest.raises(AttributeError, match="a seeded bug"):
-        theoretical_receptive_field("-2*log(n+1)-1/(log(n+3))**2", "1/10")
-
-
 HEAVY = {
     "apart",
     "cancel",

@@ -6,23 +6,17 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-import sympy
 
-from farfield.theory import encodings as catalogue
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import (
-    Entry,
-    Parameter,
     alibi_slope,
     encoding,
     encodings,
     listing,
     t5_bucket_starts,
 )
-from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import n
-from farfield.theory.values import enclose
 
 AT = np.arange(200)
 ADDITIVE = [k for k in encodings() if encoding(k).formula is not None]
@@ -195,33 +189,6 @@ def test_what_is_out_of_scope_says_which_hypothesis_fails(name):
     with pytest.raises(InputError, match="no additive bias"):
         e.head(1)
     assert check_convergence(encoding(name, bca=32)).verdict.value == "converges"
-
-
-def test_blockwise_causal_attention_bounds_the_support():
-    result = check_convergence("rope", bca=32)
-    assert result.verdict.value == "converges"
-    assert result.support == 64 and result.reason.code == "bounded_support"
-
-
-def test_an_entry_added_on_the_fly_reaches_every_view(monkeypatch):
-    k = parameter("k")
-    entry = Entry(
-        "cubic_log",
-        "a test",
-        lambda heads: -k * sympy.log(1 + n) ** 3,
-        (Parameter("k"),),
-        lambda h, heads, **_: {"k": sympy.Rational(1, h)},
-        per_head=True,
-    )
-    monkeypatch.setitem(catalogue.CATALOGUE, entry.name, entry)
-    e = encoding("cubic_log", heads=3)
-    assert "cubic_log" in encodings() and e.num_heads == 3
-    for h, bias in enumerate(e.bias(AT), 1):
-        assert bias == pytest.approx(-(np.log1p(AT) ** 3) / h, rel=1e-13)
-        assert float(enclose(e.head(h), 64, {n: 9}).mid()) == pytest.approx(bias[9])
-    assert check_convergence("cubic_log", heads=3).converges is True
-    assert check_convergence(str(e.head(2))).converges is True
-    assert "log" in e.latex() and e.to_dict()["name"] == "cubic_log"
 
 
 def test_a_table_is_an_encoding():

@@ -254,18 +254,6 @@ def test_a_factor_of_the_content_beside_a_bias_leaves_the_bias_to_decide():
             encoding(mixed)
 
 
-def test_blocks_and_documents_depend_on_positions():
-    for given in (
-        lambda b, h, q, k: (q // 64 == k // 64) & (q >= k),
-        lambda q, k: -(q // 64 - k // 64),
-        lambda q, k: -k / 8 - q * k / 100,
-        lambda q, k: -(q - k) * (1 + 1 / np.log(q + 9)) if hasattr(q, "dtype") else 0 / 0,
-    ):
-        assert inspect_bias(given).depends == "row"
-        with pytest.raises(InputError, match="depends on the positions"):
-            encoding(given)
-
-
 FINDINGS = {
     "rises with distance: the far past outweighs the near one": lambda q, k: (q - k) / 8,
     "holds -1e+09, a number that stands for minus infinity, from distance 64 on": (

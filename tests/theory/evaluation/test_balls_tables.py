@@ -2,7 +2,6 @@
 
 import threading
 
-import mpmath
 import numpy as np
 import pytest
 import sympy
@@ -60,64 +59,6 @@ def test_expression_ball_and_table_agree(name, dialect):
                 continue
             assert close(ball, exact, 1e-20)
             assert shown == pytest.approx(float(ball.mid()), rel=1e-12, abs=1e-12)
-
-
-FORMULAS = (
-    "gamma(n+1/2)/gamma(n+1)",
-    "loggamma(n+1/3)",
-    "digamma(n+2)",
-    "polygamma(2,n+1)",
-    "harmonic(n)",
-    "LambertW(n)",
-    "erf(n/9)",
-    "erfc(n/9)",
-    "binomial(n+9, 4)",
-    "factorial(n)",
-    "tan(n)",
-    "cot(n+1)",
-    "sec(n)",
-    "csc(n+1)",
-    "asin(1/(n+1))",
-    "acos(1/(n+1))",
-    "acot(n+1)",
-    "sinh(n/99)",
-    "cosh(n/99)",
-    "tanh(n)",
-    "coth(n+1)",
-    "asinh(n)",
-    "acosh(n+1)",
-    "atanh(1/(n+2))",
-    "|sin(n)|**(1/3)",
-    "sign(sin(n))",
-    "floor(n/7)",
-    "ceiling(n/7)",
-    "frac(n/7)",
-    "Mod(n, 5/2)",
-    "floor(log(n+1)/log(2))",
-    "Min(n, 3, 5)",
-    "Max(n, 99)",
-    "Heaviside(n-7, 2)",
-    "n**(n/100)",
-    "2**(-n)",
-    "(n+1)**pi",
-    "Sum(1/(k+1), (k, 0, n))",
-    "E**(-n/7)-GoldenRatio*Catalan",
-    "Piecewise((sin(n), n < 7), (n/3, n <= 63), (EulerGamma, True))",
-    "(-1)**n*log(n+1)",
-)
-
-
-@pytest.mark.parametrize("text", FORMULAS)
-def test_functions_agree_with_mpmath(text):
-    e = read(text)
-    at = (1, 2, 7, 63)
-    table = tabulate(e, np.array(at))
-    for t, shown in zip(at, table, strict=True):
-        ball = enclose(e, 160, {n: t})
-        with mpmath.workdps(40):
-            exact = sympy.N(e.subs(n, t).doit(), 35)
-        assert close(ball, exact, 1e-25), (t, exact, ball)
-        assert shown == pytest.approx(float(ball.mid()), rel=1e-12, abs=1e-13)
 
 
 def test_a_floor_at_a_jump_is_decided_by_an_exact_zero_test():

@@ -110,19 +110,19 @@ def test_no_precision_is_enough_but_another_form_is(formula, right):
     assert tabulate(read(formula), at) == pytest.approx([float(right(n)) for n in at], rel=1e-12)
 
 
-def test_a_product_over_an_even_number_is_no_integer():
-    """SymPy takes n*(2*n + 4)/86 for one."""
-    text = "where(frac(n*(2*n+4)/86)>0,1/2,2)"
-    assert tabulate(read(f"-{text}"), [1, 43]).tolist() == [-0.5, -2]
-    assert check_convergence(f"-{text}*log(n)").verdict is Verdict.DIVERGES
-
-
-@pytest.mark.parametrize("text", ["atan(Mod(n,12))", "asin(Mod(n,2))", "acos(1-Mod(n,2))"])
-def test_an_inverse_that_meets_zero_has_a_sign_of_zero_there(text):
-    """SymPy takes each of them for irrational."""
-    assert tabulate(read(f"sign({text})"), [1, 12]).tolist() == [1, 0]
-    found = check_convergence(f"-(1/2+2*sign({text}))*log(n)")
-    assert found.verdict is Verdict.DIVERGES
+@pytest.mark.parametrize(
+    ("text", "values"),  # at 0, 1 and 2, with period 12 * 43: the series of its 0s diverges
+    [
+        ("where(frac(n*(2*n+4)/86)>0,0,1)", [1, 0, 0]),  # which SymPy takes for an integer
+        ("1-sign(atan(Mod(n,12)))", [1, 0, 0]),  # for irrational, and so positive
+        ("1-sign(asin(Mod(n,2)))", [1, 0, 1]),
+        ("1-sign(acos(1-Mod(n,2)))", [1, 0, 1]),
+        ("0^((2*Mod(n,3)-2)^2/3)", [0, 1, 0]),  # for no integer, and so not 0
+    ],
+)
+def test_facts_that_sympy_has_wrong(text, values):
+    assert tabulate(read(text), [0, 1, 2]).tolist() == values
+    assert check_convergence(f"-(2-3/2*({text}))*log(n)").verdict is Verdict.DIVERGES
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -11,7 +11,7 @@ from flint import acb, arb, arb_series, ctx, fmpq
 
 from farfield.numerics.enclosures.compiled import compile_complex, compile_real
 from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
-from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.search import Unrecognised
 from farfield.numerics.summation.analytic_bias import half_line
 from farfield.theory.algebra.exceptions import NotReal, OrderTooLow, Undecided
 from farfield.theory.answers.errors import InputError

@@ -6,12 +6,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, Phi3Config, Phi3ForCausa
 
 import farfield
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library import LibraryNetwork
 from farfield.validation.models.network import scores_at
-from farfield.validation.models.opened import open_model
+from farfield.validation.models.opened import network_of, open_model
+from farfield.validation.models.repairs import Repair, Repaired
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 97}
 SIZES |= {"intermediate_size": 32, "num_key_value_heads": 2, "initializer_range": 0.3}
@@ -26,7 +25,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def network(model):
-    return LibraryNetwork(open_model(describe(model)))
+    return network_of(open_model(describe(model)))
 
 
 EACH = [
@@ -96,7 +95,7 @@ def test_a_part_of_a_head_that_is_not_turned_stays():
         **SIZES, max_position_embeddings=TRAINED, rope_parameters=rope, pad_token_id=0
     )
     model = Phi3ForCausalLM(config).eval()
-    network, repair = LibraryNetwork(open_model(describe(model))), Repair(group=(4, 8))
+    network, repair = network_of(open_model(describe(model))), Repair(group=(4, 8))
     row = torch.randint(97, (1, 60), generator=torch.manual_seed(1))
     with farfield.apply(model, repair) as live, torch.no_grad():
         assert torch.allclose(live(row).logits, said(network, repair, row), atol=2e-3)

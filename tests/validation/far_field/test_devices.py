@@ -10,14 +10,14 @@ from transformers import LlamaConfig, LlamaForCausalLM
 import farfield
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field import stages
-from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.rotary import applied, settings_of
 from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.far_field.subject import _in_bfloat16
 from farfield.validation.models.folder import describe
 from farfield.validation.models.library import LibraryNetwork
 from farfield.validation.models.network import scores_at
-from farfield.validation.models.opened import open_model
+from farfield.validation.models.opened import network_of, open_model
+from farfield.validation.models.repairs import Repair, Repaired
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 97}
 SIZES |= {"intermediate_size": 32, "num_key_value_heads": 2, "initializer_range": 0.3}
@@ -36,7 +36,7 @@ SETTINGS = [Repair(), *settings_of(llama().config, TRAINED, TO)]
 def moved():
     """A network on a device that has no numbers and refuses those of another one."""
     opened = open_model(describe(llama()))
-    network = LibraryNetwork(opened)
+    network = network_of(opened)
     opened.network.to("meta")
     network.device = torch.device("meta")
     return network
@@ -77,7 +77,7 @@ def test_nothing_of_the_far_field_stays_on_the_cpu(moved, setting, monkeypatch):
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
 def test_a_live_model_of_another_type_says_nearly_the_same(kind):
     at, tokens = torch.arange(40), torch.randint(97, (1, 40), generator=torch.manual_seed(1))
-    network, other = (LibraryNetwork(open_model(describe(m))) for m in (llama(), llama().to(kind)))
+    network, other = (network_of(open_model(describe(m))) for m in (llama(), llama().to(kind)))
     for setting in (Repair(), Repair(group=(3, 9)), Repair(window=16, sinks=4, in_cache=True)):
         one, two = (
             scores_at(Repaired(n, setting), tokens, at, 40).float() for n in (network, other)
@@ -108,12 +108,12 @@ def test_a_device_or_type_that_is_not_there_is_refused_in_a_line(how, said):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_an_attention_that_is_not_the_model_s_is_refused_in_every_type(dtype, monkeypatch):
-    opened = open_model(describe(llama()), dtype=dtype)
-    LibraryNetwork(opened)
+    first, second = (open_model(describe(llama()), dtype=dtype) for _ in range(2))
+    network_of(first)
     plain = LibraryNetwork.key
     monkeypatch.setattr(LibraryNetwork, "key", lambda *args: -plain(*args))
     with pytest.raises(InputError, match="an attention that is not known here"):
-        LibraryNetwork(opened)
+        network_of(second)
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,11 @@ from farfield.validation.far_field.mend import (
     begins,
 )
 from farfield.validation.far_field.recall import distances, needle_row
-from farfield.validation.far_field.repairs import Repair, Repaired, recipe
 from farfield.validation.far_field.rotary import applied, pastes, settings_of
 from farfield.validation.far_field.subject import Settings, subject_of
 from farfield.validation.json_files import Book
 from farfield.validation.models.network import losses
+from farfield.validation.models.repairs import Repair, Repaired, recipe
 
 FEW = Settings(groups=2, rows=6, last=4)
 TRAINED, TO = 64, 256
@@ -51,7 +51,7 @@ def words():
 def test_a_stopped_search_goes_on_where_it_stopped(trained, tmp_path):
     folder, how = trained("-n/8"), {"to": 128, "settings": FEW, "measure": True}
 
-    def stop(stage, done, total):
+    def stop(stage, done, total, note=""):
         if stage == "rows" and done == 7:
             raise KeyboardInterrupt
 
@@ -60,7 +60,7 @@ def test_a_stopped_search_goes_on_where_it_stopped(trained, tmp_path):
     (kept,) = (tmp_path / "stopped").iterdir()
     before, asked = kept.read_text(), []
 
-    def count(stage, done, total):
+    def count(stage, done, total, note=""):
         asked.append((stage, done, total))
 
     found = farfield.mend(folder, folder=tmp_path / "stopped", progress=count, **how)
@@ -165,7 +165,9 @@ def test_the_plan_reads_what_is_cheaper(rotary, words, tmp_path, monkeypatch):
 def test_short_rows_are_read_where_long_ones_cost_more_than_their_forecast():
     few = Settings(groups=2, rows=4, last=4)
     how = {"text": np.zeros(10**6), "length": 32, "settings": few, "groups": (0, 0), "source": "t"}
-    subject, work = SimpleNamespace(turns=lambda: True, **how), Work(1000, 32, 2, 32, 1e-9)
+    outline = SimpleNamespace(trained=128)
+    subject = SimpleNamespace(turns=lambda: True, outline=outline, **how)
+    work = Work(1000, 32, 2, 32, 1e-9)
 
     def plan(to, quick=False, minutes=None):
         return _plan(subject, to, work, None, quick, minutes)
@@ -175,6 +177,10 @@ def test_short_rows_are_read_where_long_ones_cost_more_than_their_forecast():
     assert (near.way, near.rows, far.way, far.rows) == ("real rows", 3, "far field", 2)
     assert plan(900_000, minutes=9).way == "real rows" and plan(256, quick=True).way == "gap probe"
     assert plan(256, minutes=60).rows == 12
+    one, cut = work.real(Repair(), 256), work.real(Repair(cut=128), 256)
+    assert cut < 0.6 * one  # a text that is cut costs less, so the same time has more rows
+    for rows in (4, 5, 6):
+        assert plan(256, minutes=rows * (6 * one + 3 * cut) / 3 / 60 + 1e-9).rows == rows
 
 
 def test_work_is_what_the_layers_multiply(rotary, words):

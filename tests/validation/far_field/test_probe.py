@@ -15,9 +15,8 @@ from transformers import (
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.probe import COST, gap_losses, probe
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library import LibraryNetwork
 from farfield.validation.models.network import nats, scores_at
-from farfield.validation.models.opened import open_model
+from farfield.validation.models.opened import network_of, open_model
 
 ROW = 32
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 64}
@@ -25,7 +24,7 @@ SIZES |= {"intermediate_size": 32, "num_key_value_heads": 1, "initializer_range"
 
 
 def opened(network):
-    return LibraryNetwork(open_model(describe(network)))
+    return network_of(open_model(describe(network)))
 
 
 def llama(**more):

@@ -23,7 +23,7 @@ from farfield.validation.far_field.recall import (
 from farfield.validation.far_field.stages import Sampling, Stages
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.settings import Run
-from farfield.validation.models.network import TrainedNetwork, kept, nats, scores_at
+from farfield.validation.models.network import TrainedNetwork, nats, scores_at
 
 LENGTH, BLOCK = 2048, 512
 
@@ -178,46 +178,11 @@ def test_rows_that_cannot_hold_their_needles_are_refused_in_a_line():
         needle_row(encode, text, LENGTH, range(600, 1900, 130), seed=5, block=128)
 
 
-class Copier:
-    """Two layers that say what followed a token: the first looks at the key before, the second
-    finds the key that stands behind the same token."""
-
-    trained, longest, depth, grouped = 64, None, 2, None
-
-    def __init__(self, sharpness):
-        draws = torch.Generator().manual_seed(0)
-        each = torch.randn(600, 32, generator=draws)
-        self.embedding, self.sharpness = each / each.norm(dim=-1, keepdim=True), sharpness
-
-    def scores(self, tokens, positions, keep, attend):
-        x = self.embedding[tokens][:, None]
-        before = attend(0, 0 * x, 0 * x, x)
-        copied = attend(1, self.sharpness * x, before, x)
-        return 20 * kept(copied[:, 0], keep) @ self.embedding.T
-
-    def query(self, layer, q, i):
-        return q
-
-    def key(self, layer, k, j, end):
-        return k
-
-    def bias(self, layer, i, j):
-        n = i[:, None] - j
-        bias = -50.0 * (n - 1).abs() if layer == 0 else torch.where(n > 0, 0.0, -math.inf)
-        return bias.masked_fill(n < 0, -math.inf)[None]
-
-    def sink(self, layer):
-        return None
-
-    def content(self, layer):
-        return None
-
-
 @pytest.mark.parametrize("sharpness", (5, 6))
-def test_recall_is_foreseen_with_its_dilution(sharpness):
+def test_recall_is_foreseen_with_its_dilution(sharpness, copier):
     """A row of 512 different tokens asks for one in its first block. The blocks of the question
     alone say it is recalled; with far keys between, it is as likely as on the whole row."""
-    network, draws = Copier(sharpness), torch.Generator().manual_seed(1)
+    network, draws = copier(sharpness), torch.Generator().manual_seed(1)
     said, real, alone = [], [], []
     for _ in range(6):
         row = torch.randperm(600, generator=draws)[:513]

@@ -9,7 +9,6 @@ import torch
 from transformers import AutoConfig, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.repairs import Repair
 from farfield.validation.far_field.rotary import (
     OLD,
     applied,
@@ -19,6 +18,7 @@ from farfield.validation.far_field.rotary import (
     settings_of,
     turned,
 )
+from farfield.validation.models.repairs import Repair
 
 TRAINED, TO, BASE = 64, 128, 10000.0
 SIZES = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Cell, Sampling, Stages, begin, far_losses
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.settings import CAUSAL, Mask, Run, ScaleSettings
 from farfield.validation.models.network import TrainedNetwork, losses, nats, scores_at
+from farfield.validation.models.repairs import Repair, Repaired
 
 ENCODINGS = ("0", "rope", "alibi", "kerple_log", "xpos", "sinusoidal")
 ROW, LAST = 16, 4

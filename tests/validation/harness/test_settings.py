@@ -11,6 +11,8 @@ HYBRID = {"label": "mixed", "layers": [LAYER, "0", "-n/4", "[-n/4; 0 x7]"]}
 WRONG = {
     "lrr = 1": "runs[0]: 'lrr' is no setting; did you mean lr? accepted: width, ",
     "lr = -1": "runs[0]: lr -1; accepted is greater than 0",
+    f"seed = {[*range(400)]}\nlr = {[0.1] * 400}": "runs[0]: 160,000 runs; accepted are at most",
+    "steps = 9999999999999": "runs[0]: steps 9999999999999; accepted is less than or equal to 1000",
     "lr = inf": "runs[0]: lr inf; accepted is a finite number",
     "steps = 0": "runs[0]: steps 0; accepted is greater than or equal to 1",
     "steps = []": "runs[0]: steps is an empty list; accepted is one setting or several",
@@ -28,7 +30,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("line, said", WRONG.items())
+@pytest.mark.parametrize("line, said", WRONG.items(), ids=lambda text: text[:40])
 def test_a_wrong_setting_is_a_line_with_its_place(line, said, tmp_path):
     path = tmp_path / "plan.toml"
     given = "" if line.startswith("encoding") else "encoding = 'alibi'\n"

@@ -8,12 +8,12 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling, Stages, far_losses
 from farfield.validation.harness.bias import model_of
 from farfield.validation.harness.settings import CAUSAL, Mask, Run
 from farfield.validation.models.content import content_of
 from farfield.validation.models.network import TrainedNetwork, losses
+from farfield.validation.models.repairs import Repair, Repaired
 
 ROW, LAST = 16, 4
 GATES = (

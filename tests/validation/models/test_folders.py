@@ -365,6 +365,10 @@ BAD = {
     ),
     "word": ({"model_type": "llama", "num_attention_heads": "x"}, "num_attention_heads 'x', which"),
     "many": ({"model_type": "llama", "num_hidden_layers": 10**6}, "at most 2000"),
+    "wide": ({"model_type": "llama", "head_dim": 10**9}, "head_dim 1000000000; accepted: at most"),
+    "long": ({"model_type": "llama", "max_position_embeddings": 10**400}, "accepted: at most 9"),
+    "scaled": ({"model_type": "llama", "rope_scaling": "yarn"}, "rope_scaling 'yarn'; accepted"),
+    "broad": ({"model_type": "llama", "hidden_size": 10**11}, "hidden_size 1000.*at most 16777216"),
     "typeless": ({"hidden_size": 4}, "names no model_type"),
     "split": ({"model_type": "mistral"}, "tensor-parallel 5 with 32 heads"),
 }

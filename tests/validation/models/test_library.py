@@ -6,13 +6,12 @@ import pytest
 import torch
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.far_field.stages import Sampling, Stages, far_losses
 from farfield.validation.harness.measure import token_losses
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library import LibraryNetwork
 from farfield.validation.models.network import losses, nats
-from farfield.validation.models.opened import ALL, View, open_model
+from farfield.validation.models.opened import ALL, View, network_of, open_model
+from farfield.validation.models.repairs import Repair, Repaired
 
 transformers = pytest.importorskip("transformers")
 SIZES = {
@@ -46,6 +45,15 @@ MODELS = {
     "window": ("mistral", {"sliding_window": 12, "num_key_value_heads": 2}),
     "alibi": ("bloom", {"n_layer": 2, "n_head": 4}),
     "absolute": ("gpt2", {"n_layer": 2, "n_head": 4, "n_embd": 32, "n_positions": 256}),
+    "bounded logits": (
+        "gemma2",
+        {
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+            "sliding_window": 12,
+            "attn_logit_softcapping": 1.5,
+        },
+    ),
     "sinks": (
         "gpt_oss",
         {"num_key_value_heads": 2, "head_dim": 8, "num_local_experts": 4, "sliding_window": 12},
@@ -84,7 +92,7 @@ def of_library(opened, rows, view=ALL):
 
 
 def test_real_rows_are_those_of_the_library(opened, text):
-    network = LibraryNetwork(opened)
+    network = network_of(opened)
     assert torch.allclose(
         losses(network, text[None], LAST), of_library(opened, text[None]), atol=1e-3
     )
@@ -93,7 +101,7 @@ def test_real_rows_are_those_of_the_library(opened, text):
 def test_grouped_positions_are_those_that_the_paper_prints(tmp_path):
     """Each logit by itself, from a query that is turned by the relative position of the paper."""
     kind, more = MODELS["grouped heads"]
-    network = LibraryNetwork(a_model(tmp_path, kind, more))
+    network = network_of(a_model(tmp_path, kind, more))
     size, near, row = 3, 5, torch.randint(64, (1, 25), generator=torch.manual_seed(0))
     i = torch.arange(24)
     n = i[:, None] - i
@@ -116,7 +124,7 @@ def test_grouped_positions_are_those_that_the_paper_prints(tmp_path):
 @pytest.mark.parametrize("growth", (2, math.inf))
 def test_the_second_row_of_a_text_at_twice_the_length_is_exact(opened, text, growth):
     rows = text.unfold(0, ROW + 1, ROW)
-    far = far_losses(LibraryNetwork(opened), rows, [2 * ROW], Sampling(8, growth), LAST)
+    far = far_losses(network_of(opened), rows, [2 * ROW], Sampling(8, growth), LAST)
     long = text[None, : 2 * ROW + 1]
     assert torch.allclose(far[ROW], of_library(opened, rows)[1:], atol=1e-3)
     assert torch.allclose(far[2 * ROW][0], of_library(opened, long)[0], atol=1e-3)
@@ -125,7 +133,7 @@ def test_the_second_row_of_a_text_at_twice_the_length_is_exact(opened, text, gro
 def test_keys_of_grouped_heads_are_kept_once(tmp_path, text):
     kind, more = MODELS["grouped heads"]
     opened = a_model(tmp_path, kind, more)
-    stages = Stages(LibraryNetwork(opened), text.unfold(0, ROW + 1, ROW), LAST, Sampling(8))
+    stages = Stages(network_of(opened), text.unfold(0, ROW + 1, ROW), LAST, Sampling(8))
     stages.plain()
     stages.stage(1, [ROW, 4 * ROW])
     kept = [x for layer in stages.first for x in layer] + [*stages.pools[1][0][:2]]
@@ -135,10 +143,10 @@ def test_keys_of_grouped_heads_are_kept_once(tmp_path, text):
 
 def test_a_window_is_the_view_of_the_library(opened, text):
     views = {Repair(window=7): View(7), Repair(window=7, sinks=2): View(7, 2)}
-    if opened.model.kind in ("llama", "gpt_neox", "mistral", "gemma3_text"):
+    if opened.model.kind in ("llama", "gpt_neox", "mistral", "gemma2", "gemma3_text"):
         views[Repair(window=7, sinks=2, in_cache=True)] = View(7, 2, in_cache=True)
     for repair, view in views.items():
-        found = losses(Repaired(LibraryNetwork(opened), repair), text[None], LAST)
+        found = losses(Repaired(network_of(opened), repair), text[None], LAST)
         assert torch.allclose(found, of_library(opened, text[None], view), atol=1e-3)
 
 
@@ -148,14 +156,14 @@ def test_what_has_no_keys_is_refused_in_one_line(tmp_path):
     )
     transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
     with pytest.raises(InputError, match="has no keys in layer 1"):
-        LibraryNetwork(open_model(describe(tmp_path)))
+        network_of(open_model(describe(tmp_path)))
 
 
 def test_rotations_that_change_with_the_row_are_those_of_its_end(text, tmp_path):
     """Where every place is read; the rest sees a first row with the states of a short one."""
     more = {"rope_parameters": DYNAMIC, "max_position_embeddings": 24}
     opened = a_model(tmp_path, "llama", more)
-    network, rows = LibraryNetwork(opened), text.unfold(0, ROW + 1, ROW)
+    network, rows = network_of(opened), text.unfold(0, ROW + 1, ROW)
     assert torch.allclose(
         losses(network, text[None], LAST), of_library(opened, text[None]), atol=1e-3
     )

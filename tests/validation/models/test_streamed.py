@@ -13,12 +13,11 @@ from transformers import BloomConfig, BloomForCausalLM, LlamaConfig, LlamaForCau
 from farfield.theory.answers.errors import InputError
 from farfield.validation.far_field.apply import apply
 from farfield.validation.far_field.foresee import gap_probe
-from farfield.validation.far_field.repairs import Repair, Repaired
 from farfield.validation.models import opened as opened_models
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library import LibraryNetwork
 from farfield.validation.models.network import scores_at
-from farfield.validation.models.opened import open_model
+from farfield.validation.models.opened import network_of, open_model
+from farfield.validation.models.repairs import Repair, Repaired
 from tests.validation.models.test_gguf_files import HEADS, KEYS, packed
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "vocab_size": 97, "intermediate_size": 48}
@@ -50,7 +49,7 @@ def test_numbers_are_those_of_the_model_in_memory(place, dtype):
     tokens, at = torch.arange(120)[None] % 97, torch.arange(120)
     for setting in (Repair(), Repair(group=(3, 15)), Repair(window=16, sinks=2, in_cache=True)):
         one, other = (
-            scores_at(Repaired(LibraryNetwork(opened), setting), tokens, at, 9)
+            scores_at(Repaired(network_of(opened), setting), tokens, at, 9)
             for opened in (whole, layers)
         )
         assert torch.equal(one, other)
@@ -111,7 +110,7 @@ def test_a_weight_that_is_not_finite_is_named(tmp_path):
     model.save_pretrained(tmp_path)
     opened = open_model(describe(tmp_path), by_layer=True)
     with pytest.raises(InputError, match=r"infinity in 'model\.layers\.1\.mlp\.up_proj\.weight'"):
-        LibraryNetwork(opened)
+        network_of(opened)
 
 
 def test_a_bloom_is_read_by_layers_too(tmp_path):
@@ -120,7 +119,7 @@ def test_a_bloom_is_read_by_layers_too(tmp_path):
     BloomForCausalLM(config).save_pretrained(tmp_path)
     tokens, at, scores = torch.arange(30)[None], torch.arange(30), []
     for by_layer in (False, True):
-        network = LibraryNetwork(open_model(describe(tmp_path), by_layer=by_layer))
+        network = network_of(open_model(describe(tmp_path), by_layer=by_layer))
         scores.append(scores_at(network, tokens, at, 30))
     assert torch.equal(*scores)
 
@@ -129,9 +128,8 @@ CHILD = """
 import re, sys, torch
 from pathlib import Path
 from farfield.validation.models.folder import describe
-from farfield.validation.models.library import LibraryNetwork
 from farfield.validation.models.network import scores_at
-from farfield.validation.models.opened import open_model
+from farfield.validation.models.opened import network_of, open_model
 import transformers.models.llama.modeling_llama
 
 def kib(name):  # of this process alone: the other count keeps that of the process before it
@@ -145,7 +143,7 @@ torch.randn(300, 300) @ torch.randn(300, 300)
 before = kib("VmRSS")
 opened = open_model(outline, tokens=rows, dtype="bfloat16", by_layer=True)
 at = torch.arange(rows)
-scores_at(LibraryNetwork(opened), at[None] % outline.vocabulary, at, 1)
+scores_at(network_of(opened), at[None] % outline.vocabulary, at, 1)
 print((kib("VmHWM") - before) * 1024, opened.held)
 """
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 from sympy import Rational
 
-from farfield.numerics.counts import Bracket, Enclosure, Exact
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
+from farfield.numerics.search import Bracket, Enclosure, Exact
 from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.theory.answers.blocks import Steps, Table
 from farfield.theory.answers.notation import terminal

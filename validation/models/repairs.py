@@ -165,6 +165,10 @@ class Repaired:
         """As `Network.sink`."""
         return self.network.sink(layer)
 
+    def cap(self, layer: int) -> float | None:
+        """As `Network.cap`."""
+        return self.network.cap(layer)
+
     def _untouched(self, layer: int) -> bool:
         return bool(self.repair.layers) and layer + 1 not in self.repair.layers
 
