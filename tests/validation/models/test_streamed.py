@@ -110,6 +110,7 @@ def test_layers_are_put_on_the_device(tmp_path, monkeypatch):
     llama(True).save_pretrained(tmp_path)
     outline, meta = describe(tmp_path), torch.device("meta")
     network = streamed(outline, skeleton(outline), torch.float32, meta)
+    assert all(table.device == meta for table in network.buffers())
     monkeypatch.setattr(LibraryNetwork, "_try", lambda self: None)
     tokens, at = torch.arange(120)[None] % 97, torch.arange(120)
     for setting in (Repair(), Repair(group=(3, 15))):
