@@ -52,13 +52,8 @@ from farfield.theory.answers.answer import (
     Reason,
     deciding_head,
 )
-from farfield.theory.answers.notation import expression_line, shortened, words
+from farfield.theory.answers.notation import expression_line, words
 from farfield.theory.answers.number import decimal, exact, natural
-from farfield.theory.closed_forms import (
-    ROWS,
-    finite_closed_form,
-    limit_closed_form,
-)
 from farfield.theory.decision.engine import bounded_above
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import Undefined, to_arb
@@ -88,7 +83,6 @@ class Resolution(HeadAnswer):
         bounds: for a non-increasing row `((P_0^2 - P_{N+1}^2)/2, P_0 (P_0 - P_{N+1}))`, else
             (None, sum P_i^2): theorems (ours), rounded outward from float64.
         limit: R of ever longer rows under the same mask; None where it is not known.
-        closed_form: R, or its limit if `length` is None, as an expression where there is one.
         heads: one answer a head where there are several; their mean speaks for all.
         rows: least and greatest R of the rows of a block under a bca mask.
         label: `certified`; `theorem` for the limit 0 of a divergent series; `approximate` for
@@ -105,7 +99,6 @@ class Resolution(HeadAnswer):
     enclosure: tuple[float, float] | None = None
     bounds: tuple[float | None, float] | None = None
     limit: float | None = None
-    closed_form: Expr | None = None
     rows: tuple[float, float] | None = None
 
     def _cases(self) -> Cases:
@@ -134,14 +127,13 @@ class Resolution(HeadAnswer):
         if low is not None:
             template = "{low} `<= R <=` {high}, of a non-increasing row"
             bounds = words(template, low=decimal(low), high=decimal(high))
-        form, rows = self.closed_form, self.rows
+        rows = self.rows
         return {
             "scale": expression_line(self.scale),
             "mask": None if self.mask == "none" else self.mask,
             "after_the_row": self.last,
             "bounds": bounds,
             "limit": None if None in (self.length, self.limit) else decimal(self.limit, 10),
-            "closed_form": None if form is None else shortened(expression_line(form)),
             "rows_of_a_block": rows and f"from {decimal(rows[0])} to {decimal(rows[1])}",
         } | super()._facts()
 
@@ -222,8 +214,6 @@ def attention_resolution(
 
     >>> attention_resolution("-2*log(1+n)").value
     0.292871879797...
-    >>> attention_resolution("-n/2", 100).closed_form is not None
-    True
     >>> attention_resolution([1.0, 0.5, 0.0]).last
     'the last score given, s_2'
     """
@@ -283,7 +273,6 @@ def _mean(heads: tuple[Resolution, ...]) -> Resolution:
         enclosure=enclosure,
         bounds=None,
         limit=_mean_of([h.limit for h in heads]),
-        closed_form=None,
         rows=None,
         heads=heads,
     )
@@ -325,16 +314,13 @@ def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: RowMask) -> Fields:
     terms = mask.window if cut else None if tokens is None else tokens - 1
     if terms is None:
         fields = _limit(bias)
-        more = {"limit": fields.get("value"), "closed_form": limit_closed_form(bias)}
-        return fields | more | {"last": "the limit"}
+        return fields | {"limit": fields.get("value"), "last": "the limit"}
     fields = _finite(row, terms, cut)
     whole = fields if cut else _limit(bias) if mask.window is None else {}
-    form = None if cut else finite_closed_form(bias)
     return fields | {
         "last": "-oo, masked" if cut else f"p({terms}) at the scale",
         "bounds": _bounds(row.floats(terms + 1), terms, cut) if terms <= MAX_FLOATS else None,
         "limit": whole.get("value"),
-        "closed_form": None if form is None else form.subs(ROWS, terms - 1),
     }
 
 

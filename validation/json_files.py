@@ -1,9 +1,8 @@
-"""JSON that notices damage, and folders that can be written to."""
+"""JSON files, and folders that can be written to."""
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
 import os
@@ -21,13 +20,8 @@ _DISK = 8 << 20  # bytes that a folder needs for what is written to it
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write a JSON object with the SHA-256 of its canonical text, so that damage is noticed.
-
-    The file is that text, with the seal before its last brace. A reader needs only its bytes.
-    """
-    text = _canonical(value)
-    seal = hashlib.sha256(text).hexdigest()
-    write(path, text[:-1] + (b', "sha256": "%s"}' % seal.encode()))
+    """Write a JSON object under another name first, so that no file is ever torn."""
+    write(path, json.dumps(value, sort_keys=True, allow_nan=False).encode())
 
 
 class Book:
@@ -88,31 +82,17 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read what `write_json` wrote.
 
     Raises:
-        InputError: the file was changed later.
+        InputError: it is no JSON object.
     """
-    accepted = "accepted: the file as it was, or none, and it is made again"
     try:
-        content = path.read_bytes()
-        value = from_json(content, allow_inf_nan=False)
-        seal = value.pop("sha256")
-        text = content.removesuffix(b', "sha256": "%s"}' % seal.encode()) + b"}"
-        # Earlier versions laid the file out otherwise: the canonical text is then made again.
-        whole = _is(seal, text) or _is(seal, _canonical(value))
-    except (ValueError, KeyError, TypeError, AttributeError, OSError):
-        raise InputError(f"{path.parent.name}/{path.name} is not readable; {accepted}") from None
-    if not whole:
+        value: dict[str, Any] = from_json(path.read_bytes(), allow_inf_nan=False)
+        value.pop("sha256", None)  # a seal of earlier files
+    except (ValueError, AttributeError, TypeError, OSError):
         raise InputError(
-            f"{path.parent.name}/{path.name} has changed since it was written; {accepted}"
-        )
+            f"{path.parent.name}/{path.name} is not readable; accepted: the file as it was, or "
+            "none, and it is made again"
+        ) from None
     return value
-
-
-def _is(seal: str, text: bytes) -> bool:
-    return hashlib.sha256(text).hexdigest() == seal
-
-
-def _canonical(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, sort_keys=True, allow_nan=False).encode()
 
 
 def writable_folder(folder: str | os.PathLike[str]) -> Path:

@@ -109,6 +109,26 @@ def test_limits(formula, limit):
     assert r.label == ("theorem" if limit == 0 else "certified")
 
 
+@given(st.fractions(min_value="1/10", max_value=6, max_denominator=10), st.integers(2, 40))
+def test_a_line_in_closed_form(slope, tokens):
+    """Geometric sums: (1 - q)^2 / (1 + q), times (1 + q^N) / (1 - q^N) in a row of N terms."""
+    limit, row = (attention_resolution(f"-({slope})*n", t) for t in (None, tokens))
+    q = mpmath.exp(-mpmath.mpf(slope.numerator) / slope.denominator)
+    r = (1 - q) ** 2 / (1 + q)
+    power = q ** (tokens - 1)
+    for found, exact in ((limit, r), (row, r * (1 + power) / (1 - power))):
+        assert found.value == pytest.approx(float(exact), rel=1e-12)
+    assert row.limit == limit.value
+
+
+def test_a_power_and_a_window_in_closed_form():
+    pi = mpmath.pi
+    power = (pi**4 / 90 - pi**2 / 3 + 3) / (pi**4 / 36)
+    assert attention_resolution("-2*log(1+n)").value == pytest.approx(float(power), rel=1e-12)
+    window = attention_resolution("where(n < 8, 0, -oo)")
+    assert window.value == pytest.approx(1 / 64, rel=1e-12)
+
+
 def test_a_row_of_a_billion_tokens_is_certified():
     r = attention_resolution("-2*log(1+n)", 10**9)
     assert r.label == "certified" and r.enclosure[1] - r.enclosure[0] < 1e-15
@@ -216,7 +236,7 @@ def test_a_constant_in_the_bias_and_its_name_do_not_matter(name):
     assert one.bounds == pytest.approx(other.bounds)
 
 
-def test_a_steep_power_has_a_resolution_without_its_closed_form():
+def test_a_steep_power_has_a_resolution():
     """Its zeta value is a fraction of millions of digits."""
     assert attention_resolution("-65536*log(1+n)").value == pytest.approx(1)
 

@@ -79,8 +79,8 @@ def test_runs_of_a_store_are_the_same_table_by_folder_and_by_csv(store, tmp_path
     copy = tmp_path / "copy"
     shutil.copytree(store, copy)
     damaged = next(copy.glob("*/measured-*.json"))
-    damaged.write_text(damaged.read_text().replace("16", "17", 1))
-    with pytest.raises(InputError, match=r"measured-.*.json has changed since it was written"):
+    damaged.write_text(damaged.read_text()[:-7])
+    with pytest.raises(InputError, match=r"measured-.*.json is not readable"):
         results(str(copy))
 
 

@@ -275,6 +275,8 @@ def test_a_module_that_raises_is_one_row_that_names_its_line(asked, mine, tmp_pa
     "body, said",
     [
         ("raise ValueError('mine')", r"mine.py:Own, line 6: ValueError: mine"),
+        ("raise SystemExit(5)", r"mine.py:Own, line 6: SystemExit: 5"),
+        ("return None", r"mine.py:Own gives NoneType; accepted: a tensor"),
         ("return q[:, :3, :, 0, None]", r"gives shape \(1, 3, 4, 1\) for 8 heads"),
         ("return (i[:, None] - j) / 0 * 0", "gives NaN for 8 heads"),
     ],
